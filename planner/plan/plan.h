@@ -1,0 +1,61 @@
+// A plan: which GPUs train which layers of the model, and how the global batch flows through them.
+//
+// A pipeline is a chain of stages; pipelines are data-parallel copies of the whole model, and each may cut the layers, choose GPU
+// types and choose TP degrees differently. The order of pipelines is significant: it fixes the order of ranks, of sums and of the
+// sequences of the global batch. Value type. A Plan in memory is not necessarily valid: see validate.h.
+//
+// The JSON form (plan_json.h) is fixed by DESIGN section 5, because other tools read and score it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct PlanStage {
+  int first_layer = 0;  // half-open range of layer indices: 0 = embedding, last = head
+  int end_layer = 0;
+  std::string gpu_type;
+  std::string zone;
+  int tp = 1;                       // tensor-parallel degree = GPUs of this stage, all of one node
+  std::string recompute = "none";
+  std::string node;                 // empty until placed
+  std::vector<int> gpus;            // indices on the node, one per TP rank; empty until placed
+};
+
+struct PlanPipeline {
+  int microbatches = 0;  // per iteration
+  std::vector<PlanStage> stages;
+};
+
+// What the planner promised, kept with the plan so that measured figures can be held against it.
+struct PlanPrediction {
+  double iteration_s = 0;
+  double usd_per_iteration = 0;
+  std::optional<double> bound_iteration_s;  // no plan of the search space is faster
+  std::optional<double> bound_usd_per_iteration;
+  int64_t peak_memory_bytes = 0;  // of the fullest rank
+};
+
+struct Plan {
+  std::string model;
+  int64_t global_batch = 0;
+  int microbatch = 0;  // sequences; the very last microbatch of the last pipeline may be smaller
+  std::vector<PlanPipeline> pipelines;
+  bool zero1 = false;
+  int interleave = 1;
+  std::optional<PlanPrediction> prediction;
+};
+
+// GPUs that the plan uses = trainer ranks.
+int num_ranks(const Plan& plan);
+// Microbatches of all pipelines: ceil(global_batch / microbatch).
+int64_t num_microbatches(int64_t global_batch, int microbatch);
+// Shares `total` microbatches among `pipelines` as floor or ceiling, larger shares first.
+std::vector<int> share_microbatches(int64_t total, int pipelines);
+// One line for people: `2 pipelines: 2xA tp2 | 1xB tp1, 8 microbatches of 4`.
+std::string summary(const Plan& plan);
+
+}  // namespace sailor

@@ -1,0 +1,102 @@
+// What one model costs on one GPU type, layer by layer, as measured by `sailor profile`: times by (microbatch, TP degree), sizes by
+// TP degree. A cell that was not measured is absent, never zero. Value types; immutable after loading.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+// One microbatch through one layer on one TP group (TP collectives included).
+struct LayerTimes {
+  double forward_s = 0;
+  double backward_s = 0;
+  double update_s = 0;  // optimizer step of this layer
+};
+
+// Per GPU of the TP group; activations for one sequence.
+struct LayerSizes {
+  int64_t parameters = 0;             // elements held by one GPU
+  int64_t output_elements = 0;        // tensor handed to the next layer, one sequence, not divided by tp
+  int64_t activation_bytes = 0;       // kept for the backward of one sequence
+  int64_t workspace_bytes = 0;        // live only while the layer computes one sequence (logits, scores)
+};
+
+// What the platform adds, measured, never a constant in code.
+struct PlatformOverheads {
+  int64_t base_memory_bytes = 0;    // process, libraries, context, before any tensor
+  double iteration_overhead_s = 0;  // per iteration, whatever the plan
+};
+
+class LayerProfile {
+ public:
+  // Cells are keyed by (microbatch, tp) and hold one entry per layer of the model (num_all_layers).
+  using Cell = std::vector<LayerTimes>;
+
+  std::string gpu_type;
+  std::string file;  // for explanations
+  std::map<std::pair<int, int>, Cell> cells;
+  PlatformOverheads overheads;
+  std::string measured;  // date, host and versions, free text
+
+  const Cell* find(int microbatch, int tp) const {
+    auto it = cells.find({microbatch, tp});
+    return it == cells.end() ? nullptr : &it->second;
+  }
+  std::vector<int> microbatches() const;  // ascending, each once
+  std::vector<int> tps() const;           // ascending, each once
+};
+
+// Sizes do not depend on the GPU type.
+struct ModelSizes {
+  std::map<int, std::vector<LayerSizes>> by_tp;  // [tp][layer]
+
+  const std::vector<LayerSizes>* find(int tp) const {
+    auto it = by_tp.find(tp);
+    return it == by_tp.end() ? nullptr : &it->second;
+  }
+};
+
+// The product's own file (JSON, `"sailor_layer_profile": 1`): one entry per layer kind, so that one profile serves any number of
+// blocks. What a file holds before it is unrolled over a job's layers.
+enum class LayerKind { embedding, block, head };
+
+struct ProfileFile {
+  std::string file;
+  std::string gpu_type;
+  ModelSpec model;  // `layers` is not compared: blocks repeat
+  Precision precision = Precision::fp32;
+  std::string measured;
+  PlatformOverheads overheads;
+  struct TimeCell {
+    int microbatch, tp;
+    LayerKind kind;
+    LayerTimes times;
+    int samples;  // measurements behind it
+  };
+  std::vector<TimeCell> times;
+  struct SizeCell {
+    int tp;
+    LayerKind kind;
+    LayerSizes sizes;
+  };
+  std::vector<SizeCell> sizes;
+};
+
+ProfileFile load_profile_file(const std::string& path);
+ProfileFile parse_profile_file(const std::string& json, const std::string& file_name);
+std::string to_json(const ProfileFile& profile);
+// Writes through a temporary file and rename: never half-written. Throws std::runtime_error.
+void save_profile_file(const ProfileFile& profile, const std::string& path);
+
+// Is this profile for that model and precision (everything but the number of blocks equal)?
+bool matches(const ProfileFile& profile, const ModelSpec& model, Precision precision);
+LayerProfile unroll(const ProfileFile& profile, int blocks);
+ModelSizes unroll_sizes(const ProfileFile& profile, int blocks);
+
+}  // namespace sailor

@@ -1,0 +1,65 @@
+// How long a message takes between two GPUs or groups of GPUs, from curves fitted to measurements. Value type; immutable after
+// loading. Curves are looked up by the ends of a link, most specific entry first.
+//
+// The product's own file (JSON):
+//     {"sailor_network_profile": 1, "links": [
+//        {"from": {"gpu_type": "A", "zone": "z1"}, "to": {"gpu_type": "B"}, "scope": "inter_node",
+//         "points": [[4096, 2.1e-5], [1048576, 1.0e-3], ...]}]}        # [bytes, seconds], bytes ascending
+// An absent gpu_type or zone matches any. scope: intra_node | inter_node | any. Links are symmetric unless both directions stand.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sailor {
+
+// One end of a message: `gpus` GPUs of one node send or receive it together.
+struct LinkEnd {
+  std::string gpu_type;
+  std::string zone;
+  int gpus = 1;
+};
+
+// Time of a message by its size. Either measured points (linear between them; latency of the first point below it, bandwidth of the
+// last two points above) or the published fit: GB/s = a*m^2 + b*m + c with m = log2(bytes / 1e6) (reference COST_MODEL.md).
+class LinkCurve {
+ public:
+  static LinkCurve from_points(std::vector<std::pair<double, double>> bytes_and_s);
+  static LinkCurve from_fit(std::array<double, 3> coefficients);
+
+  // Seconds for one message; 0 for 0 bytes. Requires bytes >= 0.
+  double time_s(double bytes) const;
+
+ private:
+  std::vector<std::pair<double, double>> points_;
+  std::array<double, 3> fit_{};
+};
+
+class NetworkProfile {
+ public:
+  std::string file;
+
+  // The curve from one end to the other; nullptr when nothing is known of that pair. `same_node` says whether both ends are on one
+  // node. The pointer lives as long as the profile.
+  const LinkCurve* find(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
+
+  enum class Scope { any, intra_node, inter_node };
+  struct Link {
+    LinkEnd from, to;  // empty names match any; gpus 0 matches any
+    Scope scope = Scope::any;
+    LinkCurve curve;
+  };
+  void add(Link link);
+
+ private:
+  std::vector<Link> links_;
+  std::map<std::string, std::vector<size_t>> index_;
+};
+
+NetworkProfile load_network_profile(const std::string& path);
+NetworkProfile parse_network_profile(const std::string& json, const std::string& file_name);
+
+}  // namespace sailor

@@ -1,0 +1,57 @@
+// What the simulator says about a plan, with the parts it is made of. Value types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+// One rank, by source. All ranks of a TP group are alike.
+struct MemoryBreakdown {
+  int64_t weights_bytes = 0;
+  int64_t gradients_bytes = 0;
+  int64_t optimizer_bytes = 0;
+  int64_t activations_bytes = 0;    // in_flight x microbatch x per sequence
+  int64_t workspace_bytes = 0;      // logits and other tensors that live only inside a layer
+  int64_t communication_bytes = 0;  // send and receive buffers, gradient buckets
+  int64_t base_bytes = 0;           // the process before any tensor, measured per platform
+
+  int64_t total() const {
+    return weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + workspace_bytes +
+           communication_bytes + base_bytes;
+  }
+};
+
+struct StagePrediction {
+  int pipeline = 0;
+  int stage = 0;
+  double forward_s = 0;        // one microbatch, communication between stages excluded
+  double backward_s = 0;
+  double send_forward_s = 0;   // to the next stage; 0 on the last
+  double send_backward_s = 0;  // to the previous stage; 0 on the first
+  double sync_s = 0;           // gradient all-reduce of this stage's layers
+  double update_s = 0;         // optimizer step
+  int in_flight = 0;           // microbatches whose activations are held at once: min(P - i, microbatches)
+  double busy_fraction = 0;    // of the iteration; the rest is bubble, communication and waiting
+  MemoryBreakdown memory;
+  int64_t capacity_bytes = 0;
+};
+
+struct Prediction {
+  double iteration_s = 0;
+  double pipeline_s = 0;   // slowest pipeline's forward and backward timeline
+  double sync_s = 0;       // gradient all-reduce that is not hidden
+  double update_s = 0;
+  double overhead_s = 0;
+  double compute_usd = 0;
+  double transfer_usd = 0;
+  bool fits = true;        // every stage's memory within its capacity
+  std::vector<StagePrediction> stages;  // by pipeline, then stage
+
+  double iterations_per_s() const { return iteration_s > 0 ? 1.0 / iteration_s : 0; }
+  double usd_per_iteration() const { return compute_usd + transfer_usd; }
+  int64_t peak_memory_bytes() const;
+};
+
+}  // namespace sailor

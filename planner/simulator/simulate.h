@@ -1,0 +1,33 @@
+// The simulator: plan -> prediction. Pure and thread-safe.
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "planner/profile/profile_set.h"
+#include "planner/simulator/prediction.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/snapshot.h"
+
+namespace sailor {
+
+// What every question about a plan is asked against. References: all must outlive the call.
+struct PlanningContext {
+  const JobSpec& job;
+  const Snapshot& snapshot;
+  const Catalog& catalog;
+  const ProfileSet& profiles;
+};
+
+// native: the schedule that the trainer executes, as an event timeline. published: the formulas of the reference COST_MODEL.md,
+// kept to compare plans with others on one judge.
+enum class CostModel { native, published };
+const char* to_string(CostModel model);
+CostModel parse_cost_model(const std::string& text);  // throws InputError
+
+// Requires a plan that check_plan(plan, job) accepts. Throws InputError when a (GPU type, microbatch, TP degree) cell or a link that
+// the plan needs is not profiled: a missing cell is never free.
+Prediction simulate(const PlanningContext& context, const Plan& plan, CostModel model = CostModel::native);
+
+}  // namespace sailor

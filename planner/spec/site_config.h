@@ -1,0 +1,49 @@
+// The site config (`sailor.yaml`): what the admin of one cluster says about it. Value type; immutable after loading.
+//
+//     sailor_site: 1
+//     catalog: catalog.yaml                 # paths are relative to this file
+//     profiles: [profiles]                  # directories with layer and network profiles
+//     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type of the catalog; absent = same name
+//     default_zone: {zone: z1, region: r1}
+//     zones:
+//       - {zone: z2, region: r1, partitions: [fast], features: [rack7]}    # first match decides
+//     umbrella_partition: all               # a partition over all GPU nodes, if there is one
+//     usd_per_hour: {NAME: {z1: 3.5}}
+//     egress_usd_per_gb: {z1: {z2: 0.01}}
+//     planner: {time_limit: 2s}
+//     defaults: {objective: throughput}
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct ZoneRule {
+  std::string zone;
+  std::string region;
+  std::vector<std::string> partitions;
+  std::vector<std::string> features;
+};
+
+struct SiteConfig {
+  std::string file;
+  std::string catalog;                   // absolute path
+  std::vector<std::string> profiles;     // absolute paths
+  std::map<std::string, std::string> gres;
+  ZoneRule default_zone{"default", "default", {}, {}};
+  std::vector<ZoneRule> zones;
+  std::string umbrella_partition;
+  std::map<std::string, std::map<std::string, double>> usd_per_hour;
+  std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
+  double planner_time_limit_s = 2.0;
+  std::string default_objective;         // empty = none
+};
+
+SiteConfig load_site_config(const std::string& path);
+SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name);
+// $SAILOR_CONFIG, else /etc/sailor/sailor.yaml.
+std::string site_config_path();
+
+}  // namespace sailor

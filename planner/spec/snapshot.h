@@ -1,0 +1,45 @@
+// The cluster snapshot: which nodes exist now, where they are, which of their GPUs are free, what they cost.
+//
+// It is made by spank_plugin/slurm from a live Slurm cluster, or read from a file. Value type. Nodes are in the order of the file
+// (or of Slurm); the planner's result must not depend on that order.
+//
+//     sailor_snapshot: 1
+//     nodes:
+//       - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: NAME, gpus: 4, free_gpus: [0, 1, 3]}
+//     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU; overrides the catalog
+//     egress_usd_per_gb: {z1: {z2: 0.01}}          # absent pairs cost nothing
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct SnapshotNode {
+  std::string name;
+  std::string partition;       // empty outside Slurm
+  std::string zone;
+  std::string region;          // = zone when the file names none
+  std::string gpu_type;
+  int gpus = 0;                // GPUs that the node has
+  std::vector<int> free_gpus;  // indices of those that a new job could get now, ascending
+};
+
+struct Snapshot {
+  std::string file;  // where it came from: a path, or "slurm"
+  std::vector<SnapshotNode> nodes;
+  std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
+  std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;  // [from zone][to zone]
+  std::vector<std::string> not_free;  // "NODE: reason" of nodes left out, for explanations
+
+  const SnapshotNode* find(const std::string& node) const;
+  // Free GPUs by (zone, GPU type).
+  std::map<std::pair<std::string, std::string>, int> free_by_zone_and_type() const;
+};
+
+Snapshot load_snapshot(const std::string& path);
+Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name);
+std::string to_yaml(const Snapshot& snapshot);
+
+}  // namespace sailor
