@@ -1,7 +1,8 @@
 // Puts the stages of a plan on nodes: fills `node` and `gpus` of every stage, TP groups within one node.
 //
-// Deterministic. Stages that need most GPUs go first, into the node with the fewest free GPUs that still holds them, so that few
-// nodes are broken into; stages of one pipeline prefer nodes already used by it. Stages that have a node keep it.
+// Deterministic. Stages that need most GPUs go first, into the node with the fewest free GPUs that still
+// holds them, so that few nodes are broken into; stages of one pipeline prefer nodes already used by it.
+// Stages that have a node keep it.
 #pragma once
 
 #include "planner/plan/plan.h"

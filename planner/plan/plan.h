@@ -1,8 +1,9 @@
 // A plan: which GPUs train which layers of the model, and how the global batch flows through them.
 //
-// A pipeline is a chain of stages; pipelines are data-parallel copies of the whole model, and each may cut the layers, choose GPU
-// types and choose TP degrees differently. The order of pipelines is significant: it fixes the order of ranks, of sums and of the
-// sequences of the global batch. Value type. A Plan in memory is not necessarily valid: see validate.h.
+// A pipeline is a chain of stages; pipelines are data-parallel copies of the whole model, and each may cut
+// the layers, choose GPU types and choose TP degrees differently. The order of pipelines is significant: it
+// fixes the order of ranks, of sums and of the sequences of the global batch. Value type. A Plan in memory is
+// not necessarily valid: see validate.h.
 //
 // The JSON form (plan_json.h) is fixed by DESIGN section 5, because other tools read and score it.
 #pragma once
@@ -19,10 +20,10 @@ struct PlanStage {
   int end_layer = 0;
   std::string gpu_type;
   std::string zone;
-  int tp = 1;                       // tensor-parallel degree = GPUs of this stage, all of one node
+  int tp = 1;  // tensor-parallel degree = GPUs of this stage, all of one node
   std::string recompute = "none";
-  std::string node;                 // empty until placed
-  std::vector<int> gpus;            // indices on the node, one per TP rank; empty until placed
+  std::string node;       // empty until placed
+  std::vector<int> gpus;  // indices on the node, one per TP rank; empty until placed
 };
 
 struct PlanPipeline {

@@ -1,14 +1,19 @@
-// Plans as JSON, in the form fixed by DESIGN section 5 (`"sailor_plan": 1`). Reading checks types, ranges and keys (InputError with
-// file:line); whether the plan fits a job and a cluster is validate.h's question. Writing then reading gives the same plan.
+// Plans as JSON, in the form fixed by DESIGN section 5 (`"sailor_plan": 1`). Reading checks types, ranges and
+// keys (InputError with file:line); whether the plan fits a job and a cluster is validate.h's question.
+// Writing then reading gives the same plan.
 #pragma once
 
 #include <string>
 
 #include "planner/plan/plan.h"
+#include "planner/spec/error.h"
 
 namespace sailor {
 
 Plan load_plan(const std::string& path);
+// Where a stage stands in a plan file (or, with stage < 0, a pipeline; with pipeline < 0, the list of
+// pipelines), for errors that were found later. The file as a whole when it cannot be read again.
+Where where_in_plan(const std::string& path, int pipeline, int stage);
 Plan parse_plan(const std::string& json, const std::string& file_name);
 // `indent` < 0 gives one line.
 std::string to_json(const Plan& plan, int indent = 2);

@@ -1,5 +1,5 @@
-// Which trainer rank sits where in a plan. Ranks are numbered pipeline by pipeline, stage by stage, TP rank by TP rank; every part
-// of the project that needs a rank number takes it from here. Pure.
+// Which trainer rank sits where in a plan. Ranks are numbered pipeline by pipeline, stage by stage, TP rank
+// by TP rank; every part of the project that needs a rank number takes it from here. Pure.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace sailor {
 struct RankSlot {
   int rank = 0;
   int pipeline = 0;
-  int stage = 0;    // within its pipeline
-  int tp_rank = 0;  // within its TP group
-  int tp = 1;       // size of its TP group
+  int stage = 0;     // within its pipeline
+  int tp_rank = 0;   // within its TP group
+  int tp = 1;        // size of its TP group
   std::string node;  // empty when the plan is not placed
   int gpu = -1;      // index on the node; -1 when not placed
 };

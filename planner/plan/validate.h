@@ -1,5 +1,5 @@
-// Is a plan right for a job, and does it fit a cluster? Every violation is one line that names pipeline and stage; an empty list
-// means valid. Pure.
+// Is a plan right for a job, and does it fit a cluster? Every violation is one line that names pipeline and
+// stage; an empty list means valid. Pure.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@
 
 namespace sailor {
 
-// Layers covered once and in order in every pipeline, TP degrees that divide the model (heads, feed_forward), microbatches that
-// make up the global batch exactly, known recompute modes.
+// Layers covered once and in order in every pipeline, TP degrees that divide the model (heads, feed_forward),
+// microbatches that make up the global batch exactly, known recompute modes.
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job);
-// GPUs of a type in a zone not over-used; for placed stages: the node exists, has the type and zone, its GPUs are free and used once.
+// GPUs of a type in a zone not over-used; for placed stages: the node exists, has the type and zone, its GPUs
+// are free and used once.
 std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot);
 
 }  // namespace sailor

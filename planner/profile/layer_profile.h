@@ -1,5 +1,6 @@
-// What one model costs on one GPU type, layer by layer, as measured by `sailor profile`: times by (microbatch, TP degree), sizes by
-// TP degree. A cell that was not measured is absent, never zero. Value types; immutable after loading.
+// What one model costs on one GPU type, layer by layer, as measured by `sailor profile`: times by
+// (microbatch, TP degree), sizes by TP degree. A cell that was not measured is absent, never zero. Value
+// types; immutable after loading.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,10 @@ struct LayerTimes {
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
-  int64_t parameters = 0;             // elements held by one GPU
-  int64_t output_elements = 0;        // tensor handed to the next layer, one sequence, not divided by tp
-  int64_t activation_bytes = 0;       // kept for the backward of one sequence
-  int64_t workspace_bytes = 0;        // live only while the layer computes one sequence (logits, scores)
+  int64_t parameters = 0;        // elements held by one GPU
+  int64_t output_elements = 0;   // tensor handed to the next layer, one sequence, not divided by tp
+  int64_t activation_bytes = 0;  // kept for the backward of one sequence
+  int64_t workspace_bytes = 0;   // live only while the layer computes one sequence (logits, scores)
 };
 
 // What the platform adds, measured, never a constant in code.
@@ -62,8 +63,8 @@ struct ModelSizes {
   }
 };
 
-// The product's own file (JSON, `"sailor_layer_profile": 1`): one entry per layer kind, so that one profile serves any number of
-// blocks. What a file holds before it is unrolled over a job's layers.
+// The product's own file (JSON, `"sailor_layer_profile": 1`): one entry per layer kind, so that one profile
+// serves any number of blocks. What a file holds before it is unrolled over a job's layers.
 enum class LayerKind { embedding, block, head };
 
 struct ProfileFile {

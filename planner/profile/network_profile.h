@@ -1,16 +1,19 @@
-// How long a message takes between two GPUs or groups of GPUs, from curves fitted to measurements. Value type; immutable after
-// loading. Curves are looked up by the ends of a link, most specific entry first.
+// How long a message takes between two GPUs or groups of GPUs, from curves fitted to measurements. Value
+// type; immutable after loading. Curves are looked up by the ends of a link, most specific entry first.
 //
 // The product's own file (JSON):
-//     {"sailor_network_profile": 1, "links": [
+//     {"sailor_network_profile": 1, "measured": "when, where, with what", "links": [
 //        {"from": {"gpu_type": "A", "zone": "z1"}, "to": {"gpu_type": "B"}, "scope": "inter_node",
 //         "points": [[4096, 2.1e-5], [1048576, 1.0e-3], ...]}]}        # [bytes, seconds], bytes ascending
-// An absent gpu_type or zone matches any. scope: intra_node | inter_node | any. Links are symmetric unless both directions stand.
+// An absent gpu_type, zone or gpus (GPUs of one node that send together) matches any. scope: intra_node |
+// inter_node | any. Links are symmetric unless both directions stand. The link with most properties given
+// wins; of equals, the one that was added first.
 #pragma once
 
 #include <array>
-#include <map>
+#include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,8 +26,10 @@ struct LinkEnd {
   int gpus = 1;
 };
 
-// Time of a message by its size. Either measured points (linear between them; latency of the first point below it, bandwidth of the
-// last two points above) or the published fit: GB/s = a*m^2 + b*m + c with m = log2(bytes / 1e6) (reference COST_MODEL.md).
+// Time of a message by its size. Either measured points (linear between them; latency of the first point
+// below it, bandwidth of the last two points above) or the published fit: GB/s = a*m^2 + b*m + c with m =
+// log2(bytes / 1e6) (reference COST_MODEL.md). Where that polynomial, fitted to messages of 2^16 bytes and
+// more, is not positive, its value at 2^16 bytes is used.
 class LinkCurve {
  public:
   static LinkCurve from_points(std::vector<std::pair<double, double>> bytes_and_s);
@@ -42,8 +47,8 @@ class NetworkProfile {
  public:
   std::string file;
 
-  // The curve from one end to the other; nullptr when nothing is known of that pair. `same_node` says whether both ends are on one
-  // node. The pointer lives as long as the profile.
+  // The curve from one end to the other; nullptr when nothing is known of that pair. `same_node` says whether
+  // both ends are on one node. The pointer lives as long as the profile.
   const LinkCurve* find(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
 
   enum class Scope { any, intra_node, inter_node };
@@ -53,10 +58,18 @@ class NetworkProfile {
     LinkCurve curve;
   };
   void add(Link link);
+  // Adds all links of another profile, after those that stand.
+  void add(const NetworkProfile& other);
+  bool empty() const { return links_.empty(); }
 
  private:
+  // Which of a link's seven properties are given (bits of a mask), most specific combination first. A lookup
+  // is one hash probe per combination that occurs, whatever the number of links.
+  std::vector<unsigned> masks_;
   std::vector<Link> links_;
-  std::map<std::string, std::vector<size_t>> index_;
+  std::unordered_multimap<uint64_t, size_t> index_;  // hash of mask and properties -> position in links_
+
+  const Link* find(unsigned mask, const LinkEnd& from, const LinkEnd& to, Scope scope) const;
 };
 
 NetworkProfile load_network_profile(const std::string& path);

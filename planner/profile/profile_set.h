@@ -1,5 +1,5 @@
-// Every profile that planning one job needs, looked up once: layer profiles of that model by GPU type, its sizes, the network.
-// Immutable after loading; thread-safe for reading.
+// Every profile that planning one job needs, looked up once: layer profiles of that model by GPU type, its
+// sizes, the network. Immutable after loading; thread-safe for reading.
 #pragma once
 
 #include <map>
@@ -14,19 +14,22 @@
 namespace sailor {
 
 struct ProfileSet {
-  std::map<std::string, LayerProfile> layers;  // by GPU type; a type without a profile is absent and cannot be planned
+  std::map<std::string, LayerProfile>
+      layers;  // by GPU type; a type without a profile is absent and cannot be planned
   ModelSizes sizes;
   NetworkProfile network;
   std::vector<std::string> notes;  // e.g. "type X: no profile of this model in DIR"
 };
 
-// Searches `directories` for *.json profile files (product format) that match the job's model and precision. A catalog type with
-// `emulate` gets the named type's profile, times multiplied by its slowdown. Throws InputError when a file is broken, or when no
-// type of the catalog has a profile (and says which command makes one).
-ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job, const Catalog& catalog);
+// Searches `directories` for *.json profile files (product format) that match the job's model and precision.
+// A catalog type with `emulate` gets the named type's profile, times multiplied by its slowdown. Throws
+// InputError when a file is broken, or when no type of the catalog has a profile (and says which command
+// makes one).
+ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
+                         const Catalog& catalog);
 
-// The reference data pack's formats (its README): DIR/profiles/MODEL/TYPE/profile.json or profiles_tmp.json, llm_info.json,
-// network/multizone_bandwidths_het.json. `times` chooses which copy of the times is read.
+// The reference data pack's formats (its README): DIR/profiles/MODEL/TYPE/profile.json or profiles_tmp.json,
+// llm_info.json, network/multizone_bandwidths_het.json. `times` chooses which copy of the times is read.
 enum class ReferenceTimes { planner_copy, simulator_copy };
 ProfileSet load_reference_profiles(const std::string& directory, const std::string& model,
                                    const std::vector<std::string>& gpu_types, ReferenceTimes times);

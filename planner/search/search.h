@@ -1,8 +1,8 @@
 // The search: which GPUs and which parallelization, together, under the user's objective and limits.
 //
-// A pure function of its arguments: no global state, deterministic (only SearchStats tell wall time), independent of the order of
-// nodes in the snapshot. Resource-exact: never more GPUs of a type in a zone than are free, never a TP group across nodes. Anytime:
-// at the time limit it returns the best plan so far.
+// A pure function of its arguments: no global state, deterministic (only SearchStats tell wall time),
+// independent of the order of nodes in the snapshot. Resource-exact: never more GPUs of a type in a zone than
+// are free, never a TP group across nodes. Anytime: at the time limit it returns the best plan so far.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@
 
 namespace sailor {
 
-// paper: P stages, one microbatch size, one D for all stages, every replica of a stage any (GPU type, TP degree, zone).
-// full: what the trainer can run beyond that (a different layer cut and microbatch count per pipeline).
+// paper: P stages, one microbatch size, one D for all stages, every replica of a stage any (GPU type, TP
+// degree, zone). full: what the trainer can run beyond that (a different layer cut and microbatch count per
+// pipeline).
 enum class SearchSpace { paper, full };
 const char* to_string(SearchSpace space);
 SearchSpace parse_search_space(const std::string& text);  // throws InputError
@@ -26,9 +27,10 @@ SearchSpace parse_search_space(const std::string& text);  // throws InputError
 struct PlanOptions {
   SearchSpace space = SearchSpace::full;
   CostModel cost_model = CostModel::native;
-  int top_k = 5;                       // candidates to return, best first
+  int top_k = 5;  // candidates to return, best first
   double time_limit_s = 2.0;
-  std::set<std::string> without;       // prunings switched off, for measurements; see feature_names()
+  bool explain = true;  // when nothing is found, plan again under relaxed conditions to say what would help
+  std::set<std::string> without;  // prunings switched off, for measurements; see feature_names()
 };
 std::vector<std::string> feature_names();
 
@@ -37,22 +39,27 @@ struct Candidate {
   Prediction prediction;
 };
 
-enum class SearchStatus { found, infeasible, time_limit };  // time_limit: it ran out before any plan was found
+enum class SearchStatus {
+  found,
+  infeasible,
+  time_limit
+};  // time_limit: it ran out before any plan was found
 
 struct SearchStats {
   int64_t configurations = 0;  // (stages, microbatch, D) looked at
   int64_t plans_scored = 0;
-  double search_s = 0;         // wall time; not part of the result
-  bool complete = false;       // the space was searched to its end
+  double search_s = 0;    // wall time; not part of the result
+  bool complete = false;  // the space was searched to its end
 };
 
 struct SearchResult {
   SearchStatus status = SearchStatus::infeasible;
-  std::vector<Candidate> candidates;          // best first; empty unless found
-  std::optional<double> bound_iteration_s;    // proven: no plan of the space is faster
+  std::vector<Candidate> candidates;        // best first; empty unless found
+  std::optional<double> bound_iteration_s;  // proven: no plan of the space is faster
   std::optional<double> bound_usd_per_iteration;
-  std::map<std::string, int64_t> rejected;    // candidates by reason: memory, not profiled, budget, throughput floor, GPUs
-  std::string reason;                         // one line when nothing was found: what binds, and the smallest change that helps
+  std::map<std::string, int64_t>
+      rejected;        // candidates by reason: memory, not profiled, budget, throughput floor, GPUs
+  std::string reason;  // one line when nothing was found: what binds, and the smallest change that helps
   SearchStats stats;
 };
 

@@ -1,13 +1,14 @@
-// The catalog of GPU types: facts about hardware that hold in every cluster. Data, never code: a type that a catalog file adds is
-// planned like any other. Value type; immutable after loading.
+// The catalog of GPU types: facts about hardware that hold in every cluster. Data, never code: a type that a
+// catalog file adds is planned like any other. Value type; immutable after loading.
 //
 //     sailor_catalog: 1
 //     gpu_types:
-//       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s, usd_per_hour: 3.67}
-//       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
+//       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
+//       usd_per_hour: 3.67} OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
 //
-// `emulate` declares a type that no device of this cluster is: a rank computes on the CPU and then waits until `slowdown` times the
-// profile named `profile` has passed. Its layer profile is derived the same way (profile/profile_set.h).
+// `emulate` declares a type that no device of this cluster is: a rank computes on the CPU and then waits
+// until `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
+// (profile/profile_set.h).
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,9 @@ struct Emulation {
 struct GpuType {
   std::string name;
   int64_t memory_bytes = 0;
-  std::map<std::string, double> peak_flops;      // by precision, FLOP/s
-  double memory_bandwidth_bytes_per_s = 0;       // 0 = unknown
-  double usd_per_hour = 0;                       // one GPU, on demand; a snapshot's prices override it
+  std::map<std::string, double> peak_flops;  // by precision, FLOP/s
+  double memory_bandwidth_bytes_per_s = 0;   // 0 = unknown
+  double usd_per_hour = 0;                   // one GPU, on demand; a snapshot's prices override it
   std::optional<Emulation> emulation;
 };
 

@@ -1,8 +1,9 @@
 // The errors of the planner library.
 //
-// InputError is what a person can mend: a file, an option or a value that is wrong. It carries where (file and line) and its text
-// says what is wrong and what to do, on one line. Programs print it as `sailor: FILE:LINE: TEXT` and exit with 2.
-// Everything else that fails (a full disk, a vanished server) is a std::runtime_error: exit code 1.
+// InputError is what a person can mend: a file, an option or a value that is wrong. It carries where (file
+// and line) and its text says what is wrong and what to do, on one line. Programs print it as `sailor:
+// FILE:LINE: TEXT` and exit with 2. Everything else that fails (a full disk, a vanished server) is a
+// std::runtime_error: exit code 1.
 #pragma once
 
 #include <stdexcept>
@@ -22,7 +23,8 @@ class InputError : public std::runtime_error {
  public:
   // `what` is one line without the place, e.g. `resources.max_gpus: unknown GPU type "A", did you mean "B"?`
   InputError(Where where, const std::string& what)
-      : std::runtime_error(where.file.empty() ? what : where.text() + ": " + what), where_(std::move(where)) {}
+      : std::runtime_error(where.file.empty() ? what : where.text() + ": " + what),
+        where_(std::move(where)) {}
   explicit InputError(const std::string& what) : std::runtime_error(what) {}
 
   const Where& where() const { return where_; }

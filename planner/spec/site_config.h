@@ -1,11 +1,11 @@
-// The site config (`sailor.yaml`): what the admin of one cluster says about it. Value type; immutable after loading.
+// The site config (`sailor.yaml`): what the admin of one cluster says about it. Value type; immutable after
+// loading.
 //
 //     sailor_site: 1
 //     catalog: catalog.yaml                 # paths are relative to this file
 //     profiles: [profiles]                  # directories with layer and network profiles
-//     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type of the catalog; absent = same name
-//     default_zone: {zone: z1, region: r1}
-//     zones:
+//     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type of the catalog; absent = same
+//     name default_zone: {zone: z1, region: r1} zones:
 //       - {zone: z2, region: r1, partitions: [fast], features: [rack7]}    # first match decides
 //     umbrella_partition: all               # a partition over all GPU nodes, if there is one
 //     usd_per_hour: {NAME: {z1: 3.5}}
@@ -29,8 +29,8 @@ struct ZoneRule {
 
 struct SiteConfig {
   std::string file;
-  std::string catalog;                   // absolute path
-  std::vector<std::string> profiles;     // absolute paths
+  std::string catalog;                // absolute path
+  std::vector<std::string> profiles;  // absolute paths
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}};
   std::vector<ZoneRule> zones;
@@ -38,7 +38,7 @@ struct SiteConfig {
   std::map<std::string, std::map<std::string, double>> usd_per_hour;
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
   double planner_time_limit_s = 2.0;
-  std::string default_objective;         // empty = none
+  std::string default_objective;  // empty = none
 };
 
 SiteConfig load_site_config(const std::string& path);

@@ -1,7 +1,7 @@
 // The cluster snapshot: which nodes exist now, where they are, which of their GPUs are free, what they cost.
 //
-// It is made by spank_plugin/slurm from a live Slurm cluster, or read from a file. Value type. Nodes are in the order of the file
-// (or of Slurm); the planner's result must not depend on that order.
+// It is made by spank_plugin/slurm from a live Slurm cluster, or read from a file. Value type. Nodes are in
+// the order of the file (or of Slurm); the planner's result must not depend on that order.
 //
 //     sailor_snapshot: 1
 //     nodes:
@@ -18,9 +18,9 @@ namespace sailor {
 
 struct SnapshotNode {
   std::string name;
-  std::string partition;       // empty outside Slurm
+  std::string partition;  // empty outside Slurm
   std::string zone;
-  std::string region;          // = zone when the file names none
+  std::string region;  // = zone when the file names none
   std::string gpu_type;
   int gpus = 0;                // GPUs that the node has
   std::vector<int> free_gpus;  // indices of those that a new job could get now, ascending

@@ -1,0 +1,28 @@
+#include "planner/cli/cluster_source.h"
+
+#include "planner/cli/external.h"
+#include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor::cli {
+
+Snapshot read_cluster(const std::string& file, const std::string& config) {
+  if (!file.empty()) return load_snapshot(file);
+  std::string program = find_external("cluster");
+  if (program.empty()) {
+    throw InputError(
+        "the program sailor-cluster, which reads the live cluster, is not installed, give --cluster FILE");
+  }
+  std::vector<std::string> arguments = {"--yaml"};
+  if (!config.empty()) arguments.insert(arguments.end(), {"--config", config});
+  std::string yaml = capture_external(program, arguments);
+  require_text(yaml, "sailor-cluster");
+  return parse_snapshot(yaml, "sailor-cluster");
+}
+
+std::string config_or_default(const std::string& config) {
+  return config.empty() ? site_config_path() : config;
+}
+
+}  // namespace sailor::cli

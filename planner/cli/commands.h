@@ -1,0 +1,46 @@
+// The built-in verbs of `sailor`: what the command line says, as plain options, and one function per verb
+// that returns an exit code. Errors are thrown; main.cpp prints them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planner/spec/overrides.h"
+
+namespace sailor::cli {
+
+enum class Format { table, json, yaml };
+
+struct PlanCommand {
+  std::string job;
+  std::string config;   // site config; empty = site_config_path()
+  std::string cluster;  // snapshot file; empty = the live cluster
+  PlanOverrides overrides;
+  std::string search_space = "full";
+  std::string cost_model = "native";
+  int top = 5;
+  std::optional<double> time_limit_s;  // absent = the site's
+  Format format = Format::table;
+  std::string output;  // file for the chosen plan; empty = none
+};
+
+struct SimulateCommand {
+  std::string job;
+  std::string plan;
+  std::string config;
+  std::string cluster;  // empty = prices of the site config and catalog, nodes not checked
+  std::string cost_model = "native";
+  Format format = Format::table;
+};
+
+struct ClusterCommand {
+  std::string cluster;  // snapshot file; empty = the live cluster
+  std::string config;
+  Format format = Format::table;
+};
+
+int run_plan(const PlanCommand& command);
+int run_simulate(const SimulateCommand& command);
+int run_cluster(const ClusterCommand& command);
+
+}  // namespace sailor::cli

@@ -1,0 +1,166 @@
+// sailor: the command line. Everything about its grammar is here; what a verb does is in the file of its
+// name.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+
+#include "planner/cli/commands.h"
+#include "planner/cli/external.h"
+#include "planner/cli/output.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text.h"
+
+namespace sailor::cli {
+namespace {
+
+const std::vector<std::string> kBuiltIn = {"cluster", "plan", "simulate"};
+
+// Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
+template <typename T, typename Parse>
+void add_parsed(CLI::App* app, const std::string& name, T& target, Parse parse, const std::string& help,
+                const std::string& value) {
+  app->add_option_function<std::string>(
+         name, [&target, name, parse](const std::string& text) { target = parse(text, name); }, help)
+      ->type_name(value);
+}
+
+void add_format(CLI::App* app, Format& format, const std::vector<std::string>& names) {
+  add_parsed(
+      app, "--format", format,
+      [names](const std::string& text, const std::string& option) {
+        if (std::find(names.begin(), names.end(), text) == names.end()) {
+          throw InputError(option + ": must be " + alternatives(names) + ", is " + in_quotes(text) +
+                           did_you_mean(text, names));
+        }
+        return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
+      },
+      "form of the result: " + alternatives(names), "FORMAT");
+}
+
+void add_config(CLI::App* app, std::string& config) {
+  app->add_option("--config", config, "site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml)")
+      ->type_name("FILE");
+}
+
+CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
+  CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
+  verb->add_option("job", command.job, "job spec (YAML)")->required()->type_name("JOB");
+  verb->add_option("--cluster", command.cluster, "cluster snapshot (default: the live cluster)")
+      ->type_name("FILE");
+  add_config(verb, command.config);
+  PlanOverrides& overrides = command.overrides;
+  add_parsed(verb, "--objective", overrides.objective, parse_objective_option, "throughput or cost",
+             "OBJECTIVE");
+  add_parsed(verb, "--max-cost", overrides.max_usd_per_iteration, parse_max_cost, "most USD per iteration",
+             "USD");
+  add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
+             "least iterations per second", "ITER/S");
+  add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus, "most GPUs of each type", "TYPE=N,...");
+  add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use these zones only", "ZONE,...");
+  verb->add_option("--search-space", command.search_space, "paper or full (default: full)")
+      ->type_name("SPACE");
+  verb->add_option("--cost-model", command.cost_model, "native or published (default: native)")
+      ->type_name("MODEL");
+  verb->add_option("--top", command.top, "candidates to show (default: 5)")
+      ->type_name("K")
+      ->check(CLI::Range(1, 1000));
+  add_parsed(verb, "--time-limit", command.time_limit_s, parse_time_limit,
+             "longest search (default: the site's)", "S");
+  add_format(verb, command.format, {"table", "json", "yaml"});
+  verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
+      ->type_name("PLAN.json");
+  return verb;
+}
+
+CLI::App* add_simulate(CLI::App& app, SimulateCommand& command) {
+  CLI::App* verb = app.add_subcommand("simulate", "predict time, memory and cost of a plan");
+  verb->add_option("job", command.job, "job spec (YAML)")->required()->type_name("JOB");
+  verb->add_option("plan", command.plan, "plan (JSON)")->required()->type_name("PLAN");
+  verb->add_option("--cluster", command.cluster, "cluster snapshot, for prices and to check nodes")
+      ->type_name("FILE");
+  add_config(verb, command.config);
+  verb->add_option("--cost-model", command.cost_model, "native or published (default: native)")
+      ->type_name("MODEL");
+  add_format(verb, command.format, {"table", "json", "yaml"});
+  return verb;
+}
+
+CLI::App* add_cluster(CLI::App& app, ClusterCommand& command) {
+  CLI::App* verb = app.add_subcommand("cluster", "show what is free: of the live cluster, or in a snapshot");
+  verb->add_option("--cluster", command.cluster, "cluster snapshot to show")->type_name("FILE");
+  add_config(verb, command.config);
+  add_format(verb, command.format, {"table", "yaml"});
+  return verb;
+}
+
+std::vector<std::string> all_verbs() {
+  std::vector<std::string> verbs = kBuiltIn;
+  for (const std::string& verb : external_verbs()) {
+    if (std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) verbs.push_back(verb);
+  }
+  std::sort(verbs.begin(), verbs.end());
+  return verbs;
+}
+
+// Runs `sailor-VERB` for a verb that is not built in; returns when the first argument is none.
+void try_external(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::string verb = argv[1];
+  std::vector<std::string> arguments(argv + 2, argv + argc);
+  // The live snapshot as YAML is all that sailor-cluster prints: without a file, `sailor cluster` is that
+  // program.
+  bool live_cluster = verb == "cluster" && arguments.empty();
+  if (!live_cluster && std::find(kBuiltIn.begin(), kBuiltIn.end(), verb) != kBuiltIn.end()) return;
+  if (std::string path = find_external(verb); !path.empty()) exec_external(path, arguments);
+  if (live_cluster) return;
+  std::vector<std::string> verbs = all_verbs();
+  throw InputError(fmt::format("unknown verb {}{} (verbs: {})", in_quotes(verb), did_you_mean(verb, verbs),
+                               fmt::join(verbs, ", ")));
+}
+
+int run(int argc, char** argv) {
+  try_external(argc, argv);
+  CLI::App app("Plans and runs distributed training on clusters of mixed GPU types.", "sailor");
+  app.require_subcommand(1);
+  app.footer([] {
+    return fmt::format(
+        "Verbs: {}\nExit codes: 0 done, 1 failed, 2 bad usage or input, 3 no feasible plan, "
+        "4 time limit without a plan",
+        fmt::join(all_verbs(), ", "));
+  });
+  PlanCommand plan_command;
+  SimulateCommand simulate_command;
+  ClusterCommand cluster_command;
+  CLI::App* plan_verb = add_plan(app, plan_command);
+  CLI::App* simulate_verb = add_simulate(app, simulate_command);
+  add_cluster(app, cluster_command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
+    throw InputError(fmt::format("{} (see `sailor{} --help`)", one_line(error.what()), verb));
+  }
+  if (*plan_verb) return run_plan(plan_command);
+  if (*simulate_verb) return run_simulate(simulate_command);
+  return run_cluster(cluster_command);
+}
+
+}  // namespace
+}  // namespace sailor::cli
+
+int main(int argc, char** argv) {
+  try {
+    return sailor::cli::run(argc, argv);
+  } catch (const sailor::cli::ExternalFailure& failure) {
+    return failure.code();
+  } catch (const sailor::InputError& error) {
+    sailor::cli::diagnose(error.what());
+    return sailor::kBadInput;
+  } catch (const std::exception& error) {
+    sailor::cli::diagnose(error.what());
+    return sailor::kFailed;
+  }
+}

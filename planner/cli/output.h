@@ -1,0 +1,16 @@
+// How verbs write results: stdout in the format that was asked for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sailor::cli {
+
+// Writes to stdout; throws std::runtime_error when that fails (a full disk, a closed pipe).
+void print(std::string_view text);
+// One diagnostic line on stderr: `sailor: TEXT`.
+void diagnose(std::string_view text);
+// A JSON text as block-style YAML.
+std::string json_to_yaml(const std::string& json);
+
+}  // namespace sailor::cli

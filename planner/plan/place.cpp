@@ -1,0 +1,102 @@
+#include "planner/plan/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+namespace sailor {
+namespace {
+
+struct FreeNode {
+  const SnapshotNode* node;
+  std::vector<int> gpus;  // still free, ascending
+};
+
+struct StageRef {
+  size_t pipeline;
+  size_t stage;
+};
+
+// Free GPUs of every node, less what placed stages of the plan hold. Nodes by name, so that the snapshot's
+// order does not matter.
+std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
+  std::vector<FreeNode> nodes;
+  for (const SnapshotNode& node : snapshot.nodes) nodes.push_back({&node, node.free_gpus});
+  std::sort(nodes.begin(), nodes.end(),
+            [](const auto& a, const auto& b) { return a.node->name < b.node->name; });
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) {
+      for (FreeNode& free : nodes) {
+        if (free.node->name != stage.node) continue;
+        for (int gpu : stage.gpus) std::erase(free.gpus, gpu);
+      }
+    }
+  }
+  return nodes;
+}
+
+// Tries to place every stage of `order`; returns the stage that found no node, or nothing.
+const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::vector<FreeNode> nodes,
+                          bool prefer_own_nodes) {
+  std::vector<std::set<std::string>> own(plan.pipelines.size());
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (const PlanStage& stage : plan.pipelines[p].stages) {
+      if (!stage.node.empty()) own[p].insert(stage.node);
+    }
+  }
+  for (const StageRef& ref : order) {
+    PlanStage& stage = plan.pipelines[ref.pipeline].stages[ref.stage];
+    FreeNode* best = nullptr;
+    auto rank = [&](const FreeNode& free) {
+      bool foreign = prefer_own_nodes && !own[ref.pipeline].contains(free.node->name);
+      return std::tuple(foreign, free.gpus.size());
+    };
+    for (FreeNode& free : nodes) {
+      bool fits = free.node->gpu_type == stage.gpu_type && free.node->zone == stage.zone &&
+                  static_cast<int>(free.gpus.size()) >= stage.tp;
+      if (fits && (best == nullptr || rank(free) < rank(*best))) best = &free;
+    }
+    if (best == nullptr) return &ref;
+    stage.node = best->node->name;
+    stage.gpus.assign(best->gpus.begin(), best->gpus.begin() + stage.tp);
+    best->gpus.erase(best->gpus.begin(), best->gpus.begin() + stage.tp);
+    own[ref.pipeline].insert(stage.node);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void place(Plan& plan, const Snapshot& snapshot) {
+  std::vector<StageRef> order;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      if (plan.pipelines[p].stages[s].node.empty()) order.push_back({p, s});
+    }
+  }
+  auto tp = [&](const StageRef& ref) { return plan.pipelines[ref.pipeline].stages[ref.stage].tp; };
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return tp(a) > tp(b); });
+  std::vector<FreeNode> nodes = free_nodes(plan, snapshot);
+
+  // Where one degree divides the next, every choice of nodes works; with other degrees, keeping a pipeline
+  // together may not.
+  Plan attempt = plan;
+  const StageRef* failed = try_place(attempt, order, nodes, true);
+  if (failed != nullptr) {
+    attempt = plan;
+    failed = try_place(attempt, order, nodes, false);
+  }
+  if (failed != nullptr) {
+    const PlanStage& stage = plan.pipelines[failed->pipeline].stages[failed->stage];
+    throw std::runtime_error(fmt::format(
+        "pipeline {}, stage {}: no node of type {} in zone {} has {} free GPU{} left", failed->pipeline,
+        failed->stage, stage.gpu_type, stage.zone, stage.tp, stage.tp == 1 ? "" : "s"));
+  }
+  plan = std::move(attempt);
+}
+
+}  // namespace sailor

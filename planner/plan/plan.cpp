@@ -1,0 +1,60 @@
+#include "planner/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sailor {
+
+int num_ranks(const Plan& plan) {
+  int ranks = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) ranks += stage.tp;
+  }
+  return ranks;
+}
+
+int64_t num_microbatches(int64_t global_batch, int microbatch) {
+  if (global_batch < 0 || microbatch < 1) {
+    throw std::invalid_argument(
+        fmt::format("num_microbatches: global batch {} in microbatches of {}", global_batch, microbatch));
+  }
+  return global_batch / microbatch + (global_batch % microbatch != 0 ? 1 : 0);
+}
+
+std::vector<int> share_microbatches(int64_t total, int pipelines) {
+  if (total < 0 || pipelines < 1) {
+    throw std::invalid_argument(fmt::format("share_microbatches: {} among {} pipelines", total, pipelines));
+  }
+  std::vector<int> shares(static_cast<size_t>(pipelines), static_cast<int>(total / pipelines));
+  std::fill_n(shares.begin(), total % pipelines, static_cast<int>(total / pipelines + 1));
+  return shares;
+}
+
+std::string summary(const Plan& plan) {
+  // Runs of equal pipelines are written once.
+  auto describe = [](const PlanPipeline& pipeline) {
+    std::string text;
+    for (const PlanStage& stage : pipeline.stages) {
+      text += fmt::format("{}{}x{} tp{}", text.empty() ? "" : " | ", stage.tp, stage.gpu_type, stage.tp);
+    }
+    return text;
+  };
+  std::string text;
+  int64_t microbatches = 0;
+  for (size_t i = 0; i < plan.pipelines.size();) {
+    std::string one = describe(plan.pipelines[i]);
+    size_t end = i;
+    for (; end < plan.pipelines.size() && describe(plan.pipelines[end]) == one; ++end) {
+      microbatches += plan.pipelines[end].microbatches;
+    }
+    if (!text.empty()) text += "; ";
+    text += end - i > 1 ? fmt::format("{} x ({})", end - i, one) : one;
+    i = end;
+  }
+  return fmt::format("{} pipeline{}: {}, {} microbatches of {}", plan.pipelines.size(),
+                     plan.pipelines.size() == 1 ? "" : "s", text, microbatches, plan.microbatch);
+}
+
+}  // namespace sailor

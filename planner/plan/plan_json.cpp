@@ -1,0 +1,161 @@
+#include "planner/plan/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/field.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+constexpr int kMaxTp = 4096;
+
+PlanStage read_stage(const Field& field) {
+  MapField map(field, {"layers", "gpu_type", "zone", "tp", "recompute", "node", "gpus"});
+  PlanStage stage;
+  Field layers = map.required("layers");
+  std::vector<Field> range = layers.items();
+  if (range.size() != 2) layers.fail("must be [FIRST, END], a half-open range of layer indices");
+  stage.first_layer = range[0].integer<int>(0, 1'000'000);
+  stage.end_layer = range[1].integer<int>(0, 1'000'000);
+  if (stage.end_layer <= stage.first_layer) {
+    layers.fail(fmt::format("the range [{}, {}] is empty, END must be above FIRST", stage.first_layer,
+                            stage.end_layer));
+  }
+  stage.gpu_type = map.required("gpu_type").name();
+  stage.zone = map.required("zone").name();
+  stage.tp = map.required("tp").integer<int>(1, kMaxTp);
+  if (auto recompute = map.optional("recompute")) stage.recompute = recompute->name();
+  if (auto node = map.optional("node")) stage.node = node->name();
+  if (auto gpus = map.optional("gpus")) {
+    for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMaxTp));
+    if (stage.node.empty()) gpus->fail("GPU indices need the key \"node\" beside them");
+    if (static_cast<int>(stage.gpus.size()) != stage.tp) {
+      gpus->fail(fmt::format("{} GPUs for a TP degree of {}", stage.gpus.size(), stage.tp));
+    }
+  } else if (!stage.node.empty()) {
+    map.fail("a stage with the key \"node\" needs the key \"gpus\" too");
+  }
+  return stage;
+}
+
+PlanPipeline read_pipeline(const Field& field) {
+  MapField map(field, {"microbatches", "stages"});
+  PlanPipeline pipeline;
+  pipeline.microbatches = map.required("microbatches").integer<int>(1, 1'000'000'000);
+  Field stages = map.required("stages");
+  for (const Field& stage : stages.items()) {
+    PlanStage next = read_stage(stage);
+    int expected = pipeline.stages.empty() ? 0 : pipeline.stages.back().end_layer;
+    if (next.first_layer != expected) {
+      stage.fail(fmt::format(
+          "begins at layer {}, but layer {} is next: every layer must be covered once and in order",
+          next.first_layer, expected));
+    }
+    pipeline.stages.push_back(std::move(next));
+  }
+  if (pipeline.stages.empty()) stages.fail("a pipeline needs at least one stage");
+  return pipeline;
+}
+
+PlanPrediction read_prediction(const Field& field) {
+  // Tools may add figures of their own here: other keys are left alone.
+  PlanPrediction prediction;
+  for (const auto& [key, value] : field.entries()) {
+    if (value.node().kind == DocumentNode::Kind::null) continue;
+    if (key == "iteration_s") prediction.iteration_s = value.non_negative();
+    if (key == "usd_per_iteration") prediction.usd_per_iteration = value.non_negative();
+    if (key == "bound_iteration_s") prediction.bound_iteration_s = value.non_negative();
+    if (key == "bound_usd_per_iteration") prediction.bound_usd_per_iteration = value.non_negative();
+    if (key == "peak_memory_bytes") prediction.peak_memory_bytes = value.integer<int64_t>(0, INT64_MAX);
+  }
+  return prediction;
+}
+
+nlohmann::ordered_json stage_json(const PlanStage& stage) {
+  nlohmann::ordered_json json;
+  json["layers"] = {stage.first_layer, stage.end_layer};
+  json["gpu_type"] = stage.gpu_type;
+  json["zone"] = stage.zone;
+  json["tp"] = stage.tp;
+  json["recompute"] = stage.recompute;
+  if (!stage.node.empty()) {
+    json["node"] = stage.node;
+    json["gpus"] = stage.gpus;
+  }
+  return json;
+}
+
+}  // namespace
+
+Plan parse_plan(const std::string& json, const std::string& file_name) {
+  Document document = parse_json(json, file_name);
+  MapField map(Field(document), {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1",
+                                 "interleave", "prediction"});
+  require_version(map, "sailor_plan", 1);
+  Plan plan;
+  plan.model = map.required("model").text();
+  plan.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000'000);
+  plan.microbatch = map.required("microbatch").integer<int>(1, 1'000'000'000);
+  Field pipelines = map.required("pipelines");
+  for (const Field& pipeline : pipelines.items()) plan.pipelines.push_back(read_pipeline(pipeline));
+  if (plan.pipelines.empty()) pipelines.fail("a plan needs at least one pipeline");
+  if (auto zero1 = map.optional("zero1")) plan.zero1 = zero1->boolean();
+  if (auto interleave = map.optional("interleave")) plan.interleave = interleave->integer<int>(1, 1024);
+  if (auto prediction = map.optional("prediction")) plan.prediction = read_prediction(*prediction);
+  return plan;
+}
+
+Plan load_plan(const std::string& path) {
+  return parse_plan(read_text_file(path), path);
+}
+
+Where where_in_plan(const std::string& path, int pipeline, int stage) {
+  try {
+    Document document = parse_json(read_text_file(path), path);
+    const DocumentNode* node = document.root.find("pipelines");
+    if (node == nullptr) return {path, document.root.line};
+    if (pipeline < 0 || pipeline >= static_cast<int>(node->children.size())) return {path, node->line};
+    const DocumentNode& one = node->children[static_cast<size_t>(pipeline)].node;
+    const DocumentNode* stages = one.find("stages");
+    if (stages == nullptr || stage < 0 || stage >= static_cast<int>(stages->children.size()))
+      return {path, one.line};
+    return {path, stages->children[static_cast<size_t>(stage)].node.line};
+  } catch (const InputError&) {
+    return {path, 0};
+  }
+}
+
+std::string to_json(const Plan& plan, int indent) {
+  nlohmann::ordered_json json;
+  json["sailor_plan"] = 1;
+  json["model"] = plan.model;
+  json["global_batch"] = plan.global_batch;
+  json["microbatch"] = plan.microbatch;
+  json["pipelines"] = nlohmann::ordered_json::array();
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    nlohmann::ordered_json one;
+    one["microbatches"] = pipeline.microbatches;
+    one["stages"] = nlohmann::ordered_json::array();
+    for (const PlanStage& stage : pipeline.stages) one["stages"].push_back(stage_json(stage));
+    json["pipelines"].push_back(std::move(one));
+  }
+  json["zero1"] = plan.zero1;
+  json["interleave"] = plan.interleave;
+  if (plan.prediction) {
+    const PlanPrediction& prediction = *plan.prediction;
+    nlohmann::ordered_json& out = json["prediction"];
+    out["iteration_s"] = prediction.iteration_s;
+    out["usd_per_iteration"] = prediction.usd_per_iteration;
+    if (prediction.bound_iteration_s) out["bound_iteration_s"] = *prediction.bound_iteration_s;
+    if (prediction.bound_usd_per_iteration)
+      out["bound_usd_per_iteration"] = *prediction.bound_usd_per_iteration;
+    out["peak_memory_bytes"] = prediction.peak_memory_bytes;
+  }
+  return json.dump(indent) + (indent < 0 ? "" : "\n");
+}
+
+}  // namespace sailor

@@ -1,0 +1,168 @@
+#include "planner/plan/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/plan/place.h"
+
+namespace sailor {
+namespace {
+
+std::string at(size_t pipeline, size_t stage) {
+  return fmt::format("pipeline {}, stage {}: ", pipeline, stage);
+}
+
+void check_layers(const PlanPipeline& pipeline, size_t p, int num_layers,
+                  std::vector<std::string>& violations) {
+  if (pipeline.stages.empty()) {
+    violations.push_back(fmt::format("pipeline {}: has no stages", p));
+    return;
+  }
+  int next = 0;
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const PlanStage& stage = pipeline.stages[s];
+    if (stage.first_layer != next) {
+      violations.push_back(at(p, s) +
+                           fmt::format("begins at layer {}, layer {} is next", stage.first_layer, next));
+    }
+    if (stage.end_layer <= stage.first_layer) {
+      violations.push_back(at(p, s) +
+                           fmt::format("layers [{}, {}) are none", stage.first_layer, stage.end_layer));
+    }
+    next = stage.end_layer;
+  }
+  if (next != num_layers) {
+    violations.push_back(at(p, pipeline.stages.size() - 1) +
+                         fmt::format("ends at layer {}, the model has {} layers", next, num_layers));
+  }
+}
+
+void check_stage(const PlanStage& stage, const std::string& where, const ModelSpec& model,
+                 std::vector<std::string>& violations) {
+  if (stage.tp < 1) {
+    violations.push_back(where + fmt::format("tp {} is not a degree", stage.tp));
+    return;
+  }
+  if (model.heads % stage.tp != 0) {
+    violations.push_back(where +
+                         fmt::format("tp {} does not divide the model's {} heads", stage.tp, model.heads));
+  }
+  if (model.feed_forward % stage.tp != 0) {
+    violations.push_back(where + fmt::format("tp {} does not divide the model's feed_forward {}", stage.tp,
+                                             model.feed_forward));
+  }
+  if (stage.recompute != "none") {
+    violations.push_back(where + fmt::format("unknown recompute mode \"{}\" (known: none)", stage.recompute));
+  }
+}
+
+void check_placed_stage(const PlanStage& stage, const std::string& where, const Snapshot& snapshot,
+                        std::set<std::pair<std::string, int>>& used, std::vector<std::string>& violations) {
+  const SnapshotNode* node = snapshot.find(stage.node);
+  if (node == nullptr) {
+    violations.push_back(where + fmt::format("the cluster has no free node {}", stage.node));
+    return;
+  }
+  if (node->gpu_type != stage.gpu_type) {
+    violations.push_back(where + fmt::format("node {} has GPUs of type {}, not {}", stage.node,
+                                             node->gpu_type, stage.gpu_type));
+  }
+  if (node->zone != stage.zone) {
+    violations.push_back(where +
+                         fmt::format("node {} is in zone {}, not {}", stage.node, node->zone, stage.zone));
+  }
+  if (static_cast<int>(stage.gpus.size()) != stage.tp) {
+    violations.push_back(where +
+                         fmt::format("{} GPUs are named for a TP degree of {}", stage.gpus.size(), stage.tp));
+  }
+  for (int gpu : stage.gpus) {
+    if (std::find(node->free_gpus.begin(), node->free_gpus.end(), gpu) == node->free_gpus.end()) {
+      violations.push_back(where + fmt::format("GPU {} of node {} is not free", gpu, stage.node));
+    } else if (!used.insert({stage.node, gpu}).second) {
+      violations.push_back(where + fmt::format("GPU {} of node {} is used twice", gpu, stage.node));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job) {
+  std::vector<std::string> violations;
+  if (plan.model != job.model.name) {
+    violations.push_back(
+        fmt::format("the plan is for the model \"{}\", the job trains \"{}\"", plan.model, job.model.name));
+  }
+  if (plan.global_batch != job.training.global_batch) {
+    violations.push_back(
+        fmt::format("global batch {} is not the job's {}", plan.global_batch, job.training.global_batch));
+  }
+  if (plan.pipelines.empty()) violations.push_back("the plan has no pipelines");
+  int64_t microbatches = 0;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const PlanPipeline& pipeline = plan.pipelines[p];
+    if (pipeline.microbatches < 1) {
+      violations.push_back(
+          fmt::format("pipeline {}: {} microbatches, at least one is needed", p, pipeline.microbatches));
+    }
+    microbatches += pipeline.microbatches;
+    check_layers(pipeline, p, job.model.num_all_layers(), violations);
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      check_stage(pipeline.stages[s], at(p, s), job.model, violations);
+    }
+  }
+  if (plan.microbatch < 1) {
+    violations.push_back(fmt::format("microbatch {} is not a number of sequences", plan.microbatch));
+  } else if (plan.global_batch > 0) {
+    int64_t needed = num_microbatches(plan.global_batch, plan.microbatch);
+    if (microbatches != needed) {
+      violations.push_back(fmt::format("{} microbatches of {} do not make up the global batch of {}, {} do",
+                                       microbatches, plan.microbatch, plan.global_batch, needed));
+    }
+  }
+  if (plan.zero1) violations.push_back("zero1: optimizer sharding is not supported by this version");
+  if (plan.interleave != 1) {
+    violations.push_back(fmt::format("interleave {}: only 1 is supported by this version", plan.interleave));
+  }
+  return violations;
+}
+
+std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot) {
+  std::vector<std::string> violations;
+  std::map<std::pair<std::string, std::string>, int> used;
+  std::set<std::pair<std::string, int>> used_gpus;
+  bool unplaced = false;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const PlanStage& stage = plan.pipelines[p].stages[s];
+      used[{stage.zone, stage.gpu_type}] += stage.tp;
+      if (stage.node.empty()) {
+        unplaced = true;
+      } else {
+        check_placed_stage(stage, at(p, s), snapshot, used_gpus, violations);
+      }
+    }
+  }
+  auto free = snapshot.free_by_zone_and_type();
+  for (const auto& [key, count] : used) {
+    auto it = free.find(key);
+    int available = it == free.end() ? 0 : it->second;
+    if (count > available) {
+      violations.push_back(fmt::format("{} GPUs of type {} in zone {} are needed, {} are free", count,
+                                       key.second, key.first, available));
+    }
+  }
+  if (violations.empty() && unplaced) {
+    Plan copy = plan;
+    try {
+      place(copy, snapshot);
+    } catch (const std::runtime_error& error) {
+      violations.push_back(error.what());
+    }
+  }
+  return violations;
+}
+
+}  // namespace sailor

@@ -1,0 +1,80 @@
+#include "planner/profile/layer_profile.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <stdexcept>
+
+namespace sailor {
+namespace {
+
+// The three entries of one cell, by LayerKind.
+template <typename T>
+using ByKind = std::map<LayerKind, T>;
+
+// One entry per layer: embedding, `blocks` copies of the block, head. Empty when a kind is missing.
+template <typename T>
+std::vector<T> unroll_kinds(const ByKind<T>& kinds, int blocks) {
+  if (kinds.size() != 3) return {};
+  std::vector<T> layers(static_cast<size_t>(blocks) + 2, kinds.at(LayerKind::block));
+  layers.front() = kinds.at(LayerKind::embedding);
+  layers.back() = kinds.at(LayerKind::head);
+  return layers;
+}
+
+void require_blocks(int blocks) {
+  if (blocks < 1) throw std::invalid_argument(fmt::format("a model of {} blocks", blocks));
+}
+
+}  // namespace
+
+std::vector<int> LayerProfile::microbatches() const {
+  std::set<int> values;
+  for (const auto& entry : cells) values.insert(entry.first.first);
+  return {values.begin(), values.end()};
+}
+
+std::vector<int> LayerProfile::tps() const {
+  std::set<int> values;
+  for (const auto& entry : cells) values.insert(entry.first.second);
+  return {values.begin(), values.end()};
+}
+
+bool matches(const ProfileFile& profile, const ModelSpec& model, Precision precision) {
+  const ModelSpec& own = profile.model;
+  return profile.precision == precision && own.family == model.family && own.hidden == model.hidden &&
+         own.heads == model.heads && own.feed_forward == model.feed_forward &&
+         own.sequence == model.sequence && own.vocabulary == model.vocabulary;
+}
+
+LayerProfile unroll(const ProfileFile& profile, int blocks) {
+  require_blocks(blocks);
+  std::map<std::pair<int, int>, ByKind<LayerTimes>> kinds;
+  for (const ProfileFile::TimeCell& cell : profile.times) {
+    kinds[{cell.microbatch, cell.tp}][cell.kind] = cell.times;
+  }
+  LayerProfile layers;
+  layers.gpu_type = profile.gpu_type;
+  layers.file = profile.file;
+  layers.overheads = profile.overheads;
+  layers.measured = profile.measured;
+  for (const auto& [key, cell] : kinds) {
+    LayerProfile::Cell unrolled = unroll_kinds(cell, blocks);
+    if (!unrolled.empty()) layers.cells.emplace(key, std::move(unrolled));
+  }
+  return layers;
+}
+
+ModelSizes unroll_sizes(const ProfileFile& profile, int blocks) {
+  require_blocks(blocks);
+  std::map<int, ByKind<LayerSizes>> kinds;
+  for (const ProfileFile::SizeCell& cell : profile.sizes) kinds[cell.tp][cell.kind] = cell.sizes;
+  ModelSizes sizes;
+  for (const auto& [tp, cell] : kinds) {
+    std::vector<LayerSizes> unrolled = unroll_kinds(cell, blocks);
+    if (!unrolled.empty()) sizes.by_tp.emplace(tp, std::move(unrolled));
+  }
+  return sizes;
+}
+
+}  // namespace sailor

@@ -1,0 +1,174 @@
+// Layer profiles as files: reading with checks, writing.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "planner/profile/layer_profile.h"
+#include "planner/profile/profile_reader.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+constexpr int kMaxTp = 4096;
+constexpr int kMaxMicrobatch = 1'000'000;
+
+const std::vector<std::string>& kind_names() {
+  static const std::vector<std::string> names = {"embedding", "block", "head"};
+  return names;
+}
+
+LayerKind read_kind(const Field& field) {
+  return static_cast<LayerKind>(field.choice(kind_names()));
+}
+
+ModelSpec read_model(const Field& field) {
+  MapField map(field, {"family", "hidden", "heads", "feed_forward", "sequence", "vocabulary"});
+  ModelSpec model;
+  model.family = map.required("family").name();
+  model.hidden = map.required("hidden").integer<int>(1, 10'000'000);
+  model.heads = map.required("heads").integer<int>(1, 1'000'000);
+  model.feed_forward = map.required("feed_forward").integer<int>(1, 100'000'000);
+  model.sequence = map.required("sequence").integer<int>(1, 100'000'000);
+  model.vocabulary = map.required("vocabulary").integer<int>(1, 100'000'000);
+  return model;
+}
+
+ProfileFile::TimeCell read_times(const Field& field) {
+  MapField map(field, {"microbatch", "tp", "layer", "forward_s", "backward_s", "update_s", "samples"});
+  ProfileFile::TimeCell cell{};
+  cell.microbatch = map.required("microbatch").integer<int>(1, kMaxMicrobatch);
+  cell.tp = map.required("tp").integer<int>(1, kMaxTp);
+  cell.kind = read_kind(map.required("layer"));
+  cell.times.forward_s = map.required("forward_s").positive();
+  cell.times.backward_s = map.required("backward_s").non_negative();
+  cell.times.update_s = map.required("update_s").non_negative();
+  cell.samples = 1;
+  if (auto samples = map.optional("samples")) cell.samples = samples->integer<int>(1, 1'000'000'000);
+  return cell;
+}
+
+ProfileFile::SizeCell read_sizes(const Field& field) {
+  MapField map(field,
+               {"tp", "layer", "parameters", "output_elements", "activation_bytes", "workspace_bytes"});
+  constexpr int64_t kMost = int64_t{1} << 60;
+  ProfileFile::SizeCell cell{};
+  cell.tp = map.required("tp").integer<int>(1, kMaxTp);
+  cell.kind = read_kind(map.required("layer"));
+  cell.sizes.parameters = map.required("parameters").integer<int64_t>(0, kMost);
+  cell.sizes.output_elements = map.required("output_elements").integer<int64_t>(0, kMost);
+  cell.sizes.activation_bytes = map.required("activation_bytes").integer<int64_t>(0, kMost);
+  if (auto workspace = map.optional("workspace_bytes")) {
+    cell.sizes.workspace_bytes = workspace->integer<int64_t>(0, kMost);
+  }
+  return cell;
+}
+
+}  // namespace
+
+ProfileFile read_profile_file(const Document& document) {
+  MapField map(Field(document), {"sailor_layer_profile", "gpu_type", "model", "precision", "measured",
+                                 "overheads", "times", "sizes"});
+  require_version(map, "sailor_layer_profile", 1);
+  ProfileFile profile;
+  profile.file = document.file;
+  profile.gpu_type = map.required("gpu_type").name();
+  profile.model = read_model(map.required("model"));
+  profile.precision = static_cast<Precision>(map.required("precision").choice({"fp32", "fp64", "bf16"}));
+  if (auto measured = map.optional("measured")) profile.measured = measured->text_or_empty();
+  if (auto overheads = map.optional("overheads")) {
+    MapField inner(*overheads, {"base_memory_bytes", "iteration_overhead_s"});
+    if (auto base = inner.optional("base_memory_bytes")) profile.overheads.base_memory_bytes = base->bytes();
+    if (auto each = inner.optional("iteration_overhead_s")) {
+      profile.overheads.iteration_overhead_s = each->non_negative();
+    }
+  }
+  Field times = map.required("times");
+  std::set<std::tuple<int, int, LayerKind>> seen_times;
+  for (const Field& item : times.items()) {
+    ProfileFile::TimeCell cell = read_times(item);
+    if (!seen_times.insert({cell.microbatch, cell.tp, cell.kind}).second) {
+      item.fail("this (microbatch, tp, layer) stands twice");
+    }
+    profile.times.push_back(cell);
+  }
+  if (profile.times.empty()) times.fail("a profile needs at least one measurement");
+  std::set<std::tuple<int, LayerKind>> seen_sizes;
+  for (const Field& item : map.required("sizes").items()) {
+    ProfileFile::SizeCell cell = read_sizes(item);
+    if (!seen_sizes.insert({cell.tp, cell.kind}).second) item.fail("this (tp, layer) stands twice");
+    profile.sizes.push_back(cell);
+  }
+  // A cell is of use only when all three kinds of layers were measured, and their sizes are known.
+  for (const ProfileFile::TimeCell& cell : profile.times) {
+    for (LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head}) {
+      const std::string& name = kind_names()[static_cast<size_t>(kind)];
+      if (!seen_times.contains({cell.microbatch, cell.tp, kind})) {
+        times.fail(fmt::format("microbatch {}, tp {} has no entry for the layer \"{}\"", cell.microbatch,
+                               cell.tp, name));
+      }
+      if (!seen_sizes.contains({cell.tp, kind})) {
+        map.required("sizes").fail(fmt::format("tp {} has no entry for the layer \"{}\"", cell.tp, name));
+      }
+    }
+  }
+  return profile;
+}
+
+ProfileFile parse_profile_file(const std::string& json, const std::string& file_name) {
+  return read_profile_file(parse_json(json, file_name));
+}
+
+ProfileFile load_profile_file(const std::string& path) {
+  return parse_profile_file(read_text_file(path), path);
+}
+
+std::string to_json(const ProfileFile& profile) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["sailor_layer_profile"] = 1;
+  json["gpu_type"] = profile.gpu_type;
+  json["model"] = Json{{"family", profile.model.family},     {"hidden", profile.model.hidden},
+                       {"heads", profile.model.heads},       {"feed_forward", profile.model.feed_forward},
+                       {"sequence", profile.model.sequence}, {"vocabulary", profile.model.vocabulary}};
+  json["precision"] = to_string(profile.precision);
+  json["measured"] = profile.measured;
+  json["overheads"] = Json{{"base_memory_bytes", profile.overheads.base_memory_bytes},
+                           {"iteration_overhead_s", profile.overheads.iteration_overhead_s}};
+  // One line per measurement: files are read by people too.
+  auto lines = [](const Json& items) {
+    std::string text;
+    for (const Json& item : items) text += (text.empty() ? "\n    " : ",\n    ") + item.dump();
+    return "[" + text + "\n  ]";
+  };
+  Json times = Json::array();
+  for (const ProfileFile::TimeCell& cell : profile.times) {
+    times.push_back({{"microbatch", cell.microbatch},
+                     {"tp", cell.tp},
+                     {"layer", kind_names()[static_cast<size_t>(cell.kind)]},
+                     {"forward_s", cell.times.forward_s},
+                     {"backward_s", cell.times.backward_s},
+                     {"update_s", cell.times.update_s},
+                     {"samples", cell.samples}});
+  }
+  Json sizes = Json::array();
+  for (const ProfileFile::SizeCell& cell : profile.sizes) {
+    sizes.push_back({{"tp", cell.tp},
+                     {"layer", kind_names()[static_cast<size_t>(cell.kind)]},
+                     {"parameters", cell.sizes.parameters},
+                     {"output_elements", cell.sizes.output_elements},
+                     {"activation_bytes", cell.sizes.activation_bytes},
+                     {"workspace_bytes", cell.sizes.workspace_bytes}});
+  }
+  std::string head = json.dump(2);
+  head.resize(head.size() - 2);  // the closing brace and the line break before it
+  return head + ",\n  \"times\": " + lines(times) + ",\n  \"sizes\": " + lines(sizes) + "\n}\n";
+}
+
+void save_profile_file(const ProfileFile& profile, const std::string& path) {
+  write_file_atomically(path, to_json(profile));
+}
+
+}  // namespace sailor

@@ -1,0 +1,15 @@
+// Profiles out of a document that is already parsed, so that a directory's files are parsed once. Internal to
+// planner/profile.
+#pragma once
+
+#include "planner/profile/layer_profile.h"
+#include "planner/profile/network_profile.h"
+#include "planner/spec/document.h"
+#include "planner/spec/field.h"
+
+namespace sailor {
+
+ProfileFile read_profile_file(const Document& document);
+NetworkProfile read_network_profile(const Document& document);
+
+}  // namespace sailor

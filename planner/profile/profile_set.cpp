@@ -1,0 +1,109 @@
+#include "planner/profile/profile_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "planner/profile/profile_reader.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+std::vector<std::string> json_files(const std::string& directory) {
+  std::error_code error;
+  std::vector<std::string> files;
+  for (auto it = std::filesystem::directory_iterator(directory, error);
+       !error && it != std::filesystem::end(it); it.increment(error)) {
+    if (it->path().extension() == ".json") files.push_back(it->path().string());
+  }
+  if (error) throw InputError({directory, 0}, "cannot list this directory of profiles: " + error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// What the directories hold for this job: the first profile of every type, and all links.
+struct Found {
+  std::map<std::string, ProfileFile> by_type;
+  NetworkProfile network;
+  std::vector<std::string> notes;
+};
+
+Found read_directories(const std::vector<std::string>& directories, const JobSpec& job) {
+  Found found;
+  for (const std::string& directory : directories) {
+    for (const std::string& file : json_files(directory)) {
+      Document document = parse_json(read_text_file(file), file);
+      if (document.root.find("sailor_network_profile") != nullptr) {
+        found.network.add(read_network_profile(document));
+        if (found.network.file.empty()) found.network.file = file;
+      } else if (document.root.find("sailor_layer_profile") != nullptr) {
+        ProfileFile profile = read_profile_file(document);
+        if (!matches(profile, job.model, job.training.precision)) continue;
+        auto [it, inserted] = found.by_type.emplace(profile.gpu_type, profile);
+        if (!inserted) {
+          found.notes.push_back(fmt::format("type {}: {} is used, {} is another profile of the same model",
+                                            profile.gpu_type, it->second.file, file));
+        }
+      } else {
+        throw InputError({file, document.root.line},
+                         "neither a layer profile nor a network profile (no key \"sailor_layer_profile\" or "
+                         "\"sailor_network_profile\"), move it out of the directory of profiles");
+      }
+    }
+  }
+  return found;
+}
+
+// An emulated type is its base type with all times stretched; what does not wait (overheads) stays.
+LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double slowdown) {
+  profile.gpu_type = gpu_type;
+  for (auto& [key, cell] : profile.cells) {
+    for (LayerTimes& times : cell) {
+      times.forward_s *= slowdown;
+      times.backward_s *= slowdown;
+      times.update_s *= slowdown;
+    }
+  }
+  return profile;
+}
+
+}  // namespace
+
+ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
+                         const Catalog& catalog) {
+  Found found = read_directories(directories, job);
+  ProfileSet set;
+  set.network = std::move(found.network);
+  set.notes = std::move(found.notes);
+  for (const auto& [name, type] : catalog.gpu_types) {
+    const std::string& source = type.emulation ? type.emulation->profile : name;
+    auto it = found.by_type.find(source);
+    if (it == found.by_type.end()) {
+      set.notes.push_back(
+          fmt::format("type {}: no profile of {} ({}) in {}{}", name, job.model.name,
+                      to_string(job.training.precision), fmt::join(directories, ", "),
+                      type.emulation ? " for the emulated type's base " + in_quotes(source) : ""));
+      continue;
+    }
+    LayerProfile profile = unroll(it->second, job.model.layers);
+    if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
+    set.layers.emplace(name, std::move(profile));
+    set.sizes.by_tp.merge(unroll_sizes(it->second, job.model.layers).by_tp);
+  }
+  if (set.layers.empty()) {
+    throw InputError(
+        job.where("model"),
+        fmt::format(
+            "model: no GPU type of {} has a profile of {} in {} in {}, make one with `sailor profile {}` "
+            "on a node of each type",
+            catalog.file, job.model.name, to_string(job.training.precision), fmt::join(directories, ", "),
+            job.file));
+  }
+  return set;
+}
+
+}  // namespace sailor

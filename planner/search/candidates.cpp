@@ -1,0 +1,120 @@
+#include "planner/search/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/plan/place.h"
+#include "planner/plan/validate.h"
+
+namespace sailor {
+namespace {
+
+// What a user would call a different plan: GPUs by type and zone, and the TP degrees of the stages of each
+// kind of pipeline.
+std::string structure(const Plan& plan) {
+  std::map<std::pair<std::string, std::string>, int> gpus;
+  std::map<std::string, int> shapes;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    std::string shape;
+    for (const PlanStage& stage : pipeline.stages) {
+      gpus[{stage.gpu_type, stage.zone}] += stage.tp;
+      shape += fmt::format("{}x{},", stage.tp, stage.gpu_type);
+    }
+    ++shapes[shape];
+  }
+  std::string key;
+  for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
+  for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);
+  return key;
+}
+
+}  // namespace
+
+Plan plan_of(const PlanningContext& context, const Resources& resources, const Cut& cut, int microbatch,
+             int replicas) {
+  Plan plan;
+  plan.model = context.job.model.name;
+  plan.global_batch = context.job.training.global_batch;
+  plan.microbatch = microbatch;
+  const std::vector<int> shares =
+      share_microbatches(num_microbatches(plan.global_batch, microbatch), replicas);
+  for (int j = 0; j < replicas; ++j) {
+    PlanPipeline pipeline;
+    pipeline.microbatches = shares[j];
+    for (const ChosenStage& chosen : cut.stages) {
+      const Option& option = resources.options[chosen.mix->option_of(j)];
+      PlanStage stage;
+      stage.first_layer = chosen.first_layer;
+      stage.end_layer = chosen.end_layer;
+      stage.gpu_type = option.gpu_type;
+      stage.zone = option.zone;
+      stage.tp = option.tp;
+      pipeline.stages.push_back(std::move(stage));
+    }
+    plan.pipelines.push_back(std::move(pipeline));
+  }
+  return plan;
+}
+
+void Candidates::keep(Plan plan, double value) {
+  best_ = std::min(best_, value);
+  auto [it, added] = plans_.try_emplace(structure(plan), value, plan);
+  if (!added && value < it->second.first) it->second = {value, std::move(plan)};
+}
+
+double Candidates::value(const Prediction& prediction) const {
+  return goal_.objective == Objective::throughput ? prediction.iteration_s : prediction.usd_per_iteration();
+}
+
+bool Candidates::accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const {
+  const char* why = !prediction.fits                                 ? "memory"
+                    : prediction.usd_per_iteration() > goal_.max_usd ? "budget"
+                    : prediction.iteration_s > goal_.max_iteration_s ? "throughput floor"
+                                                                     : nullptr;
+  if (why != nullptr) ++rejected[why];
+  return why == nullptr;
+}
+
+bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
+  const Prediction prediction = simulate(context_, plan, model_);
+  if (!accepted(prediction, rejected)) return false;
+  keep(plan, value(prediction));
+  return true;
+}
+
+std::vector<Plan> Candidates::ranked() const {
+  std::vector<const std::pair<double, Plan>*> order;
+  for (const auto& [key, entry] : plans_) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->first < b->first; });
+  std::vector<Plan> out;
+  for (const auto* entry : order) out.push_back(entry->second);
+  return out;
+}
+
+std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
+  std::vector<Candidate> out;
+  for (Plan plan : ranked()) {
+    if (static_cast<int>(out.size()) >= count) break;
+    try {
+      place(plan, resources_.usable);
+    } catch (const std::runtime_error&) {
+      ++rejected["no node has enough free GPUs together"];
+      continue;
+    }
+    if (!check_plan(plan, resources_.usable).empty()) {
+      ++rejected["no node has enough free GPUs together"];
+      continue;
+    }
+    Candidate candidate{std::move(plan), {}};
+    candidate.prediction = simulate(context_, candidate.plan, model_);
+    if (accepted(candidate.prediction, rejected)) out.push_back(std::move(candidate));
+  }
+  std::stable_sort(out.begin(), out.end(), [&](const Candidate& a, const Candidate& b) {
+    return value(a.prediction) < value(b.prediction);
+  });
+  return out;
+}
+
+}  // namespace sailor

@@ -1,0 +1,140 @@
+#include "planner/search/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace sailor {
+namespace {
+
+PlanOptions quick(const PlanOptions& options) {
+  PlanOptions out = options;
+  out.top_k = 1;
+  out.explain = false;
+  out.time_limit_s = std::clamp(options.time_limit_s / 4, 0.05, 1.0);
+  return out;
+}
+
+double gib(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 30);
+}
+
+// The limits are the reason when a plan appears without them; then its figures say how far they are from what
+// is possible.
+std::string explain_limits(const PlanningContext& context, const PlanOptions& options) {
+  const ConstraintSpec& limits = context.job.constraints;
+  if (!limits.max_usd_per_iteration && !limits.min_iterations_per_s) return "";
+  const auto best_without_limits = [&](Objective objective) {
+    JobSpec job = context.job;
+    job.objective = objective;
+    job.constraints = {};
+    return search({job, context.snapshot, context.catalog, context.profiles}, quick(options));
+  };
+  std::string text;
+  if (limits.max_usd_per_iteration) {
+    const SearchResult cheapest = best_without_limits(Objective::cost);
+    if (cheapest.status != SearchStatus::found) return "";
+    const double usd = cheapest.candidates.front().prediction.usd_per_iteration();
+    if (usd > *limits.max_usd_per_iteration)
+      text = fmt::format(
+          "the cheapest plan found costs {:.5g} USD per iteration, the limit is {:.5g}: raise "
+          "max_usd_per_iteration "
+          "to {:.5g}",
+          usd, *limits.max_usd_per_iteration, usd);
+  }
+  if (limits.min_iterations_per_s && text.empty()) {
+    const SearchResult fastest = best_without_limits(Objective::throughput);
+    if (fastest.status != SearchStatus::found) return "";
+    const double speed = fastest.candidates.front().prediction.iterations_per_s();
+    if (speed < *limits.min_iterations_per_s)
+      text = fmt::format(
+          "the fastest plan found makes {:.5g} iterations/s, the limit is {:.5g}: lower min_iterations_per_s "
+          "to "
+          "{:.5g}, or add GPUs",
+          speed, *limits.min_iterations_per_s, speed);
+  }
+  if (text.empty())
+    text =
+        "each limit can be met alone, but not both together: raise max_usd_per_iteration or lower "
+        "min_iterations_per_s";
+  return text;
+}
+
+std::string explain_memory(const PlanningContext& context, const PlanOptions& options) {
+  int64_t largest = 0;
+  for (const SnapshotNode& node : context.snapshot.nodes)
+    if (context.profiles.layers.count(node.gpu_type))
+      largest = std::max(largest, context.catalog.at(node.gpu_type).memory_bytes);
+  for (double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0}) {
+    Catalog catalog = context.catalog;
+    for (auto& [name, type] : catalog.gpu_types)
+      type.memory_bytes = static_cast<int64_t>(static_cast<double>(type.memory_bytes) * factor);
+    JobSpec job = context.job;
+    job.constraints = {};
+    const SearchResult relaxed = search({job, context.snapshot, catalog, context.profiles}, quick(options));
+    if (relaxed.status == SearchStatus::found)
+      return fmt::format(
+          "memory: a stage needs {:.3g} GiB, the largest GPU has {:.3g} GiB: use GPUs with {:.3g} GiB, or "
+          "more of them",
+          gib(relaxed.candidates.front().prediction.peak_memory_bytes()), gib(largest),
+          gib(relaxed.candidates.front().prediction.peak_memory_bytes()));
+  }
+  return "";
+}
+
+// More nodes of one type, as many as there are, until a plan appears.
+std::string explain_gpus(const PlanningContext& context, const PlanOptions& options) {
+  std::map<std::string, std::vector<SnapshotNode>> by_type;
+  for (const SnapshotNode& node : context.snapshot.nodes)
+    if (context.profiles.layers.count(node.gpu_type) && !node.free_gpus.empty())
+      by_type[node.gpu_type].push_back(node);
+  for (int copies : {1, 2, 4, 8})
+    for (const auto& [type, nodes] : by_type) {
+      Snapshot snapshot = context.snapshot;
+      int added = 0;
+      for (int copy = 1; copy <= copies; ++copy)
+        for (SnapshotNode node : nodes) {
+          node.name += fmt::format("+{}", copy);
+          added += static_cast<int>(node.free_gpus.size());
+          snapshot.nodes.push_back(std::move(node));
+        }
+      JobSpec job = context.job;
+      job.resources.max_gpus.clear();
+      const SearchResult relaxed = search({job, snapshot, context.catalog, context.profiles}, quick(options));
+      if (relaxed.status == SearchStatus::found)
+        return fmt::format("too few free GPUs: {} more of type \"{}\" would be enough", added, type);
+    }
+  return "";
+}
+
+}  // namespace
+
+std::string explain_infeasible(const PlanningContext& context, const PlanOptions& options,
+                               const SearchResult& result) {
+  if (context.snapshot.nodes.empty())
+    return fmt::format("the cluster has no nodes (snapshot: {})", context.snapshot.file);
+  int free = 0;
+  for (const SnapshotNode& node : context.snapshot.nodes) free += static_cast<int>(node.free_gpus.size());
+  if (free == 0) return "no GPU of the cluster is free now: wait, or ask for other partitions";
+  if (std::string text = explain_limits(context, options); !text.empty()) return text;
+  const auto count = [&](const char* reason) {
+    const auto it = result.rejected.find(reason);
+    return it == result.rejected.end() ? 0 : it->second;
+  };
+  if (count("memory") > 0) {
+    std::string text = explain_memory(context, options);
+    const std::string gpus = explain_gpus(context, options);
+    if (!text.empty() && !gpus.empty()) return text + "; or: " + gpus;
+    if (!text.empty() || !gpus.empty()) return text + gpus;
+  }
+  if (result.stats.configurations == 0)
+    return "no free GPU has a layer profile of this model that fits the job: measure it with `sailor "
+           "profile`, or change "
+           "resources.max_gpus, zones or partitions";
+  if (std::string text = explain_gpus(context, options); !text.empty()) return text;
+  return "no combination of free GPUs, profiled cells and links makes a plan: see the counts of rejected "
+         "candidates";
+}
+
+}  // namespace sailor

@@ -1,0 +1,105 @@
+#include "planner/search/load_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "planner/spec/error.h"
+#include "planner/spec/text.h"
+
+namespace sailor {
+namespace {
+
+void check_types(const JobSpec& job, const PlanOverrides& overrides, const Catalog& catalog) {
+  for (const auto& [type, limit] : job.resources.max_gpus) {
+    try {
+      catalog.at(type);
+    } catch (const InputError& error) {
+      if (overrides.max_gpus.contains(type)) throw InputError(std::string("max-gpus: ") + error.what());
+      throw InputError(job.where("resources.max_gpus." + type),
+                       std::string("resources.max_gpus: ") + error.what());
+    }
+  }
+}
+
+void check_zones(const JobSpec& job, const PlanOverrides& overrides, const SiteConfig& site,
+                 const Snapshot& snapshot) {
+  std::set<std::string> known = {site.default_zone.zone};
+  for (const ZoneRule& rule : site.zones) known.insert(rule.zone);
+  for (const SnapshotNode& node : snapshot.nodes) known.insert(node.zone);
+  for (size_t i = 0; i < job.resources.zones.size(); ++i) {
+    const std::string& zone = job.resources.zones[i];
+    if (known.contains(zone)) continue;
+    std::vector<std::string> names(known.begin(), known.end());
+    std::string hint = did_you_mean(zone, names);
+    std::string what =
+        fmt::format("unknown zone {}{} (zones: {})", in_quotes(zone), hint, fmt::join(names, ", "));
+    if (!overrides.zones.empty()) throw InputError("zones: " + what);
+    throw InputError(job.where(fmt::format("resources.zones[{}]", i)), "resources.zones: " + what);
+  }
+}
+
+// The snapshot's own prices stand; the site's fill the gaps.
+void fill_prices(const std::map<std::string, std::map<std::string, double>>& from,
+                 std::map<std::string, std::map<std::string, double>>& to) {
+  for (const auto& [name, row] : from) to[name].insert(row.begin(), row.end());
+}
+
+void drop_unknown_types(Snapshot& snapshot, const Catalog& catalog) {
+  std::vector<SnapshotNode> known;
+  for (SnapshotNode& node : snapshot.nodes) {
+    if (catalog.gpu_types.contains(node.gpu_type)) {
+      known.push_back(std::move(node));
+    } else {
+      snapshot.not_free.push_back(
+          fmt::format("{}: GPU type {} is not in {}", node.name, node.gpu_type, catalog.file));
+    }
+  }
+  snapshot.nodes = std::move(known);
+}
+
+std::vector<std::string> notes_of(const PlanningInputs& inputs) {
+  std::map<std::string, size_t> unusable;
+  for (const SnapshotNode& node : inputs.snapshot.nodes) {
+    if (!inputs.profiles.layers.contains(node.gpu_type)) unusable[node.gpu_type] += node.free_gpus.size();
+  }
+  std::vector<std::string> notes;
+  for (const auto& [type, gpus] : unusable) {
+    if (gpus == 0) continue;
+    notes.push_back(fmt::format(
+        "{} free GPU{} of type {} cannot be used: no profile of {}, make one with `sailor profile {}`", gpus,
+        gpus == 1 ? "" : "s", type, inputs.job.model.name, inputs.job.file));
+  }
+  return notes;
+}
+
+}  // namespace
+
+PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
+                           const SnapshotSource& snapshot) {
+  PlanningInputs inputs;
+  inputs.job = std::move(job);
+  inputs.site = load_site_config(site_config_file);
+  inputs.catalog = load_catalog(inputs.site.catalog);
+  if (!inputs.job.objective_given && !inputs.site.default_objective.empty()) {
+    inputs.job.objective = parse_objective(inputs.site.default_objective);
+  }
+  apply(overrides, inputs.job);
+  check_types(inputs.job, overrides, inputs.catalog);
+  inputs.snapshot = snapshot(inputs.site);
+  check_zones(inputs.job, overrides, inputs.site, inputs.snapshot);
+  fill_prices(inputs.site.usd_per_hour, inputs.snapshot.usd_per_hour);
+  fill_prices(inputs.site.egress_usd_per_gb, inputs.snapshot.egress_usd_per_gb);
+  drop_unknown_types(inputs.snapshot, inputs.catalog);
+  inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog);
+  inputs.notes = notes_of(inputs);
+  return inputs;
+}
+
+PlanningInputs load_inputs(const std::string& job_file, const std::string& site_config_file,
+                           const PlanOverrides& overrides, const SnapshotSource& snapshot) {
+  return load_inputs(load_job_spec(job_file), site_config_file, overrides, snapshot);
+}
+
+}  // namespace sailor

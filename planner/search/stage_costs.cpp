@@ -1,0 +1,198 @@
+#include "planner/search/stage_costs.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/simulator/collectives.h"
+#include "planner/simulator/cost.h"
+#include "planner/simulator/lookup.h"
+#include "planner/simulator/memory.h"
+#include "planner/simulator/published_model.h"
+
+namespace sailor {
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+}
+
+StageCosts::StageCosts(const PlanningContext& context, const Resources& resources, CostModel model,
+                       int microbatch)
+    : context_(context),
+      resources_(resources),
+      model_(model),
+      microbatch_(microbatch),
+      layers_(context.job.model.num_all_layers()) {
+  const size_t n = resources.options.size();
+  compute_.resize(n);
+  update_.resize(n);
+  parameters_.resize(n);
+  activations_.resize(n);
+  sizes_.resize(n);
+  links_.assign(n, std::vector<const LinkCurve*>(n, nullptr));
+  single_links_ = links_;
+  std::vector<double> least(layers_, kNever), least_usd(layers_, kNever), state(layers_, kNever),
+      activation(layers_, kNever);
+  LayerSizes one;
+  one.parameters = 1;
+  const double bytes_per_parameter =
+      model == CostModel::published
+          ? static_cast<double>(published::memory({&one, 1}, 1, 1, 1).total() -
+                                published::memory({}, 1, 1, 1).total())
+          : static_cast<double>(stage_memory({&one, 1}, {}, context.job.training.precision).total());
+  for (size_t o = 0; o < n; ++o) {
+    const Option& option = resources.options[o];
+    const LayerProfile::Cell* cell = context.profiles.layers.at(option.gpu_type).find(microbatch, option.tp);
+    const std::vector<LayerSizes>* sizes = context.profiles.sizes.find(option.tp);
+    if (cell == nullptr || sizes == nullptr || static_cast<int>(cell->size()) != layers_ ||
+        static_cast<int>(sizes->size()) != layers_)
+      continue;
+    options_.push_back(static_cast<int>(o));
+    sizes_[o] = sizes;
+    compute_[o].assign(1, 0);
+    update_[o].assign(1, 0);
+    parameters_[o].assign(1, 0);
+    activations_[o].assign(1, 0);
+    for (int layer = 0; layer < layers_; ++layer) {
+      const LayerTimes& times = (*cell)[layer];
+      const double compute_s = times.forward_s + times.backward_s;
+      compute_[o].push_back(compute_[o].back() + compute_s);
+      update_[o].push_back(update_[o].back() + times.update_s);
+      parameters_[o].push_back(parameters_[o].back() + (*sizes)[layer].parameters);
+      activations_[o].push_back(activations_[o].back() + (*sizes)[layer].activation_bytes);
+      least[layer] = std::min(least[layer], compute_s);
+      least_usd[layer] = std::min(least_usd[layer], compute_s * option.usd_per_s);
+      state[layer] = std::min(
+          state[layer], static_cast<double>((*sizes)[layer].parameters) * option.tp * bytes_per_parameter);
+      activation[layer] = std::min(
+          activation[layer], static_cast<double>((*sizes)[layer].activation_bytes) * option.tp * microbatch);
+    }
+  }
+  const auto prefix_sums = [](const std::vector<double>& values) {
+    std::vector<double> sums(1, 0);
+    for (double value : values) sums.push_back(sums.back() + value);
+    return sums;
+  };
+  least_ = prefix_sums(least);
+  least_usd_ = prefix_sums(least_usd);
+  least_state_bytes_ = prefix_sums(state);
+  least_activation_bytes_ = prefix_sums(activation);
+  for (int a : options_)
+    for (int b : options_) {
+      const Option &from = resources.options[a], &to = resources.options[b];
+      links_[a][b] = find_link(context.profiles.network, {from.gpu_type, from.zone, from.tp},
+                               {to.gpu_type, to.zone, to.tp}, false);
+      single_links_[a][b] = find_link(context.profiles.network, {from.gpu_type, from.zone, 1},
+                                      {to.gpu_type, to.zone, 1}, false);
+      const LinkCurve* sync = model == CostModel::published ? single_links_[a][b] : links_[a][b];
+      if (sync != nullptr &&
+          std::find(distinct_links_.begin(), distinct_links_.end(), sync) == distinct_links_.end())
+        distinct_links_.push_back(sync);
+    }
+  // Whole layers: the published formulas take the sizes at TP degree 1; ours add up the shards of any degree.
+  parameter_bytes_.assign(1, 0);
+  const std::vector<LayerSizes>* whole = context.profiles.sizes.find(1);
+  const double bytes =
+      model == CostModel::published ? published::kFloatBytes : element_bytes(context.job.training.precision);
+  for (int layer = 0; layer < layers_; ++layer) {
+    double parameters = 0;
+    if (whole != nullptr) {
+      parameters = static_cast<double>((*whole)[layer].parameters);
+    } else if (!options_.empty()) {
+      const int o = options_.front();
+      parameters = static_cast<double>((*sizes_[o])[layer].parameters) * resources.options[o].tp;
+    }
+    parameter_bytes_.push_back(parameter_bytes_.back() + parameters * bytes);
+  }
+}
+
+int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, bool data_parallel) const {
+  if (model_ == CostModel::published) {
+    LayerSizes sum;
+    sum.parameters = parameters_[option][end] - parameters_[option][first];
+    sum.activation_bytes = activations_[option][end] - activations_[option][first];
+    return published::memory({&sum, 1}, resources_.options[option].tp, microbatch_, in_flight).total();
+  }
+  const std::span<const LayerSizes> layers(sizes_[option]->data() + first, static_cast<size_t>(end - first));
+  StageMemoryInput input;
+  input.microbatch = microbatch_;
+  input.in_flight = in_flight;
+  input.has_previous = first > 0;
+  input.has_next = end < layers_;
+  if (first > 0) input.input_elements = (*sizes_[option])[first - 1].output_elements;
+  input.data_parallel = data_parallel;
+  input.base_bytes =
+      context_.profiles.layers.at(resources_.options[option].gpu_type).overheads.base_memory_bytes;
+  return stage_memory(layers, input, context_.job.training.precision).total();
+}
+
+bool StageCosts::fits(int option, int first, int end, int in_flight, bool data_parallel) const {
+  return memory_bytes(option, first, end, in_flight, data_parallel) <=
+         resources_.options[option].capacity_bytes;
+}
+
+double StageCosts::most_free_bytes(int option) const {
+  const Option& o = resources_.options[option];
+  const int64_t base = model_ == CostModel::published
+                           ? published::memory({}, o.tp, microbatch_, 1).total()
+                           : context_.profiles.layers.at(o.gpu_type).overheads.base_memory_bytes;
+  return static_cast<double>(o.capacity_bytes - base);
+}
+
+double StageCosts::least_sync_s(int replicas, double gpus) const {
+  // Some stage has at least its share of the bytes; in the native model sums may hide behind other stages'
+  // work.
+  if (replicas < 2 || model_ == CostModel::native) return 0;
+  double least = kNever;
+  for (const LinkCurve* link : distinct_links_)
+    least = std::min(least, published::all_reduce_s(*link, parameter_bytes_.back() / gpus, replicas));
+  return least;
+}
+
+double StageCosts::message_bytes(int option, int layer) const {
+  const double element = model_ == CostModel::published ? published::kFloatBytes
+                                                        : element_bytes(context_.job.training.precision);
+  return static_cast<double>((*sizes_[option])[layer].output_elements) * element * microbatch_;
+}
+
+double StageCosts::activation_s(int from, int to, int layer) const {
+  const LinkCurve* link = links_[from][to];
+  if (link == nullptr) return kNever;
+  const double bytes = message_bytes(from, layer - 1);
+  return model_ == CostModel::published
+             ? link->time_s(bytes)
+             : scatter_gather_s(*link, bytes, resources_.options[from].tp, resources_.options[to].tp);
+}
+
+double StageCosts::gradient_s(int from, int to, int layer) const {
+  const LinkCurve* link = links_[from][to];
+  if (link == nullptr) return kNever;
+  // The published formula sizes the gradient by the output of the stage's own first layer.
+  if (model_ == CostModel::published) return link->time_s(message_bytes(from, layer));
+  return scatter_gather_s(*link, message_bytes(from, layer - 1), resources_.options[from].tp,
+                          resources_.options[to].tp);
+}
+
+double StageCosts::message_usd(int upstream, int downstream, int layer) const {
+  const std::string &from = resources_.options[upstream].zone, &to = resources_.options[downstream].zone;
+  const double there = egress_usd_per_gb(context_.snapshot, from, to);
+  const double back = model_ == CostModel::published ? there : egress_usd_per_gb(context_.snapshot, to, from);
+  return (there + back) * message_bytes(upstream, layer - 1) / 1e9;
+}
+
+double StageCosts::sync_s(int a, int b, int tp, int first, int end, int replicas) const {
+  const double bytes = parameter_bytes_[end] - parameter_bytes_[first];
+  if (model_ == CostModel::published) {
+    const LinkCurve* link = single_links_[a][b];
+    return link == nullptr ? kNever
+                           : published::all_reduce_s(*link, published::sync_bytes(bytes, tp), replicas);
+  }
+  const LinkCurve* link = links_[a][b];
+  return link == nullptr ? kNever : ring_all_reduce_s(*link, bytes / tp, replicas);
+}
+
+double StageCosts::sync_usd(int a, int b, int first, int end, int replicas) const {
+  const double price =
+      egress_usd_per_gb(context_.snapshot, resources_.options[a].zone, resources_.options[b].zone);
+  return price * (parameter_bytes_[end] - parameter_bytes_[first]) / 1e9 * 2 * (replicas - 1) / replicas;
+}
+
+}  // namespace sailor

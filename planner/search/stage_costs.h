@@ -1,0 +1,83 @@
+// Everything the search needs to know of one microbatch size, as tables: time, memory and links of any run of
+// layers on any option in O(1). Also what both cost models add up, so that the search itself does not know
+// which one it serves. Immutable.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "planner/search/resources.h"
+
+namespace sailor {
+
+class StageCosts {
+ public:
+  StageCosts(const PlanningContext& context, const Resources& resources, CostModel model, int microbatch);
+
+  int layers() const { return layers_; }
+  int microbatch() const { return microbatch_; }
+  CostModel model() const { return model_; }
+  // Options whose (microbatch, TP degree) cell was measured.
+  const std::vector<int>& options() const { return options_; }
+
+  // Forward and backward of one microbatch through layers [first, end).
+  double compute_s(int option, int first, int end) const {
+    return compute_[option][end] - compute_[option][first];
+  }
+  double update_s(int option, int first, int end) const {
+    return model_ == CostModel::published ? update_[option][first + 1] - update_[option][first]
+                                          : update_[option][end] - update_[option][first];
+  }
+  // Does a rank fit that holds `in_flight` microbatches? Communication buffers and sums over replicas are
+  // included.
+  bool fits(int option, int first, int end, int in_flight, bool data_parallel) const;
+  int64_t memory_bytes(int option, int first, int end, int in_flight, bool data_parallel) const;
+
+  // One microbatch's activation (gradient) crossing the boundary before `layer` from one option to another;
+  // infinite when no network profile knows the pair.
+  double activation_s(int from, int to, int layer) const;
+  double gradient_s(int from, int to, int layer) const;  // `from` holds `layer`
+  // Both messages of one microbatch over that boundary, USD.
+  double message_usd(int upstream, int downstream, int layer) const;
+  // Gradient sync of layers [first, end) over the pair (a, b) of neighbouring replicas, when the smallest TP
+  // degree is `tp`.
+  double sync_s(int a, int b, int tp, int first, int end, int replicas) const;
+  double sync_usd(int a, int b, int first, int end, int replicas) const;
+
+  // Smallest over all options; for bounds.
+  double least_compute_s(int first, int end) const { return least_[end] - least_[first]; }
+  double least_usd(int first, int end) const {
+    return least_usd_[end] - least_usd_[first];
+  }  // one microbatch, GPUs only
+  // Memory of layers [first, end) on a whole TP group, at least: states, and the activations of one
+  // microbatch.
+  double least_memory_bytes(int first, int end, int in_flight) const {
+    return least_state_bytes_[end] - least_state_bytes_[first] +
+           in_flight * (least_activation_bytes_[end] - least_activation_bytes_[first]);
+  }
+  // Memory of one GPU that is left for them, at most.
+  double most_free_bytes(int option) const;
+  // Gradient sync of the stage that has most to sync, when `gpus` GPUs hold all layers of one pipeline, at
+  // least.
+  double least_sync_s(int replicas, double gpus) const;
+
+ private:
+  double message_bytes(int option, int layer) const;  // of one microbatch before `layer`
+
+  const PlanningContext& context_;
+  const Resources& resources_;
+  CostModel model_;
+  int microbatch_;
+  int layers_;
+  std::vector<int> options_;
+  std::vector<std::vector<double>> compute_, update_;  // [option][layer], prefix sums
+  std::vector<std::vector<int64_t>> parameters_, activations_;
+  std::vector<const std::vector<LayerSizes>*> sizes_;  // [option]
+  std::vector<double> parameter_bytes_;                // whole layers, prefix sums
+  std::vector<double> least_, least_usd_, least_state_bytes_, least_activation_bytes_;
+  std::vector<const LinkCurve*> distinct_links_;             // for sums over replicas
+  std::vector<std::vector<const LinkCurve*>> links_;         // [from][to], the whole TP groups
+  std::vector<std::vector<const LinkCurve*>> single_links_;  // [from][to], one GPU each
+};
+
+}  // namespace sailor

@@ -1,0 +1,29 @@
+// Lookups in the profiles that throw instead of guessing: a cell, a size or a link that was not measured is
+// an InputError that names it, never a free one. Pure; the references that are returned live as long as the
+// context.
+#pragma once
+
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/simulator/simulate.h"
+
+namespace sailor {
+
+const LayerProfile& profile_of(const PlanningContext& context, const std::string& gpu_type);
+const LayerProfile::Cell& cell_of(const PlanningContext& context, const std::string& gpu_type, int microbatch,
+                                  int tp);
+const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, int tp);
+
+// The ends of a link as the network profile wants them.
+LinkEnd link_end(const PlanStage& stage, int gpus);
+// Like NetworkProfile::find, but an unplaced pair that has no inter-node curve falls back to the intra-node
+// one (a cluster of one node), and nullptr only when neither is known.
+const LinkCurve* find_link(const NetworkProfile& network, const LinkEnd& from, const LinkEnd& to,
+                           bool same_node);
+const LinkCurve& link_of(const PlanningContext& context, const LinkEnd& from, const LinkEnd& to,
+                         bool same_node);
+// Are both stages placed, and on one node?
+bool on_one_node(const PlanStage& a, const PlanStage& b);
+
+}  // namespace sailor

@@ -1,0 +1,200 @@
+#include "planner/simulator/published_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/simulator/cost.h"
+#include "planner/simulator/lookup.h"
+#include "planner/spec/error.h"
+
+namespace sailor::published {
+namespace {
+
+constexpr double kBytesPerParameter = 24;  // Adam, fp32, as the published formula counts
+constexpr double kBucketBytes = 5e8;
+constexpr int64_t kBaseBytes = 2'000'000'000;
+constexpr int64_t kBaseBytesWithTp = 3'000'000'000;
+
+void check_one_cut(const Plan& plan) {
+  const auto& first = plan.pipelines.at(0).stages;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    bool same = pipeline.stages.size() == first.size();
+    for (size_t i = 0; same && i < first.size(); ++i)
+      same = pipeline.stages[i].first_layer == first[i].first_layer &&
+             pipeline.stages[i].end_layer == first[i].end_layer;
+    if (!same)
+      throw InputError(
+          "pipelines cut the layers differently: the published cost model cannot score such a plan, use "
+          "--cost-model native");
+  }
+}
+
+// One replica of a stage: compute and message times of one microbatch.
+StagePrediction predict_replica(const PlanningContext& context, const Plan& plan, int pipeline, int index) {
+  const PlanStage& stage = plan.pipelines[pipeline].stages[index];
+  const int P = static_cast<int>(plan.pipelines[pipeline].stages.size());
+  const LayerProfile::Cell& cell = cell_of(context, stage.gpu_type, plan.microbatch, stage.tp);
+  const std::vector<LayerSizes>& sizes = sizes_of(context, stage.tp);
+  StagePrediction out;
+  out.pipeline = pipeline;
+  out.stage = index;
+  for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
+    out.forward_s += cell.at(layer).forward_s;
+    out.backward_s += cell.at(layer).backward_s;
+  }
+  out.update_s = cell.at(stage.first_layer).update_s;
+  out.in_flight = P - index;
+  const std::span<const LayerSizes> layers(sizes.data() + stage.first_layer,
+                                           static_cast<size_t>(stage.end_layer - stage.first_layer));
+  out.memory = memory(layers, stage.tp, plan.microbatch, out.in_flight);
+  out.capacity_bytes = context.catalog.at(stage.gpu_type).memory_bytes;
+  if (index + 1 < P) {
+    const PlanStage& next = plan.pipelines[pipeline].stages[index + 1];
+    const double bytes =
+        static_cast<double>(sizes.at(stage.end_layer - 1).output_elements) * kFloatBytes * plan.microbatch;
+    out.send_forward_s =
+        link_of(context, link_end(stage, stage.tp), link_end(next, next.tp), false).time_s(bytes);
+  }
+  if (index > 0) {
+    const PlanStage& previous = plan.pipelines[pipeline].stages[index - 1];
+    const double bytes =
+        static_cast<double>(sizes.at(stage.first_layer).output_elements) * kFloatBytes * plan.microbatch;
+    out.send_backward_s =
+        link_of(context, link_end(stage, stage.tp), link_end(previous, previous.tp), false).time_s(bytes);
+  }
+  return out;
+}
+
+double parameter_bytes(const PlanningContext& context, const PlanStage& stage) {
+  const std::vector<LayerSizes>& sizes = sizes_of(context, 1);
+  double bytes = 0;
+  for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
+    bytes += static_cast<double>(sizes.at(layer).parameters) * kFloatBytes;
+  return bytes;
+}
+
+// Gradient sync of stage i: the slowest neighbouring pair in plan order, without the wrap.
+double stage_sync_s(const PlanningContext& context, const Plan& plan, int i) {
+  const int D = static_cast<int>(plan.pipelines.size());
+  if (D == 1) return 0;
+  int smallest_tp = plan.pipelines[0].stages[i].tp;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    smallest_tp = std::min(smallest_tp, pipeline.stages[i].tp);
+  const double bytes = sync_bytes(parameter_bytes(context, plan.pipelines[0].stages[i]), smallest_tp);
+  double slowest = 0;
+  const LinkCurve* seen = nullptr;
+  for (int j = 0; j + 1 < D; ++j) {
+    const LinkCurve& pair = link_of(context, link_end(plan.pipelines[j].stages[i], 1),
+                                    link_end(plan.pipelines[j + 1].stages[i], 1), false);
+    if (&pair == seen) continue;
+    seen = &pair;
+    slowest = std::max(slowest, all_reduce_s(pair, bytes, D));
+  }
+  return slowest;
+}
+
+double transfer_usd(const PlanningContext& context, const Plan& plan, double microbatches) {
+  const int D = static_cast<int>(plan.pipelines.size());
+  const int P = static_cast<int>(plan.pipelines[0].stages.size());
+  double messages = 0, sync = 0;
+  for (int i = 0; i < P; ++i) {
+    const double stage_bytes = parameter_bytes(context, plan.pipelines[0].stages[i]);
+    for (int j = 0; j < D; ++j) {
+      const PlanStage& stage = plan.pipelines[j].stages[i];
+      if (i + 1 < P) {
+        const double bytes =
+            static_cast<double>(sizes_of(context, stage.tp).at(stage.end_layer - 1).output_elements) *
+            kFloatBytes * plan.microbatch;
+        messages +=
+            2 * egress_usd_per_gb(context.snapshot, stage.zone, plan.pipelines[j].stages[i + 1].zone) * bytes;
+      }
+      if (D > 1)
+        sync += egress_usd_per_gb(context.snapshot, stage.zone, plan.pipelines[(j + 1) % D].stages[i].zone) *
+                stage_bytes / D * 2 * (D - 1);
+    }
+  }
+  return 1e-9 * (microbatches * messages + sync);
+}
+
+}  // namespace
+
+MemoryBreakdown memory(std::span<const LayerSizes> layers, int tp, int microbatch, int in_flight) {
+  int64_t parameters = 0, activations = 0;
+  for (const LayerSizes& layer : layers) {
+    parameters += layer.parameters;
+    activations += layer.activation_bytes;
+  }
+  MemoryBreakdown out;
+  out.weights_bytes = parameters * 4;
+  out.gradients_bytes = parameters * 4;
+  out.optimizer_bytes = parameters * 8;
+  out.communication_bytes = parameters * static_cast<int64_t>(kBytesPerParameter) - out.weights_bytes -
+                            out.gradients_bytes - out.optimizer_bytes;
+  out.activations_bytes = activations * microbatch * in_flight;
+  out.base_bytes = tp == 1 ? kBaseBytes : kBaseBytesWithTp;
+  return out;
+}
+
+double all_reduce_s(const LinkCurve& pair, double bytes, int replicas) {
+  if (replicas < 2 || bytes <= 0) return 0;
+  const double full = std::floor(bytes / kBucketBytes);
+  const double rest = bytes - full * kBucketBytes;
+  double s = full > 0 ? full * pair.time_s(kBucketBytes / replicas) : 0;
+  if (rest > 0) s += pair.time_s(rest / replicas);
+  return 2.0 * (replicas - 1) * s;
+}
+
+double sync_bytes(double stage_bytes, int smallest_tp) {
+  return stage_bytes / std::min(4, smallest_tp);
+}
+
+double stage_comm_s(int stage, int stages, double activation_s, double gradient_s) {
+  if (stages == 1) return 0;
+  if (stage == 0) return stages <= 3 ? activation_s : 2 * activation_s;
+  if (stage == stages - 1) return 2 * gradient_s;
+  return activation_s + gradient_s;
+}
+
+Prediction simulate(const PlanningContext& context, const Plan& plan) {
+  check_one_cut(plan);
+  const int D = static_cast<int>(plan.pipelines.size());
+  const int P = static_cast<int>(plan.pipelines[0].stages.size());
+  const double nmb = static_cast<double>((num_microbatches(plan.global_batch, plan.microbatch) + D - 1) / D);
+
+  Prediction out;
+  for (int j = 0; j < D; ++j)
+    for (int i = 0; i < P; ++i) out.stages.push_back(predict_replica(context, plan, j, i));
+
+  double bottleneck = 0, sum = 0, update = 0, sync = 0;
+  for (int i = 0; i < P; ++i) {
+    double comp = 0, activation = 0, gradient = 0;
+    const double stage_sync = stage_sync_s(context, plan, i);
+    for (int j = 0; j < D; ++j) {
+      StagePrediction& replica = out.stages[static_cast<size_t>(j) * P + i];
+      comp = std::max(comp, replica.forward_s + replica.backward_s);
+      activation = std::max(activation, replica.send_forward_s);
+      gradient = std::max(gradient, replica.send_backward_s);
+      update = std::max(update, replica.update_s);
+      replica.sync_s = stage_sync;
+    }
+    const double comm = stage_comm_s(i, P, activation, gradient);
+    bottleneck = std::max(bottleneck, comp + comm);
+    sum += comp + comm;
+    sync = std::max(sync, stage_sync);
+  }
+  out.pipeline_s = (nmb - 1) * bottleneck + sum;
+  out.update_s = update;
+  out.sync_s = sync;
+  out.iteration_s = out.pipeline_s + out.update_s + out.sync_s;
+  out.compute_usd = out.iteration_s * usd_per_s(context, plan);
+  out.transfer_usd = transfer_usd(context, plan, nmb);
+  for (StagePrediction& replica : out.stages) {
+    out.fits = out.fits && replica.memory.total() <= replica.capacity_bytes;
+    replica.busy_fraction = nmb * (replica.forward_s + replica.backward_s) / out.iteration_s;
+  }
+  return out;
+}
+
+}  // namespace sailor::published

@@ -1,0 +1,68 @@
+#include "planner/spec/catalog.h"
+
+#include "planner/spec/error.h"
+#include "planner/spec/field.h"
+#include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+Emulation read_emulation(const Field& field) {
+  MapField map(field, {"profile", "slowdown"});
+  Emulation emulation;
+  emulation.profile = map.required("profile").name();
+  if (auto slowdown = map.optional("slowdown")) emulation.slowdown = slowdown->positive();
+  return emulation;
+}
+
+GpuType read_gpu_type(const std::string& name, const Field& field) {
+  MapField map(field, {"memory", "peak_flops", "memory_bandwidth", "usd_per_hour", "emulate"});
+  GpuType type;
+  type.name = name;
+  Field memory = map.required("memory");
+  type.memory_bytes = memory.bytes();
+  if (type.memory_bytes <= 0) memory.fail("must be above 0");
+  if (auto flops = map.optional("peak_flops")) {
+    for (const auto& [precision, value] : flops->entries()) type.peak_flops[precision] = value.positive();
+  }
+  if (auto bandwidth = map.optional("memory_bandwidth"))
+    type.memory_bandwidth_bytes_per_s = bandwidth->bytes_per_s();
+  if (auto price = map.optional("usd_per_hour")) type.usd_per_hour = price->usd();
+  if (auto emulate = map.optional("emulate")) type.emulation = read_emulation(*emulate);
+  return type;
+}
+
+}  // namespace
+
+const GpuType& Catalog::at(const std::string& gpu_type) const {
+  auto it = gpu_types.find(gpu_type);
+  if (it != gpu_types.end()) return it->second;
+  std::vector<std::string> names;
+  for (const auto& entry : gpu_types) names.push_back(entry.first);
+  std::string hint = did_you_mean(gpu_type, names);
+  throw InputError("unknown GPU type " + in_quotes(gpu_type) + hint + " (types: " + file + ")");
+}
+
+Catalog parse_catalog(const std::string& yaml, const std::string& file_name) {
+  Document document = parse_yaml(yaml, file_name);
+  MapField map(Field(document), {"sailor_catalog", "gpu_types"});
+  require_version(map, "sailor_catalog", 1);
+  Catalog catalog;
+  catalog.file = file_name;
+  Field types = map.required("gpu_types");
+  for (const auto& [name, field] : types.entries()) {
+    if (name.empty() || name.find_first_of(" ,=\t\n") != std::string::npos) {
+      field.fail("the name of a GPU type holds no spaces, \",\" or \"=\"");
+    }
+    catalog.gpu_types.emplace(name, read_gpu_type(name, field));
+  }
+  if (catalog.gpu_types.empty()) types.fail("a catalog needs at least one GPU type");
+  return catalog;
+}
+
+Catalog load_catalog(const std::string& path) {
+  return parse_catalog(read_text_file(path), path);
+}
+
+}  // namespace sailor

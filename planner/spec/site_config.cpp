@@ -1,0 +1,89 @@
+#include "planner/spec/site_config.h"
+
+#include <cstdlib>
+
+#include "planner/spec/error.h"
+#include "planner/spec/field.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/price_table.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+std::vector<std::string> read_names(const std::optional<Field>& field) {
+  std::vector<std::string> names;
+  if (field) {
+    for (const Field& item : field->items()) names.push_back(item.name());
+  }
+  return names;
+}
+
+ZoneRule read_zone(const Field& field, bool with_rule) {
+  MapField map(field, with_rule ? std::vector<std::string>{"zone", "region", "partitions", "features"}
+                                : std::vector<std::string>{"zone", "region"});
+  ZoneRule rule;
+  rule.zone = map.required("zone").name();
+  rule.region = rule.zone;
+  if (auto region = map.optional("region")) rule.region = region->name();
+  if (!with_rule) return rule;
+  rule.partitions = read_names(map.optional("partitions"));
+  rule.features = read_names(map.optional("features"));
+  if (rule.partitions.empty() && rule.features.empty()) {
+    field.fail("this rule would match every node, give partitions or features (or use default_zone)");
+  }
+  return rule;
+}
+
+}  // namespace
+
+SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
+  Document document = parse_yaml(yaml, file_name);
+  MapField map(Field(document),
+               {"sailor_site", "catalog", "profiles", "gres", "default_zone", "zones", "umbrella_partition",
+                "usd_per_hour", "egress_usd_per_gb", "planner", "defaults"});
+  require_version(map, "sailor_site", 1);
+  SiteConfig site;
+  site.file = file_name;
+  site.catalog = relative_to_file(map.required("catalog").text(), file_name);
+  if (auto profiles = map.optional("profiles")) {
+    for (const Field& item : profiles->items())
+      site.profiles.push_back(relative_to_file(item.text(), file_name));
+  }
+  if (auto gres = map.optional("gres")) {
+    for (const auto& [slurm_type, gpu_type] : gres->entries()) site.gres[slurm_type] = gpu_type.name();
+  }
+  if (auto zone = map.optional("default_zone")) site.default_zone = read_zone(*zone, false);
+  if (auto zones = map.optional("zones")) {
+    for (const Field& item : zones->items()) site.zones.push_back(read_zone(item, true));
+  }
+  if (auto umbrella = map.optional("umbrella_partition")) site.umbrella_partition = umbrella->name();
+  if (auto prices = map.optional("usd_per_hour")) site.usd_per_hour = read_price_table(*prices);
+  if (auto prices = map.optional("egress_usd_per_gb")) site.egress_usd_per_gb = read_price_table(*prices);
+  if (auto planner = map.optional("planner")) {
+    MapField inner(*planner, {"time_limit"});
+    if (auto limit = inner.optional("time_limit")) {
+      site.planner_time_limit_s = limit->duration_s();
+      if (!(site.planner_time_limit_s > 0)) limit->fail("must be above 0");
+    }
+  }
+  if (auto defaults = map.optional("defaults")) {
+    MapField inner(*defaults, {"objective"});
+    if (auto objective = inner.optional("objective")) {
+      objective->choice({to_string(Objective::throughput), to_string(Objective::cost)});
+      site.default_objective = objective->text();
+    }
+  }
+  return site;
+}
+
+SiteConfig load_site_config(const std::string& path) {
+  return parse_site_config(read_text_file(path), path);
+}
+
+std::string site_config_path() {
+  const char* path = std::getenv("SAILOR_CONFIG");
+  return path != nullptr && *path != '\0' ? path : "/etc/sailor/sailor.yaml";
+}
+
+}  // namespace sailor

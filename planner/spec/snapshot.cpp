@@ -1,0 +1,143 @@
+#include "planner/spec/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "planner/spec/error.h"
+#include "planner/spec/field.h"
+#include "planner/spec/price_table.h"
+#include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+constexpr int kMaxGpusPerNode = 4096;
+
+SnapshotNode read_node(const Field& field) {
+  MapField map(field, {"name", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus"});
+  SnapshotNode node;
+  node.name = map.required("name").name();
+  if (auto partition = map.optional("partition")) node.partition = partition->text_or_empty();
+  node.zone = map.required("zone").name();
+  node.region = node.zone;
+  if (auto region = map.optional("region")) node.region = region->name();
+  node.gpu_type = map.required("gpu_type").name();
+  node.gpus = map.required("gpus").integer<int>(0, kMaxGpusPerNode);
+  if (auto free = map.optional("free_gpus")) {
+    for (const Field& item : free->items()) {
+      int gpu = item.integer<int>(0, kMaxGpusPerNode);
+      if (gpu >= node.gpus) item.fail(fmt::format("the node has {} GPUs, numbered from 0", node.gpus));
+      if (!node.free_gpus.empty() && gpu <= node.free_gpus.back())
+        item.fail("GPU indices must ascend, each once");
+      node.free_gpus.push_back(gpu);
+    }
+  } else {
+    node.free_gpus.resize(static_cast<size_t>(node.gpus));
+    std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+  }
+  return node;
+}
+
+// A text as YAML: plain where it is plainly a text, else in double quotes.
+std::string yaml_text(const std::string& text) {
+  static const std::set<std::string> kWords = {"null", "true", "false", "yes", "no", "on", "off", "n", "y"};
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  bool plain = !text.empty() && text.size() < 200 && std::isalpha(static_cast<unsigned char>(text[0])) &&
+               !kWords.contains(lower) && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+                 return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/';
+               });
+  if (plain) return text;
+  std::string out = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c == 0x7f) {
+      out += fmt::format("\\x{:02x}", c);
+    } else {
+      out += static_cast<char>(c);
+    }
+  }
+  return out + "\"";
+}
+
+std::string yaml_table(const char* key, const PriceTable& table) {
+  std::string out;
+  for (const auto& [outer, row] : table) {
+    std::string cells;
+    for (const auto& [inner, price] : row) {
+      cells += fmt::format("{}{}: {}", cells.empty() ? "" : ", ", yaml_text(inner), price);
+    }
+    if (!cells.empty()) out += fmt::format("  {}: {{{}}}\n", yaml_text(outer), cells);
+  }
+  return out.empty() ? out : fmt::format("{}:\n{}", key, out);
+}
+
+}  // namespace
+
+const SnapshotNode* Snapshot::find(const std::string& node) const {
+  auto it = std::find_if(nodes.begin(), nodes.end(), [&](const SnapshotNode& n) { return n.name == node; });
+  return it == nodes.end() ? nullptr : &*it;
+}
+
+std::map<std::pair<std::string, std::string>, int> Snapshot::free_by_zone_and_type() const {
+  std::map<std::pair<std::string, std::string>, int> free;
+  for (const SnapshotNode& node : nodes)
+    free[{node.zone, node.gpu_type}] += static_cast<int>(node.free_gpus.size());
+  return free;
+}
+
+Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
+  Document document = parse_yaml(yaml, file_name);
+  MapField map(Field(document),
+               {"sailor_snapshot", "nodes", "usd_per_hour", "egress_usd_per_gb", "not_free"});
+  require_version(map, "sailor_snapshot", 1);
+  Snapshot snapshot;
+  snapshot.file = file_name;
+  std::set<std::string> names;
+  std::map<std::string, std::string> region_of;
+  for (const Field& item : map.required("nodes").items()) {
+    SnapshotNode node = read_node(item);
+    if (!names.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " stands twice");
+    const std::string& region = region_of.emplace(node.zone, node.region).first->second;
+    if (region != node.region) {
+      item.fail(fmt::format("the zone {} is in region {} here and in {} above", in_quotes(node.zone),
+                            in_quotes(node.region), in_quotes(region)));
+    }
+    snapshot.nodes.push_back(std::move(node));
+  }
+  if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);
+  if (auto prices = map.optional("egress_usd_per_gb")) snapshot.egress_usd_per_gb = read_price_table(*prices);
+  if (auto lines = map.optional("not_free")) {
+    for (const Field& item : lines->items()) snapshot.not_free.push_back(item.text());
+  }
+  return snapshot;
+}
+
+Snapshot load_snapshot(const std::string& path) {
+  return parse_snapshot(read_text_file(path), path);
+}
+
+std::string to_yaml(const Snapshot& snapshot) {
+  std::string out = "sailor_snapshot: 1\nnodes:";
+  out += snapshot.nodes.empty() ? " []\n" : "\n";
+  for (const SnapshotNode& node : snapshot.nodes) {
+    out += fmt::format("  - {{name: {}, ", yaml_text(node.name));
+    if (!node.partition.empty()) out += fmt::format("partition: {}, ", yaml_text(node.partition));
+    out += fmt::format("zone: {}, region: {}, gpu_type: {}, gpus: {}, free_gpus: [{}]}}\n",
+                       yaml_text(node.zone), yaml_text(node.region), yaml_text(node.gpu_type), node.gpus,
+                       fmt::join(node.free_gpus, ", "));
+  }
+  out += yaml_table("usd_per_hour", snapshot.usd_per_hour);
+  out += yaml_table("egress_usd_per_gb", snapshot.egress_usd_per_gb);
+  if (!snapshot.not_free.empty()) out += "not_free:\n";
+  for (const std::string& line : snapshot.not_free) out += "  - " + yaml_text(line) + "\n";
+  return out;
+}
+
+}  // namespace sailor

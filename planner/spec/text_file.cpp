@@ -1,0 +1,140 @@
+#include "planner/spec/text_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+[[noreturn]] void fail_write(const std::string& path) {
+  throw std::runtime_error("cannot write " + path + ": " + reason());
+}
+
+void write_all(int fd, std::string_view contents, const std::string& path) {
+  while (!contents.empty()) {
+    ssize_t n = write(fd, contents.data(), contents.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_write(path);
+    contents.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+// Length of the UTF-8 sequence at the start of `text`; 0 when it is not one.
+size_t utf8_length(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char first = byte(0);
+  if (first < 0x80) return first == 0 ? 0 : 1;
+  size_t length = first >= 0xF0 && first < 0xF5   ? 4
+                  : first >= 0xE0 && first < 0xF0 ? 3
+                  : first >= 0xC2 && first < 0xE0 ? 2
+                                                  : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and what lies above U+10FFFF.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0)) return 0;
+  if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90)) return 0;
+  return length;
+}
+
+}  // namespace
+
+void require_text(std::string_view text, const std::string& file_name) {
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t length = utf8_length(text.substr(at));
+    if (length == 0) {
+      int line =
+          1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'));
+      throw InputError({file_name, line}, text[at] == '\0' ? "not a text file (it holds NUL bytes)"
+                                                           : "not a text file (it is not valid UTF-8)");
+    }
+    at += length;
+  }
+}
+
+std::string read_text_file(const std::string& path) {
+  // Non-blocking, so that a FIFO without a writer is refused below instead of waited for.
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) throw InputError({path, 0}, "cannot open this file: " + reason());
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) throw InputError({path, 0}, "cannot read this file: " + reason());
+  if (S_ISDIR(status.st_mode)) throw InputError({path, 0}, "is a directory, give a file");
+  auto too_large = [&] {
+    return InputError({path, 0}, "larger than 64 MiB, which is not a file of this kind");
+  };
+  if (S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) > kMaxTextFileBytes) throw too_large();
+  fcntl(file.get(), F_SETFL, 0);  // a pipe with a writer (process substitution) is read to its end
+  std::string text;
+  text.reserve(static_cast<size_t>(status.st_size));
+  char buffer[1 << 16];
+  while (true) {
+    ssize_t n = read(file.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw InputError({path, 0}, "cannot read this file: " + reason());
+    if (n == 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+    if (text.size() > kMaxTextFileBytes) throw too_large();
+  }
+  require_text(text, path);
+  return text;
+}
+
+void write_file_atomically(const std::string& path, std::string_view contents) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0) fail_write(path);
+    write_all(file.get(), contents, path);
+    return;
+  }
+  std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
+  FileDescriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.get() < 0) fail_write(path);
+  try {
+    write_all(file.get(), contents, path);
+    if (fsync(file.get()) != 0 || close(file.release()) != 0) fail_write(path);
+    if (rename(temporary.c_str(), path.c_str()) != 0) fail_write(path);
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
+}
+
+std::string relative_to_file(const std::string& path, const std::string& base_file) {
+  std::filesystem::path target(path);
+  if (target.is_absolute()) return path;
+  return (std::filesystem::absolute(base_file).parent_path() / target).lexically_normal().string();
+}
+
+}  // namespace sailor

@@ -1,0 +1,27 @@
+// Reading and writing whole text files, with errors that say what to do.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sailor {
+
+// No input file of the project is anywhere near this large.
+inline constexpr size_t kMaxTextFileBytes = 64u << 20;
+
+// Contents of a UTF-8 text file. Throws InputError when it is missing, unreadable, a directory, larger than
+// kMaxTextFileBytes, or not text.
+std::string read_text_file(const std::string& path);
+
+// Throws InputError (with the line) unless `text` is UTF-8 without NUL bytes. `file_name` is for the message.
+void require_text(std::string_view text, const std::string& file_name);
+
+// Writes through a temporary file in the same directory, fsync and rename: readers see the old or the new
+// contents, never a half. What is not a regular file (a pipe, /dev/stdout) is written directly. Throws
+// std::runtime_error naming the path and the reason.
+void write_file_atomically(const std::string& path, std::string_view contents);
+
+// `path` itself when absolute, else below the directory that holds `base_file`.
+std::string relative_to_file(const std::string& path, const std::string& base_file);
+
+}  // namespace sailor

@@ -1,0 +1,140 @@
+#include "planner/plan/plan.h"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "planner/plan/plan_json.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+PlanStage stage(int first, int end, const std::string& type, int tp) {
+  PlanStage s;
+  s.first_layer = first;
+  s.end_layer = end;
+  s.gpu_type = type;
+  s.zone = "z1";
+  s.tp = tp;
+  return s;
+}
+
+// Two pipelines that cut six layers differently: 4,1 / 2.
+Plan example() {
+  Plan plan;
+  plan.model = "m";
+  plan.global_batch = 10;
+  plan.microbatch = 4;
+  plan.pipelines = {{2, {stage(0, 4, "big", 4), stage(4, 6, "small", 1)}}, {1, {stage(0, 6, "big", 2)}}};
+  plan.pipelines[0].stages[0].node = "a1";
+  plan.pipelines[0].stages[0].gpus = {0, 1, 2, 5};
+  plan.prediction = PlanPrediction{1.5, 0.25, 1.25, std::nullopt, 1 << 20};
+  return plan;
+}
+
+TEST(Plan, MicrobatchesAreSharedAsFloorOrCeilingLargerFirst) {
+  EXPECT_THAT(share_microbatches(10, 4), ElementsAre(3, 3, 2, 2));
+  EXPECT_THAT(share_microbatches(8, 4), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(share_microbatches(2, 4), ElementsAre(1, 1, 0, 0));
+  EXPECT_EQ(num_microbatches(10, 4), 3);
+  EXPECT_EQ(num_microbatches(12, 4), 3);
+  EXPECT_THROW(share_microbatches(1, 0), std::invalid_argument);
+}
+
+TEST(Plan, SummaryIsOneLine) {
+  EXPECT_EQ(summary(example()), "2 pipelines: 4xbig tp4 | 1xsmall tp1; 2xbig tp2, 3 microbatches of 4");
+}
+
+TEST(PlanJson, WritingAndReadingGivesTheSame) {
+  for (int indent : {2, -1}) {
+    std::string json = to_json(example(), indent);
+    Plan plan = parse_plan(json, "p");
+    EXPECT_EQ(to_json(plan, indent), json);
+    EXPECT_THAT(plan.pipelines[0].stages[0].gpus, ElementsAre(0, 1, 2, 5));
+    EXPECT_TRUE(plan.pipelines[1].stages[0].node.empty());
+    EXPECT_DOUBLE_EQ(*plan.prediction->bound_iteration_s, 1.25);
+    EXPECT_FALSE(plan.prediction->bound_usd_per_iteration);
+  }
+}
+
+TEST(PlanJson, ForeignFiguresInThePredictionAreLeftAlone) {
+  std::string json = to_json(example(), -1);
+  json.insert(json.find("\"iteration_s\""), "\"their_score\": 7, ");
+  EXPECT_DOUBLE_EQ(parse_plan(json, "p").prediction->iteration_s, 1.5);
+}
+
+TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
+  auto error = [](const std::string& from, const std::string& to) -> std::string {
+    std::string json = to_json(example());
+    size_t at = json.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    json.replace(at, from.size(), to);
+    try {
+      parse_plan(json, "p");
+    } catch (const InputError& e) {
+      EXPECT_GE(e.where().line, 1);
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error("\"microbatch\": 4", "\"microbatch\": 0"), HasSubstr("microbatch: must be an integer"));
+  EXPECT_THAT(error("\"microbatch\": 4", "\"microbatch\": \"4\""), HasSubstr("is the text"));
+  EXPECT_THAT(error("\"zero1\"", "\"zero2\""), HasSubstr("unknown key \"zero2\", did you mean \"zero1\"?"));
+  EXPECT_THAT(error("\"sailor_plan\": 1", "\"sailor_plan\": 9"), HasSubstr("version 9 is not supported"));
+  EXPECT_THAT(error("            4,\n            6", "            5,\n            6"),
+              HasSubstr("pipelines[0].stages[1]: begins at layer 5, but layer 4 is next"));
+  EXPECT_THAT(error("\"tp\": 4", "\"tp\": 3"), HasSubstr("4 GPUs for a TP degree of 3"));
+  EXPECT_THAT(error("\"node\": \"a1\",", ""), HasSubstr("GPU indices need the key \"node\""));
+  EXPECT_THAT(error("\"global_batch\": 10", "\"global_batch\": 1e400"), HasSubstr("not valid JSON"));
+}
+
+TEST(RankLayout, RanksRunByPipelineStageAndTpRank) {
+  RankLayout layout(example());
+  EXPECT_EQ(layout.size(), 7);
+  EXPECT_EQ(num_ranks(example()), 7);
+  EXPECT_EQ(layout.base(0, 1), 4);
+  EXPECT_EQ(layout.base(1, 0), 5);
+  EXPECT_EQ(layout.slots()[3].gpu, 5);
+  EXPECT_EQ(layout.slots()[3].tp_rank, 3);
+  EXPECT_EQ(layout.slots()[6].pipeline, 1);
+  EXPECT_EQ(layout.slots()[6].gpu, -1);
+  EXPECT_THAT(layout.ranks_on("a1"), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(layout.nodes(), ElementsAre("a1"));
+}
+
+TEST(RankLayout, MicrobatchesCoverTheGlobalBatchOnceAndOnlyTheLastIsSmaller) {
+  for (int64_t batch : {1, 7, 10, 12, 33}) {
+    for (int microbatch : {1, 2, 4, 5}) {
+      for (int pipelines : {1, 2, 3}) {
+        int64_t total = num_microbatches(batch, microbatch);
+        if (total < pipelines) continue;
+        Plan plan;
+        plan.global_batch = batch;
+        plan.microbatch = microbatch;
+        for (int share : share_microbatches(total, pipelines)) plan.pipelines.push_back({share, {}});
+        int64_t next = 0;
+        for (int p = 0; p < pipelines; ++p) {
+          for (int m = 0; m < plan.pipelines[static_cast<size_t>(p)].microbatches; ++m) {
+            MicrobatchRange range = microbatch_range(plan, p, m);
+            EXPECT_EQ(range.first_sequence, next);
+            next += range.sequences;
+            bool last = next == batch;
+            EXPECT_TRUE(last || range.sequences == microbatch);
+            EXPECT_GE(range.sequences, 1);
+          }
+        }
+        EXPECT_EQ(next, batch);
+      }
+    }
+  }
+  EXPECT_THROW(microbatch_range(example(), 0, 2), std::out_of_range);
+  EXPECT_THROW(microbatch_range(example(), 2, 0), std::out_of_range);
+}
+
+}  // namespace
+}  // namespace sailor

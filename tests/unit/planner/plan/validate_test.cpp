@@ -1,0 +1,184 @@
+// check_plan and place.
+#include "planner/plan/validate.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "planner/plan/place.h"
+#include "planner/plan/plan_json.h"
+
+namespace sailor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+PlanStage stage(int first, int end, const std::string& type, int tp) {
+  PlanStage s;
+  s.first_layer = first;
+  s.end_layer = end;
+  s.gpu_type = type;
+  s.zone = "z1";
+  s.tp = tp;
+  return s;
+}
+
+JobSpec job() {
+  JobSpec spec;
+  spec.model = {.name = "m",
+                .family = "f",
+                .layers = 4,
+                .hidden = 64,
+                .heads = 4,
+                .feed_forward = 256,
+                .sequence = 8,
+                .vocabulary = 16};
+  spec.training.global_batch = 10;
+  return spec;
+}
+
+Plan plan() {
+  Plan p;
+  p.model = "m";
+  p.global_batch = 10;
+  p.microbatch = 4;
+  p.pipelines = {{2, {stage(0, 4, "big", 4), stage(4, 6, "small", 1)}}, {1, {stage(0, 6, "big", 2)}}};
+  return p;
+}
+
+SnapshotNode node(const std::string& name, const std::string& type, std::vector<int> free, int gpus = 4) {
+  return {name, "", "z1", "z1", type, gpus, std::move(free)};
+}
+
+Snapshot cluster() {
+  Snapshot s;
+  s.nodes = {node("b2", "big", {0, 1, 2, 3}), node("b1", "big", {1, 2, 3}), node("s1", "small", {0})};
+  return s;
+}
+
+TEST(CheckPlan, AGoodPlanHasNoViolations) {
+  EXPECT_THAT(check_plan(plan(), job()), IsEmpty());
+  EXPECT_THAT(check_plan(plan(), cluster()), IsEmpty());
+}
+
+TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
+  Plan p = plan();
+  p.pipelines[0].stages[1].first_layer = 5;
+  EXPECT_THAT(check_plan(p, job()), ElementsAre("pipeline 0, stage 1: begins at layer 5, layer 4 is next"));
+  p = plan();
+  p.pipelines[1].stages[0].end_layer = 5;
+  EXPECT_THAT(check_plan(p, job()),
+              ElementsAre("pipeline 1, stage 0: ends at layer 5, the model has 6 layers"));
+  p = plan();
+  p.pipelines[1].stages[0].tp = 3;
+  EXPECT_THAT(check_plan(p, job()),
+              ElementsAre(HasSubstr("tp 3 does not divide the model's 4 heads"),
+                          HasSubstr("tp 3 does not divide the model's feed_forward 256")));
+  p = plan();
+  p.pipelines[1].microbatches = 2;
+  EXPECT_THAT(check_plan(p, job()),
+              ElementsAre("4 microbatches of 4 do not make up the global batch of 10, 3 do"));
+  p = plan();
+  p.pipelines[0].stages[0].recompute = "magic";
+  EXPECT_THAT(check_plan(p, job()), ElementsAre(HasSubstr("unknown recompute mode \"magic\"")));
+  p = plan();
+  p.global_batch = 11;
+  EXPECT_THAT(check_plan(p, job()), ElementsAre("global batch 11 is not the job's 10"));
+}
+
+TEST(CheckPlan, NamesWhatDoesNotFitTheCluster) {
+  Plan p = plan();
+  p.pipelines.push_back(p.pipelines[1]);
+  EXPECT_THAT(check_plan(p, cluster()), ElementsAre("8 GPUs of type big in zone z1 are needed, 7 are free"));
+  p = plan();
+  place(p, cluster());
+  EXPECT_THAT(check_plan(p, cluster()), IsEmpty());
+  Plan twice = p;
+  twice.pipelines[1].stages[0].node = "b2";
+  twice.pipelines[1].stages[0].gpus = {0, 1};
+  EXPECT_THAT(check_plan(twice, cluster()),
+              ElementsAre("pipeline 1, stage 0: GPU 0 of node b2 is used twice",
+                          "pipeline 1, stage 0: GPU 1 of node b2 is used twice"));
+  Plan taken = p;
+  taken.pipelines[1].stages[0].gpus = {0, 1};
+  EXPECT_THAT(check_plan(taken, cluster()), ElementsAre("pipeline 1, stage 0: GPU 0 of node b1 is not free"));
+  Plan gone = p;
+  gone.pipelines[0].stages[1].node = "s9";
+  EXPECT_THAT(check_plan(gone, cluster()),
+              ElementsAre("pipeline 0, stage 1: the cluster has no free node s9"));
+}
+
+TEST(CheckPlan, ATpGroupNeverCrossesNodesEvenWhenTheTotalFits) {
+  Plan p = plan();
+  p.pipelines = {{3, {stage(0, 6, "big", 4)}}};
+  Snapshot s;
+  s.nodes = {node("b1", "big", {0, 1}), node("b2", "big", {0, 1})};
+  EXPECT_THAT(check_plan(p, s),
+              ElementsAre("pipeline 0, stage 0: no node of type big in zone z1 has 4 free GPUs left"));
+}
+
+TEST(Place, BestFitAndIndependentOfTheOrderOfNodes) {
+  Plan p = plan();
+  place(p, cluster());
+  EXPECT_EQ(p.pipelines[0].stages[0].node, "b2");
+  EXPECT_EQ(p.pipelines[1].stages[0].node, "b1");
+  EXPECT_THAT(p.pipelines[1].stages[0].gpus, ElementsAre(1, 2));
+  Snapshot reversed = cluster();
+  std::reverse(reversed.nodes.begin(), reversed.nodes.end());
+  Plan q = plan();
+  place(q, reversed);
+  EXPECT_EQ(to_json(p), to_json(q));
+}
+
+TEST(Place, StagesThatHaveANodeKeepIt) {
+  Plan p = plan();
+  p.pipelines[1].stages[0].node = "b1";
+  p.pipelines[1].stages[0].gpus = {2, 3};
+  place(p, cluster());
+  EXPECT_THAT(p.pipelines[1].stages[0].gpus, ElementsAre(2, 3));
+  EXPECT_THAT(check_plan(p, cluster()), IsEmpty());
+}
+
+TEST(Place, ThrowsAndChangesNothingWhenAStageFindsNoNode) {
+  Plan p = plan();
+  p.pipelines[1].stages[0].tp = 4;
+  std::string before = to_json(p);
+  EXPECT_THROW(place(p, cluster()), std::runtime_error);
+  EXPECT_EQ(to_json(p), before);
+}
+
+TEST(Place, WithDegreesThatDivideOneAnotherEveryCountThatFitsIsPlaced) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    Snapshot s;
+    std::vector<int> free;
+    for (int n = 0; n < 4; ++n) {
+      int count = static_cast<int>(random() % 9);
+      std::vector<int> gpus;
+      for (int g = 0; g < count; ++g) gpus.push_back(g);
+      s.nodes.push_back(node("n" + std::to_string(n), "big", gpus, 8));
+      free.push_back(count);
+    }
+    // Take groups until nothing fits, largest first, from any node: what was taken must be placeable.
+    Plan p;
+    for (int tp : {8, 4, 2, 1}) {
+      for (int& count : free) {
+        while (count >= tp && random() % 3 != 0) {
+          count -= tp;
+          p.pipelines.push_back({1, {stage(0, 6, "big", tp)}});
+        }
+      }
+    }
+    std::shuffle(p.pipelines.begin(), p.pipelines.end(), random);
+    if (p.pipelines.empty()) continue;
+    ASSERT_NO_THROW(place(p, s));
+    EXPECT_THAT(check_plan(p, s), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,263 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "planner/profile/layer_profile.h"
+#include "planner/profile/network_profile.h"
+#include "planner/profile/profile_set.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ProfileFile example() {
+  ProfileFile profile;
+  profile.gpu_type = "cpu";
+  profile.model = {.name = "",
+                   .family = "gpt",
+                   .layers = 0,
+                   .hidden = 64,
+                   .heads = 4,
+                   .feed_forward = 256,
+                   .sequence = 128,
+                   .vocabulary = 256};
+  profile.precision = Precision::fp32;
+  profile.measured = "by hand";
+  profile.overheads = {1 << 20, 0.001};
+  double unit = 0.001;
+  for (int microbatch : {1, 2}) {
+    for (int tp : {1, 2}) {
+      double scale = unit * microbatch / tp;
+      profile.times.push_back({microbatch, tp, LayerKind::embedding, {scale, 2 * scale, unit}, 3});
+      profile.times.push_back({microbatch, tp, LayerKind::block, {3 * scale, 6 * scale, unit}, 3});
+      profile.times.push_back({microbatch, tp, LayerKind::head, {2 * scale, 4 * scale, unit}, 3});
+    }
+  }
+  for (int tp : {1, 2}) {
+    profile.sizes.push_back({tp, LayerKind::embedding, {16384 / tp, 8192, 32768, 0}});
+    profile.sizes.push_back({tp, LayerKind::block, {50000 / tp, 8192, 400000, 100}});
+    profile.sizes.push_back({tp, LayerKind::head, {128, 32768, 32768, 262144}});
+  }
+  return profile;
+}
+
+JobSpec job() {
+  JobSpec spec;
+  spec.file = "job.yaml";
+  spec.model = example().model;
+  spec.model.name = "gpt-4x64";
+  spec.model.layers = 4;
+  return spec;
+}
+
+Catalog catalog() {
+  return parse_catalog(
+      "sailor_catalog: 1\n"
+      "gpu_types:\n"
+      "  cpu: {memory: 1GiB}\n"
+      "  slow: {memory: 1GiB, emulate: {profile: cpu, slowdown: 10}}\n"
+      "  other: {memory: 1GiB}\n",
+      "catalog.yaml");
+}
+
+std::string directory(const std::string& name) {
+  std::string path = ::testing::TempDir() + "/" + name;
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+TEST(LayerProfile, WritingAndReadingGivesTheSame) {
+  std::string json = to_json(example());
+  EXPECT_EQ(to_json(parse_profile_file(json, "p")), json);
+}
+
+TEST(LayerProfile, OneBlockServesAnyNumberOfBlocks) {
+  LayerProfile profile = unroll(example(), 4);
+  EXPECT_THAT(profile.microbatches(), ElementsAre(1, 2));
+  EXPECT_THAT(profile.tps(), ElementsAre(1, 2));
+  ASSERT_NE(profile.find(2, 1), nullptr);
+  ASSERT_EQ(profile.find(2, 1)->size(), 6u);
+  EXPECT_DOUBLE_EQ((*profile.find(2, 1))[0].forward_s, 0.002);
+  EXPECT_DOUBLE_EQ((*profile.find(2, 1))[4].backward_s, 0.012);
+  EXPECT_DOUBLE_EQ((*profile.find(2, 1))[5].forward_s, 0.004);
+  EXPECT_EQ(profile.find(4, 1), nullptr);
+  EXPECT_EQ(unroll_sizes(example(), 4).find(2)->at(3).parameters, 25000);
+}
+
+TEST(LayerProfile, MatchesEveryNumberOfBlocksButNoOtherShape) {
+  JobSpec spec = job();
+  EXPECT_TRUE(matches(example(), spec.model, Precision::fp32));
+  EXPECT_FALSE(matches(example(), spec.model, Precision::bf16));
+  spec.model.vocabulary = 512;
+  EXPECT_FALSE(matches(example(), spec.model, Precision::fp32));
+}
+
+TEST(LayerProfile, HolesAndRepetitionsAreErrors) {
+  auto error = [](const ProfileFile& profile) -> std::string {
+    try {
+      parse_profile_file(to_json(profile), "p");
+    } catch (const InputError& e) {
+      EXPECT_GE(e.where().line, 1);
+      return e.what();
+    }
+    return "no error";
+  };
+  ProfileFile profile = example();
+  profile.times.pop_back();
+  EXPECT_THAT(error(profile), HasSubstr("microbatch 2, tp 2 has no entry for the layer \"head\""));
+  profile = example();
+  profile.times.push_back(profile.times[0]);
+  EXPECT_THAT(error(profile), HasSubstr("times[12]: this (microbatch, tp, layer) stands twice"));
+  profile = example();
+  profile.sizes.pop_back();
+  EXPECT_THAT(error(profile), HasSubstr("sizes: tp 2 has no entry for the layer \"head\""));
+  profile = example();
+  profile.times[1].times.forward_s = 0;
+  EXPECT_THAT(error(profile), HasSubstr("times[1].forward_s: must be a number above 0"));
+  profile = example();
+  profile.sizes[0].sizes.parameters = -1;
+  EXPECT_THAT(error(profile), HasSubstr("sizes[0].parameters: must be an integer of at least 0"));
+}
+
+TEST(LinkCurve, PointsAreJoinedAndExtendedByLatencyAndBandwidth) {
+  LinkCurve curve = LinkCurve::from_points({{1000, 1e-5}, {11000, 2e-5}, {21000, 4e-5}});
+  EXPECT_EQ(curve.time_s(0), 0);
+  EXPECT_DOUBLE_EQ(curve.time_s(10), 1e-5);
+  EXPECT_DOUBLE_EQ(curve.time_s(6000), 1.5e-5);
+  EXPECT_DOUBLE_EQ(curve.time_s(31000), 6e-5);
+}
+
+TEST(LinkCurve, FitIsThePublishedFormulaAndNeverNegative) {
+  LinkCurve curve = LinkCurve::from_fit({-0.002, 0.14, 1.1});
+  double bytes = 64e6;
+  double m = std::log2(64.0);
+  EXPECT_DOUBLE_EQ(curve.time_s(bytes), bytes / 1e9 / (-0.002 * m * m + 0.14 * m + 1.1));
+  for (double size = 1; size < 1e9; size *= 2) EXPECT_GT(curve.time_s(size), 0) << size;
+}
+
+TEST(NetworkProfile, TheMostSpecificLinkWinsInBothDirections) {
+  NetworkProfile network = parse_network_profile(R"({"sailor_network_profile": 1, "links": [
+    {"points": [[1, 1.0]]},
+    {"scope": "intra_node", "points": [[1, 2.0]]},
+    {"from": {"gpu_type": "A"}, "to": {"gpu_type": "B"}, "points": [[1, 3.0]]},
+    {"from": {"gpu_type": "A", "zone": "z1"}, "to": {"gpu_type": "B"}, "points": [[1, 4.0]]},
+    {"from": {"gpu_type": "B"}, "to": {"gpu_type": "A", "zone": "z1"}, "points": [[1, 5.0]]}]})",
+                                                 "n");
+  auto time = [&](const char* from, const char* from_zone, const char* to, const char* to_zone,
+                  bool same_node = false) {
+    const LinkCurve* curve = network.find({from, from_zone, 1}, {to, to_zone, 1}, same_node);
+    return curve == nullptr ? -1 : curve->time_s(1);
+  };
+  EXPECT_EQ(time("X", "z", "Y", "z"), 1);
+  EXPECT_EQ(time("X", "z", "Y", "z", true), 2);
+  EXPECT_EQ(time("A", "z2", "B", "z1"), 3);
+  EXPECT_EQ(time("B", "z1", "A", "z2"), 3);
+  EXPECT_EQ(time("A", "z1", "B", "z2"), 4);
+  EXPECT_EQ(time("B", "z2", "A", "z1"), 5);
+}
+
+TEST(NetworkProfile, AnUnknownPairIsNotFree) {
+  NetworkProfile network = parse_network_profile(
+      R"({"sailor_network_profile": 1, "links": [{"from": {"zone": "z1"}, "to": {"zone": "z2"}, "points": [[1, 1]]}]})",
+      "n");
+  EXPECT_EQ(network.find({"A", "z1", 1}, {"A", "z1", 1}, false), nullptr);
+  EXPECT_NE(network.find({"A", "z2", 4}, {"B", "z1", 2}, false), nullptr);
+}
+
+TEST(ProfileSet, EmulatedTypesAreTheirBaseStretched) {
+  std::string path = directory("emulated");
+  save_profile_file(example(), path + "/cpu.json");
+  ProfileSet set = load_profiles({path}, job(), catalog());
+  EXPECT_DOUBLE_EQ((*set.layers.at("slow").find(1, 1))[1].forward_s, 0.03);
+  EXPECT_DOUBLE_EQ((*set.layers.at("cpu").find(1, 1))[1].forward_s, 0.003);
+  EXPECT_EQ(set.layers.at("slow").overheads.base_memory_bytes, 1 << 20);
+  EXPECT_FALSE(set.layers.contains("other"));
+  EXPECT_THAT(set.notes, ElementsAre(HasSubstr("type other: no profile of gpt-4x64")));
+  EXPECT_NE(set.sizes.find(2), nullptr);
+}
+
+TEST(ProfileSet, NoProfileAtAllSaysHowToMakeOne) {
+  try {
+    load_profiles({directory("none")}, job(), catalog());
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("make one with `sailor profile job.yaml`"));
+  }
+}
+
+TEST(ProfileSet, BrokenAndForeignFilesAreErrorsOfTheirOwn) {
+  std::string path = directory("broken");
+  save_profile_file(example(), path + "/a.json");
+  write_file_atomically(path + "/b.json", "{\"sailor_layer_profile\": 1,\n\"gpu_type\"");
+  EXPECT_THROW(load_profiles({path}, job(), catalog()), InputError);
+  write_file_atomically(path + "/b.json", "{\"x\": 1}");
+  EXPECT_THROW(load_profiles({path}, job(), catalog()), InputError);
+  EXPECT_THROW(load_profiles({path + "/nowhere"}, job(), catalog()), InputError);
+}
+
+// A small pack in the reference formats, with the defects that its README lists.
+class ReferencePack : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = directory("reference");
+    for (const char* sub : {"profiles/M/good", "profiles/M/wrong", "network"}) {
+      std::filesystem::create_directories(root_ + "/" + sub);
+    }
+    write_file_atomically(root_ + "/profiles/M/good/profile.json", cell(3, 0.5));
+    write_file_atomically(root_ + "/profiles/M/wrong/profile.json", cell(4, 0.5));
+    write_file_atomically(root_ + "/profiles/profiles_tmp.json",
+                          "{\"M\": {\"good\": " + cell(3, 0.25) + ", \"wrong\": " + cell(3, 0.125) + "}}");
+    std::string sizes;
+    for (int layer = 0; layer < 3; ++layer) {
+      sizes +=
+          (layer > 0 ? "," : "") + ("\"" + std::to_string(layer)) +
+          "\": {\"params_floats\": 10, \"act_output_floats\": 5, \"act_mem_floats\": 7, \"params_bytes\": 0}";
+    }
+    write_file_atomically(root_ + "/profiles/llm_info.json", "{\"M\": {\"1\": {" + sizes + "}}}");
+    write_file_atomically(root_ + "/network/multizone_bandwidths_het.json",
+                          R"({"z1": {"good": {"2": {"z2": {"wrong": {"1": [[0.0, 0.0, 2.0], 9.0]}}}}}})");
+  }
+
+  static std::string cell(int layers, double forward) {
+    std::string text;
+    for (int layer = 0; layer < layers; ++layer) {
+      text += (layer > 0 ? ", \"" : "\"") + std::to_string(layer) + "\": [" + std::to_string(forward) +
+              ", 1.0, 0.0]";
+    }
+    return "{\"2\": {\"1\": {" + text + "}, \"4\": {}}}";
+  }
+
+  std::string root_;
+};
+
+TEST_F(ReferencePack, AWrongCopyIsReplacedByTheOtherFileWithANote) {
+  ProfileSet set =
+      load_reference_profiles(root_, "M", {"good", "wrong", "absent"}, ReferenceTimes::planner_copy);
+  EXPECT_DOUBLE_EQ((*set.layers.at("good").find(2, 1))[0].forward_s, 0.5);
+  EXPECT_EQ(set.layers.at("good").find(2, 4), nullptr);
+  EXPECT_DOUBLE_EQ((*set.layers.at("wrong").find(2, 1))[0].forward_s, 0.125);
+  EXPECT_THAT(set.notes,
+              ElementsAre(HasSubstr("type wrong: profile.json of M is missing or is another model's"),
+                          HasSubstr("type absent: no profile of M")));
+  EXPECT_EQ(set.sizes.find(1)->at(2).activation_bytes, 28);
+  EXPECT_EQ(set.sizes.find(1)->at(2).parameters, 10);
+  EXPECT_DOUBLE_EQ(set.network.find({"good", "z1", 2}, {"wrong", "z2", 1}, false)->time_s(4e9), 2);
+  EXPECT_EQ(set.network.find({"good", "z1", 1}, {"wrong", "z2", 1}, false), nullptr);
+}
+
+TEST_F(ReferencePack, TheSimulatorsCopyIsAnotherFile) {
+  ProfileSet set = load_reference_profiles(root_, "M", {"good"}, ReferenceTimes::simulator_copy);
+  EXPECT_DOUBLE_EQ((*set.layers.at("good").find(2, 1))[0].forward_s, 0.25);
+  EXPECT_THAT(set.notes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,289 @@
+#include "planner/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "planner/plan/plan_json.h"
+#include "planner/plan/validate.h"
+#include "planner/spec/error.h"
+#include "tests/unit/planner/instance.h"
+#include "tests/unit/planner/search/brute_force.h"
+
+namespace sailor {
+namespace {
+
+using test::Instance;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+PlanOptions exact(CostModel model, SearchSpace space) {
+  PlanOptions options;
+  options.space = space;
+  options.cost_model = model;
+  options.top_k = 1;
+  options.time_limit_s = 60;
+  options.explain = false;
+  return options;
+}
+
+// What the oracle minimises: the objective under the limits of the job.
+std::function<double(const Plan&)> value_of(const Instance& in, CostModel model) {
+  return [&in, model](const Plan& plan) {
+    const Prediction p = simulate(in.context(), plan, model);
+    const auto& limits = in.job.constraints;
+    if (!p.fits || (limits.max_usd_per_iteration && p.usd_per_iteration() > *limits.max_usd_per_iteration) ||
+        (limits.min_iterations_per_s && p.iterations_per_s() < *limits.min_iterations_per_s))
+      return kNever;
+    return in.job.objective == Objective::throughput ? p.iteration_s : p.usd_per_iteration();
+  };
+}
+
+double value_found(const Instance& in, const SearchResult& result) {
+  if (result.candidates.empty()) return kNever;
+  const Prediction& p = result.candidates[0].prediction;
+  return in.job.objective == Objective::throughput ? p.iteration_s : p.usd_per_iteration();
+}
+
+TEST(Search, EqualsExhaustiveEnumerationUnderThePublishedModel) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Instance in = test::random_instance(seed, 2'900'000'000);
+    in.job.objective = seed % 3 == 0 ? Objective::cost : Objective::throughput;
+    const test::Optimum optimum = test::brute_force(in, value_of(in, CostModel::published));
+    const SearchResult result = search(in.context(), exact(CostModel::published, SearchSpace::paper));
+    const double found = value_found(in, result);
+    if (optimum.value == kNever) {
+      EXPECT_EQ(result.status, SearchStatus::infeasible) << "seed " << seed;
+      continue;
+    }
+    EXPECT_NEAR(found / optimum.value, 1, 1e-9) << "seed " << seed << ": optimum " << summary(optimum.plan);
+    const auto bound =
+        in.job.objective == Objective::throughput ? result.bound_iteration_s : result.bound_usd_per_iteration;
+    ASSERT_TRUE(bound.has_value()) << "seed " << seed;
+    EXPECT_LE(*bound, optimum.value * (1 + 1e-12)) << "seed " << seed;
+  }
+}
+
+TEST(Search, EqualsExhaustiveEnumerationBetweenTheCheapestAndTheFastestPlan) {
+  for (uint64_t seed = 100; seed < 120; ++seed) {
+    Instance in = test::random_instance(seed, 2'900'000'000);
+    in.job.objective = Objective::cost;
+    const test::Optimum cheapest = test::brute_force(in, value_of(in, CostModel::published));
+    in.job.objective = Objective::throughput;
+    const test::Optimum fastest = test::brute_force(in, value_of(in, CostModel::published));
+    if (cheapest.value == kNever) continue;
+    const double dear = simulate(in.context(), fastest.plan, CostModel::published).usd_per_iteration();
+    for (double share : {-0.1, 0.1, 0.5}) {
+      // Below the cheapest there is nothing; at both ends rounding must not decide.
+      in.job.constraints.max_usd_per_iteration =
+          share < 0 ? 0.999 * cheapest.value : cheapest.value + share * (dear - cheapest.value) + 1e-12;
+      const test::Optimum optimum = test::brute_force(in, value_of(in, CostModel::published));
+      const SearchResult result = search(in.context(), exact(CostModel::published, SearchSpace::paper));
+      if (optimum.value == kNever)
+        EXPECT_EQ(result.status, SearchStatus::infeasible) << "seed " << seed;
+      else
+        EXPECT_NEAR(value_found(in, result) / optimum.value, 1, 1e-9)
+            << "seed " << seed << ", share " << share;
+    }
+  }
+}
+
+TEST(Search, FullSpaceUnderTheNativeModelIsWithinFivePercentOfTheBestPlanWithOneCut) {
+  for (uint64_t seed = 200; seed < 240; ++seed) {
+    const Instance in = test::random_instance(seed, 0);
+    const test::Optimum optimum = test::brute_force(in, value_of(in, CostModel::native));
+    const SearchResult result = search(in.context(), exact(CostModel::native, SearchSpace::full));
+    if (optimum.value == kNever) continue;
+    ASSERT_EQ(result.status, SearchStatus::found) << "seed " << seed;
+    EXPECT_LE(value_found(in, result), optimum.value * 1.05)
+        << "seed " << seed << ": " << summary(optimum.plan);
+    EXPECT_LE(*result.bound_iteration_s, value_found(in, result) * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(*result.bound_iteration_s, optimum.value * (1 + 1e-12)) << "seed " << seed;
+  }
+}
+
+TEST(Search, PlansAreValidForJobAndCluster) {
+  for (uint64_t seed = 300; seed < 330; ++seed) {
+    const Instance in = test::random_instance(seed, 0);
+    PlanOptions options = exact(CostModel::native, SearchSpace::full);
+    options.top_k = 5;
+    const SearchResult result = search(in.context(), options);
+    for (const Candidate& candidate : result.candidates) {
+      EXPECT_EQ(check_plan(candidate.plan, in.job), std::vector<std::string>{}) << "seed " << seed;
+      EXPECT_EQ(check_plan(candidate.plan, in.snapshot), std::vector<std::string>{}) << "seed " << seed;
+      EXPECT_TRUE(candidate.prediction.fits);
+      ASSERT_TRUE(candidate.plan.prediction.has_value());
+      EXPECT_DOUBLE_EQ(candidate.plan.prediction->iteration_s, candidate.prediction.iteration_s);
+    }
+  }
+}
+
+TEST(Search, ShuffledNodesAndRepeatedCallsGiveTheSamePlans) {
+  for (uint64_t seed = 400; seed < 415; ++seed) {
+    Instance in = test::random_instance(seed, 0);
+    PlanOptions options = exact(CostModel::native, SearchSpace::full);
+    options.top_k = 5;
+    const auto plans = [&] {
+      std::string text;
+      for (const Candidate& candidate : search(in.context(), options).candidates)
+        text += to_json(candidate.plan) + "\n";
+      return text;
+    };
+    const std::string first = plans();
+    EXPECT_EQ(plans(), first) << "seed " << seed;
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::shuffle(in.snapshot.nodes.begin(), in.snapshot.nodes.end(), random);
+    EXPECT_EQ(plans(), first) << "seed " << seed;
+  }
+}
+
+TEST(Search, SwitchingAPruningOffChangesNothing) {
+  for (uint64_t seed = 500; seed < 510; ++seed) {
+    const Instance in = test::random_instance(seed, 2'900'000'000);
+    const double with =
+        value_found(in, search(in.context(), exact(CostModel::published, SearchSpace::paper)));
+    for (const std::string& feature : feature_names()) {
+      PlanOptions options = exact(CostModel::published, SearchSpace::paper);
+      options.without = {feature};
+      const double without = value_found(in, search(in.context(), options));
+      if (with == kNever)
+        EXPECT_EQ(without, kNever);
+      else
+        EXPECT_NEAR(without / with, 1, 1e-9) << "seed " << seed << " without " << feature;
+    }
+  }
+  PlanOptions options;
+  options.without = {"no-such-thing"};
+  const Instance in = test::random_instance(1, 0);
+  EXPECT_THROW(search(in.context(), options), InputError);
+}
+
+Instance mixed_cluster() {
+  Instance in = test::empty_instance(8, 32);
+  in.add_type("fast", 0.01, 400'000'000, 4);
+  in.add_type("slow", 0.03, 400'000'000, 1);
+  for (int n = 0; n < 2; ++n) {
+    in.add_node("f" + std::to_string(n), "fast", 2);
+    in.add_node("s" + std::to_string(n), "slow", 3);
+  }
+  return in;
+}
+
+int gpus_of(const Plan& plan, const std::string& type) {
+  int gpus = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) gpus += stage.gpu_type == type ? stage.tp : 0;
+  return gpus;
+}
+
+TEST(Search, MaxGpusZonesAndPartitionsAreObeyed) {
+  Instance in = mixed_cluster();
+  in.job.resources.max_gpus = {{"fast", 1}};
+  SearchResult result = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  ASSERT_EQ(result.status, SearchStatus::found);
+  EXPECT_LE(gpus_of(result.candidates[0].plan, "fast"), 1);
+  in.job.resources.max_gpus = {};
+  in.job.resources.partitions = {"p-slow"};
+  result = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  ASSERT_EQ(result.status, SearchStatus::found);
+  EXPECT_EQ(gpus_of(result.candidates[0].plan, "fast"), 0);
+  in.job.resources.partitions = {"p-missing"};
+  EXPECT_THROW(search(in.context(), exact(CostModel::native, SearchSpace::full)), InputError);
+}
+
+TEST(Search, AGroupOfFourNeedsANodeOfFour) {
+  Instance in = test::empty_instance(4, 8);
+  in.add_type("only", 0.02, 400'000'000, 1, {1}, {4});
+  in.add_node("a", "only", 2);
+  in.add_node("b", "only", 3);
+  EXPECT_EQ(search(in.context(), exact(CostModel::native, SearchSpace::full)).status,
+            SearchStatus::infeasible);
+  in.add_node("c", "only", 4);
+  const SearchResult result = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  ASSERT_EQ(result.status, SearchStatus::found);
+  EXPECT_EQ(result.candidates[0].plan.pipelines.at(0).stages.at(0).node, "c");
+}
+
+TEST(Search, UnlikeGpusShareMicrobatchesBySpeed) {
+  const Instance in = mixed_cluster();
+  const double paper = value_found(in, search(in.context(), exact(CostModel::native, SearchSpace::paper)));
+  const double full = value_found(in, search(in.context(), exact(CostModel::native, SearchSpace::full)));
+  EXPECT_LE(full, paper);
+  EXPECT_LT(full, paper * 0.98) << "pipelines of unlike speed should earn unlike shares here";
+}
+
+TEST(Search, MoreGpusNeverMakeThePlanSlower) {
+  for (uint64_t seed = 600; seed < 615; ++seed) {
+    Instance in = test::random_instance(seed, 2'900'000'000);
+    const double before =
+        value_found(in, search(in.context(), exact(CostModel::published, SearchSpace::paper)));
+    in.add_node("extra", "fast", 1);
+    EXPECT_LE(value_found(in, search(in.context(), exact(CostModel::published, SearchSpace::paper))),
+              before * (1 + 1e-12))
+        << "seed " << seed;
+  }
+}
+
+TEST(Search, BudgetAndThroughputFloorBind) {
+  Instance in = mixed_cluster();
+  const SearchResult fastest = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  in.job.objective = Objective::cost;
+  const SearchResult cheapest = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  const double low = cheapest.candidates.at(0).prediction.usd_per_iteration();
+  const double high = fastest.candidates.at(0).prediction.usd_per_iteration();
+  ASSERT_LT(low, high);
+  in.job.objective = Objective::throughput;
+  in.job.constraints.max_usd_per_iteration = (low + high) / 2;
+  const SearchResult within = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  ASSERT_EQ(within.status, SearchStatus::found);
+  EXPECT_LE(within.candidates[0].prediction.usd_per_iteration(), (low + high) / 2);
+  in.job.objective = Objective::cost;
+  in.job.constraints = {};
+  in.job.constraints.min_iterations_per_s = 0.9 * fastest.candidates[0].prediction.iterations_per_s();
+  const SearchResult fast_enough = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  ASSERT_EQ(fast_enough.status, SearchStatus::found);
+  EXPECT_GE(fast_enough.candidates[0].prediction.iterations_per_s(),
+            *in.job.constraints.min_iterations_per_s);
+}
+
+TEST(Search, InfeasibleSaysWhatBindsAndWhatWouldHelp) {
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.explain = true;
+  options.time_limit_s = 2;
+  Instance in = mixed_cluster();
+  in.job.constraints.max_usd_per_iteration = 1e-9;
+  SearchResult result = search(in.context(), options);
+  EXPECT_EQ(result.status, SearchStatus::infeasible);
+  EXPECT_NE(result.reason.find("raise max_usd_per_iteration"), std::string::npos) << result.reason;
+  in.job.constraints = {};
+  in.job.constraints.min_iterations_per_s = 1e6;
+  result = search(in.context(), options);
+  EXPECT_NE(result.reason.find("lower min_iterations_per_s"), std::string::npos) << result.reason;
+  in.job.constraints = {};
+  for (auto& [name, type] : in.catalog.gpu_types) type.memory_bytes = 15'000'000;
+  result = search(in.context(), options);
+  EXPECT_EQ(result.status, SearchStatus::infeasible);
+  EXPECT_GT(result.rejected["memory"], 0);
+  EXPECT_NE(result.reason.find("memory: a stage needs"), std::string::npos) << result.reason;
+  for (auto& node : in.snapshot.nodes) node.free_gpus.clear();
+  result = search(in.context(), options);
+  EXPECT_NE(result.reason.find("no GPU of the cluster is free"), std::string::npos) << result.reason;
+}
+
+TEST(Search, CandidatesDifferInMoreThanALayerBoundary) {
+  const Instance in = mixed_cluster();
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.top_k = 4;
+  const SearchResult result = search(in.context(), options);
+  ASSERT_GE(result.candidates.size(), 2u);
+  std::set<std::string> seen;
+  for (const Candidate& candidate : result.candidates) {
+    std::string kind = summary(candidate.plan) + std::to_string(num_ranks(candidate.plan));
+    EXPECT_TRUE(seen.insert(kind).second) << kind;
+  }
+  for (size_t c = 1; c < result.candidates.size(); ++c)
+    EXPECT_LE(result.candidates[c - 1].prediction.iteration_s, result.candidates[c].prediction.iteration_s);
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,123 @@
+// Catalog, snapshot and site config.
+#include <gmock/gmock.h>
+
+#include "planner/spec/catalog.h"
+#include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
+#include "planner/spec/snapshot.h"
+
+namespace sailor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename Parse>
+std::string error_of(Parse parse, const std::string& text) {
+  try {
+    parse(text, "/d/f.yaml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Catalog, ReadsUnitsAndEmulation) {
+  Catalog catalog = parse_catalog(
+      "sailor_catalog: 1\n"
+      "gpu_types:\n"
+      "  real: {memory: 40GiB, peak_flops: {fp32: 19.5e12}, memory_bandwidth: 1555GB/s, usd_per_hour: 3.67 "
+      "USD}\n"
+      "  slow: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}}\n",
+      "c");
+  EXPECT_EQ(catalog.at("real").memory_bytes, int64_t{40} << 30);
+  EXPECT_DOUBLE_EQ(catalog.at("real").memory_bandwidth_bytes_per_s, 1555e9);
+  EXPECT_DOUBLE_EQ(catalog.at("slow").emulation->slowdown, 40);
+  EXPECT_FALSE(catalog.at("real").emulation);
+  try {
+    catalog.at("reel");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown GPU type \"reel\", did you mean \"real\"? (types: c)");
+  }
+}
+
+TEST(Catalog, RefusesWhatMakesNoSense) {
+  auto error = [](const std::string& type) {
+    return error_of(parse_catalog, "sailor_catalog: 1\ngpu_types:\n  a: " + type + "\n");
+  };
+  EXPECT_THAT(error("{memory: 0}"), HasSubstr("f.yaml:3: gpu_types.a.memory: must be above 0"));
+  EXPECT_THAT(error("{memory: -1GiB}"), HasSubstr("must be a size such as"));
+  EXPECT_THAT(error("{memory: 9e30}"), HasSubstr("too large"));
+  EXPECT_THAT(error("{}"), HasSubstr("missing key \"memory\""));
+  EXPECT_THAT(error("{memory: 1GiB, emulate: {profile: cpu, slowdown: 0}}"),
+              HasSubstr("must be a number above 0"));
+  EXPECT_THAT(error_of(parse_catalog, "sailor_catalog: 2\ngpu_types: {}\n"),
+              HasSubstr("version 2 is not supported"));
+  EXPECT_THAT(error_of(parse_catalog, "gpu_types: {}\n"), HasSubstr("missing key \"sailor_catalog\""));
+}
+
+const char kSnapshot[] = R"(sailor_snapshot: 1
+nodes:
+  - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: big, gpus: 4, free_gpus: [0, 1, 3]}
+  - {name: "7", zone: z2, gpu_type: small, gpus: 2}
+usd_per_hour: {big: {z1: 3.5}}
+egress_usd_per_gb: {z1: {z2: 0.01}}
+not_free: ["b1: drained: \"disk\""]
+)";
+
+TEST(Snapshot, WritingAndReadingGivesTheSame) {
+  Snapshot first = parse_snapshot(kSnapshot, "s");
+  Snapshot second = parse_snapshot(to_yaml(first), "s");
+  EXPECT_EQ(to_yaml(first), to_yaml(second));
+  ASSERT_EQ(second.nodes.size(), 2u);
+  EXPECT_THAT(second.find("a1")->free_gpus, ElementsAre(0, 1, 3));
+  EXPECT_THAT(second.find("7")->free_gpus, ElementsAre(0, 1));
+  EXPECT_EQ(second.find("7")->region, "z2");
+  EXPECT_EQ(second.find("nobody"), nullptr);
+  EXPECT_THAT(second.not_free, ElementsAre("b1: drained: \"disk\""));
+  EXPECT_EQ((second.free_by_zone_and_type().at({"z1", "big"})), 3);
+}
+
+TEST(Snapshot, RefusesImpossibleNodes) {
+  auto error = [](const std::string& nodes) {
+    return error_of(parse_snapshot, "sailor_snapshot: 1\nnodes:\n" + nodes);
+  };
+  EXPECT_THAT(error("  - {name: a, zone: z, gpu_type: t, gpus: 2, free_gpus: [2]}\n"),
+              HasSubstr("nodes[0].free_gpus[0]: the node has 2"));
+  EXPECT_THAT(error("  - {name: a, zone: z, gpu_type: t, gpus: 2, free_gpus: [1, 0]}\n"),
+              HasSubstr("must ascend"));
+  EXPECT_THAT(
+      error("  - {name: a, zone: z, gpu_type: t, gpus: 2}\n  - {name: a, zone: z, gpu_type: t, gpus: 2}\n"),
+      HasSubstr("f.yaml:4: nodes[1]: the node \"a\" stands twice"));
+  EXPECT_THAT(error("  - {name: a, zone: z, region: r, gpu_type: t, gpus: 2}\n"
+                    "  - {name: b, zone: z, region: q, gpu_type: t, gpus: 2}\n"),
+              HasSubstr("is in region \"q\" here and in \"r\" above"));
+  EXPECT_THAT(error("  - {name: a, zone: z, gpu_type: t, gpus: -2}\n"),
+              HasSubstr("must be an integer from 0"));
+}
+
+TEST(SiteConfig, PathsAreRelativeToTheFile) {
+  SiteConfig site = parse_site_config(
+      "sailor_site: 1\n"
+      "catalog: catalog.yaml\n"
+      "profiles: [profiles, /abs/p]\n"
+      "zones:\n  - {zone: z2, region: r, partitions: [fast]}\n"
+      "planner: {time_limit: 500ms}\n"
+      "defaults: {objective: cost}\n",
+      "/etc/x/sailor.yaml");
+  EXPECT_EQ(site.catalog, "/etc/x/catalog.yaml");
+  EXPECT_THAT(site.profiles, ElementsAre("/etc/x/profiles", "/abs/p"));
+  EXPECT_EQ(site.zones[0].region, "r");
+  EXPECT_DOUBLE_EQ(site.planner_time_limit_s, 0.5);
+  EXPECT_EQ(site.default_objective, "cost");
+  EXPECT_EQ(site.default_zone.zone, "default");
+}
+
+TEST(SiteConfig, ARuleThatMatchesEverythingIsRefused) {
+  EXPECT_THAT(error_of(parse_site_config, "sailor_site: 1\ncatalog: c\nzones: [{zone: z}]\n"),
+              HasSubstr("zones[0]: this rule would match every node"));
+}
+
+}  // namespace
+}  // namespace sailor
