@@ -1,0 +1,112 @@
+#!/bin/bash
+# make_config.sh: writes the Slurm and Sailor configuration of a throw-away cluster. Called by up.sh with the settings in the
+# environment: cluster_dir, node_count, base_port, slurm_user, slurmd_user, umbrella (yes or no), plugin (path, may be empty).
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/common.sh"
+host=$(hostname -s 2>/dev/null || hostname)
+
+# The kinds of nodes: partition, prefix of node names, GRES type, GPUs per node. Nodes are dealt out in turn.
+partitions=(fast medium small)
+prefixes=(a v t)
+types=(a100 v100 t4)
+gpus=(4 4 2)
+
+width=1
+[ $(((node_count + 2) / 3)) -gt 9 ] && width=2
+[ $(((node_count + 2) / 3)) -gt 99 ] && width=3
+: >"$cluster_dir/etc/nodes.txt"
+for kind in 0 1 2; do
+  for ((i = 1; i <= (node_count + 2 - kind) / 3; i++)); do
+    printf "%s%0${width}d %s %s %d\n" "${prefixes[kind]}" "$i" "${partitions[kind]}" "${types[kind]}" "${gpus[kind]}"
+  done
+done >>"$cluster_dir/etc/nodes.txt"
+
+# GPU device files: real device nodes where that is permitted, else plain files (Slurm only needs them to exist).
+make_device() {
+  rm -f "$1"
+  mknod -m 666 "$1" c 195 "$2" 2>/dev/null || : >"$1"
+}
+
+port=$base_port
+: >"$cluster_dir/etc/gres.conf"
+: >"$cluster_dir/etc/nodes.conf"
+while read -r name partition type count; do
+  port=$((port + 1))
+  mkdir -p "$cluster_dir/spool/$name" "$cluster_dir/tmp/$name" "$cluster_dir/dev/$name"
+  chmod 1777 "$cluster_dir/tmp/$name"
+  for ((i = 0; i < count; i++)); do make_device "$cluster_dir/dev/$name/gpu$i" "$i"; done
+  # CPUs and memory are far more than the machine has: whether jobs fit is decided by GPUs alone.
+  echo "NodeName=$name NodeHostname=$host NodeAddr=127.0.0.1 Port=$port CPUs=64 Boards=1 SocketsPerBoard=1" \
+    "CoresPerSocket=64 ThreadsPerCore=1 RealMemory=64000 Gres=gpu:$type:$count State=UNKNOWN" >>"$cluster_dir/etc/nodes.conf"
+  echo "NodeName=$name Name=gpu Type=$type File=$cluster_dir/dev/$name/gpu[0-$((count - 1))]" >>"$cluster_dir/etc/gres.conf"
+done <"$cluster_dir/etc/nodes.txt"
+
+nodes_of() { awk -v p="$1" '$2 == p {print $1}' "$cluster_dir/etc/nodes.txt" | paste -sd,; }
+
+cat >"$cluster_dir/etc/slurm.conf" <<CONF
+ClusterName=sailordev
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$base_port
+SlurmUser=$slurm_user
+SlurmdUser=$slurmd_user
+AuthType=auth/munge
+AuthInfo=socket=$cluster_dir/munge/munge.socket
+CredType=cred/munge
+StateSaveLocation=$cluster_dir/state
+SlurmdSpoolDir=$cluster_dir/spool/%n
+SlurmctldPidFile=$cluster_dir/run/slurmctld.pid
+SlurmdPidFile=$cluster_dir/run/slurmd.%n.pid
+SlurmctldLogFile=$cluster_dir/log/slurmctld.log
+SlurmdLogFile=$cluster_dir/log/slurmd.%n.log
+SlurmctldDebug=info
+SlurmdDebug=info
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=1,sched_min_interval=0,sched_interval=2,bf_continue
+GresTypes=gpu
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+JobCompType=jobcomp/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+SlurmctldTimeout=30
+SlurmdTimeout=30
+InactiveLimit=0
+KillWait=5
+MinJobAge=300
+Waittime=0
+DefMemPerCPU=100
+TmpFS=$cluster_dir/tmp/%n
+PlugStackConfig=$cluster_dir/etc/plugstack.conf
+include $cluster_dir/etc/nodes.conf
+CONF
+first=yes
+for partition in "${partitions[@]}"; do
+  nodes=$(nodes_of "$partition")
+  [ -n "$nodes" ] || continue
+  default=NO; [ $first = yes ] && default=YES; first=no
+  echo "PartitionName=$partition Nodes=$nodes Default=$default MaxTime=12:00:00 State=UP" >>"$cluster_dir/etc/slurm.conf"
+done
+if [ "$umbrella" = yes ]; then
+  echo "PartitionName=all Nodes=ALL MaxTime=12:00:00 State=UP" >>"$cluster_dir/etc/slurm.conf"
+fi
+
+# A fresh include directory, as /etc/slurm/plugstack.conf.d on a real cluster.
+mkdir -p "$cluster_dir/etc/plugstack.conf.d"
+echo "include $cluster_dir/etc/plugstack.conf.d/*.conf" >"$cluster_dir/etc/plugstack.conf"
+: >"$cluster_dir/etc/plugstack.conf.d/empty.conf" # an include that matches nothing is an error to Slurm
+rm -f "$cluster_dir/etc/plugstack.conf.d/sailor.conf"
+if [ -n "$plugin" ]; then
+  echo "optional $plugin config=$cluster_dir/etc/sailor.yaml" >"$cluster_dir/etc/plugstack.conf.d/sailor.conf"
+fi
+
+# The site's side: the dev catalog as it is, the site config with this cluster's umbrella, the dev network profile.
+cp "$repository/etc/dev/catalog.yaml" "$cluster_dir/etc/catalog.yaml"
+cp "$repository/etc/dev/sailor.yaml" "$cluster_dir/etc/sailor.yaml"
+[ "$umbrella" = yes ] && echo "umbrella_partition: all" >>"$cluster_dir/etc/sailor.yaml"
+cp "$repository/etc/dev/network.json" "$cluster_dir/profiles/network.json"

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building (and testing) needs. Does nothing, quickly, when all are there.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: install-packages.sh [--test]
+
+Installs what etc/dev/packages lists under `build`, and with --test also what it lists under `test`.
+Needs root only when something is missing.
+USAGE
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+sections=build
+for argument in "$@"; do
+  case $argument in
+    --test) sections='build|test' ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+
+missing=()
+while read -r package; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == installed ]] || missing+=("$package")
+done < <(awk -v sections="^($sections)\$" '$1 ~ sections {print $2}' "$here/packages")
+
+if ((${#missing[@]} == 0)); then
+  echo "packages: all installed"
+  exit 0
+fi
+if ((EUID != 0)); then
+  echo "sailor: these packages are missing; run as root: apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+echo "packages: installing ${#missing[@]}: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+# Daemons that a package would start by itself belong to no throw-away cluster: refuse them while installing.
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+  printf '#!/bin/sh\nexit 101\n' > "$policy"
+  chmod 755 "$policy"
+  trap 'rm -f "$policy"' EXIT
+fi
+log=$(mktemp)
+if ! { apt-get -q update && apt-get -q -y install --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "sailor: apt-get failed; the whole log is in $log" >&2
+  exit 1
+fi
+rm -f "$log"

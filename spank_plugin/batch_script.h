@@ -1,0 +1,23 @@
+// The batch script of a submission as text: is it a job spec, where is it, does it already ask for
+// components. Pure but for finding and reading files.
+#pragma once
+
+#include <string>
+
+namespace sailor {
+
+// A job spec is a script whose interpreter line runs `sailor run`: `#!/usr/bin/env -S sailor run`.
+bool is_job_spec(const std::string& script);
+
+// Throws InputError when the script has its own heterogeneous components (`#SBATCH hetjob`): the planner
+// chooses them.
+void refuse_components(const std::string& script, const std::string& name);
+
+// The file that sbatch takes for this argument: below the working directory, else, for a plain name, on PATH.
+// Absolute. Throws InputError when there is none.
+std::string find_script(const std::string& argument);
+
+// Everything of a file descriptor from `offset` on, without moving its position. Throws std::runtime_error.
+std::string read_descriptor(int descriptor, long offset);
+
+}  // namespace sailor

@@ -1,0 +1,22 @@
+// One function per hook and per kind of process that loads the plugin; plugin.cpp chooses. None of them
+// throws. Processes of root (slurmd, slurmstepd, prolog and epilog) run no planner code and open no file of a
+// user.
+#pragma once
+
+#include "spank_plugin/spank_api.h"
+
+namespace sailor {
+
+// sbatch and salloc (allocator.cpp). Return an error to Slurm or end the process when a planned submission
+// fails: Slurm would otherwise submit the job unplanned where the plugin is optional.
+int allocator_init(spank_t spank);
+int allocator_options_done(spank_t spank, int argc, char* const* argv);
+
+// srun (local.cpp).
+int local_init(spank_t spank);
+int local_options_done();
+
+// slurmstepd (remote.cpp).
+int remote_init(spank_t spank);
+
+}  // namespace sailor

@@ -1,0 +1,25 @@
+// The command line of a planned submission: the user's own sbatch command with the options of the plan's
+// components added. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spank_plugin/slurm/allocation.h"
+
+namespace sailor {
+
+// Inserts the components' options before the script (at `script_index` of argv; nothing = the script is on
+// standard input or wrapped). The user's options keep their place: later ones win where both name the same.
+// `repeated` are options of the user that Slurm does not hand on from the first component to the others.
+std::vector<std::string> planned_command(const std::vector<std::string>& argv,
+                                         std::optional<size_t> script_index,
+                                         const std::vector<Component>& components,
+                                         const std::vector<std::string>& extra,
+                                         const std::vector<std::string>& repeated);
+
+// One line that a shell reads back as the same words.
+std::string shell_line(const std::vector<std::string>& words);
+
+}  // namespace sailor

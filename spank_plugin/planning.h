@@ -1,0 +1,45 @@
+// From a submission's wishes to a checked plan on nodes that are free now. Reads the catalog and the profiles
+// that the site config names; otherwise pure: no Slurm calls, no output.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/site_config.h"
+#include "spank_plugin/slurm/allocation.h"
+#include "spank_plugin/slurm/live_cluster.h"
+#include "spank_plugin/submit_options.h"
+
+namespace sailor {
+
+// The submission cannot be granted, with the reason on one line and the exit code that says why
+// (planner/spec/error.h).
+class Refusal : public std::runtime_error {
+ public:
+  Refusal(int exit_code, const std::string& reason) : std::runtime_error(reason), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+struct PlannedJob {
+  Plan plan;  // placed
+  std::vector<Component> components;
+  std::string site_config;  // absolute path
+  std::string table;        // for people: the candidates, or the given plan stage by stage
+};
+
+// What is free now, given the site config.
+using ClusterSource = std::function<LiveCluster(const SiteConfig&)>;
+
+// Searches for the best plan, or checks options.plan_file. Throws InputError, Refusal (no feasible plan, time
+// limit), or std::runtime_error; what `cluster` throws passes through.
+PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string& site_config_file,
+                    const ClusterSource& cluster);
+
+}  // namespace sailor

@@ -1,0 +1,73 @@
+// sailor-cluster: what a new job could get of the live Slurm cluster now, as a snapshot in YAML on stdout.
+
+#include <slurm/slurm.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
+#include "planner/spec/snapshot.h"
+#include "spank_plugin/slurm/live_cluster.h"
+
+namespace sailor {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: sailor-cluster [--yaml] [--config FILE]\n"
+    "\n"
+    "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
+    "Nodes that it could not get are listed under not_free with the reason.\n"
+    "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n";
+
+struct Arguments {
+  bool help = false;
+  std::string config = site_config_path();
+};
+
+Arguments parse_arguments(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "-h" || word == "--help") {
+      arguments.help = true;
+    } else if (word == "--config" && i + 1 < argc) {
+      arguments.config = argv[++i];
+    } else if (word.rfind("--config=", 0) == 0) {
+      arguments.config = word.substr(9);
+    } else if (word != "--yaml") {
+      throw InputError(word + ": unknown argument, see sailor-cluster --help");
+    }
+  }
+  return arguments;
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments = parse_arguments(argc, argv);
+  if (arguments.help) {
+    fputs(kUsage, stdout);
+    return kDone;
+  }
+  SiteConfig site = load_site_config(arguments.config);
+  slurm_init(nullptr);
+  LiveCluster cluster = live_cluster(read_slurm(), site, NodeWishes{});
+  std::string yaml = to_yaml(cluster.snapshot);
+  fwrite(yaml.data(), 1, yaml.size(), stdout);
+  return fflush(stdout) == 0 ? kDone : kFailed;
+}
+
+}  // namespace
+}  // namespace sailor
+
+int main(int argc, char** argv) {
+  try {
+    return sailor::run(argc, argv);
+  } catch (const sailor::InputError& error) {
+    fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kBadInput;
+  } catch (const std::exception& error) {
+    fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kFailed;
+  }
+}

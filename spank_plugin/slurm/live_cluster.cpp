@@ -1,0 +1,234 @@
+#include "spank_plugin/slurm/live_cluster.h"
+
+#include <fmt/format.h>
+#include <slurm/slurm.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "planner/spec/error.h"
+#include "planner/spec/text.h"
+#include "spank_plugin/slurm/gres.h"
+
+namespace sailor {
+namespace {
+
+bool contains(const std::vector<std::string>& list, const std::string& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// Why this user's job cannot use the partition; nothing when it can.
+std::optional<std::string> partition_obstacle(const SlurmPartition& partition, const NodeWishes& wishes) {
+  if (!partition.up) return "is not up";
+  if (partition.restricted) return "is open only to root or with a reservation";
+  if (wishes.time_limit_s && partition.max_time_s && *wishes.time_limit_s > *partition.max_time_s) {
+    return fmt::format("allows jobs of {:.0f} minutes at most", *partition.max_time_s / 60);
+  }
+  return std::nullopt;
+}
+
+std::vector<const SlurmPartition*> usable_partitions(const SlurmView& view, const SiteConfig& site,
+                                                     const NodeWishes& wishes) {
+  std::vector<std::string> names;
+  for (const SlurmPartition& partition : view.partitions) names.push_back(partition.name);
+  for (const std::string& wished : wishes.partitions) {
+    if (!contains(names, wished)) {
+      throw InputError(fmt::format("partition {}: does not exist or is not open to you{} (partitions: {})",
+                                   in_quotes(wished), did_you_mean(wished, names), fmt::join(names, ", ")));
+    }
+  }
+  std::vector<const SlurmPartition*> usable;
+  for (const SlurmPartition& partition : view.partitions) {
+    bool wished = wishes.partitions.empty() || contains(wishes.partitions, partition.name);
+    if (wished && !partition_obstacle(partition, wishes)) usable.push_back(&partition);
+  }
+  std::stable_partition(usable.begin(), usable.end(), [&](const SlurmPartition* partition) {
+    return partition->name != site.umbrella_partition;
+  });
+  return usable;
+}
+
+// The reservation that stands in the way of a job that starts now; nullptr when there is none.
+const SlurmReservation* conflicting_reservation(const SlurmView& view, const std::string& node,
+                                                double job_time_s) {
+  for (const SlurmReservation& reservation : view.reservations) {
+    bool overlaps = static_cast<double>(reservation.start) < static_cast<double>(view.now) + job_time_s &&
+                    reservation.end > view.now;
+    if (overlaps && contains(reservation.nodes, node)) return &reservation;
+  }
+  return nullptr;
+}
+
+// How long the job may run in this partition; without any limit every reservation to come is in its way.
+double job_time_s(const SlurmPartition& partition, const NodeWishes& wishes) {
+  constexpr double kForEver = 1e12;
+  if (wishes.time_limit_s) return *wishes.time_limit_s;
+  if (partition.default_time_s) return *partition.default_time_s;
+  return partition.max_time_s.value_or(kForEver);
+}
+
+// The first rule that names one of the node's partitions or features.
+const ZoneRule& zone_of(const SlurmNode& node, const std::vector<std::string>& partitions,
+                        const SiteConfig& site) {
+  auto common = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return std::any_of(a.begin(), a.end(), [&](const std::string& value) { return contains(b, value); });
+  };
+  for (const ZoneRule& rule : site.zones) {
+    if (common(rule.partitions, partitions) || common(rule.features, node.features)) return rule;
+  }
+  return site.default_zone;
+}
+
+struct Gpus {
+  std::string type;  // Slurm's
+  int count = 0;
+  int used = 0;
+};
+
+// The GPUs of a node by Slurm's type.
+std::vector<Gpus> gpus_of(const SlurmNode& node) {
+  std::vector<Gpus> result;
+  for (const Gres& gres : parse_gres(node.gres)) {
+    if (gres.name == "gpu" && gres.count > 0) result.push_back({gres.type, gres.count, 0});
+  }
+  for (const Gres& used : parse_gres(node.gres_used)) {
+    for (Gpus& gpus : result) {
+      if (used.name == "gpu" && used.type == gpus.type) gpus.used += used.count;
+    }
+  }
+  return result;
+}
+
+// Decides node by node; keeps what is the same for all of them.
+class Offers {
+ public:
+  Offers(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes)
+      : view_(view), site_(site), wishes_(wishes), partitions_(usable_partitions(view, site, wishes)) {
+    for (const SlurmPartition& partition : view.partitions) {
+      for (const std::string& node : partition.nodes) all_partitions_of_[node].push_back(partition.name);
+    }
+    for (const SlurmPartition* partition : partitions_) {
+      for (const std::string& node : partition->nodes) usable_partitions_of_[node].push_back(partition);
+    }
+  }
+
+  LiveCluster collect() {
+    LiveCluster cluster;
+    cluster.snapshot.file = "slurm";
+    cluster.snapshot.usd_per_hour = site_.usd_per_hour;
+    cluster.snapshot.egress_usd_per_gb = site_.egress_usd_per_gb;
+    for (const SlurmNode& node : view_.nodes) {
+      std::vector<Gpus> gpus = gpus_of(node);
+      if (gpus.empty()) continue;  // not a GPU node: not worth a word
+      if (std::optional<std::string> obstacle = obstacle_of(node, gpus)) {
+        cluster.snapshot.not_free.push_back(node.name + ": " + *obstacle);
+        continue;
+      }
+      offer(node, gpus.front(), cluster);
+    }
+    for (const SlurmPartition* partition : partitions_) {
+      LivePartition live{partition->name, partition->max_nodes, {}};
+      for (const std::string& node : partition->nodes) {
+        if (cluster.snapshot.find(node) != nullptr) live.nodes.push_back(node);
+      }
+      cluster.partitions.push_back(std::move(live));
+    }
+    return cluster;
+  }
+
+ private:
+  std::optional<std::string> obstacle_of(const SlurmNode& node, const std::vector<Gpus>& gpus) {
+    auto it = usable_partitions_of_.find(node.name);
+    if (it == usable_partitions_of_.end()) return partition_reason(node.name);
+    if (contains(wishes_.excluded_nodes, node.name)) return "excluded with --exclude";
+    if (std::optional<std::string> obstacle = state_obstacle(node.state)) return obstacle;
+    if (gpus.size() > 1) return "has GPUs of several types";
+    if (!wishes_.include_busy) {
+      if (node.state & NODE_STATE_COMPLETING) return "completing a job";
+      if (node.state & NODE_STATE_PLANNED) return "planned for another job";
+      if (gpus.front().used > 0)
+        return fmt::format("{} of {} GPUs in use", gpus.front().used, gpus.front().count);
+      uint32_t base = node.state & NODE_STATE_BASE;
+      if (node.allocated_cpus > 0 || base != NODE_STATE_IDLE) return "runs another job";
+    }
+    const SlurmPartition& partition = *it->second.front();
+    if (const SlurmReservation* reservation =
+            conflicting_reservation(view_, node.name, job_time_s(partition, wishes_))) {
+      return fmt::format("reserved by {}", reservation->name);
+    }
+    // A job may take no more than MaxNodes of a partition: the first ones are as good as any.
+    if (partition.max_nodes && offered_[partition.name] >= *partition.max_nodes) {
+      return fmt::format("partition {} allows {} nodes per job", partition.name, *partition.max_nodes);
+    }
+    return std::nullopt;
+  }
+
+  // Why none of the node's partitions can be used.
+  std::string partition_reason(const std::string& node) const {
+    auto it = all_partitions_of_.find(node);
+    if (it == all_partitions_of_.end()) return "in no partition that is open to you";
+    for (const SlurmPartition& partition : view_.partitions) {
+      if (!contains(it->second, partition.name)) continue;
+      if (std::optional<std::string> obstacle = partition_obstacle(partition, wishes_)) {
+        return fmt::format("partition {} {}", partition.name, *obstacle);
+      }
+    }
+    return fmt::format("not in partition {}", fmt::join(wishes_.partitions, ", "));
+  }
+
+  void offer(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) {
+    const SlurmPartition& partition = *usable_partitions_of_.at(node.name).front();
+    ++offered_[partition.name];
+    const ZoneRule& zone = zone_of(node, all_partitions_of_.at(node.name), site_);
+    auto type = site_.gres.find(gpus.type);
+    SnapshotNode entry;
+    entry.name = node.name;
+    entry.partition = partition.name;
+    entry.zone = zone.zone;
+    entry.region = zone.region;
+    entry.gpu_type = type != site_.gres.end() ? type->second : (gpus.type.empty() ? "gpu" : gpus.type);
+    entry.gpus = gpus.count;
+    entry.free_gpus.resize(gpus.count);
+    std::iota(entry.free_gpus.begin(), entry.free_gpus.end(), 0);
+    cluster.snapshot.nodes.push_back(std::move(entry));
+    std::string request = gpus.type.empty() ? "gpu" : "gpu:" + gpus.type;
+    cluster.nodes.push_back({node.name, fmt::format("{}:{}", request, gpus.count)});
+  }
+
+  const SlurmView& view_;
+  const SiteConfig& site_;
+  const NodeWishes& wishes_;
+  std::vector<const SlurmPartition*> partitions_;
+  std::map<std::string, std::vector<std::string>> all_partitions_of_;               // by node
+  std::map<std::string, std::vector<const SlurmPartition*>> usable_partitions_of_;  // by node
+  std::map<std::string, int> offered_;                                              // nodes, by partition
+};
+
+}  // namespace
+
+std::optional<std::string> state_obstacle(uint32_t state) {
+  uint32_t base = state & NODE_STATE_BASE;
+  if (base == NODE_STATE_DOWN) return "down";
+  if (state & (NODE_STATE_DRAIN | NODE_STATE_POWER_DRAIN)) return "drained";
+  if (state & NODE_STATE_FAIL) return "failing";
+  if (state & NODE_STATE_NO_RESPOND) return "not responding";
+  if (state & NODE_STATE_MAINT) return "in maintenance";
+  if (state & NODE_STATE_RES) return "reserved";
+  if (state & (NODE_STATE_REBOOT_REQUESTED | NODE_STATE_REBOOT_ISSUED)) return "rebooting";
+  if (state & (NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN | NODE_STATE_POWERING_UP |
+               NODE_STATE_POWER_DOWN | NODE_STATE_POWER_UP)) {
+    return "powered down or powering";
+  }
+  if (state & NODE_STATE_INVALID_REG) return "invalid registration";
+  if (base != NODE_STATE_IDLE && base != NODE_STATE_ALLOCATED && base != NODE_STATE_MIXED)
+    return "in an unknown state";
+  return std::nullopt;
+}
+
+LiveCluster live_cluster(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes) {
+  return Offers(view, site, wishes).collect();
+}
+
+}  // namespace sailor

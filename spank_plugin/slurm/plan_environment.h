@@ -1,0 +1,31 @@
+// How a plan travels with its Slurm job: packed (planner/plan/packed_plan.h) and cut into job-control
+// variables, because one environment string must stay under 128 KiB. The plugin sets them with
+// spank_job_control_setenv() as SAILOR_*; Slurm hands them to the job as SLURM_SPANK_SAILOR_*, whatever
+// --export says, also after a requeue.
+//
+//     SAILOR_PLAN_0, SAILOR_PLAN_1, ...   the plan
+//     SAILOR_JOB                          absolute path of the job spec, when it came from a file
+//     SAILOR_CONFIG                       absolute path of the site config
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace sailor {
+
+using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
+
+// Throws std::runtime_error when the plan is larger than Slurm carries (about 1 MB packed).
+EnvironmentVariables plan_environment(const Plan& plan);
+
+// The plan of the job that this process runs in; nothing when the job carries none. Throws InputError when it
+// is damaged.
+std::optional<Plan> plan_from_environment();
+// A variable of the job by its name at submission, e.g. SAILOR_JOB; nothing when the job does not carry it.
+std::optional<std::string> job_variable(const std::string& name);
+
+}  // namespace sailor

@@ -1,0 +1,127 @@
+#include "spank_plugin/slurm/slurm_view.h"
+
+#include <fmt/format.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <stdexcept>
+
+namespace sailor {
+namespace {
+
+template <auto release>
+struct Releaser {
+  template <typename T>
+  void operator()(T* value) const {
+    release(value);
+  }
+};
+using NodeInfo = std::unique_ptr<node_info_msg_t, Releaser<slurm_free_node_info_msg>>;
+using PartitionInfo = std::unique_ptr<partition_info_msg_t, Releaser<slurm_free_partition_info_msg>>;
+using ReservationInfo = std::unique_ptr<reserve_info_msg_t, Releaser<slurm_free_reservation_info_msg>>;
+
+[[noreturn]] void fail(const char* what) {
+  throw std::runtime_error(fmt::format("cannot read {} from slurmctld: {}", what, slurm_strerror(errno)));
+}
+
+std::string text(const char* value) {
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> split_commas(const std::string& value) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin < value.size()) {
+    size_t end = std::min(value.find(',', begin), value.size());
+    if (end > begin) parts.push_back(value.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::optional<double> minutes(uint32_t value) {
+  if (value == INFINITE || value == NO_VAL) return std::nullopt;
+  return 60.0 * value;
+}
+
+SlurmNode read_node(const node_info_t& info) {
+  SlurmNode node;
+  node.name = info.name;
+  node.state = info.node_state;
+  node.gres = text(info.gres);
+  node.gres_used = text(info.gres_used);
+  node.features = split_commas(text(info.features_act != nullptr ? info.features_act : info.features));
+  uint16_t cpus = 0;
+  if (slurm_get_select_nodeinfo(info.select_nodeinfo, SELECT_NODEDATA_SUBCNT, NODE_STATE_ALLOCATED, &cpus) ==
+      SLURM_SUCCESS) {
+    node.allocated_cpus = cpus;
+  }
+  return node;
+}
+
+SlurmPartition read_partition(const partition_info_t& info) {
+  SlurmPartition partition;
+  partition.name = text(info.name);
+  partition.up = info.state_up == PARTITION_UP;
+  partition.restricted = (info.flags & (PART_FLAG_ROOT_ONLY | PART_FLAG_REQ_RESV)) != 0;
+  if (info.max_nodes != INFINITE && info.max_nodes != NO_VAL)
+    partition.max_nodes = static_cast<int>(info.max_nodes);
+  partition.max_time_s = minutes(info.max_time);
+  partition.default_time_s = minutes(info.default_time);
+  partition.nodes = expand_hosts(text(info.nodes));
+  return partition;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_hosts(const std::string& hosts) {
+  std::vector<std::string> names;
+  if (hosts.empty()) return names;
+  hostlist_t list = slurm_hostlist_create(hosts.c_str());
+  if (list == nullptr) return names;
+  while (char* host = slurm_hostlist_shift(list)) {
+    names.emplace_back(host);
+    free(host);  // NOLINT: allocated by libslurm with malloc
+  }
+  slurm_hostlist_destroy(list);
+  return names;
+}
+
+SlurmView read_slurm() {
+  SlurmView view;
+  view.now = time(nullptr);
+
+  node_info_msg_t* raw_nodes = nullptr;
+  if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL) != SLURM_SUCCESS) fail("nodes");
+  NodeInfo nodes(raw_nodes);
+  for (uint32_t i = 0; i < nodes->record_count; ++i) {
+    // Powered-down cloud nodes that this user may not see have no name.
+    if (nodes->node_array[i].name != nullptr) view.nodes.push_back(read_node(nodes->node_array[i]));
+  }
+
+  // No SHOW_ALL: partitions that are hidden or closed to the user's groups are left out by the controller.
+  partition_info_msg_t* raw_partitions = nullptr;
+  if (slurm_load_partitions(0, &raw_partitions, 0) != SLURM_SUCCESS) fail("partitions");
+  PartitionInfo partitions(raw_partitions);
+  for (uint32_t i = 0; i < partitions->record_count; ++i) {
+    view.partitions.push_back(read_partition(partitions->partition_array[i]));
+  }
+
+  // The RES flag of a node comes seconds late and says nothing of reservations to come.
+  reserve_info_msg_t* raw_reservations = nullptr;
+  if (slurm_load_reservations(0, &raw_reservations) != SLURM_SUCCESS) fail("reservations");
+  ReservationInfo reservations(raw_reservations);
+  for (uint32_t i = 0; i < reservations->record_count; ++i) {
+    const reserve_info_t& info = reservations->reservation_array[i];
+    view.reservations.push_back(
+        {text(info.name), info.start_time, info.end_time, expand_hosts(text(info.node_list))});
+  }
+  return view;
+}
+
+}  // namespace sailor

@@ -1,0 +1,52 @@
+// What slurmctld says about the cluster, as plain values: what live_cluster.h turns into a snapshot. Tests
+// write one by hand; read_slurm() reads it from the controller. Times are seconds since the epoch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct SlurmNode {
+  std::string name;
+  uint32_t state = 0;  // NODE_STATE_* base and flags
+  int allocated_cpus = 0;
+  std::string gres;  // e.g. gpu:NAME:4
+  std::string gres_used;
+  std::vector<std::string> features;
+};
+
+struct SlurmPartition {
+  std::string name;
+  bool up = true;
+  bool restricted = false;  // root only, or only with a reservation
+  std::optional<int> max_nodes;
+  std::optional<double> max_time_s;
+  std::optional<double> default_time_s;
+  std::vector<std::string> nodes;
+};
+
+struct SlurmReservation {
+  std::string name;
+  int64_t start = 0;
+  int64_t end = 0;
+  std::vector<std::string> nodes;
+};
+
+struct SlurmView {
+  int64_t now = 0;
+  std::vector<SlurmNode> nodes;
+  std::vector<SlurmPartition> partitions;  // those that the user may see
+  std::vector<SlurmReservation> reservations;
+};
+
+// Asks the controller, as the calling user. Needs an initialised libslurm in the process (slurm_init(), or
+// being sbatch itself). Throws std::runtime_error with Slurm's reason.
+SlurmView read_slurm();
+
+// Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x.
+std::vector<std::string> expand_hosts(const std::string& hosts);
+
+}  // namespace sailor

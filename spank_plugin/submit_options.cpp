@@ -1,0 +1,94 @@
+#include "spank_plugin/submit_options.h"
+
+#include <fmt/format.h>
+
+#include "planner/spec/error.h"
+#include "planner/spec/text.h"
+
+namespace sailor {
+namespace {
+
+std::string parse_file(const std::string& value, const std::string& option) {
+  if (value.empty()) throw InputError(option + ": must name a file");
+  return value;
+}
+
+bool parse_wait(const std::string& value, const std::string& option) {
+  const std::vector<std::string> words = {"plan", "nodes"};
+  if (value != words[0] && value != words[1]) {
+    throw InputError(fmt::format("{}: must be {}, is {}{}", option, alternatives(words), in_quotes(value),
+                                 did_you_mean(value, words)));
+  }
+  return value == words[1];
+}
+
+}  // namespace
+
+const std::vector<OptionDefinition>& option_definitions() {
+  static const std::vector<OptionDefinition> definitions = {
+      {"sailor-objective", "NAME", "[sailor] plan the job's nodes for this objective: throughput or cost",
+       "SAILOR_OBJECTIVE"},
+      {"sailor-max-cost", "USD", "[sailor] most that one iteration may cost", "SAILOR_MAX_COST"},
+      {"sailor-min-throughput", "RATE", "[sailor] fewest iterations per second", "SAILOR_MIN_THROUGHPUT"},
+      {"sailor-max-gpus", "TYPE=N,...", "[sailor] most GPUs of each type", "SAILOR_MAX_GPUS"},
+      {"sailor-zones", "ZONE,...", "[sailor] only these zones", "SAILOR_ZONES"},
+      {"sailor-partitions", "NAME,...", "[sailor] only these partitions (as -p)", "SAILOR_PARTITIONS"},
+      {"sailor-dry-run", nullptr, "[sailor] print the plan and the sbatch command, submit nothing",
+       "SAILOR_DRY_RUN"},
+      {"sailor-plan", "FILE", "[sailor] use this plan instead of searching for one", "SAILOR_PLAN"},
+      {"sailor-job", "FILE", "[sailor] the job spec, when the script is not one", "SAILOR_JOB"},
+      {"sailor-wait", "plan|nodes",
+       "[sailor] plan: nodes free now; nodes: also busy ones, and queue for them", "SAILOR_WAIT"},
+      {"sailor-time-limit", "SECONDS", "[sailor] time that the planner may take", "SAILOR_TIME_LIMIT"},
+  };
+  return definitions;
+}
+
+void add_environment_defaults(OptionValues& values, const char* (*get)(const char* name)) {
+  for (const OptionDefinition& definition : option_definitions()) {
+    const char* value = get(definition.environment);
+    if (value == nullptr || *value == '\0' || values.count(definition.name) > 0) continue;
+    if (definition.argument == nullptr) {
+      if (std::string(value) == "0") continue;  // a switch that the environment turns off
+      values[definition.name] = "";
+    } else {
+      values[definition.name] = value;
+    }
+  }
+}
+
+SubmitOptions parse_submit_options(const OptionValues& values) {
+  SubmitOptions options;
+  PlanOverrides& overrides = options.overrides;
+  for (const auto& [name, value] : values) {
+    std::string option = "--" + name;
+    if (name == "sailor-objective") {
+      overrides.objective = parse_objective_option(value, option);
+    } else if (name == "sailor-max-cost") {
+      overrides.max_usd_per_iteration = parse_max_cost(value, option);
+    } else if (name == "sailor-min-throughput") {
+      overrides.min_iterations_per_s = parse_min_throughput(value, option);
+    } else if (name == "sailor-max-gpus") {
+      overrides.max_gpus = parse_max_gpus(value, option);
+    } else if (name == "sailor-zones") {
+      overrides.zones = parse_name_list(value, option);
+    } else if (name == "sailor-partitions") {
+      overrides.partitions = parse_name_list(value, option);
+    } else if (name == "sailor-dry-run") {
+      options.dry_run = true;
+    } else if (name == "sailor-plan") {
+      options.plan_file = parse_file(value, option);
+    } else if (name == "sailor-job") {
+      options.job_file = parse_file(value, option);
+    } else if (name == "sailor-wait") {
+      options.wait_for_nodes = parse_wait(value, option);
+    } else if (name == "sailor-time-limit") {
+      options.time_limit_s = parse_time_limit(value, option);
+    } else {
+      throw InputError(option + ": unknown option");
+    }
+  }
+  return options;
+}
+
+}  // namespace sailor

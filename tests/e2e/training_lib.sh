@@ -1,0 +1,68 @@
+# Shared by the training tests (sourced after lib.sh): a small job with a profile, a plan over two partitions with two TP degrees and
+# unlike pipelines, and the processes that a training job is made of.
+
+# The processes of this cluster's training jobs: "PID NAME", one per line.
+training_processes() {
+  local pid
+  for pid in $(pgrep '^sailor-'); do
+    if grep -qsF "SLURM_CONF=$SLURM_CONF" "/proc/$pid/environ"; then echo "$pid $(cat "/proc/$pid/comm" 2>/dev/null || true)"; fi
+  done
+}
+pids_of() { training_processes | awk -v name="$1" '$2 == name { print $1 }'; }
+no_training_processes() { [ -z "$(training_processes)" ]; }
+
+# Text with more structure than single letters have: sentences of common words, always the same ones.
+make_text() {
+  awk 'BEGIN {
+    srand(7); n = split("the cat sat on a mat and then it saw some other cats that were not as fat", word, " ");
+    for (i = 0; i < 20000; i++) printf "%s%s", word[1 + int(rand() * n)], (i % 9 == 8 ? ".\n" : " ");
+  }'
+}
+
+# entropy FILE: of its single characters, in nats: the loss of a model that knows their frequencies and nothing else.
+entropy() {
+  od -An -v -tu1 -w1 "$1" | awk '{ n[$1]++ } END { for (c in n) h -= n[c] / NR * log(n[c] / NR); print h }'
+}
+
+# setup_training STEPS: job.yaml, text.txt and plan.json in the work directory, and the model's profile where the planner looks.
+setup_training() {
+  make_text >text.txt
+  cat >job.yaml <<YAML
+#!/usr/bin/env -S sailor run
+#SBATCH --job-name=training --time=00:10:00
+model: {family: gpt2, layers: 4, hidden: 32, heads: 4, sequence: 32, vocabulary: 256}
+training: {global_batch: 8, steps: $1, optimizer: {name: adamw, lr: 1.0e-2}}
+data: {train: text.txt, format: bytes}
+YAML
+  # Ranks: 0, 1 on a1; 2 on v2; 3 on a2. TP 2 beside TP 1, two stages beside one, two partitions.
+  cat >plan.json <<'JSON'
+{"sailor_plan": 1, "model": "gpt2-4x32", "global_batch": 8, "microbatch": 2,
+ "pipelines": [
+  {"microbatches": 2, "stages": [
+    {"layers": [0, 3], "gpu_type": "A100-40", "zone": "dev-a", "tp": 2, "recompute": "none", "node": "a1", "gpus": [0, 1]},
+    {"layers": [3, 6], "gpu_type": "V100-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "v2", "gpus": [0]}]},
+  {"microbatches": 2, "stages": [
+    {"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "a2", "gpus": [3]}]}],
+ "zero1": false, "interleave": 1}
+JSON
+  chmod a+r job.yaml plan.json text.txt
+  user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
+}
+
+# start_training [SBATCH OPTIONS]: submits job.yaml with plan.json; sets job and output.
+start_training() {
+  run sbatch --sailor-plan=plan.json --sailor-objective=throughput "$@" job.yaml
+  job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
+  output=$work/slurm-$job.out
+  [ -n "$job" ]
+}
+steps_done() { [ -e "sailor-$job/metrics.jsonl" ] && [ "$(wc -l <"sailor-$job/metrics.jsonl")" -ge "$1" ]; }
+job_ended() { scontrol show job -o "$1" | head -1 | grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|NODE_FAIL)'; }
+# json FILE KEY: a top-level number or string.
+json() { sed -n "s/^  \"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1"; }
+# Every line of the metrics is a whole JSON object, and nothing temporary was left.
+whole_files() {
+  [ -z "$(find "sailor-$job" -name '*.tmp*')" ] || { find "sailor-$job"; return 1; }
+  ! grep -qv '^{.*}$' "sailor-$job/metrics.jsonl" || { cat "sailor-$job/metrics.jsonl"; return 1; }
+  [ ! -e "sailor-$job/summary.json" ] || grep -q '^}$' "sailor-$job/summary.json"
+}

@@ -1,0 +1,50 @@
+#!/bin/bash
+# A job trains across two partitions with two TP degrees, on exactly the planned nodes; it ends well, says what it measured, and leaves
+# nothing behind. Bad input ends before anything starts.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$e2e/training_lib.sh"
+
+setup_training 80
+expect "submitted" start_training
+expect "it trains" wait_until 60 steps_done 1
+expect "on exactly the planned nodes" equal "$(nodes_of_job "$job")" "a1 a2 v2"
+expect "across partitions" equal "$(partitions_of_job "$job")" "fast medium"
+expect "one rank per GPU of the plan" equal "$(pids_of sailor-rank | wc -l)" 4
+expect "an agent on every node" equal "$(pids_of sailor-agent | wc -l)" 3
+expect "it ends" wait_until 120 job_ended "$job"
+summary=sailor-$job/summary.json
+expect "well" equal "$(json "$summary" status)" finished
+expect "after all steps" equal "$(json "$summary" steps)" 80
+expect "with exit code 0" contains "$(scontrol show job -o "$job" | head -1)" "ExitCode=0:0"
+first=$(json "$summary" first_loss) last=$(json "$summary" last_loss)
+letters=$(entropy text.txt)
+expect "the loss falls from that of a guess ($first) to below that of single letters ($last < $letters)" \
+  awk "BEGIN { exit !($first > 5.3 && $last < $letters - 0.1) }"
+expect "it says that devices were emulated" equal "$(json "$summary" emulated)" true
+expect "prediction and measurement agree within 25 %: $(json "$summary" prediction_error_pct)" \
+  awk "BEGIN { e = $(json "$summary" prediction_error_pct); exit !(e > -25 && e < 25) }"
+expect "no stage held more activations than 1F1B allows" \
+  awk '/"max_in_flight"/ { held = $2 + 0 } /"in_flight_limit"/ { if (held > $2 + 0 || held < 1) bad = 1; n++ } END { exit bad || n != 4 }' "$summary"
+expect "a line per step" equal "$(grep -c '^step ' "$output")" 80
+expect "the summary is printed" has_text "$output" '^iteration: measured .* predicted'
+expect "no process is left" wait_until 10 no_training_processes
+expect "files are whole" whole_files
+
+# Input that is wrong: one line, exit code 2, nothing started.
+refused() {  # WHAT TEXT OPTIONS...
+  local what=$1 text=$2
+  shift 2
+  run sailor run "$@"
+  expect "$what: exit 2" equal $rc 2
+  expect "$what: one line" one_error "$err"
+  expect "$what: says so" contains "$err" "$text"
+}
+refused "no plan" "carries no plan" --local job.yaml
+sed 's/text.txt/absent.txt/' job.yaml >bad.yaml
+refused "no data" "data.train" --local bad.yaml --plan plan.json
+sed 's/global_batch: 8/global_batch: 16/' job.yaml >bad.yaml
+refused "another job's plan" "global" --local bad.yaml --plan plan.json
+head -c 200 plan.json >bad.json
+refused "a torn plan" "bad.json" --local job.yaml --plan bad.json
+refused "no job spec" "absent.yaml" --local absent.yaml --plan plan.json
+finish

@@ -1,0 +1,187 @@
+#include "spank_plugin/slurm/live_cluster.h"
+
+#include <gmock/gmock.h>
+#include <slurm/slurm.h>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+SlurmNode idle(const std::string& name, const std::string& gres) {
+  SlurmNode node;
+  node.name = name;
+  node.state = NODE_STATE_IDLE;
+  node.gres = gres;
+  return node;
+}
+
+SlurmPartition partition(const std::string& name, std::vector<std::string> nodes) {
+  SlurmPartition result;
+  result.name = name;
+  result.nodes = std::move(nodes);
+  return result;
+}
+
+// Two partitions with two nodes each, and one over all.
+class LiveClusterTest : public testing::Test {
+ protected:
+  LiveClusterTest() {
+    view.now = 1000;
+    view.nodes = {idle("a1", "gpu:big:4"), idle("a2", "gpu:big:4"), idle("b1", "gpu:small:2"),
+                  idle("b2", "gpu:small:2"), idle("login", "")};
+    view.partitions = {partition("all", {"a1", "a2", "b1", "b2"}), partition("fast", {"a1", "a2"}),
+                       partition("slow", {"b1", "b2"})};
+    site.umbrella_partition = "all";
+    site.gres = {{"big", "BIG-40"}};
+  }
+
+  std::vector<std::string> offered() {
+    std::vector<std::string> names;
+    for (const SnapshotNode& node : live_cluster(view, site, wishes).snapshot.nodes)
+      names.push_back(node.name);
+    return names;
+  }
+  std::string reason(const std::string& node) {
+    for (const std::string& line : live_cluster(view, site, wishes).snapshot.not_free) {
+      if (line.rfind(node + ": ", 0) == 0) return line.substr(node.size() + 2);
+    }
+    return "";
+  }
+
+  SlurmView view;
+  SiteConfig site;
+  NodeWishes wishes;
+};
+
+TEST_F(LiveClusterTest, IdleGpuNodesAreOfferedWithTheirOwnPartitionNotTheUmbrella) {
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  ASSERT_EQ(cluster.snapshot.nodes.size(), 4u);
+  EXPECT_EQ(cluster.snapshot.nodes[0].partition, "fast");
+  EXPECT_EQ(cluster.snapshot.nodes[0].gpu_type, "BIG-40");
+  EXPECT_THAT(cluster.snapshot.nodes[0].free_gpus, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(cluster.snapshot.nodes[2].gpu_type, "small");
+  EXPECT_EQ(cluster.nodes[2].gres, "gpu:small:2");
+  EXPECT_EQ(cluster.partitions.back().name, "all");
+  EXPECT_THAT(cluster.snapshot.not_free, IsEmpty());
+}
+
+TEST_F(LiveClusterTest, NodesInABadStateAreNotFree) {
+  const std::pair<uint32_t, const char*> states[] = {
+      {NODE_STATE_DOWN, "down"},
+      {NODE_STATE_IDLE | NODE_STATE_DRAIN, "drained"},
+      {NODE_STATE_IDLE | NODE_STATE_FAIL, "failing"},
+      {NODE_STATE_IDLE | NODE_STATE_NO_RESPOND, "not responding"},
+      {NODE_STATE_IDLE | NODE_STATE_RES, "reserved"},
+      {NODE_STATE_IDLE | NODE_STATE_MAINT, "in maintenance"},
+      {NODE_STATE_IDLE | NODE_STATE_POWERED_DOWN, "powered down or powering"},
+      {NODE_STATE_IDLE | NODE_STATE_POWERING_UP, "powered down or powering"},
+      {NODE_STATE_IDLE | NODE_STATE_REBOOT_REQUESTED, "rebooting"},
+      {NODE_STATE_IDLE | NODE_STATE_PLANNED, "planned for another job"},
+      {NODE_STATE_IDLE | NODE_STATE_COMPLETING, "completing a job"},
+      {NODE_STATE_ALLOCATED, "runs another job"},
+      {NODE_STATE_UNKNOWN, "in an unknown state"},
+  };
+  for (const auto& [state, expected] : states) {
+    view.nodes[0].state = state;
+    EXPECT_EQ(reason("a1"), expected) << "state " << state;
+    EXPECT_THAT(offered(), ElementsAre("a2", "b1", "b2")) << "state " << state;
+  }
+}
+
+TEST_F(LiveClusterTest, PartlyUsedNodesAreNotFree) {
+  view.nodes[0].gres_used = "gpu:big:1(IDX:2)";
+  view.nodes[1].allocated_cpus = 3;
+  EXPECT_EQ(reason("a1"), "1 of 4 GPUs in use");
+  EXPECT_EQ(reason("a2"), "runs another job");
+  EXPECT_THAT(offered(), ElementsAre("b1", "b2"));
+}
+
+TEST_F(LiveClusterTest, BusyNodesAreOfferedToAJobThatWaitsForThem) {
+  view.nodes[0].gres_used = "gpu:big:4(IDX:0-3)";
+  view.nodes[0].state = NODE_STATE_ALLOCATED;
+  view.nodes[1].state = NODE_STATE_IDLE | NODE_STATE_DRAIN;
+  wishes.include_busy = true;
+  EXPECT_THAT(offered(), ElementsAre("a1", "b1", "b2"));
+}
+
+TEST_F(LiveClusterTest, OnlyWishedPartitionsAreOffered) {
+  wishes.partitions = {"slow"};
+  EXPECT_THAT(offered(), ElementsAre("b1", "b2"));
+  EXPECT_EQ(reason("a1"), "not in partition slow");
+  wishes.partitions = {"all"};
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.nodes[0].partition, "all");
+}
+
+TEST_F(LiveClusterTest, AnUnknownPartitionIsAnErrorThatNamesTheNearest) {
+  wishes.partitions = {"slwo"};
+  try {
+    live_cluster(view, site, wishes);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean \"slow\""));
+  }
+}
+
+TEST_F(LiveClusterTest, PartitionsThatAreDownOrRestrictedAreLeftOut) {
+  view.partitions[0].up = false;
+  view.partitions[1].up = false;
+  view.partitions[2].restricted = true;
+  EXPECT_THAT(offered(), IsEmpty());
+  EXPECT_THAT(reason("a1"), HasSubstr("is not up"));
+}
+
+TEST_F(LiveClusterTest, PartitionsTooShortForTheJobAreLeftOut) {
+  view.partitions = {partition("fast", {"a1", "a2"}), partition("slow", {"b1", "b2"})};
+  view.partitions[0].max_time_s = 600;
+  wishes.time_limit_s = 601;
+  EXPECT_THAT(offered(), ElementsAre("b1", "b2"));
+  wishes.time_limit_s = 600;
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+}
+
+TEST_F(LiveClusterTest, NoMoreNodesThanThePartitionAllowsPerJob) {
+  view.partitions = {partition("fast", {"a1", "a2"}), partition("slow", {"b1", "b2"})};
+  view.partitions[0].max_nodes = 1;
+  EXPECT_THAT(offered(), ElementsAre("a1", "b1", "b2"));
+  EXPECT_EQ(reason("a2"), "partition fast allows 1 nodes per job");
+}
+
+TEST_F(LiveClusterTest, AReservationToComeBlocksOnlyJobsThatWouldReachIt) {
+  view.reservations = {{"maintenance", view.now + 3600, view.now + 7200, {"a1"}}};
+  wishes.time_limit_s = 3000;
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+  wishes.time_limit_s = 4000;
+  EXPECT_EQ(reason("a1"), "reserved by maintenance");
+  view.now += 7200;  // over
+  view.reservations[0].start -= 0;
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+}
+
+TEST_F(LiveClusterTest, ExcludedNodesAreNotOffered) {
+  wishes.excluded_nodes = {"a2", "b1"};
+  EXPECT_THAT(offered(), ElementsAre("a1", "b2"));
+}
+
+TEST_F(LiveClusterTest, NodesWithSeveralGpuTypesAreNotOffered) {
+  view.nodes[0].gres = "gpu:big:2,gpu:small:2";
+  EXPECT_EQ(reason("a1"), "has GPUs of several types");
+}
+
+TEST_F(LiveClusterTest, TheFirstZoneRuleThatNamesPartitionOrFeatureDecides) {
+  site.default_zone = {"z0", "r0", {}, {}};
+  site.zones = {{"z1", "r1", {}, {"rack7"}}, {"z2", "r1", {"fast"}, {}}};
+  view.nodes[1].features = {"rack7"};
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  EXPECT_EQ(cluster.snapshot.find("a1")->zone, "z2");
+  EXPECT_EQ(cluster.snapshot.find("a2")->zone, "z1");
+  EXPECT_EQ(cluster.snapshot.find("b1")->zone, "z0");
+  EXPECT_EQ(cluster.snapshot.find("b1")->region, "r0");
+}
+
+}  // namespace
+}  // namespace sailor

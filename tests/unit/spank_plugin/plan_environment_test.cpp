@@ -1,0 +1,86 @@
+#include "spank_plugin/slurm/plan_environment.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "planner/plan/plan_json.h"
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+Plan big_plan(int pipelines) {
+  std::mt19937 random(7);
+  Plan plan;
+  plan.model = "m";
+  plan.microbatch = 1;
+  for (int p = 0; p < pipelines; ++p) {
+    PlanPipeline pipeline;
+    pipeline.microbatches = 1;
+    PlanStage stage;
+    stage.end_layer = 4;
+    stage.gpu_type = "g" + std::to_string(random());
+    stage.zone = "z" + std::to_string(random());
+    stage.node = "n" + std::to_string(random());
+    stage.gpus = {0};
+    pipeline.stages.push_back(stage);
+    plan.pipelines.push_back(pipeline);
+  }
+  plan.global_batch = pipelines;
+  return plan;
+}
+
+// Hands the variables on as Slurm does, and takes them back at the end.
+class AsInsideTheJob {
+ public:
+  explicit AsInsideTheJob(const EnvironmentVariables& variables) {
+    for (const auto& [name, value] : variables) {
+      names_.push_back("SLURM_SPANK_" + name);
+      setenv(names_.back().c_str(), value.c_str(), 1);
+    }
+  }
+  ~AsInsideTheJob() {
+    for (const std::string& name : names_) unsetenv(name.c_str());
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+TEST(PlanEnvironment, APlanArrivesAsItWasSent) {
+  Plan plan = big_plan(3);
+  AsInsideTheJob job(plan_environment(plan));
+  std::optional<Plan> arrived = plan_from_environment();
+  ASSERT_TRUE(arrived.has_value());
+  EXPECT_EQ(to_json(*arrived), to_json(plan));
+}
+
+TEST(PlanEnvironment, ALargePlanTravelsInChunksBelowTheKernelsLimit) {
+  Plan plan = big_plan(12000);
+  EnvironmentVariables variables = plan_environment(plan);
+  EXPECT_GE(variables.size(), 2u);
+  for (const auto& [name, value] : variables) EXPECT_LT(name.size() + value.size(), 120u << 10);
+  AsInsideTheJob job(variables);
+  EXPECT_EQ(to_json(*plan_from_environment()), to_json(plan));
+}
+
+TEST(PlanEnvironment, ALostChunkIsAnErrorNotAShorterPlan) {
+  EnvironmentVariables variables = plan_environment(big_plan(12000));
+  variables.pop_back();
+  AsInsideTheJob job(variables);
+  EXPECT_THROW(plan_from_environment(), InputError);
+}
+
+TEST(PlanEnvironment, WithoutVariablesThereIsNoPlan) {
+  EXPECT_FALSE(plan_from_environment().has_value());
+  EXPECT_FALSE(job_variable("SAILOR_JOB").has_value());
+}
+
+TEST(PlanEnvironment, APlanTooLargeForSlurmIsRefused) {
+  EXPECT_THROW(plan_environment(big_plan(60000)), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace sailor

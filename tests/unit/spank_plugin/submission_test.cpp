@@ -1,0 +1,158 @@
+// The parts of a planned submission that need no sbatch: options, script, command line, hand-over.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "planner/spec/error.h"
+#include "spank_plugin/batch_script.h"
+#include "spank_plugin/planned_command.h"
+#include "spank_plugin/plugin_config.h"
+#include "spank_plugin/second_life.h"
+#include "spank_plugin/submit_options.h"
+
+namespace sailor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+std::string error_of(const OptionValues& values) {
+  try {
+    parse_submit_options(values);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
+  SubmitOptions options = parse_submit_options({{"sailor-objective", "cost"},
+                                                {"sailor-max-cost", "1.5 USD"},
+                                                {"sailor-min-throughput", "0.25"},
+                                                {"sailor-max-gpus", "X=4,Y=0"},
+                                                {"sailor-zones", "z1,z2"},
+                                                {"sailor-partitions", "p"},
+                                                {"sailor-dry-run", ""},
+                                                {"sailor-plan", "plan.json"},
+                                                {"sailor-job", "job.yaml"},
+                                                {"sailor-wait", "nodes"},
+                                                {"sailor-time-limit", "3"}});
+  EXPECT_EQ(options.overrides.objective, Objective::cost);
+  EXPECT_EQ(options.overrides.max_usd_per_iteration, 1.5);
+  EXPECT_EQ(options.overrides.min_iterations_per_s, 0.25);
+  EXPECT_THAT(options.overrides.max_gpus, UnorderedElementsAre(Pair("X", 4), Pair("Y", 0)));
+  EXPECT_THAT(options.overrides.zones, ElementsAre("z1", "z2"));
+  EXPECT_THAT(options.overrides.partitions, ElementsAre("p"));
+  EXPECT_TRUE(options.dry_run);
+  EXPECT_EQ(options.plan_file, "plan.json");
+  EXPECT_EQ(options.job_file, "job.yaml");
+  EXPECT_TRUE(options.wait_for_nodes);
+  EXPECT_EQ(options.time_limit_s, 3.0);
+  for (const OptionDefinition& definition : option_definitions()) {
+    EXPECT_THAT(definition.usage, testing::StartsWith("[sailor] "));
+    EXPECT_LE(std::string(definition.name).size(), 75u);
+  }
+}
+
+TEST(SubmitOptions, BadValuesNameTheOption) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"sailor-objective", "speed"},
+      {"sailor-max-cost", "-1"},
+      {"sailor-min-throughput", "fast"},
+      {"sailor-max-gpus", "X"},
+      {"sailor-max-gpus", "X=-2"},
+      {"sailor-zones", "a,,b"},
+      {"sailor-wait", "forever"},
+      {"sailor-time-limit", "0"},
+      {"sailor-plan", ""},
+      {"sailor-job", ""},
+  };
+  for (const auto& [name, value] : bad) {
+    EXPECT_THAT(error_of({{name, value}}), HasSubstr(std::string("--") + name)) << value;
+  }
+}
+
+TEST(SubmitOptions, TheEnvironmentFillsOnlyWhatTheCommandLineLeftOpen) {
+  OptionValues values = {{"sailor-objective", "cost"}};
+  add_environment_defaults(values, [](const char* name) -> const char* {
+    if (std::string(name) == "SAILOR_OBJECTIVE") return "throughput";
+    if (std::string(name) == "SAILOR_MAX_GPUS") return "X=1";
+    if (std::string(name) == "SAILOR_DRY_RUN") return "0";
+    return nullptr;
+  });
+  EXPECT_THAT(values, UnorderedElementsAre(Pair("sailor-objective", "cost"), Pair("sailor-max-gpus", "X=1")));
+}
+
+TEST(BatchScript, AJobSpecIsWhatSailorRunInterprets) {
+  EXPECT_TRUE(is_job_spec("#!/usr/bin/env -S sailor run\nmodel: {}\n"));
+  EXPECT_TRUE(is_job_spec("#!/opt/bin/sailor run"));
+  EXPECT_FALSE(is_job_spec("#!/bin/bash\nsailor run job.yaml\n"));
+  EXPECT_FALSE(is_job_spec("#!/bin/notsailor run\n"));
+  EXPECT_FALSE(is_job_spec("model: {}\n"));
+  EXPECT_FALSE(is_job_spec(""));
+}
+
+TEST(BatchScript, ScriptsWithComponentsOfTheirOwnAreRefused) {
+  refuse_components("#!/bin/bash\n#SBATCH --job-name=hetjob\n", "s");
+  try {
+    refuse_components("#!/bin/bash\n#SBATCH -n1\n#SBATCH hetjob\n", "script.sh");
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.where().line, 3);
+  }
+}
+
+TEST(PluginConfig, UnknownWordsAreErrors) {
+  char config[] = "config=/x/site.yaml";
+  char typo[] = "confg=/x";
+  char* good[] = {config};
+  char* bad[] = {typo};
+  EXPECT_EQ(parse_plugin_config(1, good).site_config, "/x/site.yaml");
+  EXPECT_EQ(parse_plugin_config(0, nullptr).site_config, "");
+  EXPECT_THROW(parse_plugin_config(1, bad), InputError);
+}
+
+Component component(const std::string& partition, const std::string& node) {
+  return {partition, {node}, 1, 1, "gpu:x:1"};
+}
+
+TEST(PlannedCommand, KeepsTheUsersWordsAndPutsThePlanBeforeTheScript) {
+  auto command =
+      planned_command({"sbatch", "-J", "a b", "job.yaml", "--epochs", ":"}, 3,
+                      {component("p", "n1"), component("q", "n2")}, {"--no-kill"}, {"--cpus-per-task=2"});
+  EXPECT_EQ(
+      shell_line(command),
+      "sbatch -J 'a b' --partition=p --nodelist=n1 --nodes=1 --ntasks=1 --ntasks-per-node=1 --gres=gpu:x:1 "
+      "--exclusive --no-kill : --cpus-per-task=2 --partition=q --nodelist=n2 --nodes=1 --ntasks=1 "
+      "--ntasks-per-node=1 --gres=gpu:x:1 --exclusive job.yaml --epochs :");
+}
+
+TEST(PlannedCommand, StaysBeforeTheEndOfOptionsMark) {
+  auto command = planned_command({"sbatch", "--", "job.yaml"}, 2, {component("p", "n1")}, {}, {});
+  EXPECT_EQ(command[1], "--partition=p");
+  EXPECT_EQ(command[command.size() - 2], "--");
+}
+
+TEST(PlannedCommand, ShellLinesReadBackAsTheSameWords) {
+  EXPECT_EQ(shell_line({"a", "", "it's", "x=y,z"}), "a '' 'it'\\''s' x=y,z");
+}
+
+TEST(SecondLife, TakesWhatTheFirstLeftExactlyOnce) {
+  leave_to_second_life({{"SAILOR_PLAN_0", "abc="}, {"SAILOR_JOB", "/a b/c=d.yaml"}});
+  auto taken = take_from_first_life();
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_THAT(*taken, ElementsAre(Pair("SAILOR_PLAN_0", "abc="), Pair("SAILOR_JOB", "/a b/c=d.yaml")));
+  EXPECT_FALSE(take_from_first_life().has_value());
+}
+
+TEST(SecondLife, AnotherProcessDoesNotTakeItForItsOwn) {
+  setenv("SAILOR_SECOND_LIFE", "1:0", 1);
+  EXPECT_FALSE(take_from_first_life().has_value());
+  EXPECT_EQ(getenv("SAILOR_SECOND_LIFE"), nullptr);
+}
+
+}  // namespace
+}  // namespace sailor
