@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Builds everything with warnings as errors and runs every test through ctest.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
+
+  (no option)   install what the tests need, build, run every test
+  --build       install and build only; programs are in build/bin
+  -R PATTERN    build, then run only the tests whose names match
+  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, equality or fresh
+  -j N          compile with N jobs (default: one per core)
+
+Works from any directory. Data sets that are not there are skipped: set SAILOR_REFERENCE to the reference
+data pack to include them.
+USAGE
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build
+jobs=$(nproc)
+action=test
+pattern=
+long=
+while (($#)); do
+  case $1 in
+    --build) action=build ;;
+    -R) pattern=${2:?-R needs a pattern}; shift ;;
+    --long) action=long; long=${2:?--long needs a name}; shift ;;
+    -j) jobs=${2:?-j needs a number}; shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+# The reference data pack lies beside the checkout where there is one.
+if [[ -z ${SAILOR_REFERENCE:-} && -d $root/../shared/reference ]]; then
+  SAILOR_REFERENCE=$(cd "$root/../shared/reference" && pwd)
+fi
+export SAILOR_REFERENCE=${SAILOR_REFERENCE:-}
+
+configure_and_build() {  # PRESET [ninja targets]
+  local preset=$1
+  shift
+  cmake -S "$root" --preset "$preset" > /dev/null
+  local folder=$build
+  case $preset in asan | tsan) folder=$root/build-$preset ;; esac
+  echo "building ($preset, $jobs jobs) into $folder"
+  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} -- --quiet
+}
+
+"$root/etc/dev/install-packages.sh" --test
+cd "$root"
+case $action in
+  long)
+    case $long in
+      asan | tsan)
+        configure_and_build "$long" planner_tests trainer_tests
+        # One thread per rank: a race inside a maths library's own pool is not ours to see.
+        OMP_NUM_THREADS=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer)\.'
+        ;;
+      equality)
+        configure_and_build ci equality
+        for dtype in fp32 fp64; do
+          "$build/bin/equality" --seed "${SEED:-$RANDOM}" --count "${COUNT:-60}" --dtype "$dtype" --backend thread
+        done
+        "$build/bin/equality" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp32 --backend mpi
+        ;;
+      fresh) exec "$root/tests/fresh.sh" ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, equality, fresh)" >&2; exit 2 ;;
+    esac
+    ;;
+  build) configure_and_build ci ;;
+  test)
+    configure_and_build ci
+    ctest --test-dir "$build" --output-on-failure --no-tests=error ${pattern:+-R "$pattern"}
+    ;;
+esac
