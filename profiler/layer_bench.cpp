@@ -1,0 +1,152 @@
+#include "profiler/layer_bench.h"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+
+#include "profiler/copying_communicator.h"
+#include "profiler/memory_meter.h"
+#include "trainer/model/layer.h"
+#include "trainer/model/registry.h"
+#include "trainer/optim/adamw.h"
+
+namespace sailor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int layer_index(LayerKind kind, const ModelSpec& model) {
+  switch (kind) {
+    case LayerKind::embedding:
+      return 0;
+    case LayerKind::block:
+      return 1;
+    case LayerKind::head:
+      return model.layers + 1;
+  }
+  return 0;
+}
+
+std::vector<Parameter*> pointers(Layer& layer) {
+  std::vector<Parameter*> result;
+  for (Parameter& parameter : layer.parameters()) result.push_back(&parameter);
+  return result;
+}
+
+}  // namespace
+
+struct LayerBench::State {
+  ModelSpec model;
+  OptimizerSpec optimizer;
+  LayerKind kind;
+  at::ScalarType dtype;
+  std::unique_ptr<CopyingCommunicator> tp;
+  std::unique_ptr<Layer> layer;
+
+  Batch batch(int microbatch) const {
+    const auto ids = [&] {
+      return at::randint(model.vocabulary, {microbatch, model.sequence},
+                         at::TensorOptions().dtype(at::kLong));
+    };
+    return {ids(), ids()};
+  }
+  // What the previous layer would hand over; undefined for the first.
+  at::Tensor input(int microbatch) const {
+    if (kind == LayerKind::embedding) return {};
+    return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions().dtype(dtype))
+        .set_requires_grad(true);
+  }
+  // What the next layer would send back; the head starts from its own loss.
+  at::Tensor output_gradient(int microbatch) const {
+    if (kind == LayerKind::head)
+      return at::full({}, 1.0 / (microbatch * model.sequence), at::TensorOptions().dtype(dtype));
+    return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions().dtype(dtype));
+  }
+};
+
+LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp) : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  const ModelFamily& family = model_family(job.model.family);
+  family.check(job.model, tp);
+  s.model = job.model;
+  s.optimizer = job.training.optimizer;
+  s.kind = kind;
+  s.dtype = scalar_type(job.training.precision);
+  if (tp > 1) s.tp = std::make_unique<CopyingCommunicator>(tp);
+  LayerContext context;
+  context.model = job.model;
+  context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
+  context.dtype = s.dtype;
+  context.seed = job.training.seed;
+  context.tp = s.tp.get();
+  s.layer = family.build(context, layer_index(kind, job.model));
+}
+
+LayerBench::~LayerBench() = default;
+
+LayerMeasurement LayerBench::measure(int microbatch, const MeasuringOptions& options) {
+  State& s = *state_;
+  const Batch batch = s.batch(microbatch);
+  const at::Tensor gradient = s.output_gradient(microbatch);
+  Samples forward, backward, both, update;
+  LayerMeasurement result;
+  const auto run = [&](bool counts) {
+    const at::Tensor x = s.input(microbatch);
+    if (s.tp) s.tp->take_bytes();
+    const auto start = Clock::now();
+    const at::Tensor y = s.layer->forward(x, batch);
+    const double forward_s = since(start);
+    if (s.tp) result.forward_bytes = s.tp->take_bytes();
+    const auto middle = Clock::now();
+    y.backward(gradient);
+    const double backward_s = since(middle);
+    if (s.tp) result.backward_bytes = s.tp->take_bytes();
+    if (!counts) return;
+    forward.add(forward_s);
+    backward.add(backward_s);
+    both.add(forward_s + backward_s);
+  };
+  for (int i = 0; i < options.warm_up; ++i) run(false);
+  for (const auto start = Clock::now(); !enough(both, since(start), options);) run(true);
+
+  AdamW optimizer(s.optimizer, pointers(*s.layer));
+  optimizer.step();
+  for (const auto begin = Clock::now(); !enough(update, since(begin), options);) {
+    const auto start = Clock::now();
+    optimizer.step();
+    update.add(since(start));
+  }
+  result.times = {forward.median(), backward.median(), update.median()};
+  result.samples = both.size();
+  result.relative_error = both.relative_error();
+  return result;
+}
+
+LayerSizes LayerBench::sizes(int microbatch) {
+  State& s = *state_;
+  LayerSizes sizes;
+  for (const Parameter& parameter : s.layer->parameters()) sizes.parameters += parameter.value.numel();
+  // A head hands on its loss only.
+  sizes.output_elements = s.kind == LayerKind::head ? 1 : int64_t{s.model.sequence} * s.model.hidden;
+
+  const Batch batch = s.batch(microbatch);
+  const at::Tensor x = s.input(microbatch);
+  const at::Tensor gradient = s.output_gradient(microbatch);
+  s.layer->forward(x, batch).backward(gradient);  // gradients of the parameters exist from here on
+  MemoryMeter meter;
+  at::Tensor y = s.layer->forward(x, batch);
+  const int64_t kept = meter.live_bytes();
+  const int64_t forward_peak = meter.peak_bytes();
+  meter.reset_peak();
+  y.backward(gradient);
+  const int64_t extra = std::max(forward_peak, meter.peak_bytes()) - kept;
+  sizes.activation_bytes = kept / microbatch;
+  sizes.workspace_bytes = std::max<int64_t>(0, extra) / microbatch;
+  return sizes;
+}
+
+}  // namespace sailor

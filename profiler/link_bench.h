@@ -1,0 +1,22 @@
+// Measures the `socket` data plane between ranks of this machine (threads of this process, TCP over the
+// loopback interface): single messages and TP collectives.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "profiler/samples.h"
+
+namespace sailor {
+
+// Seconds of one message between two ranks by its size: half of a round trip, median. Throws CommError.
+std::vector<std::pair<double, double>> measure_messages(const std::vector<int64_t>& sizes_bytes,
+                                                        const MeasuringOptions& options);
+
+// Seconds of one all-reduce among `ranks` ranks by its size in bytes, median. Throws CommError.
+std::map<int64_t, double> measure_all_reduce(int ranks, const std::vector<int64_t>& sizes_bytes,
+                                             const MeasuringOptions& options);
+
+}  // namespace sailor

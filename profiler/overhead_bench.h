@@ -1,0 +1,14 @@
+// What one iteration costs whatever the plan: everything that a rank does besides computing layers and
+// updating parameters.
+#pragma once
+
+#include "planner/spec/job_spec.h"
+#include "profiler/samples.h"
+
+namespace sailor {
+
+// Runs whole iterations of one microbatch on one rank, and returns the median of what is left of their time
+// without forward, backward and update.
+double measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options);
+
+}  // namespace sailor

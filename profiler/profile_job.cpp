@@ -1,0 +1,215 @@
+#include "profiler/profile_job.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "planner/profile/layer_profile.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+#include "profiler/layer_bench.h"
+#include "profiler/link_bench.h"
+#include "profiler/overhead_bench.h"
+
+namespace sailor {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<LayerKind, 3> kKinds = {LayerKind::embedding, LayerKind::block, LayerKind::head};
+constexpr std::array<const char*, 3> kKindNames = {"embedding", "block", "head"};
+// Shares of the time that the user gives.
+constexpr double kLayerShare = 0.8;
+constexpr double kLinkShare = 0.1;
+constexpr double kOverheadShare = 0.05;
+constexpr int kSizesMicrobatch = 4;
+
+std::string processor_name() {
+  std::string line;
+  for (const std::string& text = read_text_file("/proc/cpuinfo"); const char c : text) {
+    if (c != '\n') {
+      line += c;
+    } else if (line.starts_with("model name")) {
+      return line.substr(line.find(':') + 2);
+    } else {
+      line.clear();
+    }
+  }
+  return "unknown processor";
+}
+
+std::string how_measured() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC on {}, {}, libtorch {}.{}, one thread",
+                     fmt::gmtime(std::chrono::system_clock::now()), host.data(), processor_name(),
+                     TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR);
+}
+
+// What earlier runs measured of the same thing; empty when there is nothing, or nothing that can be read.
+ProfileFile earlier(const std::string& path, const JobSpec& job, const std::string& gpu_type,
+                    ProfileOutcome& outcome) {
+  if (!fs::exists(path)) return {};
+  try {
+    ProfileFile profile = load_profile_file(path);
+    if (matches(profile, job.model, job.training.precision) && profile.gpu_type == gpu_type) return profile;
+    outcome.notes.push_back(fmt::format("{}: was the profile of something else; replaced", path));
+  } catch (const InputError& e) {
+    outcome.notes.push_back(fmt::format("{}; replaced", e.what()));
+  }
+  return {};
+}
+
+void put(ProfileFile& profile, const ProfileFile::TimeCell& cell) {
+  std::erase_if(profile.times, [&cell](const auto& c) {
+    return c.microbatch == cell.microbatch && c.tp == cell.tp && c.kind == cell.kind;
+  });
+  profile.times.push_back(cell);
+}
+
+void put(ProfileFile& profile, const ProfileFile::SizeCell& cell) {
+  std::erase_if(profile.sizes, [&cell](const auto& c) { return c.tp == cell.tp && c.kind == cell.kind; });
+  profile.sizes.push_back(cell);
+}
+
+void sort_cells(ProfileFile& profile) {
+  std::sort(profile.times.begin(), profile.times.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.tp, a.microbatch, a.kind) < std::tuple(b.tp, b.microbatch, b.kind);
+  });
+  std::sort(profile.sizes.begin(), profile.sizes.end(),
+            [](const auto& a, const auto& b) { return std::tuple(a.tp, a.kind) < std::tuple(b.tp, b.kind); });
+}
+
+// Costs of real collectives by TP degree and size, measured when they are first asked for.
+class CollectiveCosts {
+ public:
+  explicit CollectiveCosts(MeasuringOptions options) : options_(options) {}
+
+  double sum_s(int tp, const std::vector<int64_t>& sizes_bytes) {
+    std::vector<int64_t> unknown;
+    for (const int64_t bytes : std::set<int64_t>(sizes_bytes.begin(), sizes_bytes.end())) {
+      if (!known_.contains({tp, bytes})) unknown.push_back(bytes);
+    }
+    if (!unknown.empty()) {
+      for (const auto& [bytes, time_s] : measure_all_reduce(tp, unknown, options_))
+        known_[{tp, bytes}] = time_s;
+    }
+    double total_s = 0;
+    for (const int64_t bytes : sizes_bytes) total_s += known_.at({tp, bytes});
+    return total_s;
+  }
+
+ private:
+  MeasuringOptions options_;
+  std::map<std::pair<int, int64_t>, double> known_;
+};
+
+void measure_network(const std::string& path, const MeasuringOptions& options, const std::string& measured) {
+  std::vector<int64_t> sizes;
+  for (int64_t bytes = int64_t{4} << 10; bytes <= int64_t{16} << 20; bytes *= 4) sizes.push_back(bytes);
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (const auto& [bytes, time_s] : measure_messages(sizes, options))
+    points.push_back({static_cast<int64_t>(bytes), time_s});
+  const nlohmann::ordered_json link = {{"from", nlohmann::ordered_json::object()},
+                                       {"to", nlohmann::ordered_json::object()},
+                                       {"scope", "any"},
+                                       {"points", points}};
+  const nlohmann::ordered_json file = {
+      {"sailor_network_profile", 1},
+      {"measured", measured + ", socket data plane over the loopback interface"},
+      {"links", nlohmann::ordered_json::array({link})}};
+  write_file_atomically(path, file.dump(1) + "\n");
+}
+
+}  // namespace
+
+std::string layer_profile_path(const std::string& directory, const JobSpec& job,
+                               const std::string& gpu_type) {
+  const ModelSpec& m = job.model;
+  return fmt::format("{}/{}-{}x{}x{}-s{}-v{}-{}.{}.json", directory, m.family, m.hidden, m.heads,
+                     m.feed_forward, m.sequence, m.vocabulary, to_string(job.training.precision), gpu_type);
+}
+
+ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
+                           const std::function<void(const std::string&)>& progress) {
+  std::error_code error;
+  fs::create_directories(request.directory, error);
+  if (error) throw std::runtime_error(fmt::format("cannot make {}: {}", request.directory, error.message()));
+
+  ProfileOutcome outcome;
+  outcome.layer_file = layer_profile_path(request.directory, job, request.gpu_type);
+  outcome.network_file = request.directory + "/network.json";
+  std::map<int, std::vector<std::unique_ptr<LayerBench>>> benches;
+  std::string reason;
+  for (const int tp : request.tps) {
+    try {
+      std::vector<std::unique_ptr<LayerBench>> kinds;
+      for (const LayerKind kind : kKinds) kinds.push_back(std::make_unique<LayerBench>(job, kind, tp));
+      benches[tp] = std::move(kinds);
+    } catch (const InputError& e) {
+      outcome.notes.push_back(fmt::format("TP degree {} left out: {}", tp, e.what()));
+      reason = e.what();
+    }
+  }
+  if (benches.empty()) throw InputError({job.file, 0}, reason);
+
+  ProfileFile profile = earlier(outcome.layer_file, job, request.gpu_type, outcome);
+  profile.gpu_type = request.gpu_type;
+  profile.model = job.model;
+  profile.precision = job.training.precision;
+  profile.measured = how_measured();
+  profile.overheads.base_memory_bytes = request.base_memory_bytes;
+
+  MeasuringOptions overhead_options;
+  overhead_options.max_seconds = kOverheadShare * request.seconds;
+  profile.overheads.iteration_overhead_s = measure_iteration_overhead_s(job, overhead_options);
+  progress(fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration besides the layers",
+                       static_cast<double>(request.base_memory_bytes) / (1 << 20),
+                       1e3 * profile.overheads.iteration_overhead_s));
+
+  MeasuringOptions link_options;
+  link_options.max_seconds = kLinkShare * request.seconds / 8;
+  measure_network(outcome.network_file, link_options, profile.measured);
+
+  MeasuringOptions layer_options;
+  // Each cell is measured twice over: the computation, and the update.
+  layer_options.max_seconds =
+      kLayerShare * request.seconds /
+      (2.0 * static_cast<double>(benches.size() * request.microbatches.size() * kKinds.size()));
+  MeasuringOptions collective_options;
+  collective_options.max_seconds = layer_options.max_seconds / 4;
+  CollectiveCosts collectives(collective_options);
+  for (auto& [tp, kinds] : benches) {
+    for (size_t k = 0; k < kKinds.size(); ++k)
+      put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
+    for (const int microbatch : request.microbatches) {
+      std::string line = fmt::format("microbatch {:>3}  tp {}", microbatch, tp);
+      for (size_t k = 0; k < kKinds.size(); ++k) {
+        LayerMeasurement m = kinds[k]->measure(microbatch, layer_options);
+        m.times.forward_s += collectives.sum_s(tp, m.forward_bytes);
+        m.times.backward_s += collectives.sum_s(tp, m.backward_bytes);
+        put(profile, {microbatch, tp, kKinds[k], m.times, m.samples});
+        line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
+                            1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
+                            m.samples, 100 * m.relative_error);
+      }
+      sort_cells(profile);
+      save_profile_file(profile, outcome.layer_file);
+      progress(line);
+      ++outcome.cells;
+    }
+  }
+  return outcome;
+}
+
+}  // namespace sailor

@@ -1,0 +1,40 @@
+// Measures everything that planning one job needs to know of this machine, and keeps it in files as it goes:
+// a layer profile, and a network profile of the `socket` data plane. An interrupted run leaves the cells that
+// were done; another run adds to them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+struct ProfileRequest {
+  std::string gpu_type = "cpu";  // what the profile is called
+  std::string directory;         // made if absent
+  std::vector<int> microbatches = {1, 2, 4, 8};
+  std::vector<int> tps = {1, 2, 4};
+  double seconds = 40;            // the whole run takes about that long at most
+  int64_t base_memory_bytes = 0;  // of a rank before any tensor: memory_meter.h
+};
+
+struct ProfileOutcome {
+  std::string layer_file;
+  std::string network_file;
+  std::vector<std::string> notes;  // e.g. TP degrees that do not divide the model
+  int cells = 0;                   // (microbatch, TP degree) measured
+};
+
+// `progress` gets one line per cell. Throws InputError (nothing could be measured for this job),
+// std::runtime_error.
+ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
+                           const std::function<void(const std::string&)>& progress);
+
+// The file of a job's layer profile in a directory: named by what a profile is good for, so that jobs with
+// another number of blocks share it.
+std::string layer_profile_path(const std::string& directory, const JobSpec& job, const std::string& gpu_type);
+
+}  // namespace sailor

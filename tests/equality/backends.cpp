@@ -1,0 +1,157 @@
+#include "tests/equality/backends.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "planner/plan/rank_layout.h"
+#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/socket_plane.h"
+#include "trainer/comm/thread_plane.h"
+#include "trainer/model/registry.h"
+
+namespace sailor::equality {
+namespace {
+
+const CommOptions kCommOptions{std::chrono::minutes(2)};
+
+// A directory that goes away with its contents.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "equality-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw std::runtime_error("cannot make a temporary directory");
+    path_ = pattern;
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string outcome_file(const std::string& directory, int rank) {
+  return fmt::format("{}/rank.{}", directory, rank);
+}
+std::string reference_file(const std::string& directory) {
+  return directory + "/reference";
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is for the table
+  pid_t pid = 0;
+  const int rc = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (rc != 0) throw std::runtime_error(fmt::format("cannot start {}: {}", arguments[0], std::strerror(rc)));
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference) {
+  const int ranks = num_ranks(c.plan);
+  ThreadHub hub(ranks, kCommOptions);
+  std::vector<std::unique_ptr<CommFactory>> factories;
+  for (int rank = 0; rank < ranks; ++rank) factories.push_back(hub.factory(rank));
+
+  std::mutex mutex;
+  Outcome all;
+  std::exception_ptr first_error;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        const Outcome mine =
+            train_and_compare(c, reference, rank, *factories[static_cast<std::size_t>(rank)]);
+        const std::lock_guard lock(mutex);
+        all.add(mine);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!first_error) first_error = std::current_exception();
+        for (const auto& factory : factories) factory->abort();  // nobody shall wait for this rank
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (first_error) std::rethrow_exception(first_error);
+  return all;
+}
+
+Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference) {
+  const TemporaryDirectory directory;
+  save_reference(reference, reference_file(directory.path()));
+  const int ranks = num_ranks(c.plan);
+  std::vector<std::string> command = {"mpirun",
+                                      "--oversubscribe",
+                                      "--bind-to",
+                                      "none",
+                                      "--mca",
+                                      "btl",
+                                      "self,tcp",
+                                      "-x",
+                                      "OMP_NUM_THREADS=1",
+                                      "-n",
+                                      std::to_string(ranks)};
+  if (::geteuid() == 0) command.insert(command.begin() + 1, "--allow-run-as-root");
+  for (const std::string& argument :
+       {std::filesystem::read_symlink("/proc/self/exe").string(), std::string("--as-rank-in"),
+        directory.path(), std::string("--seed"), std::to_string(options.seed), std::string("--index"),
+        std::to_string(options.index), std::string("--dtype"), std::string(to_string(options.precision)),
+        std::string("--family"), options.family}) {
+    command.push_back(argument);
+  }
+  if (!options.layout.empty()) command.insert(command.end(), {"--layout", options.layout});
+  const int code = run_program(command);
+  if (code != 0) throw std::runtime_error(fmt::format("mpirun ended with {}", code));
+
+  Outcome all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::ifstream in(outcome_file(directory.path(), rank));
+    Outcome one;
+    if (!(in >> one.loss_err >> one.grad_err >> one.max_in_flight >> one.in_flight_ok)) {
+      throw std::runtime_error(fmt::format("rank {} left no outcome", rank));
+    }
+    std::getline(in >> std::ws, one.worst);
+    all.add(one);
+  }
+  return all;
+}
+
+int run_as_mpi_rank(const CaseOptions& options, const std::string& directory) {
+  const Case c = make_case(options);
+  const auto reference = load_reference(reference_file(directory), scalar_type(options.precision));
+  Listener listener("127.0.0.1");
+  const BootstrapResult boot =
+      mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", ::getpid()}));
+  listener.start(boot.secret);
+  std::vector<Endpoint> endpoints;
+  for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);
+
+  SocketFactory factory(boot.rank, endpoints, boot.secret, listener, kCommOptions);
+  const Outcome outcome = train_and_compare(c, reference, boot.rank, factory);
+  std::ofstream out(outcome_file(directory, boot.rank));
+  out << fmt::format("{} {} {} {} {}\n", std::min(outcome.loss_err, 1e300), std::min(outcome.grad_err, 1e300),
+                     outcome.max_in_flight, outcome.in_flight_ok ? 1 : 0, outcome.worst);
+  return out.flush() ? 0 : 1;
+}
+
+}  // namespace sailor::equality

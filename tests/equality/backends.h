@@ -1,0 +1,16 @@
+// Where the ranks of a case run: threads of this process, or processes of their own started by mpirun.
+#pragma once
+
+#include "tests/equality/compare.h"
+
+namespace sailor::equality {
+
+Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference);
+
+// Starts this very program under mpirun; each process calls run_as_mpi_rank().
+Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference);
+// Bootstraps over MPI, trains over the socket plane, leaves the outcome in `directory`. Returns the exit
+// code.
+int run_as_mpi_rank(const CaseOptions& options, const std::string& directory);
+
+}  // namespace sailor::equality

@@ -1,0 +1,93 @@
+// Does the trainer compute what one process computes? Draws small jobs and plans from a seed, trains 20
+// steps, and compares every loss and every gradient with plain autograd (reference_model.cpp). One CSV row
+// per case on stdout; exit 1 when any fails.
+//
+// AdamW needs care here. Where a gradient element is little more than rounding noise, g / (sqrt(v) + epsilon)
+// blows the noise up to a full step of lr, and any two orders of summation drift apart. That is no property
+// of the trainer: with epsilon 1e-4, the plain fp32 reference itself ends up to 3e-5 away from the same
+// reference in fp64 (and with 1e-8 farther). case.cpp therefore sets epsilon to 1e-3, the size of a small
+// gradient element here, on both sides alike. The tolerances are those of DESIGN section 9.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "planner/spec/error.h"
+#include "tests/equality/backends.h"
+#include "trainer/model/registry.h"
+
+namespace sailor::equality {
+namespace {
+
+double tolerance(Precision precision) {
+  return precision == Precision::fp64 ? 1e-12 : 1e-5;
+}
+
+int run(int argc, char** argv) {
+  CaseOptions options;
+  int count = 1;
+  std::string backend = "thread", rank_directory;
+  CLI::App app{"Compares the trainer with plain autograd on one process"};
+  const std::map<std::string, Precision> precisions = {
+      {"fp32", Precision::fp32}, {"fp64", Precision::fp64}, {"bf16", Precision::bf16}};
+  app.add_option("--seed", options.seed, "seed of the cases");
+  app.add_option("--count", count, "number of cases")->check(CLI::PositiveNumber);
+  app.add_option("--dtype", options.precision, "fp32, fp64 or bf16")
+      ->transform(CLI::CheckedTransformer(precisions));
+  app.add_option("--backend", backend, "thread or mpi")->check(CLI::IsMember({"thread", "mpi"}));
+  app.add_option("--layout", options.layout, "TP degrees, stages by `,`, pipelines by `/`, such as 4,1/2");
+  app.add_option("--family", options.family, "model family");
+  app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself under mpirun
+  app.add_option("--index", options.index)->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadInput;
+  }
+
+  at::set_num_threads(1);
+  scalar_type(options.precision);  // says what cannot be trained
+  model_family(options.family);
+  if (!rank_directory.empty()) return run_as_mpi_rank(options, rank_directory);
+
+  fmt::print("# seed {}\ncase,layout,features,loss_err,grad_err,max_in_flight,ok\n", options.seed);
+  bool all_ok = true;
+  for (options.index = 0; options.index < count; ++options.index) {
+    const Case c = make_case(options);
+    Outcome outcome;
+    bool ok = false;
+    try {
+      const auto reference = run_reference(c.job, initial_values_of(c.job), c.data(), kSteps);
+      outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference);
+      const double limit = tolerance(options.precision);
+      ok = outcome.loss_err <= limit && outcome.grad_err <= limit && outcome.in_flight_ok;
+      if (!ok) fmt::print(stderr, "case {}: worst is {}\n", options.index, outcome.worst);
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "case {}: {}\n", options.index, error.what());
+      outcome.loss_err = outcome.grad_err = std::numeric_limits<double>::infinity();
+    }
+    fmt::print("{},\"{}\",{},{:.2e},{:.2e},{},{}\n", options.index, c.layout, c.features, outcome.loss_err,
+               outcome.grad_err, outcome.max_in_flight, ok ? "yes" : "no");
+    std::fflush(stdout);
+    all_ok = all_ok && ok;
+  }
+  return all_ok ? kDone : kFailed;
+}
+
+}  // namespace
+}  // namespace sailor::equality
+
+int main(int argc, char** argv) {
+  try {
+    return sailor::equality::run(argc, argv);
+  } catch (const sailor::InputError& error) {
+    std::fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kBadInput;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kFailed;
+  }
+}

@@ -1,0 +1,204 @@
+// What the profiler measures, on a model small enough to take no time.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "planner/profile/layer_profile.h"
+#include "planner/profile/network_profile.h"
+#include "planner/profile/profile_set.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+#include "profiler/layer_bench.h"
+#include "profiler/link_bench.h"
+#include "profiler/memory_meter.h"
+#include "profiler/profile_job.h"
+#include "profiler/samples.h"
+
+namespace sailor {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+JobSpec tiny_job() {
+  JobSpec job;
+  job.file = "tiny.yaml";
+  job.model = {.name = "tiny",
+               .family = "gpt2",
+               .layers = 2,
+               .hidden = 32,
+               .heads = 4,
+               .feed_forward = 128,
+               .sequence = 16,
+               .vocabulary = 64};
+  job.training.global_batch = 4;
+  job.training.steps = 1;
+  return job;
+}
+
+constexpr MeasuringOptions kQuick{
+    .relative_error = 0.5, .min_samples = 5, .max_samples = 20, .max_seconds = 0.05, .warm_up = 1};
+
+TEST(Samples, TheMedianIgnoresAnInterruptionAndTheErrorShrinksWithSamples) {
+  Samples samples;
+  EXPECT_EQ(samples.median(), 0);
+  for (const double v : {1.0, 1.1, 0.9, 1.0, 50.0}) samples.add(v);
+  EXPECT_DOUBLE_EQ(samples.median(), 1.0);
+  const double few = samples.relative_error();
+  for (int i = 0; i < 200; ++i) samples.add(0.9 + 0.001 * i);
+  EXPECT_LT(samples.relative_error(), few);
+  EXPECT_LT(samples.relative_error(), 0.05);
+}
+
+TEST(Samples, MeasuringEndsByPrecisionBySamplesOrByTime) {
+  Samples equal, noisy;
+  const MeasuringOptions options{
+      .relative_error = 0.03, .min_samples = 7, .max_samples = 20, .max_seconds = 1, .warm_up = 0};
+  for (int i = 0; i < 6; ++i) equal.add(1);
+  EXPECT_FALSE(enough(equal, 100, options)) << "too few to say anything";
+  equal.add(1);
+  EXPECT_TRUE(enough(equal, 0, options));
+  for (int i = 0; i < 10; ++i) noisy.add(1 + i % 5);
+  EXPECT_FALSE(enough(noisy, 0.5, options));
+  EXPECT_TRUE(enough(noisy, 1.0, options));
+  for (int i = 0; i < 10; ++i) noisy.add(1 + i % 5);
+  EXPECT_TRUE(enough(noisy, 0.5, options));
+}
+
+TEST(MemoryMeter, CountsLiveAndPeakBytesOfTensors) {
+  MemoryMeter meter;
+  at::Tensor kept = at::zeros({1 << 18});
+  EXPECT_GE(meter.live_bytes(), 1 << 20);
+  { const at::Tensor passing = at::zeros({1 << 18}); }
+  EXPECT_LT(meter.live_bytes(), 2 << 20);
+  EXPECT_GE(meter.peak_bytes(), 2 << 20);
+  meter.reset_peak();
+  EXPECT_LT(meter.peak_bytes(), 2 << 20);
+  kept.reset();
+  EXPECT_EQ(meter.live_bytes(), 0);
+}
+
+TEST(MemoryMeter, ResidentMemoryGrowsWithWhatIsTouched) {
+  const int64_t before = resident_bytes();
+  const at::Tensor ballast = at::ones({64 << 20}, at::kByte);
+  EXPECT_GE(resident_bytes() - before, int64_t{60} << 20);
+}
+
+TEST(MemoryMeter, TheBaseIsThatOfAProcessWithLibtorch) {
+  const int64_t base = base_memory_bytes();
+  EXPECT_GT(base, int64_t{10} << 20);
+  EXPECT_LT(base, int64_t{1} << 30);
+}
+
+TEST(LayerBench, TimesArePositiveAndParametersAreTheShards) {
+  const JobSpec job = tiny_job();
+  for (const LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head}) {
+    LayerBench whole(job, kind, 1), half(job, kind, 2);
+    const LayerMeasurement m = whole.measure(2, kQuick);
+    EXPECT_GT(m.times.forward_s, 0);
+    EXPECT_GT(m.times.backward_s, 0);
+    EXPECT_GT(m.times.update_s, 0);
+    EXPECT_GE(m.samples, 5);
+    EXPECT_TRUE(m.forward_bytes.empty()) << "one GPU has nobody to talk to";
+    const LayerSizes one = whole.sizes(2), two = half.sizes(2);
+    EXPECT_LT(two.parameters, one.parameters);
+    EXPECT_GT(two.parameters, one.parameters / 2 - 1);
+    EXPECT_EQ(one.output_elements, two.output_elements);
+    EXPECT_GT(one.activation_bytes, 0);
+  }
+}
+
+TEST(LayerBench, ABlockHoldsThePublishedNumberOfParameters) {
+  const int64_t d = 32, f = 128;
+  LayerBench block(tiny_job(), LayerKind::block, 1);
+  EXPECT_EQ(block.sizes(1).parameters, 4 * d * d + 4 * d + 2 * d * f + f + d + 4 * d);
+}
+
+TEST(LayerBench, ABlockPassesItsActivationsTwiceEachWay) {
+  const JobSpec job = tiny_job();
+  LayerBench block(job, LayerKind::block, 2);
+  const LayerMeasurement m = block.measure(3, kQuick);
+  const int64_t bytes = 3 * job.model.sequence * job.model.hidden * 4;
+  EXPECT_THAT(m.forward_bytes, testing::ElementsAre(bytes, bytes));
+  EXPECT_THAT(m.backward_bytes, testing::ElementsAre(bytes, bytes));
+}
+
+TEST(LayerBench, ActivationsGrowWithTheMicrobatchNotPerSequence) {
+  LayerBench block(tiny_job(), LayerKind::block, 1);
+  const auto one = static_cast<double>(block.sizes(1).activation_bytes);
+  EXPECT_NEAR(static_cast<double>(block.sizes(8).activation_bytes), one, 0.1 * one);
+}
+
+TEST(LayerBench, AnIndivisibleModelIsRefused) {
+  EXPECT_THROW(LayerBench(tiny_job(), LayerKind::block, 3), InputError);
+}
+
+TEST(LinkBench, LargeMessagesTakeLongerAndEveryoneReduces) {
+  const auto points = measure_messages({4096, 1 << 22}, kQuick);
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_GT(points[0].second, 0);
+  EXPECT_GT(points[1].second, points[0].second);
+  EXPECT_GT(measure_all_reduce(3, {1 << 12}, kQuick).at(1 << 12), 0);
+}
+
+struct ProfileJobTest : testing::Test {
+  std::string directory = testing::TempDir() + "/profiles." + std::to_string(getpid());
+  ~ProfileJobTest() override { fs::remove_all(directory); }
+  ProfileOutcome profile(std::vector<int> microbatches, std::vector<int> tps) {
+    return profile_job(tiny_job(),
+                       {.gpu_type = "cpu",
+                        .directory = directory,
+                        .microbatches = microbatches,
+                        .tps = tps,
+                        .seconds = 1,
+                        .base_memory_bytes = int64_t{5} << 20},
+                       [](const std::string&) {});
+  }
+};
+
+TEST_F(ProfileJobTest, ThePlannerReadsWhatWasMeasured) {
+  const ProfileOutcome outcome = profile({1, 2}, {1, 2});
+  EXPECT_EQ(outcome.cells, 4);
+  const JobSpec job = tiny_job();
+  Catalog catalog;
+  catalog.gpu_types["cpu"].name = "cpu";
+  const ProfileSet set = load_profiles({directory}, job, catalog);
+  const LayerProfile& layers = set.layers.at("cpu");
+  ASSERT_NE(layers.find(2, 2), nullptr);
+  EXPECT_EQ(layers.find(2, 2)->size(), 4u);
+  EXPECT_EQ(layers.overheads.base_memory_bytes, int64_t{5} << 20);
+  EXPECT_GT(layers.overheads.iteration_overhead_s, 0);
+  ASSERT_NE(set.network.find({"cpu", "z", 1}, {"cpu", "z", 1}, false), nullptr);
+  EXPECT_GT(set.network.find({"cpu", "z", 1}, {"cpu", "z", 1}, false)->time_s(1 << 20), 0);
+}
+
+TEST_F(ProfileJobTest, ASecondRunAddsToTheFirst) {
+  profile({1}, {1});
+  const ProfileOutcome outcome = profile({4}, {1});
+  const ProfileFile file = load_profile_file(outcome.layer_file);
+  EXPECT_EQ(file.times.size(), 6u) << "three kinds of layers at microbatch 1 and at 4";
+}
+
+TEST_F(ProfileJobTest, ABrokenOldFileIsReplacedWithANote) {
+  fs::create_directories(directory);
+  write_file_atomically(layer_profile_path(directory, tiny_job(), "cpu"), "{\"sailor_layer_profile\": 1, ");
+  const ProfileOutcome outcome = profile({1}, {1});
+  ASSERT_EQ(outcome.notes.size(), 1u);
+  EXPECT_THAT(outcome.notes[0], HasSubstr("replaced"));
+  EXPECT_EQ(load_profile_file(outcome.layer_file).times.size(), 3u);
+}
+
+TEST_F(ProfileJobTest, DegreesThatDoNotDivideTheModelAreLeftOutWithANote) {
+  const ProfileOutcome outcome = profile({1}, {1, 3});
+  EXPECT_EQ(outcome.cells, 1);
+  ASSERT_EQ(outcome.notes.size(), 1u);
+  EXPECT_THAT(outcome.notes[0], HasSubstr("TP degree 3"));
+  EXPECT_THROW(profile({1}, {3}), InputError);
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,140 @@
+// What only sockets have: strangers, secrets, processes that die.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "tests/unit/trainer/comm/ranks.h"
+#include "trainer/comm/file_descriptor.h"
+#include "trainer/comm/handshake.h"
+
+namespace sailor {
+namespace {
+
+using namespace std::chrono_literals;
+
+FileDescriptor connect_to(uint16_t port) {
+  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST(SocketPlane, GarbageOnThePortDisturbsNobody) {
+  TestJob job("socket", 3);
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 30; ++i) {
+    strangers.push_back(connect_to(job.port(i % 3)));
+    std::string garbage = i % 3 == 0 ? std::string(10'000, 'x') : i % 3 == 1 ? "GET / HTTP/1.1\r\n\r\n" : "";
+    if (i % 5 == 0)
+      garbage = std::string("SAILOR\x01\n") + std::string(200, '\xff');  // right magic, absurd lengths
+    ::send(strangers.back().get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+  }
+  job.run([](CommFactory& factory) {
+    const auto comm = factory.create("c", all_ranks(3));
+    float x = 1;
+    comm->all_reduce(&x, 1, ElementType::f32, ReduceOp::sum);
+    EXPECT_EQ(x, 3.0f);
+  });
+}
+
+TEST(SocketPlane, AWrongSecretIsRefusedOnBothSides) {
+  Listener first("127.0.0.1"), second("127.0.0.1");
+  const JobSecret ours = make_job_secret(), theirs = make_job_secret();
+  first.start(ours);
+  second.start(theirs);
+  const std::vector<Endpoint> endpoints = {{"127.0.0.1", first.port()}, {"127.0.0.1", second.port()}};
+  SocketFactory good(0, endpoints, ours, first, {500ms});
+  SocketFactory bad(1, endpoints, theirs, second, {500ms});
+  std::thread other([&] {
+    try {
+      bad.create("c", {0, 1});
+      ADD_FAILURE() << "joined with a wrong secret";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("refused the handshake"));
+    }
+  });
+  EXPECT_THROW(good.create("c", {0, 1}), CommError);
+  other.join();
+}
+
+TEST(Handshake, OnlyTheExactBytesProveTheSecret) {
+  const JobSecret secret = make_job_secret();
+  const Nonce acceptor = make_nonce(), connector = make_nonce();
+  const Introduction who{"generation 3", "tp/0.1", 2, 0};
+  const std::string hello = make_hello(secret, who, acceptor, connector);
+  ASSERT_EQ(hello_size(hello.substr(0, kHelloHeadBytes)), hello.size());
+  const auto read = read_hello(secret, hello, acceptor);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->who, who);
+  EXPECT_EQ(read->connector, connector);
+  for (std::size_t i = 8; i < hello.size(); ++i) {
+    std::string changed = hello;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    const auto size = hello_size(changed.substr(0, kHelloHeadBytes));
+    EXPECT_TRUE(size != hello.size() || !read_hello(secret, changed, acceptor)) << "byte " << i;
+  }
+  EXPECT_FALSE(read_hello(secret, hello, make_nonce())) << "a hello cannot be replayed";
+  EXPECT_FALSE(read_hello(make_job_secret(), hello, acceptor));
+  const std::string welcome = make_welcome(secret, acceptor, connector);
+  EXPECT_TRUE(check_welcome(secret, welcome, acceptor, connector));
+  EXPECT_FALSE(check_welcome(secret, welcome, connector, acceptor));
+  EXPECT_FALSE(check_welcome(secret, welcome.substr(1), acceptor, connector));
+}
+
+TEST(SocketPlane, AKilledProcessIsNoticedAtOnce) {
+  Listener mine("127.0.0.1");
+  auto theirs = std::make_unique<Listener>("127.0.0.1");
+  const JobSecret secret = make_job_secret();
+  const std::vector<Endpoint> endpoints = {{"127.0.0.1", mine.port()}, {"127.0.0.1", theirs->port()}};
+  const pid_t child = ::fork();  // no threads yet
+  if (child == 0) {
+    theirs->start(secret);
+    SocketFactory factory(1, endpoints, secret, *theirs, {20s});
+    const auto comm = factory.create("c", {0, 1});
+    comm->barrier();
+    ::pause();
+    ::_exit(0);
+  }
+  mine.start(secret);
+  theirs.reset();
+  SocketFactory factory(0, endpoints, secret, mine, {20s});
+  const auto comm = factory.create("c", {0, 1});
+  comm->barrier();
+  ::kill(child, SIGKILL);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<float> x(100'000);
+  try {
+    comm->all_reduce(x.data(), x.size(), ElementType::f32, ReduceOp::sum);
+    ADD_FAILURE() << "summed with a dead rank";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.peer(), 1);
+    EXPECT_EQ(error.host(), "127.0.0.1");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(SocketPlane, OneListenerServesGenerationAfterGeneration) {
+  Listener a("127.0.0.1"), b("127.0.0.1");
+  const JobSecret secret = make_job_secret();
+  a.start(secret);
+  b.start(secret);
+  const std::vector<Endpoint> endpoints = {{"127.0.0.1", a.port()}, {"127.0.0.1", b.port()}};
+  for (int generation = 0; generation < 5; ++generation) {
+    const std::string scope = "generation " + std::to_string(generation);
+    SocketFactory first(0, endpoints, secret, a, {20s}, scope), second(1, endpoints, secret, b, {20s}, scope);
+    std::thread other([&] { second.create("c", {0, 1})->barrier(); });
+    first.create("c", {0, 1})->barrier();
+    other.join();
+  }
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,177 @@
+// The control channel over loopback: who gets in, what arrives, and when a peer without a lease gives up.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "trainer/elastic/control_client.h"
+#include "trainer/elastic/control_server.h"
+
+namespace sailor {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+ControlServer::Options loopback(double lease_s) {
+  return {.bind_address = "127.0.0.1", .lease_s = lease_s, .lease_period_s = 0.05};
+}
+
+Hello hello_of(int rank) {
+  return {.role = ControlRole::rank, .rank = rank, .node = "n1", .host = "h", .pid = 42, .generation = 1};
+}
+
+// Polls until `wanted` messages have arrived or the time is up.
+std::vector<ControlMessage> receive(ControlServer& server, size_t wanted, std::chrono::milliseconds limit) {
+  std::vector<ControlMessage> messages;
+  const auto end = Clock::now() + limit;
+  while (messages.size() < wanted && Clock::now() < end) {
+    for (auto& received : server.poll(20ms)) messages.push_back(received.message);
+  }
+  return messages;
+}
+
+TEST(ControlMessage, EveryKindSurvivesTheWire) {
+  const StepReport step{.rank = 3,
+                        .step = 7,
+                        .loss = 2.5,
+                        .gradient_norm = 1.25,
+                        .learning_rate = 1e-3,
+                        .step_s = 0.5,
+                        .phases_s = {{"forward", 0.25}},
+                        .peak_rss_bytes = int64_t{1} << 40,
+                        .max_in_flight = 4};
+  const auto back = std::get<StepReport>(parse_control_message(to_json(step)));
+  EXPECT_EQ(back.rank, 3);
+  EXPECT_EQ(back.step, 7);
+  EXPECT_EQ(back.loss, 2.5);
+  EXPECT_EQ(back.learning_rate, 1e-3);
+  EXPECT_EQ(back.phases_s.at("forward"), 0.25);
+  EXPECT_EQ(back.peak_rss_bytes, int64_t{1} << 40);
+  const auto ended = std::get<ProcessEnded>(parse_control_message(to_json(ProcessEnded{"n2", 17, 9})));
+  EXPECT_EQ(ended.node, "n2");
+  EXPECT_EQ(ended.wait_status, 9);
+  const auto failure = std::get<Failure>(parse_control_message(
+      to_json(Failure{.rank = 1, .node = "n", .pid = 2, .text = "x", .peer_lost = true})));
+  EXPECT_TRUE(failure.peer_lost);
+}
+
+TEST(ControlMessage, ADivergedLossIsNotAnError) {
+  StepReport step;
+  step.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(*std::get<StepReport>(parse_control_message(to_json(step))).loss));
+}
+
+TEST(ControlMessage, TextThatIsNotUtf8IsCarriedNotFatal) {
+  EXPECT_NO_THROW(parse_control_message(to_json(Failure{.text = "bad \xff byte"})));
+}
+
+TEST(ControlMessage, GarbageIsRefusedWithItsText) {
+  EXPECT_THROW(parse_control_message("{"), std::runtime_error);
+  EXPECT_THROW(parse_control_message(R"({"type":"nonsense"})"), std::runtime_error);
+}
+
+TEST(ControlChannel, MessagesArriveInOrderAndStopReachesThePeer) {
+  ControlServer server(loopback(5));
+  std::atomic<int> stopped = -1;
+  ControlClient client(server.endpoint(), "127.0.0.1",
+                       {.lease_expired = [] { FAIL() << "lease expired"; },
+                        .stop = [&](const Stop& s) { stopped = s.exit_code; }});
+  client.send(hello_of(2));
+  for (int step = 1; step <= 100; ++step) client.send(StepReport{.rank = 2, .step = step});
+  const auto messages = receive(server, 101, 5s);
+  ASSERT_EQ(messages.size(), 101u);
+  EXPECT_EQ(std::get<Hello>(messages[0]).rank, 2);
+  for (int step = 1; step <= 100; ++step) EXPECT_EQ(std::get<StepReport>(messages[step]).step, step);
+  server.broadcast(Stop{3, "enough"});
+  for (int i = 0; i < 100 && stopped < 0; ++i) server.poll(20ms);
+  EXPECT_EQ(stopped, 3);
+}
+
+TEST(ControlChannel, APeerWithAnotherJobsClientKeyIsNotHeard) {
+  ControlServer server(loopback(0.5));
+  ControlEndpoint endpoint = server.endpoint();
+  endpoint.client = make_curve_keys();
+  std::atomic<bool> expired = false;
+  ControlClient client(endpoint, "127.0.0.1", {.lease_expired = [&] { expired = true; }, .stop = nullptr});
+  client.send(hello_of(0));
+  EXPECT_TRUE(receive(server, 1, 1500ms).empty());
+  EXPECT_EQ(server.num_peers(), 0);
+  EXPECT_TRUE(expired);
+}
+
+TEST(ControlChannel, APeerThatExpectsAnotherControllerDoesNotTalkToThisOne) {
+  ControlServer server(loopback(0.5));
+  ControlEndpoint endpoint = server.endpoint();
+  endpoint.server_public_key = make_curve_keys().public_key;
+  std::atomic<bool> expired = false;
+  ControlClient client(endpoint, "127.0.0.1", {.lease_expired = [&] { expired = true; }, .stop = nullptr});
+  client.send(hello_of(0));
+  EXPECT_TRUE(receive(server, 1, 1500ms).empty());
+  EXPECT_TRUE(expired);
+}
+
+TEST(ControlChannel, TheLeaseHoldsWhileTheControllerPollsAndEndsWhenItStops) {
+  ControlServer server(loopback(0.4));
+  std::atomic<bool> expired = false;
+  ControlClient client(server.endpoint(), "127.0.0.1",
+                       {.lease_expired = [&] { expired = true; }, .stop = nullptr});
+  client.send(hello_of(0));
+  const auto start = Clock::now();
+  while (Clock::now() - start < 1500ms) server.poll(20ms);
+  EXPECT_FALSE(expired) << "the lease must be renewed while the controller lives";
+  const auto silent = Clock::now();
+  while (!expired && Clock::now() - silent < 5s) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(expired);
+  EXPECT_LT(Clock::now() - silent, 3s);
+}
+
+TEST(ControlChannel, ASilentPeerIsNoticed) {
+  ControlServer server(loopback(5));
+  {
+    ControlClient client(server.endpoint(), "127.0.0.1", {});
+    client.send(hello_of(0));
+    ASSERT_EQ(receive(server, 1, 5s).size(), 1u);
+    for (int i = 0; i < 20; ++i) server.poll(20ms);
+    EXPECT_TRUE(server.silent_peers(0.3).empty()) << "a peer that answers leases is not silent";
+  }
+  for (int i = 0; i < 30; ++i) server.poll(20ms);
+  EXPECT_EQ(server.silent_peers(0.3).size(), 1u);
+}
+
+TEST(ControlEndpoint, SurvivesTheEnvironment) {
+  ControlServer server(loopback(7));
+  for (const auto& [name, value] : server.endpoint().to_environment()) setenv(name.c_str(), value.c_str(), 1);
+  const ControlEndpoint back = ControlEndpoint::from_environment();
+  EXPECT_EQ(back.addresses, server.endpoint().addresses);
+  EXPECT_EQ(back.port, server.endpoint().port);
+  EXPECT_EQ(back.client.secret_key, server.endpoint().client.secret_key);
+  EXPECT_EQ(back.lease_s, 7);
+}
+
+TEST(ControlEndpoint, TheRouteIsTheFirstAddressThatAnswers) {
+  ControlServer server(loopback(5));
+  ControlEndpoint endpoint = server.endpoint();
+  endpoint.addresses = {"not an address", "127.0.0.1"};
+  const ControlRoute route = find_control_route(endpoint, 5);
+  EXPECT_EQ(route.controller_address, "127.0.0.1");
+  EXPECT_EQ(route.local_address, "127.0.0.1");
+}
+
+TEST(ControlEndpoint, NoAnswerIsAnErrorThatNamesTheAddresses) {
+  ControlEndpoint endpoint;
+  endpoint.addresses = {"127.0.0.1"};
+  endpoint.port = 1;
+  try {
+    find_control_route(endpoint, 0.2);
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_NE(std::string(e.what()).find("127.0.0.1"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,147 @@
+// What the controller concludes from messages and ended processes.
+#include "trainer/elastic/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sailor {
+namespace {
+
+using testing::HasSubstr;
+
+struct SupervisorTest : testing::Test {
+  JobSpec job = [] {
+    JobSpec j;
+    j.training.global_batch = 4;
+    j.training.steps = 10;
+    j.model.sequence = 8;
+    return j;
+  }();
+  Plan plan = [] {
+    Plan p;
+    PlanStage stage;
+    stage.end_layer = 3;
+    stage.gpu_type = "A";
+    stage.tp = 2;
+    stage.node = "n1";
+    stage.gpus = {0, 1};
+    p.pipelines = {{2, {stage}}};
+    return p;
+  }();
+  Supervisor supervisor{job, plan};
+
+  void join(int rank, int64_t pid) {
+    supervisor.receive(
+        "p" + std::to_string(rank),
+        Hello{
+            .role = ControlRole::rank, .rank = rank, .node = "n1", .host = "h", .pid = pid, .generation = 1});
+  }
+};
+
+TEST_F(SupervisorTest, AllRanksMustJoinAndFinish) {
+  EXPECT_EQ(supervisor.missing_ranks(), (std::vector<int>{0, 1}));
+  join(0, 10);
+  EXPECT_FALSE(supervisor.all_joined());
+  join(1, 11);
+  EXPECT_TRUE(supervisor.all_joined());
+  supervisor.receive("p0", Finished{.rank = 0});
+  EXPECT_FALSE(supervisor.all_finished());
+  supervisor.receive("p1", Finished{.rank = 1});
+  EXPECT_TRUE(supervisor.all_finished());
+  EXPECT_FALSE(supervisor.failure());
+}
+
+TEST_F(SupervisorTest, AKilledRankIsNamedWithNodeAndSignalAndBeatsItsEcho) {
+  join(0, 10);
+  join(1, 11);
+  supervisor.receive(
+      "p0",
+      Failure{.rank = 0, .node = "n1", .pid = 10, .text = "connection to rank 1 lost", .peer_lost = true});
+  EXPECT_FALSE(supervisor.cause_known());
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 0"));
+  supervisor.process_ended("n1", 11, 9);
+  EXPECT_TRUE(supervisor.cause_known());
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 1 on n1 (pid 11) was killed by signal 9"));
+}
+
+TEST_F(SupervisorTest, ANodeThatIsGoneExplainsLostConnectionsButNotARanksOwnEnd) {
+  supervisor.receive(
+      "a",
+      Hello{
+          .role = ControlRole::agent, .node = "n1", .host = "h", .pid = 5, .generation = 1, .step_pid = 77});
+  join(0, 10);
+  supervisor.child_ended(78, 256);
+  EXPECT_FALSE(supervisor.failure());
+  supervisor.receive("p0", Failure{.rank = 0, .node = "n1", .pid = 10, .text = "lost", .peer_lost = true});
+  supervisor.child_ended(77, 9);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("agent on n1"));
+  EXPECT_FALSE(supervisor.cause_known());
+  supervisor.process_ended("n1", 10, 9);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 0 on n1"));
+}
+
+TEST_F(SupervisorTest, ARankThatEndsAfterItFinishedIsNoFailure) {
+  join(0, 10);
+  supervisor.receive("p0", Finished{.rank = 0});
+  supervisor.process_ended("n1", 10, 0);
+  EXPECT_FALSE(supervisor.failure());
+}
+
+TEST_F(SupervisorTest, TheSameProcessIdOnAnotherNodeIsAnotherProcess) {
+  join(0, 10);
+  supervisor.process_ended("n2", 10, 9);
+  EXPECT_FALSE(supervisor.failure());
+}
+
+TEST_F(SupervisorTest, AnEndThatOvertakesTheHelloIsStillAFailure) {
+  supervisor.process_ended("n1", 10, 256);
+  EXPECT_FALSE(supervisor.failure());
+  join(0, 10);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 0 on n1"));
+}
+
+TEST_F(SupervisorTest, TheSummaryCountsOnlyRankZerosStepsAndLeavesTheWarmUpOut) {
+  join(0, 10);
+  join(1, 11);
+  const double times[] = {9, 9, 9, 1, 2, 3};
+  for (int i = 0; i < 6; ++i) {
+    supervisor.receive("p0", StepReport{.rank = 0, .step = i + 1, .loss = 5.0 - i, .step_s = times[i]});
+    supervisor.receive("p1",
+                       StepReport{.rank = 1, .step = i + 1, .loss = 99, .step_s = 99, .peak_rss_bytes = 7});
+  }
+  EXPECT_EQ(supervisor.take_steps().size(), 6u);
+  EXPECT_TRUE(supervisor.take_steps().empty());
+  const RunSummary summary = supervisor.summarize();
+  EXPECT_EQ(summary.steps, 6);
+  EXPECT_EQ(summary.first_loss, 5.0);
+  EXPECT_EQ(summary.last_loss, 0.0);
+  EXPECT_EQ(summary.measured_iteration_s, 2.0);
+  EXPECT_EQ(summary.tokens_per_s, 16.0);
+  ASSERT_EQ(summary.ranks.size(), 2u);
+  EXPECT_EQ(summary.ranks[1].peak_rss_bytes, 7);
+}
+
+TEST(RunMetrics, ShortRunsStillHaveAMedian) {
+  EXPECT_EQ(steady_iteration_s({}), std::nullopt);
+  EXPECT_EQ(steady_iteration_s({4}), 4);
+  EXPECT_EQ(steady_iteration_s({9, 9, 4}), 4);
+  EXPECT_EQ(steady_iteration_s({9, 9, 9, 1, 3}), 2);
+}
+
+TEST(RunMetrics, PredictionErrorIsRelativeToTheMeasurement) {
+  RunSummary summary;
+  EXPECT_EQ(summary.prediction_error_pct(), std::nullopt);
+  summary.measured_iteration_s = 2;
+  summary.predicted_iteration_s = 1;
+  EXPECT_DOUBLE_EQ(summary.prediction_error_pct().value(), -50);
+}
+
+TEST(RunMetrics, StepLineIsOneLineWithEveryFigure) {
+  const StepReport report{
+      .rank = 0, .step = 12, .loss = 5.312, .gradient_norm = 1.21, .learning_rate = 3e-4, .step_s = 0.812};
+  EXPECT_EQ(step_line(report, 1000, 4096),
+            "step   12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 812 ms | 5044 tok/s");
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,79 @@
+#include "trainer/parallel/stage_link.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/unit/trainer/comm/ranks.h"
+
+namespace sailor {
+namespace {
+
+TEST(StageMessages, EveryReceiverGetsEachElementOnceOrItsEqualPart) {
+  for (int a = 1; a <= 6; ++a) {
+    for (int b = 1; b <= 6; ++b) {
+      for (const int64_t elements : {60, 60 * 1000, 60 * 1000 + 1}) {
+        const MessagePlan plan = plan_messages(elements, 4, a, b);
+        std::vector<int64_t> received(static_cast<std::size_t>(b), 0);
+        std::vector<int64_t> next(static_cast<std::size_t>(b), -1);
+        for (const StageMessage& m : plan.messages) {
+          ASSERT_TRUE(m.sender >= 0 && m.sender < a && m.receiver >= 0 && m.receiver < b);
+          const auto r = static_cast<std::size_t>(m.receiver);
+          if (next[r] < 0) next[r] = plan.gather ? m.receiver * (elements / b) : 0;
+          ASSERT_EQ(m.first, next[r]) << "gap or overlap";
+          next[r] += m.count;
+          received[r] += m.count;
+        }
+        for (const int64_t count : received) ASSERT_EQ(count, plan.gather ? elements / b : elements);
+      }
+    }
+  }
+}
+
+TEST(StageMessages, LargeTensorsTravelOnceAndSmallOnesWhole) {
+  const int64_t large = 12 * 100'000;
+  int64_t sent = 0;
+  for (const StageMessage& m : plan_messages(large, 4, 4, 3).messages) sent += m.count;
+  EXPECT_EQ(sent, large);
+  EXPECT_EQ(plan_messages(large, 4, 4, 1).messages.size(), 4u)
+      << "four senders share the way to one receiver";
+  EXPECT_FALSE(plan_messages(large, 4, 4, 1).gather);
+  EXPECT_FALSE(plan_messages(12, 4, 1, 3).gather);
+  EXPECT_EQ(plan_messages(12, 4, 1, 3).messages.size(), 3u);
+}
+
+class StageLinks : public ::testing::TestWithParam<std::tuple<std::string, int, int, int>> {};
+INSTANTIATE_TEST_SUITE_P(, StageLinks,
+                         ::testing::Combine(::testing::Values("thread", "socket"), ::testing::Values(1, 2, 3),
+                                            ::testing::Values(1, 2, 4), ::testing::Values(6, 30'000)));
+
+TEST_P(StageLinks, TheWholeTensorArrivesOnEveryRankInBothDirections) {
+  const auto& [plane, lower, upper, rows] = GetParam();
+  const int lower_tp = lower, upper_tp = upper;
+  const int64_t size = rows;
+  TestJob job(plane, lower_tp + upper_tp);
+  const auto value = [size](double offset) {
+    return at::arange(size * 2, at::kFloat).view({size, 2}) + offset;
+  };
+  job.run([&](CommFactory& factory) {
+    const bool low = factory.rank() < lower_tp;
+    std::vector<int> mine(static_cast<std::size_t>(low ? lower_tp : upper_tp));
+    std::iota(mine.begin(), mine.end(), low ? 0 : lower_tp);
+    const auto tp = mine.size() > 1 ? factory.create(low ? "tp/low" : "tp/up", mine) : nullptr;
+    StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), tp.get(), lower_tp, upper_tp);
+    for (int i = 0; i < 3; ++i) {
+      if (low) {
+        PendingSend send = link.send(value(i));
+        EXPECT_TRUE(at::equal(link.receive({size, 2}, at::kFloat), value(-i)));
+        send.wait();
+      } else {
+        EXPECT_TRUE(at::equal(link.receive({size, 2}, at::kFloat), value(i)));
+        PendingSend send = link.send(value(-i));
+        send.wait();
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sailor

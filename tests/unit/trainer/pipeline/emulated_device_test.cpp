@@ -1,0 +1,79 @@
+// Emulated devices take the time of their profile, no less, and say so when they cannot.
+#include "trainer/pipeline/emulated_device.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+using Clock = Pacer::Clock;
+
+// Three layers with forward 10, 20, 30 ms for two sequences at TP 1; half of it at TP 2; twice at eight
+// sequences.
+LayerProfile three_layers() {
+  LayerProfile profile;
+  profile.gpu_type = "A";
+  for (const auto& [microbatch, tp, factor] : {std::tuple{2, 1, 1.0}, {2, 2, 0.5}, {8, 1, 2.0}}) {
+    LayerProfile::Cell cell;
+    for (const double ms : {10.0, 20.0, 30.0})
+      cell.push_back({ms * 1e-3 * factor, 2 * ms * 1e-3 * factor, 0.5 * ms * 1e-3});
+    profile.cells[{microbatch, tp}] = cell;
+  }
+  return profile;
+}
+
+PhaseWork forward(int first, int end, int tp, int sequences) {
+  return {.phase = Phase::forward, .first_layer = first, .end_layer = end, .tp = tp, .sequences = sequences};
+}
+
+TEST(ProfiledTime, SumsTheLayersOfTheCell) {
+  EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), forward(0, 3, 1, 2)), 0.060);
+  EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), forward(1, 2, 2, 2)), 0.010);
+  PhaseWork work = forward(0, 2, 1, 2);
+  work.phase = Phase::backward;
+  EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), work), 0.060);
+}
+
+TEST(ProfiledTime, ASmallerLastMicrobatchCostsItsShare) {
+  EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), forward(0, 3, 1, 1)), 0.030);
+  EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), forward(0, 3, 1, 7)), 0.120 * 7 / 8)
+      << "the nearest size is 8";
+}
+
+TEST(ProfiledTime, TheUpdateDoesNotDependOnTheMicrobatch) {
+  PhaseWork work = forward(0, 3, 1, 0);
+  work.phase = Phase::update;
+  EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), work), 0.030);
+}
+
+TEST(ProfiledTime, AnUnmeasuredTpDegreeIsAnErrorNeverFree) {
+  EXPECT_THROW(profiled_time_s(three_layers(), forward(0, 3, 4, 2)), InputError);
+}
+
+TEST(EmulatedDevice, WaitsFromTheStartOfTheComputationNotFromItsEnd) {
+  EmulatedDevice device(three_layers());
+  const auto start = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the real computation
+  device.computed(forward(0, 3, 1, 2), start);
+  const double taken_s = std::chrono::duration<double>(Clock::now() - start).count();
+  EXPECT_GE(taken_s, 0.060);
+  EXPECT_LT(taken_s, 0.075) << "60 ms and a late wake-up, not 20 + 60";
+  EXPECT_EQ(device.counters().overrun_tasks, 0);
+  EXPECT_NEAR(device.counters().emulated_s, 0.060, 1e-9);
+}
+
+TEST(EmulatedDevice, CountsComputationThatIsSlowerThanTheDevice) {
+  EmulatedDevice device(three_layers());
+  const auto start = Clock::now() - std::chrono::milliseconds(100);
+  device.computed(forward(0, 1, 1, 2), start);
+  EXPECT_EQ(device.counters().tasks, 1);
+  EXPECT_EQ(device.counters().overrun_tasks, 1);
+  EXPECT_GE(device.counters().overrun_s, 0.090);
+}
+
+}  // namespace
+}  // namespace sailor

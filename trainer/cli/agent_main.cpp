@@ -1,0 +1,55 @@
+// sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/elastic/agent.h)
+// sailor-agent remote-shell HOST COMMAND...   become a Slurm step that runs COMMAND under an agent on HOST
+// (mpirun calls this)
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "planner/spec/error.h"
+#include "trainer/elastic/agent.h"
+#include "trainer/elastic/allocation.h"
+#include "trainer/elastic/launcher.h"
+
+namespace {
+
+int remote_shell(std::vector<std::string> arguments) {
+  // mpirun may put options of its own before the host.
+  while (!arguments.empty() && arguments.front().starts_with("-")) arguments.erase(arguments.begin());
+  if (arguments.size() < 2) throw sailor::InputError("sailor-agent remote-shell: needs HOST and COMMAND");
+  const char* nodes = std::getenv("SAILOR_NODES");
+  if (!nodes) throw std::runtime_error("SAILOR_NODES is not set: this program is started by sailor run");
+  const std::vector<std::string> command(arguments.begin() + 1, arguments.end());
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::vector<std::string> step =
+      sailor::remote_shell_command(arguments.front(), fmt::format("{}", fmt::join(command, " ")),
+                                   sailor::parse_allocated_nodes(nodes), self);
+  // This process becomes srun: by its number the controller knows whose step has ended.
+  setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
+  std::vector<char*> argv;
+  for (const std::string& argument : step) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw std::runtime_error(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
+  if (mode == "node" && !rest.empty()) return sailor::run_agent(rest);
+  if (mode == "remote-shell") return remote_shell(rest);
+  std::cerr
+      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND...   (started by sailor run)\n";
+  return sailor::kBadInput;
+} catch (const std::exception& e) {
+  std::cerr << "sailor-agent: " << e.what() << '\n';
+  return sailor::kFailed;
+}

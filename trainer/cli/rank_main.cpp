@@ -1,0 +1,233 @@
+// sailor-rank: one trainer rank. mpirun starts it on every node; it bootstraps, detaches, and trains under
+// the controller's lease. Everything it needs to know comes from its environment (sailor run sets it) and
+// from the run directory.
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "planner/plan/plan_json.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/profile/profile_set.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
+#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/socket_plane.h"
+#include "trainer/elastic/agent.h"
+#include "trainer/elastic/control_client.h"
+#include "trainer/elastic/detached_start.h"
+#include "trainer/elastic/rank_assignment.h"
+#include "trainer/elastic/run_directory.h"
+#include "trainer/pipeline/emulated_device.h"
+#include "trainer/pipeline/rank_trainer.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace sailor;
+
+constexpr double kControllerWait_s = 30;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (!value)
+    throw std::runtime_error(fmt::format("{} is not set: this program is started by sailor run", name));
+  return value;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+int64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+// The device of a rank, when its GPU type is one that this cluster only emulates.
+std::unique_ptr<EmulatedDevice> emulated_device(const JobSpec& job, const std::string& gpu_type) {
+  if (!fs::exists(site_config_path())) return nullptr;
+  const SiteConfig site = load_site_config(site_config_path());
+  const Catalog catalog = load_catalog(site.catalog);
+  if (!catalog.at(gpu_type).emulation) return nullptr;
+  const ProfileSet profiles = load_profiles(site.profiles, job, catalog);
+  auto it = profiles.layers.find(gpu_type);
+  if (it == profiles.layers.end())
+    throw InputError({catalog.file, 0},
+                     fmt::format("GPU type {} is emulated, but there is no profile of this model to "
+                                 "emulate it by; run `sailor profile`",
+                                 gpu_type));
+  return std::make_unique<EmulatedDevice>(it->second);
+}
+
+// What this process is after the bootstrap.
+struct Place {
+  RankSlot slot;
+  std::vector<Endpoint> endpoints;  // by rank of the plan
+  JobSecret secret{};
+};
+
+Place bootstrap(const Plan& plan, const std::string& local_address, uint16_t port, bool local) {
+  const BootstrapResult world =
+      mpi_bootstrap(to_text(RankCard{{local_address, port}, node_name(), getpid()}));
+  std::vector<RankCard> cards;
+  std::vector<std::string> nodes;
+  for (const std::string& text : world.cards) {
+    cards.push_back(parse_rank_card(text));
+    nodes.push_back(cards.back().node);
+  }
+  std::vector<int> rank_of;
+  if (local) {
+    for (int i = 0; i < world.size; ++i) rank_of.push_back(i);
+  } else {
+    rank_of = assign_ranks(plan, nodes);
+  }
+  Place place;
+  place.secret = world.secret;
+  place.endpoints.resize(cards.size());
+  for (size_t i = 0; i < cards.size(); ++i)
+    place.endpoints[static_cast<size_t>(rank_of[i])] = cards[i].endpoint;
+  place.slot = RankLayout(plan).slots().at(static_cast<size_t>(rank_of[static_cast<size_t>(world.rank)]));
+  return place;
+}
+
+void redirect_output(const std::string& file) {
+  const int input = open("/dev/null", O_RDONLY);
+  const int output = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+  if (input < 0 || output < 0)
+    throw std::runtime_error(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
+  dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  close(input);
+  close(output);
+}
+
+// Ends the process from the control channel's thread, whatever the trainer's thread is doing.
+[[noreturn]] void end_process(const std::string& text, int exit_code) {
+  if (!text.empty()) std::cerr << "sailor-rank: " << text << std::endl;
+  _exit(exit_code);
+}
+
+StepReport report_of(const StepResult& result, int rank, double step_s, double learning_rate) {
+  return {.rank = rank,
+          .step = result.step + 1,
+          .loss = result.loss,
+          .gradient_norm = result.grad_norm,
+          .learning_rate = learning_rate,
+          .step_s = step_s,
+          .phases_s = {{"forward", result.forward_s},
+                       {"backward", result.backward_s},
+                       {"wait", result.wait_s},
+                       {"gradient_sync", result.gradient_sync_s},
+                       {"update", result.update_s}},
+          .peak_rss_bytes = peak_rss_bytes(),
+          .max_in_flight = result.max_in_flight};
+}
+
+void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& listener,
+           ControlClient& control) {
+  const RankSlot& slot = place.slot;
+  const PlanPipeline& pipeline = plan.pipelines[static_cast<size_t>(slot.pipeline)];
+  const TokenData data = TokenData::open(job);
+  const auto device = emulated_device(job, pipeline.stages[static_cast<size_t>(slot.stage)].gpu_type);
+  SocketFactory factory(slot.rank, place.endpoints, place.secret, listener);
+  RankTrainer trainer(job, plan, slot.rank, factory, data, device.get());
+  int max_in_flight = 0;
+  for (int64_t step = 0; step < job.training.steps; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    const StepResult result = trainer.step();
+    const double step_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    max_in_flight = std::max(max_in_flight, result.max_in_flight);
+    control.send(report_of(result, slot.rank, step_s, job.training.optimizer.lr));
+  }
+  const EmulatedDevice::Counters counters = device ? device->counters() : EmulatedDevice::Counters{};
+  control.send(Finished{.rank = slot.rank,
+                        .peak_rss_bytes = peak_rss_bytes(),
+                        .max_in_flight = max_in_flight,
+                        .paced_tasks = counters.tasks,
+                        .overrun_tasks = counters.overrun_tasks,
+                        .overrun_s = counters.overrun_s,
+                        .paced_s = counters.emulated_s});
+  // The controller stops everybody when the last one has finished; peers may still need this rank's
+  // connections until then.
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+int run() {
+  DetachedStart start;
+  const std::string directory = variable("SAILOR_RUN_DIRECTORY");
+  JobSpec job = load_job_spec(directory + "/job.yaml");
+  job.file = variable("SAILOR_JOB_DIRECTORY") + "/job.yaml";
+  const Plan plan = load_plan(directory + "/plan.json");
+  const ControlEndpoint endpoint = ControlEndpoint::from_environment();
+  const ControlRoute route = find_control_route(endpoint, kControllerWait_s);
+
+  // Other ranks reach this one by the address by which it reaches the controller: right for one machine, for
+  // network namespaces and for a cluster alike.
+  Listener listener(route.local_address);
+  const Place place =
+      bootstrap(plan, route.local_address, listener.port(), variable("SAILOR_LAUNCH") == "local");
+  listener.start(place.secret);
+  const std::string log = fmt::format("{}/logs/rank-{}.log", directory, place.slot.rank);
+  start.release();
+  redirect_output(log);
+
+  ControlClient control(
+      endpoint, route.controller_address,
+      {.lease_expired =
+           [&endpoint] {
+             end_process(
+                 fmt::format("the controller could not be reached for {:.0f} s; ending", endpoint.lease_s),
+                 kFailed);
+           },
+       .stop = [](const Stop& stop) { end_process(stop.text, stop.exit_code); }});
+  control.send(Hello{.role = ControlRole::rank,
+                     .rank = place.slot.rank,
+                     .node = node_name(),
+                     .host = host_name(),
+                     .pid = getpid(),
+                     .generation = 1});
+  // Ranks share a node's cores; more threads only when the user says so.
+  if (!std::getenv("OMP_NUM_THREADS")) at::set_num_threads(1);
+
+  Failure failure{.rank = place.slot.rank, .node = node_name(), .pid = getpid()};
+  try {
+    train(job, plan, place, listener, control);
+  } catch (const CommError& e) {
+    failure.text = e.what();
+    failure.peer_lost = true;
+  } catch (const std::exception& e) {
+    failure.text = e.what();
+  }
+  std::cerr << "sailor-rank: " << failure.text << std::endl;
+  control.send(failure);
+  // The controller's stop ends this process, with the job's reason in the log.
+  std::this_thread::sleep_for(std::chrono::duration<double>(endpoint.lease_s));
+  return kFailed;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    return run();
+  } catch (const std::exception& e) {
+    std::cerr << "sailor-rank on " << node_name() << ": " << e.what() << std::endl;
+    return kFailed;
+  }
+}

@@ -1,0 +1,161 @@
+// `sailor run JOB.yaml`: the controller of a job. Also the interpreter of a job spec that was submitted as a
+// batch script.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "planner/plan/plan_json.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/plan/validate.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
+#include "planner/spec/text_file.h"
+#include "trainer/data/token_data.h"
+#include "trainer/elastic/controller.h"
+#ifdef SAILOR_WITH_SLURM
+#include "spank_plugin/slurm/plan_environment.h"
+#endif
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace sailor;
+
+struct Arguments {
+  std::string job_file;
+  std::string plan_file;
+  std::string directory;
+  bool local = false;
+  double lease_s = 15;
+};
+
+std::optional<Plan> plan_of_the_job() {
+#ifdef SAILOR_WITH_SLURM
+  return plan_from_environment();
+#else
+  return std::nullopt;
+#endif
+}
+
+// What the plugin sent along with the job, by its name at submission.
+std::string submitted(const std::string& name) {
+  const char* value = std::getenv(("SLURM_SPANK_" + name).c_str());
+  return value ? value : "";
+}
+
+Plan find_plan(const Arguments& arguments) {
+  if (!arguments.plan_file.empty()) return load_plan(arguments.plan_file);
+  if (std::optional<Plan> plan = plan_of_the_job()) return *plan;
+  throw InputError(
+      "this job carries no plan: submit it with `sbatch --sailor-objective=throughput JOB.yaml`, or give "
+      "--plan FILE");
+}
+
+void check(const JobSpec& job, const Plan& plan, const Arguments& arguments, const Allocation& allocation) {
+  const Where where{arguments.plan_file.empty() ? "plan" : arguments.plan_file, 0};
+  if (const auto violations = check_plan(plan, job); !violations.empty()) {
+    const size_t more = violations.size() - 1;
+    throw InputError(where, violations.front() + (more > 0 ? fmt::format(" (and {} more)", more) : ""));
+  }
+  if (arguments.local) return;
+  for (const std::string& node : RankLayout(plan).nodes()) {
+    if (node.empty())
+      throw InputError(
+          where,
+          "stages are not placed on nodes: use a plan that the Slurm plugin made, or run with --local");
+    if (!allocation.find(node))
+      throw InputError(where, fmt::format("node {} does not belong to job {}", node, allocation.job_id));
+  }
+}
+
+// Keys that are accepted, because later versions act on them, but that change nothing now.
+void warn_about_unused_keys(const JobSpec& job) {
+  auto warn = [&job](const std::string& text) {
+    std::cerr << fmt::format("sailor: warning: {}: {}\n", job.file, text);
+  };
+  if (!job.checkpoint.directory.empty())
+    warn("checkpoint: this version writes no checkpoints; an interrupted run starts from the beginning");
+  if (job.elastic.enabled) warn("elastic: this version does not replan; the loss of a rank ends the job");
+  if (!job.data.validation.empty())
+    warn("data.validation: this version does not validate; the file is not read");
+}
+
+// Whether a GPU type of the plan is emulated on this cluster. Without a site config nothing is.
+bool is_emulated(const Plan& plan) {
+  if (!fs::exists(site_config_path())) return false;
+  const Catalog catalog = load_catalog(load_site_config(site_config_path()).catalog);
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) {
+      if (catalog.at(stage.gpu_type).emulation) return true;
+    }
+  }
+  return false;
+}
+
+std::string default_directory(const Arguments& arguments, const Allocation& allocation) {
+  if (arguments.local) return "sailor-local";
+  const char* submit = std::getenv("SLURM_SUBMIT_DIR");
+  return fmt::format("{}/sailor-{}", submit && *submit ? submit : ".", allocation.job_id);
+}
+
+int run(const Arguments& arguments) {
+  // The script that Slurm runs is a copy; what it says is about the file that was submitted.
+  const std::string submitted_file = submitted("SAILOR_JOB");
+  const std::string job_file = fs::absolute(submitted_file.empty() ? arguments.job_file : submitted_file);
+  const std::string job_text = read_text_file(arguments.job_file);
+  const JobSpec job = parse_job_spec(job_text, job_file);
+  if (std::string config = submitted("SAILOR_CONFIG"); !config.empty())
+    setenv("SAILOR_CONFIG", config.c_str(), 0);
+
+  const Plan plan = find_plan(arguments);
+  const Allocation allocation = arguments.local ? Allocation{} : allocation_from_environment();
+  check(job, plan, arguments, allocation);
+  TokenData::open(job);  // a missing or broken file is told now, not by every rank
+  warn_about_unused_keys(job);
+
+  ControllerOptions options;
+  options.local = arguments.local;
+  options.allocation = allocation;
+  options.job_directory = fs::path(job_file).parent_path();
+  options.run_directory =
+      arguments.directory.empty() ? default_directory(arguments, allocation) : arguments.directory;
+  options.emulated = is_emulated(plan);
+  options.lease_s = arguments.lease_s;
+  return run_controller(job, job_text, plan, options, std::cout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"Trains JOB.yaml: the controller of a job, inside a Slurm allocation or on this machine",
+               "sailor run"};
+  app.add_option("JOB", arguments.job_file, "job spec (YAML)")->required();
+  app.add_option("--plan", arguments.plan_file, "use this plan instead of the one that came with the job");
+  app.add_option("--directory", arguments.directory,
+                 "where metrics, logs and the summary go (default: sailor-JOBID)");
+  app.add_flag("--local", arguments.local, "run all ranks on this machine, without Slurm; needs --plan");
+  app.add_option("--lease", arguments.lease_s,
+                 "seconds that ranks live on when the controller cannot be reached")
+      ->check(CLI::Range(1.0, 3600.0));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? kDone : kBadInput;
+  }
+  try {
+    return run(arguments);
+  } catch (const InputError& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kBadInput;
+  } catch (const std::exception& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kFailed;
+  }
+}

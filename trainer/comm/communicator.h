@@ -1,0 +1,147 @@
+// The data plane as the trainer sees it: collectives and point-to-point messages among a fixed group of
+// ranks.
+//
+//     auto tp = factory.create("tp/0.1", {4, 5});             // every member calls it with the same list, in
+//     one global order tp->all_reduce(grad, n, ElementType::f32, ReduceOp::sum); auto sent = tp->send(out, n,
+//     ElementType::f32, 1);      // asynchronous; `out` lives until sent->wait() has returned
+//
+// Buffers are raw pointers in the memory that the plane serves (host memory for `thread` and `socket`).
+// `stream` is the device stream to order the operation on; planes in host memory ignore it. Collectives
+// return when their result is there (on device planes: when they are enqueued). Messages between two ranks
+// arrive in the order in which they were posted; there are no tags.
+//
+// Semantics of failure are NCCL's: a communicator on which an operation failed stays failed (every later call
+// throws), the other members that wait for this rank fail too, and the way on is to destroy it and create
+// another. A peer that left in an orderly way is an error only for operations that still need it.
+//
+// Thread-safety: one thread at a time uses the communicators of one rank; only abort() may be called from any
+// thread at any time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+enum class ElementType { f32, f64, bf16, i64, u8 };
+enum class ReduceOp { sum, max };
+using Stream = void*;
+
+std::size_t element_size(ElementType type);
+const char* to_string(ElementType type);
+
+// A communication that cannot complete: a peer died, a deadline passed, the communicator was aborted.
+class CommError : public std::runtime_error {
+ public:
+  // `peer` is a rank of the job, -1 when no single peer is to blame; `host` is where that peer runs.
+  CommError(const std::string& operation, const std::string& communicator, int peer, const std::string& host,
+            const std::string& reason);
+
+  const std::string& operation() const { return operation_; }
+  int peer() const { return peer_; }
+  const std::string& host() const { return host_; }
+
+ private:
+  std::string operation_;
+  int peer_;
+  std::string host_;
+};
+
+// Handle of operations in flight. Their buffers must live until wait() returned or threw, or the communicator
+// was destroyed. A handle must not outlive its communicator.
+class Work {
+ public:
+  virtual ~Work() = default;
+  // Blocks until all of them completed. Throws CommError. A second call does nothing.
+  virtual void wait() = 0;
+};
+
+// One message of an exchange(). `peer` is a rank within the communicator.
+struct Transfer {
+  enum class Kind { send, recv };
+  Kind kind = Kind::send;
+  void* data = nullptr;  // not written when kind is send
+  std::size_t count = 0;
+  ElementType type = ElementType::u8;
+  int peer = 0;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  const std::string& name() const { return name_; }
+  int rank() const { return rank_; }  // of the caller, within this communicator
+  int size() const { return static_cast<int>(ranks_.size()); }
+  const std::vector<int>& ranks() const {
+    return ranks_;
+  }  // ranks of the job, by rank within this communicator
+
+  // In place. Sums run in rank order with fp32 accumulation for bf16, so that the result has the same bits on
+  // every member and in every run. sum and max for every element type.
+  virtual void all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op,
+                          Stream stream = nullptr) = 0;
+  // `in` holds size() blocks of `count`; `out` receives the reduction of block rank(). `out` may be that
+  // block of `in`.
+  virtual void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                              Stream stream = nullptr) = 0;
+  // `out` holds size() blocks of `count`; `in` may be block rank() of `out`.
+  virtual void all_gather(const void* in, void* out, std::size_t count, ElementType type,
+                          Stream stream = nullptr) = 0;
+  virtual void broadcast(void* data, std::size_t count, ElementType type, int root,
+                         Stream stream = nullptr) = 0;
+  // Returns when every member has called it.
+  virtual void barrier();
+
+  // Posts all messages at once (one NCCL group): no order among messages to different peers is implied, so
+  // that exchanges cannot deadlock. Returns at once.
+  virtual std::unique_ptr<Work> exchange(std::span<const Transfer> transfers, Stream stream = nullptr) = 0;
+  std::unique_ptr<Work> send(const void* data, std::size_t count, ElementType type, int peer,
+                             Stream stream = nullptr);
+  std::unique_ptr<Work> recv(void* data, std::size_t count, ElementType type, int peer,
+                             Stream stream = nullptr);
+
+  // Makes every present and later operation throw CommError, here at once and on the peers as soon as they
+  // need this rank.
+  virtual void abort() noexcept = 0;
+
+ protected:
+  Communicator(std::string name, int rank, std::vector<int> ranks);
+
+ private:
+  std::string name_;
+  int rank_;
+  std::vector<int> ranks_;
+};
+
+struct CommOptions {
+  // An operation that waits longer than this throws CommError naming the ranks that it waits for. It must be
+  // longer than the longest time that a healthy peer computes between two messages.
+  std::chrono::milliseconds deadline = std::chrono::minutes(10);
+};
+
+// Makes the communicators of one rank. Every member of `ranks` calls create() with the same name and list;
+// ranks outside do not call it; all ranks create the communicators that they share in the same order. A name
+// is used once in the life of a factory.
+class CommFactory {
+ public:
+  virtual ~CommFactory() = default;
+
+  virtual int rank() const = 0;  // of the job
+  virtual int size() const = 0;
+  // `ranks` holds rank(); its order gives the ranks within the communicator. Blocks until all members joined;
+  // throws CommError. The factory must outlive its communicators.
+  virtual std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) = 0;
+  // Aborts every communicator of this rank, those being created included; create() throws from then on. From
+  // any thread.
+  virtual void abort() noexcept = 0;
+};
+
+}  // namespace sailor

@@ -1,0 +1,60 @@
+// How two ranks recognise each other at the start of a TCP connection. The acceptor speaks first:
+//
+//     acceptor   challenge: magic, 32 random bytes
+//     connector  hello: magic, who from, who to, scope, communicator, 32 random bytes, proof over all of it
+//     and the challenge acceptor   welcome: proof over both random numbers
+//
+// A proof is a BLAKE2b of these bytes keyed with the job's secret, compared in constant time. Nothing that a
+// stranger sends is used before its proof was checked, but the lengths, which are bounded. Pure but for the
+// random numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "trainer/comm/socket_plane.h"
+
+namespace sailor {
+
+using Nonce = std::array<unsigned char, 32>;
+using Proof = std::array<unsigned char, 32>;
+
+// What a connection is for.
+struct Introduction {
+  std::string scope;
+  std::string communicator;
+  int from = 0;  // ranks within the communicator
+  int to = 0;
+
+  auto operator<=>(const Introduction&) const = default;
+};
+
+constexpr std::size_t kChallengeBytes = 8 + 32;
+constexpr std::size_t kHelloHeadBytes = 8 + 4 + 4 + 2 + 2 + 32;
+constexpr std::size_t kMaxNameBytes = 512;
+constexpr std::size_t kWelcomeBytes = 32;
+
+Nonce make_nonce();
+std::string make_challenge(const Nonce& acceptor);
+std::optional<Nonce> read_challenge(const std::string& bytes);
+
+std::string make_hello(const JobSecret& secret, const Introduction& who, const Nonce& acceptor,
+                       const Nonce& connector);
+// Bytes of the whole hello as its head announces them; nullopt when the head is not one. Requires
+// kHelloHeadBytes bytes.
+std::optional<std::size_t> hello_size(const std::string& head);
+struct Hello {
+  Introduction who;
+  Nonce connector;
+};
+// nullopt unless the proof is right. Requires hello_size() bytes.
+std::optional<Hello> read_hello(const JobSecret& secret, const std::string& bytes, const Nonce& acceptor);
+
+std::string make_welcome(const JobSecret& secret, const Nonce& acceptor, const Nonce& connector);
+bool check_welcome(const JobSecret& secret, const std::string& bytes, const Nonce& acceptor,
+                   const Nonce& connector);
+
+}  // namespace sailor

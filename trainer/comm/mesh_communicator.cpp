@@ -1,0 +1,156 @@
+#include "trainer/comm/mesh_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "trainer/comm/reduce.h"
+
+namespace sailor {
+namespace {
+
+constexpr std::size_t kSmallBytes = 16384;  // up to here an all-reduce is bound by latency
+constexpr int kFewRanks = 4;
+
+using Buffer = std::unique_ptr<char[]>;
+Buffer make_buffer(std::size_t bytes) {
+  return std::make_unique_for_overwrite<char[]>(std::max<std::size_t>(bytes, 1));
+}
+
+Transfer sending(const void* data, std::size_t count, ElementType type, int peer) {
+  return {Transfer::Kind::send, const_cast<void*>(data), count, type, peer};
+}
+Transfer receiving(void* data, std::size_t count, ElementType type, int peer) {
+  return {Transfer::Kind::recv, data, count, type, peer};
+}
+
+}  // namespace
+
+std::unique_ptr<Work> MeshCommunicator::exchange(std::span<const Transfer> transfers, Stream) {
+  const bool any_send = std::any_of(transfers.begin(), transfers.end(),
+                                    [](const Transfer& t) { return t.kind == Transfer::Kind::send; });
+  const bool any_recv = std::any_of(transfers.begin(), transfers.end(),
+                                    [](const Transfer& t) { return t.kind == Transfer::Kind::recv; });
+  return post(transfers, any_send && any_recv ? "exchange" : any_send ? "send" : "recv", true);
+}
+
+void MeshCommunicator::all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op, Stream) {
+  if (size() == 1 || count == 0) return;
+  auto* bytes = static_cast<char*>(data);
+  if (count * element_size(type) > kSmallBytes) return all_reduce_blocks(bytes, count, type, op);
+  if (size() <= kFewRanks) return all_reduce_direct(bytes, count, type, op);
+  all_reduce_via_first(bytes, count, type, op);
+}
+
+void MeshCommunicator::all_reduce_direct(char* data, std::size_t count, ElementType type, ReduceOp op) {
+  const std::size_t bytes = count * element_size(type);
+  const Buffer others = make_buffer(bytes * size());
+  std::vector<Transfer> transfers;
+  std::vector<const void*> inputs;
+  for (int peer = 0; peer < size(); ++peer) {
+    char* slot = peer == rank() ? data : others.get() + bytes * peer;
+    inputs.push_back(slot);
+    if (peer == rank()) continue;
+    transfers.push_back(receiving(slot, count, type, peer));
+    transfers.push_back(sending(data, count, type, peer));
+  }
+  post(transfers, "all_reduce")->wait();
+  reduce_in_order(op, type, inputs, data, count);
+}
+
+void MeshCommunicator::all_reduce_via_first(char* data, std::size_t count, ElementType type, ReduceOp op) {
+  if (rank() == 0) {
+    const std::size_t bytes = count * element_size(type);
+    const Buffer others = make_buffer(bytes * size());
+    std::vector<Transfer> transfers;
+    std::vector<const void*> inputs{data};
+    for (int peer = 1; peer < size(); ++peer) {
+      inputs.push_back(others.get() + bytes * peer);
+      transfers.push_back(receiving(others.get() + bytes * peer, count, type, peer));
+    }
+    post(transfers, "all_reduce")->wait();
+    reduce_in_order(op, type, inputs, data, count);
+    for (Transfer& transfer : transfers) transfer = sending(data, count, type, transfer.peer);
+    post(transfers, "all_reduce")->wait();
+  } else {
+    const Transfer there = sending(data, count, type, 0);
+    post({&there, 1}, "all_reduce")->wait();
+    const Transfer back = receiving(data, count, type, 0);
+    post({&back, 1}, "all_reduce")->wait();
+  }
+}
+
+void MeshCommunicator::all_reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op) {
+  const std::size_t element = element_size(type);
+  const std::size_t per_rank = (count + size() - 1) / size();
+  const auto first = [&](int peer) { return std::min(count, per_rank * peer); };
+  const auto length = [&](int peer) { return first(peer + 1) - first(peer); };
+  const std::size_t mine = length(rank());
+
+  const Buffer others = make_buffer(mine * element * size());
+  std::vector<Transfer> transfers;
+  std::vector<const void*> inputs;
+  for (int peer = 0; peer < size(); ++peer) {
+    char* slot = peer == rank() ? data + first(peer) * element : others.get() + mine * element * peer;
+    inputs.push_back(slot);
+    if (peer == rank()) continue;
+    transfers.push_back(receiving(slot, mine, type, peer));
+    transfers.push_back(sending(data + first(peer) * element, length(peer), type, peer));
+  }
+  post(transfers, "all_reduce")->wait();
+  char* reduced = data + first(rank()) * element;
+  reduce_in_order(op, type, inputs, reduced, mine);
+
+  transfers.clear();
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    transfers.push_back(receiving(data + first(peer) * element, length(peer), type, peer));
+    transfers.push_back(sending(reduced, mine, type, peer));
+  }
+  post(transfers, "all_reduce")->wait();
+}
+
+void MeshCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, ElementType type,
+                                      ReduceOp op, Stream) {
+  const std::size_t bytes = count * element_size(type);
+  const auto* source = static_cast<const char*>(in);
+  const Buffer others = make_buffer(bytes * size());
+  std::vector<Transfer> transfers;
+  std::vector<const void*> inputs;
+  for (int peer = 0; peer < size(); ++peer) {
+    char* slot = others.get() + bytes * peer;
+    inputs.push_back(peer == rank() ? source + bytes * peer : slot);
+    if (peer == rank()) continue;
+    transfers.push_back(receiving(slot, count, type, peer));
+    transfers.push_back(sending(source + bytes * peer, count, type, peer));
+  }
+  post(transfers, "reduce_scatter")->wait();
+  reduce_in_order(op, type, inputs, out, count);
+}
+
+void MeshCommunicator::all_gather(const void* in, void* out, std::size_t count, ElementType type, Stream) {
+  const std::size_t bytes = count * element_size(type);
+  auto* blocks = static_cast<char*>(out);
+  char* mine = blocks + bytes * rank();
+  if (mine != in && bytes > 0) std::memcpy(mine, in, bytes);
+  std::vector<Transfer> transfers;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    transfers.push_back(receiving(blocks + bytes * peer, count, type, peer));
+    transfers.push_back(sending(mine, count, type, peer));
+  }
+  post(transfers, "all_gather")->wait();
+}
+
+void MeshCommunicator::broadcast(void* data, std::size_t count, ElementType type, int root, Stream) {
+  std::vector<Transfer> transfers;
+  if (rank() == root) {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != root) transfers.push_back(sending(data, count, type, peer));
+    }
+  } else {
+    transfers.push_back(receiving(data, count, type, root));
+  }
+  post(transfers, "broadcast")->wait();
+}
+
+}  // namespace sailor

@@ -1,0 +1,245 @@
+#include "trainer/comm/socket_engine.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace sailor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int to_poll_ms(Clock::duration time) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  return static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000));
+}
+
+}  // namespace
+
+SocketEngine::SocketEngine() : helper_([this] { help(); }) {}
+
+SocketEngine::~SocketEngine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    helper_needed_.notify_all();
+  }
+  wake_helper_.wake();
+  helper_.join();
+}
+
+void SocketEngine::add(const std::shared_ptr<SocketMesh>& mesh) {
+  const std::lock_guard lock(mutex_);
+  meshes_.insert(mesh);
+}
+
+void SocketEngine::remove(const std::shared_ptr<SocketMesh>& mesh) {
+  const std::lock_guard lock(mutex_);
+  meshes_.erase(mesh);
+  mesh->channels.clear();  // closes
+  if (mesh->failure.empty()) mesh->failure = "destroyed";
+}
+
+std::shared_ptr<SocketBatch> SocketEngine::post(SocketMesh& mesh, std::span<const Transfer> transfers,
+                                                const char* operation, bool overlapped) {
+  auto batch = std::make_shared<SocketBatch>();
+  batch->operation = operation;
+  const std::lock_guard lock(mutex_);
+  if (!mesh.failure.empty()) throw_failure(mesh, operation);
+  for (const Transfer& transfer : transfers) {
+    const std::size_t bytes = transfer.count * element_size(transfer.type);
+    if (bytes == 0) continue;
+    SocketChannel& channel = mesh.channels.at(transfer.peer);
+    auto& queue = transfer.kind == Transfer::Kind::send ? channel.sends : channel.receives;
+    queue.push_back({static_cast<char*>(transfer.data), bytes, batch});
+    ++batch->remaining;
+  }
+  // Most messages fit into the kernel's buffers and leave right here.
+  for (const Transfer& transfer : transfers) {
+    if (mesh.failure.empty()) advance(mesh, transfer.peer, false);
+  }
+  if (overlapped && batch->remaining > 0) {
+    helper_needed_.notify_all();
+    if (helper_polling_) wake_helper_.wake();  // its set of connections has grown
+  }
+  return batch;
+}
+
+void SocketEngine::wait(SocketMesh& mesh, const SocketBatch& batch) {
+  std::unique_lock lock(mutex_);
+  const auto deadline = Clock::now() + mesh.deadline;
+  std::vector<pollfd> polled;
+  std::vector<Watched> watched;
+  waiting_ = true;
+  for (int peer = 0; peer < static_cast<int>(mesh.channels.size()) && mesh.failure.empty(); ++peer) {
+    if (mesh.channels[peer].pending()) advance(mesh, peer, false);
+  }
+  while (mesh.failure.empty() && batch.remaining > 0) {
+    const auto left = deadline - Clock::now();
+    if (left <= Clock::duration::zero()) {
+      int blamed = -1;
+      for (int peer = 0; peer < static_cast<int>(mesh.channels.size()); ++peer) {
+        const auto mine = [&](const SocketChannel::Piece& piece) { return piece.batch.get() == &batch; };
+        const SocketChannel& channel = mesh.channels[peer];
+        if (blamed < 0 && (std::any_of(channel.receives.begin(), channel.receives.end(), mine) ||
+                           std::any_of(channel.sends.begin(), channel.sends.end(), mine))) {
+          blamed = peer;
+        }
+      }
+      fail(mesh, blamed,
+           fmt::format("no answer within {:.1f} s", std::chrono::duration<double>(mesh.deadline).count()));
+      break;
+    }
+    polled.assign(1, {wake_waiter_.fd(), POLLIN, 0});
+    watched.assign(1, {});
+    collect(polled, watched);
+    lock.unlock();
+    ::poll(polled.data(), polled.size(), to_poll_ms(left));
+    lock.lock();
+    if (polled[0].revents) wake_waiter_.drain();
+    progress(polled, watched);
+  }
+  waiting_ = false;
+  if (anything_pending()) helper_needed_.notify_all();
+  if (batch.remaining > 0) throw_failure(mesh, batch.operation);
+}
+
+void SocketEngine::abandon(SocketMesh& mesh, const SocketBatch& batch) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (batch.remaining > 0 && mesh.failure.empty()) fail(mesh, -1, "abandoned");
+}
+
+void SocketEngine::abort(SocketMesh& mesh) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (mesh.failure.empty()) fail(mesh, -1, "aborted");
+  }
+  wake_waiter_.wake();
+}
+
+void SocketEngine::abort_all() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& mesh : meshes_) {
+      if (mesh->failure.empty()) fail(*mesh, -1, "aborted");
+    }
+  }
+  wake_waiter_.wake();
+}
+
+void SocketEngine::collect(std::vector<pollfd>& polled, std::vector<Watched>& watched) const {
+  for (const auto& mesh : meshes_) {
+    if (!mesh->failure.empty()) continue;
+    for (int peer = 0; peer < static_cast<int>(mesh->channels.size()); ++peer) {
+      const SocketChannel& channel = mesh->channels[peer];
+      if (!channel.pending()) continue;
+      const int events =
+          (channel.sends.empty() ? 0 : POLLOUT | POLLRDHUP) | (channel.receives.empty() ? 0 : POLLIN);
+      polled.push_back({channel.fd.get(), static_cast<short>(events), 0});
+      watched.push_back({mesh, peer});
+    }
+  }
+}
+
+void SocketEngine::progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched) {
+  for (std::size_t i = 1; i < polled.size(); ++i) {
+    if (!polled[i].revents) continue;
+    SocketMesh& mesh = *watched[i].mesh;
+    if (!mesh.failure.empty()) continue;  // failed or destroyed meanwhile
+    advance(mesh, watched[i].peer, (polled[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+  }
+}
+
+void SocketEngine::advance(SocketMesh& mesh, int peer, bool hung_up) {
+  advance_receives(mesh, peer);  // first: what a peer sent before it left still counts
+  if (!mesh.failure.empty()) return;
+  if (hung_up && !mesh.channels[peer].sends.empty())
+    return fail(mesh, peer, "is gone (it closed the connection)");
+  advance_sends(mesh, peer);
+}
+
+void SocketEngine::advance_sends(SocketMesh& mesh, int peer) {
+  SocketChannel& channel = mesh.channels[peer];
+  while (!channel.sends.empty()) {
+    SocketChannel::Piece& piece = channel.sends.front();
+    const auto sent = ::send(channel.fd.get(), piece.data, piece.left, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (sent < 0) return fail(mesh, peer, fmt::format("is gone ({})", std::strerror(errno)));
+    piece.data += sent;
+    piece.left -= static_cast<std::size_t>(sent);
+    if (piece.left == 0) {
+      --piece.batch->remaining;
+      channel.sends.pop_front();
+    }
+  }
+}
+
+void SocketEngine::advance_receives(SocketMesh& mesh, int peer) {
+  SocketChannel& channel = mesh.channels[peer];
+  while (!channel.receives.empty()) {
+    SocketChannel::Piece& piece = channel.receives.front();
+    const auto got = ::recv(channel.fd.get(), piece.data, piece.left, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got < 0) return fail(mesh, peer, fmt::format("is gone ({})", std::strerror(errno)));
+    if (got == 0) return fail(mesh, peer, "is gone (it closed the connection)");
+    piece.data += got;
+    piece.left -= static_cast<std::size_t>(got);
+    if (piece.left == 0) {
+      --piece.batch->remaining;
+      channel.receives.pop_front();
+    }
+  }
+}
+
+void SocketEngine::fail(SocketMesh& mesh, int peer, const std::string& reason) {
+  mesh.failure = reason;
+  mesh.failed_peer = peer;
+  for (SocketChannel& channel : mesh.channels) {
+    channel.sends.clear();
+    channel.receives.clear();
+    if (channel.fd.valid()) ::shutdown(channel.fd.get(), SHUT_RDWR);  // peers that wait for us learn it now
+  }
+  wake_waiter_.wake();
+}
+
+void SocketEngine::throw_failure(const SocketMesh& mesh, const char* operation) const {
+  const int peer = mesh.failed_peer;
+  throw CommError(operation, mesh.name, peer < 0 ? -1 : mesh.ranks[peer], peer < 0 ? "" : mesh.hosts[peer],
+                  mesh.failure);
+}
+
+bool SocketEngine::anything_pending() const {
+  return std::any_of(meshes_.begin(), meshes_.end(), [](const auto& mesh) {
+    return mesh->failure.empty() &&
+           std::any_of(mesh->channels.begin(), mesh->channels.end(),
+                       [](const SocketChannel& channel) { return channel.pending(); });
+  });
+}
+
+void SocketEngine::help() {
+  std::vector<pollfd> polled;
+  std::vector<Watched> watched;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    helper_needed_.wait(lock, [&] { return stopping_ || (!waiting_ && anything_pending()); });
+    if (stopping_) return;
+    polled.assign(1, {wake_helper_.fd(), POLLIN, 0});
+    watched.assign(1, {});
+    collect(polled, watched);
+    helper_polling_ = true;
+    lock.unlock();
+    ::poll(polled.data(), polled.size(), -1);
+    lock.lock();
+    helper_polling_ = false;
+    if (polled[0].revents) wake_helper_.drain();
+    if (!waiting_) progress(polled, watched);
+    watched.clear();
+  }
+}
+
+}  // namespace sailor

@@ -1,0 +1,108 @@
+// Inside the socket plane: moves the bytes of all communicators of one rank.
+//
+// Any wait progresses every pending transfer of the rank, not only its own; between waits a helper thread
+// does, so that a message posted before a computation travels during it. Both poll without the lock and touch
+// queues and sockets under it only.
+//
+// Lock order: the engine's mutex is the only lock. Every public function takes it.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/comm/file_descriptor.h"
+#include "trainer/comm/mesh_communicator.h"
+#include "trainer/comm/socket_listener.h"
+
+namespace sailor {
+
+// Transfers posted together.
+struct SocketBatch {
+  int remaining = 0;
+  const char* operation = "";
+};
+
+// The connection to one peer of one communicator.
+struct SocketChannel {
+  struct Piece {
+    char* data;
+    std::size_t left;
+    std::shared_ptr<SocketBatch> batch;
+  };
+  FileDescriptor fd;  // invalid for oneself and after close
+  std::deque<Piece> sends;
+  std::deque<Piece> receives;
+
+  bool pending() const { return !sends.empty() || !receives.empty(); }
+};
+
+// The state of one communicator inside the engine.
+struct SocketMesh {
+  std::string name;
+  std::vector<int> ranks;          // of the job
+  std::vector<std::string> hosts;  // by rank in the communicator
+  std::vector<SocketChannel> channels;
+  std::chrono::milliseconds deadline{};
+  std::string failure;   // empty = healthy
+  int failed_peer = -1;  // rank in the communicator
+};
+
+class SocketEngine {
+ public:
+  SocketEngine();
+  ~SocketEngine();
+
+  void add(const std::shared_ptr<SocketMesh>& mesh);
+  // Closes the mesh's connections; its pending transfers are dropped.
+  void remove(const std::shared_ptr<SocketMesh>& mesh);
+
+  // Throws CommError when the mesh has failed. With `overlapped`, the helper looks after what did not
+  // complete at once.
+  std::shared_ptr<SocketBatch> post(SocketMesh& mesh, std::span<const Transfer> transfers,
+                                    const char* operation, bool overlapped);
+  // Throws CommError, after which the mesh is failed and none of its buffers is touched any more.
+  void wait(SocketMesh& mesh, const SocketBatch& batch);
+  // Fails the mesh when the batch is not complete.
+  void abandon(SocketMesh& mesh, const SocketBatch& batch) noexcept;
+  void abort(SocketMesh& mesh) noexcept;
+  void abort_all() noexcept;
+
+ private:
+  struct Watched {
+    std::shared_ptr<SocketMesh> mesh;
+    int peer;
+  };
+  // What to poll: every channel with pending transfers.
+  void collect(std::vector<pollfd>& polled, std::vector<Watched>& watched) const;
+  void progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched);
+  void advance(SocketMesh& mesh, int peer, bool hung_up);
+  void advance_sends(SocketMesh& mesh, int peer);
+  void advance_receives(SocketMesh& mesh, int peer);
+  void fail(SocketMesh& mesh, int peer, const std::string& reason);
+  [[noreturn]] void throw_failure(const SocketMesh& mesh, const char* operation) const;
+  bool anything_pending() const;
+  void help();
+
+  std::mutex mutex_;
+  std::set<std::shared_ptr<SocketMesh>> meshes_;
+  WakeUp wake_waiter_;
+  WakeUp wake_helper_;
+  std::condition_variable helper_needed_;
+  bool waiting_ = false;  // the rank's thread is inside wait() and does the helper's work
+  bool helper_polling_ = false;
+  bool stopping_ = false;
+  std::thread helper_;
+};
+
+}  // namespace sailor

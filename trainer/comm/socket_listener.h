@@ -1,0 +1,68 @@
+// Inside the socket plane: what the listener's accepting thread shares with the factories. See
+// socket_plane.h.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "trainer/comm/file_descriptor.h"
+#include "trainer/comm/handshake.h"
+
+namespace sailor {
+
+// An eventfd: wake() makes it readable until drain().
+class WakeUp {
+ public:
+  WakeUp();
+  void wake() noexcept;
+  void drain() noexcept;
+  int fd() const { return fd_.get(); }
+
+ private:
+  FileDescriptor fd_;
+};
+
+struct Listener::State {
+  explicit State(const std::string& address);
+  ~State();
+
+  void start(const JobSecret& secret);
+  // Waits for the connection that introduced itself so. Returns an invalid descriptor at the deadline or once
+  // `cancelled`.
+  FileDescriptor take(const Introduction& who, std::chrono::steady_clock::time_point deadline,
+                      const std::atomic<bool>& cancelled);
+  // Wakes every take(), which looks at its `cancelled` again.
+  void nudge();
+  // No connection of this scope is wanted any more.
+  void retire(const std::string& scope);
+
+  uint16_t port = 0;
+
+ private:
+  struct Stranger;  // a connection that has not proved itself yet
+  void run();
+  void admit();
+  // False when the connection is to be dropped or has been handed over.
+  bool advance(Stranger& stranger);
+
+  FileDescriptor listening_;
+  WakeUp stop_;
+  std::atomic<bool> stopping_{false};
+  JobSecret secret_{};
+  std::list<Stranger> strangers_;  // the accepting thread's own
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<Introduction, FileDescriptor> ready_;
+  std::set<std::string> retired_;
+  std::thread thread_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,76 @@
+// Data plane `socket`: ranks are processes that talk over TCP, a connection per pair of members of each
+// communicator.
+//
+//     Listener listener;                                            // bound at once; its port goes into the
+//     bootstrap listener.start(secret);                                       // accepts from here on
+//     SocketFactory factory(rank, endpoints, secret, listener);
+//
+// Every connection starts with a mutual challenge and response over the job's secret (handshake.h); whoever
+// does not know it, or sends garbage, is dropped and nobody else notices. Payload is not encrypted: use it
+// inside a cluster's own network.
+//
+// Progress does not depend on the trainer's thread: what is posted moves on while it computes
+// (socket_engine.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+
+namespace sailor {
+
+// 32 random bytes that the ranks of one job share.
+using JobSecret = std::array<unsigned char, 32>;
+JobSecret make_job_secret();
+
+// Where a rank accepts connections.
+struct Endpoint {
+  std::string host;  // name or address that the other ranks can reach
+  uint16_t port = 0;
+};
+
+// The listening socket of one rank with the thread that accepts, authenticates and sorts connections by
+// communicator. Thread-safe. One listener serves any number of factories, one after the other (one per
+// generation).
+class Listener {
+ public:
+  // Binds an ephemeral port on all interfaces, or on `address` only. Throws std::runtime_error.
+  explicit Listener(const std::string& address = "");
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  uint16_t port() const;
+  // Connections that came earlier wait in the kernel's queue. Call once.
+  void start(const JobSecret& secret);
+
+  struct State;  // private to the plane
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+class SocketFactory : public CommFactory {
+ public:
+  // `endpoints` by rank of the job. `scope` sets communicators of different generations apart: all ranks of a
+  // generation give the same text, and a listener sees each text once. The listener must outlive the factory.
+  SocketFactory(int rank, std::vector<Endpoint> endpoints, const JobSecret& secret, Listener& listener,
+                CommOptions options = {}, std::string scope = "");
+  ~SocketFactory() override;
+
+  int rank() const override;
+  int size() const override;
+  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override;
+  void abort() noexcept override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sailor

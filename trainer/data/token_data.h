@@ -1,0 +1,47 @@
+// Training data: memory-mapped token files, read as one long row of tokens that is cut into windows of one
+// sequence each.
+//
+// Which window is the index-th sequence of a step depends on (seed, step, index, global batch) alone, never
+// on the plan: an epoch is a permutation of all windows, drawn from (seed, epoch). Formats:
+//   nanogpt  raw little-endian uint16
+//   bytes    a text file, one token per byte
+// Immutable after opening and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+class TokenData {
+ public:
+  // Opens what `job.data.train` names (a path or glob, relative to the job spec's directory; several files
+  // are read in the order of their names). Throws InputError naming the key and what to do: nothing found,
+  // unreadable, odd size, fewer tokens than one sequence, a format whose tokens cannot fit the vocabulary.
+  static TokenData open(const JobSpec& job);
+  // The same over tokens in memory.
+  static TokenData from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
+                               int vocabulary, uint64_t seed);
+  TokenData(TokenData&&) noexcept;
+  TokenData& operator=(TokenData&&) noexcept;
+  ~TokenData();
+
+  // The sequence + 1 tokens (inputs, and the last target) of one sequence of the global batch. Requires step
+  // >= 0 and 0 <= index < global batch. Throws InputError naming file and position when a token is outside
+  // the vocabulary.
+  std::vector<int64_t> sequence(int64_t step, int64_t index) const;
+
+  int64_t num_tokens() const;
+  int64_t num_windows() const;
+
+ private:
+  struct Impl;
+  explicit TokenData(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,34 @@
+// The nodes that this job owns, as a Slurm batch step sees them: name, component of a heterogeneous job,
+// processors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct AllocatedNode {
+  std::string name;
+  int het_group = -1;  // -1 in an ordinary job
+  int cpus = 0;        // processors that the job has there; 0 = unknown
+};
+
+struct Allocation {
+  std::string job_id;
+  std::vector<AllocatedNode> nodes;
+
+  const AllocatedNode* find(const std::string& node) const;
+};
+
+// From the SLURM_* variables of a batch step (`scontrol` expands node lists). Throws std::runtime_error
+// outside an allocation.
+Allocation allocation_from_environment();
+
+// "4(x2),8" -> {4, 4, 8}. Throws std::runtime_error.
+std::vector<int> parse_cpus_per_node(const std::string& text);
+
+// How the controller tells the remote-shell helper about nodes: NAME:HETGROUP:CPUS, comma between nodes.
+std::string to_text(const std::vector<AllocatedNode>& nodes);
+std::vector<AllocatedNode> parse_allocated_nodes(const std::string& text);  // throws std::runtime_error
+
+}  // namespace sailor

@@ -1,0 +1,114 @@
+#include "trainer/elastic/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "planner/plan/rank_layout.h"
+#include "trainer/elastic/program_path.h"
+#include "trainer/elastic/subprocess.h"
+
+namespace sailor {
+namespace {
+
+// srun reads these as defaults of options. The job's own values (memory, tasks, binding) do not fit a step
+// that only watches over ranks, and some contradict the options below.
+constexpr const char* kStepDefaults[] = {"SLURM_CPU_BIND",
+                                         "SLURM_CPUS_PER_GPU",
+                                         "SLURM_CPUS_PER_TASK",
+                                         "SLURM_DISTRIBUTION",
+                                         "SLURM_EXACT",
+                                         "SLURM_EXCLUSIVE",
+                                         "SLURM_EXPORT_ENV",
+                                         "SLURM_GPU_BIND",
+                                         "SLURM_GPUS",
+                                         "SLURM_GPUS_PER_NODE",
+                                         "SLURM_GPUS_PER_SOCKET",
+                                         "SLURM_GPUS_PER_TASK",
+                                         "SLURM_HINT",
+                                         "SLURM_KILL_BAD_EXIT",
+                                         "SLURM_MEM_BIND",
+                                         "SLURM_MEM_PER_CPU",
+                                         "SLURM_MEM_PER_GPU",
+                                         "SLURM_MEM_PER_NODE",
+                                         "SLURM_MPI_TYPE",
+                                         "SLURM_NPROCS",
+                                         "SLURM_NTASKS",
+                                         "SLURM_NTASKS_PER_CORE",
+                                         "SLURM_NTASKS_PER_GPU",
+                                         "SLURM_NTASKS_PER_NODE",
+                                         "SLURM_NTASKS_PER_SOCKET",
+                                         "SLURM_THREADS_PER_CORE",
+                                         "SLURM_WHOLE"};
+
+std::string host_list(const LaunchRequest& request) {
+  const RankLayout layout(request.plan);
+  std::string hosts;
+  for (const std::string& node : layout.nodes())
+    hosts += fmt::format("{}{}:{}", hosts.empty() ? "" : ",", node, layout.ranks_on(node).size());
+  return hosts;
+}
+
+}  // namespace
+
+std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
+                                        const std::string& agent_program, const std::string& rank_program) {
+  std::vector<std::string> command = {mpirun};
+  auto option = [&command](const std::string& name, const std::string& value) {
+    command.insert(command.end(), {"--mca", name, value});
+  };
+  if (geteuid() == 0) command.push_back("--allow-run-as-root");
+  option("ras", "^slurm");
+  // Only the bootstrap runs over MPI: plain TCP suffices, and nodes that share a host name must not try
+  // shared memory.
+  option("pml", "ob1");
+  option("btl", "self,tcp");
+  if (request.local) {
+    option("plm", "isolated");
+    command.insert(command.end(), {"--host", fmt::format("localhost:{}", num_ranks(request.plan))});
+  } else {
+    option("plm", "rsh");
+    option("plm_rsh_agent", agent_program + " remote-shell");
+    option("plm_rsh_no_tree_spawn", "1");
+    // Otherwise the daemons leave their Slurm step.
+    option("orte_leave_session_attached", "1");
+    command.insert(command.end(), {"--host", host_list(request)});
+  }
+  command.insert(command.end(), {"--oversubscribe", "--bind-to", "none", "-np",
+                                 std::to_string(num_ranks(request.plan)), rank_program});
+  return command;
+}
+
+pid_t start_ranks(const LaunchRequest& request) {
+  const std::string agent = request.local ? "" : program_path("sailor-agent");
+  if (agent.find(' ') != std::string::npos)
+    throw std::runtime_error(
+        fmt::format("{}: mpirun cannot start a program whose path has spaces; install elsewhere", agent));
+  SpawnOptions options{.environment = request.environment, .output_file = request.log_file};
+  options.environment["SAILOR_NODES"] = to_text(request.nodes);
+  options.environment["SAILOR_LAUNCH"] = request.local ? "local" : "slurm";
+  return spawn(launch_command(request, mpirun_path(), agent, program_path("sailor-rank")), options);
+}
+
+std::vector<std::string> remote_shell_command(const std::string& host, const std::string& command,
+                                              const std::vector<AllocatedNode>& nodes,
+                                              const std::string& agent_program) {
+  const Allocation allocation{"", nodes};
+  const AllocatedNode* node = allocation.find(host);
+  if (!node) throw std::runtime_error(fmt::format("node {} does not belong to this job", host));
+  std::vector<std::string> argv = {"srun",    "--mpi=none", "--overlap",
+                                   "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
+  if (node->het_group >= 0) argv.push_back(fmt::format("--het-group={}", node->het_group));
+  if (node->cpus > 0) argv.insert(argv.end(), {"-c", std::to_string(node->cpus)});
+  argv.insert(argv.end(), {"-w", host, "-N1", "-n1", "--export=ALL", "--input=none", agent_program, "node",
+                           "sh", "-c", command});
+  return argv;
+}
+
+void clean_step_environment() {
+  for (const char* name : kStepDefaults) unsetenv(name);
+}
+
+}  // namespace sailor

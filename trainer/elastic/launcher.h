@@ -1,0 +1,42 @@
+// Starts one process per rank on the nodes of a plan: Open MPI's mpirun in the batch step, with Slurm's srun
+// as its remote shell. It works for any order of the components of a heterogeneous job, where `srun --mpi`
+// does not. mpirun is needed for the bootstrap only: the ranks detach (detached_start.h) and mpirun ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "trainer/elastic/allocation.h"
+
+namespace sailor {
+
+struct LaunchRequest {
+  const Plan& plan;
+  bool local = false;                              // all ranks on this machine, no Slurm
+  std::vector<AllocatedNode> nodes;                // ignored when local
+  std::map<std::string, std::string> environment;  // for agents and ranks
+  std::string log_file;  // output of the launch and of ranks until they have detached
+};
+
+// Starts the launcher and returns its process id at once; the caller reaps it. Requires a placed plan unless
+// local. Throws std::runtime_error.
+pid_t start_ranks(const LaunchRequest& request);
+
+// The launcher's command line, for explanations and tests.
+std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
+                                        const std::string& agent_program, const std::string& rank_program);
+
+// The remote shell's command line that runs `command` under an agent on `host`. Throws std::runtime_error for
+// a host that is not among `nodes`.
+std::vector<std::string> remote_shell_command(const std::string& host, const std::string& command,
+                                              const std::vector<AllocatedNode>& nodes,
+                                              const std::string& agent_program);
+
+// Removes from this process's environment what would steer a step in ways that its command line does not say.
+void clean_step_environment();
+
+}  // namespace sailor

@@ -1,0 +1,16 @@
+// Where the programs of this installation lie: beside the running one (a build tree), or in
+// PREFIX/libexec/sailor.
+#pragma once
+
+#include <string>
+
+namespace sailor {
+
+// Absolute path of a program of this project, e.g. "sailor-rank". Throws std::runtime_error naming the places
+// that were tried.
+std::string program_path(const std::string& name);
+
+// Open MPI's launcher: $SAILOR_MPIRUN, else mpirun.openmpi or mpirun in PATH. Throws std::runtime_error.
+std::string mpirun_path();
+
+}  // namespace sailor

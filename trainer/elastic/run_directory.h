@@ -1,0 +1,35 @@
+// What a run leaves behind: sailor-JOBID/ in the directory where the job was submitted.
+//
+//     plan.json      the plan in force          job.yaml       the job spec as submitted
+//     metrics.jsonl  one line per step          summary.json   written once, when the run has ended
+//     logs/          launch.log, agents, rank-N.log
+//
+// No file is ever half-written: documents go through a temporary file and rename, metrics are appended a
+// whole line at a time.
+#pragma once
+
+#include <string>
+
+namespace sailor {
+
+class RunDirectory {
+ public:
+  // Makes `path` and its logs/, and empties metrics.jsonl. Throws std::runtime_error.
+  explicit RunDirectory(std::string path);
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string log(const std::string& name) const { return path_ + "/logs/" + name; }
+
+  // Throws std::runtime_error naming file and reason.
+  void write_document(const std::string& name, const std::string& text) const;
+  void append_line(const std::string& name, const std::string& line) const;
+
+ private:
+  std::string path_;
+};
+
+// The last line of a file that says something, or nothing.
+std::string last_line(const std::string& path);
+
+}  // namespace sailor

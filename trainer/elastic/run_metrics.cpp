@@ -1,0 +1,155 @@
+#include "trainer/elastic/run_metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "planner/plan/rank_layout.h"
+
+namespace sailor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMiB = 1024.0 * 1024.0;
+
+// JSON knows no NaN and no infinity.
+Json number_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+double tokens_per_s(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+}  // namespace
+
+std::optional<double> RunSummary::prediction_error_pct() const {
+  if (!measured_iteration_s || !predicted_iteration_s || *measured_iteration_s <= 0) return std::nullopt;
+  return 100.0 * (*predicted_iteration_s - *measured_iteration_s) / *measured_iteration_s;
+}
+
+std::string step_line(const StepReport& report, int64_t steps, int64_t tokens_per_step) {
+  std::string line = fmt::format("step {:>{}}/{}", report.step, std::to_string(steps).size(), steps);
+  if (report.loss) line += fmt::format(" | loss {:.4f}", *report.loss);
+  if (report.gradient_norm) line += fmt::format(" | norm {:.3f}", *report.gradient_norm);
+  if (report.learning_rate) line += fmt::format(" | lr {:.1e}", *report.learning_rate);
+  return line + fmt::format(" | {:.0f} ms | {:.0f} tok/s", 1e3 * report.step_s,
+                            tokens_per_s(tokens_per_step, report.step_s));
+}
+
+std::string step_json(const StepReport& report, int64_t tokens_per_step) {
+  Json json = {{"step", report.step},
+               {"loss", number_or_null(report.loss)},
+               {"gradient_norm", number_or_null(report.gradient_norm)},
+               {"learning_rate", number_or_null(report.learning_rate)},
+               {"step_s", report.step_s},
+               {"tokens_per_s", tokens_per_s(tokens_per_step, report.step_s)},
+               {"phases_s", report.phases_s}};
+  return json.dump();
+}
+
+std::optional<double> steady_iteration_s(const std::vector<double>& steps_s) {
+  if (steps_s.empty()) return std::nullopt;
+  const size_t warm_up = std::min<size_t>(3, steps_s.size() - 1);
+  std::vector<double> steady(steps_s.begin() + static_cast<std::ptrdiff_t>(warm_up), steps_s.end());
+  std::sort(steady.begin(), steady.end());
+  const size_t n = steady.size();
+  return n % 2 ? steady[n / 2] : 0.5 * (steady[n / 2 - 1] + steady[n / 2]);
+}
+
+std::string settings_table(const JobSpec& job, const Plan& plan, bool emulated,
+                           const std::string& directory) {
+  std::string table;
+  auto row = [&table](const std::string& name, const std::string& value) {
+    table += fmt::format("  {:<14} {}\n", name, value);
+  };
+  const ModelSpec& m = job.model;
+  row("model", fmt::format("{} ({}): {} blocks, hidden {}, heads {}, sequence {}, vocabulary {}", m.name,
+                           m.family, m.layers, m.hidden, m.heads, m.sequence, m.vocabulary));
+  row("training", fmt::format("{} steps of {} sequences, {}, {} lr {:.1e}, seed {}", job.training.steps,
+                              job.training.global_batch, to_string(job.training.precision),
+                              job.training.optimizer.name, job.training.optimizer.lr, job.training.seed));
+  row("data", fmt::format("{} ({})", job.data.train, job.data.format));
+  row("plan", summary(plan));
+  const RankLayout layout(plan);
+  for (const std::string& node : layout.nodes()) {
+    std::string type;
+    for (const int rank : layout.ranks_on(node)) {
+      const RankSlot& slot = layout.slots()[rank];
+      type = plan.pipelines[slot.pipeline].stages[slot.stage].gpu_type;
+    }
+    if (!node.empty()) row("node " + node, fmt::format("{} x {}", layout.ranks_on(node).size(), type));
+  }
+  if (emulated) row("devices", "emulated: computation is real, its duration is the emulated GPU type's");
+  if (plan.prediction)
+    row("predicted", fmt::format("{:.1f} ms per iteration", 1e3 * plan.prediction->iteration_s));
+  row("files", directory);
+  return table;
+}
+
+std::string summary_text(const RunSummary& s) {
+  std::string text = fmt::format("{}: {} steps in {:.1f} s", s.status, s.steps, s.training_s);
+  if (s.first_loss && s.last_loss)
+    text += fmt::format(", loss {:.4f} -> {:.4f}", *s.first_loss, *s.last_loss);
+  text += '\n';
+  if (s.measured_iteration_s) {
+    text += fmt::format("iteration: measured {:.1f} ms (median)", 1e3 * *s.measured_iteration_s);
+    if (s.predicted_iteration_s)
+      text += fmt::format(", predicted {:.1f} ms, error {:+.1f} %", 1e3 * *s.predicted_iteration_s,
+                          *s.prediction_error_pct());
+    if (s.emulated) text += " (emulated)";
+    if (s.tokens_per_s) text += fmt::format(", {:.0f} tok/s", *s.tokens_per_s);
+    text += '\n';
+  }
+  if (s.ranks.empty()) return text;
+  text += fmt::format("{:>5} {:>9} {:>6} {:<12} {:<12} {:>12} {:>18}{}\n", "rank", "pipeline", "stage",
+                      "node", "gpu_type", "peak_rss_MiB", "in_flight(limit)", s.emulated ? "  overruns" : "");
+  for (const RankSummary& r : s.ranks) {
+    text +=
+        fmt::format("{:>5} {:>9} {:>6} {:<12} {:<12} {:>12.0f} {:>18}", r.rank, r.pipeline, r.stage,
+                    r.node.empty() ? "-" : r.node, r.gpu_type, static_cast<double>(r.peak_rss_bytes) / kMiB,
+                    fmt::format("{} ({})", r.max_in_flight, r.in_flight_limit));
+    if (s.emulated && r.paced_tasks > 0)
+      text += fmt::format("  {} of {} ({:.1f} % of the time)", r.overrun_tasks, r.paced_tasks,
+                          r.paced_s > 0 ? 100 * r.overrun_s / r.paced_s : 0.0);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string summary_json(const RunSummary& s) {
+  Json json = {{"sailor_run_summary", 1},
+               {"job_id", s.job_id},
+               {"status", s.status},
+               {"error", s.error},
+               {"emulated", s.emulated},
+               {"steps", s.steps},
+               {"first_loss", number_or_null(s.first_loss)},
+               {"last_loss", number_or_null(s.last_loss)},
+               {"measured_iteration_s", number_or_null(s.measured_iteration_s)},
+               {"predicted_iteration_s", number_or_null(s.predicted_iteration_s)},
+               {"prediction_error_pct", number_or_null(s.prediction_error_pct())},
+               {"tokens_per_s", number_or_null(s.tokens_per_s)},
+               {"training_s", s.training_s},
+               {"ranks", Json::array()}};
+  for (const RankSummary& r : s.ranks) {
+    json["ranks"].push_back({{"rank", r.rank},
+                             {"node", r.node},
+                             {"gpu_type", r.gpu_type},
+                             {"pipeline", r.pipeline},
+                             {"stage", r.stage},
+                             {"peak_rss_bytes", r.peak_rss_bytes},
+                             {"max_in_flight", r.max_in_flight},
+                             {"in_flight_limit", r.in_flight_limit},
+                             {"paced_tasks", r.paced_tasks},
+                             {"overrun_tasks", r.overrun_tasks},
+                             {"overrun_s", r.overrun_s},
+                             {"paced_s", r.paced_s}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace sailor

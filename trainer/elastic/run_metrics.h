@@ -1,0 +1,66 @@
+// What a run measured, and how it is shown: the line per step, the JSON of the same, the summary at the end.
+// Pure functions over value types; printing and writing are the controller's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+#include "trainer/elastic/control_message.h"
+
+namespace sailor {
+
+// One rank at the end of the run.
+struct RankSummary {
+  int rank = 0;
+  std::string node;
+  std::string gpu_type;
+  int pipeline = 0;
+  int stage = 0;
+  int64_t peak_rss_bytes = 0;
+  int max_in_flight = 0;
+  int in_flight_limit = 0;
+  int64_t paced_tasks = 0;
+  int64_t overrun_tasks = 0;
+  double overrun_s = 0;
+  double paced_s = 0;
+};
+
+struct RunSummary {
+  std::string job_id;
+  std::string status;  // finished | failed | cancelled
+  std::string error;   // of a failed run
+  bool emulated = false;
+  int64_t steps = 0;
+  std::optional<double> first_loss;
+  std::optional<double> last_loss;
+  std::optional<double> measured_iteration_s;   // median, warm-up steps left out
+  std::optional<double> predicted_iteration_s;  // the plan's promise
+  std::optional<double> tokens_per_s;
+  double training_s = 0;  // from the first step's start to the last one's end
+  std::vector<RankSummary> ranks;
+
+  // (predicted - measured) / measured in percent.
+  std::optional<double> prediction_error_pct() const;
+};
+
+// `step 12/1000 | loss 5.312 | norm 1.21 | lr 3.0e-04 | 812 ms | 5043 tok/s`
+std::string step_line(const StepReport& report, int64_t steps, int64_t tokens_per_step);
+// The same as one line of JSON; unknown values are null.
+std::string step_json(const StepReport& report, int64_t tokens_per_step);
+
+// The median of the steps after the warm-up: the first three steps, or fewer when the run is so short that
+// nothing would be left.
+std::optional<double> steady_iteration_s(const std::vector<double>& steps_s);
+
+// Two columns: what is trained, with which settings, on which GPUs.
+std::string settings_table(const JobSpec& job, const Plan& plan, bool emulated, const std::string& directory);
+// A few lines for people.
+std::string summary_text(const RunSummary& summary);
+// `"sailor_run_summary": 1`
+std::string summary_json(const RunSummary& summary);
+
+}  // namespace sailor

@@ -1,0 +1,36 @@
+// Starting programs and learning how they ended, without leaking descriptors or signal masks into them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct SpawnOptions {
+  std::map<std::string, std::string> environment;  // added to this process's
+  std::string output_file;                         // stdout and stderr, appended; empty = inherited
+};
+
+// Starts `argv` (argv[0] is looked up in PATH) with default signal handling, nothing blocked, and /dev/null
+// as stdin. Returns its process id; the caller reaps it. Throws std::runtime_error naming the program.
+pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options = {});
+
+// Runs a program to its end and returns its standard output. Throws std::runtime_error when it cannot be
+// started or fails.
+std::string run_and_read(const std::vector<std::string>& argv);
+
+// "ended with exit code 3", "was killed by signal 9 (Killed)".
+std::string describe_wait_status(int wait_status);
+
+// Makes this process the parent of every orphan among its descendants. Throws std::runtime_error.
+void become_subreaper();
+// Process ids of this process's children.
+std::vector<pid_t> child_processes();
+// SIGTERM to all children, SIGKILL to those that are still there after `grace_s`; reaps them. Nothing is left
+// running: children that orphans hand over in the meantime are included.
+void end_all_children(double grace_s);
+
+}  // namespace sailor

@@ -1,0 +1,72 @@
+// What the controller knows about its ranks: who has joined, how far they are, who has finished, what went
+// wrong first. Pure bookkeeping: messages and ended processes in, answers out; no sockets, no processes, no
+// clock. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+#include "trainer/elastic/control_message.h"
+#include "trainer/elastic/run_metrics.h"
+
+namespace sailor {
+
+class Supervisor {
+ public:
+  Supervisor(const JobSpec& job, const Plan& plan);
+
+  // A message of a peer (an opaque name of its connection).
+  void receive(const std::string& peer, const ControlMessage& message);
+  // A process that was adopted on a node has ended. Anything but a rank is ignored.
+  void process_ended(const std::string& node, int64_t pid, int wait_status);
+  // A child of the controller has ended. Anything but the Slurm step of an agent is ignored.
+  void child_ended(int64_t pid, int wait_status);
+  // Nothing has been heard of the peer for `silence_s`.
+  void peer_silent(const std::string& peer, double silence_s);
+  // Something that concerns no rank in particular went wrong.
+  void fail(const std::string& text);
+
+  bool all_joined() const { return static_cast<int>(ranks_.size()) == num_ranks_; }
+  bool all_finished() const { return static_cast<int>(finished_.size()) == num_ranks_; }
+  // Ranks of the plan that no process has taken yet.
+  std::vector<int> missing_ranks() const;
+
+  // One line about the cause, when something went wrong. The cause beats its echoes: a process that died or
+  // threw explains the connections that others lost.
+  std::optional<std::string> failure() const;
+  // Whether failure() is a cause. An echo alone means that the cause may still arrive.
+  bool cause_known() const { return cause_.has_value(); }
+
+  // Steps that rank 0 has reported since the last call, in order.
+  std::vector<StepReport> take_steps();
+  int64_t steps_done() const { return static_cast<int64_t>(steps_s_.size()); }
+
+  // Figures of the run so far; status, job id and error are the caller's.
+  RunSummary summarize() const;
+
+ private:
+  std::string describe(int rank) const;
+
+  const JobSpec& job_;
+  const Plan& plan_;
+  int num_ranks_;
+  std::map<int, Hello> ranks_;
+  std::map<std::string, Hello> peers_;
+  std::map<int, Finished> finished_;
+  std::map<int, StepReport> last_reports_;
+  std::set<std::pair<std::string, int64_t>> early_ends_;  // reaped before their hello arrived
+  std::vector<StepReport> new_steps_;
+  std::vector<double> steps_s_;
+  std::optional<double> first_loss_, last_loss_;
+  // What is said to have gone wrong, most telling first: a rank's own end, a node's end, a lost connection.
+  std::optional<std::string> cause_;
+  std::optional<std::string> node_lost_;
+  std::optional<std::string> echo_;
+};
+
+}  // namespace sailor

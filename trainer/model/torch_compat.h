@@ -1,0 +1,20 @@
+// The differences between libtorch 1.13 and 2.x that the trainer meets, in one place.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/version.h>
+
+namespace sailor {
+
+// Causal attention over [batch, heads, tokens, head size], scaled by 1/sqrt(head size), with the library's
+// fused kernel if any.
+inline at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(query, key, value, {}, /*dropout_p=*/0.0, /*is_causal=*/true);
+#else
+  return std::get<0>(at::_scaled_dot_product_attention(query, key, value, {}, /*dropout_p=*/0.0,
+                                                       /*need_attn_weights=*/false, /*is_causal=*/true));
+#endif
+}
+
+}  // namespace sailor

@@ -1,0 +1,53 @@
+#include "trainer/parallel/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace sailor {
+
+int stage_of(const PlanPipeline& pipeline, int layer) {
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer)
+      return static_cast<int>(s);
+  }
+  throw std::logic_error(fmt::format("layer {} is in no stage", layer));
+}
+
+std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& layout) {
+  std::vector<GradientGroup> groups;
+  if (plan.pipelines.size() < 2) return groups;
+  const int layers = plan.pipelines.front().stages.back().end_layer;
+  for (int layer = 0; layer < layers; ++layer) {
+    int count = 1;
+    for (const PlanPipeline& pipeline : plan.pipelines) {
+      count = std::lcm(count, pipeline.stages[static_cast<std::size_t>(stage_of(pipeline, layer))].tp);
+    }
+    for (int index = 0; index < count; ++index) {
+      std::vector<int> owners;
+      for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+        const int stage = stage_of(plan.pipelines[p], layer);
+        const int tp = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].tp;
+        owners.push_back(layout.base(static_cast<int>(p), stage) + index / (count / tp));
+      }
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const GradientGroup& g) { return g.ranks == owners; });
+      if (group == groups.end()) group = groups.insert(groups.end(), GradientGroup{owners, {}});
+      group->shards.push_back({layer, index, count});
+    }
+  }
+  return groups;
+}
+
+std::pair<int64_t, int64_t> rows_of(const SubShard& shard, int tp_rank, int tp, int64_t held) {
+  const int per_rank = shard.count / tp;
+  if (held % per_rank != 0)
+    throw std::logic_error(fmt::format("{} rows do not divide into {} sub-shards", held, per_rank));
+  if (shard.index / per_rank != tp_rank) return {0, 0};
+  const int64_t rows = held / per_rank;
+  return {(shard.index % per_rank) * rows, rows};
+}
+
+}  // namespace sailor

@@ -1,0 +1,77 @@
+#include "trainer/parallel/stage_link.h"
+
+#include <numeric>
+
+#include "trainer/model/registry.h"
+
+namespace sailor {
+
+MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_tp, int receiving_tp) {
+  MessagePlan plan;
+  const int chunks = std::lcm(sending_tp, receiving_tp);
+  if (chunks == 1 || elements % chunks != 0 || elements * element_bytes < kSmallActivationBytes) {
+    for (int receiver = 0; receiver < receiving_tp; ++receiver) {
+      plan.messages.push_back({receiver % sending_tp, receiver, 0, elements});
+    }
+    return plan;
+  }
+  plan.gather = receiving_tp > 1;
+  const int64_t chunk = elements / chunks;
+  for (int c = 0; c < chunks; ++c) {
+    const int sender = c / (chunks / sending_tp);
+    const int receiver = c / (chunks / receiving_tp);
+    if (!plan.messages.empty() && plan.messages.back().sender == sender &&
+        plan.messages.back().receiver == receiver) {
+      plan.messages.back().count += chunk;
+    } else {
+      plan.messages.push_back({sender, receiver, c * chunk, chunk});
+    }
+  }
+  return plan;
+}
+
+StageLink::StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp)
+    : boundary_(std::move(boundary)),
+      tp_(tp),
+      lower_tp_(lower_tp),
+      upper_tp_(upper_tp),
+      lower_(boundary_->rank() < lower_tp),
+      tp_rank_(lower_ ? boundary_->rank() : boundary_->rank() - lower_tp) {}
+
+PendingSend StageLink::send(const at::Tensor& tensor) {
+  const at::Tensor out = tensor.detach().contiguous();
+  const MessagePlan plan = lower_ ? plan_messages(out.numel(), out.element_size(), lower_tp_, upper_tp_)
+                                  : plan_messages(out.numel(), out.element_size(), upper_tp_, lower_tp_);
+  std::vector<std::unique_ptr<Work>> works;
+  for (const StageMessage& message : plan.messages) {
+    if (message.sender != tp_rank_) continue;
+    works.push_back(boundary_->send(static_cast<char*>(out.data_ptr()) + message.first * out.element_size(),
+                                    static_cast<std::size_t>(message.count), element_type(out.scalar_type()),
+                                    lower_ ? lower_tp_ + message.receiver : message.receiver));
+  }
+  return {out, std::move(works)};
+}
+
+at::Tensor StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
+  at::Tensor in = at::empty(shape, dtype);
+  const MessagePlan plan = lower_ ? plan_messages(in.numel(), in.element_size(), upper_tp_, lower_tp_)
+                                  : plan_messages(in.numel(), in.element_size(), lower_tp_, upper_tp_);
+  const ElementType type = element_type(dtype);
+  std::vector<Transfer> transfers;
+  for (const StageMessage& message : plan.messages) {
+    if (message.receiver != tp_rank_) continue;
+    transfers.push_back({Transfer::Kind::recv,
+                         static_cast<char*>(in.data_ptr()) + message.first * in.element_size(),
+                         static_cast<std::size_t>(message.count), type,
+                         lower_ ? lower_tp_ + message.sender : message.sender});
+  }
+  boundary_->exchange(transfers)->wait();
+  if (plan.gather) {
+    const int64_t part = in.numel() / tp_->size();
+    tp_->all_gather(static_cast<char*>(in.data_ptr()) + tp_rank_ * part * in.element_size(), in.data_ptr(),
+                    static_cast<std::size_t>(part), type);
+  }
+  return in;
+}
+
+}  // namespace sailor

@@ -1,0 +1,70 @@
+// Activations and their gradients between two neighbouring stages with TP degrees of their own.
+//
+// The tensor is replicated within each TP group. Large ones travel once: lcm(a, b) chunks from the sending
+// ranks to the receiving ones, then an all-gather inside the receiving TP group, whose links are the fast
+// ones. Small ones are sent whole to every receiver, which saves the all-gather's latency. plan_messages()
+// decides from sizes alone, so that both sides agree.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+
+namespace sailor {
+
+struct StageMessage {
+  int sender = 0;     // TP rank in the sending stage
+  int receiver = 0;   // TP rank in the receiving stage
+  int64_t first = 0;  // elements [first, first + count) of the flat tensor
+  int64_t count = 0;
+};
+
+struct MessagePlan {
+  bool gather = false;  // receivers hold equal parts and must all-gather
+  std::vector<StageMessage> messages;
+};
+
+// From here on a tensor is sent in parts.
+constexpr int64_t kSmallActivationBytes = 65536;
+
+MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_tp, int receiving_tp);
+
+// A tensor on its way out, kept alive until it has left.
+class PendingSend {
+ public:
+  PendingSend(at::Tensor tensor, std::vector<std::unique_ptr<Work>> works)
+      : tensor_(std::move(tensor)), works_(std::move(works)) {}
+  void wait() {
+    for (auto& work : works_) work->wait();
+  }
+
+ private:
+  at::Tensor tensor_;  // declared first: destroyed last
+  std::vector<std::unique_ptr<Work>> works_;
+};
+
+// One rank's end of the boundary between two stages. One thread per object.
+class StageLink {
+ public:
+  // `boundary` holds the `lower_tp` ranks of the lower stage, then the `upper_tp` ranks of the upper one.
+  // `tp` is the caller's own TP group, nullptr when alone; it outlives the link.
+  StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp);
+
+  // Asynchronous: an activation when called by the lower stage, its gradient when called by the upper one.
+  PendingSend send(const at::Tensor& tensor);
+  // Blocks for the other stage's tensor, of a shape that both know.
+  at::Tensor receive(at::IntArrayRef shape, at::ScalarType dtype);
+
+ private:
+  std::unique_ptr<Communicator> boundary_;
+  Communicator* tp_;
+  int lower_tp_, upper_tp_;
+  bool lower_;  // the caller is in the lower stage
+  int tp_rank_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,132 @@
+#include "trainer/parallel/tensor_parallel.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "trainer/model/registry.h"
+
+namespace sailor {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+bool alone(const Communicator* tp) {
+  return tp == nullptr || tp->size() == 1;
+}
+
+// Autograd keeps plain values; the communicator outlives every graph that uses it.
+int64_t to_handle(Communicator* comm) {
+  return reinterpret_cast<int64_t>(comm);
+}
+Communicator* from_handle(int64_t handle) {
+  return reinterpret_cast<Communicator*>(handle);
+}
+
+at::Tensor reduced_copy(const at::Tensor& x, Communicator* tp) {
+  at::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
+  all_reduce(*tp, sum);
+  return sum;
+}
+
+struct EnterTensorParallel : torch::autograd::Function<EnterTensorParallel> {
+  static Variable forward(AutogradContext* context, const Variable& x, int64_t tp) {
+    context->saved_data["tp"] = tp;
+    return x.view_as(x);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {reduced_copy(gradients[0], from_handle(context->saved_data["tp"].toInt())), Variable()};
+  }
+};
+
+struct LeaveTensorParallel : torch::autograd::Function<LeaveTensorParallel> {
+  static Variable forward(AutogradContext*, const Variable& x, int64_t tp) {
+    return reduced_copy(x, from_handle(tp));
+  }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[0], Variable()};
+  }
+};
+
+// With t the target's column: loss = log(sum_j exp(x_j - max)) - (x_t - max); d loss / d x = softmax -
+// onehot(t). The exponentials take the place of the logits, and the backward turns them into the gradient in
+// place.
+struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy> {
+  static Variable forward(AutogradContext* context, const Variable& logits, const Variable& targets,
+                          int64_t vocabulary, int64_t handle) {
+    Communicator* tp = from_handle(handle);
+    const int64_t columns = logits.size(1);
+    const int64_t first = alone(tp) ? 0 : columns * tp->rank();
+    const int64_t real = std::clamp<int64_t>(vocabulary - first, 0, columns);
+    at::Tensor scores = logits.detach();
+    if (real < columns)
+      scores.narrow(1, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
+
+    at::Tensor largest = std::get<0>(scores.max(1));
+    if (!alone(tp)) all_reduce(*tp, largest, ReduceOp::max);
+    const at::Tensor local = targets - first;
+    const at::Tensor here = local.ge(0).logical_and(local.lt(real));
+    const at::Tensor column = local.clamp(0, columns - 1).unsqueeze(1);
+
+    // Row 0: sum of exponentials; row 1: the target's score, where it is held. One all-reduce for both.
+    at::Tensor sums = at::empty({2, scores.size(0)}, scores.options());
+    sums[1].copy_((scores.gather(1, column).squeeze(1) - largest).masked_fill(here.logical_not(), 0.0));
+    scores.sub_(largest.unsqueeze(1)).exp_();
+    sums[0].copy_(scores.sum(1));
+    if (!alone(tp)) all_reduce(*tp, sums);
+
+    context->save_for_backward({sums[0], column, here});
+    context->saved_data["exponentials"] = scores;
+    return (sums[0].log() - sums[1]).sum();
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    at::Tensor gradient = context->saved_data["exponentials"].toTensor();
+    context->saved_data.erase(
+        "exponentials");  // used up: a second backward through the same loss cannot be right
+    gradient.div_(saved[0].unsqueeze(1));
+    gradient.scatter_add_(1, saved[1], saved[2].to(gradient.scalar_type()).neg().unsqueeze(1));
+    return {gradient.mul_(gradients[0]), Variable(), Variable(), Variable()};
+  }
+};
+
+}  // namespace
+
+void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op) {
+  TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
+  comm.all_reduce(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
+                  element_type(tensor.scalar_type()), op);
+}
+
+void broadcast(Communicator& comm, at::Tensor& tensor, int root) {
+  TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
+  comm.broadcast(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
+                 element_type(tensor.scalar_type()), root);
+}
+
+at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp) {
+  return alone(tp) ? x : EnterTensorParallel::apply(x, to_handle(tp));
+}
+
+at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp) {
+  return alone(tp) ? x : LeaveTensorParallel::apply(x, to_handle(tp));
+}
+
+at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp) {
+  if (alone(tp)) return at::embedding(table, ids);
+  const int64_t rows = table.size(0);
+  const at::Tensor local = ids - rows * tp->rank();
+  const at::Tensor elsewhere = local.lt(0).logical_or(local.ge(rows));
+  const at::Tensor found = at::embedding(table, local.clamp(0, rows - 1));
+  return leave_tensor_parallel(found.masked_fill(elsewhere.unsqueeze(-1), 0.0), tp);
+}
+
+at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
+                                    Communicator* tp) {
+  return VocabularyCrossEntropy::apply(logits, targets, vocabulary, to_handle(tp));
+}
+
+}  // namespace sailor

@@ -1,0 +1,34 @@
+// The operators at the borders of a tensor-parallel region, differentiable, after Megatron-LM (Shoeybi et
+// al., section 3).
+//
+// A null or one-member `tp` makes them the plain operators. Collectives run on the calling thread, in the
+// order of the forward and, in the backward, of the autograd engine, which is the same on every member
+// because their graphs are the same.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "trainer/comm/communicator.h"
+
+namespace sailor {
+
+// In-place all-reduce of a contiguous tensor in the communicator's memory.
+void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op = ReduceOp::sum);
+void broadcast(Communicator& comm, at::Tensor& tensor, int root);
+
+// Identity forward, sum of gradients over the group backward: a replicated input is about to be used by
+// sharded weights.
+at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp);
+// Sum over the group forward, identity backward: partial results become a replicated one.
+at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp);
+
+// Rows of a table of which this rank holds block tp->rank(), looked up by int64 ids.
+at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp);
+
+// Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] against int64 `targets`
+// [tokens] that count over all ranks' columns. Columns from `vocabulary` on are padding and do not count. The
+// backward writes into the memory of the logits.
+at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
+                                    Communicator* tp);
+
+}  // namespace sailor

@@ -1,0 +1,81 @@
+#include "trainer/pipeline/emulated_device.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+struct NearestCell {
+  const LayerProfile::Cell* cell = nullptr;
+  int microbatch = 0;
+};
+
+NearestCell nearest_cell(const LayerProfile& profile, int tp, int sequences) {
+  NearestCell nearest;
+  for (const auto& [key, cell] : profile.cells) {
+    const auto [microbatch, cell_tp] = key;
+    if (cell_tp != tp) continue;
+    if (!nearest.cell || std::abs(microbatch - sequences) < std::abs(nearest.microbatch - sequences))
+      nearest = {&cell, microbatch};
+  }
+  return nearest;
+}
+
+// Absolute on the steady clock, so that an interrupted sleep or a late wake-up does not add up.
+void sleep_until(Pacer::Clock::time_point when) {
+  const auto since_epoch =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count();
+  timespec until{.tv_sec = since_epoch / 1'000'000'000, .tv_nsec = since_epoch % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
+  const NearestCell nearest = nearest_cell(profile, work.tp, work.sequences);
+  if (!nearest.cell)
+    throw InputError({profile.file, 0},
+                     fmt::format("GPU type {}: TP degree {} was not measured; run `sailor profile --tp {}`",
+                                 profile.gpu_type, work.tp, work.tp));
+  double time_s = 0;
+  for (int layer = work.first_layer; layer < work.end_layer; ++layer) {
+    const LayerTimes& times = nearest.cell->at(static_cast<size_t>(layer));
+    switch (work.phase) {
+      case Phase::forward:
+        time_s += times.forward_s;
+        break;
+      case Phase::backward:
+        time_s += times.backward_s;
+        break;
+      case Phase::update:
+        time_s += times.update_s;
+        break;
+    }
+  }
+  return work.phase == Phase::update ? time_s : time_s * work.sequences / nearest.microbatch;
+}
+
+EmulatedDevice::EmulatedDevice(LayerProfile profile) : profile_(std::move(profile)) {}
+
+void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
+  const double emulated_s = profiled_time_s(profile_, work);
+  const double real_s = std::chrono::duration<double>(Clock::now() - start).count();
+  ++counters_.tasks;
+  counters_.emulated_s += emulated_s;
+  counters_.real_s += real_s;
+  if (real_s > emulated_s) {
+    ++counters_.overrun_tasks;
+    counters_.overrun_s += real_s - emulated_s;
+    return;
+  }
+  sleep_until(start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(emulated_s)));
+}
+
+}  // namespace sailor

@@ -1,0 +1,40 @@
+// A hook around the phases of an iteration, by which an emulated device makes computation take the time that
+// another device would need. The default does nothing.
+#pragma once
+
+#include <chrono>
+
+namespace sailor {
+
+enum class Phase { forward, backward, update };
+
+// What was computed: `sequences` sequences (0 for update) through layers [first_layer, end_layer) on a TP
+// group of `tp`.
+struct PhaseWork {
+  Phase phase = Phase::forward;
+  int pipeline = 0;
+  int stage = 0;
+  int first_layer = 0;
+  int end_layer = 0;
+  int tp = 1;
+  int sequences = 0;
+};
+
+class Pacer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  virtual ~Pacer() = default;
+
+  // Called by the rank's thread when it has computed `work` (TP collectives included, messages between stages
+  // and gradient sync excluded), which began at `start`. Returns when the device being emulated would be
+  // done.
+  virtual void computed(const PhaseWork& work, Clock::time_point start) {
+    (void)work;
+    (void)start;
+  }
+  // Called at the start of each iteration, and at its end after the update.
+  virtual void iteration_begins() {}
+  virtual void iteration_ends(Clock::time_point start) { (void)start; }
+};
+
+}  // namespace sailor
