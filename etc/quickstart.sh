@@ -144,7 +144,7 @@ fi
 echo
 cat table.txt
 echo
-sed -n '/^summary/,$p' "slurm-$id.out"
+sed -n '/^\(finished\|failed\|cancelled\): /,$p' "slurm-$id.out"
 echo
 echo "files: $kept (job.yaml, plan.json, table.txt, metrics.jsonl, summary.json, logs/, slurm-$id.out)"
 say "stop the cluster"

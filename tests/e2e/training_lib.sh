@@ -31,7 +31,7 @@ setup_training() {
 #!/usr/bin/env -S sailor run
 #SBATCH --job-name=training --time=00:10:00
 model: {family: gpt2, layers: 4, hidden: 32, heads: 4, sequence: 32, vocabulary: 256}
-training: {global_batch: 8, steps: $1, optimizer: {name: adamw, lr: 1.0e-2}}
+training: {global_batch: 8, steps: $1, optimizer: {name: adamw, lr: 5.0e-3, beta2: 0.98}}
 data: {train: text.txt, format: bytes}
 YAML
   # Ranks: 0, 1 on a1; 2 on v2; 3 on a2. TP 2 beside TP 1, two stages beside one, two partitions.

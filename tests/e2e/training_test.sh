@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
 
-setup_training 80
+setup_training 60
 expect "submitted" start_training
 expect "it trains" wait_until 60 steps_done 1
 expect "on exactly the planned nodes" equal "$(nodes_of_job "$job")" "a1 a2 v2"
@@ -14,7 +14,7 @@ expect "an agent on every node" equal "$(pids_of sailor-agent | wc -l)" 3
 expect "it ends" wait_until 120 job_ended "$job"
 summary=sailor-$job/summary.json
 expect "well" equal "$(json "$summary" status)" finished
-expect "after all steps" equal "$(json "$summary" steps)" 80
+expect "after all steps" equal "$(json "$summary" steps)" 60
 expect "with exit code 0" contains "$(scontrol show job -o "$job" | head -1)" "ExitCode=0:0"
 first=$(json "$summary" first_loss) last=$(json "$summary" last_loss)
 letters=$(entropy text.txt)
@@ -25,7 +25,7 @@ expect "prediction and measurement agree within 25 %: $(json "$summary" predicti
   awk "BEGIN { e = $(json "$summary" prediction_error_pct); exit !(e > -25 && e < 25) }"
 expect "no stage held more activations than 1F1B allows" \
   awk '/"max_in_flight"/ { held = $2 + 0 } /"in_flight_limit"/ { if (held > $2 + 0 || held < 1) bad = 1; n++ } END { exit bad || n != 4 }' "$summary"
-expect "a line per step" equal "$(grep -c '^step ' "$output")" 80
+expect "a line per step" equal "$(grep -c '^step ' "$output")" 60
 expect "the summary is printed" has_text "$output" '^iteration: measured .* predicted'
 expect "no process is left" wait_until 10 no_training_processes
 expect "files are whole" whole_files

@@ -108,7 +108,7 @@ Case make_case(const CaseOptions& options) {
   training.precision = options.precision;
   training.seed = random();
   training.steps = kSteps;
-  training.optimizer.lr = 1e-3;
+  training.optimizer.lr = 3e-4;
   training.optimizer.epsilon = 1e-3;  // not the usual 1e-8: see main.cpp
   training.optimizer.weight_decay = 0.1;
 

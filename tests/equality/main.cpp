@@ -5,7 +5,7 @@
 // AdamW needs care here. Where a gradient element is little more than rounding noise, g / (sqrt(v) + epsilon)
 // blows the noise up to a full step of lr, and any two orders of summation drift apart. That is no property
 // of the trainer: with epsilon 1e-4, the plain fp32 reference itself ends up to 3e-5 away from the same
-// reference in fp64 (and with 1e-8 farther). case.cpp therefore sets epsilon to 1e-3, the size of a small
+// reference in fp64. case.cpp therefore sets epsilon to 1e-3, the size of a small
 // gradient element here, on both sides alike. The tolerances are those of DESIGN section 9.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>

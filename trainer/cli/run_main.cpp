@@ -115,7 +115,7 @@ int run(const Arguments& arguments) {
   const Plan plan = find_plan(arguments);
   const Allocation allocation = arguments.local ? Allocation{} : allocation_from_environment();
   check(job, plan, arguments, allocation);
-  TokenData::open(job);  // a missing or broken file is told now, not by every rank
+  const TokenData data = TokenData::open(job);  // a missing or broken file is told now, not by every rank
   warn_about_unused_keys(job);
 
   ControllerOptions options;
@@ -124,6 +124,7 @@ int run(const Arguments& arguments) {
   options.job_directory = fs::path(job_file).parent_path();
   options.run_directory =
       arguments.directory.empty() ? default_directory(arguments, allocation) : arguments.directory;
+  options.unigram_entropy = data.unigram_entropy();
   options.emulated = is_emulated(plan);
   options.lease_s = arguments.lease_s;
   return run_controller(job, job_text, plan, options, std::cout);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -221,6 +222,21 @@ std::vector<int64_t> TokenData::sequence(int64_t step, int64_t index) const {
     tokens[i] = impl_->token(window * impl_->sequence_length + static_cast<int64_t>(i));
   }
   return tokens;
+}
+
+double TokenData::unigram_entropy(int64_t most) const {
+  const int64_t stride = std::max<int64_t>(1, impl_->tokens / std::max<int64_t>(1, most));
+  std::vector<int64_t> counts(static_cast<std::size_t>(impl_->vocabulary));
+  int64_t total = 0;
+  for (int64_t position = 0; position < impl_->tokens; position += stride, ++total) {
+    ++counts[static_cast<std::size_t>(impl_->token(position))];
+  }
+  double entropy = 0;
+  for (const int64_t count : counts) {
+    const double p = static_cast<double>(count) / static_cast<double>(total);
+    if (count > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
 }
 
 int64_t TokenData::num_tokens() const {

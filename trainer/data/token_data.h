@@ -35,6 +35,10 @@ class TokenData {
   // the vocabulary.
   std::vector<int64_t> sequence(int64_t step, int64_t index) const;
 
+  // Entropy of the tokens' frequencies in nats, over at most `most` tokens spread evenly over the data: the
+  // mean loss of a model that knows nothing but how often each token occurs. Throws as sequence() does.
+  double unigram_entropy(int64_t most = 1 << 20) const;
+
   int64_t num_tokens() const;
   int64_t num_windows() const;
 

@@ -149,6 +149,7 @@ int Controller::conclude() {
   RunSummary summary = supervisor_.summarize();
   summary.job_id = options_.allocation.job_id;
   summary.emulated = options_.emulated;
+  summary.unigram_entropy = options_.unigram_entropy;
   int exit_code = kFailed;
   if (supervisor_.all_finished()) {
     summary.status = "finished";
@@ -171,7 +172,8 @@ int Controller::conclude() {
 int Controller::run(const std::string& job_text) {
   directory_.write_document("plan.json", to_json(plan_) + "\n");
   directory_.write_document("job.yaml", job_text);
-  out_ << settings_table(job_, plan_, options_.emulated, directory_.path()) << std::flush;
+  out_ << settings_table(job_, plan_, options_.unigram_entropy, options_.emulated, directory_.path())
+       << std::flush;
   launch();
   bool announced = false;
   do {

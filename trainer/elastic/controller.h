@@ -15,11 +15,12 @@
 namespace sailor {
 
 struct ControllerOptions {
-  bool local = false;         // all ranks on this machine, no Slurm
-  Allocation allocation;      // of the job; empty when local
-  std::string job_directory;  // what relative paths of the job spec start from
-  std::string run_directory;  // made if absent
-  bool emulated = false;      // some GPU type of the plan is emulated: labels what is printed
+  bool local = false;          // all ranks on this machine, no Slurm
+  Allocation allocation;       // of the job; empty when local
+  std::string job_directory;   // what relative paths of the job spec start from
+  std::string run_directory;   // made if absent
+  double unigram_entropy = 0;  // of the training data, nats per token: what a loss is held against
+  bool emulated = false;       // some GPU type of the plan is emulated: labels what is printed
   double lease_s = 15;
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };

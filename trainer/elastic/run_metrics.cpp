@@ -60,7 +60,7 @@ std::optional<double> steady_iteration_s(const std::vector<double>& steps_s) {
   return n % 2 ? steady[n / 2] : 0.5 * (steady[n / 2 - 1] + steady[n / 2]);
 }
 
-std::string settings_table(const JobSpec& job, const Plan& plan, bool emulated,
+std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_entropy, bool emulated,
                            const std::string& directory) {
   std::string table;
   auto row = [&table](const std::string& name, const std::string& value) {
@@ -72,7 +72,8 @@ std::string settings_table(const JobSpec& job, const Plan& plan, bool emulated,
   row("training", fmt::format("{} steps of {} sequences, {}, {} lr {:.1e}, seed {}", job.training.steps,
                               job.training.global_batch, to_string(job.training.precision),
                               job.training.optimizer.name, job.training.optimizer.lr, job.training.seed));
-  row("data", fmt::format("{} ({})", job.data.train, job.data.format));
+  row("data", fmt::format("{} ({}), unigram entropy {:.4f} nats per token", job.data.train, job.data.format,
+                          unigram_entropy));
   row("plan", summary(plan));
   const RankLayout layout(plan);
   for (const std::string& node : layout.nodes()) {
@@ -93,7 +94,8 @@ std::string settings_table(const JobSpec& job, const Plan& plan, bool emulated,
 std::string summary_text(const RunSummary& s) {
   std::string text = fmt::format("{}: {} steps in {:.1f} s", s.status, s.steps, s.training_s);
   if (s.first_loss && s.last_loss)
-    text += fmt::format(", loss {:.4f} -> {:.4f}", *s.first_loss, *s.last_loss);
+    text += fmt::format(", loss {:.4f} -> {:.4f} (unigram entropy of the data: {:.4f})", *s.first_loss,
+                        *s.last_loss, s.unigram_entropy);
   text += '\n';
   if (s.measured_iteration_s) {
     text += fmt::format("iteration: measured {:.1f} ms (median)", 1e3 * *s.measured_iteration_s);
@@ -129,6 +131,7 @@ std::string summary_json(const RunSummary& s) {
                {"steps", s.steps},
                {"first_loss", number_or_null(s.first_loss)},
                {"last_loss", number_or_null(s.last_loss)},
+               {"unigram_entropy", s.unigram_entropy},
                {"measured_iteration_s", number_or_null(s.measured_iteration_s)},
                {"predicted_iteration_s", number_or_null(s.predicted_iteration_s)},
                {"prediction_error_pct", number_or_null(s.prediction_error_pct())},

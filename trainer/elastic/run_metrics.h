@@ -37,6 +37,7 @@ struct RunSummary {
   int64_t steps = 0;
   std::optional<double> first_loss;
   std::optional<double> last_loss;
+  double unigram_entropy = 0;  // of the data, nats per token: a model that learned anything is below it
   std::optional<double> measured_iteration_s;   // median, warm-up steps left out
   std::optional<double> predicted_iteration_s;  // the plan's promise
   std::optional<double> tokens_per_s;
@@ -57,7 +58,8 @@ std::string step_json(const StepReport& report, int64_t tokens_per_step);
 std::optional<double> steady_iteration_s(const std::vector<double>& steps_s);
 
 // Two columns: what is trained, with which settings, on which GPUs.
-std::string settings_table(const JobSpec& job, const Plan& plan, bool emulated, const std::string& directory);
+std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_entropy, bool emulated,
+                           const std::string& directory);
 // A few lines for people.
 std::string summary_text(const RunSummary& summary);
 // `"sailor_run_summary": 1`

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -110,6 +111,14 @@ TEST_F(TokenFiles, ATokenOutsideTheVocabularyNamesFileAndPosition) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr(
                                   "t.bin, token 3: data.train: token 999 is outside model.vocabulary 256"));
   }
+}
+
+TEST_F(TokenFiles, UnigramEntropyIsThatOfTheTokenFrequencies) {
+  write("text.txt", std::string(64, 'a') + std::string(32, 'b') + std::string(32, 'c'));
+  const TokenData data = TokenData::open(job("text.txt", "bytes"));
+  EXPECT_NEAR(data.unigram_entropy(), 1.5 * std::log(2.0), 1e-12);
+  // Every second token has the same frequencies here.
+  EXPECT_NEAR(data.unigram_entropy(64), 1.5 * std::log(2.0), 1e-12);
 }
 
 }  // namespace
