@@ -114,15 +114,22 @@ as_user sbatch --parsable --no-requeue "--sailor-objective=$objective" ${sbatch_
 cat table.txt
 ((status == 0)) || exit "$status"
 id=$(cut -d';' -f1 submit.out)
-say "job $id; the planned nodes are"
-squeue -h -j "$id" -o '         %i %P %N %t'
+say "job $id is submitted"
 
 # --- follow it ----------------------------------------------------------------------------------------------------------
 results=$run/sailor-$id
 live=no
 [[ -t 1 ]] && live=yes
 last=
+shown=no
 while squeue -h -j "$id" -t PD,R,CF,CG -o %i 2> /dev/null | grep -q .; do
+  if [[ $shown == no && -z $(squeue -h -j "$id" -t PD -o %i) ]]; then
+    say "it runs on the planned nodes"
+    squeue -h -j "$id" -o '%i %P %N' | while read -r part partition nodes; do
+      printf '        %-6s partition %-8s nodes %s\n' "$part" "$partition" "$nodes"
+    done
+    shown=yes
+  fi
   line=$(grep '^step ' "$run/slurm-$id.out" 2> /dev/null | tail -n 1 || true)
   if [[ -n $line && $line != "$last" ]]; then
     if [[ $live == yes ]]; then printf '\r\033[K%s' "$line"; else printf '%s\n' "$line"; fi
@@ -144,7 +151,7 @@ fi
 echo
 cat table.txt
 echo
-sed -n '/^\(finished\|failed\|cancelled\): /,$p' "slurm-$id.out"
+sed -n '/^\(finished\|failed\|cancelled\): /,$p' "slurm-$id.out" | grep -v '^files: '
 echo
 echo "files: $kept (job.yaml, plan.json, table.txt, metrics.jsonl, summary.json, logs/, slurm-$id.out)"
 say "stop the cluster"

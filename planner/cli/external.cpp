@@ -17,6 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Parts of a running job, which the controller starts: nothing for people to call.
+const std::set<std::string> kNotVerbs = {"agent", "rank"};
+
 std::vector<fs::path> directories() {
   std::vector<fs::path> found;
   if (const char* libexec = std::getenv("SAILOR_LIBEXEC"); libexec != nullptr && *libexec != '\0') {
@@ -65,7 +68,7 @@ class Pipe {
 }  // namespace
 
 std::string find_external(const std::string& verb) {
-  if (verb.empty() || verb.find('/') != std::string::npos) return {};
+  if (verb.empty() || verb.find('/') != std::string::npos || kNotVerbs.contains(verb)) return {};
   for (const fs::path& directory : directories()) {
     fs::path path = directory / ("sailor-" + verb);
     std::error_code error;

@@ -1,0 +1,24 @@
+#!/bin/bash
+# The second example job: the planner itself asks for two partitions and two TP degrees in one plan, and the job trains on exactly
+# those nodes. The profile is a fixture, so that the plan does not depend on the machine.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$e2e/training_lib.sh"
+
+make_text >text.txt
+sed 's/steps: [0-9]*/steps: 5/' "$e2e/../../etc/jobs/mixed.yaml" >job.yaml
+cp "$e2e/fixtures/mixed_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
+chmod a+r job.yaml text.txt "$SAILOR_CLUSTER_DIR/profiles/mixed_profile.json"
+
+run sbatch --sailor-objective=throughput job.yaml
+job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
+expect "submitted" test -n "$job"
+expect "the table is shown" contains "$err" "PIPELINES"
+expect "it trains" wait_until 60 steps_done 1
+plan=sailor-$job/plan.json
+degrees=$(grep -o '"tp": *[0-9]*' "$plan" | grep -o '[0-9]*$' | sort -u | wc -l)
+expect "the planner chose two TP degrees or more" test "$degrees" -ge 2
+expect "over two partitions" equal "$(partitions_of_job "$job")" "fast medium"
+expect "scontrol shows the planned nodes" equal "$(nodes_of_job "$job")" "$(nodes_of_plan "$plan")"
+expect "it ends" wait_until 120 job_ended "$job"
+expect "well" equal "$(json "sailor-$job/summary.json" status)" finished
+finish
