@@ -135,7 +135,7 @@ while squeue -h -j "$id" -t PD,R,CF,CG -o %i 2> /dev/null | grep -q .; do
     if [[ $live == yes ]]; then printf '\r\033[K%s' "$line"; else printf '%s\n' "$line"; fi
     last=$line
   fi
-  if [[ $live == yes ]]; then sleep 0.5; else sleep 10; fi
+  if [[ $live == yes || $shown == no ]]; then sleep 0.5; else sleep 10; fi
 done
 [[ $live == yes ]] && echo
 
