@@ -57,7 +57,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kDone : kBadInput;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    std::cerr << "sailor: " << e.what() << " (see `sailor profile --help`)
+";
+    return kBadInput;
   }
   try {
     return run(job_file, std::move(request));

@@ -85,6 +85,7 @@ fi
 made=no
 if [[ -z $root ]]; then
   root=$(mktemp -d "${TMPDIR:-/tmp}/sailor-fresh-XXXXXX")
+  chmod 755 "$root"  # it becomes /, which everybody enters
   made=yes
 fi
 cleanup() {

@@ -147,8 +147,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? kDone : kBadInput;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    std::cerr << "sailor: " << e.what() << " (see `sailor run --help`)
+";
+    return kBadInput;
   }
   try {
     return run(arguments);
