@@ -58,8 +58,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor profile --help`)
-";
+    std::cerr << "sailor: " << e.what() << " (see `sailor profile --help`)\n";
     return kBadInput;
   }
   try {

@@ -1,4 +1,5 @@
-// The table that explains a choice: a row per candidate plan, a mark on the chosen one, then why others were left out.
+// The table that explains a choice: a row per candidate plan, a mark on the chosen one, then why others were
+// left out.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace sailor {
 std::string candidate_table(const PlanningContext& context, const SearchResult& result);
 // Stage by stage: layers, GPUs, nodes, time, memory of one plan.
 std::string stage_table(const Plan& plan, const Prediction& prediction);
-// Machine-readable form of the whole result, `"sailor_plan_result": 1`; the schema is in etc/doc/plan-result.md.
+// Machine-readable form of the whole result, `"sailor_plan_result": 1`; the schema is in
+// etc/doc/plan-result.md.
 std::string result_json(const PlanningContext& context, const SearchResult& result);
 
 }  // namespace sailor

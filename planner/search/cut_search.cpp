@@ -176,10 +176,6 @@ class CutSearch {
   }
 
   void extend(const Label& label) {
-    if (++polls_ % 256 == 0 && expired_()) {
-      outcome_.complete = false;
-      return;
-    }
     const int end = label.first_layer;
     const int stages = label.stages + 1;
     for (size_t m = 0; m < p_.mixes.size(); ++m) {
@@ -215,6 +211,10 @@ class CutSearch {
       next.last_message_s = activation;
       const double base_sum = next.sum_s;
       for (int first = end - 1; first >= 0; --first) {
+        if (++polls_ % 1024 == 0 && expired_()) {
+          outcome_.complete = false;
+          return;
+        }
         if (!fits(mix, first, end, in_flight)) {
           outcome_.out_of_memory = true;
           break;

@@ -26,7 +26,7 @@ struct MemoryBreakdown {
 struct StagePrediction {
   int pipeline = 0;
   int stage = 0;
-  double forward_s = 0;        // one microbatch, communication between stages excluded
+  double forward_s = 0;  // one microbatch, communication between stages excluded
   double backward_s = 0;
   double send_forward_s = 0;   // to the next stage; 0 on the last
   double send_backward_s = 0;  // to the previous stage; 0 on the first
@@ -40,13 +40,13 @@ struct StagePrediction {
 
 struct Prediction {
   double iteration_s = 0;
-  double pipeline_s = 0;   // slowest pipeline's forward and backward timeline
-  double sync_s = 0;       // gradient all-reduce that is not hidden
+  double pipeline_s = 0;  // slowest pipeline's forward and backward timeline
+  double sync_s = 0;      // gradient all-reduce that is not hidden
   double update_s = 0;
   double overhead_s = 0;
   double compute_usd = 0;
   double transfer_usd = 0;
-  bool fits = true;        // every stage's memory within its capacity
+  bool fits = true;                     // every stage's memory within its capacity
   std::vector<StagePrediction> stages;  // by pipeline, then stage
 
   double iterations_per_s() const { return iteration_s > 0 ? 1.0 / iteration_s : 0; }

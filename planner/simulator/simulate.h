@@ -20,14 +20,14 @@ struct PlanningContext {
   const ProfileSet& profiles;
 };
 
-// native: the schedule that the trainer executes, as an event timeline. published: the formulas of the reference COST_MODEL.md,
-// kept to compare plans with others on one judge.
+// native: the schedule that the trainer executes, as an event timeline. published: the formulas of the
+// reference COST_MODEL.md, kept to compare plans with others on one judge.
 enum class CostModel { native, published };
 const char* to_string(CostModel model);
 CostModel parse_cost_model(const std::string& text);  // throws InputError
 
-// Requires a plan that check_plan(plan, job) accepts. Throws InputError when a (GPU type, microbatch, TP degree) cell or a link that
-// the plan needs is not profiled: a missing cell is never free.
+// Requires a plan that check_plan(plan, job) accepts. Throws InputError when a (GPU type, microbatch, TP
+// degree) cell or a link that the plan needs is not profiled: a missing cell is never free.
 Prediction simulate(const PlanningContext& context, const Plan& plan, CostModel model = CostModel::native);
 
 }  // namespace sailor

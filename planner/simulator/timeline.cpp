@@ -37,10 +37,8 @@ struct Progress {
   }
 };
 
-}  // namespace
-
-Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events) {
-  check(stages, microbatches);
+// Every operation of every microbatch.
+Timeline play(std::span<const StageTimes> stages, int microbatches, bool with_events) {
   const int P = static_cast<int>(stages.size());
   const size_t M = static_cast<size_t>(microbatches);
   std::vector<Progress> progress(stages.size());
@@ -104,6 +102,25 @@ Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool 
   }
   for (auto& of_stage : events)
     timeline.events.insert(timeline.events.end(), of_stage.begin(), of_stage.end());
+  return timeline;
+}
+
+}  // namespace
+
+Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events) {
+  check(stages, microbatches);
+  if (with_events || microbatches <= kExactMicrobatches) return play(stages, microbatches, with_events);
+  // Warm-up and cool-down are the same however many microbatches lie between them; the steady state repeats.
+  const Timeline half = play(stages, kExactMicrobatches / 2, false);
+  Timeline timeline = play(stages, kExactMicrobatches, false);
+  const double more =
+      static_cast<double>(microbatches - kExactMicrobatches) / (kExactMicrobatches - kExactMicrobatches / 2);
+  timeline.makespan_s = 0;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    timeline.stage_end_s[i] += more * (timeline.stage_end_s[i] - half.stage_end_s[i]);
+    timeline.stage_busy_s[i] = microbatches * (stages[i].forward_s + stages[i].backward_s);
+    timeline.makespan_s = std::max(timeline.makespan_s, timeline.stage_end_s[i]);
+  }
   return timeline;
 }
 

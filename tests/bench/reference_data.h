@@ -6,8 +6,8 @@
 #include <string>
 
 #include "planner/profile/profile_set.h"
-#include "planner/spec/catalog.h"
 #include "planner/simulator/simulate.h"
+#include "planner/spec/catalog.h"
 #include "planner/spec/snapshot.h"
 #include "tests/bench/scenario.h"
 

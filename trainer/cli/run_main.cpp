@@ -148,8 +148,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor run --help`)
-";
+    std::cerr << "sailor: " << e.what() << " (see `sailor run --help`)\n";
     return kBadInput;
   }
   try {

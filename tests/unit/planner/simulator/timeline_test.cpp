@@ -110,5 +110,19 @@ TEST(Timeline, BadDurationsAreRefusedByStage) {
   EXPECT_THROW(one_f_one_b(stages, 1), std::invalid_argument);
 }
 
+TEST(Timeline, BeyondTheExactRangeTheSteadyRateContinues) {
+  const std::vector<StageTimes> stages = {
+      {0.01, 0.02, 0.003, 0}, {0.015, 0.025, 0.001, 0.003}, {0.012, 0.02, 0, 0.001}};
+  const int many = 3 * kExactMicrobatches + 17;
+  const Timeline exact = one_f_one_b(stages, many, /*with_events=*/true);
+  const Timeline continued = one_f_one_b(stages, many);
+  EXPECT_NEAR(continued.makespan_s, exact.makespan_s, 0.04);  // one microbatch of the slowest stage
+  for (size_t i = 0; i < stages.size(); ++i) {
+    EXPECT_NEAR(continued.stage_end_s[i], exact.stage_end_s[i], 0.04);
+    EXPECT_NEAR(continued.stage_busy_s[i], exact.stage_busy_s[i], 1e-6);
+  }
+  EXPECT_GT(one_f_one_b(stages, 1'000'000'000).makespan_s, 3.9e7);
+}
+
 }  // namespace
 }  // namespace sailor

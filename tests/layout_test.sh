@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# What the code's layout promises: hardware, zones and sized models are data, dependencies point one way, the top level is fixed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+failed=0
+# none WHAT PATTERN PATH...: no source line below the paths matches.
+none() {
+  local what=$1 pattern=$2 found
+  shift 2
+  found=$(grep -rnE --include='*.cpp' --include='*.h' --include='CMakeLists.txt' -- "$pattern" "$@" || true)
+  [[ -z $found ]] || { printf '%s:\n%s\n' "$what" "$found"; failed=1; }
+}
+
+none "a GPU type, zone, platform or sized model is named in the code" \
+  '\b([AVHBTLP][0-9]{2,3}|GH200|RTX|Titan|Quadro|Tesla)(-[0-9]+)?\b|us-(central|west|east)|europe-west|(OPT|LLAMA|Llama|GPT-Neo)-[0-9]|[0-9]+[MB] parameters' \
+  planner trainer profiler spank_plugin
+none "planner includes a room above it" '#include "(trainer|profiler|spank_plugin)/' planner
+none "planner includes torch, MPI, CUDA or Slurm" '#include <(torch|ATen|c10|mpi|cuda|nccl|slurm)' planner
+none "the plugin includes the trainer" '#include "(trainer|profiler)/' spank_plugin
+none "trainer includes the profiler" '#include "profiler/' trainer
+none "the simulator knows the search" '#include "planner/(search|report|cli)/' planner/spec planner/plan planner/profile planner/simulator
+none "the emulated devices share code with the simulator" '#include "planner/simulator' trainer
+none "torch/torch.h takes 14 s a file" 'torch/torch\.h' trainer profiler tests
+
+extra=$(ls | grep -vxE 'CMakeLists.txt|CMakePresets.json|spank_plugin|planner|trainer|profiler|etc|tests|README.md|LICENSE|CHANGELOG.md|build.*' || true)
+[[ -z $extra ]] || { echo "the top level is fixed; these stand beside it: $extra"; failed=1; }
+long=$(find planner trainer profiler spank_plugin tests etc -name '*.cpp' -o -name '*.h' -o -name '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2, $1}')
+[[ -z $long ]] || { printf 'files over 700 lines:\n%s\n' "$long"; failed=1; }
+if command -v clang-format > /dev/null && [[ $(clang-format --version) == *"version 14"* ]]; then
+  find planner trainer profiler spank_plugin tests -name '*.cpp' -o -name '*.h' | xargs clang-format --dry-run -Werror || failed=1
+fi
+exit $failed
