@@ -14,7 +14,7 @@ USAGE
 case ${1:-} in -h | --help) usage; exit 0 ;; esac
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-work=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/sailor/libtorch-2.11}
+work=${1:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/libtorch-2.11}
 cuda=${CUDA_HOME:-/usr/local/cuda}
 skip() { echo "skipped: $*"; exit 77; }
 [[ -x $cuda/bin/nvcc ]] || skip "no CUDA toolkit in $cuda"

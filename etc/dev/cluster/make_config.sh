@@ -25,7 +25,7 @@ done >>"$cluster_dir/etc/nodes.txt"
 # GPU device files: real device nodes where that is permitted, else plain files (Slurm only needs them to exist).
 make_device() {
   rm -f "$1"
-  mknod -m 666 "$1" c 195 "$2" 2>/dev/null || : >"$1"
+  mknod -m 666 "$1" c 195 "$2" 2>/dev/null || { rm -f "$1"; : >"$1"; }
 }
 
 port=$base_port

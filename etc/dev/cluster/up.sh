@@ -30,6 +30,14 @@ for program in munged slurmctld slurmd sinfo; do
 done
 [ -z "$(our_pids)" ] || fail "a cluster is already up in $cluster_dir (tests/cluster.sh down ends it)"
 
+# A machine that cannot look up its own name without DNS waits five seconds for every connection that Slurm and mpirun make. Debian's
+# installer writes this line; a bare root has not got it.
+host=$(hostname -s 2>/dev/null || hostname)
+if [ "$UID" = 0 ] && ! grep -qsw -- "$host" /etc/hosts; then
+  say "adding $host to /etc/hosts"
+  printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$host" >>/etc/hosts
+fi
+
 # Who runs the daemons, and which ordinary user is meant to submit.
 slurmd_user=$(id -un)
 slurm_user=$slurmd_user

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <algorithm>
+#include <chrono>
+
 
 #include "planner/spec/error.h"
 
@@ -55,15 +57,18 @@ TEST(ProfiledTime, AnUnmeasuredTpDegreeIsAnErrorNeverFree) {
 }
 
 TEST(EmulatedDevice, WaitsFromTheStartOfTheComputationNotFromItsEnd) {
-  EmulatedDevice device(three_layers());
-  const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the real computation
-  device.computed(forward(0, 3, 1, 2), start);
-  const double taken_s = std::chrono::duration<double>(Clock::now() - start).count();
-  EXPECT_GE(taken_s, 0.060);
-  EXPECT_LT(taken_s, 0.075) << "60 ms and a late wake-up, not 20 + 60";
-  EXPECT_EQ(device.counters().overrun_tasks, 0);
-  EXPECT_NEAR(device.counters().emulated_s, 0.060, 1e-9);
+  // The best of a few tries: one late wake-up of a busy machine says nothing.
+  double best_wait_s = 1;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    EmulatedDevice device(three_layers());
+    const auto now = Clock::now();
+    const auto start = now - std::chrono::milliseconds(50);  // so long the real computation took, of 60 ms
+    device.computed(forward(0, 3, 1, 2), start);
+    EXPECT_GE(std::chrono::duration<double>(Clock::now() - start).count(), 0.060);
+    EXPECT_NEAR(device.counters().emulated_s, 0.060, 1e-9);
+    best_wait_s = std::min(best_wait_s, std::chrono::duration<double>(Clock::now() - now).count());
+  }
+  EXPECT_LT(best_wait_s, 0.050) << "10 ms remained, not 60";
 }
 
 TEST(EmulatedDevice, CountsComputationThatIsSlowerThanTheDevice) {
