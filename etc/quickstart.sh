@@ -2,6 +2,7 @@
 # The whole product on one machine without a GPU: install packages, build, boot a throw-away Slurm cluster, submit a planned
 # training job as an ordinary user, follow it, show what came out, stop the cluster.
 set -euo pipefail
+umask 022
 
 usage() {
   cat <<'USAGE'
@@ -50,6 +51,7 @@ build=$root/build
 cmake -S "$root" -B "$build" -G Ninja > /dev/null
 cmake --build "$build" --target product -- --quiet
 mkdir -p "$work"
+[[ -O $work && ! -L $work ]] || fail "$work belongs to somebody else; give another --dir"
 
 # --- the text: one token per byte ---------------------------------------------------------------------------------------
 # Plain English from files that every Debian machine has: the licences, then manual pages without their markup.
@@ -59,7 +61,7 @@ collect_text() {
     sed -e "/^[.']/d" -e 's/\\f[A-Z]//g; s/\\-/-/g; s/\\&//g; s/\\(..//g'
 }
 if [[ -n $text ]]; then
-  cp "$text" "$work/text.txt"
+  install -m 644 "$text" "$work/text.txt"
 elif [[ ! -s $work/text.txt || -e $work/text.user ]]; then
   say "text: licences and manual pages of this machine"
   collect_text | LC_ALL=C tr -cd '\11\12\40-\176' > "$work/text.part"
@@ -89,11 +91,12 @@ as_user() {
   fi
 }
 run=$SAILOR_CLUSTER_DIR/work
+as_user test -r "$SLURM_CONF" || fail "$work cannot be entered by user $SAILOR_CLUSTER_USER; give another --dir"
 sinfo -N -o '%8N %10P %6t %G'
 
 # --- profile, plan, submit ----------------------------------------------------------------------------------------------
 # The job and its data lie together, as a user would have them.
-cp "$job" "$run/job.yaml"
+install -m 644 "$job" "$run/job.yaml"
 ln -sf "$work/text.txt" "$run/text.txt"
 # The profile belongs to the model and to this build; it is measured once for both.
 key=$(cat "$run/job.yaml" "$build/bin/sailor-profile" | sha256sum | cut -c1-16)
@@ -122,13 +125,21 @@ live=no
 [[ -t 1 ]] && live=yes
 last=
 shown=no
-while squeue -h -j "$id" -t PD,R,CF,CG -o %i 2> /dev/null | grep -q .; do
-  if [[ $shown == no && -z $(squeue -h -j "$id" -t PD -o %i) ]]; then
+submitted=$SECONDS
+ended() {  # a Slurm that does not answer in time is no end
+  scontrol show job -o "$id" 2> /dev/null | head -n 1 |
+    grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)'
+}
+until ended; do
+  if [[ $shown == no && -n $(squeue -h -j "$id" -t R -o %i 2> /dev/null) ]]; then
     say "it runs on the planned nodes"
     squeue -h -j "$id" -o '%i %P %N' | while read -r part partition nodes; do
       printf '        %-6s partition %-8s nodes %s\n' "$part" "$partition" "$nodes"
     done
     shown=yes
+  fi
+  if [[ $shown == no && $((SECONDS - submitted)) -gt 120 ]]; then
+    fail "job $id does not start: $(squeue -h -j "$id" -o %r | head -n 1)"
   fi
   line=$(grep '^step ' "$run/slurm-$id.out" 2> /dev/null | tail -n 1 || true)
   if [[ -n $line && $line != "$last" ]]; then
@@ -153,5 +164,6 @@ cat table.txt
 echo
 sed -n '/^\(finished\|failed\|cancelled\): /,$p' "slurm-$id.out" | grep -v '^files: '
 echo
+grep -q '"status": "finished"' "$kept/summary.json" || fail "the job did not finish; what there is stands in $kept"
 echo "files: $kept (job.yaml, plan.json, table.txt, metrics.jsonl, summary.json, logs/, slurm-$id.out)"
 say "stop the cluster"

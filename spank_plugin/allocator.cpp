@@ -160,7 +160,10 @@ Submission read_submission(const SubmitOptions& options) {
   }
 
   EnvironmentVariables variables = plan_environment(planned.plan);
-  if (!submission.job_path.empty()) variables.emplace_back("SAILOR_JOB", submission.job_path);
+  // Relative paths of a spec on standard input start from where it was submitted.
+  variables.emplace_back("SAILOR_JOB", submission.job_path.empty()
+                                           ? (std::filesystem::current_path() / "job.yaml").string()
+                                           : submission.job_path);
   variables.emplace_back("SAILOR_CONFIG", planned.site_config);
   leave_to_second_life(variables);
   if (!submission.script_index) lseek(STDIN_FILENO, state().stdin_offset, SEEK_SET);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <getopt.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -61,6 +62,11 @@ void move_stdin_to_memory() {
     ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
     if (count == 0) break;
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      pollfd ready{STDIN_FILENO, POLLIN, 0};
+      poll(&ready, 1, -1);
+      continue;
+    }
     for (ssize_t done = 0; count > 0 && done < count;) {
       ssize_t written = write(memory, buffer + done, static_cast<size_t>(count - done));
       if (written < 0 && errno == EINTR) continue;
@@ -120,9 +126,13 @@ std::optional<ParsedCommand> parse_command(const std::vector<std::string>& argv)
   while (!after_script) {
     int index = -1;
     int found = getopt_long(count, words.data(), short_options, table.get(), &index);
+    const std::string name = index >= 0 ? table.get()[index].name : "";
     if (found == -1)
       after_script = true;
-    else if (index >= 0 && strcmp(table.get()[index].name, "wrap") == 0)
+    else if (found == '?' || found == 'h' || found == 'V' || name == "help" || name == "usage" ||
+             name == "version" || name == "autocomplete")
+      parsed.submits = false;
+    else if (name == "wrap")
       parsed.wrap = true;
   }
   if (optind < count) {
@@ -148,9 +158,9 @@ std::string option_value(const char* name) {
 }
 
 void keep_script_on_stdin() {
-  if (lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0 || errno != ESPIPE) return;
+  if (lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0 || errno != ESPIPE || isatty(STDIN_FILENO)) return;
   std::optional<ParsedCommand> command = parse_command(command_line());
-  if (!command || command->script_index || command->wrap) return;
+  if (!command || !command->submits || command->script_index || command->wrap) return;
   move_stdin_to_memory();
 }
 

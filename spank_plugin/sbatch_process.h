@@ -17,6 +17,7 @@ std::vector<std::string> command_line();
 struct ParsedCommand {
   std::optional<size_t> script_index;  // in the command line; nothing = standard input or --wrap
   bool wrap = false;
+  bool submits = true;  // false: --help, --version and their like, or a command line that sbatch will refuse
   bool has_components = false;  // the user wrote `:`
 };
 // Where sbatch's own parser finds the script. Nothing when this Slurm does not export its option table.
@@ -28,7 +29,7 @@ std::string option_value(const char* name);  // empty when not set
 
 // A script on standard input is read twice when the job is planned. Input that cannot be rewound (a pipe) is
 // moved into memory and put back as descriptor 0, so that sbatch reads the same bytes. Does nothing when the
-// script is a file, or on any doubt.
+// script is a file or typed at a terminal, when sbatch will not read one, or on any doubt.
 void keep_script_on_stdin();
 
 // Runs this very program again with another command line; returns only by throwing std::runtime_error.

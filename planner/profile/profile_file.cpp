@@ -42,9 +42,11 @@ ProfileFile::TimeCell read_times(const Field& field) {
   cell.microbatch = map.required("microbatch").integer<int>(1, kMaxMicrobatch);
   cell.tp = map.required("tp").integer<int>(1, kMaxTp);
   cell.kind = read_kind(map.required("layer"));
+  constexpr double kMost_s = 1e6;  // of one microbatch through one layer
   cell.times.forward_s = map.required("forward_s").positive();
-  cell.times.backward_s = map.required("backward_s").non_negative();
-  cell.times.update_s = map.required("update_s").non_negative();
+  map.required("forward_s").number(0, kMost_s);
+  cell.times.backward_s = map.required("backward_s").number(0, kMost_s);
+  cell.times.update_s = map.required("update_s").number(0, kMost_s);
   cell.samples = 1;
   if (auto samples = map.optional("samples")) cell.samples = samples->integer<int>(1, 1'000'000'000);
   return cell;
@@ -53,7 +55,7 @@ ProfileFile::TimeCell read_times(const Field& field) {
 ProfileFile::SizeCell read_sizes(const Field& field) {
   MapField map(field,
                {"tp", "layer", "parameters", "output_elements", "activation_bytes", "workspace_bytes"});
-  constexpr int64_t kMost = int64_t{1} << 60;
+  constexpr int64_t kMost = int64_t{1} << 42;  // sums over layers and microbatches stay in range
   ProfileFile::SizeCell cell{};
   cell.tp = map.required("tp").integer<int>(1, kMaxTp);
   cell.kind = read_kind(map.required("layer"));
@@ -82,7 +84,7 @@ ProfileFile read_profile_file(const Document& document) {
     MapField inner(*overheads, {"base_memory_bytes", "iteration_overhead_s"});
     if (auto base = inner.optional("base_memory_bytes")) profile.overheads.base_memory_bytes = base->bytes();
     if (auto each = inner.optional("iteration_overhead_s")) {
-      profile.overheads.iteration_overhead_s = each->non_negative();
+      profile.overheads.iteration_overhead_s = each->number(0, 1e6);
     }
   }
   Field times = map.required("times");

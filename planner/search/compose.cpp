@@ -185,6 +185,17 @@ class Knapsack {
 Plan assemble(const PlanningContext& context, const Resources& resources, const std::vector<Shape>& shapes,
               Selection selection, int microbatch, double target_s, int64_t total) {
   std::sort(selection.begin(), selection.end());
+  // The least target in which this selection manages it: little surplus is left to take away one by one.
+  const auto managed = [&](double t) {
+    int64_t sum = 0;
+    for (int s : selection) sum += std::min<int64_t>(total, shapes[s].microbatches_in(t));
+    return sum;
+  };
+  double low = 0;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + target_s) / 2;
+    (managed(middle) >= total ? target_s : low) = middle;
+  }
   std::vector<int> share;
   int64_t sum = 0;
   for (int s : selection) {

@@ -3,16 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 namespace sailor {
 namespace {
 
-PlanOptions quick(const PlanOptions& options) {
+// What is left of the time that an explanation may take. When it is spent, the remaining questions stay
+// unasked.
+class Budget {
+ public:
+  explicit Budget(double seconds)
+      : end_(std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds)) {}
+  double left_s() const {
+    return std::chrono::duration<double>(end_ - std::chrono::steady_clock::now()).count();
+  }
+  bool spent() const { return left_s() < 0.01; }
+
+ private:
+  std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end_;
+};
+
+PlanOptions quick(const PlanOptions& options, const Budget& budget) {
   PlanOptions out = options;
   out.top_k = 1;
   out.explain = false;
-  out.time_limit_s = std::clamp(options.time_limit_s / 4, 0.05, 1.0);
+  out.time_limit_s = std::clamp(options.time_limit_s / 4, 0.01, std::max(0.01, budget.left_s()));
   return out;
 }
 
@@ -22,14 +38,14 @@ double gib(int64_t bytes) {
 
 // The limits are the reason when a plan appears without them; then its figures say how far they are from what
 // is possible.
-std::string explain_limits(const PlanningContext& context, const PlanOptions& options) {
+std::string explain_limits(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
   const ConstraintSpec& limits = context.job.constraints;
   if (!limits.max_usd_per_iteration && !limits.min_iterations_per_s) return "";
   const auto best_without_limits = [&](Objective objective) {
     JobSpec job = context.job;
     job.objective = objective;
     job.constraints = {};
-    return search({job, context.snapshot, context.catalog, context.profiles}, quick(options));
+    return search({job, context.snapshot, context.catalog, context.profiles}, quick(options, budget));
   };
   std::string text;
   if (limits.max_usd_per_iteration) {
@@ -61,18 +77,21 @@ std::string explain_limits(const PlanningContext& context, const PlanOptions& op
   return text;
 }
 
-std::string explain_memory(const PlanningContext& context, const PlanOptions& options) {
+std::string explain_memory(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
   int64_t largest = 0;
   for (const SnapshotNode& node : context.snapshot.nodes)
     if (context.profiles.layers.count(node.gpu_type))
       largest = std::max(largest, context.catalog.at(node.gpu_type).memory_bytes);
   for (double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0}) {
+    if (budget.spent()) return "";
     Catalog catalog = context.catalog;
     for (auto& [name, type] : catalog.gpu_types)
-      type.memory_bytes = static_cast<int64_t>(static_cast<double>(type.memory_bytes) * factor);
+      type.memory_bytes =
+          static_cast<int64_t>(std::min(9e18, static_cast<double>(type.memory_bytes) * factor));
     JobSpec job = context.job;
     job.constraints = {};
-    const SearchResult relaxed = search({job, context.snapshot, catalog, context.profiles}, quick(options));
+    const SearchResult relaxed =
+        search({job, context.snapshot, catalog, context.profiles}, quick(options, budget));
     if (relaxed.status == SearchStatus::found)
       return fmt::format(
           "memory: a stage needs {:.3g} GiB, the largest GPU has {:.3g} GiB: use GPUs with {:.3g} GiB, or "
@@ -84,13 +103,14 @@ std::string explain_memory(const PlanningContext& context, const PlanOptions& op
 }
 
 // More nodes of one type, as many as there are, until a plan appears.
-std::string explain_gpus(const PlanningContext& context, const PlanOptions& options) {
+std::string explain_gpus(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
   std::map<std::string, std::vector<SnapshotNode>> by_type;
   for (const SnapshotNode& node : context.snapshot.nodes)
     if (context.profiles.layers.count(node.gpu_type) && !node.free_gpus.empty())
       by_type[node.gpu_type].push_back(node);
   for (int copies : {1, 2, 4, 8})
     for (const auto& [type, nodes] : by_type) {
+      if (budget.spent()) return "";
       Snapshot snapshot = context.snapshot;
       int added = 0;
       for (int copy = 1; copy <= copies; ++copy)
@@ -101,7 +121,8 @@ std::string explain_gpus(const PlanningContext& context, const PlanOptions& opti
         }
       JobSpec job = context.job;
       job.resources.max_gpus.clear();
-      const SearchResult relaxed = search({job, snapshot, context.catalog, context.profiles}, quick(options));
+      const SearchResult relaxed =
+          search({job, snapshot, context.catalog, context.profiles}, quick(options, budget));
       if (relaxed.status == SearchStatus::found)
         return fmt::format("too few free GPUs: {} more of type \"{}\" would be enough", added, type);
     }
@@ -114,17 +135,34 @@ std::string explain_infeasible(const PlanningContext& context, const PlanOptions
                                const SearchResult& result) {
   if (context.snapshot.nodes.empty())
     return fmt::format("the cluster has no nodes (snapshot: {})", context.snapshot.file);
-  int free = 0;
-  for (const SnapshotNode& node : context.snapshot.nodes) free += static_cast<int>(node.free_gpus.size());
+  int free = 0, wanted = 0;
+  const ResourceSpec& limits = context.job.resources;
+  const auto in = [](const std::vector<std::string>& filter, const std::string& name) {
+    return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
+  };
+  for (const SnapshotNode& node : context.snapshot.nodes) {
+    free += static_cast<int>(node.free_gpus.size());
+    if (in(limits.zones, node.zone) && in(limits.partitions, node.partition))
+      wanted += static_cast<int>(node.free_gpus.size());
+  }
   if (free == 0) return "no GPU of the cluster is free now: wait, or ask for other partitions";
-  if (std::string text = explain_limits(context, options); !text.empty()) return text;
+  if (wanted == 0) {
+    std::string where;
+    if (!limits.zones.empty()) where += fmt::format(" zone {}", fmt::join(limits.zones, ", "));
+    if (!limits.partitions.empty())
+      where +=
+          fmt::format("{} partition {}", where.empty() ? "" : " and", fmt::join(limits.partitions, ", "));
+    return fmt::format("no GPU is free in{}: wait, or allow other zones and partitions", where);
+  }
+  const Budget budget(std::clamp(options.time_limit_s / 2, 0.1, 1.0));
+  if (std::string text = explain_limits(context, options, budget); !text.empty()) return text;
   const auto count = [&](const char* reason) {
     const auto it = result.rejected.find(reason);
     return it == result.rejected.end() ? 0 : it->second;
   };
   if (count("memory") > 0) {
-    std::string text = explain_memory(context, options);
-    const std::string gpus = explain_gpus(context, options);
+    std::string text = explain_memory(context, options, budget);
+    const std::string gpus = explain_gpus(context, options, budget);
     if (!text.empty() && !gpus.empty()) return text + "; or: " + gpus;
     if (!text.empty() || !gpus.empty()) return text + gpus;
   }
@@ -132,7 +170,7 @@ std::string explain_infeasible(const PlanningContext& context, const PlanOptions
     return "no free GPU has a layer profile of this model that fits the job: measure it with `sailor "
            "profile`, or change "
            "resources.max_gpus, zones or partitions";
-  if (std::string text = explain_gpus(context, options); !text.empty()) return text;
+  if (std::string text = explain_gpus(context, options, budget); !text.empty()) return text;
   return "no combination of free GPUs, profiled cells and links makes a plan: see the counts of rejected "
          "candidates";
 }

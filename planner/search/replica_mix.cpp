@@ -33,6 +33,9 @@ class MixBuilder {
 
   void add(std::vector<Run> runs) {
     std::erase_if(runs, [](const Run& run) { return run.replicas == 0; });
+    // Data parallelism stays inside a region.
+    for (const Run& run : runs)
+      if (resources_.options[run.option].region != resources_.options[runs.front().option].region) return;
     ReplicaMix mix = make_mix(resources_, std::move(runs));
     if (!affordable(mix, resources_)) return;
     std::vector<std::pair<int, int>> key;

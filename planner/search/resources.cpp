@@ -17,25 +17,6 @@ bool wanted(const Range& filter, const std::string& name) {
   return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
 }
 
-void check_names(const PlanningContext& context) {
-  std::set<std::string> zones, partitions;
-  for (const SnapshotNode& node : context.snapshot.nodes) {
-    zones.insert(node.zone);
-    partitions.insert(node.partition);
-  }
-  const auto check = [&](const char* key, const std::vector<std::string>& names,
-                         const std::set<std::string>& known) {
-    for (const std::string& name : names)
-      if (!known.count(name))
-        throw InputError({context.job.file, 0},
-                         fmt::format("resources.{}: no node of the cluster is in \"{}\" (snapshot: {})", key,
-                                     name, context.snapshot.file));
-  };
-  check("zones", context.job.resources.zones, zones);
-  check("partitions", context.job.resources.partitions, partitions);
-  for (const auto& [type, limit] : context.job.resources.max_gpus) context.catalog.at(type);
-}
-
 bool tp_divides_model(const ModelSpec& model, int tp) {
   return model.heads > 0 && model.heads % tp == 0 && model.feed_forward % tp == 0;
 }
@@ -156,7 +137,7 @@ int Resources::most_replicas(int option) const {
 
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
                            std::map<std::string, int64_t>& rejected) {
-  check_names(context);
+  for (const auto& [type, limit] : context.job.resources.max_gpus) context.catalog.at(type);
   const ResourceSpec& limits = context.job.resources;
   Snapshot usable = context.snapshot;
   std::erase_if(usable.nodes, [&](const SnapshotNode& node) {

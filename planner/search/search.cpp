@@ -175,8 +175,8 @@ class Search {
     search_all(configurations(merged, false), [&](const Cut& cut, const Configuration& c) {
       return plan_over_zones(context_, merged, resources_, cut, c.costs->microbatch(), c.replicas);
     });
-    if (!native_) best_sum_ = candidates_.best();
-    cut_short_ = false;  // a hint; only the exact search decides what is complete
+    best_sum_ = candidates_.best();  // what the plans really take, not what merged zones add up to
+    cut_short_ = false;              // a hint; only the exact search decides what is complete
   }
 
   // Short pipelines first: they are cheap to search and usually win, and what they reach bounds the rest.
@@ -212,8 +212,8 @@ class Search {
     problem.max_stages = max_stages;
     const bool sums_are_exact = !native_ && !maker;
     if (!sums_are_exact) {
-      problem.goal.max_usd *= kNativeSlack;
-      problem.goal.max_iteration_s *= kNativeSlack;
+      // The limits are for the prediction; a sum may be far from it where pipelines have unequal shares.
+      problem.goal.max_usd = problem.goal.max_iteration_s = kNever;
     }
     const CutOutcome outcome = search_cuts(
         problem, [&] { return accepted_value(); },
@@ -230,7 +230,7 @@ class Search {
           best_sum_ = std::min(best_sum_, value);
         },
         [&] { return expired(); });
-    if (!outcome.complete && max_stages == kAnyStages) cut_short_ = true;
+    if ((!outcome.complete || !exhaustive) && max_stages == kAnyStages) cut_short_ = true;
     if (maker || max_stages != kAnyStages) return;
     if (outcome.out_of_memory) ++result_.rejected["memory"];
     if (outcome.over_budget) ++result_.rejected["budget"];

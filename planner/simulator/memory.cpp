@@ -4,6 +4,17 @@
 
 namespace sailor {
 
+namespace {
+
+// a * b, held below the range of a sum of a few: what is that large fits nowhere.
+int64_t product(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 58;
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? kMost : std::min(result, kMost);
+}
+
+}  // namespace
+
 int in_flight(int stage, int stages, int microbatches) {
   return std::min(stages - stage, microbatches);
 }
@@ -23,13 +34,16 @@ MemoryBreakdown stage_memory(std::span<const LayerSizes> layers, const StageMemo
     largest_layer = std::max(largest_layer, layer.parameters);
   }
   MemoryBreakdown memory;
-  memory.weights_bytes = parameters * element;
-  memory.gradients_bytes = parameters * element;
-  memory.optimizer_bytes = parameters * (2 * moment + master);
-  memory.activations_bytes = activations * input.microbatch * input.in_flight;
-  memory.workspace_bytes = workspace * input.microbatch;
+  memory.weights_bytes = product(parameters, element);
+  memory.gradients_bytes = product(parameters, element);
+  memory.optimizer_bytes = product(parameters, 2 * moment + master);
+  memory.activations_bytes = product(product(activations, input.microbatch), input.in_flight);
+  memory.workspace_bytes = product(workspace, input.microbatch);
   const int64_t sequence_bytes = input.microbatch * element;
-  if (input.has_previous) memory.communication_bytes += 2 * input.input_elements * sequence_bytes;
+  // The activations of a layer do not hold its input: the stage keeps what it received of every microbatch in
+  // flight, beside a gradient on its way out and a message on its way in.
+  if (input.has_previous)
+    memory.communication_bytes += product(product(input.input_elements, sequence_bytes), input.in_flight + 2);
   if (input.has_next && !layers.empty())
     memory.communication_bytes += 2 * layers.back().output_elements * sequence_bytes;
   if (input.data_parallel) memory.communication_bytes += largest_layer * element;

@@ -109,10 +109,13 @@ Timeline play(std::span<const StageTimes> stages, int microbatches, bool with_ev
 
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events) {
   check(stages, microbatches);
-  if (with_events || microbatches <= kExactMicrobatches) return play(stages, microbatches, with_events);
+  // Warm-up and cool-down take as many microbatches as there are stages; the rate is measured well beyond
+  // them.
+  const int exact = std::max(kExactMicrobatches, 8 * static_cast<int>(stages.size()));
+  if (with_events || microbatches <= exact) return play(stages, microbatches, with_events);
   // Warm-up and cool-down are the same however many microbatches lie between them; the steady state repeats.
-  const Timeline half = play(stages, kExactMicrobatches / 2, false);
-  Timeline timeline = play(stages, kExactMicrobatches, false);
+  const Timeline half = play(stages, exact / 2, false);
+  Timeline timeline = play(stages, exact, false);
   const double more =
       static_cast<double>(microbatches - kExactMicrobatches) / (kExactMicrobatches - kExactMicrobatches / 2);
   timeline.makespan_s = 0;

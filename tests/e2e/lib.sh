@@ -1,5 +1,6 @@
 # Shared by the end-to-end tests (sourced): an up throw-away cluster in $SAILOR_CLUSTER_DIR, and words to say what is expected of it.
 set -euo pipefail
+umask 022
 e2e=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 eval "$("$e2e/../cluster.sh" env)"
 plugstack=$SAILOR_CLUSTER_DIR/etc/plugstack.conf.d/sailor.conf
@@ -62,8 +63,9 @@ wait_until() {
     sleep 0.2
   done
 }
-no_jobs() { [ -z "$(squeue -h -o %A)" ]; }
-all_idle() { ! sinfo -h -N -o %T | grep -qv '^idle$'; }
+# A Slurm that does not answer in time says nothing: neither is true then.
+no_jobs() { local jobs; jobs=$(squeue -h -o %A) && [ -z "$jobs" ]; }
+all_idle() { local states; states=$(sinfo -h -N -o %T) && [ -n "$states" ] && ! grep -qv '^idle$' <<<"$states"; }
 wait_idle() { wait_until 90 no_jobs && wait_until 60 all_idle || { squeue; sinfo; echo "cluster is not idle"; exit 1; }; }
 has_text() { [ -s "$1" ] && grep -q "$2" "$1"; }
 # The highest job id so far: unchanged when nothing was submitted.

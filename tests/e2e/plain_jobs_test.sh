@@ -20,6 +20,11 @@ plain_behaviour() {
   echo "sbatch < file: $rc $(sed 's/job [0-9]*/job N/' <<<"$out")"
   run sbatch -W -o wrap.out --wrap 'exit 3'; echo "sbatch --wrap: $rc"
   run sbatch -p nowhere script.sh; echo "sbatch to a partition that is not there: $rc"
+  # An sbatch that reads no script does not wait for its standard input.
+  for option in --version --usage --bogus; do
+    rc=0; user timeout 5 sbatch $option >/dev/null 2>&1 < <(exec sleep 8) || rc=$?
+    echo "sbatch $option with a silent pipe: $rc"
+  done
   run srun -n2 echo hello; echo "srun: $rc $out"
   run srun false; echo "srun false: $rc"
   run salloc -n1 srun echo inside; echo "salloc: $rc $out"

@@ -87,7 +87,12 @@ Case make_case(const CaseOptions& options) {
   int heads = 1;  // every TP degree divides them
   for (const auto& stages : layout) {
     most_stages = std::max(most_stages, stages.size());
-    for (const int tp : stages) heads = std::lcm(heads, tp);
+    for (const int tp : stages) {
+      const int64_t multiple = std::lcm<int64_t>(heads, tp);
+      if (multiple > 4096)
+        throw InputError("--layout: the least common multiple of the TP degrees is above 4096");
+      heads = static_cast<int>(multiple);
+    }
   }
   while (heads < 4) heads *= 2;
 

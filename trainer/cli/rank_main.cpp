@@ -184,8 +184,8 @@ int run() {
       bootstrap(plan, route.local_address, listener.port(), variable("SAILOR_LAUNCH") == "local");
   listener.start(place.secret);
   const std::string log = fmt::format("{}/logs/rank-{}.log", directory, place.slot.rank);
-  start.release();
   redirect_output(log);
+  start.release();
 
   ControlClient control(
       endpoint, route.controller_address,

@@ -104,8 +104,10 @@ std::string default_directory(const Arguments& arguments, const Allocation& allo
 }
 
 int run(const Arguments& arguments) {
-  // The script that Slurm runs is a copy; what it says is about the file that was submitted.
-  const std::string submitted_file = submitted("SAILOR_JOB");
+  // The script that Slurm runs is a copy; what it says is about the file that was submitted. A spec that the
+  // script names itself stands where it says.
+  const bool is_copy = fs::path(arguments.job_file).filename() == "slurm_script";
+  const std::string submitted_file = is_copy ? submitted("SAILOR_JOB") : "";
   const std::string job_file = fs::absolute(submitted_file.empty() ? arguments.job_file : submitted_file);
   const std::string job_text = read_text_file(arguments.job_file);
   const JobSpec job = parse_job_spec(job_text, job_file);

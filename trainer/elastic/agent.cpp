@@ -31,8 +31,6 @@ std::string node_name() {
 int run_agent(const std::vector<std::string>& command) {
   become_subreaper();
   SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP});
-  const pid_t daemon = spawn(command);
-
   const ControlEndpoint endpoint = ControlEndpoint::from_environment();
   const ControlRoute route = find_control_route(endpoint, kControllerWait_s);
   std::atomic<bool> end = false;
@@ -49,6 +47,7 @@ int run_agent(const std::vector<std::string>& command) {
              end_now();
            },
        .stop = [&end_now](const Stop&) { end_now(); }});
+  const pid_t daemon = spawn(command);
   const std::string node = node_name();
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);

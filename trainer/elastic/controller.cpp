@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kCauseWait_s = 2;   // how long an echo waits for its cause
-constexpr double kOrderlyEnd_s = 5;  // how long agents and ranks get to end by themselves after a stop
+constexpr double kOrderlyEnd_s = 2;  // how long agents and ranks get to end by themselves after a stop
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -142,7 +142,7 @@ void Controller::end_everything(const Stop& stop) {
   server_.broadcast(stop);
   const auto start = Clock::now();
   while (!no_children_ && since(start) < kOrderlyEnd_s) turn(std::chrono::milliseconds(50));
-  end_all_children(kOrderlyEnd_s);
+  end_all_children(1);
 }
 
 int Controller::conclude() {

@@ -1,5 +1,6 @@
 #include "planner/search/search.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -187,8 +188,12 @@ TEST(Search, MaxGpusZonesAndPartitionsAreObeyed) {
   result = search(in.context(), exact(CostModel::native, SearchSpace::full));
   ASSERT_EQ(result.status, SearchStatus::found);
   EXPECT_EQ(gpus_of(result.candidates[0].plan, "fast"), 0);
-  in.job.resources.partitions = {"p-missing"};
-  EXPECT_THROW(search(in.context(), exact(CostModel::native, SearchSpace::full)), InputError);
+  in.job.resources.partitions = {"p-busy"};  // its nodes are not in a snapshot of what is free
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.explain = true;
+  result = search(in.context(), options);
+  EXPECT_EQ(result.status, SearchStatus::infeasible);
+  EXPECT_THAT(result.reason, ::testing::HasSubstr("no GPU is free in partition p-busy"));
 }
 
 TEST(Search, AGroupOfFourNeedsANodeOfFour) {

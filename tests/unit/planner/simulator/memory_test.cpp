@@ -36,9 +36,21 @@ TEST(Memory, EverySourceIsCountedOnce) {
   EXPECT_EQ(m.optimizer_bytes, 3200);
   EXPECT_EQ(m.activations_bytes, 18 * 2 * 3);
   EXPECT_EQ(m.workspace_bytes, 100);
-  EXPECT_EQ(m.communication_bytes, 2 * 10 * 2 * 4 + 300 * 4);
+  // Received activations of three microbatches in flight, a gradient out and a message in; the gradient
+  // bucket.
+  EXPECT_EQ(m.communication_bytes, (3 + 2) * 10 * 2 * 4 + 300 * 4);
   EXPECT_EQ(m.base_bytes, 1000);
-  EXPECT_EQ(m.total(), 1600 + 1600 + 3200 + 108 + 100 + 160 + 1200 + 1000);
+  EXPECT_EQ(m.total(), 1600 + 1600 + 3200 + 108 + 100 + 400 + 1200 + 1000);
+}
+
+TEST(Memory, AbsurdSizesNeverWrapAround) {
+  const std::vector<LayerSizes> layers(100, layer(int64_t{1} << 42, int64_t{1} << 42, int64_t{1} << 42));
+  StageMemoryInput input;
+  input.microbatch = 1'000'000;
+  input.in_flight = 1000;
+  const MemoryBreakdown m = stage_memory(layers, input, Precision::fp32);
+  EXPECT_GT(m.activations_bytes, int64_t{1} << 57);
+  EXPECT_GT(m.total(), int64_t{1} << 57);
 }
 
 TEST(Memory, PrecisionSetsTheSizeOfWeightsAndMoments) {

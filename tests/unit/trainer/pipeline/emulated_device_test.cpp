@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 
-
 #include "planner/spec/error.h"
 
 namespace sailor {
