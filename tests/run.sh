@@ -9,7 +9,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   (no option)   install what the tests need, build, run every test
   --build       install and build only; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
-  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, equality or fresh
+  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, equality, libtorch or fresh
   -j N          compile with N jobs (default: one per core)
 
 Works from any directory. Data sets that are not there are skipped: set SAILOR_REFERENCE to the reference
@@ -68,8 +68,9 @@ case $action in
         done
         "$build/bin/equality" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp32 --backend mpi
         ;;
+      libtorch) exec "$root/tests/libtorch_2_11.sh" ;;
       fresh) exec "$root/tests/fresh.sh" ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, equality, fresh)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, equality, libtorch, fresh)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;
