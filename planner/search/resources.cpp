@@ -1,13 +1,10 @@
 #include "planner/search/resources.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <set>
 
 #include "planner/simulator/cost.h"
-#include "planner/spec/error.h"
 
 namespace sailor {
 namespace {
