@@ -2,22 +2,15 @@
 
 #include <ATen/ATen.h>
 
-#include <chrono>
+#include <algorithm>
 
 #include "profiler/copying_communicator.h"
 #include "profiler/memory_meter.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
-#include "trainer/optim/adamw.h"
 
 namespace sailor {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 int layer_index(LayerKind kind, const ModelSpec& model) {
   switch (kind) {
@@ -31,17 +24,10 @@ int layer_index(LayerKind kind, const ModelSpec& model) {
   return 0;
 }
 
-std::vector<Parameter*> pointers(Layer& layer) {
-  std::vector<Parameter*> result;
-  for (Parameter& parameter : layer.parameters()) result.push_back(&parameter);
-  return result;
-}
-
 }  // namespace
 
 struct LayerBench::State {
   ModelSpec model;
-  OptimizerSpec optimizer;
   LayerKind kind;
   at::ScalarType dtype;
   std::unique_ptr<CopyingCommunicator> tp;
@@ -73,7 +59,6 @@ LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp) : state_(std:
   const ModelFamily& family = model_family(job.model.family);
   family.check(job.model, tp);
   s.model = job.model;
-  s.optimizer = job.training.optimizer;
   s.kind = kind;
   s.dtype = scalar_type(job.training.precision);
   if (tp > 1) s.tp = std::make_unique<CopyingCommunicator>(tp);
@@ -87,44 +72,6 @@ LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp) : state_(std:
 }
 
 LayerBench::~LayerBench() = default;
-
-LayerMeasurement LayerBench::measure(int microbatch, const MeasuringOptions& options) {
-  State& s = *state_;
-  const Batch batch = s.batch(microbatch);
-  const at::Tensor gradient = s.output_gradient(microbatch);
-  Samples forward, backward, both, update;
-  LayerMeasurement result;
-  const auto run = [&](bool counts) {
-    const at::Tensor x = s.input(microbatch);
-    if (s.tp) s.tp->take_bytes();
-    const auto start = Clock::now();
-    const at::Tensor y = s.layer->forward(x, batch);
-    const double forward_s = since(start);
-    if (s.tp) result.forward_bytes = s.tp->take_bytes();
-    const auto middle = Clock::now();
-    y.backward(gradient);
-    const double backward_s = since(middle);
-    if (s.tp) result.backward_bytes = s.tp->take_bytes();
-    if (!counts) return;
-    forward.add(forward_s);
-    backward.add(backward_s);
-    both.add(forward_s + backward_s);
-  };
-  for (int i = 0; i < options.warm_up; ++i) run(false);
-  for (const auto start = Clock::now(); !enough(both, since(start), options);) run(true);
-
-  AdamW optimizer(s.optimizer, pointers(*s.layer));
-  optimizer.step();
-  for (const auto begin = Clock::now(); !enough(update, since(begin), options);) {
-    const auto start = Clock::now();
-    optimizer.step();
-    update.add(since(start));
-  }
-  result.times = {forward.median(), backward.median(), update.median()};
-  result.samples = both.size();
-  result.relative_error = both.relative_error();
-  return result;
-}
 
 LayerSizes LayerBench::sizes(int microbatch) {
   State& s = *state_;

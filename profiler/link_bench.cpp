@@ -18,38 +18,6 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Runs `body` as every rank of a group of threads that are connected by the socket plane. Rethrows the first
-// error.
-void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
-  std::vector<std::unique_ptr<Listener>> listeners;
-  std::vector<Endpoint> endpoints;
-  const JobSecret secret = make_job_secret();
-  for (int i = 0; i < ranks; ++i) {
-    listeners.push_back(std::make_unique<Listener>("127.0.0.1"));
-    endpoints.push_back({"127.0.0.1", listeners.back()->port()});
-    listeners.back()->start(secret);
-  }
-  std::vector<int> members(static_cast<size_t>(ranks));
-  std::iota(members.begin(), members.end(), 0);
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        SocketFactory factory(rank, endpoints, secret, *listeners[static_cast<size_t>(rank)]);
-        const auto communicator = factory.create("bench", members);
-        body(*communicator);
-      } catch (...) {
-        errors[static_cast<size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-}
-
 // Rank 0 decides whether there is another round, and the others follow.
 bool another_round(Communicator& group, bool wanted) {
   unsigned char again = wanted ? 1 : 0;
@@ -80,6 +48,36 @@ std::map<int64_t, double> time_rounds(int ranks, const std::vector<int64_t>& siz
 }
 
 }  // namespace
+
+void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
+  std::vector<std::unique_ptr<Listener>> listeners;
+  std::vector<Endpoint> endpoints;
+  const JobSecret secret = make_job_secret();
+  for (int i = 0; i < ranks; ++i) {
+    listeners.push_back(std::make_unique<Listener>("127.0.0.1"));
+    endpoints.push_back({"127.0.0.1", listeners.back()->port()});
+    listeners.back()->start(secret);
+  }
+  std::vector<int> members(static_cast<size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0);
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        SocketFactory factory(rank, endpoints, secret, *listeners[static_cast<size_t>(rank)]);
+        const auto communicator = factory.create("bench", members);
+        body(*communicator);
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
 
 std::vector<std::pair<double, double>> measure_messages(const std::vector<int64_t>& sizes_bytes,
                                                         const MeasuringOptions& options) {

@@ -3,13 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "profiler/samples.h"
+#include "trainer/comm/communicator.h"
 
 namespace sailor {
+
+// Runs `body` as every rank of a group of threads that are connected by the socket plane. Rethrows the first
+// error.
+void run_ranks(int ranks, const std::function<void(Communicator&)>& body);
 
 // Seconds of one message between two ranks by its size: half of a round trip, median. Throws CommError.
 std::vector<std::pair<double, double>> measure_messages(const std::vector<int64_t>& sizes_bytes,

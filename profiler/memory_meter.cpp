@@ -1,11 +1,7 @@
 #include "profiler/memory_meter.h"
 
-#include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
-#include <fcntl.h>
-#include <sys/wait.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -60,26 +56,6 @@ int64_t resident_bytes() {
   int64_t total_pages = 0, resident_pages = 0;
   if (!(file >> total_pages >> resident_pages)) throw std::runtime_error("cannot read /proc/self/statm");
   return resident_pages * sysconf(_SC_PAGESIZE);
-}
-
-int64_t base_memory_bytes() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
-  const pid_t child = fork();
-  if (child == 0) {
-    at::set_num_threads(1);
-    const at::Tensor x = at::ones({64, 64}).set_requires_grad(true);
-    at::matmul(x, x).sum().backward();
-    const int64_t bytes = resident_bytes();
-    _exit(write(ends[1], &bytes, sizeof bytes) == sizeof bytes ? 0 : 1);
-  }
-  close(ends[1]);
-  int64_t bytes = 0;
-  const ssize_t n = child > 0 ? read(ends[0], &bytes, sizeof bytes) : -1;
-  close(ends[0]);
-  if (child > 0) waitpid(child, nullptr, 0);
-  if (n != sizeof bytes) throw std::runtime_error("cannot measure the memory of a fresh process");
-  return bytes;
 }
 
 }  // namespace sailor

@@ -24,8 +24,5 @@ class MemoryMeter {
 
 // Resident memory of this process.
 int64_t resident_bytes();
-// Resident memory of a process that has forked like a trainer rank and used libtorch once: what there is
-// before any tensor of a model. Call before this process has threads or tensors. Throws std::runtime_error.
-int64_t base_memory_bytes();
 
 }  // namespace sailor

@@ -1,5 +1,6 @@
 #include "profiler/profile_job.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -12,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "planner/profile/layer_profile.h"
 #include "planner/spec/error.h"
@@ -19,6 +21,7 @@
 #include "profiler/layer_bench.h"
 #include "profiler/link_bench.h"
 #include "profiler/overhead_bench.h"
+#include "profiler/stack_bench.h"
 
 namespace sailor {
 namespace fs = std::filesystem;
@@ -114,6 +117,35 @@ class CollectiveCosts {
   std::map<std::pair<int, int64_t>, double> known_;
 };
 
+// The times of the layers for one GPU of a TP group. Where every member can have a core the group is real,
+// and its slowest member counts; otherwise the cost of collectives is added.
+StackBench::ByKind measure_layers(const JobSpec& job, int tp, int microbatch, const MeasuringOptions& options,
+                                  CollectiveCosts& collectives) {
+  if (tp == 1 || tp > static_cast<int>(std::thread::hardware_concurrency())) {
+    StackBench::ByKind kinds = StackBench(job, tp).measure(microbatch, options);
+    for (LayerMeasurement& m : kinds) {
+      m.times.forward_s += collectives.sum_s(tp, m.forward_bytes);
+      m.times.backward_s += collectives.sum_s(tp, m.backward_bytes);
+    }
+    return kinds;
+  }
+  std::vector<StackBench::ByKind> members(static_cast<size_t>(tp));
+  run_ranks(tp, [&](Communicator& group) {
+    at::set_num_threads(1);  // a property of the thread
+    members[static_cast<size_t>(group.rank())] = StackBench(job, group).measure(microbatch, options);
+  });
+  StackBench::ByKind slowest = members[0];
+  for (const StackBench::ByKind& member : members) {
+    for (size_t k = 0; k < kKinds.size(); ++k) {
+      const auto busy_s = [k](const StackBench::ByKind& m) {
+        return m[k].times.forward_s + m[k].times.backward_s;
+      };
+      if (busy_s(member) > busy_s(slowest)) slowest[k] = member[k];
+    }
+  }
+  return slowest;
+}
+
 void measure_network(const std::string& path, const MeasuringOptions& options, const std::string& measured) {
   std::vector<int64_t> sizes;
   for (int64_t bytes = int64_t{4} << 10; bytes <= int64_t{16} << 20; bytes *= 4) sizes.push_back(bytes);
@@ -183,9 +215,8 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
 
   MeasuringOptions layer_options;
   // Each cell is measured twice over: the computation, and the update.
-  layer_options.max_seconds =
-      kLayerShare * request.seconds /
-      (2.0 * static_cast<double>(benches.size() * request.microbatches.size() * kKinds.size()));
+  layer_options.max_seconds = kLayerShare * request.seconds /
+                              (2.0 * static_cast<double>(benches.size() * request.microbatches.size()));
   MeasuringOptions collective_options;
   collective_options.max_seconds = layer_options.max_seconds / 4;
   CollectiveCosts collectives(collective_options);
@@ -194,10 +225,9 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
       put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
     for (const int microbatch : request.microbatches) {
       std::string line = fmt::format("microbatch {:>3}  tp {}", microbatch, tp);
+      const StackBench::ByKind measured = measure_layers(job, tp, microbatch, layer_options, collectives);
       for (size_t k = 0; k < kKinds.size(); ++k) {
-        LayerMeasurement m = kinds[k]->measure(microbatch, layer_options);
-        m.times.forward_s += collectives.sum_s(tp, m.forward_bytes);
-        m.times.backward_s += collectives.sum_s(tp, m.backward_bytes);
+        const LayerMeasurement& m = measured[k];
         put(profile, {microbatch, tp, kKinds[k], m.times, m.samples});
         line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
                             1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,

@@ -18,7 +18,7 @@ struct ProfileRequest {
   std::vector<int> microbatches = {1, 2, 4, 8};
   std::vector<int> tps = {1, 2, 4};
   double seconds = 40;            // the whole run takes about that long at most
-  int64_t base_memory_bytes = 0;  // of a rank before any tensor: memory_meter.h
+  int64_t base_memory_bytes = 0;  // of a rank before any tensor: base_memory.h
 };
 
 struct ProfileOutcome {

@@ -9,8 +9,10 @@
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
-#include "profiler/memory_meter.h"
+#include "profiler/base_memory.h"
 #include "profiler/profile_job.h"
+#include "trainer/pipeline/host_memory.h"
+#include "trainer/pipeline/tensor_cache.h"
 
 namespace {
 
@@ -26,7 +28,7 @@ std::string default_directory() {
 int run(const std::string& job_file, ProfileRequest request) {
   const JobSpec job = load_job_spec(job_file);
   if (request.directory.empty()) request.directory = default_directory();
-  request.base_memory_bytes = base_memory_bytes();
+  request.base_memory_bytes = measure_base_memory_bytes(job);
   // One rank has one core to itself; so has the measurement.
   at::set_num_threads(1);
   std::cerr << "layer times are forward + backward + update\n";
@@ -61,6 +63,8 @@ int main(int argc, char** argv) {
     std::cerr << "sailor: " << e.what() << " (see `sailor profile --help`)\n";
     return kBadInput;
   }
+  keep_freed_memory();  // as a rank does
+  use_tensor_cache();
   try {
     return run(job_file, std::move(request));
   } catch (const InputError& e) {

@@ -4,12 +4,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/spec/overrides.h"
 
 namespace sailor::cli {
 
-enum class Format { table, json, yaml };
+enum class Format { table, json, yaml, csv };
 
 struct PlanCommand {
   std::string job;
@@ -31,6 +32,16 @@ struct SimulateCommand {
   std::string cluster;  // empty = prices of the site config and catalog, nodes not checked
   std::string cost_model = "native";
   Format format = Format::table;
+  std::string trace, html, svg;  // files for pictures of the iteration; empty = none
+};
+
+struct ValidateCommand {
+  std::string dataset;                    // runs: a file or a directory
+  std::string config;                     // site config, for runs on this site; empty = site_config_path()
+  std::string assumptions;                // directory; empty = assumptions_directory()
+  std::vector<std::string> calibrations;  // files, applied in this order
+  Format format = Format::table;
+  std::string svg;  // file for predicted against measured; empty = none
 };
 
 struct ClusterCommand {
@@ -41,6 +52,7 @@ struct ClusterCommand {
 
 int run_plan(const PlanCommand& command);
 int run_simulate(const SimulateCommand& command);
+int run_validate(const ValidateCommand& command);
 int run_cluster(const ClusterCommand& command);
 
 }  // namespace sailor::cli

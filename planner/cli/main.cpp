@@ -15,7 +15,7 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "plan", "simulate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "plan", "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -34,6 +34,7 @@ void add_format(CLI::App* app, Format& format, const std::vector<std::string>& n
           throw InputError(option + ": must be " + alternatives(names) + ", is " + in_quotes(text) +
                            did_you_mean(text, names));
         }
+        if (text == "csv") return Format::csv;
         return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
       },
       "form of the result: " + alternatives(names), "FORMAT");
@@ -84,6 +85,31 @@ CLI::App* add_simulate(CLI::App& app, SimulateCommand& command) {
   verb->add_option("--cost-model", command.cost_model, "native or published (default: native)")
       ->type_name("MODEL");
   add_format(verb, command.format, {"table", "json", "yaml"});
+  verb->add_option("--html", command.html, "write a page with tables and the timeline of an iteration")
+      ->type_name("FILE");
+  verb->add_option("--svg", command.svg, "write the timeline as a picture")->type_name("FILE");
+  verb->add_option("--trace", command.trace, "write the timeline for chrome://tracing and Perfetto")
+      ->type_name("FILE");
+  return verb;
+}
+
+CLI::App* add_validate(CLI::App& app, ValidateCommand& command) {
+  CLI::App* verb = app.add_subcommand("validate", "hold predictions against measured runs");
+  verb->add_option("dataset", command.dataset, "runs: a directory, a *.json or a *.jsonl file")
+      ->required()
+      ->type_name("DATASET");
+  add_config(verb, command.config);
+  verb->add_option("--assumptions", command.assumptions,
+                   "directory with catalog, platforms and frameworks (default: $SAILOR_ASSUMPTIONS, else "
+                   "share/sailor of this installation)")
+      ->type_name("DIR");
+  verb->add_option("--calibration", command.calibrations,
+                   "constants to use instead of those in the assumptions; of several, the last counts")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("FILE");
+  add_format(verb, command.format, {"table", "json", "csv"});
+  verb->add_option("--svg", command.svg, "draw predicted against measured times")->type_name("FILE");
   return verb;
 }
 
@@ -132,9 +158,11 @@ int run(int argc, char** argv) {
   });
   PlanCommand plan_command;
   SimulateCommand simulate_command;
+  ValidateCommand validate_command;
   ClusterCommand cluster_command;
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
+  CLI::App* validate_verb = add_validate(app, validate_command);
   add_cluster(app, cluster_command);
   try {
     app.parse(argc, argv);
@@ -145,6 +173,7 @@ int run(int argc, char** argv) {
   }
   if (*plan_verb) return run_plan(plan_command);
   if (*simulate_verb) return run_simulate(simulate_command);
+  if (*validate_verb) return run_validate(validate_command);
   return run_cluster(cluster_command);
 }
 

@@ -26,6 +26,8 @@ void print_result(const PlanCommand& command, const PlanningInputs& inputs, cons
       print(candidate_table(inputs.context(), result));
       print("\n" + stage_table(result.candidates[0].plan, result.candidates[0].prediction));
       break;
+    case Format::csv:
+      break;  // not offered
   }
 }
 

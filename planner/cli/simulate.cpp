@@ -1,15 +1,20 @@
 // sailor simulate: what one given plan would do.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "planner/cli/cluster_source.h"
 #include "planner/cli/commands.h"
 #include "planner/cli/output.h"
+#include "planner/cli/pictures.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
+#include "planner/report/memory_table.h"
 #include "planner/search/load_inputs.h"
+#include "planner/simulator/native_model.h"
 #include "planner/spec/error.h"
 
 namespace sailor::cli {
@@ -43,14 +48,27 @@ void check_types(const Plan& plan, const Catalog& catalog, const std::string& pl
 }
 
 // What the profiles cannot answer is the plan's error here: it asks for a cell or a link that was not
-// measured.
+// measured. With `timelines`, only by the native cost model.
 Prediction predict(const PlanningInputs& inputs, const Plan& plan, CostModel model,
-                   const std::string& plan_file) {
+                   const std::string& plan_file, std::vector<Timeline>* timelines) {
   try {
+    if (timelines != nullptr) return native::simulate(inputs.context(), plan, *timelines);
     return simulate(inputs.context(), plan, model);
   } catch (const InputError& error) {
     throw InputError(where_in_plan(plan_file, -1, -1), error.what());
   }
+}
+
+// The inputs' own, and which layer times of this plan's GPU types are estimates.
+std::vector<std::string> notes_of(const PlanningInputs& inputs, const Plan& plan) {
+  std::set<std::string> types;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
+  std::vector<std::string> notes = inputs.notes;
+  for (const auto& [type, note] : inputs.profiles.estimates)
+    if (types.contains(type) && std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(note);
+  return notes;
 }
 
 }  // namespace
@@ -72,7 +90,13 @@ int run_simulate(const SimulateCommand& command) {
       diagnose("note: " + command.plan + " does not fit " + command.cluster + ": " + first_of(violations));
     }
   }
-  Candidate candidate{plan, predict(inputs, plan, model, command.plan)};
+  const bool with_pictures = wants_pictures(command);
+  if (with_pictures) check_pictures(command, plan, model);
+  std::vector<Timeline> timelines;
+  Candidate candidate{plan, predict(inputs, plan, model, command.plan, with_pictures ? &timelines : nullptr)};
+  std::vector<std::string> notes = notes_of(inputs, plan);
+  if (!candidate.prediction.fits)
+    notes.push_back(command.plan + ": does not fit into the memory of its GPUs");
   SearchResult result;
   result.status = SearchStatus::found;
   result.candidates.push_back(candidate);
@@ -84,12 +108,14 @@ int run_simulate(const SimulateCommand& command) {
       print(json_to_yaml(result_json(inputs.context(), result)));
       break;
     case Format::table:
-      for (const std::string& note : inputs.notes) diagnose("note: " + note);
-      if (!candidate.prediction.fits)
-        diagnose("note: " + command.plan + ": does not fit into the memory of its GPUs");
-      print(summary(plan) + "\n\n" + stage_table(plan, candidate.prediction));
+      for (const std::string& note : notes) diagnose("note: " + note);
+      print(summary(plan) + "\n\n" + stage_table(plan, candidate.prediction) + "\n" +
+            memory_table(plan, candidate.prediction));
       break;
+    case Format::csv:
+      break;  // not offered
   }
+  if (with_pictures) write_pictures(command, plan, candidate.prediction, timelines, notes);
   return kDone;
 }
 

@@ -12,7 +12,7 @@ int num_ranks(const Plan& plan) {
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (const PlanStage& stage : pipeline.stages) ranks += stage.tp;
   }
-  return ranks;
+  return ranks / plan.interleave;
 }
 
 int64_t num_microbatches(int64_t global_batch, int microbatch) {

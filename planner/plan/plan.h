@@ -28,6 +28,8 @@ struct PlanStage {
 
 struct PlanPipeline {
   int microbatches = 0;  // per iteration
+  // In the order of layers. With interleave v there are v entries for each group of GPUs: of P groups, entry
+  // k is chunk k / P on the GPUs of entry k mod P.
   std::vector<PlanStage> stages;
 };
 

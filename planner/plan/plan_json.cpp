@@ -91,10 +91,9 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
 
 }  // namespace
 
-Plan parse_plan(const std::string& json, const std::string& file_name) {
-  Document document = parse_json(json, file_name);
-  MapField map(Field(document), {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1",
-                                 "interleave", "prediction"});
+Plan read_plan(const Field& field) {
+  MapField map(field, {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1",
+                       "interleave", "prediction"});
   require_version(map, "sailor_plan", 1);
   Plan plan;
   plan.model = map.required("model").text();
@@ -107,6 +106,11 @@ Plan parse_plan(const std::string& json, const std::string& file_name) {
   if (auto interleave = map.optional("interleave")) plan.interleave = interleave->integer<int>(1, 1024);
   if (auto prediction = map.optional("prediction")) plan.prediction = read_prediction(*prediction);
   return plan;
+}
+
+Plan parse_plan(const std::string& json, const std::string& file_name) {
+  Document document = parse_json(json, file_name);
+  return read_plan(Field(document));
 }
 
 Plan load_plan(const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/error.h"
+#include "planner/spec/field.h"
 
 namespace sailor {
 
@@ -14,6 +15,8 @@ Plan load_plan(const std::string& path);
 // Where a stage stands in a plan file (or, with stage < 0, a pipeline; with pipeline < 0, the list of
 // pipelines), for errors that were found later. The file as a whole when it cannot be read again.
 Where where_in_plan(const std::string& path, int pipeline, int stage);
+// A plan that is part of another file.
+Plan read_plan(const Field& field);
 Plan parse_plan(const std::string& json, const std::string& file_name);
 // `indent` < 0 gives one line.
 std::string to_json(const Plan& plan, int indent = 2);

@@ -17,8 +17,14 @@ namespace sailor {
 struct LayerTimes {
   double forward_s = 0;
   double backward_s = 0;
-  double update_s = 0;  // optimizer step of this layer
+  double update_s = 0;     // optimizer step of this layer
+  double attention_s = 0;  // of forward_s: what selective recomputation computes again; 0 = not known
 };
+
+// What a stage computes again in the backward instead of keeping it: nothing, the inside of attention, whole
+// layers from their inputs.
+enum class Recompute { none, selective, full };
+Recompute parse_recompute(const std::string& text);  // of a plan's stage; throws InputError
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
@@ -26,12 +32,27 @@ struct LayerSizes {
   int64_t output_elements = 0;   // tensor handed to the next layer, one sequence, not divided by tp
   int64_t activation_bytes = 0;  // kept for the backward of one sequence
   int64_t workspace_bytes = 0;   // live only while the layer computes one sequence (logits, scores)
+  int64_t selective_bytes = 0;   // kept when attention's inside is recomputed; 0 = not known
+  int64_t checkpoint_bytes = 0;  // kept when the whole layer is recomputed; 0 = not known
+  int64_t tied_parameters = 0;   // of `parameters`: shared with the first layer where one rank holds both
+  int64_t persistent_bytes = 0;  // a buffer that stays from one microbatch to the next
+
+  // Kept for the backward under a plan's `recompute`; the most, where less is not known.
+  int64_t kept_bytes(Recompute recompute) const {
+    const int64_t less = recompute == Recompute::full        ? checkpoint_bytes
+                         : recompute == Recompute::selective ? selective_bytes
+                                                             : 0;
+    return less > 0 ? less : activation_bytes;
+  }
 };
 
-// What the platform adds, measured, never a constant in code.
+// What the platform adds, measured or calibrated, never a constant in code.
 struct PlatformOverheads {
   int64_t base_memory_bytes = 0;    // process, libraries, context, before any tensor
   double iteration_overhead_s = 0;  // per iteration, whatever the plan
+  double message_slowdown = 1;      // messages between stages against the network profile
+  double sync_slowdown = 1;         // gradient sums between nodes against the network profile
+  double jitter = 0;                // stages of a plan over several nodes are slower by this part
 };
 
 class LayerProfile {
@@ -43,8 +64,10 @@ class LayerProfile {
   std::string file;  // for explanations
   std::map<std::pair<int, int>, Cell> cells;
   PlatformOverheads overheads;
-  std::string measured;  // date, host and versions, free text
+  std::string measured;    // date, host and versions, free text
+  double uncertainty = 0;  // relative; above 0 the times are estimates (estimated_profile.h)
 
+  bool is_estimated() const { return uncertainty > 0; }
   const Cell* find(int microbatch, int tp) const {
     auto it = cells.find({microbatch, tp});
     return it == cells.end() ? nullptr : &it->second;
@@ -52,6 +75,11 @@ class LayerProfile {
   std::vector<int> microbatches() const;  // ascending, each once
   std::vector<int> tps() const;           // ascending, each once
 };
+
+// More sequences never take less time: a cell that says so measured something else beside them (small cases
+// are launch-bound, and hooks cost most there). Lowers every time to the least that was measured for as many
+// sequences or more, at the same TP degree.
+void make_monotone(LayerProfile& profile);
 
 // Sizes do not depend on the GPU type.
 struct ModelSizes {

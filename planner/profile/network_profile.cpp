@@ -82,6 +82,20 @@ LinkCurve read_points(const Field& field) {
   return LinkCurve::from_points(std::move(points));
 }
 
+LinkCurve read_curve(const MapField& link) {
+  const auto rate = link.optional("bytes_per_s"), latency = link.optional("latency_s"),
+             node_rate = link.optional("node_bytes_per_s");
+  if (!rate) {
+    if (latency || node_rate)
+      link.fail("\"latency_s\" and \"node_bytes_per_s\" need \"bytes_per_s\" beside them");
+    return read_points(link.required("points"));
+  }
+  if (const auto points = link.optional("points"))
+    points->fail("either \"points\" or \"bytes_per_s\", not both");
+  return LinkCurve::from_rates(latency ? latency->non_negative() : 0, rate->positive(),
+                               node_rate ? node_rate->positive() : 0);
+}
+
 }  // namespace
 
 LinkCurve LinkCurve::from_points(std::vector<std::pair<double, double>> bytes_and_s) {
@@ -91,23 +105,54 @@ LinkCurve LinkCurve::from_points(std::vector<std::pair<double, double>> bytes_an
   return curve;
 }
 
-LinkCurve LinkCurve::from_fit(std::array<double, 3> coefficients) {
+LinkCurve LinkCurve::from_fit(std::array<double, 3> coefficients, int gpus) {
   LinkCurve curve;
+  curve.fit_gpus_ = gpus;
   curve.fit_ = coefficients;
   return curve;
 }
 
-double LinkCurve::time_s(double bytes) const {
+LinkCurve LinkCurve::from_rates(double latency_s, double bytes_per_s, double node_bytes_per_s) {
+  if (!(latency_s >= 0) || !(bytes_per_s > 0) || !(node_bytes_per_s >= 0))
+    throw std::invalid_argument("LinkCurve: a rate is not positive or the latency is negative");
+  LinkCurve curve;
+  curve.latency_s_ = latency_s;
+  curve.bytes_per_s_ = bytes_per_s;
+  curve.node_bytes_per_s_ = node_bytes_per_s;
+  return curve;
+}
+
+double LinkCurve::fit_gb_per_s(double bytes) const {
+  const auto rate = [&](double size) {
+    const double m = std::log2(size / 1e6);
+    return fit_[0] * m * m + fit_[1] * m + fit_[2];
+  };
+  const double at_size = rate(bytes);
+  return at_size > 0 ? at_size : rate(65536);
+}
+
+double LinkCurve::published_time_s(double bytes) const {
   if (!(bytes > 0)) return 0;
-  if (points_.empty()) {
-    auto gb_per_s = [&](double size) {
-      double m = std::log2(size / 1e6);
-      return fit_[0] * m * m + fit_[1] * m + fit_[2];
-    };
-    double rate = gb_per_s(bytes);
-    if (!(rate > 0)) rate = gb_per_s(65536);
-    return bytes / 1e9 / rate;
+  return points_.empty() && !(bytes_per_s_ > 0) ? bytes / 1e9 / fit_gb_per_s(bytes) : time_s(bytes);
+}
+
+double LinkCurve::latency_s() const {
+  if (bytes_per_s_ > 0) return latency_s_;
+  if (points_.size() < 2) return 0;
+  // Where the line through the first two points meets a message of no bytes.
+  const auto [bytes_0, seconds_0] = points_[0];
+  const auto [bytes_1, seconds_1] = points_[1];
+  return std::max(0.0, seconds_0 - bytes_0 * (seconds_1 - seconds_0) / (bytes_1 - bytes_0));
+}
+
+double LinkCurve::time_s(double bytes, double senders) const {
+  if (!(bytes > 0)) return 0;
+  if (bytes_per_s_ > 0) {
+    double rate = bytes_per_s_;
+    if (node_bytes_per_s_ > 0) rate = std::min(rate, node_bytes_per_s_ / senders);
+    return latency_s_ + bytes / rate;
   }
+  if (points_.empty()) return bytes * fit_gpus_ / 1e9 / fit_gb_per_s(bytes);
   auto above = std::lower_bound(points_.begin(), points_.end(), bytes,
                                 [](const auto& point, double size) { return point.first < size; });
   if (above == points_.begin()) return points_.front().second;
@@ -179,13 +224,12 @@ NetworkProfile read_network_profile(const Document& document) {
   NetworkProfile profile;
   profile.file = document.file;
   for (const Field& item : map.required("links").items()) {
-    MapField link(item, {"from", "to", "scope", "points"});
+    MapField link(item, {"from", "to", "scope", "points", "latency_s", "bytes_per_s", "node_bytes_per_s"});
     NetworkProfile::Scope scope = NetworkProfile::Scope::any;
     if (auto word = link.optional("scope")) {
       scope = static_cast<NetworkProfile::Scope>(word->choice({"any", "intra_node", "inter_node"}));
     }
-    profile.add({read_end(link.optional("from")), read_end(link.optional("to")), scope,
-                 read_points(link.required("points"))});
+    profile.add({read_end(link.optional("from")), read_end(link.optional("to")), scope, read_curve(link)});
   }
   return profile;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "planner/profile/analytic_profile.h"
+#include "planner/profile/estimated_profile.h"
 #include "planner/profile/profile_reader.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
@@ -28,6 +30,7 @@ std::vector<std::string> json_files(const std::string& directory) {
 // What the directories hold for this job: the first profile of every type, and all links.
 struct Found {
   std::map<std::string, ProfileFile> by_type;
+  std::map<std::string, std::vector<ProfileFile>> of_other_models;  // by type
   NetworkProfile network;
   std::vector<std::string> notes;
 };
@@ -42,7 +45,10 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
         if (found.network.file.empty()) found.network.file = file;
       } else if (document.root.find("sailor_layer_profile") != nullptr) {
         ProfileFile profile = read_profile_file(document);
-        if (!matches(profile, job.model, job.training.precision)) continue;
+        if (!matches(profile, job.model, job.training.precision)) {
+          found.of_other_models[profile.gpu_type].push_back(std::move(profile));
+          continue;
+        }
         auto [it, inserted] = found.by_type.emplace(profile.gpu_type, profile);
         if (!inserted) {
           found.notes.push_back(fmt::format("type {}: {} is used, {} is another profile of the same model",
@@ -71,6 +77,32 @@ LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double 
   return profile;
 }
 
+// The type whose profile serves for `name`.
+const std::string& source_of(const std::string& name, const GpuType& type) {
+  return type.emulation ? type.emulation->profile : name;
+}
+
+// Stands in for a profile that is missing; false when the catalog does not say enough of the type.
+bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found, ProfileSet& set) {
+  static const std::vector<ProfileFile> none;
+  const auto others = found.of_other_models.find(type.name);
+  const std::vector<ProfileFile>& measured = others == found.of_other_models.end() ? none : others->second;
+  const Precision precision = job.training.precision;
+  auto profile = estimate_profile(type, job.model, precision, measured, found.network, own_framework());
+  if (!profile) return false;
+  for (int tp : profile->tps())
+    set.sizes.by_tp.emplace(tp, analytic_sizes(shape_of(job.model), own_framework(), precision, tp));
+  set.estimates[type.name] = fmt::format(
+      "type {}: no profile of {} ({}), its times are estimated from the catalog{} (+-{:.0f} %); measure them "
+      "with "
+      "`sailor profile {}`",
+      type.name, job.model.name, to_string(precision),
+      profile->uncertainty == kUncalibrated ? "" : " and from profiles of other models",
+      100 * profile->uncertainty, job.file);
+  set.layers.emplace(type.name, std::move(*profile));
+  return true;
+}
+
 }  // namespace
 
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
@@ -79,20 +111,21 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
   ProfileSet set;
   set.network = std::move(found.network);
   set.notes = std::move(found.notes);
+  // What was measured first: estimates must not take the place of measured sizes.
   for (const auto& [name, type] : catalog.gpu_types) {
-    const std::string& source = type.emulation ? type.emulation->profile : name;
-    auto it = found.by_type.find(source);
-    if (it == found.by_type.end()) {
-      set.notes.push_back(
-          fmt::format("type {}: no profile of {} ({}) in {}{}", name, job.model.name,
-                      to_string(job.training.precision), fmt::join(directories, ", "),
-                      type.emulation ? " for the emulated type's base " + in_quotes(source) : ""));
-      continue;
-    }
+    const auto it = found.by_type.find(source_of(name, type));
+    if (it == found.by_type.end()) continue;
     LayerProfile profile = unroll(it->second, job.model.layers);
     if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
     set.layers.emplace(name, std::move(profile));
     set.sizes.by_tp.merge(unroll_sizes(it->second, job.model.layers).by_tp);
+  }
+  for (const auto& [name, type] : catalog.gpu_types) {
+    if (set.layers.contains(name) || add_estimate(type, job, found, set)) continue;
+    set.notes.push_back(fmt::format(
+        "type {}: no profile of {} ({}) in {}{}", name, job.model.name, to_string(job.training.precision),
+        fmt::join(directories, ", "),
+        type.emulation ? " for the emulated type's base " + in_quotes(source_of(name, type)) : ""));
   }
   if (set.layers.empty()) {
     throw InputError(

@@ -14,15 +14,17 @@
 namespace sailor {
 
 struct ProfileSet {
-  std::map<std::string, LayerProfile>
-      layers;  // by GPU type; a type without a profile is absent and cannot be planned
+  std::map<std::string, LayerProfile> layers;  // by GPU type; a type without a profile and without an
+                                               // estimate is absent and cannot be planned
   ModelSizes sizes;
   NetworkProfile network;
-  std::vector<std::string> notes;  // e.g. "type X: no profile of this model in DIR"
+  std::map<std::string, std::string> estimates;  // what to tell a user of each type whose times are estimates
+  std::vector<std::string> notes;                // e.g. "type X: no profile of this model in DIR"
 };
 
 // Searches `directories` for *.json profile files (product format) that match the job's model and precision.
-// A catalog type with `emulate` gets the named type's profile, times multiplied by its slowdown. Throws
+// A catalog type with `emulate` gets the named type's profile, times multiplied by its slowdown. A type that
+// was not measured, and of which the catalog says enough, gets an estimate, and a note says so. Throws
 // InputError when a file is broken, or when no type of the catalog has a profile (and says which command
 // makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,

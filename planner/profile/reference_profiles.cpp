@@ -2,6 +2,7 @@
 // count is not the model's is a wrong copy, a missing cell stays missing.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -154,7 +155,8 @@ NetworkProfile read_network(ReferenceFiles& files) {
       std::vector<Field> abc;
       if (!parts.empty()) abc = parts[0].items();
       if (abc.size() != 3) fit.fail("must be [[A, B, C], MAX]");
-      auto curve = LinkCurve::from_fit({abc[0].number(), abc[1].number(), abc[2].number()});
+      auto curve = LinkCurve::from_fit({abc[0].number(), abc[1].number(), abc[2].number()},
+                                       std::min(from.gpus, to.gpus));
       network.add({from, to, NetworkProfile::Scope::any, std::move(curve)});
     });
   });

@@ -58,6 +58,16 @@ std::string layout(const Plan& plan) {
   return text;
 }
 
+// What stands before a number that rests on estimated layer times, and the line that explains it.
+std::string estimate_mark(const Prediction& prediction) {
+  return prediction.uncertainty > 0 ? "~" : "";
+}
+std::string estimate_note(double uncertainty) {
+  return uncertainty > 0
+             ? fmt::format("~ estimated: layer times were not measured (+-{:.0f} %)\n", 100 * uncertainty)
+             : "";
+}
+
 std::string number_list(const std::vector<int>& numbers) {
   std::string text;
   for (int n : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", n);
@@ -77,10 +87,16 @@ const char* status_name(SearchStatus status) {
 }
 
 json memory_json(const MemoryBreakdown& m) {
-  return {{"weights_bytes", m.weights_bytes},     {"gradients_bytes", m.gradients_bytes},
-          {"optimizer_bytes", m.optimizer_bytes}, {"activations_bytes", m.activations_bytes},
-          {"workspace_bytes", m.workspace_bytes}, {"communication_bytes", m.communication_bytes},
-          {"base_bytes", m.base_bytes},           {"total_bytes", m.total()}};
+  return {{"weights_bytes", m.weights_bytes},
+          {"gradients_bytes", m.gradients_bytes},
+          {"optimizer_bytes", m.optimizer_bytes},
+          {"master_bytes", m.master_bytes},
+          {"activations_bytes", m.activations_bytes},
+          {"workspace_bytes", m.workspace_bytes},
+          {"communication_bytes", m.communication_bytes},
+          {"base_bytes", m.base_bytes},
+          {"fragmentation_bytes", m.fragmentation_bytes},
+          {"total_bytes", m.total()}};
 }
 
 json prediction_json(const Prediction& p) {
@@ -94,6 +110,7 @@ json prediction_json(const Prediction& p) {
                       {"send_backward_s", s.send_backward_s},
                       {"sync_s", s.sync_s},
                       {"update_s", s.update_s},
+                      {"estimated", s.estimated},
                       {"in_flight", s.in_flight},
                       {"busy_fraction", s.busy_fraction},
                       {"memory", memory_json(s.memory)},
@@ -108,6 +125,7 @@ json prediction_json(const Prediction& p) {
           {"transfer_usd", p.transfer_usd},
           {"usd_per_iteration", p.usd_per_iteration()},
           {"peak_memory_bytes", p.peak_memory_bytes()},
+          {"uncertainty", p.uncertainty},
           {"fits", p.fits},
           {"stages", std::move(stages)}};
 }
@@ -123,17 +141,21 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
       fmt::format("{:<2}{:<28} {:<24} {:>3} {:>4} {:>10} {:>9} {:>11} {:>9}\n", "", "GPUS",
                   "PIPELINES X (TP)", "MB", "#MB", "ITER (s)", "ITER/s", "USD/ITER", "PEAK GiB");
   bool first = true;
+  double uncertainty = 0;
   for (const Candidate& candidate : result.candidates) {
+    uncertainty = std::max(uncertainty, candidate.prediction.uncertainty);
     int64_t microbatches = 0;
     for (const PlanPipeline& pipeline : candidate.plan.pipelines) microbatches += pipeline.microbatches;
-    out +=
-        fmt::format("{:<2}{:<28} {:<24} {:>3} {:>4} {:>10.4g} {:>9.4g} {:>11.4g} {:>9}\n", first ? "*" : "",
-                    cut_to(gpus_by_type(candidate.plan), 28), cut_to(layout(candidate.plan), 24),
-                    candidate.plan.microbatch, microbatches, candidate.prediction.iteration_s,
-                    candidate.prediction.iterations_per_s(), candidate.prediction.usd_per_iteration(),
-                    gib(candidate.prediction.peak_memory_bytes()));
+    out += fmt::format(
+        "{:<2}{:<28} {:<24} {:>3} {:>4} {:>10} {:>9.4g} {:>11.4g} {:>9}\n", first ? "*" : "",
+        cut_to(gpus_by_type(candidate.plan), 28), cut_to(layout(candidate.plan), 24),
+        candidate.plan.microbatch, microbatches,
+        estimate_mark(candidate.prediction) + fmt::format("{:.4g}", candidate.prediction.iteration_s),
+        candidate.prediction.iterations_per_s(), candidate.prediction.usd_per_iteration(),
+        gib(candidate.prediction.peak_memory_bytes()));
     first = false;
   }
+  out += estimate_note(uncertainty);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
   out += fmt::format("objective {} | {} configurations, {} plans predicted, search {}\n",
                      to_string(context.job.objective), result.stats.configurations, result.stats.plans_scored,
@@ -166,7 +188,8 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
       out += fmt::format(
           "{:<5} {:<5} {:>4} {:<9} {:<14} {:>3} {:<16} {:<9} {:>9.4g} {:>9.4g} {:>5.0f}% {:>5}/{}\n", j, i,
           plan.pipelines[j].microbatches, fmt::format("{}-{}", stage.first_layer, stage.end_layer - 1),
-          cut_to(stage.gpu_type, 14), stage.tp, cut_to(stage.node.empty() ? "-" : stage.node, 16),
+          cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), stage.tp,
+          cut_to(stage.node.empty() ? "-" : stage.node, 16),
           cut_to(stage.gpus.empty() ? "-" : number_list(stage.gpus), 9), p.forward_s, p.backward_s,
           100 * p.busy_fraction, gib(p.memory.total()), gib(p.capacity_bytes));
     }
@@ -175,6 +198,7 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
       "{:.4g} USD = compute {:.4g} + transfer {:.4g}\n",
       prediction.iteration_s, prediction.pipeline_s, prediction.sync_s, prediction.update_s,
       prediction.overhead_s, prediction.usd_per_iteration(), prediction.compute_usd, prediction.transfer_usd);
+  out += estimate_note(prediction.uncertainty);
   return out;
 }
 

@@ -65,6 +65,11 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
     if (!inputs.profiles.layers.contains(node.gpu_type)) unusable[node.gpu_type] += node.free_gpus.size();
   }
   std::vector<std::string> notes;
+  std::set<std::string> types;
+  for (const SnapshotNode& node : inputs.snapshot.nodes)
+    if (!node.free_gpus.empty()) types.insert(node.gpu_type);
+  for (const auto& [type, note] : inputs.profiles.estimates)
+    if (types.contains(type)) notes.push_back(note);
   for (const auto& [type, gpus] : unusable) {
     if (gpus == 0) continue;
     notes.push_back(fmt::format(

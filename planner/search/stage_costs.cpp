@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/simulator/collectives.h"
+#include "planner/profile/collectives.h"
 #include "planner/simulator/cost.h"
 #include "planner/simulator/lookup.h"
 #include "planner/simulator/memory.h"
@@ -12,7 +12,17 @@
 namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Weights, gradients and optimizer state of a layer that has nothing else.
+double state_bytes(const LayerSizes& layer, const PlanningContext& context) {
+  RankMemoryInput input;
+  ChunkMemoryInput chunk;
+  chunk.layers = {&layer, 1};
+  input.chunks.push_back(chunk);
+  return static_cast<double>(rank_memory(input, context.framework, context.job.training.precision).total());
 }
+
+}  // namespace
 
 StageCosts::StageCosts(const PlanningContext& context, const Resources& resources, CostModel model,
                        int microbatch)
@@ -33,11 +43,10 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
       activation(layers_, kNever);
   LayerSizes one;
   one.parameters = 1;
-  const double bytes_per_parameter =
-      model == CostModel::published
-          ? static_cast<double>(published::memory({&one, 1}, 1, 1, 1).total() -
-                                published::memory({}, 1, 1, 1).total())
-          : static_cast<double>(stage_memory({&one, 1}, {}, context.job.training.precision).total());
+  const double bytes_per_parameter = model == CostModel::published
+                                         ? static_cast<double>(published::memory({&one, 1}, 1, 1, 1).total() -
+                                                               published::memory({}, 1, 1, 1).total())
+                                         : state_bytes(one, context);
   for (size_t o = 0; o < n; ++o) {
     const Option& option = resources.options[o];
     const LayerProfile::Cell* cell = context.profiles.layers.at(option.gpu_type).find(microbatch, option.tp);
@@ -111,17 +120,23 @@ int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, 
     sum.activation_bytes = activations_[option][end] - activations_[option][first];
     return published::memory({&sum, 1}, resources_.options[option].tp, microbatch_, in_flight).total();
   }
-  const std::span<const LayerSizes> layers(sizes_[option]->data() + first, static_cast<size_t>(end - first));
-  StageMemoryInput input;
+  ChunkMemoryInput stage;
+  stage.layers = {sizes_[option]->data() + first, static_cast<size_t>(end - first)};
+  stage.in_flight = in_flight;
+  stage.has_previous = first > 0;
+  stage.has_next = end < layers_;
+  if (first > 0) stage.input_elements = (*sizes_[option])[first - 1].output_elements;
+  RankMemoryInput input;
+  input.chunks.push_back(stage);
   input.microbatch = microbatch_;
-  input.in_flight = in_flight;
-  input.has_previous = first > 0;
-  input.has_next = end < layers_;
-  if (first > 0) input.input_elements = (*sizes_[option])[first - 1].output_elements;
-  input.data_parallel = data_parallel;
+  input.microbatches = 2;  // of a pipeline; more change nothing
+  input.replicas = data_parallel ? 2 : 1;
+  input.both_ends = first == 0 && end == layers_;
+  input.tp = resources_.options[option].tp;
+  if (input.tp > 1) input.gathered_elements = sizes_[option]->front().output_elements;
   input.base_bytes =
       context_.profiles.layers.at(resources_.options[option].gpu_type).overheads.base_memory_bytes;
-  return stage_memory(layers, input, context_.job.training.precision).total();
+  return rank_memory(input, context_.framework, context_.job.training.precision).total();
 }
 
 bool StageCosts::fits(int option, int first, int end, int in_flight, bool data_parallel) const {
@@ -153,22 +168,26 @@ double StageCosts::message_bytes(int option, int layer) const {
   return static_cast<double>((*sizes_[option])[layer].output_elements) * element * microbatch_;
 }
 
+double StageCosts::native_message_s(const LinkCurve& link, double bytes, int from, int to) const {
+  const Option &sender = resources_.options[from], &receiver = resources_.options[to];
+  return context_.profiles.layers.at(sender.gpu_type).overheads.message_slowdown *
+         scatter_gather_s(link, bytes, sender.tp, receiver.tp, std::min(sender.tp, receiver.tp));
+}
+
 double StageCosts::activation_s(int from, int to, int layer) const {
   const LinkCurve* link = links_[from][to];
   if (link == nullptr) return kNever;
   const double bytes = message_bytes(from, layer - 1);
-  return model_ == CostModel::published
-             ? link->time_s(bytes)
-             : scatter_gather_s(*link, bytes, resources_.options[from].tp, resources_.options[to].tp);
+  return model_ == CostModel::published ? link->published_time_s(bytes)
+                                        : native_message_s(*link, bytes, from, to);
 }
 
 double StageCosts::gradient_s(int from, int to, int layer) const {
   const LinkCurve* link = links_[from][to];
   if (link == nullptr) return kNever;
   // The published formula sizes the gradient by the output of the stage's own first layer.
-  if (model_ == CostModel::published) return link->time_s(message_bytes(from, layer));
-  return scatter_gather_s(*link, message_bytes(from, layer - 1), resources_.options[from].tp,
-                          resources_.options[to].tp);
+  if (model_ == CostModel::published) return link->published_time_s(message_bytes(from, layer));
+  return native_message_s(*link, message_bytes(from, layer - 1), from, to);
 }
 
 double StageCosts::message_usd(int upstream, int downstream, int layer) const {
@@ -186,7 +205,9 @@ double StageCosts::sync_s(int a, int b, int tp, int first, int end, int replicas
                            : published::all_reduce_s(*link, published::sync_bytes(bytes, tp), replicas);
   }
   const LinkCurve* link = links_[a][b];
-  return link == nullptr ? kNever : ring_all_reduce_s(*link, bytes / tp, replicas);
+  if (link == nullptr) return kNever;
+  const Ring ring{replicas, replicas, static_cast<double>(tp), nullptr, link};
+  return ring_all_reduce_s(ring, bytes / tp);
 }
 
 double StageCosts::sync_usd(int a, int b, int first, int end, int replicas) const {

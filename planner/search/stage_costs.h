@@ -62,6 +62,8 @@ class StageCosts {
   double least_sync_s(int replicas, double gpus) const;
 
  private:
+  double native_message_s(const LinkCurve& link, double bytes, int from, int to) const;
+
   double message_bytes(int option, int layer) const;  // of one microbatch before `layer`
 
   const PlanningContext& context_;

@@ -15,7 +15,7 @@ double usd_per_s(const PlanningContext& context, const Plan& plan) {
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages)
       per_hour += stage.tp * usd_per_gpu_hour(context, stage.gpu_type, stage.zone);
-  return per_hour / 3600.0;
+  return per_hour / 3600.0 / plan.interleave;
 }
 
 double egress_usd_per_gb(const Snapshot& snapshot, const std::string& from_zone, const std::string& to_zone) {

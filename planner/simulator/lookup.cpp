@@ -33,6 +33,10 @@ const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, int tp) 
         "the layer sizes of model \"{}\" at TP degree {} are not in any profile: measure them with "
         "`sailor profile`",
         context.job.model.name, tp));
+  if (static_cast<int>(sizes->size()) != context.job.model.num_all_layers())
+    throw InputError(
+        fmt::format("the profile of model \"{}\" at TP degree {} has {} layers, the model has {}",
+                    context.job.model.name, tp, sizes->size(), context.job.model.num_all_layers()));
   return *sizes;
 }
 

@@ -1,16 +1,51 @@
 #include "planner/simulator/memory.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sailor {
-
 namespace {
 
-// a * b, held below the range of a sum of a few: what is that large fits nowhere.
-int64_t product(int64_t a, int64_t b) {
-  constexpr int64_t kMost = int64_t{1} << 58;
-  int64_t result = 0;
-  return __builtin_mul_overflow(a, b, &result) ? kMost : std::min(result, kMost);
+// What is large fits nowhere; it must only stay in range when it is added up.
+constexpr int64_t kMost = int64_t{1} << 58;
+
+int64_t product(double a, double b) {
+  return static_cast<int64_t>(std::min(std::ceil(a * b), static_cast<double>(kMost)));
+}
+int64_t product(int64_t a, double b) {
+  return product(static_cast<double>(a), b);
+}
+
+// Of one sequence.
+struct ChunkActivations {
+  int64_t kept = 0;   // by one microbatch in flight
+  int64_t above = 0;  // the most that a backward needs beyond what all its layers keep
+};
+
+ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
+  ChunkActivations sum;
+  for (const LayerSizes& layer : chunk.layers) sum.kept += layer.kept_bytes(chunk.recompute);
+  int64_t released = 0;
+  for (size_t i = chunk.layers.size(); i-- > 0;) {
+    const LayerSizes& layer = chunk.layers[i];
+    // What it did not keep it computes again.
+    const int64_t again = std::max<int64_t>(0, layer.activation_bytes - layer.kept_bytes(chunk.recompute));
+    sum.above = std::max(sum.above, layer.workspace_bytes + again - released);
+    released += layer.kept_bytes(chunk.recompute);
+  }
+  return sum;
+}
+
+// What the style says of gathered inputs, over all blocks and microbatches in flight.
+int64_t gathered_input_bytes(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision) {
+  double blocks = 0;
+  for (const ChunkMemoryInput& chunk : input.chunks)
+    for (const LayerSizes& layer : chunk.layers)
+      if (layer.activation_bytes > 0) blocks += std::max(0, chunk.in_flight - style.gathered_input_spares);
+  if (style.gathered_input_blocks > 0) blocks = std::min<double>(blocks, style.gathered_input_blocks);
+  const double element_scale = element_bytes(precision) / 2.0;
+  return product(style.gathered_input_bytes * element_scale * (1 - 1.0 / input.tp) * blocks,
+                 static_cast<double>(input.gathered_elements) * input.microbatch);
 }
 
 }  // namespace
@@ -19,35 +54,63 @@ int in_flight(int stage, int stages, int microbatches) {
   return std::min(stages - stage, microbatches);
 }
 
-MemoryBreakdown stage_memory(std::span<const LayerSizes> layers, const StageMemoryInput& input,
-                             Precision precision) {
+MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision) {
   const int64_t element = element_bytes(precision);
-  constexpr int64_t kMasterBytes = 4;
-  const int64_t moment = std::max<int64_t>(element, kMasterBytes);
-  const int64_t master = element < kMasterBytes ? kMasterBytes : 0;
-
-  int64_t parameters = 0, activations = 0, workspace = 0, largest_layer = 0;
-  for (const LayerSizes& layer : layers) {
-    parameters += layer.parameters;
-    activations += layer.activation_bytes;
-    workspace = std::max(workspace, layer.workspace_bytes);
-    largest_layer = std::max(largest_layer, layer.parameters);
-  }
   MemoryBreakdown memory;
-  memory.weights_bytes = product(parameters, element);
-  memory.gradients_bytes = product(parameters, element);
-  memory.optimizer_bytes = product(parameters, 2 * moment + master);
-  memory.activations_bytes = product(product(activations, input.microbatch), input.in_flight);
-  memory.workspace_bytes = product(workspace, input.microbatch);
-  const int64_t sequence_bytes = input.microbatch * element;
-  // The activations of a layer do not hold its input: the stage keeps what it received of every microbatch in
-  // flight, beside a gradient on its way out and a message on its way in.
-  if (input.has_previous)
-    memory.communication_bytes += product(product(input.input_elements, sequence_bytes), input.in_flight + 2);
-  if (input.has_next && !layers.empty())
-    memory.communication_bytes += 2 * layers.back().output_elements * sequence_bytes;
-  if (input.data_parallel) memory.communication_bytes += largest_layer * element;
+  int64_t parameters = 0, largest_layer = 0, persistent = 0, above = 0;
+  for (const ChunkMemoryInput& chunk : input.chunks) {
+    for (const LayerSizes& layer : chunk.layers) {
+      parameters += layer.parameters - (input.both_ends ? layer.tied_parameters : 0);
+      largest_layer = std::max(largest_layer, layer.parameters);
+      persistent = std::max(persistent, layer.persistent_bytes);
+    }
+    const ChunkActivations activations = activations_of(chunk);
+    const double slack = 1 + (input.tp > 1 ? style.activation_slack_tp : style.activation_slack);
+    memory.activations_bytes +=
+        product(activations.kept, slack * static_cast<double>(input.microbatch) * chunk.in_flight);
+    above = std::max(above, activations.above);
+
+    const double message_bytes = static_cast<double>(input.microbatch * element);
+    // Where a layer's activations do not hold its input, the stage keeps what it received of every microbatch
+    // in flight; and there are buffers for messages on their way.
+    const double received = style.message_buffers + (style.keeps_received ? chunk.in_flight : 0);
+    if (chunk.has_previous)
+      memory.communication_bytes += product(chunk.input_elements, received * message_bytes);
+    if (chunk.has_next && !chunk.layers.empty())
+      memory.communication_bytes +=
+          product(chunk.layers.back().output_elements, style.message_buffers * message_bytes);
+  }
+  const bool data_parallel = input.replicas > 1;
+  const double shards = data_parallel && (input.zero1 || style.zero1) ? input.replicas : 1;
+  const double gradient = style.gradient_bytes_at(precision);
+  const double moments =
+      precision == Precision::fp64 ? 2 * static_cast<double>(element) : style.moments_bytes;
+  memory.weights_bytes = product(parameters, style.weight_bytes(precision));
+  memory.gradients_bytes = product(parameters, gradient + style.gradient_copy_bytes);
+  if (!input.chunks.empty() && !input.chunks[0].has_previous && !input.chunks[0].layers.empty())
+    memory.gradients_bytes += product(input.chunks[0].layers[0].parameters, style.embedding_gradient_bytes);
+  memory.master_bytes = product(parameters, style.master_bytes_at(precision) / shards);
+  memory.optimizer_bytes = product(parameters, moments / shards);
+  memory.workspace_bytes = product(above, input.microbatch);
+  if (input.microbatches > 1) memory.workspace_bytes += product(persistent, input.microbatch);
+  memory.communication_bytes += product(
+      input.gathered_elements, style.gather_buffers * static_cast<double>(input.microbatch * element));
+  if (data_parallel && style.sync_buffer) {
+    // Pieces of whole layers up to the size of a bucket; one at least.
+    const double largest = static_cast<double>(largest_layer) * gradient;
+    const double all = static_cast<double>(parameters) * gradient;
+    memory.communication_bytes +=
+        product(style.sync_copies, std::min(all, static_cast<double>(style.sync_bucket_bytes) +
+                                                     (style.sync_whole_layers ? largest : 0)));
+  }
   memory.base_bytes = input.base_bytes;
+  if (style.gathered_input_bytes > 0) {
+    const int64_t kept = gathered_input_bytes(input, style, precision);
+    const bool is_little = style.gathered_input_most_bytes == 0 || kept < style.gathered_input_most_bytes;
+    if (is_little && memory.total() + kept < style.gathered_input_limit_bytes)
+      memory.communication_bytes += kept;
+  }
+  memory.fragmentation_bytes = product(memory.total() - memory.base_bytes, style.fragmentation);
   return memory;
 }
 

@@ -1,10 +1,12 @@
-// Memory of one rank under the product's own trainer, by source. Pure.
+// Memory of one rank, by source, under a framework's style. Pure.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "planner/profile/layer_profile.h"
 #include "planner/simulator/prediction.h"
+#include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
 
 namespace sailor {
@@ -12,21 +14,32 @@ namespace sailor {
 // Microbatches whose activations stage `stage` of `stages` holds at once under 1F1B.
 int in_flight(int stage, int stages, int microbatches);
 
-struct StageMemoryInput {
-  int microbatch = 1;  // sequences
-  int in_flight = 1;   // microbatches whose activations are held
-  bool has_previous = false;
+// A run of consecutive layers on a rank: the whole stage, or one of its chunks.
+struct ChunkMemoryInput {
+  std::span<const LayerSizes> layers;  // sizes at the stage's TP degree
+  Recompute recompute = Recompute::none;
+  int in_flight = 1;          // microbatches whose activations are held
+  bool has_previous = false;  // another chunk or stage comes before
   bool has_next = false;
   int64_t input_elements = 0;  // of one sequence, from the previous stage
-  bool data_parallel = false;  // gradients are reduced with other replicas
-  int64_t base_bytes = 0;
 };
 
-// `layers` are the stage's layers, sizes at its TP degree. Weights and gradients take one element per
-// parameter in the training precision; AdamW adds two moments, and for 16-bit weights a 32-bit master copy.
-// Communication: one message being sent and one being received per neighbour, and the gradient buffer of the
-// largest layer when replicas are summed.
-MemoryBreakdown stage_memory(std::span<const LayerSizes> layers, const StageMemoryInput& input,
-                             Precision precision);
+struct RankMemoryInput {
+  std::vector<ChunkMemoryInput> chunks;
+  int microbatch = 1;      // sequences
+  int microbatches = 1;    // per iteration
+  int replicas = 1;        // whose gradients are summed
+  bool both_ends = false;  // the rank holds the first and the last layer: tied parameters count once
+  bool zero1 = false;      // master copies and moments are sharded over the replicas
+  int tp = 1;
+  int64_t base_bytes = 0;
+  int64_t gathered_elements =
+      0;  // of one sequence: what TP gathers at once (an activation between blocks); 0 at TP 1
+};
+
+// The peak is reached in a backward: microbatches in flight hold what each layer keeps, and of the one whose
+// backward runs, the layers behind the current one are released already while the current one needs its
+// workspace (and, recomputing, all of its activations).
+MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision);
 
 }  // namespace sailor

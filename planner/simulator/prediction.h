@@ -11,15 +11,17 @@ namespace sailor {
 struct MemoryBreakdown {
   int64_t weights_bytes = 0;
   int64_t gradients_bytes = 0;
-  int64_t optimizer_bytes = 0;
+  int64_t optimizer_bytes = 0;      // moments
+  int64_t master_bytes = 0;         // 32-bit copies of 16-bit weights
   int64_t activations_bytes = 0;    // in_flight x microbatch x per sequence
   int64_t workspace_bytes = 0;      // logits and other tensors that live only inside a layer
   int64_t communication_bytes = 0;  // send and receive buffers, gradient buckets
   int64_t base_bytes = 0;           // the process before any tensor, measured per platform
+  int64_t fragmentation_bytes = 0;  // lost between the blocks of the allocator
 
   int64_t total() const {
-    return weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + workspace_bytes +
-           communication_bytes + base_bytes;
+    return weights_bytes + gradients_bytes + optimizer_bytes + master_bytes + activations_bytes +
+           workspace_bytes + communication_bytes + base_bytes + fragmentation_bytes;
   }
 };
 
@@ -32,6 +34,7 @@ struct StagePrediction {
   double send_backward_s = 0;  // to the previous stage; 0 on the first
   double sync_s = 0;           // gradient all-reduce of this stage's layers
   double update_s = 0;         // optimizer step
+  bool estimated = false;      // its layer times were not measured (profile/estimated_profile.h)
   int in_flight = 0;           // microbatches whose activations are held at once: min(P - i, microbatches)
   double busy_fraction = 0;    // of the iteration; the rest is bubble, communication and waiting
   MemoryBreakdown memory;
@@ -46,6 +49,8 @@ struct Prediction {
   double overhead_s = 0;
   double compute_usd = 0;
   double transfer_usd = 0;
+  // Relative uncertainty of the layer times where some of them are estimates; 0 = all were measured.
+  double uncertainty = 0;
   bool fits = true;                     // every stage's memory within its capacity
   std::vector<StagePrediction> stages;  // by pipeline, then stage
 

@@ -55,14 +55,14 @@ StagePrediction predict_replica(const PlanningContext& context, const Plan& plan
     const double bytes =
         static_cast<double>(sizes.at(stage.end_layer - 1).output_elements) * kFloatBytes * plan.microbatch;
     out.send_forward_s =
-        link_of(context, link_end(stage, stage.tp), link_end(next, next.tp), false).time_s(bytes);
+        link_of(context, link_end(stage, stage.tp), link_end(next, next.tp), false).published_time_s(bytes);
   }
   if (index > 0) {
     const PlanStage& previous = plan.pipelines[pipeline].stages[index - 1];
     const double bytes =
         static_cast<double>(sizes.at(stage.first_layer).output_elements) * kFloatBytes * plan.microbatch;
-    out.send_backward_s =
-        link_of(context, link_end(stage, stage.tp), link_end(previous, previous.tp), false).time_s(bytes);
+    out.send_backward_s = link_of(context, link_end(stage, stage.tp), link_end(previous, previous.tp), false)
+                              .published_time_s(bytes);
   }
   return out;
 }
@@ -141,8 +141,8 @@ double all_reduce_s(const LinkCurve& pair, double bytes, int replicas) {
   if (replicas < 2 || bytes <= 0) return 0;
   const double full = std::floor(bytes / kBucketBytes);
   const double rest = bytes - full * kBucketBytes;
-  double s = full > 0 ? full * pair.time_s(kBucketBytes / replicas) : 0;
-  if (rest > 0) s += pair.time_s(rest / replicas);
+  double s = full > 0 ? full * pair.published_time_s(kBucketBytes / replicas) : 0;
+  if (rest > 0) s += pair.published_time_s(rest / replicas);
   return 2.0 * (replicas - 1) * s;
 }
 

@@ -7,6 +7,7 @@
 #include "planner/profile/profile_set.h"
 #include "planner/simulator/prediction.h"
 #include "planner/spec/catalog.h"
+#include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/snapshot.h"
 
@@ -18,9 +19,10 @@ struct PlanningContext {
   const Snapshot& snapshot;
   const Catalog& catalog;
   const ProfileSet& profiles;
+  const FrameworkStyle& framework = own_framework();
 };
 
-// native: the schedule that the trainer executes, as an event timeline. published: the formulas of the
+// native: the schedule that the framework executes, as an event timeline. published: the formulas of the
 // reference COST_MODEL.md, kept to compare plans with others on one judge.
 enum class CostModel { native, published };
 const char* to_string(CostModel model);

@@ -1,130 +1,144 @@
 #include "planner/simulator/timeline.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
+
+#include "planner/simulator/timeline_classic.h"
+#include "planner/simulator/timeline_interleaved.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
+using timeline_detail::Durations;
+using timeline_detail::Record;
+using timeline_detail::Ticks;
+using timeline_detail::Work;
 
-void check(std::span<const StageTimes> stages, int microbatches) {
-  if (stages.empty()) throw std::invalid_argument("one_f_one_b: no stages");
-  if (microbatches < 1) throw std::invalid_argument("one_f_one_b: microbatches must be at least 1");
-  for (size_t i = 0; i < stages.size(); ++i)
-    for (double duration :
-         {stages[i].forward_s, stages[i].backward_s, stages[i].send_forward_s, stages[i].send_backward_s})
-      if (!std::isfinite(duration) || duration < 0)
-        throw std::invalid_argument("one_f_one_b: stage " + std::to_string(i) +
+constexpr double StageTimes::*kFields[] = {&StageTimes::forward_s, &StageTimes::backward_s,
+                                           &StageTimes::send_forward_s, &StageTimes::send_backward_s};
+
+void check_times(std::span<const StageTimes> times, int stages) {
+  for (size_t i = 0; i < times.size(); ++i)
+    for (double StageTimes::*field : kFields)
+      if (!std::isfinite(times[i].*field) || times[i].*field < 0)
+        throw std::invalid_argument("timeline: stage " + std::to_string(i % stages) +
                                     ": a duration is negative or not finite");
 }
 
-// Where one stage stands in its fixed order of operations.
-struct Progress {
-  int forwards = 0;   // done
-  int backwards = 0;  // done
-  int warm_up = 0;    // forwards before the first backward
-  double free_s = 0;  // when its device is free
-  double busy_s = 0;
-  double forward_link_free_s = 0;   // the link to the next stage carries one message at a time
-  double backward_link_free_s = 0;  // the link to the previous stage
+// Microbatches that are played at most: what play_all() does not leave out.
+double most_played(const PipelineSchedule& schedule, int stages, int microbatches) {
+  if (schedule.forwards_first) return microbatches;
+  return std::min<double>(microbatches, 3.0 * kExactMicrobatches + 8.0 * stages);
+}
 
-  bool next_is_forward(int microbatches) const {
-    return forwards < microbatches && forwards <= backwards + warm_up;
+// The tick: the finest power of two with which everything, one after the other, still fits into 62 bits.
+double tick_s(double microbatches, std::span<const StageTimes> times, std::span<const StageTimes> last) {
+  double longest = 0;
+  for (std::span<const StageTimes> all : {times, last})
+    for (const StageTimes& t : all)
+      for (double StageTimes::*field : kFields) longest = std::max(longest, t.*field);
+  if (longest == 0) return 1;
+  double sum = 0;  // in units of the longest, so that it cannot overflow
+  for (std::span<const StageTimes> all : {times, last})
+    for (const StageTimes& t : all)
+      for (double StageTimes::*field : kFields) sum += t.*field / longest;
+  int longest_exponent = 0, sum_exponent = 0;
+  std::frexp(longest, &longest_exponent);
+  std::frexp(sum * microbatches, &sum_exponent);
+  // Not finer than numbers are: what is below the smallest normal number takes no time.
+  return std::ldexp(1.0, std::max(longest_exponent + sum_exponent - 62, -1000));
+}
+
+Durations in_ticks(std::span<const StageTimes> times, double tick_s) {
+  Durations out;
+  for (std::vector<Ticks>* durations : {&out.forward, &out.backward, &out.send_forward, &out.send_backward})
+    durations->resize(times.size());
+  for (size_t at = 0; at < times.size(); ++at) {
+    const StageTimes& t = times[at];
+    out.forward[at] = std::llround(t.forward_s / tick_s);
+    out.backward[at] = std::llround(t.backward_s / tick_s);
+    out.send_forward[at] = at + 1 == times.size() ? 0 : std::llround(t.send_forward_s / tick_s);
+    out.send_backward[at] = at == 0 ? 0 : std::llround(t.send_backward_s / tick_s);
   }
-};
+  return out;
+}
 
-// Every operation of every microbatch.
-Timeline play(std::span<const StageTimes> stages, int microbatches, bool with_events) {
-  const int P = static_cast<int>(stages.size());
-  const size_t M = static_cast<size_t>(microbatches);
-  std::vector<Progress> progress(stages.size());
-  for (int i = 0; i < P; ++i) progress[i].warm_up = std::min(P - 1 - i, microbatches);
-
-  // When the input of (stage, microbatch) has arrived. Local inputs are there from the start; order on the
-  // stage does the rest.
-  std::vector<double> activation_at(stages.size() * M, kUnknown);
-  std::vector<double> gradient_at(stages.size() * M, kUnknown);
-  std::fill_n(activation_at.begin(), M, 0.0);
-  std::fill_n(gradient_at.begin() + static_cast<ptrdiff_t>((stages.size() - 1) * M), M, 0.0);
-
-  Timeline timeline;
-  std::vector<std::vector<TimelineEvent>> events(with_events ? stages.size() : 0);
-  // Runs a stage until an input is missing. Each neighbour that got something new is looked at again, so
-  // every operation is attempted a constant number of times.
-  std::vector<int> runnable;
-  for (int i = P - 1; i >= 0; --i) runnable.push_back(i);
-  while (!runnable.empty()) {
-    const int i = runnable.back();
-    runnable.pop_back();
-    Progress& p = progress[i];
-    const StageTimes& times = stages[i];
-    bool fed_next = false, fed_previous = false;
-    while (p.backwards < microbatches) {
-      const bool forward = p.next_is_forward(microbatches);
-      const int m = forward ? p.forwards : p.backwards;
-      const double input_s = forward ? activation_at[i * M + m] : gradient_at[i * M + m];
-      if (input_s == kUnknown) break;
-      const double duration_s = forward ? times.forward_s : times.backward_s;
-      const double start_s = std::max(p.free_s, input_s);
-      p.free_s = start_s + duration_s;
-      p.busy_s += duration_s;
-      if (with_events)
-        events[i].push_back({forward ? TimelineEvent::Kind::forward : TimelineEvent::Kind::backward, i, m,
-                             start_s, p.free_s});
-      if (forward) {
-        ++p.forwards;
-        if (i + 1 < P) {
-          p.forward_link_free_s = std::max(p.free_s, p.forward_link_free_s) + times.send_forward_s;
-          activation_at[(i + 1) * M + m] = p.forward_link_free_s;
-          fed_next = true;
-        }
-      } else {
-        ++p.backwards;
-        if (i > 0) {
-          p.backward_link_free_s = std::max(p.free_s, p.backward_link_free_s) + times.send_backward_s;
-          gradient_at[(i - 1) * M + m] = p.backward_link_free_s;
-          fed_previous = true;
-        }
-      }
-    }
-    if (fed_previous) runnable.push_back(i - 1);
-    if (fed_next) runnable.push_back(i + 1);
+template <class Player>
+Timeline play(const Work& work, int64_t microbatches_per_unit) {
+  Record record(work);
+  Player player(work, record);
+  const double skipped = timeline_detail::play_all(player, microbatches_per_unit, work.with_events);
+  const auto seconds = [&](Ticks ticks) {
+    return skipped > 0 ? (skipped + static_cast<double>(ticks)) * work.tick_s
+                       : static_cast<double>(ticks) * work.tick_s;
+  };
+  Timeline out;
+  for (int i = 0; i < work.stages; ++i) {
+    out.stage_end_s.push_back(seconds(player.end_of(i)));
+    out.makespan_s = std::max(out.makespan_s, out.stage_end_s.back());
+    out.last_backward_s.push_back(seconds(record.last_backward[i]));
   }
-
-  for (const Progress& p : progress) {
-    timeline.stage_end_s.push_back(p.free_s);
-    timeline.stage_busy_s.push_back(p.busy_s);
-    timeline.makespan_s = std::max(timeline.makespan_s, p.free_s);
+  for (Ticks end : record.chunk_end) out.chunk_end_s.push_back(seconds(end));
+  for (const auto& of_stage : record.events)
+    out.events.insert(out.events.end(), of_stage.begin(), of_stage.end());
+  for (auto& of_stage : record.transfers) {
+    std::stable_sort(of_stage.begin(), of_stage.end(),
+                     [](const TimelineEvent& a, const TimelineEvent& b) { return a.start_s < b.start_s; });
+    out.transfers.insert(out.transfers.end(), of_stage.begin(), of_stage.end());
   }
-  for (auto& of_stage : events)
-    timeline.events.insert(timeline.events.end(), of_stage.begin(), of_stage.end());
-  return timeline;
+  return out;
+}
+
+Timeline play(const Work& work) {
+  using enum P2p;
+  using namespace timeline_detail;
+  if (work.chunks > 1) {
+    if (work.p2p == asynchronous) return play<InterleavedPlayer<asynchronous>>(work, work.stages);
+    return play<InterleavedPlayer<blocking>>(work, work.stages);
+  }
+  if (work.p2p == asynchronous) return play<ClassicPlayer<asynchronous>>(work, 1);
+  if (work.p2p == asynchronous_in_turn) return play<ClassicPlayer<asynchronous_in_turn>>(work, 1);
+  if (work.p2p == blocking) return play<ClassicPlayer<blocking>>(work, 1);
+  return play<ClassicPlayer<blocking_in_turn>>(work, 1);
 }
 
 }  // namespace
 
+Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const StageTimes> times,
+                           int microbatches, std::span<const StageTimes> last_microbatch, bool with_events) {
+  const int stages = schedule.chunks > 0 ? static_cast<int>(times.size()) / schedule.chunks : 0;
+  check_schedule(schedule, stages, microbatches);
+  if (times.size() % static_cast<size_t>(schedule.chunks) != 0)
+    throw std::invalid_argument("timeline: " + std::to_string(times.size()) + " durations for " +
+                                std::to_string(schedule.chunks) + " chunks per stage");
+  if (!last_microbatch.empty() && last_microbatch.size() != times.size())
+    throw std::invalid_argument("timeline: the last microbatch has durations for other stages");
+  check_times(times, stages);
+  check_times(last_microbatch, stages);
+  if (last_microbatch.empty()) last_microbatch = times;
+
+  Work work;
+  work.stages = stages;
+  work.chunks = schedule.chunks;
+  work.microbatches = microbatches;
+  work.last_stage_warm_up = last_stage_warm_up(schedule, stages, microbatches);
+  work.p2p = schedule.p2p;
+  work.tick_s = tick_s(with_events ? microbatches : most_played(schedule, stages, microbatches), times,
+                       last_microbatch);
+  work.regular = in_ticks(times, work.tick_s);
+  work.last = in_ticks(last_microbatch, work.tick_s);
+  work.with_events = with_events;
+  Timeline out = play(work);
+  out.stage_busy_s.assign(static_cast<size_t>(stages), 0);
+  for (size_t at = 0; at < times.size(); ++at)
+    out.stage_busy_s[at % stages] += (microbatches - 1.0) * (times[at].forward_s + times[at].backward_s) +
+                                     last_microbatch[at].forward_s + last_microbatch[at].backward_s;
+  return out;
+}
+
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events) {
-  check(stages, microbatches);
-  // Warm-up and cool-down take as many microbatches as there are stages; the rate is measured well beyond
-  // them.
-  const int exact = std::max(kExactMicrobatches, 8 * static_cast<int>(stages.size()));
-  if (with_events || microbatches <= exact) return play(stages, microbatches, with_events);
-  // Warm-up and cool-down are the same however many microbatches lie between them; the steady state repeats.
-  const Timeline half = play(stages, exact / 2, false);
-  Timeline timeline = play(stages, exact, false);
-  const double more =
-      static_cast<double>(microbatches - kExactMicrobatches) / (kExactMicrobatches - kExactMicrobatches / 2);
-  timeline.makespan_s = 0;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    timeline.stage_end_s[i] += more * (timeline.stage_end_s[i] - half.stage_end_s[i]);
-    timeline.stage_busy_s[i] = microbatches * (stages[i].forward_s + stages[i].backward_s);
-    timeline.makespan_s = std::max(timeline.makespan_s, timeline.stage_end_s[i]);
-  }
-  return timeline;
+  return pipeline_timeline({}, stages, microbatches, {}, with_events);
 }
 
 }  // namespace sailor

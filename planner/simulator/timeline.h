@@ -1,47 +1,62 @@
 // One iteration of a pipeline as a timeline: which stage computes or communicates what, when.
 //
-// Input is durations, output is start and end times; nothing here knows models, GPUs or prices. The schedule
-// is the one that trainer/pipeline/one_f_one_b.h executes: min(P - 1 - i, M) warm-up forwards on stage i,
-// then one forward and one backward in turn, then the remaining backwards; sends are asynchronous, receives
-// block. Pure and thread-safe.
+// Input is durations, output is start and end times; nothing here knows models, GPUs or prices. The order of
+// operations is the schedule's (schedule.h), so a timeline is a longest path: no duration that shrinks can
+// make anything later. Times are computed in integer ticks of at most 2^-62 of a bound on the makespan, so
+// they do not depend on the order of additions, and a steady state repeats exactly. Pure and thread-safe.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "planner/simulator/schedule.h"
+
 namespace sailor {
 
+// One chunk of a stage (the whole stage in a classic schedule).
 struct StageTimes {
-  double forward_s = 0;  // one microbatch through the stage, communication excluded
+  double forward_s = 0;  // one microbatch, communication between stages excluded
   double backward_s = 0;
-  double send_forward_s = 0;   // activation to the next stage; ignored on the last
-  double send_backward_s = 0;  // gradient to the previous stage; ignored on the first
+  double send_forward_s = 0;   // activation to where the next chunk of the model is; ignored on the last
+  double send_backward_s = 0;  // gradient to where the previous chunk is; ignored on the first
 };
 
 struct TimelineEvent {
-  enum class Kind { forward, backward };
+  enum class Kind { forward, backward, send_forward, send_backward, sync, update };
   Kind kind;
-  int stage;
-  int microbatch;
+  int stage;       // of a message: the sender
+  int microbatch;  // of sync and update: -1
   double start_s;
   double end_s;
+  int chunk = 0;
 };
 
 struct Timeline {
-  double makespan_s = 0;
-  std::vector<double> stage_end_s;    // when each stage finished its last backward
-  std::vector<double> stage_busy_s;   // sum of its computation
-  std::vector<TimelineEvent> events;  // only when asked for; by stage, then start
+  double makespan_s = 0;                 // the last of stage_end_s
+  std::vector<double> stage_end_s;       // last backward done and, where sends block, its gradient sent
+  std::vector<double> stage_busy_s;      // sum of its computation
+  std::vector<double> last_backward_s;   // when a stage's last backward began
+  std::vector<double> chunk_end_s;       // [chunk x stages + stage]: its last backward done
+  std::vector<TimelineEvent> events;     // computation; only when asked for; by stage, then start
+  std::vector<TimelineEvent> transfers;  // messages; only when asked for; by sender, then start
 };
 
-// Up to this many microbatches are played one by one; beyond it the steady state's rate, measured over the
-// last half of them, is continued, which is off by less than one microbatch in this many.
+// Up to this many microbatches are played one by one if no steady state repeats before; beyond it the rate
+// over the last half of them is continued, which is off by less than one microbatch in this many.
 inline constexpr int kExactMicrobatches = 16384;
 
-// Returns the timeline of `microbatches` microbatches through `stages` (first to last) under 1F1B.
-// Requires: stages not empty, microbatches >= 1, durations finite and >= 0 (throws std::invalid_argument
-// naming the stage). Cost: O(stages x min(microbatches, kExactMicrobatches)); with events, which are never
-// extrapolated, O(stages x microbatches). Source: PipeDream-2BW section 3; Sailor section 4.3.
+// Returns the timeline of `microbatches` microbatches under `schedule`. `times` is in the order of the model:
+// chunk 0 of every stage, then chunk 1 of every stage, and so on. `last_microbatch`, if not empty, has the
+// times of the very last microbatch, which may be smaller. Requires what check_schedule() does, and durations
+// finite and >= 0: throws std::invalid_argument naming the stage. Exact for the durations given. Cost:
+// O(stages x chunks x microbatches until the steady state repeats, detected exactly); with events, which are
+// never skipped, O(stages x chunks x microbatches). Source: Narayanan et al., 2021, section 2.2, and the
+// framework published with it.
+Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const StageTimes> times,
+                           int microbatches, std::span<const StageTimes> last_microbatch = {},
+                           bool with_events = false);
+
+// Classic 1F1B with asynchronous sends: what trainer/pipeline/one_f_one_b.h executes.
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events = false);
 
 }  // namespace sailor

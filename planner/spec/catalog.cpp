@@ -16,8 +16,23 @@ Emulation read_emulation(const Field& field) {
   return emulation;
 }
 
+GpuEfficiency read_efficiency(const Field& field) {
+  MapField map(field, {"gemm", "gemm_half_depth", "memory", "unaligned", "attention"});
+  GpuEfficiency efficiency;
+  const auto read = [&](const char* key, double& value) {
+    if (auto given = map.optional(key)) value = given->positive();
+  };
+  read("gemm", efficiency.gemm);
+  read("gemm_half_depth", efficiency.gemm_half_depth);
+  read("memory", efficiency.memory);
+  read("unaligned", efficiency.unaligned);
+  read("attention", efficiency.attention);
+  return efficiency;
+}
+
 GpuType read_gpu_type(const std::string& name, const Field& field) {
-  MapField map(field, {"memory", "peak_flops", "memory_bandwidth", "usd_per_hour", "emulate"});
+  MapField map(field, {"memory", "peak_flops", "memory_bandwidth", "compute_units", "base_memory",
+                       "efficiency", "usd_per_hour", "emulate"});
   GpuType type;
   type.name = name;
   Field memory = map.required("memory");
@@ -28,6 +43,9 @@ GpuType read_gpu_type(const std::string& name, const Field& field) {
   }
   if (auto bandwidth = map.optional("memory_bandwidth"))
     type.memory_bandwidth_bytes_per_s = bandwidth->bytes_per_s();
+  if (auto units = map.optional("compute_units")) type.compute_units = units->integer<int>(1, 1 << 20);
+  if (auto base = map.optional("base_memory")) type.base_memory_bytes = base->bytes();
+  if (auto efficiency = map.optional("efficiency")) type.efficiency = read_efficiency(*efficiency);
   if (auto price = map.optional("usd_per_hour")) type.usd_per_hour = price->usd();
   if (auto emulate = map.optional("emulate")) type.emulation = read_emulation(*emulate);
   return type;

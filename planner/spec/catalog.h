@@ -4,7 +4,8 @@
 //     sailor_catalog: 1
 //     gpu_types:
 //       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
-//       usd_per_hour: 3.67} OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
+//              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, efficiency: {gemm: 0.9}}
+//       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
 //
 // `emulate` declares a type that no device of this cluster is: a rank computes on the CPU and then waits
 // until `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
@@ -23,12 +24,25 @@ struct Emulation {
   double slowdown = 1.0;  // > 0
 };
 
+// What part of its data sheet a GPU reaches, by kind of kernel (profile/kernels.h). The defaults are what
+// current data-centre GPUs have in common; calibrations against measured runs say it per type.
+struct GpuEfficiency {
+  double gemm = 0.77;           // of peak_flops, large products
+  double gemm_half_depth = 64;  // depth of a product that takes as long as a tile's prologue and epilogue
+  double memory = 0.69;         // of memory_bandwidth, element-wise kernels
+  double unaligned = 0.4;       // products whose sizes are no multiple of a vector
+  double attention = 0.43;      // of what products reach, fused attention kernels
+};
+
 struct GpuType {
   std::string name;
   int64_t memory_bytes = 0;
   std::map<std::string, double> peak_flops;  // by precision, FLOP/s
   double memory_bandwidth_bytes_per_s = 0;   // 0 = unknown
-  double usd_per_hour = 0;                   // one GPU, on demand; a snapshot's prices override it
+  int compute_units = 0;                     // streaming multiprocessors; 0 = unknown
+  int64_t base_memory_bytes = 0;  // what a process takes before any tensor, where it was not measured
+  GpuEfficiency efficiency;
+  double usd_per_hour = 0;  // one GPU, on demand; a snapshot's prices override it
   std::optional<Emulation> emulation;
 };
 

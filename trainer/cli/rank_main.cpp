@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -30,7 +29,10 @@
 #include "trainer/elastic/rank_assignment.h"
 #include "trainer/elastic/run_directory.h"
 #include "trainer/pipeline/emulated_device.h"
+#include "trainer/pipeline/emulated_network.h"
+#include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/rank_trainer.h"
+#include "trainer/pipeline/tensor_cache.h"
 
 namespace {
 
@@ -52,26 +54,37 @@ std::string host_name() {
   return name.data();
 }
 
-int64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
+// What this cluster only emulates of a plan, as far as one rank has to do with it.
+struct EmulatedParts {
+  std::unique_ptr<EmulatedDevice> device;    // when the rank's GPU type is emulated
+  std::unique_ptr<EmulatedNetwork> network;  // when any GPU type of the plan is
+};
 
-// The device of a rank, when its GPU type is one that this cluster only emulates.
-std::unique_ptr<EmulatedDevice> emulated_device(const JobSpec& job, const std::string& gpu_type) {
-  if (!fs::exists(site_config_path())) return nullptr;
+EmulatedParts emulated_parts(const JobSpec& job, const Plan& plan, const RankSlot& slot,
+                             const std::string& run_directory) {
+  if (!fs::exists(site_config_path())) return {};
   const SiteConfig site = load_site_config(site_config_path());
   const Catalog catalog = load_catalog(site.catalog);
-  if (!catalog.at(gpu_type).emulation) return nullptr;
+  bool any = false;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) any = any || catalog.at(stage.gpu_type).emulation;
+  }
+  if (!any) return {};
   const ProfileSet profiles = load_profiles(site.profiles, job, catalog);
+  EmulatedParts emulation;
+  emulation.network =
+      std::make_unique<EmulatedNetwork>(plan, slot.rank, catalog, profiles.network, run_directory + "/links");
+  const std::string& gpu_type =
+      plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)].gpu_type;
+  if (!catalog.at(gpu_type).emulation) return emulation;
   auto it = profiles.layers.find(gpu_type);
   if (it == profiles.layers.end())
     throw InputError({catalog.file, 0},
                      fmt::format("GPU type {} is emulated, but there is no profile of this model to "
                                  "emulate it by; run `sailor profile`",
                                  gpu_type));
-  return std::make_unique<EmulatedDevice>(it->second);
+  emulation.device = std::make_unique<EmulatedDevice>(it->second);
+  return emulation;
 }
 
 // What this process is after the bootstrap.
@@ -135,18 +148,20 @@ StepReport report_of(const StepResult& result, int rank, double step_s, double l
                        {"wait", result.wait_s},
                        {"gradient_sync", result.gradient_sync_s},
                        {"update", result.update_s}},
-          .peak_rss_bytes = peak_rss_bytes(),
+          .peak_rss_bytes = peak_resident_bytes(),
           .max_in_flight = result.max_in_flight};
 }
 
 void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& listener,
-           ControlClient& control) {
+           ControlClient& control, const std::string& run_directory) {
   const RankSlot& slot = place.slot;
-  const PlanPipeline& pipeline = plan.pipelines[static_cast<size_t>(slot.pipeline)];
   const TokenData data = TokenData::open(job);
-  const auto device = emulated_device(job, pipeline.stages[static_cast<size_t>(slot.stage)].gpu_type);
-  SocketFactory factory(slot.rank, place.endpoints, place.secret, listener);
-  RankTrainer trainer(job, plan, slot.rank, factory, data, device.get());
+  const EmulatedParts emulation = emulated_parts(job, plan, slot, run_directory);
+  const EmulatedDevice* device = emulation.device.get();
+  CommOptions options;
+  options.links = emulation.network.get();
+  SocketFactory factory(slot.rank, place.endpoints, place.secret, listener, options);
+  RankTrainer trainer(job, plan, slot.rank, factory, data, emulation.device.get());
   int max_in_flight = 0;
   for (int64_t step = 0; step < job.training.steps; ++step) {
     const auto start = std::chrono::steady_clock::now();
@@ -157,7 +172,7 @@ void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& l
   }
   const EmulatedDevice::Counters counters = device ? device->counters() : EmulatedDevice::Counters{};
   control.send(Finished{.rank = slot.rank,
-                        .peak_rss_bytes = peak_rss_bytes(),
+                        .peak_rss_bytes = peak_resident_bytes(),
                         .max_in_flight = max_in_flight,
                         .paced_tasks = counters.tasks,
                         .overrun_tasks = counters.overrun_tasks,
@@ -207,7 +222,7 @@ int run() {
 
   Failure failure{.rank = place.slot.rank, .node = node_name(), .pid = getpid()};
   try {
-    train(job, plan, place, listener, control);
+    train(job, plan, place, listener, control, directory);
   } catch (const CommError& e) {
     failure.text = e.what();
     failure.peer_lost = true;
@@ -224,6 +239,8 @@ int run() {
 }  // namespace
 
 int main() {
+  keep_freed_memory();
+  use_tensor_cache();
   try {
     return run();
   } catch (const std::exception& e) {

@@ -85,10 +85,8 @@ void warn_about_unused_keys(const JobSpec& job) {
     warn("data.validation: this version does not validate; the file is not read");
 }
 
-// Whether a GPU type of the plan is emulated on this cluster. Without a site config nothing is.
-bool is_emulated(const Plan& plan) {
-  if (!fs::exists(site_config_path())) return false;
-  const Catalog catalog = load_catalog(load_site_config(site_config_path()).catalog);
+// Whether a GPU type of the plan is emulated on this cluster.
+bool is_emulated(const Plan& plan, const Catalog& catalog) {
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (const PlanStage& stage : pipeline.stages) {
       if (catalog.at(stage.gpu_type).emulation) return true;
@@ -127,7 +125,12 @@ int run(const Arguments& arguments) {
   options.run_directory =
       arguments.directory.empty() ? default_directory(arguments, allocation) : arguments.directory;
   options.unigram_entropy = data.unigram_entropy();
-  options.emulated = is_emulated(plan);
+  if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
+    const SiteConfig site = load_site_config(site_config_path());
+    options.catalog = site.catalog;
+    options.profiles = site.profiles;
+    options.emulated = is_emulated(plan, load_catalog(site.catalog));
+  }
   options.lease_s = arguments.lease_s;
   return run_controller(job, job_text, plan, options, std::cout);
 }

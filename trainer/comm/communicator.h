@@ -26,6 +26,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/comm/link_pacer.h"
+
 namespace sailor {
 
 enum class ElementType { f32, f64, bf16, i64, u8 };
@@ -125,6 +127,8 @@ struct CommOptions {
   // An operation that waits longer than this throws CommError naming the ranks that it waits for. It must be
   // longer than the longest time that a healthy peer computes between two messages.
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
+  // Of an emulated network, on the `socket` plane; nullptr = as fast as it goes. Outlives the communicators.
+  LinkPacer* links = nullptr;
 };
 
 // Makes the communicators of one rank. Every member of `ranks` calls create() with the same name and list;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "trainer/comm/reduce.h"
 
@@ -86,11 +87,13 @@ void MeshCommunicator::all_reduce_blocks(char* data, std::size_t count, ElementT
   const auto length = [&](int peer) { return first(peer + 1) - first(peer); };
   const std::size_t mine = length(rank());
 
-  const Buffer others = make_buffer(mine * element * size());
+  const Buffer others = make_buffer(mine * element * (size() - 1));
   std::vector<Transfer> transfers;
   std::vector<const void*> inputs;
+  char* next_slot = others.get();
   for (int peer = 0; peer < size(); ++peer) {
-    char* slot = peer == rank() ? data + first(peer) * element : others.get() + mine * element * peer;
+    char* slot = data + first(peer) * element;
+    if (peer != rank()) slot = std::exchange(next_slot, next_slot + mine * element);
     inputs.push_back(slot);
     if (peer == rank()) continue;
     transfers.push_back(receiving(slot, mine, type, peer));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,9 +13,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int to_poll_ms(Clock::duration time) {
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
-  return static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000));
+// Waits until one of `polled` is ready or `until` has come, a minute at most. Finer than poll(), because an
+// emulated link may hold a message for less than a millisecond.
+void poll_until(std::vector<pollfd>& polled, Clock::time_point until) {
+  const auto now = Clock::now();
+  const auto left = until <= now ? std::chrono::nanoseconds(0)
+                                 : std::min<std::chrono::nanoseconds>(until - now, std::chrono::minutes(1));
+  const timespec timeout{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+  ::ppoll(polled.data(), polled.size(), &timeout, nullptr);
 }
 
 }  // namespace
@@ -55,6 +61,9 @@ std::shared_ptr<SocketBatch> SocketEngine::post(SocketMesh& mesh, std::span<cons
     SocketChannel& channel = mesh.channels.at(transfer.peer);
     auto& queue = transfer.kind == Transfer::Kind::send ? channel.sends : channel.receives;
     queue.push_back({static_cast<char*>(transfer.data), bytes, batch});
+    if (mesh.links && transfer.kind == Transfer::Kind::send)
+      queue.back().not_before =
+          mesh.links->departure(mesh.own_rank, mesh.ranks[static_cast<std::size_t>(transfer.peer)], bytes);
     ++batch->remaining;
   }
   // Most messages fit into the kernel's buffers and leave right here.
@@ -78,8 +87,7 @@ void SocketEngine::wait(SocketMesh& mesh, const SocketBatch& batch) {
     if (mesh.channels[peer].pending()) advance(mesh, peer, false);
   }
   while (mesh.failure.empty() && batch.remaining > 0) {
-    const auto left = deadline - Clock::now();
-    if (left <= Clock::duration::zero()) {
+    if (Clock::now() >= deadline) {
       int blamed = -1;
       for (int peer = 0; peer < static_cast<int>(mesh.channels.size()); ++peer) {
         const auto mine = [&](const SocketChannel::Piece& piece) { return piece.batch.get() == &batch; };
@@ -95,9 +103,9 @@ void SocketEngine::wait(SocketMesh& mesh, const SocketBatch& batch) {
     }
     polled.assign(1, {wake_waiter_.fd(), POLLIN, 0});
     watched.assign(1, {});
-    collect(polled, watched);
+    const auto due = collect(polled, watched);
     lock.unlock();
-    ::poll(polled.data(), polled.size(), to_poll_ms(left));
+    poll_until(polled, std::min(due, deadline));
     lock.lock();
     if (polled[0].revents) wake_waiter_.drain();
     progress(polled, watched);
@@ -130,18 +138,23 @@ void SocketEngine::abort_all() noexcept {
   wake_waiter_.wake();
 }
 
-void SocketEngine::collect(std::vector<pollfd>& polled, std::vector<Watched>& watched) const {
+Clock::time_point SocketEngine::collect(std::vector<pollfd>& polled, std::vector<Watched>& watched) const {
+  auto first_due = Clock::time_point::max();
   for (const auto& mesh : meshes_) {
     if (!mesh->failure.empty()) continue;
     for (int peer = 0; peer < static_cast<int>(mesh->channels.size()); ++peer) {
       const SocketChannel& channel = mesh->channels[peer];
       if (!channel.pending()) continue;
-      const int events =
-          (channel.sends.empty() ? 0 : POLLOUT | POLLRDHUP) | (channel.receives.empty() ? 0 : POLLIN);
+      const bool may_send = channel.may_send();
+      if (!channel.sends.empty() && !may_send)
+        first_due = std::min(first_due, channel.sends.front().not_before);
+      const int events = (may_send ? POLLOUT : 0) | (channel.sends.empty() ? 0 : POLLRDHUP) |
+                         (channel.receives.empty() ? 0 : POLLIN);
       polled.push_back({channel.fd.get(), static_cast<short>(events), 0});
       watched.push_back({mesh, peer});
     }
   }
+  return first_due;
 }
 
 void SocketEngine::progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched) {
@@ -163,7 +176,7 @@ void SocketEngine::advance(SocketMesh& mesh, int peer, bool hung_up) {
 
 void SocketEngine::advance_sends(SocketMesh& mesh, int peer) {
   SocketChannel& channel = mesh.channels[peer];
-  while (!channel.sends.empty()) {
+  while (channel.may_send()) {
     SocketChannel::Piece& piece = channel.sends.front();
     const auto sent = ::send(channel.fd.get(), piece.data, piece.left, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -230,10 +243,10 @@ void SocketEngine::help() {
     if (stopping_) return;
     polled.assign(1, {wake_helper_.fd(), POLLIN, 0});
     watched.assign(1, {});
-    collect(polled, watched);
+    const auto due = collect(polled, watched);
     helper_polling_ = true;
     lock.unlock();
-    ::poll(polled.data(), polled.size(), -1);
+    poll_until(polled, due);
     lock.lock();
     helper_polling_ = false;
     if (polled[0].revents) wake_helper_.drain();

@@ -39,12 +39,20 @@ struct SocketChannel {
     char* data;
     std::size_t left;
     std::shared_ptr<SocketBatch> batch;
+    // An emulated link has the message only then; the epoch = at once.
+    std::chrono::steady_clock::time_point not_before{};
   };
   FileDescriptor fd;  // invalid for oneself and after close
   std::deque<Piece> sends;
   std::deque<Piece> receives;
 
   bool pending() const { return !sends.empty() || !receives.empty(); }
+  // Whether the first message that waits to be sent may leave now.
+  bool may_send() const {
+    if (sends.empty()) return false;
+    const auto due = sends.front().not_before;
+    return due == decltype(due){} || due <= std::chrono::steady_clock::now();
+  }
 };
 
 // The state of one communicator inside the engine.
@@ -54,6 +62,8 @@ struct SocketMesh {
   std::vector<std::string> hosts;  // by rank in the communicator
   std::vector<SocketChannel> channels;
   std::chrono::milliseconds deadline{};
+  LinkPacer* links = nullptr;
+  int own_rank = 0;      // of the job; for `links`
   std::string failure;   // empty = healthy
   int failed_peer = -1;  // rank in the communicator
 };
@@ -83,8 +93,10 @@ class SocketEngine {
     std::shared_ptr<SocketMesh> mesh;
     int peer;
   };
-  // What to poll: every channel with pending transfers.
-  void collect(std::vector<pollfd>& polled, std::vector<Watched>& watched) const;
+  // What to poll: every channel with pending transfers. Returns when the first message that an emulated link
+  // holds back is due; the largest time when there is none.
+  std::chrono::steady_clock::time_point collect(std::vector<pollfd>& polled,
+                                                std::vector<Watched>& watched) const;
   void progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched);
   void advance(SocketMesh& mesh, int peer, bool hung_up);
   void advance_sends(SocketMesh& mesh, int peer);

@@ -200,6 +200,8 @@ std::unique_ptr<Communicator> SocketFactory::create(const std::string& name, con
   mesh->name = name;
   mesh->ranks = ranks;
   mesh->deadline = impl_->options.deadline;
+  mesh->links = impl_->options.links;
+  mesh->own_rank = impl_->rank;
   mesh->channels.resize(ranks.size());
   for (const int rank : ranks) mesh->hosts.push_back(impl_->endpoints.at(rank).host);
   const auto fail = [&](int peer, const std::string& reason) {

@@ -16,6 +16,7 @@
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_server.h"
 #include "trainer/elastic/launcher.h"
+#include "trainer/elastic/measured_run.h"
 #include "trainer/elastic/run_directory.h"
 #include "trainer/elastic/signals.h"
 #include "trainer/elastic/subprocess.h"
@@ -149,6 +150,8 @@ int Controller::conclude() {
   RunSummary summary = supervisor_.summarize();
   summary.job_id = options_.allocation.job_id;
   summary.emulated = options_.emulated;
+  summary.catalog = options_.catalog;
+  summary.profiles = options_.profiles;
   summary.unigram_entropy = options_.unigram_entropy;
   int exit_code = kFailed;
   if (supervisor_.all_finished()) {
@@ -162,6 +165,7 @@ int Controller::conclude() {
     summary.error = supervisor_.failure().value_or("");
   }
   directory_.write_document("summary.json", summary_json(summary));
+  directory_.write_document("run.json", to_json(measured_run(summary, job_, plan_), 2));
   out_ << summary_text(summary) << "files: " << directory_.path() << std::endl;
   if (exit_code != kDone)
     std::cerr << fmt::format("sailor: {} after {} of {} steps\n", summary.error, summary.steps,

@@ -21,6 +21,9 @@ struct ControllerOptions {
   std::string run_directory;   // made if absent
   double unigram_entropy = 0;  // of the training data, nats per token: what a loss is held against
   bool emulated = false;       // some GPU type of the plan is emulated: labels what is printed
+  // For the summary: what predictions of this run are made from.
+  std::string catalog{};
+  std::vector<std::string> profiles{};
   double lease_s = 15;
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };

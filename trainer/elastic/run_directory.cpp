@@ -37,6 +37,10 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   fs::create_directories(path_ + "/logs", error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}/logs: {}", path_, error.message()));
   path_ = fs::absolute(path_).lexically_normal().string();
+  // A directory is used again by another run: what the last one's emulated links are doing is of no interest.
+  fs::remove_all(path_ + "/links", error);
+  fs::create_directory(path_ + "/links", error);
+  if (error) throw std::runtime_error(fmt::format("cannot make {}/links: {}", path_, error.message()));
   write_document("metrics.jsonl", "");
 }
 

@@ -2,7 +2,8 @@
 //
 //     plan.json      the plan in force          job.yaml       the job spec as submitted
 //     metrics.jsonl  one line per step          summary.json   written once, when the run has ended
-//     logs/          launch.log, agents, rank-N.log
+//     run.json       the run as measured, for `sailor validate`; written with the summary
+//     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //
 // No file is ever half-written: documents go through a temporary file and rename, metrics are appended a
 // whole line at a time.
@@ -14,7 +15,7 @@ namespace sailor {
 
 class RunDirectory {
  public:
-  // Makes `path` and its logs/, and empties metrics.jsonl. Throws std::runtime_error.
+  // Makes `path`, its logs/ and an empty links/, and empties metrics.jsonl. Throws std::runtime_error.
   explicit RunDirectory(std::string path);
 
   const std::string& path() const { return path_; }

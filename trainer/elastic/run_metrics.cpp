@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "planner/plan/rank_layout.h"
 
@@ -18,6 +19,11 @@ constexpr double kMiB = 1024.0 * 1024.0;
 // JSON knows no NaN and no infinity.
 Json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+std::vector<double> without_warm_up(const std::vector<double>& steps_s) {
+  const size_t warm_up = std::min<size_t>(3, steps_s.size() - 1);
+  return {steps_s.begin() + static_cast<std::ptrdiff_t>(warm_up), steps_s.end()};
 }
 
 double tokens_per_s(int64_t tokens, double seconds) {
@@ -53,11 +59,16 @@ std::string step_json(const StepReport& report, int64_t tokens_per_step) {
 
 std::optional<double> steady_iteration_s(const std::vector<double>& steps_s) {
   if (steps_s.empty()) return std::nullopt;
-  const size_t warm_up = std::min<size_t>(3, steps_s.size() - 1);
-  std::vector<double> steady(steps_s.begin() + static_cast<std::ptrdiff_t>(warm_up), steps_s.end());
+  std::vector<double> steady = without_warm_up(steps_s);
   std::sort(steady.begin(), steady.end());
   const size_t n = steady.size();
   return n % 2 ? steady[n / 2] : 0.5 * (steady[n / 2 - 1] + steady[n / 2]);
+}
+
+std::optional<double> mean_iteration_s(const std::vector<double>& steps_s) {
+  if (steps_s.empty()) return std::nullopt;
+  const std::vector<double> steady = without_warm_up(steps_s);
+  return std::accumulate(steady.begin(), steady.end(), 0.0) / static_cast<double>(steady.size());
 }
 
 std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_entropy, bool emulated,
@@ -133,10 +144,13 @@ std::string summary_json(const RunSummary& s) {
                {"last_loss", number_or_null(s.last_loss)},
                {"unigram_entropy", s.unigram_entropy},
                {"measured_iteration_s", number_or_null(s.measured_iteration_s)},
+               {"mean_iteration_s", number_or_null(s.mean_iteration_s)},
                {"predicted_iteration_s", number_or_null(s.predicted_iteration_s)},
                {"prediction_error_pct", number_or_null(s.prediction_error_pct())},
                {"tokens_per_s", number_or_null(s.tokens_per_s)},
                {"training_s", s.training_s},
+               {"catalog", s.catalog},
+               {"profiles", s.profiles},
                {"ranks", Json::array()}};
   for (const RankSummary& r : s.ranks) {
     json["ranks"].push_back({{"rank", r.rank},

@@ -38,7 +38,10 @@ struct RunSummary {
   std::optional<double> first_loss;
   std::optional<double> last_loss;
   double unigram_entropy = 0;  // of the data, nats per token: a model that learned anything is below it
+  std::string catalog;         // file of GPU types that the run was planned with; empty without a site config
+  std::vector<std::string> profiles;            // directories of layer and network profiles
   std::optional<double> measured_iteration_s;   // median, warm-up steps left out
+  std::optional<double> mean_iteration_s;       // mean of the same steps
   std::optional<double> predicted_iteration_s;  // the plan's promise
   std::optional<double> tokens_per_s;
   double training_s = 0;  // from the first step's start to the last one's end
@@ -56,6 +59,8 @@ std::string step_json(const StepReport& report, int64_t tokens_per_step);
 // The median of the steps after the warm-up: the first three steps, or fewer when the run is so short that
 // nothing would be left.
 std::optional<double> steady_iteration_s(const std::vector<double>& steps_s);
+// The mean of the same steps.
+std::optional<double> mean_iteration_s(const std::vector<double>& steps_s);
 
 // Two columns: what is trained, with which settings, on which GPUs.
 std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_entropy, bool emulated,

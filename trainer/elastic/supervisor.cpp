@@ -102,6 +102,7 @@ RunSummary Supervisor::summarize() const {
   summary.first_loss = first_loss_;
   summary.last_loss = last_loss_;
   summary.measured_iteration_s = steady_iteration_s(steps_s_);
+  summary.mean_iteration_s = mean_iteration_s(steps_s_);
   if (plan_.prediction) summary.predicted_iteration_s = plan_.prediction->iteration_s;
   if (summary.measured_iteration_s && *summary.measured_iteration_s > 0)
     summary.tokens_per_s =

@@ -10,10 +10,14 @@
 namespace sailor {
 namespace {
 
-constexpr int64_t kBucketBytes = int64_t{32} << 20;
+// Large enough to outweigh latency, and small enough for the copies to stay in a processor's cache: over
+// sockets a megabyte takes half as long as in buckets of 32 MiB.
+constexpr int64_t kBucketBytes = int64_t{4} << 20;
 
-// Runs `reduce` over the tensors in flat buckets of about kBucketBytes and copies the results back.
-void in_buckets(const std::vector<at::Tensor>& tensors, const std::function<void(at::Tensor&)>& reduce) {
+// Runs `reduce` over the tensors in flat buckets of about kBucketBytes and copies the results back. `buffer`
+// is kept from bucket to bucket and grows to the largest.
+void in_buckets(const std::vector<at::Tensor>& tensors, at::Tensor& buffer,
+                const std::function<void(at::Tensor&)>& reduce) {
   for (std::size_t begin = 0; begin < tensors.size();) {
     std::vector<at::Tensor> flat;
     int64_t bytes = 0;
@@ -23,7 +27,15 @@ void in_buckets(const std::vector<at::Tensor>& tensors, const std::function<void
       bytes += static_cast<int64_t>(tensors[end].nbytes());
       ++end;
     }
-    at::Tensor bucket = at::cat(flat);
+    int64_t elements = 0;
+    for (const at::Tensor& tensor : flat) elements += tensor.numel();
+    if (!buffer.defined() || buffer.numel() < elements) {
+      const int64_t usual =
+          kBucketBytes / 4 * 5 / flat.front().element_size();  // a bucket is a little over its size
+      buffer = at::empty({std::max(elements, usual)}, flat.front().options());
+    }
+    at::Tensor bucket = buffer.narrow(0, 0, elements);
+    at::cat_out(bucket, flat);
     reduce(bucket);
     int64_t offset = 0;
     for (std::size_t i = begin; i < end; ++i) {
@@ -68,14 +80,14 @@ std::vector<at::Tensor> GradientSync::gradients_of(const Group& group) const {
 void GradientSync::run() {
   if (groups_.empty()) return;
   for (const Group& group : groups_) {
-    in_buckets(gradients_of(group), [&](at::Tensor& bucket) { all_reduce(*group.comm, bucket); });
+    in_buckets(gradients_of(group), buffer_, [&](at::Tensor& bucket) { all_reduce(*group.comm, bucket); });
   }
   if (!tp_) return;
   std::vector<at::Tensor> replicated;
   for (const Parameter* parameter : parameters_) {
     if (!parameter->sharded) replicated.push_back(parameter->value.grad());
   }
-  in_buckets(replicated, [&](at::Tensor& bucket) { broadcast(*tp_, bucket, 0); });
+  in_buckets(replicated, buffer_, [&](at::Tensor& bucket) { broadcast(*tp_, bucket, 0); });
 }
 
 }  // namespace sailor

@@ -36,6 +36,7 @@ class GradientSync {
   std::vector<Group> groups_;
   Communicator* tp_;
   std::vector<Parameter*> parameters_;
+  at::Tensor buffer_;  // of the largest bucket so far
 };
 
 }  // namespace sailor

@@ -64,8 +64,16 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
 
 EmulatedDevice::EmulatedDevice(LayerProfile profile) : profile_(std::move(profile)) {}
 
+EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start) const {
+  if (tp_ == nullptr || tp_->size() == 1) return start;
+  int64_t start_ns = std::chrono::nanoseconds(start.time_since_epoch()).count();
+  tp_->all_reduce(&start_ns, 1, ElementType::i64, ReduceOp::max);
+  return Clock::time_point(std::chrono::nanoseconds(start_ns));
+}
+
 void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
   const double emulated_s = profiled_time_s(profile_, work);
+  start = latest(start);
   const double real_s = std::chrono::duration<double>(Clock::now() - start).count();
   ++counters_.tasks;
   counters_.emulated_s += emulated_s;

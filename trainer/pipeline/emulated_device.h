@@ -3,7 +3,8 @@
 // small machine with the timing of a large one.
 //
 // Where the real computation takes longer than the emulated one, the emulation is too fast for this machine:
-// it is counted and reported, never hidden. Not thread-safe: one object per rank.
+// it is counted and reported, never hidden. Not thread-safe: one object per rank. Ranks of a TP group run on
+// one machine: they compare clocks.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,17 @@ class EmulatedDevice : public Pacer {
 
   explicit EmulatedDevice(LayerProfile profile);
 
+  void joins(Communicator* tp) override { tp_ = tp; }
   void computed(const PhaseWork& work, Clock::time_point start) override;
   const Counters& counters() const { return counters_; }
 
  private:
+  // When the last member of the TP group had started: the collectives of a real group let nobody run ahead.
+  Clock::time_point latest(Clock::time_point start) const;
+
   LayerProfile profile_;
   Counters counters_;
+  Communicator* tp_ = nullptr;
 };
 
 }  // namespace sailor

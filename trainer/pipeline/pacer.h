@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "trainer/comm/communicator.h"
+
 namespace sailor {
 
 enum class Phase { forward, backward, update };
@@ -24,6 +26,9 @@ class Pacer {
  public:
   using Clock = std::chrono::steady_clock;
   virtual ~Pacer() = default;
+
+  // The rank's TP group, before anything else is called; nullptr = alone. It outlives the calls below.
+  virtual void joins(Communicator* tp) { (void)tp; }
 
   // Called by the rank's thread when it has computed `work` (TP collectives included, messages between stages
   // and gradient sync excluded), which began at `start`. Returns when the device being emulated would be

@@ -10,10 +10,12 @@
 #include "planner/plan/validate.h"
 #include "planner/spec/error.h"
 #include "trainer/model/registry.h"
+#include "trainer/optim/square_sum.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/stage_link.h"
 #include "trainer/parallel/tensor_parallel.h"
 #include "trainer/pipeline/executor.h"
+#include "trainer/pipeline/tensor_cache.h"
 
 namespace sailor {
 namespace {
@@ -54,14 +56,9 @@ void check_trainable(const JobSpec& job, const Plan& plan) {
 }
 
 double sum_of_squares(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.contiguous().view({-1});
-  const auto add_up = [](const auto* x, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    return sum;
-  };
-  return flat.scalar_type() == at::kDouble ? add_up(flat.data_ptr<double>(), flat.numel())
-                                           : add_up(flat.data_ptr<float>(), flat.numel());
+  const at::Tensor flat = tensor.contiguous();
+  return flat.scalar_type() == at::kDouble ? square_sum(flat.data_ptr<double>(), flat.numel())
+                                           : square_sum(flat.data_ptr<float>(), flat.numel());
 }
 
 }  // namespace
@@ -103,6 +100,7 @@ struct RankTrainer::Impl {
       tp = factory.create(fmt::format("tp/{}.{}", slot.pipeline, slot.stage),
                           rank_range(layout.base(slot.pipeline, slot.stage), stage.tp));
     }
+    if (pacer) pacer->joins(tp.get());
     if (!position.first()) previous = link(factory, slot.stage - 1);
     if (!position.last()) next = link(factory, slot.stage);
     build_layers();
@@ -115,6 +113,7 @@ struct RankTrainer::Impl {
     for (const auto& layer : layers) raw.push_back(layer.get());
     executor = std::make_unique<PipelineExecutor>(position, job.model, scalar_type(job.training.precision),
                                                   raw, previous.get(), next.get(), pacer);
+    release_cached_tensors();  // initial values were drawn in sizes of their own
   }
 
   // The boundary between stage `lower` of this pipeline and the one after it.
@@ -186,7 +185,9 @@ struct RankTrainer::Impl {
     StepResult result;
     result.step = next_step;
     result.tokens = job.training.global_batch * job.model.sequence;
+    auto start = Clock::now();
     for (Parameter* parameter : parameters()) parameter->value.mutable_grad().zero_();
+    Clock::duration per_parameter = Clock::now() - start;  // work of the update that is done elsewhere
 
     const int microbatches = plan.pipelines[static_cast<std::size_t>(slot.pipeline)].microbatches;
     const PipelineRun run = executor->run(microbatches, result.tokens, [this](int m) { return load(m); });
@@ -195,15 +196,19 @@ struct RankTrainer::Impl {
     result.backward_s = run.backward_s;
     result.wait_s = run.wait_s;
 
-    auto start = Clock::now();
+    start = Clock::now();
     gradient_sync->run();
+    result.gradient_sync_s = seconds_since(start);
+    start = Clock::now();
     double numbers[2] = {position.last() && slot.tp_rank == 0 ? run.loss : 0.0, own_sum_of_squares()};
+    per_parameter += Clock::now() - start;
+    start = Clock::now();
     world->all_reduce(numbers, 2, ElementType::f64, ReduceOp::sum);
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
-    result.gradient_sync_s = seconds_since(start);
+    result.gradient_sync_s += seconds_since(start);
 
-    start = Clock::now();
+    start = Clock::now() - per_parameter;
     optimizer->step();
     if (pacer) {
       pacer->computed({Phase::update, position.pipeline, position.stage, position.first_layer,

@@ -35,7 +35,7 @@ struct StepResult {
   double backward_s = 0;
   double wait_s = 0;  // for activations and gradients of neighbours
   double gradient_sync_s = 0;
-  double update_s = 0;
+  double update_s = 0;  // all work per parameter: the optimizer, clearing gradients, their norm
   double step_s = 0;
 };
 

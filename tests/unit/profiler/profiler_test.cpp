@@ -12,11 +12,13 @@
 #include "planner/profile/profile_set.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "profiler/base_memory.h"
 #include "profiler/layer_bench.h"
 #include "profiler/link_bench.h"
 #include "profiler/memory_meter.h"
 #include "profiler/profile_job.h"
 #include "profiler/samples.h"
+#include "profiler/stack_bench.h"
 
 namespace sailor {
 namespace {
@@ -88,17 +90,18 @@ TEST(MemoryMeter, ResidentMemoryGrowsWithWhatIsTouched) {
   EXPECT_GE(resident_bytes() - before, int64_t{60} << 20);
 }
 
-TEST(MemoryMeter, TheBaseIsThatOfAProcessWithLibtorch) {
-  const int64_t base = base_memory_bytes();
+TEST(BaseMemory, IsThatOfARankWithLibtorch) {
+  const int64_t base = measure_base_memory_bytes(tiny_job());
   EXPECT_GT(base, int64_t{10} << 20);
   EXPECT_LT(base, int64_t{1} << 30);
 }
 
 TEST(LayerBench, TimesArePositiveAndParametersAreTheShards) {
   const JobSpec job = tiny_job();
+  const StackBench::ByKind measured = StackBench(job, 1).measure(2, kQuick);
   for (const LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head}) {
     LayerBench whole(job, kind, 1), half(job, kind, 2);
-    const LayerMeasurement m = whole.measure(2, kQuick);
+    const LayerMeasurement& m = measured[static_cast<size_t>(kind)];
     EXPECT_GT(m.times.forward_s, 0);
     EXPECT_GT(m.times.backward_s, 0);
     EXPECT_GT(m.times.update_s, 0);
@@ -120,8 +123,7 @@ TEST(LayerBench, ABlockHoldsThePublishedNumberOfParameters) {
 
 TEST(LayerBench, ABlockPassesItsActivationsTwiceEachWay) {
   const JobSpec job = tiny_job();
-  LayerBench block(job, LayerKind::block, 2);
-  const LayerMeasurement m = block.measure(3, kQuick);
+  const LayerMeasurement m = StackBench(job, 2).measure(3, kQuick)[static_cast<size_t>(LayerKind::block)];
   const int64_t bytes = 3 * job.model.sequence * job.model.hidden * 4;
   EXPECT_THAT(m.forward_bytes, testing::ElementsAre(bytes, bytes));
   EXPECT_THAT(m.backward_bytes, testing::ElementsAre(bytes, bytes));
@@ -135,6 +137,20 @@ TEST(LayerBench, ActivationsGrowWithTheMicrobatchNotPerSequence) {
 
 TEST(LayerBench, AnIndivisibleModelIsRefused) {
   EXPECT_THROW(LayerBench(tiny_job(), LayerKind::block, 3), InputError);
+  EXPECT_THROW(StackBench(tiny_job(), 3), InputError);
+}
+
+TEST(StackBench, MembersOfARealGroupMeasureTogetherCollectivesIncluded) {
+  std::vector<StackBench::ByKind> members(2);
+  run_ranks(2, [&members](Communicator& group) {
+    members[static_cast<size_t>(group.rank())] = StackBench(tiny_job(), group).measure(2, kQuick);
+  });
+  for (size_t k = 0; k < 3; ++k) {
+    EXPECT_GT(members[0][k].times.forward_s, 0);
+    EXPECT_GT(members[0][k].times.backward_s, 0);
+    EXPECT_EQ(members[0][k].samples, members[1][k].samples);
+    EXPECT_TRUE(members[0][k].forward_bytes.empty()) << "nothing is left to be added";
+  }
 }
 
 TEST(LinkBench, LargeMessagesTakeLongerAndEveryoneReduces) {

@@ -9,6 +9,7 @@
 #include "planner/profile/profile_set.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "tests/unit/planner/scratch.h"
 
 namespace sailor {
 namespace {
@@ -68,10 +69,7 @@ Catalog catalog() {
 }
 
 std::string directory(const std::string& name) {
-  std::string path = ::testing::TempDir() + "/" + name;
-  std::filesystem::remove_all(path);
-  std::filesystem::create_directories(path);
-  return path;
+  return test::scratch_directory(name);
 }
 
 TEST(LayerProfile, WritingAndReadingGivesTheSame) {
@@ -141,6 +139,83 @@ TEST(LinkCurve, FitIsThePublishedFormulaAndNeverNegative) {
   double m = std::log2(64.0);
   EXPECT_DOUBLE_EQ(curve.time_s(bytes), bytes / 1e9 / (-0.002 * m * m + 0.14 * m + 1.1));
   for (double size = 1; size < 1e9; size *= 2) EXPECT_GT(curve.time_s(size), 0) << size;
+}
+
+TEST(LinkCurve, RatesKnowHowTheGpusOfANodeShareItsNetworkCards) {
+  const LinkCurve curve = LinkCurve::from_rates(1e-5, 10e9, 40e9);
+  EXPECT_DOUBLE_EQ(curve.time_s(1e6), 1e-5 + 1e-4);
+  EXPECT_DOUBLE_EQ(curve.time_s(1e6, 4), 1e-5 + 1e-4);
+  EXPECT_DOUBLE_EQ(curve.time_s(1e6, 8), 1e-5 + 2e-4);
+  EXPECT_DOUBLE_EQ(curve.latency_s(), 1e-5);
+  EXPECT_EQ(curve.time_s(0, 8), 0);
+  EXPECT_DOUBLE_EQ(curve.published_time_s(1e6), curve.time_s(1e6));
+  // Without a limit of the node every GPU has its own card.
+  EXPECT_DOUBLE_EQ(LinkCurve::from_rates(0, 10e9, 0).time_s(1e6, 1000), 1e-4);
+  EXPECT_THROW(LinkCurve::from_rates(-1, 1, 1), std::invalid_argument);
+  EXPECT_THROW(LinkCurve::from_rates(0, 0, 1), std::invalid_argument);
+  EXPECT_THROW(LinkCurve::from_rates(0, 1, -1), std::invalid_argument);
+}
+
+TEST(LinkCurve, AFitOfSeveralGpusIsTheirRateTogether) {
+  // 2 GB/s over four GPUs: 1 GB of one of them takes 2 s; the published formula asks about the whole tensor.
+  const LinkCurve curve = LinkCurve::from_fit({0, 0, 2}, 4);
+  EXPECT_DOUBLE_EQ(curve.time_s(1e9), 2);
+  EXPECT_DOUBLE_EQ(curve.published_time_s(1e9), 0.5);
+  EXPECT_EQ(curve.latency_s(), 0);
+}
+
+TEST(NetworkProfile, ALinkHasEitherPointsOrRates) {
+  const auto network = [](const std::string& link) {
+    return parse_network_profile("{\"sailor_network_profile\": 1, \"links\": [{" + link + "}]}", "n.json");
+  };
+  const auto error = [&](const std::string& link) -> std::string {
+    try {
+      network(link);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  const LinkEnd any{"X", "z", 1};
+  EXPECT_DOUBLE_EQ(network(R"("latency_s": 1e-5, "bytes_per_s": 1e9, "node_bytes_per_s": 2e9)")
+                       .find(any, any, false)
+                       ->time_s(1e6, 4),
+                   1e-5 + 2e-3);
+  EXPECT_DOUBLE_EQ(network(R"("bytes_per_s": 1e9)").find(any, any, false)->time_s(1e6, 4), 1e-3);
+  EXPECT_THAT(error(R"("latency_s": 1e-5)"), HasSubstr("need \"bytes_per_s\" beside them"));
+  EXPECT_THAT(error(R"("bytes_per_s": 1e9, "points": [[1, 1]])"), HasSubstr("not both"));
+  EXPECT_THAT(error(R"("bytes_per_s": 0)"), HasSubstr("must be a number above 0"));
+  EXPECT_THAT(error(R"("scope": "any")"), HasSubstr("missing key \"points\""));
+}
+
+TEST(LayerProfile, MoreSequencesNeverTakeLessTime) {
+  LayerProfile profile;
+  profile.cells[{1, 1}] = {{5, 8, 1}, {1, 2, 1}};
+  profile.cells[{2, 1}] = {{3, 9, 1}, {2, 4, 1}};
+  profile.cells[{4, 1}] = {{4, 7, 1}, {4, 8, 1}};
+  profile.cells[{4, 2}] = {{1, 1, 1}, {1, 1, 1}};
+  make_monotone(profile);
+  EXPECT_EQ(profile.find(1, 1)->at(0).forward_s, 3);
+  EXPECT_EQ(profile.find(1, 1)->at(0).backward_s, 7);
+  EXPECT_EQ(profile.find(2, 1)->at(0).forward_s, 3);
+  EXPECT_EQ(profile.find(2, 1)->at(0).backward_s, 7);
+  EXPECT_EQ(profile.find(4, 1)->at(0).forward_s, 4);
+  EXPECT_EQ(profile.find(1, 1)->at(1).forward_s, 1);
+  EXPECT_EQ(profile.find(1, 1)->at(1).backward_s, 2);
+}
+
+TEST(LayerProfile, RecomputationKeepsTheLeastThatIsKnown) {
+  LayerSizes sizes;
+  sizes.activation_bytes = 100;
+  EXPECT_EQ(sizes.kept_bytes(Recompute::full), 100);
+  EXPECT_EQ(sizes.kept_bytes(Recompute::selective), 100);
+  sizes.selective_bytes = 60;
+  sizes.checkpoint_bytes = 5;
+  EXPECT_EQ(sizes.kept_bytes(Recompute::none), 100);
+  EXPECT_EQ(sizes.kept_bytes(Recompute::selective), 60);
+  EXPECT_EQ(sizes.kept_bytes(Recompute::full), 5);
+  EXPECT_EQ(parse_recompute("selective"), Recompute::selective);
+  EXPECT_THROW(parse_recompute("some"), InputError);
 }
 
 TEST(NetworkProfile, TheMostSpecificLinkWinsInBothDirections) {
@@ -249,7 +324,7 @@ TEST_F(ReferencePack, AWrongCopyIsReplacedByTheOtherFileWithANote) {
                           HasSubstr("type absent: no profile of M")));
   EXPECT_EQ(set.sizes.find(1)->at(2).activation_bytes, 28);
   EXPECT_EQ(set.sizes.find(1)->at(2).parameters, 10);
-  EXPECT_DOUBLE_EQ(set.network.find({"good", "z1", 2}, {"wrong", "z2", 1}, false)->time_s(4e9), 2);
+  EXPECT_DOUBLE_EQ(set.network.find({"good", "z1", 2}, {"wrong", "z2", 1}, false)->published_time_s(4e9), 2);
   EXPECT_EQ(set.network.find({"good", "z1", 1}, {"wrong", "z2", 1}, false), nullptr);
 }
 

@@ -14,6 +14,23 @@ LayerSizes layer(int64_t parameters, int64_t activation_bytes, int64_t workspace
   return out;
 }
 
+// A rank that holds `layers` in one chunk.
+RankMemoryInput rank_of(const std::vector<LayerSizes>& layers, Recompute recompute = Recompute::none) {
+  ChunkMemoryInput chunk;
+  chunk.layers = layers;
+  chunk.recompute = recompute;
+  RankMemoryInput input;
+  input.chunks.push_back(chunk);
+  return input;
+}
+
+// A framework that adds nothing of its own, so that a test adds one thing at a time.
+FrameworkStyle bare() {
+  FrameworkStyle style;
+  style.sync_buffer = false;
+  return style;
+}
+
 TEST(Memory, InFlightIsStagesBehindButNeverMoreThanThereAreMicrobatches) {
   EXPECT_EQ(in_flight(0, 4, 100), 4);
   EXPECT_EQ(in_flight(3, 4, 100), 1);
@@ -21,47 +38,217 @@ TEST(Memory, InFlightIsStagesBehindButNeverMoreThanThereAreMicrobatches) {
   EXPECT_EQ(in_flight(2, 4, 1), 1);
 }
 
-TEST(Memory, EverySourceIsCountedOnce) {
+TEST(Memory, EverySourceOfOurTrainerIsCountedOnce) {
   const std::vector<LayerSizes> layers = {layer(100, 7, 3), layer(300, 11, 50)};
-  StageMemoryInput input;
+  RankMemoryInput input = rank_of(layers);
+  input.chunks[0].in_flight = 3;
+  input.chunks[0].has_previous = input.chunks[0].has_next = true;
+  input.chunks[0].input_elements = 10;
   input.microbatch = 2;
-  input.in_flight = 3;
-  input.has_previous = true;
-  input.input_elements = 10;
-  input.data_parallel = true;
+  input.microbatches = 8;
+  input.replicas = 2;
   input.base_bytes = 1000;
-  const MemoryBreakdown m = stage_memory(layers, input, Precision::fp32);
+  const MemoryBreakdown m = rank_memory(input, own_framework(), Precision::fp32);
   EXPECT_EQ(m.weights_bytes, 1600);
   EXPECT_EQ(m.gradients_bytes, 1600);
   EXPECT_EQ(m.optimizer_bytes, 3200);
-  EXPECT_EQ(m.activations_bytes, 18 * 2 * 3);
-  EXPECT_EQ(m.workspace_bytes, 100);
-  // Received activations of three microbatches in flight, a gradient out and a message in; the gradient
-  // bucket.
-  EXPECT_EQ(m.communication_bytes, (3 + 2) * 10 * 2 * 4 + 300 * 4);
+  EXPECT_EQ(m.master_bytes, 0);
+  EXPECT_EQ(m.activations_bytes, (7 + 11) * 2 * 3);
+  EXPECT_EQ(m.workspace_bytes, 50 * 2);
+  // Received activations of three microbatches in flight and two messages on their way on each side; the
+  // bucket, which holds all 400 gradients, and their sum.
+  const int64_t message = 10 * 2 * 4;
+  EXPECT_EQ(m.communication_bytes, (3 + 2) * message + 2 * message + 2 * 400 * 4);
   EXPECT_EQ(m.base_bytes, 1000);
-  EXPECT_EQ(m.total(), 1600 + 1600 + 3200 + 108 + 100 + 400 + 1200 + 1000);
+  EXPECT_EQ(m.fragmentation_bytes, 0);
+  EXPECT_EQ(m.total(), 1600 + 1600 + 3200 + 108 + 100 + 400 + 160 + 3200 + 1000);
+}
+
+// Behind the layer whose backward runs, everything is released already:
+//   layer 2: 30;  layer 1: 500 - 300;  layer 0: 50 - 300 - 200 < 0
+TEST(Memory, ThePeakIsInTheBackwardThatNeedsMostBeyondWhatIsReleased) {
+  const std::vector<LayerSizes> layers = {layer(0, 100, 50), layer(0, 200, 500), layer(0, 300, 30)};
+  MemoryBreakdown m = rank_memory(rank_of(layers), bare(), Precision::bf16);
+  EXPECT_EQ(m.activations_bytes, 600);
+  EXPECT_EQ(m.workspace_bytes, 200);
+  // With another microbatch in flight only one of them is in its backward.
+  RankMemoryInput two = rank_of(layers);
+  two.chunks[0].in_flight = 2;
+  m = rank_memory(two, bare(), Precision::bf16);
+  EXPECT_EQ(m.activations_bytes, 1200);
+  EXPECT_EQ(m.workspace_bytes, 200);
+}
+
+TEST(Memory, FullRecomputationKeepsInputsAndOneWholeLayer) {
+  std::vector<LayerSizes> layers(4, layer(0, 1000, 70));
+  for (LayerSizes& one : layers) one.checkpoint_bytes = 10;
+  RankMemoryInput input = rank_of(layers, Recompute::full);
+  input.chunks[0].in_flight = 3;
+  const MemoryBreakdown m = rank_memory(input, bare(), Precision::bf16);
+  EXPECT_EQ(m.activations_bytes, 4 * 10 * 3);
+  // The last layer's backward comes first, when no other input is released yet.
+  EXPECT_GE(m.workspace_bytes, 70 + 1000 - 10);
+  EXPECT_LE(m.workspace_bytes, 70 + 1000);
+}
+
+TEST(Memory, SelectiveRecomputationKeepsLessThanAllAndMoreThanInputs) {
+  std::vector<LayerSizes> layers(4, layer(0, 1000, 0));
+  for (LayerSizes& one : layers) {
+    one.selective_bytes = 400;
+    one.checkpoint_bytes = 10;
+  }
+  const auto kept = [&](Recompute recompute) {
+    return rank_memory(rank_of(layers, recompute), bare(), Precision::bf16).activations_bytes;
+  };
+  EXPECT_EQ(kept(Recompute::none), 4000);
+  EXPECT_EQ(kept(Recompute::selective), 1600);
+  EXPECT_EQ(kept(Recompute::full), 40);
+}
+
+TEST(Memory, WhereLessIsNotKnownRecomputationSavesNothing) {
+  const std::vector<LayerSizes> layers(2, layer(0, 1000, 0));
+  for (Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    const MemoryBreakdown m = rank_memory(rank_of(layers, recompute), bare(), Precision::bf16);
+    EXPECT_EQ(m.activations_bytes, 2000);
+    EXPECT_EQ(m.workspace_bytes, 0);
+  }
+}
+
+TEST(Memory, ChunksAddUpTheirActivationsButOnlyOneIsInItsBackward) {
+  const std::vector<LayerSizes> first = {layer(10, 100, 5)}, second = {layer(20, 200, 9)};
+  RankMemoryInput input = rank_of(first);
+  input.chunks.push_back(rank_of(second).chunks[0]);
+  input.chunks[0].in_flight = 3;
+  input.chunks[1].in_flight = 2;
+  const MemoryBreakdown m = rank_memory(input, bare(), Precision::fp32);
+  EXPECT_EQ(m.weights_bytes, 30 * 4);
+  EXPECT_EQ(m.activations_bytes, 3 * 100 + 2 * 200);
+  EXPECT_EQ(m.workspace_bytes, 9);
+}
+
+TEST(Memory, PrecisionSetsTheSizeOfWeightsMomentsAndMasterCopies) {
+  const std::vector<LayerSizes> layers = {layer(100, 0, 0)};
+  const MemoryBreakdown fp64 = rank_memory(rank_of(layers), own_framework(), Precision::fp64);
+  EXPECT_EQ(fp64.weights_bytes, 800);
+  EXPECT_EQ(fp64.optimizer_bytes, 1600);
+  EXPECT_EQ(fp64.master_bytes, 0);
+  const MemoryBreakdown fp32 = rank_memory(rank_of(layers), own_framework(), Precision::fp32);
+  EXPECT_EQ(fp32.weights_bytes, 400);
+  EXPECT_EQ(fp32.optimizer_bytes, 800);
+  EXPECT_EQ(fp32.master_bytes, 0);
+  const MemoryBreakdown bf16 = rank_memory(rank_of(layers), own_framework(), Precision::bf16);
+  EXPECT_EQ(bf16.weights_bytes, 200);
+  EXPECT_EQ(bf16.gradients_bytes, 200);
+  EXPECT_EQ(bf16.optimizer_bytes, 800);  // two 32-bit moments
+  EXPECT_EQ(bf16.master_bytes, 400);     // and the 32-bit master copy
+}
+
+TEST(Memory, GradientsMayBeWiderThanWeightsAndHaveACopy) {
+  const std::vector<LayerSizes> layers = {layer(100, 0, 0)};
+  FrameworkStyle style = bare();
+  style.gradient_bytes = 4;
+  style.gradient_copy_bytes = 2;
+  EXPECT_EQ(rank_memory(rank_of(layers), style, Precision::bf16).gradients_bytes, 600);
+}
+
+TEST(Memory, AShardedOptimizerHoldsItsShareOfMomentsAndMasterCopies) {
+  const std::vector<LayerSizes> layers = {layer(1000, 0, 0)};
+  RankMemoryInput input = rank_of(layers);
+  input.zero1 = true;
+  input.replicas = 4;
+  MemoryBreakdown m = rank_memory(input, bare(), Precision::bf16);
+  EXPECT_EQ(m.weights_bytes, 2000);
+  EXPECT_EQ(m.gradients_bytes, 2000);
+  EXPECT_EQ(m.master_bytes, 1000);
+  EXPECT_EQ(m.optimizer_bytes, 2000);
+  // A share that does not divide is rounded up.
+  input.replicas = 3;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 2667);
+  // One replica has nobody to share with.
+  input.replicas = 1;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 8000);
+  // A framework that always shards does so without being asked.
+  FrameworkStyle sharded = bare();
+  sharded.zero1 = true;
+  input.replicas = 4;
+  input.zero1 = false;
+  EXPECT_EQ(rank_memory(input, sharded, Precision::bf16).optimizer_bytes, 2000);
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 8000);
+}
+
+TEST(Memory, TiedEndsCountOnceOnARankThatHoldsBoth) {
+  std::vector<LayerSizes> layers = {layer(500, 0, 0), layer(100, 0, 0), layer(520, 0, 0)};
+  layers[2].tied_parameters = 500;
+  RankMemoryInput input = rank_of(layers);
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).weights_bytes, 2 * 1120);
+  input.both_ends = true;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).weights_bytes, 2 * 620);
+}
+
+TEST(Memory, TheSyncBucketIsAsLargeAsItsPiecesAndNeverLargerThanAllGradients) {
+  const std::vector<LayerSizes> layers = {layer(1000, 0, 0), layer(3000, 0, 0)};
+  RankMemoryInput input = rank_of(layers);
+  input.replicas = 2;
+  FrameworkStyle style;
+  style.sync_bucket_bytes = 4000;
+  const auto bucket = [&] { return rank_memory(input, style, Precision::fp32).communication_bytes; };
+  EXPECT_EQ(bucket(), 4000);
+  style.sync_copies = 2;
+  EXPECT_EQ(bucket(), 8000);
+  style.sync_copies = 1;
+  style.sync_whole_layers = true;  // the largest layer has 12,000 bytes of gradients
+  EXPECT_EQ(bucket(), 16000);
+  style.sync_bucket_bytes = 5000;
+  EXPECT_EQ(bucket(), 16000);
+  style.sync_buffer = false;
+  EXPECT_EQ(bucket(), 0);
+  style.sync_buffer = true;
+  input.replicas = 1;
+  EXPECT_EQ(bucket(), 0);
+}
+
+TEST(Memory, FragmentationIsAPartOfEverythingButTheBase) {
+  const std::vector<LayerSizes> layers = {layer(100, 500, 0)};
+  RankMemoryInput input = rank_of(layers);
+  input.base_bytes = 1'000'000;
+  FrameworkStyle style = bare();
+  style.fragmentation = 0.1;
+  const MemoryBreakdown m = rank_memory(input, style, Precision::fp32);
+  EXPECT_EQ(m.fragmentation_bytes, (100 * 16 + 500) / 10);
+  EXPECT_EQ(m.total(), 100 * 16 + 500 + 210 + 1'000'000);
+}
+
+TEST(Memory, BuffersThatStayAreThereFromTheSecondMicrobatchOn) {
+  std::vector<LayerSizes> layers = {layer(0, 0, 0), layer(0, 0, 0)};
+  layers[0].persistent_bytes = 7;
+  layers[1].persistent_bytes = 100;
+  RankMemoryInput input = rank_of(layers);
+  input.microbatch = 3;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).workspace_bytes, 0);
+  input.microbatches = 2;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).workspace_bytes, 300);
+}
+
+TEST(Memory, GatheredActivationsAreHeldPerBuffer) {
+  const std::vector<LayerSizes> layers = {layer(0, 0, 0)};
+  RankMemoryInput input = rank_of(layers);
+  input.gathered_elements = 1000;
+  input.microbatch = 2;
+  FrameworkStyle style = bare();
+  style.gather_buffers = 3.5;
+  EXPECT_EQ(rank_memory(input, style, Precision::bf16).communication_bytes, 3.5 * 1000 * 2 * 2);
 }
 
 TEST(Memory, AbsurdSizesNeverWrapAround) {
   const std::vector<LayerSizes> layers(100, layer(int64_t{1} << 42, int64_t{1} << 42, int64_t{1} << 42));
-  StageMemoryInput input;
+  RankMemoryInput input = rank_of(layers);
   input.microbatch = 1'000'000;
-  input.in_flight = 1000;
-  const MemoryBreakdown m = stage_memory(layers, input, Precision::fp32);
-  EXPECT_GT(m.activations_bytes, int64_t{1} << 57);
-  EXPECT_GT(m.total(), int64_t{1} << 57);
-}
-
-TEST(Memory, PrecisionSetsTheSizeOfWeightsAndMoments) {
-  const std::vector<LayerSizes> layers = {layer(100, 0, 0)};
-  const MemoryBreakdown fp64 = stage_memory(layers, {}, Precision::fp64);
-  EXPECT_EQ(fp64.weights_bytes, 800);
-  EXPECT_EQ(fp64.optimizer_bytes, 1600);
-  const MemoryBreakdown bf16 = stage_memory(layers, {}, Precision::bf16);
-  EXPECT_EQ(bf16.weights_bytes, 200);
-  EXPECT_EQ(bf16.gradients_bytes, 200);
-  EXPECT_EQ(bf16.optimizer_bytes, 1200);  // two 32-bit moments and the 32-bit master copy
+  input.chunks[0].in_flight = 1000;
+  for (Precision precision : {Precision::fp32, Precision::bf16, Precision::fp64}) {
+    const MemoryBreakdown m = rank_memory(input, own_framework(), precision);
+    EXPECT_GT(m.activations_bytes, int64_t{1} << 57);
+    EXPECT_GT(m.total(), int64_t{1} << 57);
+  }
 }
 
 }  // namespace

@@ -90,23 +90,167 @@ TEST(NativeModel, PartsAddUpToTheIteration) {
   }
 }
 
-TEST(NativeModel, FasterLayersOrMoreBandwidthNeverPredictASlowerRun) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
-    Instance in = two_types();
-    std::mt19937_64 random(seed);
-    const int cut = 1 + static_cast<int>(random() % 5), other = 1 + static_cast<int>(random() % 5);
-    const Plan plan = test::make_plan(
-        in, 1 + static_cast<int>(random() % 2),
-        {{{0, cut, "fast", 2}, {cut, 6, "slow", 1}}, {{0, other, "slow", 1}, {other, 6, "fast", 1}}});
-    const double bandwidth = 1e7 * static_cast<double>(1 + random() % 100);
-    in.set_network(1e-4, bandwidth);
-    const double before = simulate(in.context(), plan).iteration_s;
-    in.set_network(1e-4, bandwidth * 2);
-    const double wider = simulate(in.context(), plan).iteration_s;
-    EXPECT_LE(wider, before) << "seed " << seed;
-    for (auto& [cell, times] : in.profiles.layers["fast"].cells)
-      for (LayerTimes& t : times) t.backward_s *= 0.8;
-    EXPECT_LE(simulate(in.context(), plan).iteration_s, wider) << "seed " << seed;
+Prediction with_style(const Instance& in, const FrameworkStyle& style, const Plan& plan) {
+  return simulate({in.job, in.snapshot, in.catalog, in.profiles, style}, plan);
+}
+
+TEST(NativeModel, RecomputationIsPaidInTheBackwardByBlocksOnly) {
+  Instance in = two_types();
+  for (LayerTimes& t : in.profiles.layers["fast"].cells[{1, 1}]) t.attention_s = t.forward_s / 4;
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
+  const Prediction none = simulate(in.context(), plan);
+  const double block_s = 0.02 / 3;
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = "full";
+  const Prediction full = simulate(in.context(), plan);
+  EXPECT_NEAR(full.stages[0].backward_s - none.stages[0].backward_s, 2 * block_s, 1e-12);
+  EXPECT_NEAR(full.stages[1].backward_s - none.stages[1].backward_s, 2 * block_s, 1e-12);
+  EXPECT_EQ(full.stages[1].forward_s, none.stages[1].forward_s);
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = "selective";
+  const Prediction selective = simulate(in.context(), plan);
+  EXPECT_NEAR(selective.stages[1].backward_s - none.stages[1].backward_s, 2 * block_s / 4, 1e-12);
+}
+
+TEST(NativeModel, InterleavedChunksShareTheirGpus) {
+  const Instance in = two_types();
+  // Two groups of GPUs with two chunks each.
+  Plan plan =
+      test::make_plan(in, 1, {{{0, 1, "fast", 1}, {1, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 6, "fast", 1}}});
+  plan.interleave = 2;
+  EXPECT_EQ(num_ranks(plan), 2);
+  const Prediction p = simulate(in.context(), plan);
+  ASSERT_EQ(p.stages.size(), 4u);
+  // Chunks 0 and 2 are on one rank: its memory is of both.
+  EXPECT_EQ(p.stages[0].memory.weights_bytes, 3 * 4'000'000);
+  EXPECT_EQ(p.stages[2].memory.weights_bytes, 3 * 4'000'000);
+  EXPECT_EQ(p.stages[1].memory.total(), p.stages[3].memory.total());
+  // Of 8 microbatches, the first group warms up with 2 x 1 + 2 = 4 forwards and holds one more.
+  EXPECT_EQ(p.stages[0].in_flight + p.stages[2].in_flight, 5);
+  EXPECT_EQ(p.stages[0].in_flight, 3);
+  EXPECT_EQ(p.stages[1].in_flight + p.stages[3].in_flight, 3);
+  const double all_s = 8 * 0.02 * (4 + 0.2 + 1.3);
+  EXPECT_GT(p.pipeline_s, all_s / 2);
+  EXPECT_LT(p.pipeline_s, all_s);
+  EXPECT_NEAR(p.iteration_s, p.pipeline_s + p.sync_s + p.update_s + p.overhead_s, 1e-12);
+  // The GPUs are paid once.
+  EXPECT_NEAR(p.compute_usd, p.iteration_s * 2 * 3.6 / 3600, 1e-12);
+}
+
+TEST(NativeModel, AnInterleavedScheduleThatDoesNotExistIsAnError) {
+  const Instance in = two_types();
+  Plan plan =
+      test::make_plan(in, 1, {{{0, 2, "fast", 1}, {2, 4, "fast", 1}, {4, 5, "fast", 1}, {5, 6, "fast", 1}}});
+  plan.interleave = 2;
+  plan.pipelines[0].microbatches = 3;  // no multiple of the two groups
+  EXPECT_THROW(simulate(in.context(), plan), std::invalid_argument);
+  plan.interleave = 4;  // one group
+  EXPECT_THROW(simulate(in.context(), plan), std::invalid_argument);
+}
+
+TEST(NativeModel, OverlappedSumsHideBehindTheLastBackward) {
+  Instance in = two_types();
+  const Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  FrameworkStyle style;
+  const double after = with_style(in, style, plan).sync_s;
+  EXPECT_GT(after, 0);
+  style.gradient_sync = FrameworkStyle::Sync::overlapped;
+  style.overlap = 0.5;
+  EXPECT_NEAR(with_style(in, style, plan).sync_s, after / 2, 1e-12);
+  style.overlap = 1;
+  EXPECT_NEAR(with_style(in, style, plan).sync_s, 0, 1e-12);
+  // Not more of it than the backward is long.
+  in.set_network(1e-5, 1e8);
+  const double slow = with_style(in, FrameworkStyle(), plan).sync_s;
+  const double window = 2.0 / 3 * 0.02 * 5.5;
+  ASSERT_GT(slow, window);
+  EXPECT_NEAR(with_style(in, style, plan).sync_s, slow - window, 1e-9);
+}
+
+TEST(NativeModel, AllSumsOfAStageHideBehindItsLastBackward) {
+  Instance in = two_types();
+  in.set_network(0, 1e10);
+  // Alike in time, but cut differently: the first stage of each pipeline takes part in two sums or one.
+  const Plan plan = test::make_plan(
+      in, 1, {{{0, 2, "fast", 1}, {2, 6, "fast", 1}}, {{0, 4, "fast", 1}, {4, 6, "fast", 1}}});
+  FrameworkStyle style;
+  ASSERT_GT(with_style(in, style, plan).sync_s, 0);
+  style.gradient_sync = FrameworkStyle::Sync::overlapped;
+  style.overlap = 1;
+  // A millisecond and a half of sums in all, backwards of more than ten.
+  EXPECT_NEAR(with_style(in, style, plan).sync_s, 0, 1e-12);
+}
+
+TEST(NativeModel, AShardedOptimizerUpdatesItsShareAndGathers) {
+  const Instance in = two_types();
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  const Prediction whole = simulate(in.context(), plan);
+  plan.zero1 = true;
+  const Prediction sharded = simulate(in.context(), plan);
+  EXPECT_NEAR(sharded.sync_s, whole.sync_s / 2, 1e-9);
+  EXPECT_NEAR(sharded.update_s, whole.update_s / 2 + sharded.sync_s, 1e-9);
+  EXPECT_EQ(sharded.stages[0].memory.optimizer_bytes, whole.stages[0].memory.optimizer_bytes / 2);
+}
+
+TEST(NativeModel, OnlyPlansOverSeveralNodesHaveJitter) {
+  Instance in = two_types();
+  in.profiles.layers["fast"].overheads.jitter = 0.1;
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.node = "f";
+  const double on_one_node = simulate(in.context(), plan).stages[0].forward_s;
+  EXPECT_NEAR(on_one_node, 0.02 / 3 * 2.2, 1e-12);
+  plan.pipelines[0].stages[1].node = "g";
+  EXPECT_NEAR(simulate(in.context(), plan).stages[0].forward_s, 1.1 * on_one_node, 1e-12);
+}
+
+TEST(NativeModel, MessagesShareTheNetworkCardsOfTheirNode) {
+  Instance in = two_types();
+  in.profiles.network = {};
+  in.profiles.network.add(
+      {{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(0, 1e9, 2e9)});
+  // Four pipelines from node f to node g, a message of 400 kB each at once.
+  Plan plan = test::make_plan(
+      in, 1, std::vector<std::vector<test::StageSpec>>(4, {{0, 3, "fast", 1}, {3, 6, "fast", 1}}));
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    pipeline.stages[0].node = "f";
+    pipeline.stages[1].node = "g";
+  }
+  const Prediction p = simulate(in.context(), plan);
+  EXPECT_NEAR(p.stages[0].send_forward_s, 4e5 / (2e9 / 4), 1e-12);
+  EXPECT_NEAR(p.stages[1].send_backward_s, 4e5 / (2e9 / 4), 1e-12);
+  // Two of them end on another node: their gradients have its cards.
+  for (size_t j : {2u, 3u}) plan.pipelines[j].stages[1].node = "h";
+  EXPECT_NEAR(simulate(in.context(), plan).stages[0].send_forward_s, 4e5 / (2e9 / 4), 1e-12);
+  EXPECT_NEAR(simulate(in.context(), plan).stages[1].send_backward_s, 4e5 / 1e9, 1e-12);
+  in.profiles.layers["fast"].overheads.message_slowdown = 1.5;
+  EXPECT_NEAR(simulate(in.context(), plan).stages[1].send_backward_s, 1.5 * 4e5 / 1e9, 1e-12);
+}
+
+TEST(NativeModel, TheStyleSaysWhetherMessagesAreSplitOverTheTpGroup) {
+  Instance in = two_types();
+  in.profiles.network = {};
+  in.profiles.network.add(
+      {{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(0, 1e9, 0)});
+  const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 2}, {3, 6, "fast", 2}}});
+  FrameworkStyle style;
+  EXPECT_NEAR(with_style(in, style, plan).stages[0].send_forward_s, 2e5 / 1e9, 1e-12);
+  style.partitioned_messages = false;
+  EXPECT_NEAR(with_style(in, style, plan).stages[0].send_forward_s, 4e5 / 1e9, 1e-12);
+}
+
+TEST(NativeModel, TheScheduleIsTheStyles) {
+  Plan plan;
+  plan.interleave = 3;
+  FrameworkStyle style;
+  style.forwards_first_single_group = true;
+  const std::pair<FrameworkStyle::Sends, P2p> both[] = {
+      {FrameworkStyle::Sends::asynchronous, P2p::asynchronous},
+      {FrameworkStyle::Sends::asynchronous_in_turn, P2p::asynchronous_in_turn},
+      {FrameworkStyle::Sends::blocking, P2p::blocking},
+      {FrameworkStyle::Sends::blocking_in_turn, P2p::blocking_in_turn}};
+  for (const auto& [sends, p2p] : both) {
+    style.sends = sends;
+    EXPECT_EQ(native::schedule_of(style, plan).p2p, p2p);
+    EXPECT_EQ(native::schedule_of(style, plan).chunks, 3);
+    EXPECT_TRUE(native::schedule_of(style, plan).single_group_forwards_first);
   }
 }
 

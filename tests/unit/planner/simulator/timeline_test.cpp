@@ -41,6 +41,115 @@ TEST(Timeline, ThreeStagesFourMicrobatchesByHand) {
   EXPECT_EQ(t.stage_busy_s, (std::vector<double>{12, 12, 12}));
 }
 
+void expect_spans(const Timeline& t, int stage, const std::string& order,
+                  const std::vector<std::pair<double, double>>& spans) {
+  std::string got;
+  size_t at = 0;
+  for (const TimelineEvent& e : t.events) {
+    if (e.stage != stage) continue;
+    got += (e.kind == Kind::forward ? "F" : "B") + std::to_string(e.microbatch) + " ";
+    ASSERT_LT(at, spans.size());
+    EXPECT_EQ(e.start_s, spans[at].first) << got << "of stage " << stage;
+    EXPECT_EQ(e.end_s, spans[at].second) << got << "of stage " << stage;
+    ++at;
+  }
+  EXPECT_EQ(got, order) << "stage " << stage;
+}
+
+const std::vector<StageTimes> kUnequal = {{1, 2, 0.25, 0}, {2, 3, 0.5, 0.25}, {1, 2, 0, 0.75}};
+
+// Unequal stages. Stage 0 sends in 0.25, stage 1 in 0.5 on and 0.25 back, stage 2 in 0.75 back.
+//   stage 0: F0 0-1 (there 1.25), F1 1-2 (2.25), F2 2-3 (3.25)
+//   stage 1: F0 1.25-3.25 (3.75), F1 3.25-5.25 (5.75)
+//   stage 2: F0 3.75-4.75, B0 4.75-6.75 (7.5), F1 6.75-7.75, B1 7.75-9.75 (10.5)
+//   stage 1: B0 7.5-10.5 (10.75), F2 10.5-12.5 (13), B1 12.5-15.5 (15.75)
+//   stage 0: B0 10.75-12.75, F3 12.75-13.75 (14), B1 15.75-17.75
+//   stage 2: F2 13-14, B2 14-16 (16.75)
+//   stage 1: F3 15.5-17.5 (18), B2 17.5-20.5 (20.75)
+//   stage 2: F3 18-19, B3 19-21 (21.75);  stage 1: B3 21.75-24.75 (25);  stage 0: B2 20.75-22.75, B3 25-27
+TEST(Timeline, UnequalStagesByHand) {
+  const Timeline t = one_f_one_b(kUnequal, 4, true);
+  expect_spans(
+      t, 0, "F0 F1 F2 B0 F3 B1 B2 B3 ",
+      {{0, 1}, {1, 2}, {2, 3}, {10.75, 12.75}, {12.75, 13.75}, {15.75, 17.75}, {20.75, 22.75}, {25, 27}});
+  expect_spans(t, 1, "F0 F1 B0 F2 B1 F3 B2 B3 ",
+               {{1.25, 3.25},
+                {3.25, 5.25},
+                {7.5, 10.5},
+                {10.5, 12.5},
+                {12.5, 15.5},
+                {15.5, 17.5},
+                {17.5, 20.5},
+                {21.75, 24.75}});
+  expect_spans(
+      t, 2, "F0 B0 F1 B1 F2 B2 F3 B3 ",
+      {{3.75, 4.75}, {4.75, 6.75}, {6.75, 7.75}, {7.75, 9.75}, {13, 14}, {14, 16}, {18, 19}, {19, 21}});
+  EXPECT_EQ(t.makespan_s, 27);
+  EXPECT_EQ(t.stage_end_s, (std::vector<double>{27, 24.75, 21}));
+  EXPECT_EQ(t.last_backward_s, (std::vector<double>{25, 21.75, 19}));
+  EXPECT_EQ(t.chunk_end_s, t.stage_end_s);
+  ASSERT_EQ(t.transfers.size(), 16u);
+  EXPECT_EQ(t.transfers[0].kind, Kind::send_forward);
+  EXPECT_EQ(t.transfers[0].start_s, 1);
+  EXPECT_EQ(t.transfers[0].end_s, 1.25);
+}
+
+// The same where both ends of a transfer wait for it ("at" = when both are there; neighbours exchange at
+// once).
+//   stage 0: F0 0-1, sent 1-1.25;  stage 1: F0 1.25-3.25, sent 3.25-3.75;  stage 2: F0 3.75-4.75,
+//   B0 4.75-6.75 stage 0: F1 1.25-2.25, taken by stage 1 at 3.75: both go on at 4;  stage 0: F2 4-5;  stage
+//   1: F1 4-6 stages 1, 2 exchange F1, B0 at 6.75: until 7.5 (0.5 and 0.75);  stage 2: F1 7.5-8.5,
+//   B1 8.5-10.5 stage 1: B0 7.5-10.5;  0, 1 exchange F2, B0 at 10.5: until 10.75;  stage 0: B0 10.75-12.75,
+//   F3 12.75-13.75 stage 1: F2 10.75-12.75;  1, 2 exchange F2, B1 at 12.75: until 13.5;  stage 2:
+//   F2 13.5-14.5, B2 14.5-16.5 stage 1: B1 13.5-16.5;  0, 1 exchange F3, B1 at 16.5: until 16.75;  stage 0:
+//   B1 16.75-18.75 stage 1: F3 16.75-18.75;  1, 2 exchange F3, B2 at 18.75: until 19.5;  stage 2:
+//   F3 19.5-20.5, B3 20.5-22.5 stage 1: B2 19.5-22.5, sent 22.5-22.75, then takes B3 22.75-23.5 and stage 2
+//   is done;  stage 0: B2 22.75-24.75 stage 1: B3 23.5-26.5, sent 26.5-26.75;  stage 0: B3 26.75-28.75
+TEST(Timeline, UnequalStagesWithBlockingSendsByHand) {
+  PipelineSchedule schedule;
+  schedule.p2p = P2p::blocking;
+  const Timeline t = pipeline_timeline(schedule, kUnequal, 4, {}, true);
+  expect_spans(t, 0, "F0 F1 F2 B0 F3 B1 B2 B3 ",
+               {{0, 1},
+                {1.25, 2.25},
+                {4, 5},
+                {10.75, 12.75},
+                {12.75, 13.75},
+                {16.75, 18.75},
+                {22.75, 24.75},
+                {26.75, 28.75}});
+  expect_spans(t, 1, "F0 F1 B0 F2 B1 F3 B2 B3 ",
+               {{1.25, 3.25},
+                {4, 6},
+                {7.5, 10.5},
+                {10.75, 12.75},
+                {13.5, 16.5},
+                {16.75, 18.75},
+                {19.5, 22.5},
+                {23.5, 26.5}});
+  expect_spans(t, 2, "F0 B0 F1 B1 F2 B2 F3 B3 ",
+               {{3.75, 4.75},
+                {4.75, 6.75},
+                {7.5, 8.5},
+                {8.5, 10.5},
+                {13.5, 14.5},
+                {14.5, 16.5},
+                {19.5, 20.5},
+                {20.5, 22.5}});
+  EXPECT_EQ(t.makespan_s, 28.75);
+  EXPECT_EQ(t.stage_end_s, (std::vector<double>{28.75, 26.75, 23.5}));
+  EXPECT_EQ(t.chunk_end_s, (std::vector<double>{28.75, 26.5, 22.5}));
+}
+
+// The last microbatch holds fewer sequences: only its own operations are shorter.
+TEST(Timeline, TheLastMicrobatchMayBeSmaller) {
+  const std::vector<StageTimes> stages = {{2, 4, 0, 0}}, last = {{1, 3, 0, 0}};
+  const Timeline t = pipeline_timeline({}, stages, 3, last);
+  EXPECT_EQ(t.makespan_s, 16);
+  EXPECT_EQ(t.stage_busy_s[0], 16);
+  EXPECT_EQ(t.last_backward_s[0], 13);
+}
+
 TEST(Timeline, EqualStagesWithFreeMessagesTakeMicrobatchesPlusStagesMinusOneRounds) {
   for (int P : {1, 2, 5, 9})
     for (int M : {1, 2, 7, 30}) {

@@ -136,5 +136,38 @@ TEST(SocketPlane, OneListenerServesGenerationAfterGeneration) {
   }
 }
 
+// Every message of rank 0 is held back for 100 ms.
+class Slow : public LinkPacer {
+ public:
+  Clock::time_point departure(int from, int, std::size_t) override {
+    return from == 0 ? Clock::now() + 100ms : Clock::time_point{};
+  }
+};
+
+TEST(SocketPlane, AnEmulatedLinkHoldsMessagesBackWhileTheSenderDoesSomethingElse) {
+  Slow slow;
+  CommOptions options{20s};
+  options.links = &slow;
+  TestJob job("socket", 2, options);
+  job.run([](CommFactory& factory) {
+    const auto comm = factory.create("c", all_ranks(2));
+    std::vector<char> data(1 << 20, factory.rank() == 0 ? 'x' : ' ');
+    comm->barrier();
+    const auto start = std::chrono::steady_clock::now();
+    if (factory.rank() == 0) {
+      const auto sent = comm->send(data.data(), data.size(), ElementType::u8, 1);
+      EXPECT_LT(std::chrono::steady_clock::now() - start, 90ms) << "posting does not wait";
+      std::this_thread::sleep_for(400ms);
+      sent->wait();
+    } else {
+      comm->recv(data.data(), data.size(), ElementType::u8, 0)->wait();
+      const auto took = std::chrono::steady_clock::now() - start;
+      EXPECT_EQ(data.back(), 'x');
+      EXPECT_GT(took, 50ms);
+      EXPECT_LT(took, 390ms) << "the helper sends it, not the sender's wait";
+    }
+  });
+}
+
 }  // namespace
 }  // namespace sailor

@@ -116,6 +116,7 @@ TEST_F(SupervisorTest, TheSummaryCountsOnlyRankZerosStepsAndLeavesTheWarmUpOut) 
   EXPECT_EQ(summary.first_loss, 5.0);
   EXPECT_EQ(summary.last_loss, 0.0);
   EXPECT_EQ(summary.measured_iteration_s, 2.0);
+  EXPECT_EQ(summary.mean_iteration_s, 2.0);
   EXPECT_EQ(summary.tokens_per_s, 16.0);
   ASSERT_EQ(summary.ranks.size(), 2u);
   EXPECT_EQ(summary.ranks[1].peak_rss_bytes, 7);
@@ -126,6 +127,19 @@ TEST(RunMetrics, ShortRunsStillHaveAMedian) {
   EXPECT_EQ(steady_iteration_s({4}), 4);
   EXPECT_EQ(steady_iteration_s({9, 9, 4}), 4);
   EXPECT_EQ(steady_iteration_s({9, 9, 9, 1, 3}), 2);
+}
+
+TEST(RunMetrics, TheMeanLeavesTheSameWarmUpOut) {
+  EXPECT_EQ(mean_iteration_s({}), std::nullopt);
+  EXPECT_EQ(mean_iteration_s({9, 9, 9, 1, 2, 6}), 3);
+}
+
+TEST(RunMetrics, TheSummarySaysWhatPredictionsAreMadeFrom) {
+  RunSummary summary;
+  summary.catalog = "/etc/sailor/catalog.yaml";
+  summary.profiles = {"/srv/profiles"};
+  EXPECT_NE(summary_json(summary).find("\"catalog\": \"/etc/sailor/catalog.yaml\""), std::string::npos);
+  EXPECT_NE(summary_json(summary).find("\"/srv/profiles\""), std::string::npos);
 }
 
 TEST(RunMetrics, PredictionErrorIsRelativeToTheMeasurement) {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
+#include <vector>
 
 #include "planner/spec/error.h"
+#include "trainer/comm/thread_plane.h"
 
 namespace sailor {
 namespace {
@@ -77,6 +80,25 @@ TEST(EmulatedDevice, CountsComputationThatIsSlowerThanTheDevice) {
   EXPECT_EQ(device.counters().tasks, 1);
   EXPECT_EQ(device.counters().overrun_tasks, 1);
   EXPECT_GE(device.counters().overrun_s, 0.090);
+}
+
+TEST(EmulatedDevice, ATpGroupEndsTogetherWhenItsLastMemberIsDone) {
+  ThreadHub hub(2);
+  std::vector<double> ended_s(2);
+  const auto begin = Clock::now();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto factory = hub.factory(rank);
+      const auto group = factory->create("tp", {0, 1});
+      EmulatedDevice device(three_layers());
+      device.joins(group.get());
+      device.computed(forward(0, 3, 1, 2), begin + std::chrono::milliseconds(200 * rank));
+      ended_s[static_cast<size_t>(rank)] = std::chrono::duration<double>(Clock::now() - begin).count();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const double s : ended_s) EXPECT_GE(s, 0.260) << "the second one starts at 200 ms and takes 60 ms";
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "planner/cli/site_runs.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "planner/cli/cluster_source.h"
+#include "planner/simulator/native_model.h"
+#include "planner/spec/error.h"
+
+namespace sailor::cli {
+
+namespace fs = std::filesystem;
+
+bool SiteRuns::load(std::string& reason) {
+  if (site_) return true;
+  const std::string path = config_or_default(config_);
+  std::error_code error;
+  if (config_.empty() && std::getenv("SAILOR_CONFIG") == nullptr && !fs::exists(path, error)) {
+    reason = "there is no site config " + path + " to take its profiles from, give --config FILE";
+    return false;
+  }
+  Site site;
+  site.config = load_site_config(path);
+  site.catalog = load_catalog(site.config.catalog);
+  site_ = std::move(site);
+  return true;
+}
+
+std::optional<JobSpec> SiteRuns::job_of(const RunRecord& record) const {
+  if (record.family.empty()) return std::nullopt;
+  JobSpec job;
+  job.file = "JOB.yaml";  // for advice only
+  job.model.name = record.model;
+  job.model.family = record.family;
+  job.model.layers = record.shape.layers;
+  job.model.hidden = record.shape.hidden;
+  job.model.heads = record.shape.heads;
+  job.model.feed_forward = record.shape.feed_forward;
+  job.model.sequence = record.shape.sequence;
+  job.model.vocabulary = record.shape.vocabulary;
+  job.training.global_batch = record.plan.global_batch;
+  job.training.precision = record.precision;
+  return job;
+}
+
+const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
+  const ModelSpec& m = job.model;
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads, m.feed_forward,
+                  m.sequence, m.vocabulary, to_string(job.training.precision));
+  const auto known = profiles_.find(key);
+  if (known != profiles_.end()) return known->second;
+  return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog)).first->second;
+}
+
+std::optional<SiteRuns::Predicted> SiteRuns::predict(const RunRecord& record, std::string& reason) {
+  if (!load(reason)) return std::nullopt;
+  const std::optional<JobSpec> job = job_of(record);
+  if (!job) {
+    reason = "the run does not say of which family its model is, so no profile of the site can be its";
+    return std::nullopt;
+  }
+  try {
+    const ProfileSet& profiles = profiles_of(*job);
+    FrameworkStyle style = own_framework();
+    for (const auto& [key, value] : record.options) style.set(key, value, record.where);
+    const Snapshot snapshot;
+    const Prediction prediction =
+        native::simulate({*job, snapshot, site_->catalog, profiles, style}, record.plan);
+    return Predicted{prediction, prediction.uncertainty > 0};
+  } catch (const InputError& error) {
+    // There is no job spec, so a place in it would help nobody.
+    reason = error.what();
+    if (error.where().file == job->file) reason.erase(0, error.where().text().size() + 2);
+  } catch (const std::invalid_argument& error) {  // a schedule that does not exist
+    reason = error.what();
+  }
+  return std::nullopt;
+}
+
+}  // namespace sailor::cli

@@ -1,0 +1,47 @@
+// Predictions of runs that our own trainer did on this site: from the site's catalog and profiles, as a plan
+// of the same job would be predicted.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/run_record.h"
+#include "planner/profile/profile_set.h"
+#include "planner/simulator/prediction.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/site_config.h"
+
+namespace sailor::cli {
+
+// Reads the site's files when the first run asks for them. Not thread-safe.
+class SiteRuns {
+ public:
+  // `config` empty: site_config_path(), and it is no error of the input when there is no such file.
+  explicit SiteRuns(std::string config) : config_(std::move(config)) {}
+
+  struct Predicted {
+    Prediction prediction;
+    bool estimated = false;  // layer times of some GPU type were not measured
+  };
+  // Throws InputError when a file of the site is broken; what the files do not know is only this run's
+  // misfortune: nothing, and `reason` says why.
+  std::optional<Predicted> predict(const RunRecord& record, std::string& reason);
+
+ private:
+  struct Site {
+    SiteConfig config;
+    Catalog catalog;
+  };
+  bool load(std::string& reason);
+  // Nothing when the run does not name its model's family.
+  std::optional<JobSpec> job_of(const RunRecord& record) const;
+  const ProfileSet& profiles_of(const JobSpec& job);
+
+  std::string config_;
+  std::optional<Site> site_;
+  std::map<std::string, ProfileSet> profiles_;  // by model and precision
+};
+
+}  // namespace sailor::cli

@@ -1,0 +1,138 @@
+// sailor validate: what the simulator says of runs that somebody measured.
+#include "planner/plan/validate.h"
+
+#include <fmt/format.h>
+
+#include "planner/cli/commands.h"
+#include "planner/cli/data_directory.h"
+#include "planner/cli/output.h"
+#include "planner/cli/site_runs.h"
+#include "planner/plan/run_record.h"
+#include "planner/profile/layer_profile.h"
+#include "planner/report/validation_table.h"
+#include "planner/simulator/run_prediction.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor::cli {
+namespace {
+
+constexpr size_t kMostReasons = 20;
+
+bool is_recompute(const std::string& mode) {
+  try {
+    parse_recompute(mode);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+// A record whose parts contradict one another is no measurement of anything. What of a plan our own trainer
+// cannot run yet, others can.
+void check_run(const RunRecord& record) {
+  JobSpec job;
+  job.model.name = record.model;
+  job.model.layers = record.shape.layers;
+  job.model.hidden = record.shape.hidden;
+  job.model.heads = record.shape.heads;
+  job.model.feed_forward = record.shape.feed_forward;
+  job.training.global_batch = record.plan.global_batch;
+  Plan plan = record.plan;
+  plan.zero1 = false;
+  plan.interleave = 1;
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages)
+      if (is_recompute(stage.recompute)) stage.recompute = "none";
+  if (const auto violations = check_plan(plan, job); !violations.empty())
+    throw InputError(record.where, "plan: " + violations[0]);
+  if (!record.memory_stage) return;
+  const int wanted = *record.memory_stage;
+  for (const PlanPipeline& pipeline : record.plan.pipelines) {
+    const int groups = static_cast<int>(pipeline.stages.size()) / record.plan.interleave;
+    if (wanted >= -groups && wanted < groups) return;
+  }
+  throw InputError(record.where, fmt::format("measured.memory_stage: no pipeline has a stage {}", wanted));
+}
+
+// Runs on platforms that the assumptions know are predicted from those; runs of our own trainer anywhere else
+// are this site's.
+ValidatedRun validate_run(const RunRecord& record, const Assumptions& assumptions, SiteRuns& site) {
+  std::string reason;
+  std::optional<SiteRuns::Predicted> predicted;
+  if (record.framework == own_framework().name && !assumptions.platforms.contains(record.platform)) {
+    predicted = site.predict(record, reason);
+  } else {
+    try {
+      assumptions.platform(record.platform);  // first: it says most about what a run is
+      predicted = {predict_run(record, assumptions), true};
+    } catch (const InputError& error) {
+      reason = error.what();
+    }
+  }
+  ValidatedRun run;
+  run.where = record.where;
+  run.outcome = make_outcome(record, predicted ? predicted->prediction : Prediction{});
+  if (predicted) {
+    run.estimated = predicted->estimated;
+    return run;
+  }
+  run.outcome.predicted_s.reset();
+  run.outcome.predicted_bytes.reset();
+  const std::string place = record.where.text();
+  run.outcome.note = reason.starts_with(place) ? reason : place + ": " + reason;
+  return run;
+}
+
+void print_reasons(const Validation& validation) {
+  size_t told = 0, untold = 0;
+  for (const ValidatedRun& run : validation.runs) {
+    if (run.outcome.predicted_s) continue;
+    if (told < kMostReasons) {
+      diagnose("no prediction: " + run.outcome.note);
+      ++told;
+    } else {
+      ++untold;
+    }
+  }
+  if (untold > 0)
+    diagnose(fmt::format("no prediction of {} more runs: --format json has the reasons", untold));
+}
+
+std::string in_format(const Validation& validation, Format format) {
+  switch (format) {
+    case Format::json:
+      return validation_json(validation);
+    case Format::csv:
+      return validation_csv(validation);
+    case Format::table:
+    case Format::yaml:  // not offered
+      break;
+  }
+  return validation_table(validation);
+}
+
+}  // namespace
+
+int run_validate(const ValidateCommand& command) {
+  const std::vector<RunRecord> records = load_run_records(command.dataset);
+  if (records.empty()) throw InputError({command.dataset, 0}, "no run in this file");
+  for (const RunRecord& record : records) check_run(record);
+  Assumptions assumptions =
+      load_assumptions(command.assumptions.empty() ? assumptions_directory() : command.assumptions);
+  for (const std::string& file : command.calibrations) apply(load_calibration(file), assumptions);
+
+  Validation validation{command.dataset, command.calibrations, {}};
+  SiteRuns site(command.config);
+  for (const RunRecord& record : records) validation.runs.push_back(validate_run(record, assumptions, site));
+  print_reasons(validation);
+  if (validation.num_predicted() == 0 && command.format != Format::json) return kFailed;
+  print(in_format(validation, command.format));
+  if (!command.svg.empty()) {
+    write_file_atomically(command.svg, scatter_svg(command.dataset + ": predicted against measured",
+                                                   "s per iteration", validation_scatter(validation)));
+  }
+  return validation.num_predicted() == 0 ? kFailed : kDone;
+}
+
+}  // namespace sailor::cli

@@ -1,0 +1,33 @@
+// Memory of one GPU of each stage, by what it is for. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "planner/simulator/prediction.h"
+
+namespace sailor {
+
+struct MemorySource {
+  const char* name;
+  const char* heading;  // of a narrow column
+  int64_t MemoryBreakdown::*bytes;
+};
+// All of them, in the order of the breakdown; their sum is its total().
+std::span<const MemorySource> memory_sources();
+
+// What memory is shown in: GiB, or MiB where no GPU holds as much as one GiB.
+struct MemoryUnit {
+  const char* name;
+  double bytes;
+
+  std::string text(int64_t amount) const;  // two decimals, without the name
+};
+MemoryUnit memory_unit(const Prediction& prediction);
+
+// A row per stage; pipelines that are alike share theirs, and so do the entries of an interleaved plan that
+// are on the same GPUs. Fixed columns, at most 110 columns wide; the last line says what they are.
+std::string memory_table(const Plan& plan, const Prediction& prediction);
+
+}  // namespace sailor

@@ -1,0 +1,207 @@
+#include "planner/report/timeline_svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "planner/report/timeline_pipelines.h"
+#include "planner/report/timeline_svg_row.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kWidth = 1280, kRight = 24;
+constexpr double kLabelSize = 11;     // px; rows with less height get smaller labels
+constexpr int kMostRows = 256;        // more pipelines than fit are counted, not drawn
+constexpr double kRowsHeight = 640;   // aimed at
+constexpr size_t kMostLetters = 180;  // of the line below the title
+constexpr size_t kMostTitles = 3000;  // bars that have a text of their own when pointed at
+
+// Explicit colours in both schemes: not every renderer knows variables.
+constexpr const char* kStyle = R"(<style>
+.tl-bg{fill:#fff}.tl-idle{fill:#e8eaed}.tl-grid{stroke:#9aa0a6;stroke-opacity:.45}
+.tl-text{fill:#202124;font-family:system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif}.tl-soft{fill:#5f6368}
+.tl-f{fill:#0072b2}.tl-b{fill:#e69f00}.tl-s{fill:#aa3377}.tl-u{fill:#009e73}
+.tl-on-f{fill:#fff}.tl-on-b,.tl-on-p{fill:#202124}
+@media (prefers-color-scheme:dark){
+.tl-bg{fill:#17191c}.tl-idle{fill:#2c3035}.tl-text{fill:#e8eaed}.tl-soft{fill:#aab0b6}
+.tl-f{fill:#56b4e9}.tl-s{fill:#dd88bb}.tl-u{fill:#33c39a}.tl-on-f{fill:#111}.tl-on-b{fill:#111}.tl-on-p{fill:#e8eaed}}
+</style>
+)";
+
+struct TimeUnit {
+  double seconds;
+  const char* name;
+};
+
+TimeUnit unit_for(double span_s) {
+  if (span_s >= 1) return {1, "s"};
+  if (span_s >= 1e-3) return {1e-3, "ms"};
+  return {1e-6, "us"};
+}
+
+// The step of 1, 2 or 5 times a power of ten that gives at most `most` parts.
+double nice_step(double span, int most) {
+  const double power = std::pow(10, std::floor(std::log10(span / most)));
+  for (double factor : {1.0, 2.0, 5.0})
+    if (span / (factor * power) <= most) return factor * power;
+  return 10 * power;
+}
+
+struct DrawnRow {
+  std::string name;
+  std::vector<const TimelineEvent*> events;
+};
+struct DrawnBlock {
+  std::string name;
+  std::vector<DrawnRow> rows;
+  int chunks = 1;
+  double busy = 0;  // share of all its rows, over the iteration
+};
+
+std::vector<DrawnBlock> blocks_of(const Plan& plan, const Prediction& prediction,
+                                  const std::vector<Timeline>& timelines, double span_s, size_t& left_out) {
+  std::vector<DrawnBlock> blocks;
+  size_t rows = 0;
+  left_out = 0;
+  for (const std::vector<int>& pipelines : alike_pipelines(plan, prediction, timelines)) {
+    const PlanPipeline& pipeline = plan.pipelines[pipelines[0]];
+    const int stages = num_gpu_groups(plan, pipeline);
+    rows += static_cast<size_t>(stages);
+    if (!blocks.empty() && rows > kMostRows) {
+      left_out += pipelines.size();
+      continue;
+    }
+    const Timeline& timeline = timelines[pipelines[0]];
+    DrawnBlock block;
+    block.chunks = std::max(1, plan.interleave);
+    block.rows.resize(static_cast<size_t>(stages));
+    for (int i = 0; i < stages; ++i) block.rows[i].name = gpu_group_name(plan, pipeline, i);
+    for (const TimelineEvent& event : timeline.events) block.rows.at(event.stage).events.push_back(&event);
+    double busy_s = 0;
+    for (double s : timeline.stage_busy_s) busy_s += s;
+    block.busy = busy_s / (span_s * stages);
+    block.name = fmt::format("{}: {} microbatches of {}, busy {:.0f} %", pipelines_name(pipelines),
+                             pipeline.microbatches, plan.microbatch, 100 * block.busy);
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+std::string text(double x, double y, double size, const std::string& what, const char* more = "") {
+  return fmt::format(R"(<text class="tl-text{}" x="{:.1f}" y="{:.1f}" font-size="{:g}">{}</text>)"
+                     "\n",
+                     more, x, y, size, xml_escaped(what));
+}
+
+std::string shortened(const std::string& line) {
+  return line.size() <= kMostLetters ? line : line.substr(0, kMostLetters - 3) + "...";
+}
+
+std::string legend(double x, double y, bool sync, bool update, int chunks) {
+  std::string out;
+  const auto entry = [&](const char* mark, const std::string& name) {
+    out += fmt::format(R"(<rect class="{}" x="{:.1f}" y="{:.1f}" width="14" height="12" rx="2"/>)", mark, x,
+                       y - 10);
+    out += text(x + 19, y, 12, name);
+    x += 19 + 6.7 * static_cast<double>(name.size()) + 22;
+  };
+  entry("tl-f", "forward");
+  entry("tl-b", chunks > 1 ? "backward (later chunks fainter)" : "backward");
+  entry("tl-idle", "waiting (bubble)");
+  if (sync) entry("tl-s", "gradient sync");
+  if (update) entry("tl-u", "update");
+  return out;
+}
+
+}  // namespace
+
+std::string timeline_svg(const Plan& plan, const Prediction& prediction,
+                         const std::vector<Timeline>& timelines) {
+  if (timelines.size() != plan.pipelines.size())
+    throw std::invalid_argument("timeline_svg: not one timeline per pipeline");
+  double span_s = prediction.iteration_s;
+  for (const Timeline& timeline : timelines) span_s = std::max(span_s, timeline.makespan_s);
+  if (!(span_s > 0)) span_s = 1;
+  size_t left_out = 0;
+  const std::vector<DrawnBlock> blocks = blocks_of(plan, prediction, timelines, span_s, left_out);
+
+  size_t rows = 0, name_length = 0, bars = 0;
+  bool sync = false, update = false, dense = false;
+  for (const DrawnBlock& block : blocks)
+    for (const DrawnRow& row : block.rows) {
+      ++rows;
+      bars += row.events.size();
+      name_length = std::max(name_length, row.name.size());
+      for (const TimelineEvent* event : row.events) {
+        sync = sync || event->kind == TimelineEvent::Kind::sync;
+        update = update || event->kind == TimelineEvent::Kind::update;
+      }
+    }
+  const double pitch = std::clamp(kRowsHeight / static_cast<double>(std::max<size_t>(rows, 1)), 9.0, 34.0);
+  const double label_size = std::min(kLabelSize, pitch * 0.85);
+  SvgRowScale scale;
+  scale.left = std::clamp(0.58 * label_size * static_cast<double>(name_length) + 24, 90.0, 420.0);
+  scale.per_s = (kWidth - kRight - scale.left) / span_s;
+  scale.height = pitch - (pitch > 16 ? 4 : 1.5);
+  scale.titles = bars <= kMostTitles;
+
+  std::string body;
+  double y = 84;
+  const double top = y;
+  for (const DrawnBlock& block : blocks) {
+    body += text(16, y + 12, 12, block.name);
+    y += 20;
+    for (const DrawnRow& row : block.rows) {
+      body += text(24, y + scale.height / 2 + label_size * 0.36, label_size, row.name, " tl-soft");
+      body += fmt::format(R"(<rect class="tl-idle" x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}"/>)"
+                          "\n",
+                          scale.left, y, span_s * scale.per_s, scale.height);
+      scale.top = y;
+      dense = svg_row(row.events, block.chunks, scale, body) || dense;
+      y += pitch;
+    }
+    y += 8;
+  }
+  const double bottom = y - 4;
+
+  const TimeUnit unit = unit_for(span_s);
+  const double step = nice_step(span_s / unit.seconds, 12);
+  std::string grid;
+  for (double t = 0; t <= span_s / unit.seconds * (1 + 1e-9); t += step) {
+    const double x = scale.left + t * unit.seconds * scale.per_s;
+    grid += fmt::format(R"(<line class="tl-grid" x1="{0:.1f}" y1="{1:.1f}" x2="{0:.1f}" y2="{2:.1f}"/>)", x,
+                        top + 16, bottom);
+    grid += fmt::format(
+        R"(<text class="tl-text" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="middle">{}</text>)"
+        "\n",
+        x, bottom + 16, fmt::format("{:.6g}", std::abs(t) < step / 2 ? 0.0 : t));
+  }
+  grid += fmt::format(
+      R"(<text class="tl-text tl-soft" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="end">time in {}</text>)"
+      "\n",
+      kWidth - kRight, bottom + 34, unit.name);
+  std::string notes;
+  if (dense) notes += "where bars would be thinner than a pixel, heights are shares of time. ";
+  if (left_out > 0) notes += fmt::format("{} more pipelines are not drawn.", left_out);
+  if (!notes.empty()) grid += text(16, bottom + 34, 11, notes, " tl-soft");
+
+  const double height = bottom + 46;
+  const std::string title = fmt::format("{}: one iteration of {:.4g} {}", plan.model,
+                                        prediction.iteration_s / unit.seconds, unit.name);
+  std::string out = fmt::format(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:g} {1:.0f}" width="{0:g}" height="{1:.0f}" role="img" aria-label="{2}">)"
+      "\n<title>{2}</title>\n",
+      kWidth, height, xml_escaped(title));
+  out += kStyle;
+  out += fmt::format(R"(<rect class="tl-bg" width="{:g}" height="{:.0f}"/>)"
+                     "\n",
+                     kWidth, height);
+  out += text(16, 30, 18, title) + text(16, 50, 12, shortened(summary(plan)), " tl-soft");
+  out += legend(16, 74, sync, update, std::max(1, plan.interleave));
+  return out + body + grid + "</svg>\n";
+}
+
+}  // namespace sailor

@@ -1,0 +1,50 @@
+// What the simulator takes for granted about other people's hardware and software: the catalog, platforms and
+// framework descriptions, and calibrations of their numbers. Value types.
+//
+// A calibration file (JSON) gives numbers that were fitted to measured runs, with what they were fitted to:
+//     {"sailor_calibration": 1,
+//      "constants": {"gpu_types.NAME.efficiency.gemm": 0.82, "platforms.NAME.host_block_s": 1.1e-3,
+//                    "platforms.NAME.links.LINK.node_bytes_per_s": 8.7e10, "frameworks.NAME.overlap": 0.5},
+//      "provenance": {"set": "NAME", "data": "FILE", "rule": "every 11th row", "rows": ["17", "28"],
+//                     "mean_error_pct": 6.5}}
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/profile/platform.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/framework_style.h"
+
+namespace sailor {
+
+struct Assumptions {
+  Catalog catalog;
+  std::map<std::string, Platform> platforms;
+  std::map<std::string, FrameworkStyle> frameworks;
+
+  // Both throw InputError that lists the known names.
+  const Platform& platform(const std::string& name) const;
+  const FrameworkStyle& framework(const std::string& name) const;
+};
+
+struct Calibration {
+  std::string file;
+  std::map<std::string, double> constants;  // by path
+  std::string set, data, rule;
+  std::vector<std::string> rows;
+  double mean_error_pct = 0;  // on those rows
+};
+
+// DIR/catalog.yaml, DIR/platforms/*.yaml, DIR/frameworks/*.yaml.
+Assumptions load_assumptions(const std::string& directory);
+// Sets one number by its path. Throws InputError when there is none of that name.
+void set_constant(Assumptions& assumptions, const std::string& path, double value);
+void apply(const Calibration& calibration, Assumptions& assumptions);
+
+Calibration load_calibration(const std::string& path);
+Calibration parse_calibration(const std::string& json, const std::string& file_name);
+std::string to_json(const Calibration& calibration);
+
+}  // namespace sailor

@@ -1,0 +1,119 @@
+#include "planner/simulator/run_prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "planner/profile/analytic_profile.h"
+#include "planner/simulator/native_model.h"
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+bool is_pipelined_over_nodes(const Plan& plan) {
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    if (static_cast<int>(pipeline.stages.size()) > plan.interleave)
+      for (const PlanPipeline& any : plan.pipelines)
+        for (const PlanStage& stage : any.stages)
+          if (stage.node != plan.pipelines[0].stages[0].node) return true;
+  return false;
+}
+
+JobSpec job_of(const RunRecord& record) {
+  JobSpec job;
+  job.model.name = record.model;
+  job.model.layers = record.shape.layers;
+  job.model.hidden = record.shape.hidden;
+  job.model.heads = record.shape.heads;
+  job.model.feed_forward = record.shape.feed_forward;
+  job.model.sequence = record.shape.sequence;
+  job.model.vocabulary = record.shape.vocabulary;
+  job.training.global_batch = record.plan.global_batch;
+  job.training.precision = record.precision;
+  return job;
+}
+
+// Fills in what `profiles` lacks of the (GPU type, TP degree) pairs that the plan uses.
+void estimate(const RunRecord& record, const Assumptions& assumptions, const FrameworkStyle& style,
+              ProfileSet& profiles) {
+  const auto known_platform = assumptions.platforms.find(record.platform);
+  const Platform* platform =
+      known_platform == assumptions.platforms.end() ? nullptr : &known_platform->second;
+  std::set<std::pair<std::string, int>> used;
+  for (const PlanPipeline& pipeline : record.plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, stage.tp});
+  for (const auto& [gpu_type, tp] : used) {
+    const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, tp);
+    const auto [known, is_new] = profiles.sizes.by_tp.emplace(tp, sizes);
+    // What lives only inside a layer is not in every profile.
+    if (!is_new)
+      for (size_t layer = 0; layer < std::min(sizes.size(), known->second.size()); ++layer)
+        if (known->second[layer].workspace_bytes == 0)
+          known->second[layer].workspace_bytes = sizes[layer].workspace_bytes;
+    LayerProfile& profile = profiles.layers[gpu_type];
+    profile.gpu_type = gpu_type;
+    const std::pair cell{record.plan.microbatch, tp};
+    if (platform != nullptr) {
+      profile.overheads = platform->overheads;
+      profile.overheads.base_memory_bytes = static_cast<int64_t>(platform->base_memory_bytes);
+    }
+    if (profile.cells.contains(cell)) continue;
+    const Platform& machines = assumptions.platform(record.platform);
+    HostTimes host = machines.host;
+    if (is_pipelined_over_nodes(record.plan)) host.tp_rank_s += machines.host_pipelined_rank_s;
+    Ring ring{tp, (tp + machines.gpus_per_node - 1) / machines.gpus_per_node, 1, nullptr, nullptr};
+    const LinkEnd end{gpu_type, record.plan.pipelines[0].stages[0].zone, 1};
+    if (ring.nodes < tp) ring.intra = profiles.network.find(end, end, true);
+    if (ring.nodes > 1) ring.inter = profiles.network.find(end, end, false);
+    if ((ring.nodes < tp && ring.intra == nullptr) || (ring.nodes > 1 && ring.inter == nullptr))
+      throw InputError({machines.file, 0},
+                       fmt::format("no link for a TP group of {} GPUs of type \"{}\" {} nodes: add "
+                                   "one to \"links\"",
+                                   tp, gpu_type, ring.nodes > 1 ? "over" : "inside"));
+    profile.cells[cell] =
+        analytic_times({record.shape, style, kernel_model(assumptions.catalog.at(gpu_type), record.precision),
+                        host, record.precision, record.plan.microbatch, ring, machines.collective_start_s});
+  }
+}
+
+}  // namespace
+
+FrameworkStyle style_of(const RunRecord& record, const Assumptions& assumptions) {
+  FrameworkStyle style = assumptions.framework(record.framework);
+  for (const auto& [key, value] : record.options) style.set(key, value, record.where);
+  return style;
+}
+
+Prediction predict_run(const RunRecord& record, const Assumptions& assumptions, const ProfileSet* measured) {
+  try {
+    const FrameworkStyle style = style_of(record, assumptions);
+    ProfileSet profiles;
+    if (measured != nullptr) profiles = *measured;
+    if (profiles.network.empty()) profiles.network = assumptions.platform(record.platform).network();
+    estimate(record, assumptions, style, profiles);
+    const JobSpec job = job_of(record);
+    const Snapshot snapshot;
+    return native::simulate({job, snapshot, assumptions.catalog, profiles, style}, record.plan);
+  } catch (const InputError& error) {
+    throw error.where().file.empty() ? InputError(record.where, error.what()) : error;
+  } catch (const std::invalid_argument& error) {  // a schedule that does not exist
+    throw InputError(record.where, error.what());
+  }
+}
+
+int64_t predicted_peak_bytes(const RunRecord& record, const Prediction& prediction) {
+  if (!record.memory_stage) return prediction.peak_memory_bytes();
+  int64_t peak = 0;
+  for (const StagePrediction& stage : prediction.stages) {
+    const int groups =
+        static_cast<int>(record.plan.pipelines[static_cast<size_t>(stage.pipeline)].stages.size()) /
+        record.plan.interleave;
+    const int wanted = *record.memory_stage < 0 ? groups + *record.memory_stage : *record.memory_stage;
+    if (stage.stage % groups == wanted) peak = std::max(peak, stage.memory.total());
+  }
+  return peak;
+}
+
+}  // namespace sailor

@@ -1,0 +1,137 @@
+// Inside the timeline: durations in ticks, what is kept of a played operation, and the loop that plays a
+// schedule slot by slot and leaves out whole periods of its steady state. Not for others to include.
+//
+// A player (timeline_classic.h, timeline_interleaved.h) cuts its schedule into slots such that everything an
+// operation of a slot needs was computed in the slot before, whatever the durations: no queue, no search for
+// what can run. In the regular slots every stage computes and every microbatch has the same durations; they
+// come in units of slots_per_unit() (one microbatch, or one group of them) whose pattern repeats.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "planner/simulator/timeline.h"
+
+namespace sailor::timeline_detail {
+
+using Ticks = int64_t;
+
+// By [chunk x stages + stage]; messages that nobody gets take 0.
+struct Durations {
+  std::vector<Ticks> forward, backward, send_forward, send_backward;
+};
+
+struct Work {
+  int stages = 1;
+  int chunks = 1;
+  int64_t microbatches = 1;
+  int64_t last_stage_warm_up = 0;
+  P2p p2p = P2p::asynchronous;
+  Durations regular;
+  Durations last;  // of the last microbatch
+  double tick_s = 1;
+  bool with_events = false;
+
+  const Durations& of(int64_t microbatch) const { return microbatch + 1 == microbatches ? last : regular; }
+};
+
+// What is kept of the operations played.
+struct Record {
+  explicit Record(const Work& work)
+      : work(work),
+        chunk_end(static_cast<size_t>(work.stages) * work.chunks),
+        last_backward(work.stages),
+        events(work.with_events ? work.stages : 0),
+        transfers(work.with_events ? work.stages : 0) {}
+
+  void operation(TimelineEvent::Kind kind, int stage, int chunk, int64_t microbatch, Ticks start, Ticks end) {
+    if (kind == TimelineEvent::Kind::backward && microbatch + 1 == work.microbatches) {
+      chunk_end[static_cast<size_t>(chunk) * work.stages + stage] = end;
+      last_backward[stage] = start;
+    }
+    if (work.with_events) events[stage].push_back(event(kind, stage, chunk, microbatch, start, end));
+  }
+  void transfer(TimelineEvent::Kind kind, int stage, int chunk, int64_t microbatch, Ticks start, Ticks end) {
+    if (work.with_events) transfers[stage].push_back(event(kind, stage, chunk, microbatch, start, end));
+  }
+  TimelineEvent event(TimelineEvent::Kind kind, int stage, int chunk, int64_t microbatch, Ticks start,
+                      Ticks end) const {
+    return {kind,
+            stage,
+            static_cast<int>(microbatch),
+            static_cast<double>(start) * work.tick_s,
+            static_cast<double>(end) * work.tick_s,
+            chunk};
+  }
+
+  const Work& work;
+  std::vector<Ticks> chunk_end;                               // [chunk x stages + stage]
+  std::vector<Ticks> last_backward;                           // by stage, when it began
+  std::vector<std::vector<TimelineEvent>> events, transfers;  // by stage
+};
+
+// Finds out that a state is one that was seen before (Brent's algorithm: the state kept for comparison is
+// renewed at distances that double, so every period is found after at most a few of them).
+class Cycle {
+ public:
+  // Returns the units since an equal state, or 0. `origin` is the time the state's entries are relative to.
+  int64_t seen(const std::vector<Ticks>& state, int64_t unit, Ticks origin) {
+    if (state == state_) return unit - unit_;
+    if (state_.empty() || unit - unit_ >= distance_) {
+      if (!state_.empty()) distance_ *= 2;
+      state_ = state;
+      unit_ = unit;
+      origin_ = origin;
+    }
+    return 0;
+  }
+  Ticks origin() const { return origin_; }
+
+ private:
+  std::vector<Ticks> state_;
+  int64_t unit_ = 0;
+  int64_t distance_ = 1;
+  Ticks origin_ = 0;
+};
+
+// Plays everything. Returns the ticks by which what was left out makes every time after it later. Regular
+// slots are not recorded, so all slots count as irregular when events are wanted.
+template <class Player>
+double play_all(Player& player, int64_t microbatches_per_unit, bool with_events) {
+  const int64_t units = with_events ? 0 : player.regular_units();
+  bool may_skip = true;
+  const int64_t patience = std::max<int64_t>(2, kExactMicrobatches / microbatches_per_unit);
+  double skipped = 0;
+  Cycle cycle;
+  std::vector<Ticks> state;
+  Ticks halfway = 0;
+  const int64_t slots = player.slots_per_unit();
+  for (int64_t slot = player.first_slot(); slot < 0; ++slot) player.template play<false>(slot);
+  int64_t unit = 0;
+  while (unit < units) {
+    if (may_skip) {
+      const Ticks origin = player.observe(state);
+      if (unit == patience / 2) halfway = origin;
+      int64_t period = cycle.seen(state, unit, origin);
+      Ticks length = period > 0 ? origin - cycle.origin() : 0;
+      if (period == 0 && unit == patience) {
+        period = patience - patience / 2;
+        length = origin - halfway;
+      }
+      if (period > 0) {
+        const int64_t times = (units - unit) / period;
+        skipped = static_cast<double>(times) * static_cast<double>(length);
+        unit += times * period;
+        may_skip = false;
+        continue;
+      }
+    }
+    for (int64_t i = 0; i < slots; ++i) player.template play<true>(unit * slots + i);
+    ++unit;
+  }
+  for (int64_t slot = units * slots; slot < player.end_slot(); ++slot) player.template play<false>(slot);
+  return skipped;
+}
+
+}  // namespace sailor::timeline_detail

@@ -1,0 +1,152 @@
+#include "planner/spec/framework_style.h"
+
+#include <functional>
+
+#include "planner/spec/document.h"
+#include "planner/spec/field.h"
+#include "planner/spec/own_framework.h"
+#include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+using Read = std::function<void(FrameworkStyle&, const Field&)>;
+
+// Bytes per something and numbers of passes; nothing real is near this.
+constexpr double kMost = 1e6;
+
+Read number(double FrameworkStyle::*member, double most = kMost) {
+  return [member, most](FrameworkStyle& style, const Field& field) { style.*member = field.number(0, most); };
+}
+
+Read count(int FrameworkStyle::*member, int least) {
+  return [member, least](FrameworkStyle& style, const Field& field) {
+    style.*member = field.integer<int>(least, static_cast<int>(kMost));
+  };
+}
+
+Read flag(bool FrameworkStyle::*member) {
+  return [member](FrameworkStyle& style, const Field& field) { style.*member = field.boolean(); };
+}
+
+template <typename Enum>
+Read word(Enum FrameworkStyle::*member, std::vector<std::string> words) {
+  return [member, words = std::move(words)](FrameworkStyle& style, const Field& field) {
+    style.*member = static_cast<Enum>(field.choice(words));
+  };
+}
+
+const std::map<std::string, Read>& keys() {
+  using S = FrameworkStyle;
+  static const std::map<std::string, Read> known = {
+      {"sends", word(&S::sends, {"asynchronous", "asynchronous_in_turn", "blocking", "blocking_in_turn"})},
+      {"forwards_first_single_group", flag(&S::forwards_first_single_group)},
+      {"partitioned_messages", flag(&S::partitioned_messages)},
+      {"sequence_parallel", flag(&S::sequence_parallel)},
+      {"vocabulary_multiple", count(&S::vocabulary_multiple, 1)},
+      {"sums", word(&S::sums, {"rings", "mesh"})},
+      {"gradient_sync", word(&S::gradient_sync, {"after_backward", "overlapped"})},
+      {"overlap", number(&S::overlap, 1)},
+      {"sync_bytes", number(&S::sync_bytes)},
+      {"sync_bucket", [](S& style, const Field& field) { style.sync_bucket_bytes = field.bytes(); }},
+      {"sync_buffer", flag(&S::sync_buffer)},
+      {"tensors_per_layer", number(&S::tensors_per_layer)},
+      {"tree_sync", flag(&S::tree_sync)},
+      {"zero1_all_reduce", flag(&S::zero1_all_reduce)},
+      {"gathers_by_tensor", flag(&S::gathers_by_tensor)},
+      {"sync_copies", number(&S::sync_copies)},
+      {"sync_whole_layers", flag(&S::sync_whole_layers)},
+      {"keeps_received", flag(&S::keeps_received)},
+      {"message_buffers", number(&S::message_buffers)},
+      {"gradient_bytes", number(&S::gradient_bytes)},
+      {"gradient_copy_bytes", number(&S::gradient_copy_bytes)},
+      {"master_bytes", number(&S::master_bytes)},
+      {"moments_bytes", number(&S::moments_bytes)},
+      {"zero1", flag(&S::zero1)},
+      {"tied_head_copy", flag(&S::tied_head_copy)},
+      {"attention", word(&S::attention, {"fused", "unfused"})},
+      {"norm_bytes", number(&S::norm_bytes)},
+      {"dropout_bytes", number(&S::dropout_bytes)},
+      {"residual_bytes", number(&S::residual_bytes)},
+      {"qkv_copy_bytes", number(&S::qkv_copy_bytes)},
+      {"score_bytes", number(&S::score_bytes)},
+      {"score_workspace_bytes", number(&S::score_workspace_bytes)},
+      {"persistent_score_bytes", number(&S::persistent_score_bytes)},
+      {"logit_bytes", number(&S::logit_bytes)},
+      {"logit_leftover_bytes", number(&S::logit_leftover_bytes)},
+      {"head_norm_bytes", number(&S::head_norm_bytes)},
+      {"gather_buffers", number(&S::gather_buffers)},
+      {"gathered_input_bytes", number(&S::gathered_input_bytes)},
+      {"gathered_input_spares", count(&S::gathered_input_spares, 0)},
+      {"gathered_input_blocks", count(&S::gathered_input_blocks, 0)},
+      {"embedding_gradient_bytes", number(&S::embedding_gradient_bytes)},
+      {"activation_slack", number(&S::activation_slack, 1)},
+      {"activation_slack_tp", number(&S::activation_slack_tp, 1)},
+      {"gathered_input_most",
+       [](S& style, const Field& field) { style.gathered_input_most_bytes = field.bytes(); }},
+      {"gathered_input_limit",
+       [](S& style, const Field& field) { style.gathered_input_limit_bytes = field.bytes(); }},
+      {"fragmentation", number(&S::fragmentation, 1)},
+      {"whole_forward_passes", number(&S::whole_forward_passes)},
+      {"whole_backward_passes", number(&S::whole_backward_passes)},
+      {"split_forward_passes", number(&S::split_forward_passes)},
+      {"split_backward_passes", number(&S::split_backward_passes)},
+      {"score_forward_passes", number(&S::score_forward_passes)},
+      {"score_backward_passes", number(&S::score_backward_passes)},
+      {"logit_forward_passes", number(&S::logit_forward_passes)},
+      {"logit_backward_passes", number(&S::logit_backward_passes)},
+      {"collectives_per_pass", number(&S::collectives_per_pass)},
+      {"backward_extra_gathers", number(&S::backward_extra_gathers)},
+      {"accumulate_bytes", number(&S::accumulate_bytes)},
+      {"optimizer_traffic_bytes", number(&S::optimizer_traffic_bytes)},
+  };
+  return known;
+}
+
+std::vector<std::string> key_names() {
+  std::vector<std::string> names{"sailor_framework", "name"};
+  for (const auto& [key, read] : keys()) names.push_back(key);
+  return names;
+}
+
+}  // namespace
+
+void FrameworkStyle::set(const std::string& key, const std::string& value, const Where& where) {
+  const auto known = keys().find(key);
+  if (known == keys().end())
+    throw InputError(where, "options: unknown key " + in_quotes(key) + did_you_mean(key, key_names()));
+  Document document;
+  document.file = where.file;
+  document.root.kind = DocumentNode::Kind::map;
+  document.root.line = where.line;
+  DocumentNode node;
+  node.kind = DocumentNode::Kind::scalar;
+  node.scalar = value;
+  node.line = where.line;
+  document.root.children.push_back({key, where.line, node});
+  known->second(*this, Field(document, document.root.children[0].node));
+}
+
+FrameworkStyle parse_framework_style(const std::string& yaml, const std::string& file_name) {
+  const Document document = parse_yaml(yaml, file_name);
+  MapField map(Field(document), key_names());
+  require_version(map, "sailor_framework", 1);
+  FrameworkStyle style;
+  style.name = map.required("name").name();
+  style.file = file_name;
+  for (const auto& [key, read] : keys())
+    if (const auto field = map.optional(key)) read(style, *field);
+  return style;
+}
+
+FrameworkStyle load_framework_style(const std::string& path) {
+  return parse_framework_style(read_text_file(path), path);
+}
+
+const FrameworkStyle& own_framework() {
+  static const FrameworkStyle style = parse_framework_style(kOwnFramework, "etc/frameworks/sailor.yaml");
+  return style;
+}
+
+}  // namespace sailor

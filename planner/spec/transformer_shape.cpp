@@ -1,0 +1,141 @@
+#include "planner/spec/transformer_shape.h"
+
+#include <map>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+constexpr int kMostWidth = 1 << 22;
+constexpr int kMostLayers = 100'000;
+
+// How a family differs from the first transformers.
+struct FamilyTraits {
+  bool gated_mlp, learned_positions, biases;
+};
+
+const std::map<std::string, FamilyTraits>& families() {
+  static const std::map<std::string, FamilyTraits> known = {
+      {"gpt2", {false, true, true}},
+      {"gpt-neo", {false, true, true}},
+      {"opt", {false, true, true}},
+      {"llama", {true, false, false}},
+  };
+  return known;
+}
+
+OtherBlocks read_other_blocks(const Field& field, int layers) {
+  MapField map(field,
+               {"blocks", "hidden", "heads", "head_width", "feed_forward", "sequence", "attention_span"});
+  OtherBlocks other;
+  const Field blocks = map.required("blocks");
+  const std::vector<Field> range = blocks.items();
+  if (range.size() != 2) blocks.fail("must be [FIRST, END]");
+  other.first = range[0].integer<int>(0, layers - 1);
+  other.end = range[1].integer<int>(other.first + 1, layers);
+  const auto width = [&](const char* key) { return map.required(key).integer<int>(1, kMostWidth); };
+  other.hidden = width("hidden");
+  other.heads = width("heads");
+  other.head_width = width("head_width");
+  other.feed_forward = width("feed_forward");
+  other.sequence = width("sequence");
+  other.attention_span = map.required("attention_span").integer<int>(0, kMostWidth);
+  return other;
+}
+
+}  // namespace
+
+int64_t TransformerShape::block_parameters() const {
+  const int64_t h = hidden;
+  const int64_t attention = int64_t{heads} * head_width, kv = int64_t{kv_heads} * head_width;
+  const int64_t inner = feed_forward;
+  const int64_t up = gated_mlp ? 2 * inner : inner;
+  int64_t parameters = h * (attention + 2 * kv) + attention * h + h * up + inner * h + 2 * h;
+  if (biases) parameters += attention + 2 * kv + h + up + h + 2 * h;
+  return parameters;
+}
+
+int64_t TransformerShape::embedding_parameters() const {
+  return (int64_t{vocabulary} + (learned_positions ? sequence : 0)) * hidden;
+}
+
+int64_t TransformerShape::head_parameters() const {
+  return (tied_embeddings ? 0 : int64_t{vocabulary} * hidden) + (biases ? 2 : 1) * int64_t{hidden};
+}
+
+TransformerShape TransformerShape::of_block(int block) const {
+  for (const OtherBlocks& other : other_blocks) {
+    if (block < other.first || block >= other.end) continue;
+    TransformerShape shape = *this;
+    shape.other_blocks.clear();
+    shape.hidden = other.hidden;
+    shape.heads = shape.kv_heads = other.heads;
+    shape.head_width = other.head_width;
+    shape.feed_forward = other.feed_forward;
+    shape.sequence = other.sequence;
+    shape.attention_span = other.attention_span;
+    return shape;
+  }
+  return *this;
+}
+
+TransformerShape shape_of(const ModelSpec& model) {
+  const auto traits = families().find(model.family);
+  if (traits == families().end())
+    throw InputError("model family \"" + model.family +
+                     "\" has no known shape: measure it with `sailor profile`");
+  TransformerShape shape;
+  shape.layers = model.layers;
+  shape.hidden = model.hidden;
+  shape.heads = shape.kv_heads = model.heads;
+  shape.head_width = model.heads > 0 ? model.hidden / model.heads : 0;
+  shape.feed_forward = model.feed_forward;
+  shape.sequence = model.sequence;
+  shape.vocabulary = model.vocabulary;
+  shape.gated_mlp = traits->second.gated_mlp;
+  shape.learned_positions = traits->second.learned_positions;
+  shape.biases = traits->second.biases;
+  return shape;
+}
+
+TransformerShape read_transformer_shape(const Field& field) {
+  MapField map(field, {"layers", "hidden", "heads", "kv_heads", "head_width", "feed_forward", "sequence",
+                       "vocabulary", "gated_mlp", "tied_embeddings", "learned_positions", "biases",
+                       "attention_span", "other_blocks"});
+  TransformerShape shape;
+  const auto width = [&](const char* key) { return map.required(key).integer<int>(1, kMostWidth); };
+  shape.layers = map.required("layers").integer<int>(1, kMostLayers);
+  shape.hidden = width("hidden");
+  shape.heads = width("heads");
+  shape.sequence = width("sequence");
+  shape.vocabulary = width("vocabulary");
+  const auto optional_width = [&](const char* key, int otherwise) {
+    const auto value = map.optional(key);
+    return value ? value->integer<int>(1, kMostWidth) : otherwise;
+  };
+  shape.kv_heads = optional_width("kv_heads", shape.heads);
+  shape.head_width = optional_width("head_width", shape.hidden / shape.heads);
+  shape.feed_forward = optional_width("feed_forward", 4 * shape.hidden);
+  const auto flag = [&](const char* key, bool& value) {
+    if (const auto given = map.optional(key)) value = given->boolean();
+  };
+  flag("gated_mlp", shape.gated_mlp);
+  flag("tied_embeddings", shape.tied_embeddings);
+  flag("learned_positions", shape.learned_positions);
+  flag("biases", shape.biases);
+  if (const auto span = map.optional("attention_span"))
+    shape.attention_span = span->integer<int>(0, kMostWidth);
+  if (const auto others = map.optional("other_blocks"))
+    for (const Field& item : others->items()) {
+      const OtherBlocks other = read_other_blocks(item, shape.layers);
+      if (!shape.other_blocks.empty() && other.first < shape.other_blocks.back().end)
+        item.fail("must begin where the blocks before it end, or later");
+      shape.other_blocks.push_back(other);
+    }
+  if (shape.kv_heads > shape.heads) map.fail("more kv_heads than heads");
+  if (shape.head_width < 1) map.fail("more heads than hidden elements");
+  return shape;
+}
+
+}  // namespace sailor

@@ -1,0 +1,59 @@
+// The shape of a decoder-only transformer as far as time and memory depend on it, whatever framework trains
+// it. Plain value type.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/spec/field.h"
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+// Blocks [first, end), counted from 0, that are not like the others.
+struct OtherBlocks {
+  int first = 0, end = 0;
+  int hidden = 0, heads = 0, head_width = 0, feed_forward = 0, sequence = 0, attention_span = 0;
+};
+
+struct TransformerShape {
+  int layers = 0;  // transformer blocks
+  int hidden = 0;
+  int heads = 0;
+  int kv_heads = 0;               // key and value heads; fewer than `heads` in grouped-query attention
+  int head_width = 0;             // hidden / heads unless a model says otherwise
+  int feed_forward = 0;           // inner width of the MLP
+  int sequence = 0;               // tokens per sequence
+  int attention_span = 0;         // keys that a query attends to at most; 0 = the whole sequence
+  int vocabulary = 0;             // rows of the embedding as trained, padding included
+  bool gated_mlp = false;         // two input projections (SwiGLU), not one
+  bool tied_embeddings = false;   // the head uses the embedding's matrix
+  bool learned_positions = true;  // a position embedding of `sequence` rows
+  bool biases = true;             // linear layers have biases, norms have a shift
+
+  std::vector<OtherBlocks> other_blocks;  // in ascending order
+
+  int num_all_layers() const { return layers + 2; }
+  int keys() const { return attention_span > 0 && attention_span < sequence ? attention_span : sequence; }
+  // The shape in which block `block` (from 0) is an ordinary one.
+  TransformerShape of_block(int block) const;
+
+  // Elements of whole layers, before any tensor parallelism.
+  int64_t block_parameters() const;
+  int64_t embedding_parameters() const;
+  // The final norm and, unless it is tied, the projection to the vocabulary.
+  int64_t head_parameters() const;
+  int64_t parameters() const {
+    return embedding_parameters() + layers * block_parameters() + head_parameters();
+  }
+};
+
+// The shape that the trainer gives a job's model. Throws InputError when the family is not known.
+TransformerShape shape_of(const ModelSpec& model);
+
+// Reads a map with the members above as keys (`layers`, `hidden`, `heads`, `sequence`, `vocabulary` are
+// required; `other_blocks` is a list of maps, each with `blocks: [first, end]` and all the rest). Throws
+// InputError with file and line.
+TransformerShape read_transformer_shape(const Field& field);
+
+}  // namespace sailor

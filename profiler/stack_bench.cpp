@@ -1,0 +1,201 @@
+#include "profiler/stack_bench.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+
+#include "profiler/copying_communicator.h"
+#include "trainer/model/layer.h"
+#include "trainer/model/registry.h"
+#include "trainer/optim/adamw.h"
+#include "trainer/optim/square_sum.h"
+
+namespace sailor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostBlocks = 4;  // enough to be out of every cache that a job is out of
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double norm_of(const at::Tensor& gradient) {
+  return gradient.scalar_type() == at::kDouble ? square_sum(gradient.data_ptr<double>(), gradient.numel())
+                                               : square_sum(gradient.data_ptr<float>(), gradient.numel());
+}
+
+}  // namespace
+
+struct StackBench::State {
+  struct Member {
+    LayerKind kind;
+    std::unique_ptr<Layer> layer;
+  };
+  // Seconds of the layers of one kind, added up over a pass.
+  using Seconds = std::array<double, 3>;
+
+  ModelSpec model;
+  OptimizerSpec optimizer;
+  at::ScalarType dtype = at::kFloat;
+  std::unique_ptr<CopyingCommunicator> copying;
+  Communicator* group = nullptr;  // a real one
+  std::vector<Member> stack;
+  int blocks = 0;
+
+  void build(const JobSpec& job, int tp) {
+    const ModelFamily& family = model_family(job.model.family);
+    family.check(job.model, tp);
+    model = job.model;
+    optimizer = job.training.optimizer;
+    dtype = scalar_type(job.training.precision);
+    if (tp > 1 && !group) copying = std::make_unique<CopyingCommunicator>(tp);
+    LayerContext context;
+    context.model = job.model;
+    context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
+    context.dtype = dtype;
+    context.seed = job.training.seed;
+    context.tp = group ? group : copying.get();
+    blocks = std::min(kMostBlocks, model.layers);
+    stack.push_back({LayerKind::embedding, family.build(context, 0)});
+    for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, family.build(context, i)});
+    stack.push_back({LayerKind::head, family.build(context, model.layers + 1)});
+  }
+  // Layers of a kind in the stack: what a pass adds up is divided by it.
+  double count(LayerKind kind) const { return kind == LayerKind::block ? blocks : 1; }
+
+  // Whether all members take one more sample: the first one's opinion.
+  bool another(bool wanted) const {
+    if (!group) return wanted;
+    unsigned char again = wanted ? 1 : 0;
+    group->broadcast(&again, 1, ElementType::u8, 0);
+    return again == 1;
+  }
+  // Lets the members start together.
+  void meet() const {
+    if (group) group->barrier();
+  }
+  std::vector<int64_t> collectives() const {
+    return copying ? copying->take_bytes() : std::vector<int64_t>();
+  }
+
+  // The same tokens on every member of a group.
+  at::Tensor tokens(int microbatch) const {
+    const at::Tensor counter = at::arange(int64_t{microbatch} * model.sequence, at::kLong);
+    return (counter * 7919).remainder(model.vocabulary).view({microbatch, model.sequence});
+  }
+
+  void pass(const Batch& batch, Seconds& forward_s, Seconds& backward_s, ByKind& result) {
+    std::vector<at::Tensor> inputs, outputs;
+    meet();
+    collectives();
+    for (const Member& member : stack) {
+      const auto kind = static_cast<size_t>(member.kind);
+      at::Tensor input;
+      if (!outputs.empty()) input = outputs.back().detach().set_requires_grad(true);
+      const auto start = Clock::now();
+      outputs.push_back(member.layer->forward(input, batch));
+      forward_s[kind] += since(start);
+      inputs.push_back(input);
+      result[kind].forward_bytes = collectives();
+    }
+    // The loss of a microbatch is divided by its tokens, as the trainer divides by the global batch's.
+    at::Tensor gradient = at::full({}, 1.0 / static_cast<double>(batch.inputs.numel()), dtype);
+    for (size_t i = stack.size(); i-- > 0;) {
+      const auto kind = static_cast<size_t>(stack[i].kind);
+      const auto start = Clock::now();
+      outputs[i].backward(gradient);
+      outputs[i].reset();
+      backward_s[kind] += since(start);
+      result[kind].backward_bytes = collectives();
+      if (i > 0) gradient = inputs[i].grad();
+    }
+  }
+
+  // All that a rank does per parameter and iteration, in the trainer's order.
+  Seconds update(std::vector<AdamW>& optimizers, std::vector<std::vector<at::Tensor>>& cleared) {
+    Seconds seconds{};
+    double norm = 0;
+    const auto for_each_layer = [&](const auto& function) {
+      for (size_t i = 0; i < stack.size(); ++i) {
+        const auto start = Clock::now();
+        function(i);
+        seconds[static_cast<size_t>(stack[i].kind)] += since(start);
+      }
+    };
+    for_each_layer([&](size_t i) {
+      for (at::Tensor& tensor : cleared[i]) tensor.zero_();
+    });
+    for_each_layer([&](size_t i) {
+      for (const Parameter& parameter : stack[i].layer->parameters()) norm += norm_of(parameter.value.grad());
+    });
+    for_each_layer([&](size_t i) { optimizers[i].step(); });
+    if (!std::isfinite(norm)) throw std::runtime_error("the gradient of random weights is not finite");
+    return seconds;
+  }
+};
+
+StackBench::StackBench(const JobSpec& job, int tp) : state_(std::make_unique<State>()) {
+  state_->build(job, tp);
+}
+StackBench::StackBench(const JobSpec& job, Communicator& group) : state_(std::make_unique<State>()) {
+  state_->group = &group;
+  state_->build(job, group.size());
+}
+StackBench::~StackBench() = default;
+
+StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& options) {
+  State& s = *state_;
+  const Batch batch{s.tokens(microbatch), s.tokens(microbatch)};
+  ByKind result;
+  std::array<Samples, 3> forward, backward, both, update;
+  Samples whole, whole_update;
+  for (int i = 0; i < options.warm_up; ++i) {
+    State::Seconds ignored{};
+    s.pass(batch, ignored, ignored, result);
+  }
+  for (const auto begin = Clock::now(); s.another(!enough(whole, since(begin), options));) {
+    State::Seconds forward_s{}, backward_s{};
+    s.pass(batch, forward_s, backward_s, result);
+    double sum_s = 0;
+    for (size_t k = 0; k < result.size(); ++k) {
+      const double count = s.count(static_cast<LayerKind>(k));
+      forward[k].add(forward_s[k] / count);
+      backward[k].add(backward_s[k] / count);
+      both[k].add((forward_s[k] + backward_s[k]) / count);
+      sum_s += forward_s[k] + backward_s[k];
+    }
+    whole.add(sum_s);
+  }
+
+  std::vector<AdamW> optimizers;
+  std::vector<std::vector<at::Tensor>> cleared;  // other tensors than the gradients, which are still wanted
+  for (const State::Member& member : s.stack) {
+    std::vector<Parameter*> parameters;
+    cleared.emplace_back();
+    for (Parameter& parameter : member.layer->parameters()) {
+      parameters.push_back(&parameter);
+      cleared.back().push_back(at::zeros_like(parameter.value.grad()));
+    }
+    optimizers.emplace_back(s.optimizer, parameters);
+  }
+  s.update(optimizers, cleared);
+  for (const auto begin = Clock::now(); s.another(!enough(whole_update, since(begin), options));) {
+    s.meet();
+    const State::Seconds seconds = s.update(optimizers, cleared);
+    for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));
+    whole_update.add(seconds[0] + seconds[1] + seconds[2]);
+  }
+  for (size_t k = 0; k < result.size(); ++k) {
+    result[k].times = {forward[k].median(), backward[k].median(), update[k].median()};
+    result[k].samples = both[k].size();
+    result[k].relative_error = both[k].relative_error();
+  }
+  return result;
+}
+
+}  // namespace sailor

@@ -1,0 +1,259 @@
+// Predictions against the measured runs that others published.
+//
+//   bench_validate --set NAME --data PATH [--reference DIR] [--fit OUT.json | --calibration IN.json]
+//   bench_validate --set all --data DIR --reference DIR --svg FILE     every set, summaries only
+//
+// CSV on stdout, then lines that begin with `#`: the whole set, and where it has parts, each part; the second
+// of a pair is about memory. Without --fit and --calibration the calibration of the set that is shipped
+// (etc/calibration) is used. Exit 0 also when the data are not there ("skipped: no data").
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#include "planner/report/accuracy.h"
+#include "planner/report/scatter_svg.h"
+#include "planner/simulator/run_prediction.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+#include "tests/bench/calibration_recipe.h"
+#include "tests/convert/convert.h"
+#include "tests/convert/sailor_profiles.h"
+
+namespace sailor::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string set, data, reference, fit, calibration, svg, emit;
+  bool leave_one_out = false, with_rows = true;
+  std::string assumptions = SAILOR_SOURCE_DIR "/etc";
+};
+
+std::string number(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "";
+}
+
+void print_row(const Outcome& o) {
+  const bool timed = o.predicted_s && o.measured_s, weighed = o.predicted_bytes && o.measured_bytes;
+  fmt::print("{},{},{},{},{},{},{},{}\n", o.row, number(o.predicted_s, "{:.6g}"),
+             number(o.measured_s, "{:.6g}"),
+             timed ? fmt::format("{:.2f}", error_pct(*o.predicted_s, *o.measured_s)) : "",
+             number(o.predicted_bytes, "{:.0f}"), number(o.measured_bytes, "{:.0f}"),
+             weighed ? fmt::format("{:.2f}", error_pct(*o.predicted_bytes, *o.measured_bytes)) : "",
+             o.fits ? "yes" : "no");
+}
+
+void print_summary(const std::string& name, const std::vector<Pair>& pairs, std::optional<double> gap) {
+  if (pairs.empty()) return;
+  const ErrorSummary e = summarize(pairs);
+  fmt::print("# {} {} {:.2f} {:.2f} {:.2f} {:.2f} {} {}\n", name, e.n, e.mean_pct, e.median_pct, e.p95_pct,
+             e.max_pct, rank_correlation(pairs) ? fmt::format("{:.3f}", *rank_correlation(pairs)) : "-",
+             gap ? fmt::format("{:.2f}", *gap) : "-");
+}
+
+void print_both(const std::string& name, const std::vector<Outcome>& outcomes) {
+  print_summary(name, time_pairs(outcomes), oracle_gap_pct(outcomes));
+  print_summary(name + ":theirs", other_time_pairs(outcomes), std::nullopt);
+  print_summary(name + ":memory", memory_pairs(outcomes), std::nullopt);
+}
+
+// Parts of a set that are scored by themselves.
+std::string part_of(const std::string& set, const RunRecord& record) {
+  if (set == "sailor") return record.platform + "/" + record.model;
+  if (set == "amp" || set == "bigscience" || set == "ultrascale") return record.model;
+  if (set == "mosaic") return record.plan.pipelines[0].stages[0].gpu_type;
+  return "";
+}
+
+// Rows that the data's README tells apart: one microbatch only, and a run whose times contradict one another.
+bool is_stated_separately(const std::string& set, const RunRecord& record) {
+  if (set != "sailor") return false;
+  return record.plan.global_batch <= record.plan.microbatch || record.name.find("N4_D4") != std::string::npos;
+}
+
+bool is_doubtful_memory(const std::string& set, const RunRecord& record) {
+  if (set != "sailor") return false;
+  return record.name.find("GPT-NEO/N8/plan_config_N8_D2") != std::string::npos ||
+         (record.platform == "mit" && record.plan.pipelines[0].stages[0].tp == 2);
+}
+
+// What is scored, and hence what constants are fitted to.
+std::vector<RunRecord> scored(const std::string& set, std::vector<RunRecord> records) {
+  for (RunRecord& record : records) {
+    if (is_stated_separately(set, record)) record.iteration_s.clear();
+    if (is_doubtful_memory(set, record)) record.peak_memory_bytes.clear();
+  }
+  return records;
+}
+
+using Predict = std::function<Prediction(const RunRecord&, const Assumptions&)>;
+
+// Every run predicted with constants that were fitted to all the others.
+void print_leave_one_out(const Options& options, const std::vector<RunRecord>& records,
+                         const Assumptions& assumptions, const Predict& predict) {
+  const CalibrationRecipe recipe = recipe_of(options.set);
+  std::map<std::string, std::vector<Outcome>> parts;
+  for (size_t left_out = 0; left_out < records.size(); ++left_out) {
+    std::vector<RunRecord> others = records;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
+    Assumptions with = assumptions;
+    apply(calibrate(options.set, "", recipe, others, assumptions, predict), with);
+    parts[part_of(options.set, records[left_out])].push_back(
+        make_outcome(records[left_out], predict(records[left_out], with)));
+  }
+  for (const auto& [part, outcomes] : parts)
+    print_both(options.set + ":" + part + ":leave-one-out", outcomes);
+}
+
+std::string spaceless(std::string text) {
+  for (char& c : text)
+    if (c == ' ') c = '_';
+  return text;
+}
+
+// One set; what is to be drawn goes to `drawn`.
+int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
+  if (!fs::exists(options.data)) {
+    fmt::print(stderr, "skipped: no data ({})\n", options.data);
+    return kDone;
+  }
+  const std::vector<RunRecord> records = convert::convert(options.set, options.data);
+  if (!options.emit.empty()) {
+    std::string lines;
+    for (const RunRecord& record : records) lines += to_json(record) + "\n";
+    write_file_atomically(options.emit, lines);
+  }
+  Assumptions assumptions = load_assumptions(options.assumptions);
+  std::map<std::string, ProfileSet> measured;
+  if (options.set == "sailor") {
+    if (!fs::exists(options.reference)) {
+      fmt::print(stderr, "skipped: no data (--reference {})\n", options.reference);
+      return kDone;
+    }
+    measured = convert::sailor_profiles(options.reference, assumptions);
+  }
+  const Predict predict = [&](const RunRecord& record, const Assumptions& with) {
+    const auto profiles = measured.find(record.model);
+    return predict_run(record, with, profiles == measured.end() ? nullptr : &profiles->second);
+  };
+  // vtrain-multi builds on the constants of single nodes.
+  for (const std::string& base : {std::string("vtrain-single"), options.set}) {
+    if (base != options.set && options.set != "vtrain-multi") continue;
+    const std::string shipped = options.assumptions + "/calibration/" + base + ".json";
+    if (base == options.set && (!options.fit.empty() || !options.calibration.empty())) continue;
+    if (fs::exists(shipped)) apply(load_calibration(shipped), assumptions);
+  }
+  if (!options.calibration.empty()) apply(load_calibration(options.calibration), assumptions);
+  if (!options.fit.empty()) {
+    const Calibration found =
+        calibrate(options.set, fs::path(options.data).filename().string(), recipe_of(options.set),
+                  scored(options.set, records), assumptions, predict);
+    write_file_atomically(options.fit, to_json(found));
+    apply(found, assumptions);
+  }
+
+  std::vector<Outcome> all, timed_apart;
+  std::map<std::string, std::vector<Outcome>> parts;
+  if (options.with_rows) fmt::print("row,pred_s,meas_s,err_pct,pred_bytes,meas_bytes,mem_err_pct,fits\n");
+  for (const RunRecord& record : records) {
+    Outcome outcome;
+    try {
+      outcome = make_outcome(record, predict(record, assumptions));
+    } catch (const InputError& error) {
+      fmt::print(stderr, "no prediction: {}\n", error.what());
+      continue;
+    }
+    if (options.with_rows) print_row(outcome);
+    if (is_doubtful_memory(options.set, record)) outcome.measured_bytes.reset();
+    if (is_stated_separately(options.set, record)) {
+      timed_apart.push_back(outcome);
+      outcome.measured_s.reset();
+    }
+    all.push_back(outcome);
+    if (const std::string part = part_of(options.set, record); !part.empty()) parts[part].push_back(outcome);
+  }
+  print_both(options.set, all);
+  for (const auto& [part, outcomes] : parts) print_both(options.set + ":" + spaceless(part), outcomes);
+  print_summary(options.set + ":apart", time_pairs(timed_apart), std::nullopt);
+  if (options.leave_one_out) print_leave_one_out(options, scored(options.set, records), assumptions, predict);
+  size_t too_large = 0;
+  for (const Outcome& outcome : all) too_large += outcome.ran && !outcome.fits ? 1 : 0;
+  fmt::print("# {}:ran-but-called-too-large {}\n", options.set, too_large);
+  if (parts.empty() || !options.with_rows) {
+    drawn.push_back({options.set, time_pairs(all)});
+  } else {
+    for (const auto& [part, outcomes] : parts) drawn.push_back({part, time_pairs(outcomes)});
+  }
+  return kDone;
+}
+
+// The files of the sets below the two directories of published data.
+std::string file_of(const Options& options, const std::string& set) {
+  static const std::map<std::string, std::string> files = {
+      {"vtrain-single", "vtrain_ground_truth_single.csv"},
+      {"vtrain-multi", "vtrain_ground_truth_multi.csv"},
+      {"ultrascale", "ultrascale_playbook_bench.csv"},
+      {"golden", "megatron_lm_golden_values.csv"},
+      {"bigscience", "bigscience_megatron_deepspeed.csv"},
+      {"amp", "amp_real_trials.csv"},
+      {"mosaic", "mosaic_llmfoundry_mfu.csv"}};
+  return set == "sailor" ? options.reference + "/validation_public" : options.data + "/" + files.at(set);
+}
+
+int run(const Options& options) {
+  std::vector<ScatterSeries> drawn;
+  if (options.set != "all") {
+    run_set(options, drawn);
+  } else {
+    for (const std::string& set : convert::set_names()) {
+      Options one = options;
+      one.set = set;
+      one.data = file_of(options, set);
+      one.with_rows = false;
+      run_set(one, drawn);
+    }
+  }
+  std::erase_if(drawn, [](const ScatterSeries& series) { return series.pairs.empty(); });
+  if (!options.svg.empty())
+    write_file_atomically(options.svg,
+                          scatter_svg(options.set == "all" ? "Predicted against measured"
+                                                           : options.set + ": predicted against measured",
+                                      "s per iteration", drawn));
+  return kDone;
+}
+
+}  // namespace
+}  // namespace sailor::bench
+
+int main(int argc, char** argv) {
+  using namespace sailor;
+  bench::Options options;
+  CLI::App app{"Predictions against measured runs"};
+  app.add_option("--set", options.set, "name of the data set")->required();
+  app.add_option("--data", options.data, "its file or directory")->required();
+  app.add_option("--reference", options.reference, "the reference data pack (profiles of the set sailor)");
+  auto* fit =
+      app.add_option("--fit", options.fit, "calibrate on this data by the set's rule, write the constants");
+  app.add_option("--calibration", options.calibration, "use these constants")->excludes(fit);
+  app.add_option("--assumptions", options.assumptions,
+                 "directory with catalog, platforms, frameworks, calibration");
+  app.add_flag("--leave-one-out", options.leave_one_out,
+               "also predict every run with constants fitted to the others");
+  app.add_option("--svg", options.svg, "draw predicted against measured");
+  app.add_option("--emit", options.emit, "write the runs in the product's run format (JSON lines)");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return bench::run(options);
+  } catch (const InputError& error) {
+    fmt::print(stderr, "bench_validate: {}\n", error.what());
+    return kBadInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_validate: {}\n", error.what());
+    return kFailed;
+  }
+}

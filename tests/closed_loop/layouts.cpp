@@ -1,0 +1,165 @@
+#include "tests/closed_loop/layouts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace sailor::closed_loop {
+namespace {
+
+uint64_t next(Random& state) {  // splitmix64: the standard's distributions differ between libraries
+  uint64_t x = state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+int between(Random& random, int low, int high) {
+  return low + static_cast<int>(next(random) % static_cast<uint64_t>(high - low + 1));
+}
+
+template <class T>
+const T& pick(Random& random, const std::vector<T>& values) {
+  return values[static_cast<size_t>(between(random, 0, static_cast<int>(values.size()) - 1))];
+}
+
+// `parts` numbers of at least one that add up to `total`; `extra` parts are moved at random from even shares.
+std::vector<int> uneven_shares(Random& random, int total, int parts, int extra) {
+  std::vector<int> shares(static_cast<size_t>(parts), total / parts);
+  for (int i = 0; i < total % parts; ++i) ++shares[static_cast<size_t>(i)];
+  for (int i = 0; i < extra && parts > 1; ++i) {
+    auto& from = shares[static_cast<size_t>(between(random, 0, parts - 1))];
+    auto& to = shares[static_cast<size_t>(between(random, 0, parts - 1))];
+    if (from > 1) {
+      --from;
+      ++to;
+    }
+  }
+  return shares;
+}
+
+using Layout = std::vector<std::vector<int>>;  // TP degrees by pipeline and stage
+
+int ranks_of(const Layout& layout) {
+  int ranks = 0;
+  for (const auto& stages : layout) {
+    for (const int tp : stages) ranks += tp;
+  }
+  return ranks;
+}
+
+// Kinds in turn: one GPU, TP, pipeline, data-parallel, everything at once.
+Layout draw_layout(Random& random, const Model& model, const Limits& limits, int index) {
+  const int most_stages = std::min(6, model.job.model.num_all_layers() / 2);
+  if (limits.max_ranks <= 2) {
+    const std::vector<Layout> small = {{{1, 1}}, {{1}, {1}}, {{2}}, {{1}}};
+    const Layout& chosen = small[static_cast<size_t>(index) % small.size()];
+    return ranks_of(chosen) <= limits.max_ranks ? chosen : Layout{{1}};
+  }
+  // Every fourth is a large one.
+  const int least_ranks = index % 4 == 2 ? limits.max_ranks * 3 / 4 : limits.min_ranks;
+  while (true) {
+    Layout layout;
+    const int pipelines = index % 4 == 0 ? 1 : between(random, 2, 4);
+    for (int p = 0; p < pipelines; ++p) {
+      const int stages = index % 4 == 1 ? 1 : between(random, index % 4 == 0 ? 2 : 1, most_stages);
+      layout.emplace_back();
+      for (int s = 0; s < stages; ++s) layout.back().push_back(pick(random, model.tps));
+    }
+    const int ranks = ranks_of(layout);
+    if (ranks >= least_ranks && ranks <= limits.max_ranks) return layout;
+  }
+}
+
+// Stages fill nodes of four GPUs of one type; a TP group never spans two.
+void place(Plan& plan) {
+  constexpr int kGpusPerNode = 4;
+  std::map<std::string, std::pair<int, int>> last;  // by GPU type: number of its nodes, GPUs used of the last
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    for (PlanStage& stage : pipeline.stages) {
+      auto& [nodes, used] = last.try_emplace(stage.gpu_type, 0, kGpusPerNode).first->second;
+      if (used + stage.tp > kGpusPerNode) {
+        ++nodes;
+        used = 0;
+      }
+      stage.node = fmt::format("{}-{}", stage.gpu_type, nodes);
+      for (int i = 0; i < stage.tp; ++i) stage.gpus.push_back(used++);
+    }
+  }
+}
+
+}  // namespace
+
+Model draw_model(Random& random, bool emulated, const Limits& limits) {
+  Model model;
+  ModelSpec& m = model.job.model;
+  m.family = "gpt2";
+  m.heads = 4;
+  if (emulated) {
+    // Real computation must be next to nothing; every layer kind still has its own time and size.
+    m.layers = between(random, 6, 12);
+    m.hidden = pick<int>(random, {32, 48, 64});
+    m.sequence = pick<int>(random, {16, 32});
+    m.vocabulary = pick<int>(random, {256, 512});
+    model.microbatches = {1, 2};
+  } else {
+    m.layers = between(random, 4, 8);
+    m.hidden = pick<int>(random, {192, 256, 320, 384});
+    m.sequence = pick<int>(random, {96, 128, 192});
+    m.vocabulary = pick<int>(random, {1024, 2048, 4096});
+    model.microbatches = {1, 2, 4};
+  }
+  m.feed_forward = m.hidden * between(random, 2, 4);
+  m.name = fmt::format("gpt2-{}x{}", m.layers, m.hidden);
+  for (int tp = 1; tp <= std::min(limits.max_tp, m.heads); tp *= 2) model.tps.push_back(tp);
+  TrainingSpec& training = model.job.training;
+  training.optimizer.lr = 3e-4;
+  training.seed = next(random) % 1000000;
+  return model;
+}
+
+Plan draw_plan(Random& random, const Model& model, const Limits& limits, int index) {
+  const Layout layout = draw_layout(random, model, limits, index);
+  Plan plan;
+  plan.model = model.job.model.name;
+  plan.microbatch = pick(random, model.microbatches);
+  const int pipelines = static_cast<int>(layout.size());
+  const int per_pipeline = between(random, 3, 8);
+  const std::vector<int> counts =
+      uneven_shares(random, pipelines * per_pipeline, pipelines, between(random, 0, 2));
+  plan.global_batch = int64_t{pipelines} * per_pipeline * plan.microbatch;
+  for (int p = 0; p < pipelines; ++p) {
+    const std::vector<int>& degrees = layout[static_cast<size_t>(p)];
+    const std::vector<int> cut = uneven_shares(random, model.job.model.num_all_layers(),
+                                               static_cast<int>(degrees.size()), between(random, 0, 3));
+    PlanPipeline pipeline;
+    pipeline.microbatches = counts[static_cast<size_t>(p)];
+    int layer = 0;
+    for (size_t s = 0; s < degrees.size(); ++s) {
+      PlanStage stage;
+      stage.first_layer = layer;
+      stage.end_layer = layer += cut[s];
+      stage.tp = degrees[s];
+      stage.gpu_type = pick(random, limits.gpu_types);
+      stage.zone = "here";
+      pipeline.stages.push_back(stage);
+    }
+    plan.pipelines.push_back(pipeline);
+  }
+  if (limits.placed) place(plan);
+  return plan;
+}
+
+std::string layout_text(const Plan& plan) {
+  std::vector<std::string> pipelines;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    std::vector<int> degrees;
+    for (const PlanStage& stage : pipeline.stages) degrees.push_back(stage.tp);
+    pipelines.push_back(fmt::format("{}", fmt::join(degrees, ",")));
+  }
+  return fmt::format("{}", fmt::join(pipelines, "/"));
+}
+
+}  // namespace sailor::closed_loop

@@ -1,0 +1,37 @@
+// Draws what the closed loop trains: a small model and random plans for it. A pure function of the seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+
+namespace sailor::closed_loop {
+
+using Random = uint64_t;  // state of the generator
+
+struct Limits {
+  int min_ranks = 1;
+  int max_ranks = 2;
+  int max_tp = 2;
+  std::vector<std::string> gpu_types;  // drawn per stage
+  bool placed = false;                 // give stages nodes of up to four GPUs, which share an interface
+};
+
+// A model that several plans share, as its profile is measured once.
+struct Model {
+  JobSpec job;  // global_batch and steps are each plan's own
+  std::vector<int> microbatches;
+  std::vector<int> tps;
+};
+
+Model draw_model(Random& random, bool emulated, const Limits& limits);
+// The job's global batch is the plan's. `index` spreads the kinds of layouts: every few of them hold each
+// kind that fits the limits.
+Plan draw_plan(Random& random, const Model& model, const Limits& limits, int index);
+// `4,1/2`: pipelines by `/`, TP degrees of their stages by `,`.
+std::string layout_text(const Plan& plan);
+
+}  // namespace sailor::closed_loop

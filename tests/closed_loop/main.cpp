@@ -1,0 +1,198 @@
+// Does the simulator predict what the trainer does? Draws models and plans from a seed, measures the models
+// with the product's own profiler on this machine, trains under each plan with real rank processes, and
+// compares step time and peak memory with the prediction. One CSV row per plan on stdout; exit 1 when the
+// mean error of time is above 5 %, one is above 10 %, or the memory of a run with real computation is off by
+// more than 10 %.
+//
+// --emulate off: every rank has a core to itself, and computes as fast as it can. A profile or a run during
+// which other programs used the processors is measured again, whatever came out of it; at most four times,
+// after which the least disturbed one counts and stderr says so.
+// --emulate on: ranks wait until the time of an emulated GPU type has passed, and messages until that of an
+// emulated link has; what remains to be predicted is everything but the speed of layers and links.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "planner/plan/validate.h"
+#include "planner/profile/profile_set.h"
+#include "planner/simulator/simulate.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/error.h"
+#include "tests/closed_loop/layouts.h"
+#include "tests/closed_loop/machine_load.h"
+#include "tests/closed_loop/site.h"
+
+namespace sailor::closed_loop {
+namespace {
+
+constexpr double kMeanLimit_pct = 5, kLimit_pct = 10, kMemoryLimit_pct = 10;
+constexpr int kPlansPerModel = 4;
+
+struct Options {
+  uint64_t seed = 1;
+  int count = 8;
+  bool emulate = false;
+  int max_ranks = 0;  // 0: the cores of this machine, or 32 with emulation
+  int steps = 0;
+  double profile_s = 12;
+  double patience_s = 60;  // how long a measurement waits for other programs to end
+  double mean_limit_pct = kMeanLimit_pct, limit_pct = kLimit_pct;
+  std::string directory;
+};
+
+struct Row {
+  Prediction prediction;
+  Measured measured;
+
+  double error_pct() const {
+    return 100 * (prediction.iteration_s - measured.iteration_s) / measured.iteration_s;
+  }
+  double memory_error_pct() const {
+    return 100.0 * static_cast<double>(prediction.peak_memory_bytes() - measured.peak_bytes) /
+           static_cast<double>(measured.peak_bytes);
+  }
+};
+
+Prediction predict(const Site& site, const Model& model, const Plan& plan) {
+  JobSpec job = model.job;
+  job.training.global_batch = plan.global_batch;
+  if (const auto violations = check_plan(plan, job); !violations.empty())
+    throw std::logic_error("a plan that was drawn is invalid: " + violations.front());
+  const Catalog catalog = load_catalog(site.catalog_file());
+  const ProfileSet profiles = load_profiles({site.profiles()}, job, catalog);
+  const Snapshot snapshot;
+  return simulate({job, snapshot, catalog, profiles}, plan);
+}
+
+// Measures until a measurement was left alone.
+template <class Result>
+Result undisturbed(const Options& options, const std::string& what, const std::function<Result()>& measure) {
+  if (options.emulate) return measure();
+  constexpr int kTries = 4;
+  constexpr double kQuiet = 0.05, kDisturbed = 0.08;  // of a processor, used by others
+  std::optional<Result> best;
+  double least = 0;
+  for (int i = 0; i < kTries && (!best || least > kDisturbed); ++i) {
+    wait_for_quiet(kQuiet, options.patience_s);
+    const MachineLoad load;
+    Result result = measure();
+    const double others = load.others();
+    if (best && others >= least) continue;
+    best = std::move(result);
+    least = others;
+  }
+  if (least > kDisturbed)
+    fmt::print(stderr, "{}: other programs used {:.0f} % of a processor meanwhile\n", what, 100 * least);
+  return *best;
+}
+
+int run(const Options& options) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  Limits limits;
+  limits.max_ranks = options.max_ranks > 0 ? options.max_ranks : options.emulate ? 32 : cores;
+  limits.min_ranks = options.emulate ? 2 : 1;
+  limits.max_tp = options.emulate ? 4 : std::min(cores, 4);
+  limits.gpu_types =
+      options.emulate ? std::vector<std::string>{"fast", "middle", "slow"} : std::vector<std::string>{"cpu"};
+  limits.placed = options.emulate;
+  const int steps = options.steps > 0 ? options.steps : options.emulate ? 6 : 10;
+
+  fmt::print("# seed {}{}\nlayout,ranks,pred_s,meas_s,err_pct,pred_peak_bytes,meas_peak_bytes\n",
+             options.seed, options.emulate ? ", emulated devices and links" : ", real computation");
+  Random random = options.seed * 1000003;
+  Site site(options.directory, options.emulate);
+  Model model;
+  double sum_pct = 0, worst_pct = 0, worst_memory_pct = 0;
+  int failed = 0;
+  for (int i = 0; i < options.count; ++i) {
+    if (i % kPlansPerModel == 0) {
+      model = draw_model(random, options.emulate, limits);
+      undisturbed<int>(options, "profile of " + model.job.model.name, [&] {
+        site.profile(model, options.profile_s);
+        return 0;
+      });
+    }
+    const Plan plan = draw_plan(random, model, limits, i);
+    Row row;
+    row.prediction = predict(site, model, plan);
+    try {
+      row.measured =
+          undisturbed<Measured>(options, layout_text(plan), [&] { return site.train(model, plan, steps); });
+    } catch (const std::runtime_error& error) {
+      fmt::print(stderr, "{}: {}\n", layout_text(plan), error.what());
+      ++failed;
+      continue;
+    }
+    const double error_pct = row.error_pct();
+    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{},{}\n", layout_text(plan), num_ranks(plan),
+               row.prediction.iteration_s, row.measured.iteration_s, error_pct,
+               row.prediction.peak_memory_bytes(), row.measured.peak_bytes);
+    std::fflush(stdout);
+    if (row.measured.overrun_share > 0.01)
+      fmt::print(stderr, "{}: real computation outlasted the emulated one by {:.1f} % of its time\n",
+                 layout_text(plan), 100 * row.measured.overrun_share);
+    sum_pct += std::abs(error_pct);
+    worst_pct = std::max(worst_pct, std::abs(error_pct));
+    if (!options.emulate) worst_memory_pct = std::max(worst_memory_pct, std::abs(row.memory_error_pct()));
+  }
+  const int done = options.count - failed;
+  const double mean_pct = done > 0 ? sum_pct / done : 0;
+  fmt::print("# {} layouts: error of time mean {:.2f} %, max {:.2f} %{}\n", done, mean_pct, worst_pct,
+             options.emulate ? "" : fmt::format("; of memory max {:.2f} %", worst_memory_pct));
+  const bool ok = failed == 0 && mean_pct <= options.mean_limit_pct && worst_pct <= options.limit_pct &&
+                  worst_memory_pct <= std::max(kMemoryLimit_pct, options.limit_pct);
+  return ok ? kDone : kFailed;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Compares the simulator's predictions with runs of the trainer on this machine"};
+  const std::map<std::string, bool> switches = {{"on", true}, {"off", false}};
+  app.add_option("--seed", options.seed, "seed of models and plans");
+  app.add_option("--count", options.count, "number of plans")->check(CLI::PositiveNumber);
+  app.add_option("--emulate", options.emulate, "on: emulated devices and links; off: real computation")
+      ->transform(CLI::CheckedTransformer(switches));
+  app.add_option("--max-ranks", options.max_ranks, "most ranks of a plan (default: cores, or 32 emulated)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--steps", options.steps, "steps per run, three of them warm-up")
+      ->check(CLI::Range(4, 1000));
+  app.add_option("--patience", options.patience_s, "seconds to wait for other programs before measuring");
+  app.add_option("--profile-seconds", options.profile_s, "time to profile each model")
+      ->check(CLI::Range(1.0, 600.0));
+  app.add_option("--mean-limit", options.mean_limit_pct, "largest mean error in percent that passes");
+  app.add_option("--limit", options.limit_pct, "largest error in percent that passes");
+  app.add_option("--directory", options.directory, "keep all files there (default: a temporary directory)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadInput;
+  }
+  if (!options.directory.empty()) return run(options);
+  std::string pattern = (std::filesystem::temp_directory_path() / "closed-loop-XXXXXX").string();
+  if (!mkdtemp(pattern.data())) throw std::runtime_error("cannot make a temporary directory");
+  options.directory = pattern;
+  const int code = run(options);
+  if (code == kDone) std::filesystem::remove_all(pattern);  // a failure can be looked at
+  return code;
+}
+
+}  // namespace
+}  // namespace sailor::closed_loop
+
+int main(int argc, char** argv) {
+  try {
+    return sailor::closed_loop::run(argc, argv);
+  } catch (const sailor::InputError& error) {
+    std::fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kBadInput;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kFailed;
+  }
+}

@@ -1,0 +1,45 @@
+// A folder with everything that a user of one machine would have: site config, catalog, profiles, data, and
+// the job specs of the runs. Programs are run in it as a user would run them.
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "tests/closed_loop/layouts.h"
+
+namespace sailor::closed_loop {
+
+// What a run of the trainer left behind.
+struct Measured {
+  double iteration_s = 0;  // median of the steps after the warm-up
+  int64_t peak_bytes = 0;  // of the fullest rank
+  int64_t least_peak_bytes = 0;
+  double overrun_share = 0;  // of the emulated time: real computation that took longer than the emulated one
+};
+
+class Site {
+ public:
+  // Makes the folder `directory`.
+  Site(const std::string& directory, bool emulated);
+
+  // Measures the model's layers and links with `sailor profile`, and writes the catalog. With emulation the
+  // slowdowns are chosen so that the fastest type needs `kFastestLayer_s` for a block's forward pass, and the
+  // links so that messages take their share of an iteration.
+  void profile(const Model& model, double seconds);
+  // Trains `steps` steps under the plan with `sailor run --local`, the first three of them as warm-up. Throws
+  // std::runtime_error when it fails.
+  Measured train(const Model& model, const Plan& plan, int steps);
+
+  std::string catalog_file() const { return directory_ + "/catalog.yaml"; }
+  std::string profiles() const { return directory_ + "/profiles"; }
+
+ private:
+  std::string write_job(const Model& model, int64_t global_batch, int steps) const;
+  void write_emulation(const Model& model) const;
+
+  std::string directory_;
+  bool emulated_;
+  int runs_ = 0;
+};
+
+}  // namespace sailor::closed_loop

@@ -1,0 +1,57 @@
+#include "tests/convert/sailor_profiles.h"
+
+#include "planner/profile/kernels.h"
+#include "tests/convert/convert.h"
+
+namespace sailor::convert {
+namespace {
+
+constexpr int kSequence = 2048;
+constexpr int kRows = 50304;  // of the vocabulary, padded
+constexpr int kNarrow = 1024, kWide = 2560;
+
+// Forward and backward of the projection to the vocabulary beyond those of a model of kNarrow.
+double wider_head_s(const KernelModel& kernels, int microbatch, int tp) {
+  const double tokens = static_cast<double>(microbatch) * kSequence, rows = static_cast<double>(kRows) / tp;
+  return kernels.gemm_s(tokens, rows, kWide) - kernels.gemm_s(tokens, rows, kNarrow);
+}
+
+// GPT-Neo's last layer was profiled without its projection to the vocabulary. It has the same vocabulary as
+// OPT, whose head was measured: add that, and what the wider model's product takes beyond it.
+void add_head(ProfileSet& neo, const ProfileSet& opt, const Assumptions& assumptions) {
+  for (auto& [type, profile] : neo.layers) {
+    const auto other = opt.layers.find(type);
+    if (other == opt.layers.end()) continue;
+    const KernelModel kernels = kernel_model(assumptions.catalog.at(type), Precision::fp32);
+    for (auto& [key, cell] : profile.cells) {
+      const LayerProfile::Cell* measured = other->second.find(key.first, key.second);
+      if (measured == nullptr) continue;
+      const double more_s = wider_head_s(kernels, key.first, key.second);
+      cell.back().forward_s += measured->back().forward_s + more_s;
+      cell.back().backward_s += measured->back().backward_s + 2 * more_s;
+    }
+  }
+  constexpr int64_t kFloatBytes = 4, kLogitCopies = 2;
+  for (auto& [tp, layers] : neo.sizes.by_tp) {
+    LayerSizes& head = layers.back();
+    head.activation_bytes += kLogitCopies * kFloatBytes * kSequence * (kRows / tp);
+    head.tied_parameters = int64_t{kRows} / tp * kWide;
+    head.parameters += head.tied_parameters;
+  }
+}
+
+}  // namespace
+
+std::map<std::string, ProfileSet> sailor_profiles(const std::string& reference,
+                                                  const Assumptions& assumptions) {
+  const std::vector<std::string> types = {"GH-96", "RTX-2080", "RTX-3090", "Titan-RTX"};
+  std::map<std::string, ProfileSet> sets;
+  for (const char* model : {"OPT-350", "GPT-Neo-2.7"}) {
+    sets[model] = load_reference_profiles(reference, model, types, ReferenceTimes::planner_copy);
+    for (auto& [type, profile] : sets[model].layers) make_monotone(profile);
+  }
+  add_head(sets["GPT-Neo-2.7"], sets["OPT-350"], assumptions);
+  return sets;
+}
+
+}  // namespace sailor::convert

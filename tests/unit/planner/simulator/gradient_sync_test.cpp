@@ -1,0 +1,171 @@
+#include "planner/simulator/gradient_sync.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/planner/instance.h"
+
+namespace sailor {
+namespace {
+
+using test::Instance;
+
+constexpr double kLatency_s = 1e-5, kInside = 100e9, kNetwork = 10e9, kNode = 20e9;
+
+// Four layers of a million parameters; links by rate, inside a node and between nodes.
+Instance instance() {
+  Instance in = test::empty_instance(2, 8);
+  in.add_type("A", 0.02, int64_t{1} << 40, 1);
+  in.profiles.network = {};
+  const LinkEnd any{"", "", 0};
+  in.profiles.network.add(
+      {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, kInside, 0)});
+  in.profiles.network.add(
+      {any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(kLatency_s, kNetwork, kNode)});
+  return in;
+}
+
+FrameworkStyle one_bucket() {
+  FrameworkStyle style;
+  style.sync_bucket_bytes = int64_t{1} << 40;
+  return style;
+}
+
+// Pipelines of two stages; nodes[pipeline][stage].
+Plan placed(const Instance& in, const std::vector<std::vector<std::string>>& nodes, int tp) {
+  std::vector<std::vector<test::StageSpec>> pipelines(nodes.size(), {{0, 2, "A", tp}, {2, 4, "A", tp}});
+  Plan plan = test::make_plan(in, 1, pipelines);
+  for (size_t j = 0; j < nodes.size(); ++j)
+    for (size_t i = 0; i < 2; ++i) plan.pipelines[j].stages[i].node = nodes[j][i];
+  return plan;
+}
+
+native::SyncTimes times(const Instance& in, const FrameworkStyle& style, const Plan& plan, size_t group = 0) {
+  const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
+  return native::sync_times(context, plan, native::layer_groups(plan)).at(group);
+}
+
+TEST(LayerGroups, AreTheLayersThatTheSameStagesHold) {
+  const Instance in = instance();
+  const Plan plan =
+      test::make_plan(in, 1, {{{0, 1, "A", 1}, {1, 4, "A", 1}}, {{0, 3, "A", 1}, {3, 4, "A", 1}}});
+  const std::vector<native::LayerGroup> groups = native::layer_groups(plan);
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[0].end_layer, 1);
+  EXPECT_EQ(groups[1].first_layer, 1);
+  EXPECT_EQ(groups[1].end_layer, 3);
+  EXPECT_EQ(groups[1].stage_of, (std::vector<int>{1, 0}));
+  EXPECT_EQ(groups[2].stage_of, (std::vector<int>{1, 1}));
+}
+
+TEST(GradientSync, OnePipelineHasNothingToSum) {
+  const Instance in = instance();
+  const native::SyncTimes t = times(in, one_bucket(), placed(in, {{"a", "b"}}, 1));
+  EXPECT_EQ(t.reduce_s, 0);
+  EXPECT_EQ(t.gather_s, 0);
+}
+
+TEST(GradientSync, ReplicasOfAStageOnOneNodeNeverLeaveIt) {
+  const Instance in = instance();
+  const native::SyncTimes t = times(in, one_bucket(), placed(in, {{"a", "b"}, {"a", "b"}}, 1));
+  EXPECT_NEAR(t.reduce_s, 2 * (8e6 / 2) / kInside, 1e-15);
+}
+
+// A pipeline per node: every stage and every TP rank has a ring of its own, and all leave the node at once.
+TEST(GradientSync, RingsShareTheNetworkCardsOfTheirNode) {
+  const Instance in = instance();
+  const auto seconds = [&](const std::vector<std::vector<std::string>>& nodes, int tp) {
+    return times(in, one_bucket(), placed(in, nodes, tp)).reduce_s;
+  };
+  const auto ring_s = [&](double bytes, double rate) { return 2 * (kLatency_s + bytes / 2 / rate); };
+  EXPECT_NEAR(seconds({{"a", "b"}, {"c", "d"}}, 1), ring_s(8e6, kNetwork), 1e-15);
+  EXPECT_NEAR(seconds({{"a", "a"}, {"b", "b"}}, 1), ring_s(8e6, kNode / 2), 1e-15);
+  EXPECT_NEAR(seconds({{"a", "a"}, {"b", "b"}}, 2), ring_s(4e6, kNode / 4), 1e-15);
+  EXPECT_NEAR(seconds({{"a", "b"}, {"c", "d"}}, 4), ring_s(2e6, kNode / 4), 1e-15);
+  // One stage's replicas on one node: only the other's rings leave.
+  EXPECT_NEAR(seconds({{"a", "a"}, {"b", "a"}}, 1), ring_s(8e6, kNetwork), 1e-15);
+}
+
+TEST(GradientSync, APlanThatIsNotPlacedSharesAmongItsTpRanks) {
+  const Instance in = instance();
+  EXPECT_NEAR(times(in, one_bucket(), placed(in, {{"", ""}, {"", ""}}, 4)).reduce_s,
+              2 * (kLatency_s + 1e6 / (kNode / 4)), 1e-15);
+}
+
+TEST(GradientSync, EveryBucketPaysItsLatencyAndThereAreNoMoreThanTensors) {
+  const Instance in = instance();
+  const Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 1);
+  FrameworkStyle style = one_bucket();
+  style.sync_bucket_bytes = 2'000'000;  // four of 8 MB
+  EXPECT_NEAR(times(in, style, plan).reduce_s, 2 * (4 * kLatency_s + 4e6 / kNetwork), 1e-15);
+  style.sync_bucket_bytes = 1;
+  style.tensors_per_layer = 6;  // twelve of two layers
+  EXPECT_NEAR(times(in, style, plan).reduce_s, 2 * (12 * kLatency_s + 4e6 / kNetwork), 1e-15);
+}
+
+TEST(GradientSync, AShardedOptimizerScattersGradientsAndGathersWeights) {
+  Instance in = instance();
+  in.job.training.precision = Precision::bf16;
+  Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 1);
+  plan.zero1 = true;
+  FrameworkStyle style = one_bucket();
+  style.sync_bytes = 4;
+  const double pass_s = kLatency_s + 4e6 / kNetwork;
+  native::SyncTimes t = times(in, style, plan);
+  EXPECT_NEAR(t.reduce_s, pass_s, 1e-15);
+  EXPECT_NEAR(t.gather_s, kLatency_s + 2e6 / kNetwork, 1e-15);  // 16-bit weights
+  style.gathers_by_tensor = true;
+  style.tensors_per_layer = 5;
+  EXPECT_NEAR(times(in, style, plan).gather_s, 10 * kLatency_s + 2e6 / kNetwork, 1e-15);
+  // Without sharding: twice the gradients and nothing afterwards.
+  plan.zero1 = false;
+  t = times(in, style, plan);
+  EXPECT_NEAR(t.reduce_s, 2 * pass_s, 1e-15);
+  EXPECT_EQ(t.gather_s, 0);
+  // A framework that always shards does so whatever the plan says.
+  style.zero1 = true;
+  EXPECT_NEAR(times(in, style, plan).reduce_s, pass_s, 1e-15);
+}
+
+TEST(GradientSync, TheSlowdownIsOfSumsBetweenNodes) {
+  Instance in = instance();
+  in.profiles.layers["A"].overheads.sync_slowdown = 2;
+  EXPECT_NEAR(times(in, one_bucket(), placed(in, {{"a", "b"}, {"a", "b"}}, 1)).reduce_s, 2 * 4e6 / kInside,
+              1e-15);
+  EXPECT_NEAR(times(in, one_bucket(), placed(in, {{"a", "b"}, {"c", "d"}}, 1)).reduce_s,
+              2 * 2 * (kLatency_s + 4e6 / kNetwork), 1e-15);
+}
+
+TEST(GradientSync, TreesAreTakenWhereTheFrameworkHasThem) {
+  Instance in = instance();
+  for (auto& [tp, sizes] : in.profiles.sizes.by_tp)
+    for (LayerSizes& layer : sizes) layer.parameters = 10;
+  std::vector<std::vector<std::string>> nodes;
+  for (int j = 0; j < 8; ++j) nodes.push_back({"a" + std::to_string(j), "b" + std::to_string(j)});
+  const Plan plan = placed(in, nodes, 1);
+  FrameworkStyle style = one_bucket();
+  EXPECT_NEAR(times(in, style, plan).reduce_s, 2 * 7 * kLatency_s, 1e-6);
+  style.tree_sync = true;
+  EXPECT_NEAR(times(in, style, plan).reduce_s, 2 * 3 * kLatency_s, 1e-6);
+}
+
+TEST(GradientSync, UnlikeDegreesWaitForTheLargestShard) {
+  const Instance in = instance();
+  Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 4);
+  plan.pipelines[1].stages[0].tp = 2;
+  EXPECT_NEAR(times(in, one_bucket(), plan).reduce_s, 2 * (kLatency_s + 2e6 / (kNode / 4)), 1e-15);
+}
+
+TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
+  Instance in = instance();
+  in.snapshot.egress_usd_per_gb = {{"z1", {{"z2", 0.01}}}, {"z2", {{"z1", 0.02}}}};
+  Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 2);
+  plan.pipelines[1].stages[0].zone = "z2";
+  const FrameworkStyle style = one_bucket();
+  const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
+  // 8 MB of the first stage's gradients, half of them twice in each direction.
+  EXPECT_NEAR(native::sync_usd(context, plan, native::layer_groups(plan)), (0.01 + 0.02) * 8e-3 * 2 / 2,
+              1e-15);
+}
+
+}  // namespace
+}  // namespace sailor

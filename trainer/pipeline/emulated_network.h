@@ -1,0 +1,54 @@
+// The network between emulated devices: a message arrives when the link's curve in the network profile says
+// so.
+//
+// Every rank has a port for messages within its node and one for those to other nodes, and every node has one
+// interface that its ranks share. A message occupies its sender's port for the time that its bytes take by
+// the curve, and the interface for the time that they take at the node's rate (none, where the link has no
+// such rate), each one after the other: a token bucket that holds one message. It arrives the link's latency
+// later. Stages that are not placed on nodes count as a node each. Messages within a TP group are not
+// delayed: their time is in the layer profile.
+//
+// Ranks are processes of one machine here; those of one node share the state of its interface through a small
+// file. One object per rank; one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/profile/network_profile.h"
+#include "planner/spec/catalog.h"
+#include "trainer/comm/link_pacer.h"
+
+namespace sailor {
+
+class EmulatedNetwork : public LinkPacer {
+ public:
+  // `directory` is one that the ranks of a node share and no other run uses. Links between two GPU types of
+  // which none is emulated, and links that the profile does not know, are as fast as they are. Throws
+  // std::runtime_error when the shared file cannot be made.
+  EmulatedNetwork(const Plan& plan, int rank, const Catalog& catalog, const NetworkProfile& network,
+                  const std::string& directory);
+  ~EmulatedNetwork() override;
+  EmulatedNetwork(const EmulatedNetwork&) = delete;
+  EmulatedNetwork& operator=(const EmulatedNetwork&) = delete;
+
+  Clock::time_point departure(int from, int to, std::size_t bytes) override;
+
+ private:
+  struct Link {
+    bool paced = false;
+    bool same_node = false;
+    LinkCurve curve;
+  };
+  using FreeAt = std::atomic<int64_t>;  // nanoseconds on the steady clock
+
+  int rank_;
+  std::vector<Link> to_;  // by rank
+  FreeAt near_port_free_at_{0}, far_port_free_at_{0};
+  FreeAt* interface_free_at_ = nullptr;  // in the shared file
+};
+
+}  // namespace sailor
