@@ -180,7 +180,8 @@ TEST(NativeModel, AllSumsOfAStageHideBehindItsLastBackward) {
 }
 
 TEST(NativeModel, AShardedOptimizerUpdatesItsShareAndGathers) {
-  const Instance in = two_types();
+  Instance in = two_types();
+  in.set_network(0, 1e9);
   Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
   const Prediction whole = simulate(in.context(), plan);
   plan.zero1 = true;
