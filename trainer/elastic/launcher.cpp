@@ -65,6 +65,9 @@ std::vector<std::string> launch_command(const LaunchRequest& request, const std:
   // shared memory.
   option("pml", "ob1");
   option("btl", "self,tcp");
+  // The daemons would share their topology at an address that they guess to be free; sometimes it is not, and
+  // they crash. Nothing is bound here, so nobody reads it.
+  option("rtc_hwloc_vmhole", "none");
   if (request.local) {
     option("plm", "isolated");
     command.insert(command.end(), {"--host", fmt::format("localhost:{}", num_ranks(request.plan))});

@@ -62,7 +62,8 @@ TEST(LaunchCommand, HostsAndSlotsComeFromThePlan) {
   const auto command =
       launch_command({.plan = plan, .local = false, .nodes = {}, .environment = {}, .log_file = ""}, "mpirun",
                      "/x/sailor-agent", "/x/sailor-rank");
-  EXPECT_THAT(command, IsSupersetOf({"n1:3,n2:1", "/x/sailor-agent remote-shell", "rsh", "^slurm", "4"}));
+  EXPECT_THAT(command, IsSupersetOf({"n1:3,n2:1", "/x/sailor-agent remote-shell", "rsh", "^slurm", "4",
+                                     "rtc_hwloc_vmhole"}));
   EXPECT_EQ(command.back(), "/x/sailor-rank");
 }
 
