@@ -7,6 +7,7 @@
 
 #include "planner/cli/cluster_source.h"
 #include "planner/simulator/native_model.h"
+#include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"
 
 namespace sailor::cli {
@@ -28,23 +29,6 @@ bool SiteRuns::load(std::string& reason) {
   return true;
 }
 
-std::optional<JobSpec> SiteRuns::job_of(const RunRecord& record) const {
-  if (record.family.empty()) return std::nullopt;
-  JobSpec job;
-  job.file = "JOB.yaml";  // for advice only
-  job.model.name = record.model;
-  job.model.family = record.family;
-  job.model.layers = record.shape.layers;
-  job.model.hidden = record.shape.hidden;
-  job.model.heads = record.shape.heads;
-  job.model.feed_forward = record.shape.feed_forward;
-  job.model.sequence = record.shape.sequence;
-  job.model.vocabulary = record.shape.vocabulary;
-  job.training.global_batch = record.plan.global_batch;
-  job.training.precision = record.precision;
-  return job;
-}
-
 const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
   const ModelSpec& m = job.model;
   const std::string key =
@@ -57,23 +41,24 @@ const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
 
 std::optional<SiteRuns::Predicted> SiteRuns::predict(const RunRecord& record, std::string& reason) {
   if (!load(reason)) return std::nullopt;
-  const std::optional<JobSpec> job = job_of(record);
-  if (!job) {
+  if (record.family.empty()) {
     reason = "the run does not say of which family its model is, so no profile of the site can be its";
     return std::nullopt;
   }
+  JobSpec job = job_of(record);
+  job.file = "JOB.yaml";  // for advice only
   try {
-    const ProfileSet& profiles = profiles_of(*job);
+    const ProfileSet& profiles = profiles_of(job);
     FrameworkStyle style = own_framework();
     for (const auto& [key, value] : record.options) style.set(key, value, record.where);
     const Snapshot snapshot;
     const Prediction prediction =
-        native::simulate({*job, snapshot, site_->catalog, profiles, style}, record.plan);
+        native::simulate({job, snapshot, site_->catalog, profiles, style}, record.plan);
     return Predicted{prediction, prediction.uncertainty > 0};
   } catch (const InputError& error) {
     // There is no job spec, so a place in it would help nobody.
     reason = error.what();
-    if (error.where().file == job->file) reason.erase(0, error.where().text().size() + 2);
+    if (error.where().file == job.file) reason.erase(0, error.where().text().size() + 2);
   } catch (const std::invalid_argument& error) {  // a schedule that does not exist
     reason = error.what();
   }

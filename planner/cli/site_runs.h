@@ -35,8 +35,6 @@ class SiteRuns {
     Catalog catalog;
   };
   bool load(std::string& reason);
-  // Nothing when the run does not name its model's family.
-  std::optional<JobSpec> job_of(const RunRecord& record) const;
   const ProfileSet& profiles_of(const JobSpec& job);
 
   std::string config_;

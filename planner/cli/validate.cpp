@@ -31,13 +31,7 @@ bool is_recompute(const std::string& mode) {
 // A record whose parts contradict one another is no measurement of anything. What of a plan our own trainer
 // cannot run yet, others can.
 void check_run(const RunRecord& record) {
-  JobSpec job;
-  job.model.name = record.model;
-  job.model.layers = record.shape.layers;
-  job.model.hidden = record.shape.hidden;
-  job.model.heads = record.shape.heads;
-  job.model.feed_forward = record.shape.feed_forward;
-  job.training.global_batch = record.plan.global_batch;
+  const JobSpec job = job_of(record);
   Plan plan = record.plan;
   plan.zero1 = false;
   plan.interleave = 1;

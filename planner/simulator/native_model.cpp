@@ -225,11 +225,9 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
     out.pipeline_s = std::max(out.pipeline_s, timeline.makespan_s);
     for (int i = 0; i < entries; ++i) {
       stages[static_cast<size_t>(i)].busy_fraction = timeline.stage_busy_s[static_cast<size_t>(i % groups)];
-      const PlatformOverheads& overheads =
-          profile_of(context, pipeline.stages[static_cast<size_t>(i)].gpu_type).overheads;
-      out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s);
-      out.uncertainty = std::max(
-          out.uncertainty, profile_of(context, pipeline.stages[static_cast<size_t>(i)].gpu_type).uncertainty);
+      const LayerProfile& profile = profile_of(context, pipeline.stages[static_cast<size_t>(i)].gpu_type);
+      out.overhead_s = std::max(out.overhead_s, profile.overheads.iteration_overhead_s);
+      out.uncertainty = std::max(out.uncertainty, profile.uncertainty);
     }
     if (timelines != nullptr) timelines->push_back(timeline);
   }

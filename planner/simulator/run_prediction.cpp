@@ -21,20 +21,6 @@ bool is_pipelined_over_nodes(const Plan& plan) {
   return false;
 }
 
-JobSpec job_of(const RunRecord& record) {
-  JobSpec job;
-  job.model.name = record.model;
-  job.model.layers = record.shape.layers;
-  job.model.hidden = record.shape.hidden;
-  job.model.heads = record.shape.heads;
-  job.model.feed_forward = record.shape.feed_forward;
-  job.model.sequence = record.shape.sequence;
-  job.model.vocabulary = record.shape.vocabulary;
-  job.training.global_batch = record.plan.global_batch;
-  job.training.precision = record.precision;
-  return job;
-}
-
 // Fills in what `profiles` lacks of the (GPU type, TP degree) pairs that the plan uses.
 void estimate(const RunRecord& record, const Assumptions& assumptions, const FrameworkStyle& style,
               ProfileSet& profiles) {
@@ -79,6 +65,21 @@ void estimate(const RunRecord& record, const Assumptions& assumptions, const Fra
 }
 
 }  // namespace
+
+JobSpec job_of(const RunRecord& record) {
+  JobSpec job;
+  job.model.name = record.model;
+  job.model.family = record.family;
+  job.model.layers = record.shape.layers;
+  job.model.hidden = record.shape.hidden;
+  job.model.heads = record.shape.heads;
+  job.model.feed_forward = record.shape.feed_forward;
+  job.model.sequence = record.shape.sequence;
+  job.model.vocabulary = record.shape.vocabulary;
+  job.training.global_batch = record.plan.global_batch;
+  job.training.precision = record.precision;
+  return job;
+}
 
 FrameworkStyle style_of(const RunRecord& record, const Assumptions& assumptions) {
   FrameworkStyle style = assumptions.framework(record.framework);

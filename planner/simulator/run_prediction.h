@@ -16,6 +16,9 @@ namespace sailor {
 Prediction predict_run(const RunRecord& record, const Assumptions& assumptions,
                        const ProfileSet* measured = nullptr);
 
+// What the run would have been as a job.
+JobSpec job_of(const RunRecord& record);
+
 // The framework's description with the run's options.
 FrameworkStyle style_of(const RunRecord& record, const Assumptions& assumptions);
 

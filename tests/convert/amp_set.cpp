@@ -4,6 +4,7 @@
 
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 #include "tests/convert/uniform_plan.h"
 
 namespace sailor::convert {
@@ -27,30 +28,10 @@ int generator_layer_of(int entry) {
   return entry <= 53 ? entry - 28 : kBlocks + 2;
 }
 
-TransformerShape gpt_shape() {
-  TransformerShape shape;
-  shape.layers = kBlocks;
-  shape.hidden = 1024;
-  shape.heads = shape.kv_heads = 16;
-  shape.head_width = 64;
-  shape.feed_forward = 4096;
-  shape.sequence = 1024;
-  shape.vocabulary = 52256;
-  shape.tied_embeddings = true;
-  return shape;
-}
-
 // 12 blocks over 9 x 9 tokens of 1,024, then 12 over 288 x 288 tokens of 16 with attention in windows of 18
 // x 18.
 TransformerShape generator_shape() {
-  TransformerShape shape;
-  shape.layers = kBlocks;
-  shape.hidden = 1024;
-  shape.heads = shape.kv_heads = 4;
-  shape.head_width = 256;
-  shape.feed_forward = 4096;
-  shape.sequence = 81;
-  shape.vocabulary = 512;
+  TransformerShape shape = gpt_shape(kBlocks, 1024, 4, 81, 512);
   shape.other_blocks = {{12, 24, 16, 4, 4, 64, 82944, 324}};
   return shape;
 }
@@ -83,7 +64,8 @@ std::vector<RunRecord> convert_amp(const std::string& path) {
     record.framework = "amp-deepspeed";
     record.platform = "amp-g4-p3";
     record.precision = Precision::bf16;
-    record.shape = is_generator ? generator_shape() : gpt_shape();
+    record.shape = is_generator ? generator_shape() : gpt_shape(kBlocks, 1024, 16, 1024, 52256);
+    record.shape.tied_embeddings = !is_generator;
     UniformPlan uniform;
     uniform.model = record.model = setting;
     uniform.pp = row.integer("pp");

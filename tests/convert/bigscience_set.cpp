@@ -2,6 +2,7 @@
 // recomputed, bf16 with 32-bit gradients and ZeRO-1. Only rows that say everything a plan needs become runs.
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 #include "tests/convert/uniform_plan.h"
 
 namespace sailor::convert {
@@ -37,16 +38,10 @@ std::vector<RunRecord> convert_bigscience(const std::string& path) {
     record.platform = "jean-zay";
     record.precision = Precision::bf16;
     TransformerShape& shape = record.shape;
-    shape.layers = row.integer("layers");
-    shape.hidden = row.integer("hidden");
-    shape.heads = row.integer("heads");
+    const int hidden = row.integer("hidden"), heads = row.integer("heads");
     // Some tables print a number of heads that cannot be; their text says "all NHEADS=64".
-    if (shape.hidden % shape.heads != 0) shape.heads = 64;
-    shape.kv_heads = shape.heads;
-    shape.head_width = shape.hidden / shape.heads;
-    shape.feed_forward = 4 * shape.hidden;
-    shape.sequence = kSequence;
-    shape.vocabulary = kVocabulary;
+    shape =
+        gpt_shape(row.integer("layers"), hidden, hidden % heads == 0 ? heads : 64, kSequence, kVocabulary);
     shape.tied_embeddings = true;
     UniformPlan uniform;
     uniform.model = record.model =

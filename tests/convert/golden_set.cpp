@@ -4,6 +4,7 @@
 
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 #include "tests/convert/uniform_plan.h"
 
 namespace sailor::convert {
@@ -19,15 +20,11 @@ bool is_large(const CsvRow& row) {
 }
 
 TransformerShape shape_of(const CsvRow& row) {
-  TransformerShape shape;
-  shape.layers = row.integer("layers");
-  shape.hidden = row.integer("hidden");
-  shape.heads = row.integer("heads");
-  shape.kv_heads = is_large(row) ? 8 : shape.heads;
-  shape.head_width = shape.hidden / shape.heads;
-  shape.feed_forward = row.integer_or("ffn", 4 * shape.hidden);
-  shape.sequence = row.integer_or("seq", 1024);
-  shape.vocabulary = has(row, "7b_tp") ? 131073 : has(row, "15b") ? 256000 : 50257;
+  const int vocabulary = has(row, "7b_tp") ? 131073 : has(row, "15b") ? 256000 : 50257;
+  TransformerShape shape = gpt_shape(row.integer("layers"), row.integer("hidden"), row.integer("heads"),
+                                     row.integer_or("seq", 1024), vocabulary);
+  if (is_large(row)) shape.kv_heads = 8;
+  shape.feed_forward = row.integer_or("ffn", shape.feed_forward);
   shape.gated_mlp = has(row, "swiglu") && !row.empty("ffn");
   shape.tied_embeddings = !has(row, "untie") && !has(row, "uneven") && !has(row, "account") && !is_large(row);
   shape.learned_positions = !has(row, "rope") && !is_large(row);

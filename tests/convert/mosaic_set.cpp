@@ -4,6 +4,7 @@
 
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 #include "tests/convert/uniform_plan.h"
 
 namespace sailor::convert {
@@ -41,13 +42,8 @@ std::vector<RunRecord> convert_mosaic(const std::string& path) {
     record.platform = "mosaic";
     record.precision = Precision::bf16;
     TransformerShape& shape = record.shape;
-    shape.layers = size->second.layers;
-    shape.hidden = size->second.hidden;
-    shape.heads = shape.kv_heads = size->second.heads;
-    shape.head_width = shape.hidden / shape.heads;
-    shape.feed_forward = 4 * shape.hidden;
-    shape.sequence = row.integer("SeqLen (T)");
-    shape.vocabulary = 50368;
+    shape = gpt_shape(size->second.layers, size->second.hidden, size->second.heads, row.integer("SeqLen (T)"),
+                      50368);
     shape.tied_embeddings = true;
     shape.biases = shape.learned_positions = false;
     UniformPlan uniform;

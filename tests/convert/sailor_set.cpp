@@ -6,6 +6,7 @@
 #include "planner/spec/text_file.h"
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 
 namespace sailor::convert {
 namespace {
@@ -19,22 +20,10 @@ struct KnownModel {
   TransformerShape shape;
 };
 
-TransformerShape shape(int layers, int hidden, int heads, int sequence, int vocabulary) {
-  TransformerShape shape;
-  shape.layers = layers;
-  shape.hidden = hidden;
-  shape.heads = shape.kv_heads = heads;
-  shape.head_width = hidden / heads;
-  shape.feed_forward = 4 * hidden;
-  shape.sequence = sequence;
-  shape.vocabulary = vocabulary;
-  return shape;
-}
-
 const KnownModel& model_of(const fs::path& path) {
   static const std::vector<KnownModel> models = {
-      {"OPT-350", "OPT-350", shape(24, 1024, 16, 2048, 50272)},
-      {"GPT-NEO", "GPT-Neo-2.7", shape(32, 2560, 20, 2048, 50304)},
+      {"OPT-350", "OPT-350", gpt_shape(24, 1024, 16, 2048, 50272)},
+      {"GPT-NEO", "GPT-Neo-2.7", gpt_shape(32, 2560, 20, 2048, 50304)},
   };
   for (const fs::path& part : path)
     for (const KnownModel& model : models)

@@ -5,6 +5,7 @@
 
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 #include "tests/convert/uniform_plan.h"
 
 namespace sailor::convert {
@@ -62,14 +63,10 @@ std::vector<RunRecord> convert_ultrascale(const std::string& path) {
     record.platform = "p5";
     record.precision = Precision::bf16;
     TransformerShape& shape = record.shape;
-    shape.layers = row.integer("layers");
-    shape.hidden = row.integer("hidden");
-    shape.heads = row.integer("heads");
+    shape = gpt_shape(row.integer("layers"), row.integer("hidden"), row.integer("heads"), row.integer("seq"),
+                      row.integer("vocab"));
     shape.kv_heads = row.integer("kv_heads");
-    shape.head_width = shape.hidden / shape.heads;
     shape.feed_forward = row.integer("ffn");
-    shape.sequence = row.integer("seq");
-    shape.vocabulary = row.integer("vocab");
     shape.gated_mlp = true;
     shape.learned_positions = shape.biases = false;
     shape.tied_embeddings = row.flag("tied_embed");

@@ -1,6 +1,7 @@
 // vTrain's measured runs: GPT on nodes of eight GPUs, activations recomputed in full.
 #include "tests/convert/convert.h"
 #include "tests/convert/csv.h"
+#include "tests/convert/shape.h"
 #include "tests/convert/uniform_plan.h"
 
 namespace sailor::convert {
@@ -17,13 +18,8 @@ std::vector<RunRecord> convert_vtrain(const std::string& path) {
     record.platform = "vtrain";
     record.precision = Precision::bf16;
     TransformerShape& shape = record.shape;
-    shape.layers = row.integer("# layers");
-    shape.hidden = row.integer("hidden size");
-    shape.heads = shape.kv_heads = row.integer("attention heads");
-    shape.head_width = shape.hidden / shape.heads;
-    shape.feed_forward = 4 * shape.hidden;
-    shape.sequence = row.integer("sequence length");
-    shape.vocabulary = 51200;
+    shape = gpt_shape(row.integer("# layers"), row.integer("hidden size"), row.integer("attention heads"),
+                      row.integer("sequence length"), 51200);
     shape.tied_embeddings = true;
     UniformPlan uniform;
     uniform.model = record.model = "gpt-" + std::to_string(shape.layers) + "x" + std::to_string(shape.hidden);
