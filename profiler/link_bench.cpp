@@ -50,6 +50,10 @@ std::map<int64_t, double> time_rounds(int ranks, const std::vector<int64_t>& siz
 }  // namespace
 
 void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
+  run_ranks(ranks, [&body](Communicator& all, CommFactory&) { body(all); });
+}
+
+void run_ranks(int ranks, const std::function<void(Communicator&, CommFactory&)>& body) {
   std::vector<std::unique_ptr<Listener>> listeners;
   std::vector<Endpoint> endpoints;
   const JobSecret secret = make_job_secret();
@@ -67,7 +71,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
       try {
         SocketFactory factory(rank, endpoints, secret, *listeners[static_cast<size_t>(rank)]);
         const auto communicator = factory.create("bench", members);
-        body(*communicator);
+        body(*communicator, factory);
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();
       }

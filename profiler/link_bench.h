@@ -15,7 +15,9 @@ namespace sailor {
 
 // Runs `body` as every rank of a group of threads that are connected by the socket plane. Rethrows the first
 // error.
-void run_ranks(int ranks, const std::function<void(Communicator&)>& body);
+void run_ranks(int ranks, const std::function<void(Communicator& all)>& body);
+// The same for bodies that make communicators of their own.
+void run_ranks(int ranks, const std::function<void(Communicator& all, CommFactory& factory)>& body);
 
 // Seconds of one message between two ranks by its size: half of a round trip, median. Throws CommError.
 std::vector<std::pair<double, double>> measure_messages(const std::vector<int64_t>& sizes_bytes,

@@ -1,6 +1,5 @@
 #include "profiler/profile_job.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -12,16 +11,17 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
 
 #include "planner/profile/layer_profile.h"
+#include "planner/profile/network_profile.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "profiler/crowd_bench.h"
 #include "profiler/layer_bench.h"
 #include "profiler/link_bench.h"
 #include "profiler/overhead_bench.h"
-#include "profiler/stack_bench.h"
+#include "profiler/sync_bench.h"
 
 namespace sailor {
 namespace fs = std::filesystem;
@@ -34,8 +34,11 @@ constexpr std::array<const char*, 3> kKindNames = {"embedding", "block", "head"}
 // Shares of the time that the user gives.
 constexpr double kLayerShare = 0.8;
 constexpr double kLinkShare = 0.1;
-constexpr double kOverheadShare = 0.05;
+constexpr double kOverheadShare = 0.04;
+constexpr double kSyncShare = 0.04;
 constexpr int kSizesMicrobatch = 4;
+constexpr int kRounds = 3;  // of all cells, one after the other
+constexpr int kSamplesPerRound = 5;
 
 std::string processor_name() {
   std::string line;
@@ -91,59 +94,6 @@ void sort_cells(ProfileFile& profile) {
   });
   std::sort(profile.sizes.begin(), profile.sizes.end(),
             [](const auto& a, const auto& b) { return std::tuple(a.tp, a.kind) < std::tuple(b.tp, b.kind); });
-}
-
-// Costs of real collectives by TP degree and size, measured when they are first asked for.
-class CollectiveCosts {
- public:
-  explicit CollectiveCosts(MeasuringOptions options) : options_(options) {}
-
-  double sum_s(int tp, const std::vector<int64_t>& sizes_bytes) {
-    std::vector<int64_t> unknown;
-    for (const int64_t bytes : std::set<int64_t>(sizes_bytes.begin(), sizes_bytes.end())) {
-      if (!known_.contains({tp, bytes})) unknown.push_back(bytes);
-    }
-    if (!unknown.empty()) {
-      for (const auto& [bytes, time_s] : measure_all_reduce(tp, unknown, options_))
-        known_[{tp, bytes}] = time_s;
-    }
-    double total_s = 0;
-    for (const int64_t bytes : sizes_bytes) total_s += known_.at({tp, bytes});
-    return total_s;
-  }
-
- private:
-  MeasuringOptions options_;
-  std::map<std::pair<int, int64_t>, double> known_;
-};
-
-// The times of the layers for one GPU of a TP group. Where every member can have a core the group is real,
-// and its slowest member counts; otherwise the cost of collectives is added.
-StackBench::ByKind measure_layers(const JobSpec& job, int tp, int microbatch, const MeasuringOptions& options,
-                                  CollectiveCosts& collectives) {
-  if (tp == 1 || tp > static_cast<int>(std::thread::hardware_concurrency())) {
-    StackBench::ByKind kinds = StackBench(job, tp).measure(microbatch, options);
-    for (LayerMeasurement& m : kinds) {
-      m.times.forward_s += collectives.sum_s(tp, m.forward_bytes);
-      m.times.backward_s += collectives.sum_s(tp, m.backward_bytes);
-    }
-    return kinds;
-  }
-  std::vector<StackBench::ByKind> members(static_cast<size_t>(tp));
-  run_ranks(tp, [&](Communicator& group) {
-    at::set_num_threads(1);  // a property of the thread
-    members[static_cast<size_t>(group.rank())] = StackBench(job, group).measure(microbatch, options);
-  });
-  StackBench::ByKind slowest = members[0];
-  for (const StackBench::ByKind& member : members) {
-    for (size_t k = 0; k < kKinds.size(); ++k) {
-      const auto busy_s = [k](const StackBench::ByKind& m) {
-        return m[k].times.forward_s + m[k].times.backward_s;
-      };
-      if (busy_s(member) > busy_s(slowest)) slowest[k] = member[k];
-    }
-  }
-  return slowest;
 }
 
 void measure_network(const std::string& path, const MeasuringOptions& options, const std::string& measured) {
@@ -205,39 +155,61 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   MeasuringOptions overhead_options;
   overhead_options.max_seconds = kOverheadShare * request.seconds;
   profile.overheads.iteration_overhead_s = measure_iteration_overhead_s(job, overhead_options);
-  progress(fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration besides the layers",
-                       static_cast<double>(request.base_memory_bytes) / (1 << 20),
-                       1e3 * profile.overheads.iteration_overhead_s));
 
   MeasuringOptions link_options;
   link_options.max_seconds = kLinkShare * request.seconds / 8;
   measure_network(outcome.network_file, link_options, profile.measured);
+  const int ranks =
+      request.ranks > 0 ? request.ranks : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  MeasuringOptions sync_options;
+  sync_options.max_seconds = kSyncShare * request.seconds;
+  profile.overheads.sync_s_per_byte =
+      measure_sync_s_per_byte(job, ranks, load_network_profile(outcome.network_file), sync_options);
+  progress(
+      fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration and {:.2f} ms per MB of gradients "
+                  "besides layers and links",
+                  static_cast<double>(request.base_memory_bytes) / (1 << 20),
+                  1e3 * profile.overheads.iteration_overhead_s, 1e9 * profile.overheads.sync_s_per_byte));
 
   MeasuringOptions layer_options;
-  // Each cell is measured twice over: the computation, and the update.
-  layer_options.max_seconds = kLayerShare * request.seconds /
-                              (2.0 * static_cast<double>(benches.size() * request.microbatches.size()));
+  // Each cell is measured twice over: the computation, and the update. It is not measured in one go: the
+  // speed of a machine drifts, and that must not look like a property of some cells.
+  layer_options.max_seconds =
+      kLayerShare * request.seconds /
+      (2.0 * kRounds * static_cast<double>(benches.size() * request.microbatches.size()));
+  layer_options.min_samples = kSamplesPerRound;
   MeasuringOptions collective_options;
-  collective_options.max_seconds = layer_options.max_seconds / 4;
-  CollectiveCosts collectives(collective_options);
-  for (auto& [tp, kinds] : benches) {
+  collective_options.max_seconds = layer_options.max_seconds;
+  CrowdBench crowd(job, ranks, collective_options);
+  for (auto& [tp, kinds] : benches)
     for (size_t k = 0; k < kKinds.size(); ++k)
       put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
-    for (const int microbatch : request.microbatches) {
-      std::string line = fmt::format("microbatch {:>3}  tp {}", microbatch, tp);
-      const StackBench::ByKind measured = measure_layers(job, tp, microbatch, layer_options, collectives);
-      for (size_t k = 0; k < kKinds.size(); ++k) {
-        const LayerMeasurement& m = measured[k];
-        put(profile, {microbatch, tp, kKinds[k], m.times, m.samples});
-        line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
-                            1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
-                            m.samples, 100 * m.relative_error);
+  std::map<std::pair<int, int>, std::vector<StackBench::ByKind>> rounds;  // by TP degree and microbatch
+  for (int round = 0; round < kRounds; ++round)
+    for (const auto& [tp, kinds] : benches) {
+      const std::vector<StackBench::ByKind> measured = crowd.measure(tp, request.microbatches, layer_options);
+      for (size_t i = 0; i < measured.size(); ++i) {
+        const int microbatch = request.microbatches[i];
+        std::vector<StackBench::ByKind>& of_cell = rounds[{tp, microbatch}];
+        of_cell.push_back(measured[i]);
+        const StackBench::ByKind cell = typical(of_cell);
+        for (size_t k = 0; k < kKinds.size(); ++k)
+          put(profile, {microbatch, tp, kKinds[k], cell[k].times, cell[k].samples});
       }
       sort_cells(profile);
       save_profile_file(profile, outcome.layer_file);
-      progress(line);
-      ++outcome.cells;
     }
+  for (const auto& [key, of_cell] : rounds) {
+    const StackBench::ByKind cell = typical(of_cell);
+    std::string line = fmt::format("microbatch {:>3}  tp {}", key.second, key.first);
+    for (size_t k = 0; k < kKinds.size(); ++k) {
+      const LayerMeasurement& m = cell[k];
+      line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
+                          1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
+                          m.samples, 100 * m.relative_error);
+    }
+    progress(line);
+    ++outcome.cells;
   }
   return outcome;
 }

@@ -53,6 +53,9 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--tp", request.tps, "TP degrees")->delimiter(',')->check(CLI::Range(1, 64));
+  app.add_option("--ranks", request.ranks,
+                 "ranks that a job has on this machine at once (default: one per core)")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--seconds", request.seconds, "about how long it may take")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();

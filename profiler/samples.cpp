@@ -14,6 +14,18 @@ double Samples::median() const {
   return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
+double Samples::usual_mean() const {
+  const double most = 2 * median();
+  double sum = 0;
+  int count = 0;
+  for (const double value : values_) {
+    if (value > most) continue;
+    sum += value;
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
 double Samples::relative_error() const {
   const int n = size();
   if (n < 5) return std::numeric_limits<double>::infinity();

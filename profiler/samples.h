@@ -1,5 +1,7 @@
-// Repeated measurements of one thing, and how sure they are. The median is reported, because other programs
-// on the machine make some measurements too long and none too short. Value type.
+// Repeated measurements of one thing, and how sure they are. Other programs on the machine make some
+// measurements too long and none too short. Of things that happen once in an iteration the median tells what
+// to expect; of those that an iteration does hundreds of times it is the mean, because their sum is what is
+// noticed, and it holds the short disturbances of every kind in their usual share. Value type.
 #pragma once
 
 #include <vector>
@@ -12,6 +14,8 @@ class Samples {
   int size() const { return static_cast<int>(values_.size()); }
 
   double median() const;  // 0 without samples
+  // Without those above twice the median, which were interrupted. 0 without samples.
+  double usual_mean() const;
   // Half width of the 95 % confidence interval of the median (from order statistics), relative to the median.
   // Infinity with fewer than five samples.
   double relative_error() const;

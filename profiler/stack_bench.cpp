@@ -43,7 +43,7 @@ struct StackBench::State {
   OptimizerSpec optimizer;
   at::ScalarType dtype = at::kFloat;
   std::unique_ptr<CopyingCommunicator> copying;
-  Communicator* group = nullptr;  // a real one
+  Company company;
   std::vector<Member> stack;
   int blocks = 0;
 
@@ -53,13 +53,13 @@ struct StackBench::State {
     model = job.model;
     optimizer = job.training.optimizer;
     dtype = scalar_type(job.training.precision);
-    if (tp > 1 && !group) copying = std::make_unique<CopyingCommunicator>(tp);
+    if (tp > 1 && !company.group) copying = std::make_unique<CopyingCommunicator>(tp);
     LayerContext context;
     context.model = job.model;
     context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
     context.dtype = dtype;
     context.seed = job.training.seed;
-    context.tp = group ? group : copying.get();
+    context.tp = company.group ? company.group : copying.get();
     blocks = std::min(kMostBlocks, model.layers);
     stack.push_back({LayerKind::embedding, family.build(context, 0)});
     for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, family.build(context, i)});
@@ -70,14 +70,14 @@ struct StackBench::State {
 
   // Whether all members take one more sample: the first one's opinion.
   bool another(bool wanted) const {
-    if (!group) return wanted;
+    if (!company.all) return wanted;
     unsigned char again = wanted ? 1 : 0;
-    group->broadcast(&again, 1, ElementType::u8, 0);
+    company.all->broadcast(&again, 1, ElementType::u8, 0);
     return again == 1;
   }
   // Lets the members start together.
   void meet() const {
-    if (group) group->barrier();
+    if (company.all) company.all->barrier();
   }
   std::vector<int64_t> collectives() const {
     return copying ? copying->take_bytes() : std::vector<int64_t>();
@@ -139,12 +139,10 @@ struct StackBench::State {
   }
 };
 
-StackBench::StackBench(const JobSpec& job, int tp) : state_(std::make_unique<State>()) {
+StackBench::StackBench(const JobSpec& job, int tp, const Company& company)
+    : state_(std::make_unique<State>()) {
+  state_->company = company;
   state_->build(job, tp);
-}
-StackBench::StackBench(const JobSpec& job, Communicator& group) : state_(std::make_unique<State>()) {
-  state_->group = &group;
-  state_->build(job, group.size());
 }
 StackBench::~StackBench() = default;
 
@@ -191,7 +189,9 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     whole_update.add(seconds[0] + seconds[1] + seconds[2]);
   }
   for (size_t k = 0; k < result.size(); ++k) {
-    result[k].times = {forward[k].median(), backward[k].median(), update[k].median()};
+    result[k].times.forward_s = forward[k].usual_mean();
+    result[k].times.backward_s = backward[k].usual_mean();
+    result[k].times.update_s = update[k].usual_mean();
     result[k].samples = both[k].size();
     result[k].relative_error = both[k].relative_error();
   }

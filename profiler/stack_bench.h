@@ -3,8 +3,9 @@
 // layer is timed by itself. A layer that is measured alone finds its weights in the cache, and is up to a
 // tenth faster than it ever is in a job.
 //
-// For TP degrees above one there are two ways. With a real group every member owns an object and measures at
-// the same time as the others, collectives and waiting included; that needs a core per member. Without one
+// Several objects can measure at the same time, each in a thread of its own, because the ranks of a job share
+// the memory of the machine (crowd_bench.h). For TP degrees above one there are two ways. With a real group
+// the members measure together, collectives and waiting included; that needs a core per member. Without one
 // the layers are rank 0's shards, and their collectives are copies within memory (copying_communicator.h):
 // what the real ones cost is measured apart and has to be added. One thread per object.
 #pragma once
@@ -33,10 +34,16 @@ class StackBench {
  public:
   using ByKind = std::array<LayerMeasurement, 3>;  // by LayerKind
 
+  // Who measures at the same time: all members of `all` call the same functions and take every sample
+  // together. `group` is this one's real TP group, part of `all`. Both outlive the object.
+  struct Company {
+    Communicator* all = nullptr;
+    Communicator* group = nullptr;
+  };
+
   // Throws InputError when the model cannot be split over `tp` GPUs.
-  StackBench(const JobSpec& job, int tp);
-  // A member of a real TP group, which outlives the object. All members call the same functions.
-  StackBench(const JobSpec& job, Communicator& group);
+  StackBench(const JobSpec& job, int tp, const Company& company);
+  StackBench(const JobSpec& job, int tp) : StackBench(job, tp, Company()) {}
   ~StackBench();
 
   ByKind measure(int microbatch, const MeasuringOptions& options);

@@ -50,9 +50,10 @@ struct LayerSizes {
 struct PlatformOverheads {
   int64_t base_memory_bytes = 0;    // process, libraries, context, before any tensor
   double iteration_overhead_s = 0;  // per iteration, whatever the plan
-  double message_slowdown = 1;      // messages between stages against the network profile
-  double sync_slowdown = 1;         // gradient sums between nodes against the network profile
-  double jitter = 0;                // stages of a plan over several nodes are slower by this part
+  double sync_s_per_byte = 0;   // of gradients that a rank sums: its own processor's work, beside the links
+  double message_slowdown = 1;  // messages between stages against the network profile
+  double sync_slowdown = 1;     // gradient sums between nodes against the network profile
+  double jitter = 0;            // stages of a plan over several nodes are slower by this part
 };
 
 class LayerProfile {

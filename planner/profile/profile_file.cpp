@@ -81,11 +81,12 @@ ProfileFile read_profile_file(const Document& document) {
   profile.precision = static_cast<Precision>(map.required("precision").choice({"fp32", "fp64", "bf16"}));
   if (auto measured = map.optional("measured")) profile.measured = measured->text_or_empty();
   if (auto overheads = map.optional("overheads")) {
-    MapField inner(*overheads, {"base_memory_bytes", "iteration_overhead_s"});
+    MapField inner(*overheads, {"base_memory_bytes", "iteration_overhead_s", "sync_s_per_byte"});
     if (auto base = inner.optional("base_memory_bytes")) profile.overheads.base_memory_bytes = base->bytes();
     if (auto each = inner.optional("iteration_overhead_s")) {
       profile.overheads.iteration_overhead_s = each->number(0, 1e6);
     }
+    if (auto each = inner.optional("sync_s_per_byte")) profile.overheads.sync_s_per_byte = each->number(0, 1);
   }
   Field times = map.required("times");
   std::set<std::tuple<int, int, LayerKind>> seen_times;
@@ -138,7 +139,8 @@ std::string to_json(const ProfileFile& profile) {
   json["precision"] = to_string(profile.precision);
   json["measured"] = profile.measured;
   json["overheads"] = Json{{"base_memory_bytes", profile.overheads.base_memory_bytes},
-                           {"iteration_overhead_s", profile.overheads.iteration_overhead_s}};
+                           {"iteration_overhead_s", profile.overheads.iteration_overhead_s},
+                           {"sync_s_per_byte", profile.overheads.sync_s_per_byte}};
   // One line per measurement: files are read by people too.
   auto lines = [](const Json& items) {
     std::string text;

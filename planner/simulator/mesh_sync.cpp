@@ -53,11 +53,12 @@ struct Sum {
 
   // Adds each node's work, and returns the time of the sum by itself.
   double play(size_t group, std::vector<MeshSums::NodeWork>& work) const {
-    double slowest_s = 0, latency_s = 0, most_shard = 0;
+    double slowest_s = 0, latency_s = 0, most_shard = 0, own_s = 0;
     std::map<std::string, double> cards_s;
     for (const Kind& from : kinds) {
       const double shard = whole_bytes / from.stage->tp, part = shard / members;
       most_shard = std::max(most_shard, shard);
+      own_s = std::max(own_s, shard * profile_of(context, from.stage->gpu_type).overheads.sync_s_per_byte);
       double near_s = 0, far_s = 0, card_s = 0;
       for (const Kind& to : kinds) {
         const int others = to.count - (&to == &from ? 1 : 0);
@@ -78,7 +79,7 @@ struct Sum {
     }
     const double buckets =
         std::max(1.0, std::ceil(most_shard / static_cast<double>(context.framework.sync_bucket_bytes)));
-    return kPhases * (slowest_s + buckets * latency_s);
+    return kPhases * (slowest_s + buckets * latency_s) + own_s;
   }
 };
 

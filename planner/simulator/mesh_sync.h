@@ -1,6 +1,6 @@
 // Gradient sums as our own trainer's communicators do them: every member of a group sends each other member
 // its part, then the sum of its own part, over ports that a rank has for itself and network cards that the
-// ranks of a node share. Pure.
+// ranks of a node share. The rank's own processor packs, adds and unpacks between the messages. Pure.
 #pragma once
 
 #include <string>

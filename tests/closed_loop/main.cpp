@@ -4,9 +4,12 @@
 // mean error of time is above 5 %, one is above 10 %, or the memory of a run with real computation is off by
 // more than 10 %.
 //
-// --emulate off: every rank has a core to itself, and computes as fast as it can. A profile or a run during
-// which other programs used the processors is measured again, whatever came out of it; at most four times,
-// after which the least disturbed one counts and stderr says so.
+// --emulate off: every rank has a core to itself, and computes as fast as it can. Other guests of the same
+// host share its memory and caches, so that the speed of a machine drifts by a fifth and more within minutes.
+// What a plan needs is therefore profiled directly before and directly after its run, with as many ranks at
+// work as the plan has, and its prediction is the mean of those by each profile alone. A measurement
+// (profiles and run) during which other programs of this machine used the processors is made again, whatever
+// came out of it; at most four times, after which the least disturbed one counts and stderr says so.
 // --emulate on: ranks wait until the time of an emulated GPU type has passed, and messages until that of an
 // emulated link has; what remains to be predicted is everything but the speed of layers and links.
 #include <fmt/format.h>
@@ -40,22 +43,39 @@ struct Options {
   bool emulate = false;
   int max_ranks = 0;  // 0: the cores of this machine, or 32 with emulation
   int steps = 0;
-  double profile_s = 12;
+  double profile_s = 0;
   double patience_s = 60;  // how long a measurement waits for other programs to end
   double mean_limit_pct = kMeanLimit_pct, limit_pct = kLimit_pct;
   std::string directory;
 };
 
 struct Row {
-  Prediction prediction;
+  std::vector<Prediction> predictions;  // one by each profile
   Measured measured;
 
-  double error_pct() const {
-    return 100 * (prediction.iteration_s - measured.iteration_s) / measured.iteration_s;
+  double predicted_s() const {
+    return mean([](const Prediction& p) { return p.iteration_s; });
   }
+  double predicted_bytes() const {
+    return mean([](const Prediction& p) { return static_cast<double>(p.peak_memory_bytes()); });
+  }
+  double predictions_apart() const {
+    const auto [least, most] = std::minmax_element(
+        predictions.begin(), predictions.end(),
+        [](const Prediction& a, const Prediction& b) { return a.iteration_s < b.iteration_s; });
+    return most->iteration_s / least->iteration_s - 1;
+  }
+  double error_pct() const { return 100 * (predicted_s() / measured.iteration_s - 1); }
   double memory_error_pct() const {
-    return 100.0 * static_cast<double>(prediction.peak_memory_bytes() - measured.peak_bytes) /
-           static_cast<double>(measured.peak_bytes);
+    return 100 * (predicted_bytes() / static_cast<double>(measured.peak_bytes) - 1);
+  }
+
+ private:
+  template <class Value>
+  double mean(Value value) const {
+    double sum = 0;
+    for (const Prediction& prediction : predictions) sum += value(prediction);
+    return sum / static_cast<double>(predictions.size());
   }
 };
 
@@ -70,29 +90,45 @@ Prediction predict(const Site& site, const Model& model, const Plan& plan) {
   return simulate({job, snapshot, catalog, profiles}, plan);
 }
 
-// Measures until a measurement was left alone.
-template <class Result>
-Result undisturbed(const Options& options, const std::string& what, const std::function<Result()>& measure) {
+Row measure(const Options& options, Site& site, const Model& model, const Plan& plan, int steps) {
+  Row row;
+  const auto predict_now = [&] {
+    if (!options.emulate) site.profile(model, plan, options.profile_s);
+    row.predictions.push_back(predict(site, model, plan));
+  };
+  predict_now();
+  row.measured = site.train(model, plan, steps);
+  if (!options.emulate) predict_now();
+  return row;
+}
+
+// Measures until a measurement was left alone: by other programs of this machine, and by other guests of its
+// host, which show in two profiles that should be equal. What was measured of the run itself plays no part.
+Row undisturbed(const Options& options, const std::string& what, const std::function<Row()>& measure) {
   if (options.emulate) return measure();
   constexpr int kTries = 4;
   constexpr double kQuiet = 0.05, kDisturbed = 0.08;  // of a processor, used by others
-  std::optional<Result> best;
-  double least = 0;
-  for (int i = 0; i < kTries && (!best || least > kDisturbed); ++i) {
+  constexpr double kApart = 0.06;                     // between the predictions before and after the run
+  std::optional<Row> best;
+  double least = 0;  // above 1: disturbed
+  for (int i = 0; i < kTries && (!best || least > 1); ++i) {
     wait_for_quiet(kQuiet, options.patience_s);
     const MachineLoad load;
-    Result result = measure();
+    Row row = measure();
     const double others = load.others();
-    if (best && others >= least) continue;
-    best = std::move(result);
-    least = others;
+    const double disturbance = std::max(others / kDisturbed, row.predictions_apart() / kApart);
+    if (disturbance > 1)
+      fmt::print(stderr, "{}: disturbed, others used {:.0f} % of a processor, profiles are {:.0f} % apart\n",
+                 what, 100 * others, 100 * row.predictions_apart());
+    if (best && disturbance >= least) continue;
+    best = std::move(row);
+    least = disturbance;
   }
-  if (least > kDisturbed)
-    fmt::print(stderr, "{}: other programs used {:.0f} % of a processor meanwhile\n", what, 100 * least);
   return *best;
 }
 
-int run(const Options& options) {
+int run(Options options) {
+  if (options.profile_s <= 0) options.profile_s = options.emulate ? 12 : 5;
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Limits limits;
   limits.max_ranks = options.max_ranks > 0 ? options.max_ranks : options.emulate ? 32 : cores;
@@ -113,27 +149,26 @@ int run(const Options& options) {
   for (int i = 0; i < options.count; ++i) {
     if (i % kPlansPerModel == 0) {
       model = draw_model(random, options.emulate, limits);
-      undisturbed<int>(options, "profile of " + model.job.model.name, [&] {
-        site.profile(model, options.profile_s);
-        return 0;
-      });
+      if (options.emulate) site.profile(model, options.profile_s);
     }
     const Plan plan = draw_plan(random, model, limits, i);
     Row row;
-    row.prediction = predict(site, model, plan);
     try {
-      row.measured =
-          undisturbed<Measured>(options, layout_text(plan), [&] { return site.train(model, plan, steps); });
+      row =
+          undisturbed(options, layout_text(plan), [&] { return measure(options, site, model, plan, steps); });
     } catch (const std::runtime_error& error) {
       fmt::print(stderr, "{}: {}\n", layout_text(plan), error.what());
       ++failed;
       continue;
     }
     const double error_pct = row.error_pct();
-    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{},{}\n", layout_text(plan), num_ranks(plan),
-               row.prediction.iteration_s, row.measured.iteration_s, error_pct,
-               row.prediction.peak_memory_bytes(), row.measured.peak_bytes);
+    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{}\n", layout_text(plan), num_ranks(plan),
+               row.predicted_s(), row.measured.iteration_s, error_pct, row.predicted_bytes(),
+               row.measured.peak_bytes);
     std::fflush(stdout);
+    if (row.predictions.size() > 1)
+      fmt::print(stderr, "{}: {:.5f} s predicted before the run, {:.5f} s after it\n", layout_text(plan),
+                 row.predictions.front().iteration_s, row.predictions.back().iteration_s);
     if (row.measured.overrun_share > 0.01)
       fmt::print(stderr, "{}: real computation outlasted the emulated one by {:.1f} % of its time\n",
                  layout_text(plan), 100 * row.measured.overrun_share);
@@ -163,7 +198,7 @@ int run(int argc, char** argv) {
   app.add_option("--steps", options.steps, "steps per run, three of them warm-up")
       ->check(CLI::Range(4, 1000));
   app.add_option("--patience", options.patience_s, "seconds to wait for other programs before measuring");
-  app.add_option("--profile-seconds", options.profile_s, "time to profile each model")
+  app.add_option("--profile-seconds", options.profile_s, "time of a profile (default: 5, or 12 emulated)")
       ->check(CLI::Range(1.0, 600.0));
   app.add_option("--mean-limit", options.mean_limit_pct, "largest mean error in percent that passes");
   app.add_option("--limit", options.limit_pct, "largest error in percent that passes");

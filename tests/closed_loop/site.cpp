@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 
 #include "planner/plan/plan_json.h"
@@ -77,13 +78,33 @@ std::string Site::write_job(const Model& model, int64_t global_batch, int steps)
 }
 
 void Site::profile(const Model& model, double seconds) {
-  fs::remove_all(profiles());  // of the model before
-  const std::string job = write_job(model, model.microbatches.back(), 1);
-  run_program({program_path("sailor-profile"), job, "--out", profiles(), "--seconds",
-               fmt::format("{}", seconds), "--tp", fmt::format("{}", fmt::join(model.tps, ",")),
-               "--microbatches", fmt::format("{}", fmt::join(model.microbatches, ","))},
-              directory_, directory_ + "/profile.log");
+  run_profiler(model, model.microbatches, model.tps, 0, seconds);
   if (emulated_) write_emulation(model);
+}
+
+void Site::profile(const Model& model, const Plan& plan, double seconds) {
+  std::set<int> tps;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) tps.insert(stage.tp);
+  run_profiler(model, {plan.microbatch}, {tps.begin(), tps.end()}, num_ranks(plan), seconds);
+}
+
+void Site::run_profiler(const Model& model, const std::vector<int>& microbatches, const std::vector<int>& tps,
+                        int ranks, double seconds) const {
+  fs::remove_all(profiles());  // of the model or the moment before
+  const std::string job = write_job(model, model.microbatches.back(), 1);
+  std::vector<std::string> command = {program_path("sailor-profile"),
+                                      job,
+                                      "--out",
+                                      profiles(),
+                                      "--seconds",
+                                      fmt::format("{}", seconds),
+                                      "--tp",
+                                      fmt::format("{}", fmt::join(tps, ",")),
+                                      "--microbatches",
+                                      fmt::format("{}", fmt::join(microbatches, ","))};
+  if (ranks > 0) command.insert(command.end(), {"--ranks", std::to_string(ranks)});
+  run_program(command, directory_, directory_ + "/profile.log");
 }
 
 void Site::write_emulation(const Model& model) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan.h"
 #include "tests/closed_loop/layouts.h"
@@ -26,6 +27,8 @@ class Site {
   // slowdowns are chosen so that the fastest type needs `kFastestLayer_s` for a block's forward pass, and the
   // links so that messages take their share of an iteration.
   void profile(const Model& model, double seconds);
+  // Only what the plan needs, with as many ranks at work at once as it has.
+  void profile(const Model& model, const Plan& plan, double seconds);
   // Trains `steps` steps under the plan with `sailor run --local`, the first three of them as warm-up. Throws
   // std::runtime_error when it fails.
   Measured train(const Model& model, const Plan& plan, int steps);
@@ -35,6 +38,8 @@ class Site {
 
  private:
   std::string write_job(const Model& model, int64_t global_batch, int steps) const;
+  void run_profiler(const Model& model, const std::vector<int>& microbatches, const std::vector<int>& tps,
+                    int ranks, double seconds) const;
   void write_emulation(const Model& model) const;
 
   std::string directory_;

@@ -13,12 +13,14 @@
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "profiler/base_memory.h"
+#include "profiler/crowd_bench.h"
 #include "profiler/layer_bench.h"
 #include "profiler/link_bench.h"
 #include "profiler/memory_meter.h"
 #include "profiler/profile_job.h"
 #include "profiler/samples.h"
 #include "profiler/stack_bench.h"
+#include "profiler/sync_bench.h"
 
 namespace sailor {
 namespace {
@@ -143,7 +145,8 @@ TEST(LayerBench, AnIndivisibleModelIsRefused) {
 TEST(StackBench, MembersOfARealGroupMeasureTogetherCollectivesIncluded) {
   std::vector<StackBench::ByKind> members(2);
   run_ranks(2, [&members](Communicator& group) {
-    members[static_cast<size_t>(group.rank())] = StackBench(tiny_job(), group).measure(2, kQuick);
+    members[static_cast<size_t>(group.rank())] =
+        StackBench(tiny_job(), 2, {.all = &group, .group = &group}).measure(2, kQuick);
   });
   for (size_t k = 0; k < 3; ++k) {
     EXPECT_GT(members[0][k].times.forward_s, 0);
@@ -151,6 +154,52 @@ TEST(StackBench, MembersOfARealGroupMeasureTogetherCollectivesIncluded) {
     EXPECT_EQ(members[0][k].samples, members[1][k].samples);
     EXPECT_TRUE(members[0][k].forward_bytes.empty()) << "nothing is left to be added";
   }
+}
+
+TEST(CrowdBench, EveryDegreeIsMeasuredWhetherItsGroupFitsOrNot) {
+  CrowdBench crowd(tiny_job(), 2, kQuick);
+  for (const int tp : {1, 2, 4}) {
+    const std::vector<StackBench::ByKind> cells = crowd.measure(tp, {1, 2}, kQuick);
+    ASSERT_EQ(cells.size(), 2u);
+    for (const StackBench::ByKind& kinds : cells)
+      for (const LayerMeasurement& m : kinds) {
+        EXPECT_GT(m.times.forward_s, 0);
+        EXPECT_GT(m.times.update_s, 0);
+        EXPECT_GE(m.samples, kQuick.min_samples);
+      }
+    // Without a real group the collectives of a block are counted, so that their cost can be added.
+    EXPECT_EQ(cells[0][static_cast<size_t>(LayerKind::block)].forward_bytes.empty(), tp <= 2);
+  }
+}
+
+TEST(Samples, TheUsualMeanHoldsSmallDisturbancesAndNoInterruptions) {
+  Samples samples;
+  EXPECT_EQ(samples.usual_mean(), 0);
+  for (const double v : {1.0, 1.0, 1.0, 1.8, 50.0}) samples.add(v);
+  EXPECT_DOUBLE_EQ(samples.usual_mean(), 1.2);
+}
+
+TEST(CrowdBench, TheTypicalMeasurementIsTheMeanOfEachPart) {
+  std::vector<StackBench::ByKind> rounds(3);
+  const double forward_s[] = {1, 9, 2}, backward_s[] = {7, 3, 5};  // 9: interrupted
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    rounds[i][1].times.forward_s = forward_s[i];
+    rounds[i][1].times.backward_s = backward_s[i];
+    rounds[i][1].samples = 5;
+  }
+  const StackBench::ByKind kinds = typical(rounds);
+  EXPECT_EQ(kinds[1].times.forward_s, 1.5);
+  EXPECT_EQ(kinds[1].times.backward_s, 5);
+  EXPECT_EQ(kinds[1].samples, 15);
+}
+
+TEST(SyncBench, WhatTheMessagesDoNotExplainIsThePartOfTheProcessor) {
+  NetworkProfile at_once, never;
+  at_once.add({{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(0, 1e15, 0)});
+  never.add({{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(100, 1e9, 0)});
+  EXPECT_GT(measure_sync_s_per_byte(tiny_job(), 2, at_once, kQuick), 0);
+  EXPECT_EQ(measure_sync_s_per_byte(tiny_job(), 2, never, kQuick), 0) << "it is never a gain";
+  EXPECT_EQ(measure_sync_s_per_byte(tiny_job(), 1, at_once, kQuick), 0) << "one rank sums nothing";
 }
 
 TEST(LinkBench, LargeMessagesTakeLongerAndEveryoneReduces) {

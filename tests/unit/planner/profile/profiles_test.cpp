@@ -31,7 +31,7 @@ ProfileFile example() {
                    .vocabulary = 256};
   profile.precision = Precision::fp32;
   profile.measured = "by hand";
-  profile.overheads = {1 << 20, 0.001};
+  profile.overheads = {1 << 20, 0.001, 2e-9};
   double unit = 0.001;
   for (int microbatch : {1, 2}) {
     for (int tp : {1, 2}) {

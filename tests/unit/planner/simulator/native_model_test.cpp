@@ -69,6 +69,16 @@ TEST(NativeModel, GradientSyncOfUnlikeCutsGoesByCommonLayers) {
   EXPECT_NEAR(p.stages.at(3).sync_s, 3 * per_layer, 1e-12);
 }
 
+TEST(NativeModel, SummingCostsTheProcessorsOfTheRanksToo) {
+  Instance in = two_types();
+  in.set_network(0, 1e9);
+  const Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "slow", 1}}});
+  const double links_s = simulate(in.context(), plan).stages.at(0).sync_s;
+  in.profiles.layers["fast"].overheads.sync_s_per_byte = 1e-9;
+  in.profiles.layers["slow"].overheads.sync_s_per_byte = 3e-9;  // the slower one decides
+  EXPECT_NEAR(simulate(in.context(), plan).stages.at(0).sync_s, links_s + 6 * 4e6 * 3e-9, 1e-12);
+}
+
 TEST(NativeModel, FewMicrobatchesHoldFewActivations) {
   const Instance in = two_types();
   Plan plan = test::make_plan(in, 1, {{{0, 2, "fast", 1}, {2, 4, "fast", 1}, {4, 6, "fast", 1}}});

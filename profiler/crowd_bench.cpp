@@ -1,0 +1,117 @@
+#include "profiler/crowd_bench.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "profiler/link_bench.h"
+
+namespace sailor {
+namespace {
+
+constexpr size_t kKinds = std::tuple_size_v<StackBench::ByKind>;
+
+double busy_s(const LayerMeasurement& m) {
+  return m.times.forward_s + m.times.backward_s;
+}
+
+// What a TP group takes, of what its members measured together.
+StackBench::ByKind slowest(const StackBench::ByKind* members, int count) {
+  StackBench::ByKind result = members[0];
+  for (int i = 1; i < count; ++i)
+    for (size_t k = 0; k < kKinds; ++k)
+      if (busy_s(members[i][k]) > busy_s(result[k])) result[k] = members[i][k];
+  return result;
+}
+
+StackBench::ByKind mean(const std::vector<StackBench::ByKind>& groups) {
+  StackBench::ByKind result = groups[0];
+  const auto count = static_cast<double>(groups.size());
+  for (size_t k = 0; k < kKinds; ++k)
+    for (double LayerTimes::*part :
+         {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::update_s}) {
+      double sum_s = 0;
+      for (const StackBench::ByKind& group : groups) sum_s += group[k].times.*part;
+      result[k].times.*part = sum_s / count;
+    }
+  return result;
+}
+
+}  // namespace
+
+CrowdBench::CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives)
+    : job_(std::move(job)), ranks_(ranks), collective_options_(collectives) {}
+
+std::vector<StackBench::ByKind> CrowdBench::measure(int tp, const std::vector<int>& microbatches,
+                                                    const MeasuringOptions& options) {
+  const bool real_groups = tp > 1 && tp <= ranks_;
+  const int width = real_groups ? tp : 1;
+  const int groups = ranks_ / width, ranks = groups * width;
+  std::vector<std::vector<StackBench::ByKind>> measured(  // by microbatch and rank
+      microbatches.size(), std::vector<StackBench::ByKind>(static_cast<size_t>(ranks)));
+  run_ranks(ranks, [&](Communicator& all, CommFactory& factory) {
+    at::set_num_threads(1);  // one rank has one core to itself; a property of the thread
+    const int group = all.rank() / width;
+    std::unique_ptr<Communicator> own;
+    if (real_groups) {
+      std::vector<int> members(static_cast<size_t>(width));
+      std::iota(members.begin(), members.end(), group * width);
+      own = factory.create(fmt::format("group/{}", group), members);
+    }
+    StackBench bench(job_, tp, {.all = &all, .group = own.get()});
+    for (size_t i = 0; i < microbatches.size(); ++i)
+      measured[i][static_cast<size_t>(all.rank())] = bench.measure(microbatches[i], options);
+  });
+
+  std::vector<StackBench::ByKind> results;
+  for (const std::vector<StackBench::ByKind>& members : measured) {
+    std::vector<StackBench::ByKind> by_group;
+    for (int group = 0; group < groups; ++group)
+      by_group.push_back(slowest(members.data() + group * width, width));
+    StackBench::ByKind kinds = mean(by_group);
+    for (LayerMeasurement& m : kinds) {
+      m.times.forward_s += collectives_s(tp, m.forward_bytes);
+      m.times.backward_s += collectives_s(tp, m.backward_bytes);
+    }
+    results.push_back(std::move(kinds));
+  }
+  return results;
+}
+
+double CrowdBench::collectives_s(int tp, const std::vector<int64_t>& sizes_bytes) {
+  std::vector<int64_t> unknown;
+  for (const int64_t bytes : std::set<int64_t>(sizes_bytes.begin(), sizes_bytes.end()))
+    if (!collective_s_.contains({tp, bytes})) unknown.push_back(bytes);
+  if (!unknown.empty())
+    for (const auto& [bytes, time_s] : measure_all_reduce(tp, unknown, collective_options_))
+      collective_s_[{tp, bytes}] = time_s;
+  double total_s = 0;
+  for (const int64_t bytes : sizes_bytes) total_s += collective_s_.at({tp, bytes});
+  return total_s;
+}
+
+StackBench::ByKind typical(const std::vector<StackBench::ByKind>& measurements) {
+  StackBench::ByKind result = measurements.at(0);
+  for (size_t k = 0; k < kKinds; ++k) {
+    Samples forward, backward, update, error;
+    result[k].samples = 0;
+    for (const StackBench::ByKind& m : measurements) {
+      forward.add(m[k].times.forward_s);
+      backward.add(m[k].times.backward_s);
+      update.add(m[k].times.update_s);
+      error.add(m[k].relative_error);
+      result[k].samples += m[k].samples;
+    }
+    result[k].times.forward_s = forward.usual_mean();
+    result[k].times.backward_s = backward.usual_mean();
+    result[k].times.update_s = update.usual_mean();
+    result[k].relative_error = error.median();
+  }
+  return result;
+}
+
+}  // namespace sailor

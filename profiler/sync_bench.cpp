@@ -1,0 +1,113 @@
+#include "profiler/sync_bench.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/profile/profile_set.h"
+#include "planner/simulator/gradient_sync.h"
+#include "planner/simulator/mesh_sync.h"
+#include "planner/spec/snapshot.h"
+#include "profiler/link_bench.h"
+#include "trainer/model/registry.h"
+#include "trainer/parallel/gradient_sync.h"
+
+namespace sailor {
+namespace {
+
+constexpr int kMostBlocks = 4;  // enough to be out of every cache that a job is out of
+constexpr const char* kType = "measured";
+
+// The whole (shortened) model on every rank.
+Plan replicas(const JobSpec& job, int ranks) {
+  PlanStage stage;
+  stage.end_layer = job.model.num_all_layers();
+  stage.gpu_type = kType;
+  Plan plan;
+  plan.model = job.model.name;
+  plan.global_batch = ranks;
+  plan.microbatch = 1;
+  plan.pipelines.assign(static_cast<size_t>(ranks), {1, {stage}});
+  return plan;
+}
+
+std::vector<std::unique_ptr<Layer>> build_layers(const JobSpec& job) {
+  LayerContext context;
+  context.model = job.model;
+  context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {1});
+  context.dtype = scalar_type(job.training.precision);
+  context.seed = job.training.seed;
+  std::vector<std::unique_ptr<Layer>> layers;
+  for (int i = 0; i < job.model.num_all_layers(); ++i)
+    layers.push_back(model_family(job.model.family).build(context, i));
+  return layers;
+}
+
+// What the simulator makes of the same sum; 0 bytes per second of our own.
+double expected_s(const JobSpec& job, const Plan& plan, const NetworkProfile& network,
+                  const std::vector<LayerSizes>& sizes) {
+  ProfileSet profiles;
+  profiles.network = network;
+  profiles.sizes.by_tp[1] = sizes;
+  profiles.layers[kType].gpu_type = kType;
+  const Snapshot snapshot;
+  const Catalog catalog;
+  double sum_s = 0;
+  for (const double group_s :
+       native::mesh_sums({job, snapshot, catalog, profiles}, plan, native::layer_groups(plan)).alone_s)
+    sum_s += group_s;
+  return sum_s;
+}
+
+}  // namespace
+
+double measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const NetworkProfile& network,
+                               const MeasuringOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  if (ranks < 2) return 0;
+  JobSpec job = whole_job;
+  job.model.layers = std::min(kMostBlocks, job.model.layers);
+  const Plan plan = replicas(job, ranks);
+  const RankLayout layout(plan);
+  std::vector<LayerSizes> sizes(static_cast<size_t>(job.model.num_all_layers()));
+  double measured_s = 0, bytes = 0;
+  run_ranks(ranks, [&](Communicator& all, CommFactory& factory) {
+    at::set_num_threads(1);  // a property of the thread
+    const std::vector<std::unique_ptr<Layer>> layers = build_layers(job);
+    std::vector<Parameter*> parameters;
+    for (const auto& layer : layers)
+      for (Parameter& parameter : layer->parameters()) {
+        parameter.value.mutable_grad() = at::zeros_like(parameter.value.detach());
+        parameters.push_back(&parameter);
+      }
+    GradientSync sync(plan, layout, all.rank(), factory, nullptr, parameters);
+    Samples samples;
+    for (int i = 0; i < options.warm_up; ++i) sync.run();
+    const auto begin = Clock::now();
+    while (true) {
+      unsigned char again =
+          !enough(samples, std::chrono::duration<double>(Clock::now() - begin).count(), options) ? 1 : 0;
+      all.broadcast(&again, 1, ElementType::u8, 0);
+      if (again == 0) break;
+      all.barrier();
+      const auto start = Clock::now();
+      sync.run();
+      samples.add(std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    if (all.rank() != 0) return;
+    measured_s = samples.median();
+    for (const Parameter* parameter : parameters) {
+      sizes[static_cast<size_t>(parameter->layer)].parameters += parameter->value.numel();
+      bytes += static_cast<double>(parameter->value.nbytes());
+    }
+  });
+  return std::max(0.0, measured_s - expected_s(job, plan, network, sizes)) / bytes;
+}
+
+}  // namespace sailor
