@@ -9,7 +9,8 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   (no option)   install what the tests need, build, run every test
   --build       install and build only; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
-  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, equality, libtorch or fresh
+  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, fuzz, equality, libtorch or
+                fresh
   -j N          compile with N jobs (default: one per core)
 
 Works from any directory. Data sets that are not there are skipped: set SAILOR_REFERENCE to the reference
@@ -46,7 +47,7 @@ configure_and_build() {  # PRESET [ninja targets]
   shift
   cmake -S "$root" --preset "$preset" > /dev/null
   local folder=$build
-  case $preset in asan | tsan) folder=$root/build-$preset ;; esac
+  case $preset in asan | tsan | fuzz) folder=$root/build-$preset ;; esac
   echo "building ($preset, $jobs jobs) into $folder"
   cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} -- --quiet
 }
@@ -61,6 +62,12 @@ case $action in
         # One thread per rank: a race inside a maths library's own pool is not ours to see.
         OMP_NUM_THREADS=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer)\.'
         ;;
+      fuzz)
+        # 30 CPU minutes; SAILOR_FUZZ_MINUTES=N for another time.
+        "$root/etc/dev/install-packages.sh" --fuzz
+        configure_and_build fuzz fuzz_planner
+        "$root/tests/fuzz/run.sh" "$root/build-fuzz/bin/fuzz_planner" "$root/build-fuzz/fuzz"
+        ;;
       equality)
         configure_and_build ci equality
         for dtype in fp32 fp64; do
@@ -70,7 +77,7 @@ case $action in
         ;;
       libtorch) exec "$root/tests/libtorch_2_11.sh" ;;
       fresh) exec "$root/tests/fresh.sh" ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, equality, libtorch, fresh)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, libtorch, fresh)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

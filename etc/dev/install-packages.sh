@@ -4,9 +4,9 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: install-packages.sh [--test]
+usage: install-packages.sh [--test] [--fuzz]
 
-Installs what etc/dev/packages lists under `build`, and with --test also what it lists under `test`.
+Installs what etc/dev/packages lists under `build`, and with --test or --fuzz also what it lists under `test` or `fuzz`.
 Needs root only when something is missing.
 USAGE
 }
@@ -15,7 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sections=build
 for argument in "$@"; do
   case $argument in
-    --test) sections='build|test' ;;
+    --test | --fuzz) sections+="|${argument#--}" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac

@@ -12,17 +12,29 @@ namespace sailor::cli {
 
 enum class Format { table, json, yaml, csv };
 
-struct PlanCommand {
+// What to plan, from which files, and how: common to the verbs that search.
+struct PlanSource {
   std::string job;
   std::string config;   // site config; empty = site_config_path()
   std::string cluster;  // snapshot file; empty = the live cluster
   PlanOverrides overrides;
   std::string search_space = "full";
   std::string cost_model = "native";
-  int top = 5;
   std::optional<double> time_limit_s;  // absent = the site's
+};
+
+struct PlanCommand {
+  PlanSource source;
+  int top = 5;
   Format format = Format::table;
   std::string output;  // file for the chosen plan; empty = none
+};
+
+struct ParetoCommand {
+  PlanSource source;
+  int points = 10;
+  Format format = Format::table;
+  std::string svg;  // file for the picture; empty = none
 };
 
 struct SimulateCommand {
@@ -51,6 +63,7 @@ struct ClusterCommand {
 };
 
 int run_plan(const PlanCommand& command);
+int run_pareto(const ParetoCommand& command);
 int run_simulate(const SimulateCommand& command);
 int run_validate(const ValidateCommand& command);
 int run_cluster(const ClusterCommand& command);

@@ -9,13 +9,14 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/external.h"
 #include "planner/cli/output.h"
+#include "planner/search/pareto.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "plan", "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "pareto", "plan", "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -45,33 +46,52 @@ void add_config(CLI::App* app, std::string& config) {
       ->type_name("FILE");
 }
 
-CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
-  CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
-  verb->add_option("job", command.job, "job spec (YAML)")->required()->type_name("JOB");
-  verb->add_option("--cluster", command.cluster, "cluster snapshot (default: the live cluster)")
+// The options of every verb that searches: what to plan, from which files, under which limits.
+void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limit) {
+  verb->add_option("job", source.job, "job spec (YAML)")->required()->type_name("JOB");
+  verb->add_option("--cluster", source.cluster, "cluster snapshot (default: the live cluster)")
       ->type_name("FILE");
-  add_config(verb, command.config);
-  PlanOverrides& overrides = command.overrides;
-  add_parsed(verb, "--objective", overrides.objective, parse_objective_option, "throughput or cost",
-             "OBJECTIVE");
+  add_config(verb, source.config);
+  PlanOverrides& overrides = source.overrides;
   add_parsed(verb, "--max-cost", overrides.max_usd_per_iteration, parse_max_cost, "most USD per iteration",
              "USD");
   add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
              "least iterations per second", "ITER/S");
   add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus, "most GPUs of each type", "TYPE=N,...");
   add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use these zones only", "ZONE,...");
-  verb->add_option("--search-space", command.search_space, "paper or full (default: full)")
+  verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");
-  verb->add_option("--cost-model", command.cost_model, "native or published (default: native)")
+  verb->add_option("--cost-model", source.cost_model, "native or published (default: native)")
       ->type_name("MODEL");
+  add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
+}
+
+CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
+  CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
+  add_source(verb, command.source, "longest search (default: the site's)");
+  add_parsed(verb, "--objective", command.source.overrides.objective, parse_objective_option,
+             "throughput or cost", "OBJECTIVE");
   verb->add_option("--top", command.top, "candidates to show (default: 5)")
       ->type_name("K")
       ->check(CLI::Range(1, 1000));
-  add_parsed(verb, "--time-limit", command.time_limit_s, parse_time_limit,
-             "longest search (default: the site's)", "S");
   add_format(verb, command.format, {"table", "json", "yaml"});
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");
+  return verb;
+}
+
+CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
+  CLI::App* verb =
+      app.add_subcommand("pareto", "show what more throughput costs: plans from cheapest to fastest");
+  add_source(verb, command.source,
+             "longest time of all searches together (default: the site's, for each plan)");
+  verb->add_option("--points", command.points, "most plans to show (default: 10)")
+      ->type_name("N")
+      ->check(CLI::Range(2, kMostParetoPoints));
+  add_format(verb, command.format, {"table", "json", "yaml"});
+  verb->add_flag_callback(
+      "--json", [&command] { command.format = Format::json; }, "the same as --format json");
+  verb->add_option("--svg", command.svg, "draw throughput over cost")->type_name("FILE");
   return verb;
 }
 
@@ -156,10 +176,12 @@ int run(int argc, char** argv) {
         "4 time limit without a plan",
         fmt::join(all_verbs(), ", "));
   });
+  ParetoCommand pareto_command;
   PlanCommand plan_command;
   SimulateCommand simulate_command;
   ValidateCommand validate_command;
   ClusterCommand cluster_command;
+  CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
   CLI::App* validate_verb = add_validate(app, validate_command);
@@ -171,6 +193,7 @@ int run(int argc, char** argv) {
     std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
     throw InputError(fmt::format("{} (see `sailor{} --help`)", one_line(error.what()), verb));
   }
+  if (*pareto_verb) return run_pareto(pareto_command);
   if (*plan_verb) return run_plan(plan_command);
   if (*simulate_verb) return run_simulate(simulate_command);
   if (*validate_verb) return run_validate(validate_command);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 // No plan is near this; a damaged or hostile text must not make us allocate without end.
-constexpr size_t kMaxJsonBytes = size_t{256} << 20;
+constexpr size_t kMaxJsonBytes = size_t{64} << 20;
 
 std::string to_base64(const std::string& bytes) {
   std::string text;

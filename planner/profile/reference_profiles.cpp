@@ -5,33 +5,62 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "planner/profile/profile_set.h"
 #include "planner/spec/field.h"
+#include "planner/spec/json_parts.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 
 namespace sailor {
 namespace {
 
-// Opens parsed files once; the second copy of the times is large and read only when needed.
+// The files of a data pack, of which a large part is about other models and GPU types: only what is about
+// these is parsed. The second copy of the times is read only when needed, and once.
 class ReferenceFiles {
  public:
-  explicit ReferenceFiles(std::string directory) : directory_(std::move(directory)) {}
+  ReferenceFiles(std::string directory, std::string model, std::vector<std::string> gpu_types)
+      : directory_(std::move(directory)), model_(std::move(model)), gpu_types_(std::move(gpu_types)) {}
 
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  bool is_asked(std::string_view gpu_type) const {
+    return std::find(gpu_types_.begin(), gpu_types_.end(), gpu_type) != gpu_types_.end();
+  }
+
+  // {model: ...} without the other models.
+  Document of_model(const std::string& name) const {
+    return parts(
+        name, [&](const JsonPath& path) { return path[0] == model_ ? JsonPart::whole : JsonPart::nothing; });
+  }
+
+  // {zone: {type: {n: {zone: {type: ...}}}}} without the other types, on either side.
+  Document of_links(const std::string& name) const {
+    return parts(name, [&](const JsonPath& path) {
+      if ((path.size() == 2 || path.size() == 5) && !is_asked(path.back())) return JsonPart::nothing;
+      return path.size() == 5 ? JsonPart::whole : JsonPart::members;
+    });
+  }
 
   const Document& simulator_times() {
     if (!simulator_times_) {
-      std::string file = path("profiles/profiles_tmp.json");
-      simulator_times_ = parse_json(read_text_file(file), file);
+      simulator_times_ = parts("profiles/profiles_tmp.json", [&](const JsonPath& path) {
+        if (path.size() == 1) return path[0] == model_ ? JsonPart::members : JsonPart::nothing;
+        return is_asked(path[1]) ? JsonPart::whole : JsonPart::nothing;
+      });
     }
     return *simulator_times_;
   }
 
  private:
-  std::string directory_;
+  Document parts(const std::string& name, const std::function<JsonPart(const JsonPath&)>& wanted) const {
+    const std::string file = path(name);
+    return parse_json(keep_json_parts(read_text_file(file), wanted), file);
+  }
+
+  std::string directory_, model_;
+  std::vector<std::string> gpu_types_;
   std::optional<Document> simulator_times_;
 };
 
@@ -102,8 +131,8 @@ std::optional<LayerProfile> simulator_copy(ReferenceFiles& files, const std::str
 }
 
 ModelSizes read_sizes(ReferenceFiles& files, const std::string& model) {
-  std::string file = files.path("profiles/llm_info.json");
-  Document document = parse_json(read_text_file(file), file);
+  Document document = files.of_model("profiles/llm_info.json");
+  const std::string& file = document.file;
   const DocumentNode* by_tp = document.root.find(model);
   if (by_tp == nullptr) throw InputError({file, 0}, "no model " + in_quotes(model) + " in this file");
   ModelSizes sizes;
@@ -111,7 +140,7 @@ ModelSizes read_sizes(ReferenceFiles& files, const std::string& model) {
   for (const auto& [tp_key, by_layer] : field.entries()) {
     int tp = key_number(field, tp_key, 1);
     sizes.by_tp[tp] = read_by_layer<LayerSizes>(by_layer, [](const Field& layer) {
-      constexpr int64_t kMost = int64_t{1} << 56;
+      constexpr int64_t kMost = int64_t{1} << 42;  // sums over layers and microbatches stay in range
       auto count = [&](const char* key) {
         const DocumentNode* node = layer.node().find(key);
         if (node == nullptr) layer.fail(fmt::format("missing key \"{}\"", key));
@@ -136,14 +165,14 @@ ModelSizes read_sizes(ReferenceFiles& files, const std::string& model) {
 
 // {send zone: {send type: {n: {receive zone: {receive type: {n: [[a, b, c], max]}}}}}}
 NetworkProfile read_network(ReferenceFiles& files) {
-  std::string file = files.path("network/multizone_bandwidths_het.json");
-  Document document = parse_json(read_text_file(file), file);
+  Document document = files.of_links("network/multizone_bandwidths_het.json");
   NetworkProfile network;
-  network.file = file;
-  // Calls f(end, rest) for every (zone, type, count) of three nested maps.
-  auto for_each_end = [](const Field& zones, auto f) {
+  network.file = document.file;
+  // Calls f(end, rest) for every (zone, type that is asked for, count) of three nested maps.
+  auto for_each_end = [&](const Field& zones, auto f) {
     for (const auto& [zone, types] : zones.entries()) {
       for (const auto& [type, counts] : types.entries()) {
+        if (!files.is_asked(type)) continue;
         for (const auto& [count, rest] : counts.entries())
           f(LinkEnd{type, zone, key_number(counts, count, 1)}, rest);
       }
@@ -167,7 +196,7 @@ NetworkProfile read_network(ReferenceFiles& files) {
 
 ProfileSet load_reference_profiles(const std::string& directory, const std::string& model,
                                    const std::vector<std::string>& gpu_types, ReferenceTimes times) {
-  ReferenceFiles files(directory);
+  ReferenceFiles files(directory, model, gpu_types);
   ProfileSet set;
   set.sizes = read_sizes(files, model);
   size_t num_layers = set.sizes.by_tp.begin()->second.size();

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "planner/plan/plan_json.h"
+#include "planner/report/plan_text.h"
+#include "planner/report/prediction_json.h"
 
 namespace sailor {
 namespace {
@@ -18,120 +18,10 @@ std::string gib(int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
 }
 
-std::string cut_to(std::string text, size_t width) {
-  if (text.size() > width) text = text.substr(0, width - 2) + "..";
-  return text;
-}
-
-std::string gpus_by_type(const Plan& plan) {
-  std::map<std::string, int> gpus;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) gpus[stage.gpu_type] += stage.tp;
-  std::string text;
-  for (const auto& [type, count] : gpus)
-    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", count, type);
-  return text;
-}
-
-// The TP degrees of a pipeline's stages: "4,1".
-std::string degrees(const PlanPipeline& pipeline) {
-  std::string text;
-  for (const PlanStage& stage : pipeline.stages)
-    text += fmt::format("{}{}", text.empty() ? "" : ",", stage.tp);
-  return text;
-}
-
-// Kinds of pipelines, each with how often it occurs: "2x(4,1) + 1x(2)".
-std::string layout(const Plan& plan) {
-  std::vector<std::pair<std::string, int>> kinds;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    const std::string kind = degrees(pipeline);
-    const auto it = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
-    if (it == kinds.end())
-      kinds.emplace_back(kind, 1);
-    else
-      ++it->second;
-  }
-  std::string text;
-  for (const auto& [kind, count] : kinds)
-    text += fmt::format("{}{}x({})", text.empty() ? "" : " + ", count, kind);
-  return text;
-}
-
-// What stands before a number that rests on estimated layer times, and the line that explains it.
-std::string estimate_mark(const Prediction& prediction) {
-  return prediction.uncertainty > 0 ? "~" : "";
-}
-std::string estimate_note(double uncertainty) {
-  return uncertainty > 0
-             ? fmt::format("~ estimated: layer times were not measured (+-{:.0f} %)\n", 100 * uncertainty)
-             : "";
-}
-
 std::string number_list(const std::vector<int>& numbers) {
   std::string text;
   for (int n : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", n);
   return text;
-}
-
-const char* status_name(SearchStatus status) {
-  switch (status) {
-    case SearchStatus::found:
-      return "found";
-    case SearchStatus::infeasible:
-      return "infeasible";
-    case SearchStatus::time_limit:
-      return "time_limit";
-  }
-  return "";
-}
-
-json memory_json(const MemoryBreakdown& m) {
-  return {{"weights_bytes", m.weights_bytes},
-          {"gradients_bytes", m.gradients_bytes},
-          {"optimizer_bytes", m.optimizer_bytes},
-          {"master_bytes", m.master_bytes},
-          {"activations_bytes", m.activations_bytes},
-          {"workspace_bytes", m.workspace_bytes},
-          {"communication_bytes", m.communication_bytes},
-          {"base_bytes", m.base_bytes},
-          {"fragmentation_bytes", m.fragmentation_bytes},
-          {"total_bytes", m.total()}};
-}
-
-json prediction_json(const Prediction& p) {
-  json stages = json::array();
-  for (const StagePrediction& s : p.stages)
-    stages.push_back({{"pipeline", s.pipeline},
-                      {"stage", s.stage},
-                      {"forward_s", s.forward_s},
-                      {"backward_s", s.backward_s},
-                      {"send_forward_s", s.send_forward_s},
-                      {"send_backward_s", s.send_backward_s},
-                      {"sync_s", s.sync_s},
-                      {"update_s", s.update_s},
-                      {"estimated", s.estimated},
-                      {"in_flight", s.in_flight},
-                      {"busy_fraction", s.busy_fraction},
-                      {"memory", memory_json(s.memory)},
-                      {"capacity_bytes", s.capacity_bytes}});
-  return {{"iteration_s", p.iteration_s},
-          {"iterations_per_s", p.iterations_per_s()},
-          {"pipeline_s", p.pipeline_s},
-          {"sync_s", p.sync_s},
-          {"update_s", p.update_s},
-          {"overhead_s", p.overhead_s},
-          {"compute_usd", p.compute_usd},
-          {"transfer_usd", p.transfer_usd},
-          {"usd_per_iteration", p.usd_per_iteration()},
-          {"peak_memory_bytes", p.peak_memory_bytes()},
-          {"uncertainty", p.uncertainty},
-          {"fits", p.fits},
-          {"stages", std::move(stages)}};
-}
-
-json optional_json(const std::optional<double>& value) {
-  return value ? json(*value) : json(nullptr);
 }
 
 }  // namespace

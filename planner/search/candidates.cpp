@@ -31,32 +31,6 @@ std::string structure(const Plan& plan) {
 
 }  // namespace
 
-Plan plan_of(const PlanningContext& context, const Resources& resources, const Cut& cut, int microbatch,
-             int replicas) {
-  Plan plan;
-  plan.model = context.job.model.name;
-  plan.global_batch = context.job.training.global_batch;
-  plan.microbatch = microbatch;
-  const std::vector<int> shares =
-      share_microbatches(num_microbatches(plan.global_batch, microbatch), replicas);
-  for (int j = 0; j < replicas; ++j) {
-    PlanPipeline pipeline;
-    pipeline.microbatches = shares[j];
-    for (const ChosenStage& chosen : cut.stages) {
-      const Option& option = resources.options[chosen.mix->option_of(j)];
-      PlanStage stage;
-      stage.first_layer = chosen.first_layer;
-      stage.end_layer = chosen.end_layer;
-      stage.gpu_type = option.gpu_type;
-      stage.zone = option.zone;
-      stage.tp = option.tp;
-      pipeline.stages.push_back(std::move(stage));
-    }
-    plan.pipelines.push_back(std::move(pipeline));
-  }
-  return plan;
-}
-
 void Candidates::keep(Plan plan, double value) {
   best_ = std::min(best_, value);
   auto [it, added] = plans_.try_emplace(structure(plan), value, plan);

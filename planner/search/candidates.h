@@ -7,13 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/cut_search.h"
+#include "planner/search/skeleton_search.h"
 
 namespace sailor {
-
-// Unplaced plan of a cut with one D: replica j of every stage is in pipeline j.
-Plan plan_of(const PlanningContext& context, const Resources& resources, const Cut& cut, int microbatch,
-             int replicas);
 
 class Candidates {
  public:

@@ -6,19 +6,22 @@
 #include <map>
 #include <optional>
 
-#include "planner/search/candidates.h"
+#include "planner/search/layout.h"
+#include "planner/search/skeleton_search.h"
 
 namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kMostShapes = 160;
-constexpr int kMostGpusOfAPool = 16;         // in one pipeline
+constexpr int kMostGpusOfAPool = 16;  // in one pipeline
+constexpr size_t kMostLimits = 1 << 10;
 constexpr int64_t kMostTableWork = 2000000;  // knapsack states x shapes
 
 // One pipeline: what it uses and how fast it is.
 struct Shape {
-  Cut cut;
+  Layout cut;  // one replica per stage
+  double estimate_s = 0;
   std::vector<int> use;
   double bottleneck_s = 0;
   double fill_s = 0;  // one microbatch alone
@@ -34,13 +37,13 @@ struct Shape {
 
 void measure(Shape& shape, const StageCosts& costs) {
   for (size_t i = 0; i < shape.cut.stages.size(); ++i) {
-    const ChosenStage& stage = shape.cut.stages[i];
-    const int option = stage.mix->runs[0].option;
+    const Layout::Stage& stage = shape.cut.stages[i];
+    const int option = stage.runs[0].option;
     const double compute = costs.compute_s(option, stage.first_layer, stage.end_layer);
     shape.fill_s += compute;
     shape.bottleneck_s = std::max(shape.bottleneck_s, compute);
     if (i + 1 == shape.cut.stages.size()) break;
-    const int next = shape.cut.stages[i + 1].mix->runs[0].option;
+    const int next = shape.cut.stages[i + 1].runs[0].option;
     const double forward = costs.activation_s(option, next, stage.end_layer);
     const double backward = costs.gradient_s(next, option, stage.end_layer);
     shape.fill_s += forward + backward;
@@ -56,38 +59,43 @@ bool within(const std::vector<int>& a, const std::vector<int>& b) {
 
 // Shapes that no other beats with the same resources or less, for pipelines that take about `share`
 // microbatches.
-std::vector<Shape> pipeline_shapes(const Resources& resources, const StageCosts& costs,
-                                   const std::vector<ReplicaMix>& mixes, double share,
+std::vector<Shape> pipeline_shapes(const Resources& resources, ModeCosts& modes, double share,
                                    const std::function<bool()>& expired) {
-  Resources narrow = resources;
-  for (int& capacity : narrow.capacity) capacity = std::min(capacity, kMostGpusOfAPool);
-  CutProblem problem{costs, narrow, mixes, 1, share, 0, {Objective::throughput, kNever, kNever}};
+  const StageCosts& costs = modes.stage();
+  std::vector<ResourceLimit> limits = resource_limits(costs, resources, modes.modes(), true, kMostLimits);
+  for (ResourceLimit& limit : limits)
+    limit.capacity = std::min(limit.capacity, static_cast<double>(kMostGpusOfAPool));
+  SkeletonProblem problem{modes, limits, 1, share, 0, {Objective::throughput, kNever, kNever}};
   problem.max_labels = 20000;
   std::map<std::vector<int>, Shape> best;  // by use
-  search_cuts(
+  search_skeletons(
       problem, [] { return kNever; },
-      [&](const Cut& cut) {
-        std::vector<int> use(resources.capacity.size(), 0);
-        for (const ChosenStage& stage : cut.stages)
-          for (size_t c = 0; c < use.size(); ++c) use[c] += stage.mix->use[c];
-        auto& entry = best[use];
-        if (entry.cut.stages.empty() || cut.iteration_s < entry.cut.iteration_s) entry = {cut, use, 0, 0};
+      [&](const Skeleton& skeleton) {
+        Shape shape;
+        shape.estimate_s = skeleton.iteration_s;
+        shape.use.assign(resources.capacity.size(), 0);
+        for (const Skeleton::Stage& stage : skeleton.stages) {
+          const int option = modes.modes()[stage.mode].slowest();
+          shape.cut.stages.push_back({stage.first_layer, stage.end_layer, {{option, 1}}});
+          for (size_t c = 0; c < shape.use.size(); ++c) shape.use[c] += resources.use[option][c];
+        }
+        auto& entry = best[shape.use];
+        if (entry.cut.stages.empty() || shape.estimate_s < entry.estimate_s) entry = std::move(shape);
       },
       expired);
   std::vector<Shape> shapes;
   for (auto& [use, shape] : best) {
     bool beaten = false;
     for (const auto& [other_use, other] : best)
-      beaten = beaten ||
-               (other_use != use && within(other_use, use) && other.cut.iteration_s <= shape.cut.iteration_s);
+      beaten = beaten || (other_use != use && within(other_use, use) && other.estimate_s <= shape.estimate_s);
     if (beaten) continue;
     measure(shape, costs);
     shapes.push_back(shape);
   }
   // Few GPU-seconds per microbatch first; they are what fills a cluster.
-  const auto price = [](const Shape& shape) {
+  const auto price = [&](const Shape& shape) {
     int gpus = 0;
-    for (const ChosenStage& stage : shape.cut.stages) gpus += stage.mix->smallest_tp;
+    for (const Layout::Stage& stage : shape.cut.stages) gpus += resources.options[stage.runs[0].option].tp;
     return gpus * shape.bottleneck_s;
   };
   std::stable_sort(shapes.begin(), shapes.end(),
@@ -165,7 +173,7 @@ class Knapsack {
     Selection out;
     int64_t value = 0;
     for (size_t s : order)
-      while (worth[s] > 0 && within(shapes_[s].use, left)) {
+      while (value < total && worth[s] > 0 && within(shapes_[s].use, left)) {
         for (size_t c = 0; c < left.size(); ++c) left[c] -= shapes_[s].use[c];
         out.push_back(static_cast<int>(s));
         value += worth[s];
@@ -232,16 +240,15 @@ std::vector<Plan> composed_plans(const PlanningContext& context, const Resources
                                  const StageCosts& costs, const std::function<bool()>& expired) {
   const int64_t total = num_microbatches(context.job.training.global_batch, costs.microbatch());
   if (total > 1000000) return {};
-  bool exhaustive = false;
-  const std::vector<ReplicaMix> mixes = replica_mixes(costs, resources, 1, 1 << 20, &exhaustive);
-  if (mixes.empty()) return {};
+  ModeCosts modes(costs, resources, pure_modes(costs, resources));
+  if (modes.modes().empty()) return {};
   std::vector<Plan> plans;
   // A pipeline's share decides between short and fast shapes; the right one is not known before, so a few are
   // tried.
   for (int pipelines : {2, 4, 16}) {
     if (expired()) break;
     const double share = std::max(1.0, static_cast<double>(total) / pipelines);
-    const std::vector<Shape> shapes = pipeline_shapes(resources, costs, mixes, share, expired);
+    const std::vector<Shape> shapes = pipeline_shapes(resources, modes, share, expired);
     if (shapes.empty()) continue;
     const Knapsack knapsack(shapes, resources.capacity);
     double high = kNever;

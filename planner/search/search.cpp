@@ -14,29 +14,33 @@
 #include "planner/search/bounds.h"
 #include "planner/search/candidates.h"
 #include "planner/search/compose.h"
-#include "planner/search/cut_search.h"
 #include "planner/search/explain.h"
 #include "planner/search/improve.h"
-#include "planner/search/zones.h"
+#include "planner/search/layout.h"
+#include "planner/search/realize.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// The native timeline is not a sum: cuts within this factor of the best sum are predicted exactly before one
-// is chosen.
-constexpr double kNativeSlack = 1.05;
-// Up to this many ways to spread the replicas of a stage over options, all are tried.
-constexpr int kExhaustiveMixes = 64;
-constexpr int kAnyStages = 1 << 20;
+// The native timeline is not a sum, least of all with few microbatches, where the stages' forwards and
+// backwards overlap in part: what is within this factor of the best sum is predicted exactly before one is
+// chosen.
+double native_slack(double rounds) {
+  return 1.05 + 0.3 / rounds;
+}
+// The same for the user's limits: a sum may be far above the prediction where pipelines have unequal shares.
+constexpr double kNativeLimitSlack = 1.5;
 
 const char* const kDominance = "dominance";
 const char* const kBounding = "bounding";
 const char* const kEqualRounds = "equal-rounds";
 const char* const kBestFirst = "best-first";
 const char* const kShortFirst = "short-first";
-const char* const kMergedRegions = "merged-regions";
+constexpr int kAnyStages = 1 << 20;
+// Limits that a search of mixed stages is held against; more of them bound better and cost more.
+constexpr size_t kMostLimits = 48;
 
 // One (microbatch, D).
 struct Configuration {
@@ -76,12 +80,17 @@ class Search {
 
   SearchResult run() {
     overhead_s_ = native_ ? least_overhead_s(context_, resources_) : 0;
-    // Zones of a region taken as one first: few ways, and good plans to bound the exact search with.
-    if (on(kMergedRegions)) search_merged_regions();
-    const Configurations exact = configurations(resources_, true);
-    search_all(exact, nullptr);
+    list_configurations();
+    // All replicas of a stage of one type and TP degree, or mixes too where a region has several types.
+    const bool small = !native_ && is_small(resources_);
+    const bool mixes = small || types_share_a_region();
+    // Short pipelines are cheap to search and usually win: what they reach bounds the rest.
+    if (on(kShortFirst))
+      for (int stages : {1, 2, 3}) search_all(Pass::alike, stages);
+    if (!mixes) search_all(Pass::alike, kAnyStages);
+    if (mixes) search_all(small ? Pass::exact : Pass::mixed, kAnyStages);
     // Whatever time is left goes to what the trainer can run beyond one cut and one D.
-    if (native_ && options_.space == SearchSpace::full) compose_pipelines(exact);
+    if (native_ && options_.space == SearchSpace::full) compose_pipelines();
     if (native_) improve_best();
     finish();
     return std::move(result_);
@@ -106,28 +115,29 @@ class Search {
     return goal_.objective == Objective::throughput ? c.bound_s : c.bound_usd;
   }
   // A cut must add up to less than this to be looked at.
-  double accepted_value() const { return native_ ? best_sum_ * kNativeSlack : best_sum_; }
+  double accepted_value(const Configuration& c) const {
+    return native_ ? best_sum_ * native_slack(c.rounds) : best_sum_;
+  }
 
-  struct Configurations {
-    const Resources* resources;
-    std::vector<std::unique_ptr<StageCosts>> tables;  // by microbatch
-    std::vector<Configuration> list;                  // in the order of search
-  };
+  // What stages may be, from quick to complete. exact: every way to realize a skeleton is tried.
+  enum class Pass { alike, mixed, exact };
 
-  // `exact`: these are the real resources, so that bounds and rejections count.
-  Configurations configurations(const Resources& resources, bool exact) {
-    Configurations out{&resources, {}, {}};
+  bool types_share_a_region() const {
+    for (const Pool& a : resources_.pools)
+      for (const Pool& b : resources_.pools)
+        if (a.region == b.region && a.gpu_type != b.gpu_type) return true;
+    return false;
+  }
+
+  void list_configurations() {
     int gpus = 0;
-    for (const Pool& pool : resources.pools) gpus += pool.gpus();
+    for (const Pool& pool : resources_.pools) gpus += pool.gpus();
+    const bool small = is_small(resources_);
     double bound_s = kNever, bound_usd = kNever;
-    const auto reject = [&](const char* reason) {
-      if (exact) ++result_.rejected[reason];
-    };
-    for (int microbatch : microbatch_sizes(context_, resources)) {
-      out.tables.push_back(
-          std::make_unique<StageCosts>(context_, resources, options_.cost_model, microbatch));
-      const StageCosts& costs = *out.tables.back();
-      const WorkBound bound(costs, resources);
+    for (int microbatch : microbatch_sizes(context_, resources_)) {
+      tables_.push_back(std::make_unique<StageCosts>(context_, resources_, options_.cost_model, microbatch));
+      const StageCosts& costs = *tables_.back();
+      const WorkBound bound(costs, resources_);
       const int64_t total = num_microbatches(context_.job.training.global_batch, microbatch);
       const int most = static_cast<int>(std::min<int64_t>(total, gpus));
       int64_t last_rounds = 0;
@@ -138,107 +148,109 @@ class Search {
         const bool same = rounds == last_rounds;
         last_rounds = rounds;
         if (!std::isfinite(c.bound_s)) continue;
-        if (!bound.memory_suffices(replicas, costs.layers(), 1, resources.capacity)) {
-          reject("memory");
+        if (!bound.memory_suffices(replicas, costs.layers(), 1, resources_.capacity)) {
+          ++result_.rejected["memory"];
           continue;
         }
         if (c.bound_s > goal_.max_iteration_s) {
-          reject("throughput floor");
+          ++result_.rejected["throughput floor"];
           continue;
         }
         if (c.bound_usd > goal_.max_usd) {
-          reject("budget");
+          ++result_.rejected["budget"];
           continue;
         }
         bound_s = std::min(bound_s, c.bound_s);
         bound_usd = std::min(bound_usd, c.bound_usd);
         // As many rounds with more replicas: more to synchronise, more GPUs, nothing gained.
-        if (same && on(kEqualRounds)) continue;
-        out.list.push_back(c);
+        if (same && !small && on(kEqualRounds)) continue;
+        configurations_.push_back(c);
       }
     }
-    if (exact && std::isfinite(bound_s)) result_.bound_iteration_s = bound_s;
-    if (exact && std::isfinite(bound_usd)) result_.bound_usd_per_iteration = bound_usd;
+    if (std::isfinite(bound_s)) result_.bound_iteration_s = bound_s;
+    if (std::isfinite(bound_usd)) result_.bound_usd_per_iteration = bound_usd;
     if (on(kBestFirst))
-      std::stable_sort(out.list.begin(), out.list.end(), [&](const Configuration& a, const Configuration& b) {
-        return value_bound(a) < value_bound(b);
-      });
-    return out;
+      std::stable_sort(
+          configurations_.begin(), configurations_.end(),
+          [&](const Configuration& a, const Configuration& b) { return value_bound(a) < value_bound(b); });
   }
 
-  // Makes a plan of a cut; nullopt when there is none. Empty: replica j of every stage is in pipeline j.
-  using PlanMaker = std::function<std::optional<Plan>(const Cut&, const Configuration&)>;
-
-  void search_merged_regions() {
-    const Resources merged = merged_regions(context_, options_, resources_);
-    if (merged.pools.size() == resources_.pools.size()) return;
-    search_all(configurations(merged, false), [&](const Cut& cut, const Configuration& c) {
-      return plan_over_zones(context_, merged, resources_, cut, c.costs->microbatch(), c.replicas);
-    });
-    best_sum_ = candidates_.best();  // what the plans really take, not what merged zones add up to
-    cut_short_ = false;              // a hint; only the exact search decides what is complete
+  std::vector<StageMode> modes_of(const StageCosts& costs, Pass pass) const {
+    if (pass == Pass::exact) return all_modes(costs, resources_);
+    std::vector<StageMode> modes = spread_modes(costs, resources_);
+    if (pass == Pass::mixed)
+      for (StageMode& mode : mixed_modes(costs, resources_)) modes.push_back(std::move(mode));
+    return modes;
   }
 
-  // Short pipelines first: they are cheap to search and usually win, and what they reach bounds the rest.
-  void search_all(const Configurations& configurations, const PlanMaker& maker) {
-    std::vector<int> depths{kAnyStages};
-    if (maker)
-      depths = {2, 4};  // only hints
-    else if (on(kShortFirst))
-      depths = {2, 4, kAnyStages};
-    for (int max_stages : depths)
-      for (const Configuration& c : configurations.list) {
-        if (expired()) return;
-        if (on(kBounding) && value_bound(c) >= accepted_value()) {
-          if (on(kBestFirst)) break;
-          continue;
-        }
-        search_configuration(*configurations.resources, c, max_stages, maker);
+  void search_all(Pass pass, int max_stages) {
+    std::map<const StageCosts*, PassTables>& tables = pass_tables_[pass];
+    pass_complete_ = true;
+    open_value_ = kNever;
+    for (const Configuration& c : configurations_) {
+      const bool worse = on(kBounding) && value_bound(c) >= accepted_value(c);
+      if (worse && on(kBestFirst) && !native_) break;
+      if (worse) continue;
+      if (expired()) {
+        pass_complete_ = false;
+        open_value_ = std::min(open_value_, value_bound(c));
+        if (on(kBestFirst)) break;
+        continue;
       }
+      PassTables& t = tables[c.costs];
+      if (!t.costs) {
+        std::vector<StageMode> modes = modes_of(*c.costs, pass);
+        t.limits = resource_limits(*c.costs, resources_, modes, pass == Pass::exact, kMostLimits);
+        t.costs = std::make_unique<ModeCosts>(*c.costs, resources_, std::move(modes));
+      }
+      search_configuration(*t.costs, t.limits, c, pass, max_stages);
+    }
   }
 
-  void search_configuration(const Resources& resources, const Configuration& c, int max_stages,
-                            const PlanMaker& maker) {
+  void search_configuration(ModeCosts& costs, const std::vector<ResourceLimit>& limits,
+                            const Configuration& c, Pass pass, int max_stages) {
     ++result_.stats.configurations;
-    bool exhaustive = false;
-    const std::vector<ReplicaMix> mixes =
-        replica_mixes(*c.costs, resources, c.replicas, kExhaustiveMixes, &exhaustive);
-    if (mixes.empty()) {
-      if (!maker && max_stages == kAnyStages) ++result_.rejected["GPUs"];
-      return;
-    }
-    CutProblem problem{*c.costs,    resources, mixes,          c.replicas,   c.rounds,
-                       overhead_s_, goal_,     on(kDominance), on(kBounding)};
+    SkeletonProblem problem{costs, limits, c.replicas, c.rounds, overhead_s_, goal_};
     problem.max_stages = max_stages;
-    const bool sums_are_exact = !native_ && !maker;
-    if (!sums_are_exact) {
-      // The limits are for the prediction; a sum may be far from it where pipelines have unequal shares.
-      problem.goal.max_usd = problem.goal.max_iteration_s = kNever;
+    problem.dominance = on(kDominance);
+    problem.pure_dominance = pass == Pass::exact;
+    problem.bounding = on(kBounding);
+    // The limits are for the prediction.
+    if (native_) {
+      problem.goal.max_usd *= kNativeLimitSlack;
+      problem.goal.max_iteration_s *= kNativeLimitSlack;
     }
-    const CutOutcome outcome = search_cuts(
-        problem, [&] { return accepted_value(); },
-        [&](const Cut& cut) {
-          ++result_.stats.plans_scored;
-          const double value = cut.value(goal_);
-          std::optional<Plan> plan =
-              maker ? maker(cut, c) : plan_of(context_, resources, cut, c.costs->microbatch(), c.replicas);
-          if (!plan) return;
-          if (sums_are_exact)
-            candidates_.keep(std::move(*plan), value);
-          else if (!candidates_.score(*plan, result_.rejected))
-            return;
-          best_sum_ = std::min(best_sum_, value);
-        },
-        [&] { return expired(); });
-    if ((!outcome.complete || !exhaustive) && max_stages == kAnyStages) cut_short_ = true;
-    if (maker || max_stages != kAnyStages) return;
+    const RealizeProblem form{costs, c.replicas, c.rounds, overhead_s_, problem.goal};
+    const SkeletonOutcome outcome = search_skeletons(
+        problem, [&] { return accepted_value(c); },
+        [&](const Skeleton& skeleton) { realize_skeleton(form, skeleton, c); }, [&] { return expired(); });
+    result_.stats.labels += outcome.labels;
+    if (!outcome.complete) {
+      pass_complete_ = false;
+      open_value_ = std::min(open_value_, value_bound(c));
+    }
     if (outcome.out_of_memory) ++result_.rejected["memory"];
     if (outcome.over_budget) ++result_.rejected["budget"];
     if (outcome.too_slow) ++result_.rejected["throughput floor"];
   }
 
-  void compose_pipelines(const Configurations& exact) {
-    for (const auto& costs : exact.tables) {
+  void realize_skeleton(const RealizeProblem& form, const Skeleton& skeleton, const Configuration& c) {
+    ++result_.stats.plans_scored;
+    bool exactly = false;
+    const std::optional<Realized> realized = realize(form, skeleton, accepted_value(c), &exactly);
+    if (!exactly) open_value_ = std::min(open_value_, goal_.value(skeleton.iteration_s, skeleton.usd));
+    if (!realized) return;
+    const double value = goal_.value(realized->value.iteration_s, realized->value.usd);
+    Plan plan = plan_of(context_, resources_, realized->layout, c.costs->microbatch(), c.replicas);
+    if (!native_)
+      candidates_.keep(std::move(plan), value);
+    else if (!candidates_.score(plan, result_.rejected))
+      return;
+    best_sum_ = std::min(best_sum_, value);
+  }
+
+  void compose_pipelines() {
+    for (const auto& costs : tables_) {
       if (expired()) break;
       ++result_.stats.configurations;
       for (const Plan& plan : composed_plans(context_, resources_, *costs, [&] { return expired(); })) {
@@ -268,7 +280,8 @@ class Search {
 
   void finish() {
     result_.candidates = candidates_.placed(std::max(1, options_.top_k), result_.rejected);
-    result_.stats.complete = !timed_out_ && !cut_short_;
+    result_.stats.complete = !timed_out_ && pass_complete_;
+    if (!native_) tighten_bound();
     if (!result_.candidates.empty()) {
       result_.status = SearchStatus::found;
       for (Candidate& candidate : result_.candidates) {
@@ -291,6 +304,14 @@ class Search {
     result_.stats.search_s = elapsed_s();
   }
 
+  // What the last pass left open is all that may still be better.
+  void tighten_bound() {
+    std::optional<double>& bound = goal_.objective == Objective::throughput ? result_.bound_iteration_s
+                                                                            : result_.bound_usd_per_iteration;
+    const double proven = std::min(candidates_.best(), open_value_);
+    if (std::isfinite(proven)) bound = std::max(bound.value_or(0), proven);
+  }
+
   const PlanningContext& context_;
   const PlanOptions& options_;
   const std::chrono::steady_clock::time_point started_;
@@ -300,9 +321,17 @@ class Search {
   Goal goal_;
   Candidates candidates_;
   double overhead_s_ = 0;
+  std::vector<std::unique_ptr<StageCosts>> tables_;  // by microbatch
+  struct PassTables {
+    std::unique_ptr<ModeCosts> costs;
+    std::vector<ResourceLimit> limits;
+  };
+  std::map<Pass, std::map<const StageCosts*, PassTables>> pass_tables_;
+  std::vector<Configuration> configurations_;  // in the order of search
   double best_sum_ = kNever;
   bool timed_out_ = false;
-  bool cut_short_ = false;
+  bool pass_complete_ = false;  // of the last pass
+  double open_value_ = kNever;  // the least value that the last pass could not rule out
 };
 
 }  // namespace
@@ -318,7 +347,7 @@ SearchSpace parse_search_space(const std::string& text) {
 }
 
 std::vector<std::string> feature_names() {
-  return {kBestFirst, kBounding, kDominance, kEqualRounds, kMergedRegions, kShortFirst};
+  return {kBestFirst, kBounding, kDominance, kEqualRounds, kShortFirst};
 }
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {

@@ -47,6 +47,7 @@ enum class SearchStatus {
 
 struct SearchStats {
   int64_t configurations = 0;  // (stages, microbatch, D) looked at
+  int64_t labels = 0;          // partial pipelines kept
   int64_t plans_scored = 0;
   double search_s = 0;    // wall time; not part of the result
   bool complete = false;  // the space was searched to its end

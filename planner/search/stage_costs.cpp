@@ -91,7 +91,7 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
                                {to.gpu_type, to.zone, to.tp}, false);
       single_links_[a][b] = find_link(context.profiles.network, {from.gpu_type, from.zone, 1},
                                       {to.gpu_type, to.zone, 1}, false);
-      const LinkCurve* sync = model == CostModel::published ? single_links_[a][b] : links_[a][b];
+      const LinkCurve* sync = sync_link(a, b);
       if (sync != nullptr &&
           std::find(distinct_links_.begin(), distinct_links_.end(), sync) == distinct_links_.end())
         distinct_links_.push_back(sync);
@@ -110,6 +110,21 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
       parameters = static_cast<double>((*sizes_[o])[layer].parameters) * resources.options[o].tp;
     }
     parameter_bytes_.push_back(parameter_bytes_.back() + parameters * bytes);
+  }
+  number_messages();
+}
+
+void StageCosts::number_messages() {
+  same_messages_.assign(layers_, 0);
+  for (int layer = 1; layer < layers_; ++layer) {
+    int same = layer;
+    for (int before = 1; before < layer && same == layer; ++before)
+      if (std::all_of(options_.begin(), options_.end(), [&](int o) {
+            return message_bytes(o, layer) == message_bytes(o, before) &&
+                   message_bytes(o, layer - 1) == message_bytes(o, before - 1);
+          }))
+        same = before;
+    same_messages_[layer] = same;
   }
 }
 

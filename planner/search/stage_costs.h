@@ -10,6 +10,9 @@
 
 namespace sailor {
 
+// Relative; times that differ by less are the same.
+constexpr double kSameTime = 1e-12;
+
 class StageCosts {
  public:
   StageCosts(const PlanningContext& context, const Resources& resources, CostModel model, int microbatch);
@@ -44,6 +47,13 @@ class StageCosts {
   double sync_s(int a, int b, int tp, int first, int end, int replicas) const;
   double sync_usd(int a, int b, int first, int end, int replicas) const;
 
+  // Over which link a pair of replicas sums gradients; pairs over one link take equally long.
+  const LinkCurve* sync_link(int a, int b) const {
+    return model_ == CostModel::published ? single_links_[a][b] : links_[a][b];
+  }
+  // Are messages over the boundary before layer `a` as large as before layer `b`, whatever the options?
+  bool same_messages(int a, int b) const { return same_messages_[a] == same_messages_[b]; }
+
   // Smallest over all options; for bounds.
   double least_compute_s(int first, int end) const { return least_[end] - least_[first]; }
   double least_usd(int first, int end) const {
@@ -63,6 +73,7 @@ class StageCosts {
 
  private:
   double native_message_s(const LinkCurve& link, double bytes, int from, int to) const;
+  void number_messages();
 
   double message_bytes(int option, int layer) const;  // of one microbatch before `layer`
 
@@ -77,6 +88,7 @@ class StageCosts {
   std::vector<const std::vector<LayerSizes>*> sizes_;  // [option]
   std::vector<double> parameter_bytes_;                // whole layers, prefix sums
   std::vector<double> least_, least_usd_, least_state_bytes_, least_activation_bytes_;
+  std::vector<int> same_messages_;                           // by layer: equal numbers, equal messages
   std::vector<const LinkCurve*> distinct_links_;             // for sums over replicas
   std::vector<std::vector<const LinkCurve*>> links_;         // [from][to], the whole TP groups
   std::vector<std::vector<const LinkCurve*>> single_links_;  // [from][to], one GPU each

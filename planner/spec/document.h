@@ -2,9 +2,10 @@
 // can say file and line.
 //
 // Both formats give the same tree, and both are read strictly: duplicate keys, explicit YAML tags, several
-// YAML documents in one file, more than kMaxDepth levels or kMaxNodes nodes (after aliases are expanded), and
-// an empty file are errors. Reading values out of it is field.h's work. Immutable after parsing; thread-safe
-// for reading. Fields and node addresses are valid while the Document lives and is not moved.
+// YAML documents in one file, more than kMaxDepth levels or kMaxNodes nodes, more than kMaxCopies nodes under
+// anchors and in place of aliases, and an empty file are errors. Reading values out of it is field.h's work.
+// Immutable after parsing; thread-safe for reading. Fields and node addresses are valid while the Document
+// lives and is not moved.
 #pragma once
 
 #include <string>
@@ -36,7 +37,8 @@ struct DocumentEntry {
 struct Document {
   enum class Format { yaml, json };
   static constexpr int kMaxDepth = 64;
-  static constexpr int kMaxNodes = 4'000'000;
+  static constexpr int kMaxNodes = 1'000'000;
+  static constexpr int kMaxCopies = 100'000;
 
   Format format = Format::yaml;
   std::string file;

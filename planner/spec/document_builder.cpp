@@ -54,13 +54,19 @@ void DocumentBuilder::key(std::string text, int line) {
   map.node->children.push_back({std::move(text), line, {}});
 }
 
+void DocumentBuilder::count_copy(const DocumentNode& subtree, int line) {
+  if (++copies_ > Document::kMaxCopies) fail(line, "aliases expand to too many values");
+  for (const DocumentEntry& entry : subtree.children) count_copy(entry.node, line);
+}
+
 void DocumentBuilder::count(const DocumentNode& subtree, int line, int depth) {
-  if (++nodes_ > Document::kMaxNodes) fail(line, "aliases expand to too many values");
+  if (++nodes_ > Document::kMaxNodes) fail(line, "too many values, this is not a file of this kind");
   if (depth > Document::kMaxDepth) fail(line, "nested too deeply");
   for (const DocumentEntry& entry : subtree.children) count(entry.node, line, depth + 1);
 }
 
 void DocumentBuilder::copy(const DocumentNode& subtree, int line) {
+  count_copy(subtree, line);
   count(subtree, line, static_cast<int>(open_.size()) + 1);
   DocumentNode copied = subtree;
   add(subtree.kind, line) = std::move(copied);

@@ -25,6 +25,9 @@ class DocumentBuilder {
   // Inserts a copy of a finished subtree (a YAML alias).
   void copy(const DocumentNode& subtree, int line);
 
+  // Counts a copy of a subtree that is made for an anchor or an alias; fails when there are too many.
+  void count_copy(const DocumentNode& subtree, int line);
+
   bool in_map() const { return !open_.empty() && open_.back().node->kind == DocumentNode::Kind::map; }
   const DocumentNode& last() const { return *last_; }
   [[noreturn]] void fail(int line, const std::string& what) const;
@@ -41,6 +44,7 @@ class DocumentBuilder {
   std::vector<Open> open_;
   DocumentNode* last_ = nullptr;
   int nodes_ = 0;
+  int copies_ = 0;
 };
 
 }  // namespace sailor

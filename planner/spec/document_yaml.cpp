@@ -88,7 +88,9 @@ class YamlEvents : public YAML::EventHandler {
 
   void value_done(YAML::anchor_t anchor) {
     if (!maps_.empty()) maps_.back() = false;
-    if (anchor != 0) anchors_[anchor] = builder_.last();
+    if (anchor == 0) return;
+    builder_.count_copy(builder_.last(), builder_.last().line);
+    anchors_[anchor] = builder_.last();
   }
 
   DocumentBuilder builder_;

@@ -22,14 +22,30 @@ struct Where {
 class InputError : public std::runtime_error {
  public:
   // `what` is one line without the place, e.g. `resources.max_gpus: unknown GPU type "A", did you mean "B"?`
+  // Whatever names and paths it quotes, the text is one line that fits a screen: control characters become
+  // spaces, and what is longer than kLongestText bytes is cut.
   InputError(Where where, const std::string& what)
-      : std::runtime_error(where.file.empty() ? what : where.text() + ": " + what),
+      : std::runtime_error(legible(where.file.empty() ? what : where.text() + ": " + what)),
         where_(std::move(where)) {}
-  explicit InputError(const std::string& what) : std::runtime_error(what) {}
+  explicit InputError(const std::string& what) : std::runtime_error(legible(what)) {}
+
+  static constexpr size_t kLongestText = 2000;
 
   const Where& where() const { return where_; }
 
  private:
+  static std::string legible(std::string text) {
+    if (text.size() > kLongestText) {
+      text.resize(kLongestText);
+      while ((text.back() & 0xC0) == 0x80) text.pop_back();  // not in the middle of a UTF-8 sequence
+      if ((text.back() & 0x80) != 0) text.pop_back();
+      text += "...";
+    }
+    for (char& c : text)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    return text;
+  }
+
   Where where_;
 };
 

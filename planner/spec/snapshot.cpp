@@ -16,6 +16,7 @@ namespace sailor {
 namespace {
 
 constexpr int kMaxGpusPerNode = 4096;
+constexpr int kMaxGpus = 1'000'000;  // of all nodes: ten times the largest cluster there is
 
 SnapshotNode read_node(const Field& field) {
   MapField map(field, {"name", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus"});
@@ -101,8 +102,11 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   snapshot.file = file_name;
   std::set<std::string> names;
   std::map<std::string, std::string> region_of;
+  int gpus = 0;
   for (const Field& item : map.required("nodes").items()) {
     SnapshotNode node = read_node(item);
+    gpus += node.gpus;
+    if (gpus > kMaxGpus) item.fail(fmt::format("more than {} GPUs in all", kMaxGpus));
     if (!names.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " stands twice");
     const std::string& region = region_of.emplace(node.zone, node.region).first->second;
     if (region != node.region) {

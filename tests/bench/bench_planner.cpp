@@ -1,160 +1,183 @@
 // Plans every scenario of a file under the published cost model and search space, and holds the result
 // against what is known.
 //
-//   bench_planner --scenarios F.csv --reference DIR [--row NAME] [--without FEATURE] [--emit-plans DIR]
+//   bench_planner --scenarios F.csv --reference DIR [--row NAME] [--without FEATURE|all] [--emit-plans DIR]
+//   bench_planner --scenarios F.csv --reference DIR --prunings
 //   bench_planner --generate SEED --types N --zones N --gpus N
 //
-// CSV on stdout, a summary on stderr; exit 1 when a row is invalid or worse than the best plan known, 0 when
-// the data are not there.
+// CSV on stdout; what is wrong with a row, and a summary, on stderr. Every row is a process of its own.
+// Exit 1 when a row is invalid, worse than the best plan known or than a plan of DIR/baselines.csv, or when a
+// known plan beats a bound; 0 when the data are not there.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 
-#include "planner/plan/plan_json.h"
-#include "planner/plan/validate.h"
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
-#include "tests/bench/reference_data.h"
-#include "tests/bench/scenario.h"
+#include "tests/bench/prunings.h"
+#include "tests/bench/row.h"
 
 namespace sailor::bench {
 namespace {
 
-constexpr double kTolerance = 5e-5;  // relative, when plans are compared
-
 struct Options {
-  std::string scenarios, reference, row, emit_plans;
+  std::string scenarios, reference, row;
+  RowOptions of_row;
   std::vector<std::string> without;
+  bool prunings = false;
+  int only = -1;  // this row, by its place in the file; for the processes that this one starts
   int64_t generate = -1;
   int types = 5, zones = 5, gpus = 1024;
-  double time_limit_s = 10;
 };
 
-double cpu_s() {
-  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+// What the project asks of speed and memory. Said, not enforced: the machine decides too.
+constexpr double kFastEnough_s = 0.05;
+constexpr double kMost_s = 1, kMostGenerated_s = 10;
+constexpr double kMostRss_mb = 200;
+constexpr double kSmallGap_pct = 2;
+
+double limit_s(const Scenario& scenario) {
+  return scenario.ref_cpu_s ? std::min(kMost_s, std::max(kFastEnough_s, *scenario.ref_cpu_s / 10)) : kMost_s;
 }
 
-double rss_mb() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
-// At least as good as what the file says was reached, within the tolerance?
-bool as_good(const Scenario& scenario, const Reached& reached, const SearchResult& result) {
-  const bool found = !result.candidates.empty();
-  if (reached.none) return result.status == SearchStatus::infeasible;
-  if (scenario.objective == Objective::throughput) {
-    if (!reached.iter_per_s) return true;
-    return found &&
-           result.candidates[0].prediction.iterations_per_s() >= *reached.iter_per_s * (1 - kTolerance);
-  }
-  if (!reached.usd_per_iter) return true;
-  return found &&
-         result.candidates[0].prediction.usd_per_iteration() <= *reached.usd_per_iter * (1 + kTolerance);
-}
-
-// Every violation of the rules by the plan that is returned.
-std::vector<std::string> violations(const Scenario& scenario, const Inputs& inputs, const Candidate& best) {
-  std::vector<std::string> out = check_plan(best.plan, inputs.snapshot);
-  const Prediction again = simulate(inputs.context(), best.plan, CostModel::published);
-  if (!again.fits) out.push_back("a stage does not fit its GPU");
-  if (scenario.max_usd && again.usd_per_iteration() > *scenario.max_usd) out.push_back("over budget");
-  if (scenario.min_iter_per_s && again.iterations_per_s() < *scenario.min_iter_per_s)
-    out.push_back("too slow");
-  if (std::abs(again.iteration_s - best.prediction.iteration_s) > 1e-9 * again.iteration_s)
-    out.push_back("prediction differs");
-  for (const PlanPipeline& pipeline : best.plan.pipelines) {
-    int next = 0;
-    for (const PlanStage& stage : pipeline.stages) {
-      if (stage.first_layer != next || stage.end_layer <= next) out.push_back("layers not covered in order");
-      next = stage.end_layer;
+// Says what is slow or large; counts rows that are neither.
+class Limits {
+ public:
+  void check(const RowResult& row, double limit_s) {
+    ++rows_;
+    const bool slow = row.total_cpu_s > limit_s, large = row.rss_mb > kMostRss_mb;
+    if (slow)
+      fmt::print(stderr, "{}: {:.3f} s of CPU, more than {:.3f} s\n", row.name, row.total_cpu_s, limit_s);
+    if (large) fmt::print(stderr, "{}: {:.0f} MB, more than {:.0f} MB\n", row.name, row.rss_mb, kMostRss_mb);
+    within_ += !slow && !large;
+    if (row.gap_pct) {
+      ++gaps_;
+      small_gaps_ += *row.gap_pct <= kSmallGap_pct;
     }
-    if (next != inputs.job.model.num_all_layers()) out.push_back("layers missing");
+    beaten_ += row.beaten;
+    compared_ += row.compared;
+    noted_ += row.noted;
+    total_cpu_s_ += row.total_cpu_s;
+    slowest_s_ = std::max(slowest_s_, row.total_cpu_s);
   }
-  return out;
+  void print() const {
+    fmt::print(stderr,
+               "# {} of {} rows within their limits of time and memory; {:.3f} s of CPU, slowest {:.3f} s\n",
+               within_, rows_, total_cpu_s_, slowest_s_);
+    fmt::print(stderr, "# gap at most {} % on {} of {} rows with a plan and a bound\n", kSmallGap_pct,
+               small_gaps_, gaps_);
+    fmt::print(stderr, "# {} of {} baselines reached or beaten ({} more have a note and do not count)\n",
+               beaten_, compared_, noted_);
+  }
+
+ private:
+  int rows_ = 0, within_ = 0, gaps_ = 0, small_gaps_ = 0, beaten_ = 0, compared_ = 0, noted_ = 0;
+  double total_cpu_s_ = 0, slowest_s_ = 0;
+};
+
+void print_header() {
+  fmt::print("{}\n", RowResult::header());
 }
 
-// Plans one scenario, prints its row, and says whether it passed.
-bool run_row(const Scenario& scenario, const Inputs& inputs, double started_cpu_s, const Options& options) {
-  PlanOptions plan_options;
-  plan_options.space = SearchSpace::paper;
-  plan_options.cost_model = CostModel::published;
-  plan_options.top_k = 1;
-  plan_options.time_limit_s = options.time_limit_s;
-  plan_options.without.insert(options.without.begin(), options.without.end());
-  plan_options.explain = false;
-  const double search_started = cpu_s();
-  const SearchResult result = search(inputs.context(), plan_options);
-  const double search_cpu_s = cpu_s() - search_started;
-
-  const bool cost = scenario.objective == Objective::cost;
-  const std::optional<double> bound = cost ? result.bound_usd_per_iteration : result.bound_iteration_s;
-  std::string status = "none", figures = ",", gap;
-  bool valid = true;
-  if (!result.candidates.empty()) {
-    const Candidate& best = result.candidates.front();
-    const std::vector<std::string> wrong = violations(scenario, inputs, best);
-    for (const std::string& text : wrong) fmt::print(stderr, "{}: {}\n", scenario.name, text);
-    valid = wrong.empty();
-    status = valid ? (result.stats.complete ? "found" : "stopped") : "invalid";
-    figures =
-        fmt::format("{:.6f},{:.5f}", best.prediction.iterations_per_s(), best.prediction.usd_per_iteration());
-    const double value = cost ? best.prediction.usd_per_iteration() : best.prediction.iteration_s;
-    if (bound) gap = fmt::format("{:.2f}", 100 * (value / *bound - 1));
-    if (!options.emit_plans.empty()) {
-      std::filesystem::create_directories(options.emit_plans);
-      std::ofstream(options.emit_plans + "/" + scenario.name + ".json") << to_json(best.plan) << "\n";
-    }
-  } else if (result.status == SearchStatus::time_limit) {
-    status = "time_limit";
-  }
-  const bool ref_ok = as_good(scenario, scenario.ref, result),
-             known_ok = as_good(scenario, scenario.known, result);
-  // The bound is printed in the row's own terms: iterations per second or USD.
-  const std::string bound_text = !bound ? "" : fmt::format("{:.6f}", cost ? *bound : 1 / *bound);
-  fmt::print("{},{},{},{},{},{:.3f},{:.3f},{:.0f},{},{}\n", scenario.name, status, figures, bound_text, gap,
-             search_cpu_s, cpu_s() - started_cpu_s, rss_mb(), ref_ok ? 1 : 0, known_ok ? 1 : 0);
+void print_row(const RowResult& row) {
+  fmt::print("{}\n", row.csv());
   std::fflush(stdout);
-  return valid && known_ok;
 }
 
-int run(const Options& options) {
-  fmt::print(
-      "scenario,status,iter_per_s,usd_per_iter,bound,gap_pct,search_cpu_s,total_cpu_s,rss_mb,ref_ok,known_"
-      "ok\n");
-  if (options.generate >= 0) {
-    const double started = cpu_s();
-    fmt::print(stderr, "seed {}\n", options.generate);
-    Scenario scenario;
-    scenario.name =
-        fmt::format("generated-{}-{}x{}x{}", options.generate, options.types, options.zones, options.gpus);
-    const Inputs inputs =
-        generate_inputs(static_cast<uint64_t>(options.generate), options.types, options.zones, options.gpus);
-    return run_row(scenario, inputs, started, options) ? kDone : kFailed;
-  }
+int run_generated(const Options& options) {
+  fmt::print(stderr, "seed {}\n", options.generate);
+  Scenario scenario;
+  scenario.name =
+      fmt::format("generated-{}-{}x{}x{}", options.generate, options.types, options.zones, options.gpus);
+  const Inputs inputs =
+      generate_inputs(static_cast<uint64_t>(options.generate), options.types, options.zones, options.gpus);
+  const RowResult row = run_row(scenario, inputs, {}, options.of_row);
+  print_header();
+  print_row(row);
+  Limits limits;
+  limits.check(row, kMostGenerated_s);
+  limits.print();
+  return row.passed ? kDone : kFailed;
+}
+
+RowResult run_here(const Scenario& scenario, const Options& options) {
+  const ReferenceData reference(options.reference);
+  return run_row(scenario, reference.inputs(scenario), load_baselines(options.reference + "/baselines.csv"),
+                 options.of_row);
+}
+
+RowResult run_there(int index, const Options& options, const std::set<std::string>& without, bool quiet) {
+  std::vector<std::string> arguments = {
+      "--scenarios", options.scenarios,     "--reference",  options.reference,
+      "--only",      std::to_string(index), "--time-limit", fmt::format("{}", options.of_row.time_limit_s)};
+  for (const std::string& feature : without) arguments.insert(arguments.end(), {"--without", feature});
+  if (quiet) arguments.push_back("--quiet");
+  if (!quiet && !options.of_row.emit_plans.empty())
+    arguments.insert(arguments.end(), {"--emit-plans", options.of_row.emit_plans});
+  return run_row_in_a_process(arguments);
+}
+
+int run_scenarios(const Options& options) {
   if (!std::filesystem::exists(options.scenarios) || !std::filesystem::exists(options.reference)) {
+    print_header();
     fmt::print(stderr, "skipped: no data ({} or {} is not there)\n", options.scenarios, options.reference);
     return kDone;
   }
-  const ReferenceData reference(options.reference);
-  int rows = 0, failed = 0;
-  for (const Scenario& scenario : load_scenarios(options.scenarios)) {
-    if (!options.row.empty() && options.row != scenario.name) continue;
-    ++rows;
-    const double started = cpu_s();
-    const Inputs inputs = reference.inputs(scenario);
-    if (!run_row(scenario, inputs, started, options)) ++failed;
+  const std::vector<Scenario> file = load_scenarios(options.scenarios);
+  if (options.only >= 0) {
+    const RowResult row = run_here(file.at(static_cast<size_t>(options.only)), options);
+    fmt::print("{}\n", row.record());
+    return kDone;
   }
-  fmt::print(stderr, "# {} rows, {} failed\n", rows, failed);
-  if (rows == 0) throw InputError({options.scenarios, 0}, "no row \"" + options.row + "\" in this file");
+  print_header();
+  std::vector<Scenario> scenarios;
+  std::vector<int> places;
+  for (size_t i = 0; i < file.size(); ++i) {
+    if (!options.row.empty() && options.row != file[i].name) continue;
+    scenarios.push_back(file[i]);
+    places.push_back(static_cast<int>(i));
+  }
+  if (scenarios.empty())
+    throw InputError({options.scenarios, 0}, "no row \"" + options.row + "\" in this file");
+
+  std::vector<RowResult> rows;
+  Limits limits;
+  int failed = 0;
+  for (size_t i = 0; i < scenarios.size(); ++i) {
+    // A single row needs no process besides this one, which a profiler looks at more easily.
+    rows.push_back(scenarios.size() == 1 ? run_here(scenarios[i], options)
+                                         : run_there(places[i], options, options.of_row.without, false));
+    print_row(rows.back());
+    limits.check(rows.back(), limit_s(scenarios[i]));
+    failed += !rows.back().passed;
+  }
+  limits.print();
+  fmt::print(stderr, "# {} rows, {} failed\n", rows.size(), failed);
+  if (options.prunings) {
+    const auto print = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    const auto run = [&](const Scenario& scenario, const std::set<std::string>& without) {
+      const auto at = std::find_if(scenarios.begin(), scenarios.end(),
+                                   [&](const Scenario& s) { return &s == &scenario; });
+      return run_there(places[static_cast<size_t>(at - scenarios.begin())], options, without, true);
+    };
+    if (!print_prunings(scenarios, rows, run, print)) ++failed;
+    print_table_3(options.reference + "/paper_numbers.csv", scenarios, rows, run, print);
+  }
   return failed == 0 ? kDone : kFailed;
+}
+
+int run(Options options) {
+  for (const std::string& feature : options.without) {
+    if (feature != "all") {
+      options.of_row.without.insert(feature);
+      continue;
+    }
+    const std::vector<std::string> all = feature_names();
+    options.of_row.without.insert(all.begin(), all.end());
+  }
+  return options.generate >= 0 ? run_generated(options) : run_scenarios(options);
 }
 
 }  // namespace
@@ -163,19 +186,26 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace sailor;
   bench::Options options;
+  std::vector<std::string> features = feature_names();
+  features.push_back("all");
   CLI::App app{"Plans the scenarios of a file and compares with the best plans known"};
   app.add_option("--scenarios", options.scenarios, "CSV file with the columns of reference/targets.csv");
   app.add_option("--reference", options.reference, "directory of the reference data pack");
   app.add_option("--row", options.row, "only this scenario");
-  app.add_option("--without", options.without, "switch a pruning off")->check(CLI::IsMember(feature_names()));
-  app.add_option("--emit-plans", options.emit_plans, "write every plan as DIR/SCENARIO.json");
+  app.add_option("--without", options.without, "switch a pruning off, or all of them")
+      ->check(CLI::IsMember(features));
+  app.add_flag("--prunings", options.prunings,
+               "say what each pruning saves (plans every row again without it)");
+  app.add_option("--emit-plans", options.of_row.emit_plans, "write every plan as DIR/SCENARIO.json");
+  app.add_option("--only", options.only)->group("");  // hidden: for the processes that this one starts
+  app.add_flag("--quiet", options.of_row.quiet)->group("");
   app.add_option("--generate", options.generate, "seed of a synthetic cluster instead of a file")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--types", options.types, "GPU types of the synthetic cluster")->check(CLI::Range(1, 64));
   app.add_option("--zones", options.zones, "zones of the synthetic cluster")->check(CLI::Range(1, 26));
   app.add_option("--gpus", options.gpus, "GPUs per type and zone of the synthetic cluster")
       ->check(CLI::Range(1, 100000));
-  app.add_option("--time-limit", options.time_limit_s, "seconds per row")->check(CLI::PositiveNumber);
+  app.add_option("--time-limit", options.of_row.time_limit_s, "seconds per row")->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
     if (options.generate < 0 && (options.scenarios.empty() || options.reference.empty()))

@@ -8,9 +8,7 @@
 #include "planner/spec/error.h"
 
 namespace sailor::bench {
-namespace {
 
-// One line of CSV; quoted fields may hold commas.
 std::vector<std::string> split_csv(const std::string& line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -26,18 +24,38 @@ std::vector<std::string> split_csv(const std::string& line) {
   return fields;
 }
 
-std::optional<double> number(const std::string& text, const Where& where, const std::string& column) {
-  if (text.empty() || text == "none") return std::nullopt;
-  try {
-    size_t used = 0;
-    const double value = std::stod(text, &used);
-    if (used == text.size()) return value;
-  } catch (const std::logic_error&) {
-  }
-  throw InputError(where, column + ": \"" + text + "\" is not a number");
+std::string CsvRow::text(const std::string& column) const {
+  const auto it = cells.find(column);
+  return it == cells.end() ? "" : it->second;
 }
 
-}  // namespace
+std::optional<double> CsvRow::number(const std::string& column) const {
+  const std::string value = text(column);
+  if (value.empty() || value == "none") return std::nullopt;
+  try {
+    size_t used = 0;
+    const double parsed = std::stod(value, &used);
+    if (used == value.size()) return parsed;
+  } catch (const std::logic_error&) {
+  }
+  throw InputError(where, column + ": \"" + value + "\" is not a number");
+}
+
+std::vector<CsvRow> read_csv(const std::string& path) {
+  std::ifstream in(path);
+  std::string text;
+  if (!std::getline(in, text)) throw InputError({path, 0}, "cannot be read, or is empty");
+  const std::vector<std::string> columns = split_csv(text);
+  std::vector<CsvRow> rows;
+  for (int line = 2; std::getline(in, text); ++line) {
+    if (text.empty()) continue;
+    const std::vector<std::string> fields = split_csv(text);
+    CsvRow row{{}, {path, line}};
+    for (size_t i = 0; i < columns.size() && i < fields.size(); ++i) row.cells.emplace(columns[i], fields[i]);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
 
 std::vector<PoolSize> parse_pools(const std::string& text, const std::string& file, int line) {
   std::vector<PoolSize> pools;
@@ -55,38 +73,27 @@ std::vector<PoolSize> parse_pools(const std::string& text, const std::string& fi
 }
 
 std::vector<Scenario> load_scenarios(const std::string& path) {
-  std::ifstream in(path);
-  std::string text;
-  if (!std::getline(in, text)) throw InputError({path, 0}, "cannot be read, or is empty");
-  std::map<std::string, size_t> column;
-  for (const std::string& name : split_csv(text)) column.emplace(name, column.size());
   std::vector<Scenario> scenarios;
-  for (int line = 2; std::getline(in, text); ++line) {
-    if (text.empty()) continue;
-    const std::vector<std::string> fields = split_csv(text);
-    const Where where{path, line};
-    const auto get = [&](const std::string& name) -> std::string {
-      const auto it = column.find(name);
-      return it == column.end() || it->second >= fields.size() ? "" : fields[it->second];
-    };
-    const auto get_number = [&](const std::string& name) { return number(get(name), where, name); };
+  for (const CsvRow& row : read_csv(path)) {
     Scenario s;
-    s.name = get("scenario");
-    s.model = get("model");
+    s.name = row.text("scenario");
+    s.model = row.text("model");
     if (s.name.empty() || s.model.empty())
-      throw InputError(where, "columns `scenario` and `model` must not be empty");
-    const std::string objective = get("objective");
+      throw InputError(row.where, "columns `scenario` and `model` must not be empty");
+    const std::string objective = row.text("objective");
     if (objective != "throughput" && objective != "iteration_cost" && objective != "cost")
-      throw InputError(where, "objective: \"" + objective + "\" is neither throughput nor iteration_cost");
+      throw InputError(row.where,
+                       "objective: \"" + objective + "\" is neither throughput nor iteration_cost");
     s.objective = objective == "throughput" ? Objective::throughput : Objective::cost;
-    s.max_usd = get_number("max_usd_per_iter");
-    s.min_iter_per_s = get_number("min_iter_per_s");
-    s.pools = parse_pools(get("gpus"), path, line);
-    if (get_number("ref_search_cpu_s"))
-      s.ref_cpu_s = *get_number("ref_search_cpu_s") + get_number("ref_init_cpu_s").value_or(0);
-    s.ref = {get("ref_iter_per_s") == "none", get_number("ref_iter_per_s"), get_number("ref_usd_per_iter")};
-    s.known = {get("known_iter_per_s") == "none", get_number("known_iter_per_s"),
-               get_number("known_usd_per_iter")};
+    s.max_usd = row.number("max_usd_per_iter");
+    s.min_iter_per_s = row.number("min_iter_per_s");
+    s.pools = parse_pools(row.text("gpus"), path, row.where.line);
+    if (row.number("ref_search_cpu_s"))
+      s.ref_cpu_s = *row.number("ref_search_cpu_s") + row.number("ref_init_cpu_s").value_or(0);
+    s.ref = {row.text("ref_iter_per_s") == "none", row.number("ref_iter_per_s"),
+             row.number("ref_usd_per_iter")};
+    s.known = {row.text("known_iter_per_s") == "none", row.number("known_iter_per_s"),
+               row.number("known_usd_per_iter")};
     scenarios.push_back(std::move(s));
   }
   return scenarios;

@@ -2,10 +2,12 @@
 // objective, limits, and what others reached on it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
 
 namespace sailor::bench {
@@ -33,6 +35,18 @@ struct Scenario {
   std::optional<double> ref_cpu_s;
   Reached ref, known;
 };
+
+// One row of a CSV file: its cells by the names in the first line.
+struct CsvRow {
+  std::map<std::string, std::string> cells;
+  Where where;
+
+  std::string text(const std::string& column) const;  // empty when there is no such cell
+  std::optional<double> number(
+      const std::string& column) const;  // nothing for "" and "none"; throws InputError
+};
+std::vector<CsvRow> read_csv(const std::string& path);        // throws InputError; empty lines are left out
+std::vector<std::string> split_csv(const std::string& line);  // quoted fields may hold commas
 
 // Throws InputError with file:line.
 std::vector<Scenario> load_scenarios(const std::string& path);

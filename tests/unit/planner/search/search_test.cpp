@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <optional>
 #include <random>
 
@@ -100,7 +101,11 @@ std::optional<double> ratio_to_best_plan_with_one_cut(uint64_t seed, int64_t mor
   if (result.status != SearchStatus::found) return std::nullopt;
   EXPECT_LE(*result.bound_iteration_s, value_found(in, result) * (1 + 1e-12)) << "seed " << seed;
   EXPECT_LE(*result.bound_iteration_s, optimum.value * (1 + 1e-12)) << "seed " << seed;
-  return value_found(in, result) / optimum.value;
+  const double ratio = value_found(in, result) / optimum.value;
+  if (ratio > 1.05)
+    std::cerr << "seed " << seed << ": " << ratio << ", found " << summary(result.candidates[0].plan)
+              << ", optimum " << summary(optimum.plan) << "\n";
+  return ratio;
 }
 
 TEST(Search, FullSpaceUnderTheNativeModelIsWithinFivePercentOfTheBestPlanWithOneCut) {

@@ -95,6 +95,13 @@ TEST(Snapshot, RefusesImpossibleNodes) {
               HasSubstr("is in region \"q\" here and in \"r\" above"));
   EXPECT_THAT(error("  - {name: a, zone: z, gpu_type: t, gpus: -2}\n"),
               HasSubstr("must be an integer from 0"));
+  EXPECT_THAT(error("  - {name: a, zone: z, gpu_type: t, gpus: 4000000000}\n"),
+              HasSubstr("must be an integer from 0 to 4096"));
+  // A small file must not stand for more GPUs than memory holds.
+  std::string many;
+  for (int i = 0; i < 300; ++i)
+    many += "  - {name: n" + std::to_string(i) + ", zone: z, gpu_type: t, gpus: 4096}\n";
+  EXPECT_THAT(error(many), HasSubstr("nodes[244]: more than 1000000 GPUs in all"));
 }
 
 TEST(SiteConfig, PathsAreRelativeToTheFile) {

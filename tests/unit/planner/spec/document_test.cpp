@@ -109,6 +109,29 @@ TEST(Document, AliasesAreExpandedButBombsAreNot) {
   EXPECT_THAT(yaml_error(bomb), HasSubstr("aliases expand to too many values"));
 }
 
+// Every anchor keeps a copy: many large ones, one inside the other, are a bomb without a single alias.
+TEST(Document, AnchorsInsideAnchorsAreCountedAsCopies) {
+  std::string nested, list;
+  for (int i = 0; i < 40; ++i) nested += "&a" + std::to_string(i) + " [";
+  for (int i = 0; i < 20000; ++i) list += "x, ";
+  EXPECT_THAT(yaml_error("a: " + nested + list + std::string(40, ']') + "\n"),
+              HasSubstr("aliases expand to too many values"));
+  EXPECT_EQ(parse_yaml("a: &a [" + list + "]\nb: *a\n", "f").root.find("b")->children.size(), 20000u);
+}
+
+TEST(Document, ErrorsAreOneLineThatFitsAScreen) {
+  const std::string error = json_error("{\"" + std::string(100000, 'a'));
+  EXPECT_LE(error.size(), InputError::kLongestText + 3);
+  EXPECT_THAT(error, ::testing::StartsWith("f:1: not valid JSON"));
+  const InputError path(Where{"a\nb\x7f" + std::string(5000, 'c'), 1}, "cannot be opened");
+  EXPECT_THAT(std::string(path.what()), ::testing::StartsWith("a b ccc"));
+  // A sequence of UTF-8 is never cut in two.
+  std::string umlauts;
+  for (int i = 0; i < 3000; ++i) umlauts += "\xc3\xa4";
+  for (const std::string& text : {umlauts, "x" + umlauts})
+    EXPECT_EQ(std::string(InputError(text).what()).size() % 2, (text.size() + 3) % 2) << text.size();
+}
+
 TEST(Document, DeepNestingIsAnErrorNotAStackOverflow) {
   EXPECT_THAT(json_error(std::string(100000, '[')), HasSubstr("nested too deeply"));
   EXPECT_NE(yaml_error(std::string(100000, '[')), "no error");

@@ -1,0 +1,47 @@
+// sailor pareto: plans from the cheapest to the fastest, none both slower and dearer than another.
+#include "planner/search/pareto.h"
+
+#include "planner/cli/commands.h"
+#include "planner/cli/output.h"
+#include "planner/cli/plan_source.h"
+#include "planner/report/pareto_table.h"
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor::cli {
+namespace {
+
+void print_front(const ParetoCommand& command, const PlanningInputs& inputs, const ParetoFront& front) {
+  switch (command.format) {
+    case Format::json:
+      print(pareto_json(inputs.context(), front));
+      break;
+    case Format::yaml:
+      print(json_to_yaml(pareto_json(inputs.context(), front)));
+      break;
+    case Format::table:
+      print_notes(inputs);
+      if (front.status == SearchStatus::found) print(pareto_table(inputs.context(), front));
+      break;
+    case Format::csv:
+      break;  // not offered
+  }
+}
+
+}  // namespace
+
+int run_pareto(const ParetoCommand& command) {
+  const PlanningInputs inputs = read_inputs(command.source);
+  PlanOptions options = options_of(command.source, inputs.site);
+  // What a site allows one search is too little for a front of them.
+  if (!command.source.time_limit_s) options.time_limit_s *= command.points;
+
+  const ParetoFront front = pareto(inputs.context(), options, command.points);
+  print_front(command, inputs, front);
+  const int code = exit_code(command.source, front.status, front.reason);
+  if (code == kDone && !command.svg.empty())
+    write_file_atomically(command.svg, pareto_svg(inputs.context(), front));
+  return code;
+}
+
+}  // namespace sailor::cli

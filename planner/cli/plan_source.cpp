@@ -1,0 +1,42 @@
+#include "planner/cli/plan_source.h"
+
+#include "planner/cli/cluster_source.h"
+#include "planner/cli/output.h"
+#include "planner/spec/error.h"
+
+namespace sailor::cli {
+
+PlanningInputs read_inputs(const PlanSource& source) {
+  parse_search_space(source.search_space);
+  parse_cost_model(source.cost_model);
+  return load_inputs(source.job, config_or_default(source.config), source.overrides,
+                     [&](const SiteConfig& site) { return read_cluster(source.cluster, site.file); });
+}
+
+PlanOptions options_of(const PlanSource& source, const SiteConfig& site) {
+  PlanOptions options;
+  options.space = parse_search_space(source.search_space);
+  options.cost_model = parse_cost_model(source.cost_model);
+  options.time_limit_s = source.time_limit_s.value_or(site.planner_time_limit_s);
+  return options;
+}
+
+void print_notes(const PlanningInputs& inputs) {
+  for (const std::string& note : inputs.notes) diagnose("note: " + note);
+}
+
+int exit_code(const PlanSource& source, SearchStatus status, const std::string& reason) {
+  switch (status) {
+    case SearchStatus::found:
+      break;
+    case SearchStatus::infeasible:
+      diagnose(source.job + ": no feasible plan: " + reason);
+      return kInfeasible;
+    case SearchStatus::time_limit:
+      diagnose(source.job + ": no plan within the time limit: " + reason);
+      return kTimeLimit;
+  }
+  return kDone;
+}
+
+}  // namespace sailor::cli

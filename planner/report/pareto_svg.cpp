@@ -1,0 +1,84 @@
+// The picture of the front: see pareto_table.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/report/pareto_table.h"
+#include "planner/report/plan_text.h"
+#include "planner/report/timeline_pipelines.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kLeft = 90, kTop = 50, kWidth = 640, kHeight = 400;
+
+// An axis from 0 to a little beyond the largest value, with about five round marks.
+struct Axis {
+  double end, step;
+
+  explicit Axis(double largest) {
+    const double rough = std::max(largest, 1e-300) / 5;
+    const double decade = std::pow(10, std::floor(std::log10(rough)));
+    const double digit = rough / decade;
+    step = decade * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+    end = step * std::ceil(largest / step * 1.02);
+  }
+  double along(double value) const { return value / end; }
+};
+
+}  // namespace
+
+std::string pareto_svg(const PlanningContext& context, const ParetoFront& front) {
+  const double tokens = static_cast<double>(context.job.training.global_batch) * context.job.model.sequence;
+  std::vector<std::pair<double, double>> points;  // (USD per iteration, tokens per second)
+  double most_usd = 0, most_rate = 0;
+  for (const ParetoPoint& point : front.points) {
+    const Prediction& prediction = point.candidate.prediction;
+    points.emplace_back(prediction.usd_per_iteration(), tokens * prediction.iterations_per_s());
+    most_usd = std::max(most_usd, points.back().first);
+    most_rate = std::max(most_rate, points.back().second);
+  }
+  const Axis usd(most_usd), rate(most_rate);
+  const auto x = [&](double value) { return kLeft + kWidth * usd.along(value); };
+  const auto y = [&](double value) { return kTop + kHeight * (1 - rate.along(value)); };
+
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+      "font-family=\"sans-serif\" font-size=\"13\">\n<style>text{{fill:#222}}.grid{{stroke:#ddd}}"
+      ".front{{fill:none;stroke:#0072b2;stroke-width:2}}circle{{fill:#0072b2}}"
+      "@media (prefers-color-scheme:dark){{text{{fill:#ddd}}.grid{{stroke:#444}}.front{{stroke:#56b4e9}}"
+      "circle{{fill:#56b4e9}}}}</style>\n<text x=\"{2}\" y=\"28\" font-size=\"17\">Throughput against cost: "
+      "{3}"
+      "</text>\n",
+      kLeft + kWidth + 40, kTop + kHeight + 60, kLeft, xml_escaped(context.job.model.name));
+  for (int i = 0; i * usd.step <= usd.end * (1 + 1e-9); ++i)
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>"
+        "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4:.6g}</text>\n",
+        x(i * usd.step), kTop, kTop + kHeight, kTop + kHeight + 18, i * usd.step);
+  for (int i = 0; i * rate.step <= rate.end * (1 + 1e-9); ++i)
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{1}\" y1=\"{0:.1f}\" x2=\"{2}\" y2=\"{0:.1f}\"/>"
+        "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
+        y(i * rate.step), kLeft, kLeft + kWidth, kLeft - 8, y(i * rate.step) + 4, i * rate.step);
+  std::string path;
+  for (const auto& [point_usd, point_rate] : points)
+    path += path.empty() ? fmt::format("M{:.1f} {:.1f}", x(point_usd), y(point_rate))
+                         : fmt::format("H{:.1f}V{:.1f}", x(point_usd), y(point_rate));
+  if (!path.empty()) svg += fmt::format("<path class=\"front\" d=\"{}\"/>\n", path);
+  for (size_t i = 0; i < points.size(); ++i)
+    svg += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.4g} s, {:.4g} USD per iteration</title>"
+        "</circle>\n",
+        x(points[i].first), y(points[i].second), xml_escaped(gpus_by_type(front.points[i].candidate.plan)),
+        front.points[i].candidate.prediction.iteration_s, points[i].first);
+  svg += fmt::format(
+      "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">USD per iteration</text>\n"
+      "<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">tokens per second</text>\n"
+      "</svg>\n",
+      kLeft + kWidth / 2, kTop + kHeight + 44, kTop + kHeight / 2);
+  return svg;
+}
+
+}  // namespace sailor

@@ -1,0 +1,87 @@
+#include "planner/report/pareto_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "planner/plan/plan_json.h"
+#include "planner/report/plan_text.h"
+#include "planner/report/prediction_json.h"
+
+namespace sailor {
+namespace {
+
+using nlohmann::json;
+
+double tokens_per_iteration(const PlanningContext& context) {
+  return static_cast<double>(context.job.training.global_batch) * context.job.model.sequence;
+}
+
+// Stages of a pipeline: "2", or "1-3" when pipelines differ.
+std::string stages(const Plan& plan) {
+  size_t least = plan.pipelines.empty() ? 0 : plan.pipelines[0].stages.size(), most = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    least = std::min(least, pipeline.stages.size());
+    most = std::max(most, pipeline.stages.size());
+  }
+  return least == most ? fmt::format("{}", most) : fmt::format("{}-{}", least, most);
+}
+
+}  // namespace
+
+std::string pareto_table(const PlanningContext& context, const ParetoFront& front) {
+  const double tokens = tokens_per_iteration(context);
+  std::string out = fmt::format("{:<32} {:>5} {:>4} {:>4} {:>10} {:>10} {:>10} {:>11} {:>7}\n", "GPUS", "P",
+                                "D", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/1M TOK", "GAP");
+  double uncertainty = 0;
+  for (const ParetoPoint& point : front.points) {
+    const Plan& plan = point.candidate.plan;
+    const Prediction& prediction = point.candidate.prediction;
+    uncertainty = std::max(uncertainty, prediction.uncertainty);
+    const std::optional<double> gap = point.gap();
+    out += fmt::format("{:<32} {:>5} {:>4} {:>4} {:>10} {:>10.4g} {:>10.4g} {:>11.4g} {:>7}\n",
+                       cut_to(gpus_by_type(plan), 32), stages(plan), plan.pipelines.size(), plan.microbatch,
+                       estimate_mark(prediction) + fmt::format("{:.4g}", prediction.iteration_s),
+                       tokens * prediction.iterations_per_s(), prediction.usd_per_iteration(),
+                       1e6 * prediction.usd_per_iteration() / tokens,
+                       gap ? fmt::format("{:.1f}%", 100 * *gap) : "-");
+  }
+  out += estimate_note(uncertainty);
+  out += fmt::format(
+      "{} plans, none both slower and dearer than another; {} searches, {}\n"
+      "no plan is better than one of these by more than its GAP in both time and cost\n",
+      front.points.size(), front.searches, front.complete ? "complete" : "some stopped before their end");
+  if (front.bound_iteration_s && front.bound_usd_per_iteration)
+    out += fmt::format(
+        "no plan of this space is faster than {:.4g} s or cheaper than {:.4g} USD per iteration\n",
+        *front.bound_iteration_s, *front.bound_usd_per_iteration);
+  return out;
+}
+
+std::string pareto_json(const PlanningContext& context, const ParetoFront& front) {
+  const double tokens = tokens_per_iteration(context);
+  json points = json::array();
+  for (const ParetoPoint& point : front.points) {
+    const Prediction& prediction = point.candidate.prediction;
+    points.push_back({{"plan", json::parse(to_json(point.candidate.plan, -1))},
+                      {"prediction", prediction_json(prediction)},
+                      {"tokens_per_s", tokens * prediction.iterations_per_s()},
+                      {"usd_per_million_tokens", 1e6 * prediction.usd_per_iteration() / tokens},
+                      {"bound_iteration_s", optional_json(point.bound_iteration_s)},
+                      {"bound_usd_per_iteration", optional_json(point.bound_usd_per_iteration)},
+                      {"gap", optional_json(point.gap())}});
+  }
+  const json out = {{"sailor_pareto", 1},
+                    {"status", status_name(front.status)},
+                    {"model", context.job.model.name},
+                    {"bound_iteration_s", optional_json(front.bound_iteration_s)},
+                    {"bound_usd_per_iteration", optional_json(front.bound_usd_per_iteration)},
+                    {"complete", front.complete},
+                    {"searches", front.searches},
+                    {"reason", front.reason},
+                    {"points", std::move(points)}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace sailor

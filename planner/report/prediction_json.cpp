@@ -1,0 +1,56 @@
+#include "planner/report/prediction_json.h"
+
+namespace sailor {
+namespace {
+
+nlohmann::json memory_json(const MemoryBreakdown& m) {
+  return {{"weights_bytes", m.weights_bytes},
+          {"gradients_bytes", m.gradients_bytes},
+          {"optimizer_bytes", m.optimizer_bytes},
+          {"master_bytes", m.master_bytes},
+          {"activations_bytes", m.activations_bytes},
+          {"workspace_bytes", m.workspace_bytes},
+          {"communication_bytes", m.communication_bytes},
+          {"base_bytes", m.base_bytes},
+          {"fragmentation_bytes", m.fragmentation_bytes},
+          {"total_bytes", m.total()}};
+}
+
+}  // namespace
+
+nlohmann::json prediction_json(const Prediction& p) {
+  nlohmann::json stages = nlohmann::json::array();
+  for (const StagePrediction& s : p.stages)
+    stages.push_back({{"pipeline", s.pipeline},
+                      {"stage", s.stage},
+                      {"forward_s", s.forward_s},
+                      {"backward_s", s.backward_s},
+                      {"send_forward_s", s.send_forward_s},
+                      {"send_backward_s", s.send_backward_s},
+                      {"sync_s", s.sync_s},
+                      {"update_s", s.update_s},
+                      {"estimated", s.estimated},
+                      {"in_flight", s.in_flight},
+                      {"busy_fraction", s.busy_fraction},
+                      {"memory", memory_json(s.memory)},
+                      {"capacity_bytes", s.capacity_bytes}});
+  return {{"iteration_s", p.iteration_s},
+          {"iterations_per_s", p.iterations_per_s()},
+          {"pipeline_s", p.pipeline_s},
+          {"sync_s", p.sync_s},
+          {"update_s", p.update_s},
+          {"overhead_s", p.overhead_s},
+          {"compute_usd", p.compute_usd},
+          {"transfer_usd", p.transfer_usd},
+          {"usd_per_iteration", p.usd_per_iteration()},
+          {"peak_memory_bytes", p.peak_memory_bytes()},
+          {"uncertainty", p.uncertainty},
+          {"fits", p.fits},
+          {"stages", std::move(stages)}};
+}
+
+nlohmann::json optional_json(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+}  // namespace sailor

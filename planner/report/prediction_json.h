@@ -1,0 +1,14 @@
+// A prediction as JSON; the keys are in etc/doc/plan-result.md. Internal to planner/report.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "planner/simulator/prediction.h"
+
+namespace sailor {
+
+nlohmann::json prediction_json(const Prediction& prediction);
+nlohmann::json optional_json(const std::optional<double>& value);  // null when there is none
+
+}  // namespace sailor

@@ -1,0 +1,43 @@
+// A cut with one D in which every replica of every stage has its option: runs of equal replicas in the order
+// of the pipelines. Value type.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "planner/search/stage_costs.h"
+
+namespace sailor {
+
+struct Layout {
+  struct Run {
+    int option = 0;
+    int replicas = 0;
+  };
+  struct Stage {
+    int first_layer = 0;
+    int end_layer = 0;
+    std::vector<Run> runs;
+
+    int option_of(int replica) const;
+  };
+  std::vector<Stage> stages;  // first to last
+};
+
+// What a layout takes as the cost model of StageCosts adds it up: exactly under the published model; under
+// the native one, whose timeline is no sum, an estimate.
+struct LayoutValue {
+  double iteration_s = 0;
+  double usd = 0;
+};
+LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
+                     double microbatches, double overhead_s);
+
+// Does every counter suffice?
+bool within_resources(const Resources& resources, const Layout& layout);
+
+// The unplaced plan: replica j of every stage is in pipeline j.
+Plan plan_of(const PlanningContext& context, const Resources& resources, const Layout& layout, int microbatch,
+             int replicas);
+
+}  // namespace sailor

@@ -1,0 +1,171 @@
+#include "planner/search/mode_costs.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace sailor {
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+}
+
+ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::vector<StageMode> modes)
+    : costs_(costs), resources_(resources), modes_(std::move(modes)), lowest_(resources.options.size()) {
+  const size_t n = modes_.size(), layers = costs.layers();
+  for (const StageMode& mode : modes_) {
+    std::vector<int> all;
+    for (const StageMode::Group& group : mode.groups)
+      all.insert(all.end(), group.options.begin(), group.options.end());
+    // The slowest option is somewhere in the sum; beside it stands anything that may.
+    std::vector<std::pair<int, int>> pairs;
+    const std::string& type = resources.options[mode.slowest()].gpu_type;
+    for (int slow : mode.groups.front().options)
+      for (int other : all) {
+        // Where there are several types, the slowest's meets another somewhere.
+        if (mode.several_types && resources.options[other].gpu_type == type) continue;
+        pairs.emplace_back(slow, other);
+        pairs.emplace_back(other, slow);
+      }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    // Pairs over the same link are one.
+    std::vector<std::pair<int, int>> distinct;
+    for (const auto& pair : pairs)
+      if (std::none_of(distinct.begin(), distinct.end(), [&](const auto& seen) {
+            return costs.sync_link(seen.first, seen.second) == costs.sync_link(pair.first, pair.second);
+          }))
+        distinct.push_back(pair);
+    std::vector<int> smallest;
+    for (int o : all)
+      if (resources.options[o].tp == mode.least_tp) smallest.push_back(o);
+    smallest_.push_back(std::move(smallest));
+    facing_.push_back(std::move(all));
+    neighbours_.push_back(std::move(distinct));
+  }
+  fast_enough_.resize(n * (layers + 1) * layers);
+  segments_.resize(n * (layers + 1));
+  for (size_t mode = 0; mode < n; ++mode)
+    for (size_t end = 1; end <= layers; ++end) {
+      std::vector<Segment>& segments = segments_[mode * (layers + 1) + end];
+      for (int first = static_cast<int>(end) - 1; first >= 0; --first) {
+        const uint32_t bits = fast_enough(static_cast<int>(mode), first, static_cast<int>(end));
+        fast_enough_[(mode * (layers + 1) + end) * layers + first] = bits;
+        if (segments.empty() || segments.back().groups != bits)
+          segments.push_back({first, first, bits});
+        else
+          segments.back().lowest = first;
+      }
+    }
+  activation_s_.assign(n * n * layers, kNever);
+  gradient_s_.assign(n * n * layers, kNever);
+  for (size_t up = 0; up < n; ++up)
+    for (size_t down = 0; down < n; ++down) {
+      double* activation = &activation_s_[(up * n + down) * layers];
+      double* gradient = &gradient_s_[(up * n + down) * layers];
+      const std::vector<int>&slow_up = modes_[up].groups.front().options,
+            &slow_down = modes_[down].groups.front().options;
+      for (size_t layer = 1; layer < layers; ++layer) {
+        if (layer > 1 && costs.same_messages(static_cast<int>(layer) - 1, static_cast<int>(layer))) {
+          activation[layer] = activation[layer - 1];
+          gradient[layer] = gradient[layer - 1];
+          continue;
+        }
+        // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
+        const auto least = [&](const std::vector<int>& ups, const std::vector<int>& downs, bool forward) {
+          double s = kNever;
+          for (int a : ups)
+            for (int b : downs)
+              s = std::min(s, forward ? costs.activation_s(a, b, static_cast<int>(layer))
+                                      : costs.gradient_s(b, a, static_cast<int>(layer)));
+          return s;
+        };
+        for (bool forward : {true, false})
+          (forward ? activation : gradient)[layer] = std::max(
+              {least(slow_up, facing_[down], forward), least(facing_[up], slow_down, forward),
+               least(smallest_[up], facing_[down], forward), least(facing_[up], smallest_[down], forward)});
+      }
+    }
+}
+
+double ModeCosts::message_usd(int upstream, int downstream, int layer) const {
+  double usd = kNever;
+  for (int a : facing_[upstream])
+    for (int b : facing_[downstream]) {
+      usd = std::min(usd, costs_.message_usd(a, b, layer));
+      if (usd <= 0) return usd;
+    }
+  return usd;
+}
+
+double ModeCosts::sync_s(int mode, int first, int end, int replicas) const {
+  if (replicas < 2) return 0;
+  double s = kNever;
+  for (const auto& [a, b] : neighbours_[mode])
+    s = std::min(s, costs_.sync_s(a, b, modes_[mode].least_tp, first, end, replicas));
+  return s;
+}
+
+int ModeCosts::lowest_first(int option, int end, int in_flight, bool data_parallel) {
+  const int layers = costs_.layers();
+  std::vector<int16_t>& table = lowest_[option];
+  if (table.empty()) table.assign(2 * static_cast<size_t>(layers + 1) * (layers + 1), -1);
+  int16_t& known =
+      table[(static_cast<size_t>(data_parallel) * (layers + 1) + in_flight) * (layers + 1) + end];
+  if (known < 0) {
+    int first = end;
+    while (first > 0 && costs_.fits(option, first - 1, end, in_flight, data_parallel)) --first;
+    known = static_cast<int16_t>(first);
+  }
+  return known;
+}
+
+uint32_t ModeCosts::fast_enough(int mode, int first, int end) const {
+  const std::vector<StageMode::Group>& groups = modes_[mode].groups;
+  uint32_t bits = 1;
+  const double slowest = compute_s(mode, first, end) * (1 + kSameTime);
+  bool smallest = groups[0].tp == modes_[mode].least_tp;
+  for (size_t g = 1; g < groups.size(); ++g)
+    if (costs_.compute_s(groups[g].option, first, end) <= slowest) {
+      if (g < 32) bits |= 1u << g;
+      smallest = smallest || groups[g].tp == modes_[mode].least_tp;
+    }
+  if (modes_[mode].several_types && bits == 1 && groups.size() <= 32) return 0;
+  return smallest ? bits : 0;
+}
+
+uint32_t ModeCosts::allowed(int mode, int first, int end, int in_flight, bool data_parallel) {
+  const std::vector<StageMode::Group>& groups = modes_[mode].groups;
+  const int layers = costs_.layers();
+  uint32_t bits = fast_enough_[(static_cast<size_t>(mode) * (layers + 1) + end) * layers + first];
+  if (groups.size() == 1 || bits == 0)
+    return bits != 0 && lowest_first(groups[0].option, end, in_flight, data_parallel) <= first ? bits : 0;
+  bool smallest = groups.size() > 32;
+  for (size_t g = 0; g < groups.size() && g < 32; ++g) {
+    if (!(bits >> g & 1u)) continue;
+    if (lowest_first(groups[g].option, end, in_flight, data_parallel) > first)
+      bits &= ~(1u << g);
+    else
+      smallest = smallest || groups[g].tp == modes_[mode].least_tp;
+  }
+  if (modes_[mode].several_types && bits == 1 && groups.size() <= 32) return 0;
+  return (bits & 1u) && smallest ? bits : 0;
+}
+
+double ModeCosts::least_weight(int mode, uint32_t bits, const ResourceLimit& limit) const {
+  double least = kNever;
+  const std::vector<StageMode::Group>& groups = modes_[mode].groups;
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (g >= 32 || (bits >> g & 1u))
+      for (int o : groups[g].options) least = std::min(least, limit.weight[o]);
+  return least;
+}
+
+double ModeCosts::least_usd_per_s(int mode, uint32_t bits) const {
+  double least = kNever;
+  const std::vector<StageMode::Group>& groups = modes_[mode].groups;
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (g >= 32 || (bits >> g & 1u))
+      for (int o : groups[g].options) least = std::min(least, resources_.options[o].usd_per_s);
+  return least;
+}
+
+}  // namespace sailor

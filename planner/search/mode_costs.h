@@ -1,0 +1,73 @@
+// What stages in given modes cost at one microbatch size, as tables: the lower bounds that the skeleton
+// search adds up. Exact for pure modes. Fills its memory table as it is asked, so one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/search/stage_modes.h"
+
+namespace sailor {
+
+class ModeCosts {
+ public:
+  ModeCosts(const StageCosts& costs, const Resources& resources, std::vector<StageMode> modes);
+
+  const StageCosts& stage() const { return costs_; }
+  const Resources& resources() const { return resources_; }
+  const std::vector<StageMode>& modes() const { return modes_; }
+  int size() const { return static_cast<int>(modes_.size()); }
+
+  double compute_s(int mode, int first, int end) const {
+    return costs_.compute_s(modes_[mode].slowest(), first, end);
+  }
+  double update_s(int mode, int first, int end) const {
+    return costs_.update_s(modes_[mode].slowest(), first, end);
+  }
+  // The slowest pair of replicas over the boundary before `layer`, at least; infinite when no link is known.
+  double activation_s(int upstream, int downstream, int layer) const {
+    return activation_s_[(static_cast<size_t>(upstream) * modes_.size() + downstream) * costs_.layers() +
+                         layer];
+  }
+  double gradient_s(int upstream, int downstream, int layer) const {
+    return gradient_s_[(static_cast<size_t>(upstream) * modes_.size() + downstream) * costs_.layers() +
+                       layer];
+  }
+  double message_usd(int upstream, int downstream, int layer) const;  // of one replica and microbatch
+  double sync_s(int mode, int first, int end, int replicas) const;
+
+  // The first layer of the longest stage that ends at `end` and fits a group's memory with `in_flight`
+  // microbatches; `end` when not even one layer fits.
+  int lowest_first(int group_option, int end, int in_flight, bool data_parallel);
+  // Stages of one mode and end in which the same groups are fast enough: from layer `lowest` to `highest`.
+  struct Segment {
+    int lowest = 0, highest = 0;
+    uint32_t groups = 0;
+  };
+  const std::vector<Segment>& segments(int mode, int end) const {
+    return segments_[static_cast<size_t>(mode) * (costs_.layers() + 1) + end];
+  }
+
+  // Which groups of a mode may serve in a stage: bit g for groups[g]. 0 when the slowest does not fit
+  // itself, or none of the smallest TP degree may.
+  uint32_t allowed(int mode, int first, int end, int in_flight, bool data_parallel);
+  // What one replica uses of a limit and what it costs, at least, when these groups may serve.
+  double least_weight(int mode, uint32_t groups, const ResourceLimit& limit) const;
+  double least_usd_per_s(int mode, uint32_t groups) const;
+
+ private:
+  const StageCosts& costs_;
+  const Resources& resources_;
+  std::vector<StageMode> modes_;
+  std::vector<double> activation_s_, gradient_s_;  // [upstream][downstream][layer]
+  uint32_t fast_enough(int mode, int first, int end) const;
+
+  std::vector<uint32_t> fast_enough_;                         // [mode][end][first]
+  std::vector<std::vector<Segment>> segments_;                // [mode][end], ascending by length
+  std::vector<std::vector<int>> facing_;                      // by mode: all its options
+  std::vector<std::vector<int>> smallest_;                    // by mode: those of the smallest TP degree
+  std::vector<std::vector<std::pair<int, int>>> neighbours_;  // by mode: pairs of options that sums may cross
+  std::vector<std::vector<int16_t>> lowest_;  // [option], [data_parallel][in_flight][end]; -1 = not asked yet
+};
+
+}  // namespace sailor

@@ -1,0 +1,158 @@
+#include "tests/bench/prunings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "planner/search/search.h"
+
+namespace sailor::bench {
+namespace {
+
+std::set<std::string> all_prunings() {
+  const std::vector<std::string> names = feature_names();
+  return {names.begin(), names.end()};
+}
+
+struct Sums {
+  double search_cpu_s = 0, slowest_s = 0;
+  double configurations = 0, labels = 0;
+  int compared = 0, equal = 0, stopped = 0;
+};
+
+std::string times(double without, double with) {
+  return with > 0 ? fmt::format("{:.1f}x", without / with) : "-";
+}
+
+bool same_answer(const RowResult& a, const RowResult& b) {
+  if (a.value == 0 || b.value == 0) return a.value == b.value && a.status == b.status;
+  return std::abs(a.value / b.value - 1) <= 1e-9;
+}
+
+void add(Sums& sums, const RowResult& with, const RowResult& row) {
+  sums.search_cpu_s += row.search_cpu_s;
+  sums.slowest_s = std::max(sums.slowest_s, row.search_cpu_s);
+  sums.configurations += static_cast<double>(row.configurations);
+  sums.labels += static_cast<double>(row.labels);
+  // What a search finds by its time limit is no answer.
+  if (!row.in_time || !with.in_time) {
+    ++sums.stopped;
+    return;
+  }
+  ++sums.compared;
+  sums.equal += same_answer(with, row);
+}
+
+std::string line(const std::string& name, const Sums& sums, const Sums& base) {
+  return fmt::format("{:<20} {:>9.3f} {:>8} {:>9.3f} {:>12.0f} {:>8} {:>12.0f} {:>8} {:>9} {:>8}", name,
+                     sums.search_cpu_s, times(sums.search_cpu_s, base.search_cpu_s), sums.slowest_s,
+                     sums.configurations, times(sums.configurations, base.configurations), sums.labels,
+                     times(sums.labels, base.labels), fmt::format("{}/{}", sums.equal, sums.compared),
+                     sums.stopped);
+}
+
+// "2 GPU types x 128, NAME: ..." of the paper's table.
+struct PaperRow {
+  int types = 0, gpus = 0;
+  std::string model;
+  std::string value, note;
+};
+
+std::vector<PaperRow> table_3(const std::string& path) {
+  std::vector<PaperRow> rows;
+  if (!std::filesystem::exists(path)) return rows;
+  for (const CsvRow& csv : read_csv(path)) {
+    if (csv.text("where") != "table 3") continue;
+    const std::string quantity = csv.text("quantity");
+    PaperRow row;
+    char model[65] = "";
+    if (std::sscanf(quantity.c_str(), "%d GPU type%*[s ]x %d, %64[^:]", &row.types, &row.gpus, model) != 3)
+      continue;
+    row.model = model;
+    row.value = csv.text("value");
+    row.note = csv.text("note");
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// Is this a throughput scenario of that model over as many types of as many GPUs each, in one zone?
+bool is_about(const PaperRow& row, const Scenario& scenario) {
+  if (scenario.objective != Objective::throughput || scenario.model.rfind(row.model, 0) != 0 ||
+      scenario.pools.size() != static_cast<size_t>(row.types))
+    return false;
+  return std::all_of(scenario.pools.begin(), scenario.pools.end(), [&](const PoolSize& pool) {
+    return pool.gpus == row.gpus && pool.zone == scenario.pools[0].zone;
+  });
+}
+
+std::string seconds(const RowResult& row) {
+  return fmt::format("{}{:.3f}", row.in_time ? "" : ">", row.search_cpu_s);
+}
+
+}  // namespace
+
+bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<RowResult>& with,
+                    const RowRunner& run, const std::function<void(const std::string&)>& print) {
+  Sums base;
+  for (const RowResult& row : with) add(base, row, row);
+  print(fmt::format("{:<20} {:>9} {:>8} {:>9} {:>12} {:>8} {:>12} {:>8} {:>9} {:>8}", "WITHOUT", "CPU (s)",
+                    "", "SLOWEST", "LOOKED AT", "", "LABELS", "", "EQUAL", "STOPPED"));
+  print(line("(nothing)", base, base));
+  std::vector<std::pair<std::string, std::set<std::string>>> cases;
+  for (const std::string& name : feature_names()) cases.push_back({name, {name}});
+  cases.push_back({"all of them", all_prunings()});
+  bool equal = true;
+  for (const auto& [name, without] : cases) {
+    Sums sums;
+    for (size_t i = 0; i < scenarios.size(); ++i) {
+      const RowResult row = run(scenarios[i], without);
+      if (row.in_time && with[i].in_time && !same_answer(with[i], row)) {
+        equal = false;
+        print(fmt::format("  {}: another answer without {}: {:.9g} instead of {:.9g}", scenarios[i].name,
+                          name, row.value, with[i].value));
+      }
+      add(sums, with[i], row);
+    }
+    print(line(name, sums, base));
+  }
+  return equal;
+}
+
+void print_table_3(const std::string& path, const std::vector<Scenario>& scenarios,
+                   const std::vector<RowResult>& with, const RowRunner& run,
+                   const std::function<void(const std::string&)>& print) {
+  bool first = true;
+  for (const PaperRow& row : table_3(path)) {
+    const RowResult* free = nullptr;
+    const RowResult* limited = nullptr;
+    const Scenario* scenario = nullptr;
+    double budget = 0;
+    for (size_t i = 0; i < scenarios.size(); ++i) {
+      if (!is_about(row, scenarios[i])) continue;
+      if (!scenarios[i].max_usd && free == nullptr) {
+        free = &with[i];
+        scenario = &scenarios[i];
+      } else if (scenarios[i].max_usd && limited == nullptr) {
+        limited = &with[i];
+        budget = *scenarios[i].max_usd;
+      }
+    }
+    if (free == nullptr) continue;
+    if (first)
+      print(
+          "table 3, search seconds: no pruning / all / all and a budget (the paper: dynamic programming only "
+          "/ "
+          "+ heuristics / + cost limit)");
+    first = false;
+    const RowResult bare = run(*scenario, all_prunings());
+    print(fmt::format("  {} x {}, {}: {} / {} / {}{}    the paper: {} ({})", row.types, row.gpus, row.model,
+                      seconds(bare), seconds(*free), limited ? seconds(*limited) : "-",
+                      limited ? fmt::format(" ({} USD)", budget) : "", row.value, row.note));
+  }
+}
+
+}  // namespace sailor::bench

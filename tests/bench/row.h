@@ -1,0 +1,56 @@
+// One row of the bench: a scenario planned, checked and held against what is known. Rows run in processes of
+// their own, so that time and memory are those of one row alone, start and reading of files included.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/bench/baselines.h"
+#include "tests/bench/reference_data.h"
+#include "tests/bench/scenario.h"
+
+namespace sailor::bench {
+
+struct RowOptions {
+  std::set<std::string> without;  // prunings switched off
+  double time_limit_s = 10;
+  std::string emit_plans;  // directory; empty = none
+  bool quiet = false;      // say nothing on stderr
+};
+
+struct RowResult {
+  std::string name;
+  std::string status;  // found | stopped (a plan, before the end of the search) | none | time_limit | invalid
+  std::optional<double> iter_per_s, usd_per_iter;
+  std::optional<double> bound;  // iterations per second or USD per iteration, whatever the row is about
+  std::optional<double> gap_pct;
+  double search_cpu_s = 0;
+  double total_cpu_s = 0;  // of the whole process
+  double rss_mb = 0;       // likewise, at its peak
+  bool ref_ok = false, known_ok = false;
+  // What is not in the fixed columns.
+  bool passed = false;   // valid, as good as what is known and every baseline, and no bound is wrong
+  bool in_time = false;  // the search ended before its time limit
+  double value = 0;      // of the objective: seconds or USD; 0 = no plan
+  int64_t configurations = 0, labels = 0;
+  int beaten = 0, compared = 0, noted = 0;  // baselines
+
+  // The fixed columns as a line of CSV.
+  static const char* header();
+  std::string csv() const;
+  // Everything, on one line, for the parent process.
+  std::string record() const;
+  static RowResult from_record(const std::string& line);
+};
+
+// Plans the scenario in this process. What is wrong is written to stderr.
+RowResult run_row(const Scenario& scenario, const Inputs& inputs, const std::vector<Baseline>& baselines,
+                  const RowOptions& options);
+
+// Runs this program again with `arguments` and returns what its last line of output records. Throws
+// std::runtime_error when it writes none.
+RowResult run_row_in_a_process(const std::vector<std::string>& arguments);
+
+}  // namespace sailor::bench

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Fuzzes everything that reads a file, and planning from files, for a given time in all. See --help.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: tests/fuzz/run.sh PROGRAM WORK_DIR [TARGET...]
+
+Runs PROGRAM (fuzz_planner) on every target, or on those named, and ends with 1 when one of them crashed, hung or
+ran out of memory; the input is then in WORK_DIR/found and the command that repeats it is printed. Corpora are
+kept in WORK_DIR/corpus, so that a later run goes on where this one stopped.
+
+Environment: SAILOR_FUZZ_MINUTES  CPU minutes for all targets together (default 30)
+             SAILOR_FUZZ_SEED     seed of the mutations (default: a new one, which is printed)
+USAGE
+}
+
+case ${1:-} in -h | --help) usage; exit 0 ;; esac
+(($# >= 2)) || { usage >&2; exit 2; }
+program=$(realpath "$1")
+work=$2
+shift 2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+golden=$here/../golden
+minutes=${SAILOR_FUZZ_MINUTES:-30}
+seed=${SAILOR_FUZZ_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
+targets=("$@")
+if ((${#targets[@]} == 0)); then mapfile -t targets < <("$program"); fi
+mkdir -p "$work/found"
+work=$(realpath "$work")
+
+add() {  # FILE...: into the folder of seeds; names need not differ
+  local file
+  for file in "$@"; do cp "$file" "$to/$(find "$to" -type f | wc -l)-${file##*/}"; done
+}
+# The first inputs of a target: the files of the golden tests, right and broken, and inputs that were once found.
+seeds() {  # TARGET FOLDER
+  local target=$1 to=$2 file
+  rm -rf "$to"
+  mkdir -p "$to"
+  case $target in
+    snapshot) add "$golden"/fixtures/snapshot.yaml "$golden"/broken/snapshot-* ;;
+    layer_profile) add "$golden"/fixtures/profiles/quick.json "$golden"/broken/profile-* ;;
+    network_profile) add "$golden"/fixtures/profiles/network.json "$golden"/broken/network-* ;;
+    json_parts) add "$golden"/fixtures/profiles/*.json "$golden"/fixtures/plan.json ;;
+    job_spec) add "$golden"/fixtures/job.yaml "$golden"/broken/job-*.yaml "$here"/../../etc/jobs/*.yaml ;;
+    catalog) add "$golden"/fixtures/catalog.yaml "$golden"/broken/catalog-* "$here"/../../etc/catalog.yaml ;;
+    site_config) add "$golden"/fixtures/sailor.yaml "$golden"/broken/site-* ;;
+    plan) add "$golden"/fixtures/plan.json "$golden"/broken/plan-* ;;
+    run_record)
+      add "$golden"/broken/run-*
+      for file in "$golden"/fixtures/runs/*; do head -n 1 "$file" > "$to/${file##*/}"; done
+      ;;
+    assumptions)
+      bundle framework.yaml "$golden"/fixtures/assumptions/frameworks/plain.yaml \
+        platform.yaml "$golden"/fixtures/assumptions/platforms/hall.yaml \
+        calibration.json "$golden"/fixtures/assumptions/calibration.json > "$to/fixtures"
+      bundle framework.yaml "$here"/../../etc/frameworks/sailor.yaml > "$to/own"
+      ;;
+    planning)
+      for job in "$golden"/fixtures/job.yaml "$golden"/broken/job-other-model.yaml; do
+        bundle job.yaml "$job" sailor.yaml "$golden"/fixtures/sailor.yaml catalog.yaml "$golden"/fixtures/catalog.yaml \
+          snapshot.yaml "$golden"/fixtures/snapshot.yaml profiles/quick.json "$golden"/fixtures/profiles/quick.json \
+          profiles/network.json "$golden"/fixtures/profiles/network.json > "$to/${job##*/}"
+      done
+      ;;
+  esac
+  if [[ -d $here/seeds/$target ]]; then add "$here/seeds/$target"/*; fi
+}
+bundle() {  # NAME FILE...
+  while (($#)); do
+    echo "=== $1"
+    cat "$2"
+    echo
+    shift 2
+  done
+}
+
+# Planning has most code behind it: it counts as four targets.
+share_of() { if [[ $1 == planning ]]; then echo 4; else echo 1; fi; }
+shares=0
+for target in "${targets[@]}"; do shares=$((shares + $(share_of "$target"))); done
+echo "seed $seed, $minutes CPU minutes for ${#targets[@]} targets"
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+failed=0
+for target in "${targets[@]}"; do
+  corpus=$work/corpus/$target
+  mkdir -p "$corpus"
+  seeds "$target" "$work/seeds/$target"
+  seconds=$(awk -v m="$minutes" -v s="$(share_of "$target")" -v all=$shares 'BEGIN {printf "%d", 60 * m * s / all + 0.5}')
+  log=$work/$target.log
+  # An input is given ten seconds and a gigabyte: a program of this kind answers within a second on a few MB.
+  code=0
+  "$program" "--target=$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+    -max_len=20000 -artifact_prefix="$work/found/$target-" -print_final_stats=1 \
+    "$corpus" "$work/seeds/$target" > "$log" 2>&1 || code=$?
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  rss=$(sed -n 's/^stat::peak_rss_mb: *//p' "$log")
+  cover=$(grep -oE 'cov: [0-9]+' "$log" | tail -n 1 || true)
+  echo "$target: $seconds s, ${runs:-?} inputs, ${cover:-cov: ?} edges, ${rss:-?} MB: $( ((code == 0)) && echo ok || echo FAILED)"
+  if ((code != 0)); then
+    failed=1
+    grep -E '^BROKEN|ERROR: |SUMMARY|runtime error|terminate called|what\(\)|Test unit written' "$log" | sed 's/^/  /' | head -n 12
+    echo "  again: $program --target=$target $(ls -t "$work/found/$target-"* 2> /dev/null | head -n 1)"
+  fi
+done
+# What the targets really got; less than was asked for when the machine was busy.
+times > "$work/times"
+awk 'NR == 2 {for (i = 1; i <= 2; ++i) {split($i, t, /[ms]/); s += 60 * t[1] + t[2]}; printf "%.1f CPU minutes used\n", s / 60}' "$work/times"
+exit $failed

@@ -1,0 +1,29 @@
+// A problem in the planner's own types, and plans from one form to the other.
+#pragma once
+
+#include <optional>
+
+#include "planner/search/search.h"
+#include "tests/oracle/problem.h"
+
+namespace sailor::oracle {
+
+// Owns all that a PlanningContext refers to.
+struct PlannerInputs {
+  JobSpec job;
+  Snapshot snapshot;
+  Catalog catalog;
+  ProfileSet profiles;
+
+  PlanningContext context() const { return {job, snapshot, catalog, profiles}; }
+};
+
+PlannerInputs planner_inputs(const Problem& problem);
+LinkCurve link_curve(const std::pair<End, End>& ends, const Curve& curve);
+
+Plan planner_plan(const Problem& problem, const GridPlan& plan);  // not placed on nodes
+// Nothing when the plan is none of the paper's search space (pipelines with unlike cuts) or names what the
+// problem does not have.
+std::optional<GridPlan> grid_plan(const Problem& problem, const Plan& plan);
+
+}  // namespace sailor::oracle
