@@ -27,7 +27,8 @@ struct PlanCommand {
   PlanSource source;
   int top = 5;
   Format format = Format::table;
-  std::string output;  // file for the chosen plan; empty = none
+  std::string previous;  // file of the plan that ran until now; empty = none
+  std::string output;    // file for the chosen plan; empty = none
 };
 
 struct ParetoCommand {

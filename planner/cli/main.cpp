@@ -75,6 +75,8 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
       ->type_name("K")
       ->check(CLI::Range(1, 1000));
   add_format(verb, command.format, {"table", "json", "yaml"});
+  verb->add_option("--previous", command.previous, "plan that ran until now: planning again starts from it")
+      ->type_name("PLAN.json");
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");
   return verb;

@@ -1,4 +1,6 @@
 // sailor plan: search for the best plan, print the candidates, write the chosen one.
+#include <optional>
+
 #include "planner/cli/commands.h"
 #include "planner/cli/output.h"
 #include "planner/cli/plan_source.h"
@@ -35,6 +37,8 @@ int run_plan(const PlanCommand& command) {
   const PlanningInputs inputs = read_inputs(command.source);
   PlanOptions options = options_of(command.source, inputs.site);
   options.top_k = command.top;
+  std::optional<Plan> previous;
+  if (!command.previous.empty()) options.previous = &previous.emplace(load_plan(command.previous));
 
   const SearchResult result = search(inputs.context(), options);
   print_result(command, inputs, result);

@@ -57,6 +57,13 @@ bool within(const std::vector<int>& a, const std::vector<int>& b) {
   return true;
 }
 
+// GPUs of one pipeline.
+int gpus_of(const Shape& shape, const Resources& resources) {
+  int gpus = 0;
+  for (const Layout::Stage& stage : shape.cut.stages) gpus += resources.options[stage.runs[0].option].tp;
+  return gpus;
+}
+
 // Shapes that no other beats with the same resources or less, for pipelines that take about `share`
 // microbatches.
 std::vector<Shape> pipeline_shapes(const Resources& resources, ModeCosts& modes, double share,
@@ -93,11 +100,7 @@ std::vector<Shape> pipeline_shapes(const Resources& resources, ModeCosts& modes,
     shapes.push_back(shape);
   }
   // Few GPU-seconds per microbatch first; they are what fills a cluster.
-  const auto price = [&](const Shape& shape) {
-    int gpus = 0;
-    for (const Layout::Stage& stage : shape.cut.stages) gpus += resources.options[stage.runs[0].option].tp;
-    return gpus * shape.bottleneck_s;
-  };
+  const auto price = [&](const Shape& shape) { return gpus_of(shape, resources) * shape.bottleneck_s; };
   std::stable_sort(shapes.begin(), shapes.end(),
                    [&](const Shape& a, const Shape& b) { return price(a) < price(b); });
   if (shapes.size() > kMostShapes) shapes.resize(kMostShapes);
@@ -234,6 +237,28 @@ Plan assemble(const PlanningContext& context, const Resources& resources, const 
   return plan;
 }
 
+// The selection that ends first, as far as sums tell.
+std::optional<Plan> fastest_selection(const PlanningContext& context, const Resources& resources,
+                                      const std::vector<Shape>& shapes, int microbatch, int64_t total,
+                                      const std::function<bool()>& expired) {
+  const Knapsack knapsack(shapes, resources.capacity);
+  double high = kNever;
+  for (const Shape& shape : shapes) high = std::min(high, shape.time_s(static_cast<int>(total)));
+  double low = 0;
+  std::optional<Selection> best = knapsack.fill(high, total);
+  for (int step = 0; step < 14 && !expired(); ++step) {
+    const double middle = (low + high) / 2;
+    if (std::optional<Selection> selection = knapsack.fill(middle, total)) {
+      best = std::move(selection);
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  if (!best) return std::nullopt;
+  return assemble(context, resources, shapes, *best, microbatch, high, total);
+}
+
 }  // namespace
 
 std::vector<Plan> composed_plans(const PlanningContext& context, const Resources& resources,
@@ -248,23 +273,18 @@ std::vector<Plan> composed_plans(const PlanningContext& context, const Resources
   for (int pipelines : {2, 4, 16}) {
     if (expired()) break;
     const double share = std::max(1.0, static_cast<double>(total) / pipelines);
-    const std::vector<Shape> shapes = pipeline_shapes(resources, modes, share, expired);
-    if (shapes.empty()) continue;
-    const Knapsack knapsack(shapes, resources.capacity);
-    double high = kNever;
-    for (const Shape& shape : shapes) high = std::min(high, shape.time_s(static_cast<int>(total)));
-    double low = 0;
-    std::optional<Selection> best = knapsack.fill(high, total);
-    for (int step = 0; step < 14 && !expired(); ++step) {
-      const double middle = (low + high) / 2;
-      if (std::optional<Selection> selection = knapsack.fill(middle, total)) {
-        best = std::move(selection);
-        high = middle;
-      } else {
-        low = middle;
-      }
+    std::vector<Shape> shapes = pipeline_shapes(resources, modes, share, expired);
+    // Sums of gradients are not in the selection: fewer, larger pipelines have less to sum, so each size is
+    // tried as the smallest.
+    for (int least_gpus = 1; !shapes.empty() && !expired(); least_gpus *= 2) {
+      if (least_gpus > 1 && std::erase_if(shapes, [&](const Shape& shape) {
+                              return gpus_of(shape, resources) < least_gpus;
+                            }) == 0)
+        continue;
+      if (shapes.empty()) break;
+      if (auto plan = fastest_selection(context, resources, shapes, costs.microbatch(), total, expired))
+        plans.push_back(std::move(*plan));
     }
-    if (best) plans.push_back(assemble(context, resources, shapes, *best, costs.microbatch(), high, total));
   }
   return plans;
 }

@@ -17,6 +17,7 @@
 #include "planner/search/explain.h"
 #include "planner/search/improve.h"
 #include "planner/search/layout.h"
+#include "planner/search/previous_plan.h"
 #include "planner/search/realize.h"
 #include "planner/spec/error.h"
 
@@ -81,6 +82,7 @@ class Search {
   SearchResult run() {
     overhead_s_ = native_ ? least_overhead_s(context_, resources_) : 0;
     list_configurations();
+    start_from_previous();
     // All replicas of a stage of one type and TP degree, or mixes too where a region has several types.
     const bool small = !native_ && is_small(resources_);
     const bool mixes = small || types_share_a_region();
@@ -117,6 +119,16 @@ class Search {
   // A cut must add up to less than this to be looked at.
   double accepted_value(const Configuration& c) const {
     return native_ ? best_sum_ * native_slack(c.rounds) : best_sum_;
+  }
+
+  void start_from_previous() {
+    if (options_.previous == nullptr) return;
+    const std::optional<Plan> plan = still_possible(*options_.previous, context_.job, resources_.usable);
+    try {
+      if (plan && candidates_.score(*plan, result_.rejected)) best_sum_ = candidates_.best();
+    } catch (const InputError&) {
+      // A cell or a link that it needs is no longer profiled.
+    }
   }
 
   // What stages may be, from quick to complete. exact: every way to realize a skeleton is tried.
@@ -310,6 +322,14 @@ class Search {
                                                                             : result_.bound_usd_per_iteration;
     const double proven = std::min(candidates_.best(), open_value_);
     if (std::isfinite(proven)) bound = std::max(bound.value_or(0), proven);
+    // Nothing within the only limit: all plans lie beyond it.
+    if (!result_.stats.complete || !candidates_.empty()) return;
+    const auto beyond = [](std::optional<double>& b, double limit) {
+      b = std::max(b.value_or(0), std::nextafter(limit, kNever));
+    };
+    const bool money = std::isfinite(goal_.max_usd), time = std::isfinite(goal_.max_iteration_s);
+    if (money && !time) beyond(result_.bound_usd_per_iteration, goal_.max_usd);
+    if (time && !money) beyond(result_.bound_iteration_s, goal_.max_iteration_s);
   }
 
   const PlanningContext& context_;

@@ -30,6 +30,9 @@ struct PlanOptions {
   int top_k = 5;  // candidates to return, best first
   double time_limit_s = 2.0;
   bool explain = true;  // when nothing is found, plan again under relaxed conditions to say what would help
+  // The plan that ran until now, to start from when a few nodes came or went; must outlive the call. It
+  // bounds the search, and never makes the result worse.
+  const Plan* previous = nullptr;
   std::set<std::string> without;  // prunings switched off, for measurements; see feature_names()
 };
 std::vector<std::string> feature_names();

@@ -246,6 +246,22 @@ TEST_P(SearchProperty, EachFeatureSwitchedOffGivesTheSameObjective) {
                    });
 }
 
+TEST_P(SearchProperty, StartingFromThePreviousPlanNeverWorsensTheObjective) {
+  for_each_problem([&](const Problem&, PlannerInputs inputs, Random& random) {
+    const SearchResult before = search(inputs.context(), options());
+    if (before.candidates.empty()) return;
+    auto& nodes = inputs.snapshot.nodes;
+    nodes.erase(nodes.begin() + random.integer(0, static_cast<int>(nodes.size()) - 1));
+    PlanOptions again = options();
+    again.previous = &before.candidates[0].plan;
+    const double anew = best(inputs), replanned = value(inputs, search(inputs.context(), again));
+    if (anew == kNever)
+      EXPECT_EQ(replanned, kNever);
+    else
+      EXPECT_LE(replanned, anew * kSlack);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(, SearchProperty,
                          ::testing::Values(Judge{"PublishedPaper", CostModel::published, SearchSpace::paper,
                                                  60},
