@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "planner/search/layout.h"
 #include "planner/search/skeleton_search.h"
@@ -14,8 +16,10 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kMostShapes = 160;
-constexpr int kMostGpusOfAPool = 16;  // in one pipeline
+constexpr int kMostStages = 3;       // of one pipeline: more are left to plans with one cut
+constexpr int kMostGpusOfAPool = 8;  // in one pipeline
 constexpr size_t kMostLimits = 1 << 10;
+constexpr int kNoSync = -1000;               // less than any other step
 constexpr int64_t kMostTableWork = 2000000;  // knapsack states x shapes
 
 // One pipeline: what it uses and how fast it is.
@@ -64,40 +68,56 @@ int gpus_of(const Shape& shape, const Resources& resources) {
   return gpus;
 }
 
-// Shapes that no other beats with the same resources or less, for pipelines that take about `share`
-// microbatches.
-std::vector<Shape> pipeline_shapes(const Resources& resources, ModeCosts& modes, double share,
-                                   const std::function<bool()>& expired) {
+// Good shapes for pipelines that take about `share` microbatches, by what they use and by how long their
+// gradients take to sum, in steps of sqrt(2).
+using ShapeTable = std::map<std::pair<std::vector<int>, int>, Shape>;
+
+ShapeTable pipeline_shapes(const Resources& resources, ModeCosts& modes, double share,
+                           const std::function<bool()>& expired) {
   const StageCosts& costs = modes.stage();
+  constexpr int kReplicas = 2;  // enough for sums to count
   std::vector<ResourceLimit> limits = resource_limits(costs, resources, modes.modes(), true, kMostLimits);
   for (ResourceLimit& limit : limits)
-    limit.capacity = std::min(limit.capacity, static_cast<double>(kMostGpusOfAPool));
-  SkeletonProblem problem{modes, limits, 1, share, 0, {Objective::throughput, kNever, kNever}};
+    limit.capacity = std::min(limit.capacity, static_cast<double>(kReplicas * kMostGpusOfAPool));
+  SkeletonProblem problem{modes, limits, kReplicas, share, 0, {Objective::throughput, kNever, kNever}};
   problem.max_labels = 20000;
-  std::map<std::vector<int>, Shape> best;  // by use
+  problem.max_stages = kMostStages;
+  ShapeTable best;
   search_skeletons(
       problem, [] { return kNever; },
       [&](const Skeleton& skeleton) {
         Shape shape;
         shape.estimate_s = skeleton.iteration_s;
         shape.use.assign(resources.capacity.size(), 0);
+        double sync_s = 0;
         for (const Skeleton::Stage& stage : skeleton.stages) {
           const int option = modes.modes()[stage.mode].slowest();
           shape.cut.stages.push_back({stage.first_layer, stage.end_layer, {{option, 1}}});
+          sync_s = std::max(sync_s, modes.sync_s(stage.mode, stage.first_layer, stage.end_layer, kReplicas));
           for (size_t c = 0; c < shape.use.size(); ++c) shape.use[c] += resources.use[option][c];
         }
-        auto& entry = best[shape.use];
+        const int step = sync_s > 0 ? static_cast<int>(std::ceil(2 * std::log2(sync_s))) : kNoSync;
+        auto& entry = best[{shape.use, step}];
         if (entry.cut.stages.empty() || shape.estimate_s < entry.estimate_s) entry = std::move(shape);
       },
       expired);
+  return best;
+}
+
+// Shapes whose sums take at most `step`, and that no other of them beats with the same resources or less.
+std::vector<Shape> shapes_up_to(const ShapeTable& table, int step, const Resources& resources,
+                                const StageCosts& costs) {
   std::vector<Shape> shapes;
-  for (auto& [use, shape] : best) {
+  for (const auto& [key, shape] : table) {
+    if (key.second > step) continue;
     bool beaten = false;
-    for (const auto& [other_use, other] : best)
-      beaten = beaten || (other_use != use && within(other_use, use) && other.estimate_s <= shape.estimate_s);
+    for (const auto& [other_key, other] : table)
+      beaten = beaten || (&other != &shape && other_key.second <= step && within(other.use, shape.use) &&
+                          (other.estimate_s < shape.estimate_s ||
+                           (other.estimate_s == shape.estimate_s && other_key < key)));
     if (beaten) continue;
-    measure(shape, costs);
     shapes.push_back(shape);
+    measure(shapes.back(), costs);
   }
   // Few GPU-seconds per microbatch first; they are what fills a cluster.
   const auto price = [&](const Shape& shape) { return gpus_of(shape, resources) * shape.bottleneck_s; };
@@ -273,15 +293,13 @@ std::vector<Plan> composed_plans(const PlanningContext& context, const Resources
   for (int pipelines : {2, 4, 16}) {
     if (expired()) break;
     const double share = std::max(1.0, static_cast<double>(total) / pipelines);
-    std::vector<Shape> shapes = pipeline_shapes(resources, modes, share, expired);
-    // Sums of gradients are not in the selection: fewer, larger pipelines have less to sum, so each size is
-    // tried as the smallest.
-    for (int least_gpus = 1; !shapes.empty() && !expired(); least_gpus *= 2) {
-      if (least_gpus > 1 && std::erase_if(shapes, [&](const Shape& shape) {
-                              return gpus_of(shape, resources) < least_gpus;
-                            }) == 0)
-        continue;
-      if (shapes.empty()) break;
+    const ShapeTable table = pipeline_shapes(resources, modes, share, expired);
+    // Sums of gradients are not in the selection; how long they may take is tried instead.
+    std::set<int, std::greater<int>> steps;
+    for (const auto& [key, shape] : table) steps.insert(key.second);
+    for (int step : steps) {
+      if (expired()) break;
+      const std::vector<Shape> shapes = shapes_up_to(table, step, resources, costs);
       if (auto plan = fastest_selection(context, resources, shapes, costs.microbatch(), total, expired))
         plans.push_back(std::move(*plan));
     }

@@ -39,6 +39,7 @@ const char* const kBounding = "bounding";
 const char* const kEqualRounds = "equal-rounds";
 const char* const kBestFirst = "best-first";
 const char* const kShortFirst = "short-first";
+constexpr double kComposeShare = 0.4;  // of the time limit, for pipelines that differ
 constexpr int kAnyStages = 1 << 20;
 // Limits that a search of mixed stages is held against; more of them bound better and cost more.
 constexpr size_t kMostLimits = 48;
@@ -89,10 +90,10 @@ class Search {
     // Short pipelines are cheap to search and usually win: what they reach bounds the rest.
     if (on(kShortFirst))
       for (int stages : {1, 2, 3}) search_all(Pass::alike, stages);
+    // What the trainer can run beyond one cut and one D has its share of the time.
+    if (native_ && options_.space == SearchSpace::full) compose_pipelines();
     if (!mixes) search_all(Pass::alike, kAnyStages);
     if (mixes) search_all(small ? Pass::exact : Pass::mixed, kAnyStages);
-    // Whatever time is left goes to what the trainer can run beyond one cut and one D.
-    if (native_ && options_.space == SearchSpace::full) compose_pipelines();
     if (native_) improve_best();
     finish();
     return std::move(result_);
@@ -262,14 +263,16 @@ class Search {
   }
 
   void compose_pipelines() {
+    const auto enough = [&] { return expired() || elapsed_s() > kComposeShare * options_.time_limit_s; };
     for (const auto& costs : tables_) {
-      if (expired()) break;
+      if (enough()) break;
       ++result_.stats.configurations;
-      for (const Plan& plan : composed_plans(context_, resources_, *costs, [&] { return expired(); })) {
+      for (const Plan& plan : composed_plans(context_, resources_, *costs, enough)) {
         ++result_.stats.plans_scored;
         candidates_.score(plan, result_.rejected);
       }
     }
+    composed_ = !enough();
   }
 
   void improve_best() {
@@ -292,7 +295,7 @@ class Search {
 
   void finish() {
     result_.candidates = candidates_.placed(std::max(1, options_.top_k), result_.rejected);
-    result_.stats.complete = !timed_out_ && pass_complete_;
+    result_.stats.complete = !timed_out_ && pass_complete_ && composed_;
     if (!native_) tighten_bound();
     if (!result_.candidates.empty()) {
       result_.status = SearchStatus::found;
@@ -350,6 +353,7 @@ class Search {
   std::vector<Configuration> configurations_;  // in the order of search
   double best_sum_ = kNever;
   bool timed_out_ = false;
+  bool composed_ = true;        // or nothing was to be composed
   bool pass_complete_ = false;  // of the last pass
   double open_value_ = kNever;  // the least value that the last pass could not rule out
 };
