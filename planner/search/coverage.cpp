@@ -9,47 +9,42 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-9;
 }  // namespace
 
-Coverage::Coverage(ModeCosts& costs, StageUses& uses, int replicas, int most_in_flight)
+Coverage::Coverage(ModeCosts& costs, StageUses& uses, const StageSync& sync, int replicas, int most_in_flight,
+                   size_t most_limits)
     : costs_(costs),
       uses_(uses),
+      sync_(sync),
       layers_(costs.stage().layers()),
       most_in_flight_(std::min(most_in_flight, costs.stage().layers())),
       data_parallel_(replicas > 1),
       published_(costs.stage().model() == CostModel::published),
-      limits_(uses.limits()),
-      forward_s_(costs.modes().size(), kNever),
-      backward_s_(costs.modes().size(), kNever),
+      limits_(std::min(uses.limits(), most_limits)),
       lowest_(2 * costs.modes().size() * (layers_ + 1)) {
-  for (int mode = 0; mode < costs.size(); ++mode)
-    for (int other = 0; other < costs.size(); ++other)
-      for (int layer = 1; layer < layers_; ++layer) {
-        if (layer > 1 && costs.stage().same_messages(layer - 1, layer)) continue;
-        forward_s_[mode] = std::min(forward_s_[mode], costs.activation_s(mode, other, layer));
-        backward_s_[mode] = std::min(backward_s_[mode], costs.gradient_s(other, mode, layer));
-      }
   const size_t entries = 2 * static_cast<size_t>(most_in_flight_ + 1) * (layers_ + 1);
-  need_.resize(entries * limits_);
+  need_ = std::make_unique_for_overwrite<double[]>(entries * (limits_ + 1));
   known_.resize(entries);
 }
 
-void Coverage::set_bottleneck(double seconds) {
-  bottleneck_s_ = seconds * kSlack;
+void Coverage::set_limits(double bottleneck_s, double sync_s) {
+  bottleneck_s *= kSlack;
+  sync_s *= kSlack;
   std::fill(known_.begin(), known_.end(), false);
   for (bool behind : {false, true})
     for (int mode = 0; mode < costs_.size(); ++mode) {
       int16_t* lowest = &lowest_[(behind * costs_.modes().size() + mode) * (layers_ + 1)];
       // Messages count where they add to the stage (published); native ones may hide behind it.
-      const double to_next = published_ && behind ? forward_s_[mode] : 0;
-      const double to_previous = published_ ? backward_s_[mode] : 0;
-      int first = 1;
-      for (int end = 1; end <= layers_; ++end) {
-        while (first < end && costs_.compute_s(mode, first, end) + to_next + to_previous > bottleneck_s_)
-          ++first;
-        lowest[end] = static_cast<int16_t>(first);
-        if (first == end || costs_.compute_s(mode, first, end) + to_next + to_previous > bottleneck_s_)
-          lowest[end] = static_cast<int16_t>(end);
+      const double to_next = published_ && behind ? costs_.least_activation_s(mode) : 0;
+      const double to_previous = published_ ? costs_.least_gradient_s(mode) : 0;
+      int in_time = 1, in_sync = 0;  // the first layers of the longest stages
+      // Only the last stage has nobody behind it.
+      for (int end = behind ? 1 : layers_; end <= layers_; ++end) {
+        const auto late = [&](int first) {
+          return costs_.compute_s(mode, first, end) + to_next + (first > 0 ? to_previous : 0) > bottleneck_s;
+        };
+        while (in_time < end && late(in_time)) ++in_time;
+        while (in_sync < end && sync_.this_or_longer_s(mode, in_sync, end) > sync_s) ++in_sync;
         // The first stage of all has nobody to send gradients to.
-        if (costs_.compute_s(mode, 0, end) + to_next <= bottleneck_s_) lowest[end] = 0;
+        lowest[end] = static_cast<int16_t>(std::max(late(0) ? in_time : 0, in_sync));
       }
     }
 }
@@ -58,10 +53,10 @@ const double* Coverage::need(int end, int in_flight, bool behind) {
   in_flight = std::min(in_flight, most_in_flight_);
   const size_t entry =
       (static_cast<size_t>(behind) * (most_in_flight_ + 1) + in_flight) * (layers_ + 1) + end;
-  double* need = &need_[entry * limits_];
+  double* need = &need_[entry * (limits_ + 1)];
   if (known_[entry]) return need;
   known_[entry] = true;
-  std::fill_n(need, limits_, end == 0 ? 0 : kNever);
+  std::fill_n(need, limits_ + 1, end == 0 ? 0 : kNever);
   for (int mode = 0; mode < costs_.size() && end > 0; ++mode) {
     const int in_time = lowest_in_time(mode, end, behind);
     const int first = std::max(
@@ -72,9 +67,11 @@ const double* Coverage::need(int end, int in_flight, bool behind) {
       if (segment.groups == 0) continue;
       // A longer stage leaves less to the stages before it; what is needed never falls with `end`.
       const double* before = this->need(std::max(first, segment.lowest), in_flight + 1, true);
-      const std::vector<double>& weights = uses_.of(mode, segment.groups).weights;
+      const StageUse& use = uses_.of(mode, segment.groups);
+      const double* weights = use.weights.data();
       for (size_t limit = 0; limit < limits_; ++limit)
         need[limit] = std::min(need[limit], weights[limit] + before[limit]);
+      need[limits_] = std::min(need[limits_], use.usd_per_s + before[limits_]);
     }
   }
   return need;

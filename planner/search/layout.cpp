@@ -65,42 +65,54 @@ int Layout::Stage::option_of(int replica) const {
   return runs.back().option;
 }
 
+double iteration_s(CostModel model, const std::vector<StageTimes>& stages, double microbatches,
+                   double overhead_s) {
+  const bool published = model == CostModel::published;
+  const size_t P = stages.size();
+  double bottleneck = 0, sum = 0, update = 0, sync = 0;
+  for (size_t i = 0; i < P; ++i) {
+    const StageTimes& stage = stages[i];
+    if (published) {
+      const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
+      double comm = stage.activation_s + gradient_before;
+      if (P > 1 && i == 0) comm = P <= 3 ? stage.activation_s : 2 * stage.activation_s;
+      if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
+      bottleneck = std::max(bottleneck, stage.compute_s + comm);
+      sum += stage.compute_s + comm;
+    } else {
+      bottleneck = std::max({bottleneck, stage.compute_s, stage.activation_s, stage.gradient_s});
+      sum += stage.compute_s + stage.activation_s + stage.gradient_s;
+    }
+    update = std::max(update, stage.update_s);
+    sync = std::max(sync, stage.sync_s);
+  }
+  return overhead_s + (microbatches - 1) * bottleneck + sum + update + sync;
+}
+
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
                      double microbatches, double overhead_s) {
-  const bool published = costs.model() == CostModel::published;
   const size_t P = layout.stages.size();
-  double bottleneck = 0, sum = 0, update = 0, sync = 0, usd_per_s = 0, transfer = 0;
-  double gradient_before = 0;  // of the boundary before the stage
+  std::vector<StageTimes> times(P);
+  double usd_per_s = 0, transfer = 0;
   for (size_t i = 0; i < P; ++i) {
     const Layout::Stage& stage = layout.stages[i];
-    double compute = 0, activation = 0, gradient = 0;
+    StageTimes& t = times[i];
     for (const auto& [option, count] : stage.runs) {
-      compute = std::max(compute, costs.compute_s(option, stage.first_layer, stage.end_layer));
-      update = std::max(update, costs.update_s(option, stage.first_layer, stage.end_layer));
+      t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
+      t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer));
       usd_per_s += count * resources.options[option].usd_per_s;
     }
     if (i + 1 < P)
       facing_runs(stage, layout.stages[i + 1], [&](int a, int b, int count) {
-        activation = std::max(activation, costs.activation_s(a, b, stage.end_layer));
-        gradient = std::max(gradient, costs.gradient_s(b, a, stage.end_layer));
+        t.activation_s = std::max(t.activation_s, costs.activation_s(a, b, stage.end_layer));
+        t.gradient_s = std::max(t.gradient_s, costs.gradient_s(b, a, stage.end_layer));
         transfer += count * microbatches * costs.message_usd(a, b, stage.end_layer);
       });
-    if (published) {
-      double comm = activation + gradient_before;
-      if (P > 1 && i == 0) comm = P <= 3 ? activation : 2 * activation;
-      if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
-      bottleneck = std::max(bottleneck, compute + comm);
-      sum += compute + comm;
-    } else {
-      bottleneck = std::max({bottleneck, compute, activation, gradient});
-      sum += compute + activation + gradient;
-    }
-    gradient_before = gradient;
-    sync = std::max(sync, stage_sync_s(costs, resources, stage, replicas));
+    t.sync_s = stage_sync_s(costs, resources, stage, replicas);
     transfer += stage_sync_usd(costs, stage, replicas);
   }
   LayoutValue out;
-  out.iteration_s = overhead_s + (microbatches - 1) * bottleneck + sum + update + sync;
+  out.iteration_s = iteration_s(costs.model(), times, microbatches, overhead_s);
   out.usd = out.iteration_s * usd_per_s + transfer;
   return out;
 }

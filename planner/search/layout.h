@@ -33,6 +33,16 @@ struct LayoutValue {
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
                      double microbatches, double overhead_s);
 
+// What that sum is made of, by stage: each the slowest of the stage's replicas or pairs of them.
+struct StageTimes {
+  double compute_s = 0;
+  double activation_s = 0, gradient_s = 0;  // over the boundary behind the stage
+  double update_s = 0;
+  double sync_s = 0;
+};
+double iteration_s(CostModel model, const std::vector<StageTimes>& stages, double microbatches,
+                   double overhead_s);
+
 // Does every counter suffice?
 bool within_resources(const Resources& resources, const Layout& layout);
 

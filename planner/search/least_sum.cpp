@@ -6,45 +6,50 @@
 namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kMostLimits = 6;
 }  // namespace
 
-LeastSum::LeastSum(const ModeCosts& costs, StageUses& uses, const std::vector<double>& capacity)
+LeastSum::LeastSum(const ModeCosts& costs, StageUses& uses, const std::vector<double>& capacity,
+                   size_t most_limits)
     : costs_(costs), uses_(uses) {
   const double once = costs.stage().least_compute_s(0, costs.stage().layers());
   prices_.push_back({});
-  for (size_t limit = 0; limit < std::min(kMostLimits, capacity.size()); ++limit)
+  for (size_t limit = 0; limit < std::min(most_limits, capacity.size()); ++limit)
     for (double factor : {0.5, 1.5, 4.0})
-      if (capacity[limit] > 0) prices_.push_back({limit, factor * once / capacity[limit], {}});
+      if (capacity[limit] > 0) prices_.push_back({limit, factor * once / capacity[limit]});
 }
 
 void LeastSum::update(const Coverage& coverage) {
-  for (Price& price : prices_) fill(price, coverage);
-}
-
-void LeastSum::fill(Price& price, const Coverage& coverage) const {
   const int layers = costs_.stage().layers();
-  price.least.assign(layers + 1, kNever);
-  price.least[0] = 0;
-  for (int end = 1; end <= layers; ++end)
+  const size_t prices = prices_.size();
+  least_.assign((layers + 1) * prices, kNever);
+  std::fill_n(least_.begin(), prices, 0);
+  std::vector<double> use(prices);
+  for (int end = 1; end <= layers; ++end) {
+    double* to = &least_[end * prices];
+    const bool behind = end < layers;
     for (int mode = 0; mode < costs_.size(); ++mode) {
-      const int lowest = coverage.lowest_in_time(mode, end, true);
+      const int lowest = coverage.lowest_in_time(mode, end, behind);
       for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
-        if (segment.groups == 0) continue;
-        const double use = price.per_unit * uses_.of(mode, segment.groups).weights[price.limit];
+        if (segment.groups == 0 || segment.highest < lowest) continue;
+        const std::vector<double>& weights = uses_.of(mode, segment.groups).weights;
+        for (size_t p = 0; p < prices; ++p) use[p] = prices_[p].per_unit * weights[prices_[p].limit];
         for (int first = std::max(lowest, segment.lowest); first <= segment.highest; ++first) {
           const double stage =
-              use + coverage.messages_s(mode, first == 0) + costs_.compute_s(mode, first, end);
-          price.least[end] = std::min(price.least[end], price.least[first] + stage);
+              coverage.messages_s(mode, first == 0, behind) + costs_.compute_s(mode, first, end);
+          const double* from = &least_[first * prices];
+          for (size_t p = 0; p < prices; ++p) to[p] = std::min(to[p], from[p] + stage + use[p]);
         }
       }
     }
+  }
 }
 
 double LeastSum::seconds(int end, const double* left) const {
   double most = 0;
-  for (const Price& price : prices_)
-    if (!price.least.empty()) most = std::max(most, price.least[end] - price.per_unit * left[price.limit]);
+  if (least_.empty()) return most;
+  const double* least = &least_[end * prices_.size()];
+  for (size_t p = 0; p < prices_.size(); ++p)
+    most = std::max(most, least[p] - prices_[p].per_unit * left[prices_[p].limit]);
   return most;
 }
 

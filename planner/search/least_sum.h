@@ -13,24 +13,25 @@ namespace sailor {
 
 class LeastSum {
  public:
-  LeastSum(const ModeCosts& costs, StageUses& uses, const std::vector<double>& capacity);  // by limit
+  // Capacities by limit; prices are put on the first `most_limits` of them.
+  LeastSum(const ModeCosts& costs, StageUses& uses, const std::vector<double>& capacity, size_t most_limits);
 
-  // For stages that are no longer than the coverage's bottleneck.
+  // For stages within the coverage's limits.
   void update(const Coverage& coverage);
-  // Of stages that hold layers [0, end) before others, with this much left of every limit.
+  // Of stages that hold layers [0, end), before others where there are more layers, with this much left of
+  // every limit.
   double seconds(int end, const double* left) const;  // 0 before the first update()
 
  private:
   struct Price {
     size_t limit = 0;
     double per_unit = 0;
-    std::vector<double> least;  // by end: min over stages of time + price x use
   };
-  void fill(Price& price, const Coverage& coverage) const;
 
   const ModeCosts& costs_;
   StageUses& uses_;
   std::vector<Price> prices_;
+  std::vector<double> least_;  // [end][price]: min over stages of time + price x use
 };
 
 }  // namespace sailor

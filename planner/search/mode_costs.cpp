@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace sailor {
 namespace {
@@ -40,6 +41,7 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
     smallest_.push_back(std::move(smallest));
     facing_.push_back(std::move(all));
     neighbours_.push_back(std::move(distinct));
+    sync_like_.push_back(first_that_syncs_alike(static_cast<int>(sync_like_.size())));
   }
   fast_enough_.resize(n * (layers + 1) * layers);
   segments_.resize(n * (layers + 1));
@@ -84,6 +86,27 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
                least(smallest_[up], facing_[down], forward), least(facing_[up], smallest_[down], forward)});
       }
     }
+  least_activation_s_.assign(n, kNever);
+  least_gradient_s_.assign(n, kNever);
+  for (size_t mode = 0; mode < n; ++mode)
+    for (size_t other = 0; other < n; ++other)
+      for (size_t layer = 1; layer < layers; ++layer) {
+        least_activation_s_[mode] =
+            std::min(least_activation_s_[mode], activation_s_[(mode * n + other) * layers + layer]);
+        least_gradient_s_[mode] =
+            std::min(least_gradient_s_[mode], gradient_s_[(other * n + mode) * layers + layer]);
+      }
+}
+
+int ModeCosts::first_that_syncs_alike(int mode) const {
+  const auto links = [&](int of) {
+    std::set<const LinkCurve*> out;
+    for (const auto& [a, b] : neighbours_[of]) out.insert(costs_.sync_link(a, b));
+    return out;
+  };
+  for (int other = 0; other < mode; ++other)
+    if (modes_[other].least_tp == modes_[mode].least_tp && links(other) == links(mode)) return other;
+  return mode;
 }
 
 double ModeCosts::message_usd(int upstream, int downstream, int layer) const {
@@ -104,7 +127,7 @@ double ModeCosts::sync_s(int mode, int first, int end, int replicas) const {
   return s;
 }
 
-int ModeCosts::lowest_first(int option, int end, int in_flight, bool data_parallel) {
+int ModeCosts::find_lowest_first(int option, int end, int in_flight, bool data_parallel) {
   const int layers = costs_.layers();
   std::vector<int16_t>& table = lowest_[option];
   if (table.empty()) table.assign(2 * static_cast<size_t>(layers + 1) * (layers + 1), -1);

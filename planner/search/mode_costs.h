@@ -33,12 +33,23 @@ class ModeCosts {
     return gradient_s_[(static_cast<size_t>(upstream) * modes_.size() + downstream) * costs_.layers() +
                        layer];
   }
+  // A stage's cheapest message to any next, to any previous stage.
+  double least_activation_s(int mode) const { return least_activation_s_[mode]; }
+  double least_gradient_s(int mode) const { return least_gradient_s_[mode]; }
   double message_usd(int upstream, int downstream, int layer) const;  // of one replica and microbatch
   double sync_s(int mode, int first, int end, int replicas) const;
+  // The first mode whose stages sum gradients in the same time as this mode's.
+  int sync_like(int mode) const { return sync_like_[mode]; }
 
   // The first layer of the longest stage that ends at `end` and fits a group's memory with `in_flight`
   // microbatches; `end` when not even one layer fits.
-  int lowest_first(int group_option, int end, int in_flight, bool data_parallel);
+  int lowest_first(int group_option, int end, int in_flight, bool data_parallel) {
+    const std::vector<int16_t>& table = lowest_[group_option];
+    const size_t layers = static_cast<size_t>(costs_.layers());
+    const size_t at = (data_parallel * (layers + 1) + in_flight) * (layers + 1) + end;
+    if (!table.empty() && table[at] >= 0) return table[at];
+    return find_lowest_first(group_option, end, in_flight, data_parallel);
+  }
   // Stages of one mode and end in which the same groups are fast enough: from layer `lowest` to `highest`.
   struct Segment {
     int lowest = 0, highest = 0;
@@ -59,14 +70,18 @@ class ModeCosts {
   const StageCosts& costs_;
   const Resources& resources_;
   std::vector<StageMode> modes_;
-  std::vector<double> activation_s_, gradient_s_;  // [upstream][downstream][layer]
+  std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][layer]
+  std::vector<double> least_activation_s_, least_gradient_s_;  // by mode
   uint32_t fast_enough(int mode, int first, int end) const;
+  int find_lowest_first(int option, int end, int in_flight, bool data_parallel);
+  int first_that_syncs_alike(int mode) const;
 
   std::vector<uint32_t> fast_enough_;                         // [mode][end][first]
   std::vector<std::vector<Segment>> segments_;                // [mode][end], ascending by length
   std::vector<std::vector<int>> facing_;                      // by mode: all its options
   std::vector<std::vector<int>> smallest_;                    // by mode: those of the smallest TP degree
   std::vector<std::vector<std::pair<int, int>>> neighbours_;  // by mode: pairs of options that sums may cross
+  std::vector<int> sync_like_;                                // by mode
   std::vector<std::vector<int16_t>> lowest_;  // [option], [data_parallel][in_flight][end]; -1 = not asked yet
 };
 

@@ -19,6 +19,7 @@
 #include "planner/search/layout.h"
 #include "planner/search/previous_plan.h"
 #include "planner/search/realize.h"
+#include "planner/search/shortlist.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
@@ -43,6 +44,10 @@ constexpr double kComposeShare = 0.4;  // of the time limit, for pipelines that 
 constexpr int kAnyStages = 1 << 20;
 // Limits that a search of mixed stages is held against; more of them bound better and cost more.
 constexpr size_t kMostLimits = 48;
+// The quick look before the search: partial pipelines per layer and leading mode, and configurations in a row
+// that may bring nothing.
+constexpr size_t kBeam = 4;
+constexpr int kMostInVain = 12;
 
 // One (microbatch, D).
 struct Configuration {
@@ -87,14 +92,16 @@ class Search {
     // All replicas of a stage of one type and TP degree, or mixes too where a region has several types.
     const bool small = !native_ && is_small(resources_);
     const bool mixes = small || types_share_a_region();
-    // Short pipelines are cheap to search and usually win: what they reach bounds the rest.
+    // Short pipelines are cheap to search: what they reach bounds the rest.
     if (on(kShortFirst))
-      for (int stages : {1, 2, 3}) search_all(Pass::alike, stages);
+      for (int stages = 1; stages <= 3 && (native_ || best_sum_ == kNever); ++stages)
+        search_all(Pass::alike, stages);
     // What the trainer can run beyond one cut and one D has its share of the time.
     if (native_ && options_.space == SearchSpace::full) compose_pipelines();
     if (!mixes) search_all(Pass::alike, kAnyStages);
     if (mixes) search_all(small ? Pass::exact : Pass::mixed, kAnyStages);
     if (native_) improve_best();
+    if (!native_) improve_shortlist();
     finish();
     return std::move(result_);
   }
@@ -118,9 +125,12 @@ class Search {
     return goal_.objective == Objective::throughput ? c.bound_s : c.bound_usd;
   }
   // A cut must add up to less than this to be looked at.
-  double accepted_value(const Configuration& c) const {
-    return native_ ? best_sum_ * native_slack(c.rounds) : best_sum_;
+  double accepted_value(double rounds) const {
+    return native_ ? best_sum_ * native_slack(rounds) : best_sum_;
   }
+  double accepted_value(const Configuration& c) const { return accepted_value(c.rounds); }
+
+  bool worse(const Configuration& c) const { return on(kBounding) && value_bound(c) >= accepted_value(c); }
 
   void start_from_previous() {
     if (options_.previous == nullptr) return;
@@ -132,8 +142,9 @@ class Search {
     }
   }
 
-  // What stages may be, from quick to complete. exact: every way to realize a skeleton is tried.
-  enum class Pass { alike, mixed, exact };
+  // What stages may be, from quick to complete. exact: every way to realize a skeleton is tried;
+  // pure: its part for one replica.
+  enum class Pass { alike, mixed, exact, pure };
 
   bool types_share_a_region() const {
     for (const Pool& a : resources_.pools)
@@ -182,49 +193,95 @@ class Search {
     }
     if (std::isfinite(bound_s)) result_.bound_iteration_s = bound_s;
     if (std::isfinite(bound_usd)) result_.bound_usd_per_iteration = bound_usd;
-    if (on(kBestFirst))
-      std::stable_sort(
-          configurations_.begin(), configurations_.end(),
-          [&](const Configuration& a, const Configuration& b) { return value_bound(a) < value_bound(b); });
+    if (on(kBestFirst)) sort_configurations();
+  }
+
+  void sort_configurations() {
+    std::stable_sort(
+        configurations_.begin(), configurations_.end(),
+        [&](const Configuration& a, const Configuration& b) { return value_bound(a) < value_bound(b); });
   }
 
   std::vector<StageMode> modes_of(const StageCosts& costs, Pass pass) const {
     if (pass == Pass::exact) return all_modes(costs, resources_);
+    if (pass == Pass::pure) return pure_modes(costs, resources_);
     std::vector<StageMode> modes = spread_modes(costs, resources_);
     if (pass == Pass::mixed)
       for (StageMode& mode : mixed_modes(costs, resources_)) modes.push_back(std::move(mode));
     return modes;
   }
 
+  // One replica is no mix.
+  static Pass pass_of(const Configuration& c, Pass pass) {
+    return pass == Pass::exact && c.replicas == 1 ? Pass::pure : pass;
+  }
+
+  struct PassTables {
+    std::unique_ptr<ModeCosts> costs;
+    std::vector<ResourceLimit> limits;
+  };
+  PassTables& tables_of(const Configuration& c, Pass pass) {
+    const StageCosts& costs = *c.costs;
+    PassTables& t = pass_tables_[pass][&costs];
+    if (!t.costs) {
+      std::vector<StageMode> modes = modes_of(costs, pass);
+      t.limits =
+          resource_limits(costs, resources_, modes, pass == Pass::exact || pass == Pass::pure, kMostLimits);
+      t.costs = std::make_unique<ModeCosts>(costs, resources_, std::move(modes));
+    }
+    return t;
+  }
+
   void search_all(Pass pass, int max_stages) {
-    std::map<const StageCosts*, PassTables>& tables = pass_tables_[pass];
     pass_complete_ = true;
     open_value_ = kNever;
+    if (max_stages == kAnyStages && on(kBounding) && on(kBestFirst)) {
+      sharpen_bounds(pass);
+      search_promising(pass);
+    }
     for (const Configuration& c : configurations_) {
-      const bool worse = on(kBounding) && value_bound(c) >= accepted_value(c);
-      if (worse && on(kBestFirst) && !native_) break;
-      if (worse) continue;
+      if (worse(c) && on(kBestFirst) && !native_) break;
+      if (worse(c)) continue;
       if (expired()) {
         pass_complete_ = false;
         open_value_ = std::min(open_value_, value_bound(c));
         if (on(kBestFirst)) break;
         continue;
       }
-      PassTables& t = tables[c.costs];
-      if (!t.costs) {
-        std::vector<StageMode> modes = modes_of(*c.costs, pass);
-        t.limits = resource_limits(*c.costs, resources_, modes, pass == Pass::exact, kMostLimits);
-        t.costs = std::make_unique<ModeCosts>(*c.costs, resources_, std::move(modes));
-      }
-      search_configuration(*t.costs, t.limits, c, pass, max_stages);
+      const SkeletonOutcome outcome = search_configuration(c, pass, max_stages, 0);
+      if (outcome.complete) continue;
+      pass_complete_ = false;
+      open_value_ = std::min(open_value_, value_bound(c));
     }
   }
 
-  void search_configuration(ModeCosts& costs, const std::vector<ResourceLimit>& limits,
-                            const Configuration& c, Pass pass, int max_stages) {
-    ++result_.stats.configurations;
-    SkeletonProblem problem{costs, limits, c.replicas, c.rounds, overhead_s_, goal_};
-    problem.max_stages = max_stages;
+  // Bounds that know about stages instead of work alone, and the order of search by them.
+  void sharpen_bounds(Pass pass) {
+    for (Configuration& c : configurations_) {
+      if (expired() || (worse(c) && !native_)) break;
+      if (worse(c)) continue;
+      double& bound = goal_.objective == Objective::throughput ? c.bound_s : c.bound_usd;
+      const Pass own = pass_of(c, pass);
+      const SkeletonProblem problem = skeleton_problem(tables_of(c, own), c, own);
+      bound = std::max(bound, least_skeleton_value(problem, accepted_value(c)));
+    }
+    sort_configurations();
+  }
+
+  // A look at a few partial pipelines only, where the best plan may be: what it finds bounds the rest.
+  void search_promising(Pass pass) {
+    int in_vain = 0;
+    for (const Configuration& c : configurations_) {
+      if (in_vain >= kMostInVain || expired() || (worse(c) && !native_)) break;
+      if (worse(c)) continue;
+      const double before = best_sum_;
+      search_configuration(c, pass, kAnyStages, kBeam);
+      in_vain = best_sum_ < before ? 0 : in_vain + 1;
+    }
+  }
+
+  SkeletonProblem skeleton_problem(PassTables& tables, const Configuration& c, Pass pass) const {
+    SkeletonProblem problem{*tables.costs, tables.limits, c.replicas, c.rounds, overhead_s_, goal_};
     problem.dominance = on(kDominance);
     problem.pure_dominance = pass == Pass::exact;
     problem.bounding = on(kBounding);
@@ -233,33 +290,58 @@ class Search {
       problem.goal.max_usd *= kNativeLimitSlack;
       problem.goal.max_iteration_s *= kNativeLimitSlack;
     }
-    const RealizeProblem form{costs, c.replicas, c.rounds, overhead_s_, problem.goal};
+    return problem;
+  }
+
+  SkeletonOutcome search_configuration(const Configuration& c, Pass pass, int max_stages, size_t beam) {
+    ++result_.stats.configurations;
+    pass = pass_of(c, pass);
+    PassTables& tables = tables_of(c, pass);
+    SkeletonProblem problem = skeleton_problem(tables, c, pass);
+    problem.max_stages = max_stages;
+    problem.beam = beam;
+    const RealizeProblem form{*tables.costs, c.replicas, c.rounds, overhead_s_, problem.goal};
     const SkeletonOutcome outcome = search_skeletons(
         problem, [&] { return accepted_value(c); },
         [&](const Skeleton& skeleton) { realize_skeleton(form, skeleton, c); }, [&] { return expired(); });
     result_.stats.labels += outcome.labels;
-    if (!outcome.complete) {
-      pass_complete_ = false;
-      open_value_ = std::min(open_value_, value_bound(c));
-    }
     if (outcome.out_of_memory) ++result_.rejected["memory"];
     if (outcome.over_budget) ++result_.rejected["budget"];
     if (outcome.too_slow) ++result_.rejected["throughput floor"];
+    return outcome;
   }
 
   void realize_skeleton(const RealizeProblem& form, const Skeleton& skeleton, const Configuration& c) {
     ++result_.stats.plans_scored;
     bool exactly = false;
-    const std::optional<Realized> realized = realize(form, skeleton, accepted_value(c), &exactly);
+    // What is not quite as good may be when it is looked at more closely.
+    const double slack = native_ || is_small(resources_) ? 1 : Shortlist::kSlack;
+    std::optional<Realized> realized = realize(form, skeleton, accepted_value(c) * slack, &exactly);
     if (!exactly) open_value_ = std::min(open_value_, goal_.value(skeleton.iteration_s, skeleton.usd));
     if (!realized) return;
-    const double value = goal_.value(realized->value.iteration_s, realized->value.usd);
-    Plan plan = plan_of(context_, resources_, realized->layout, c.costs->microbatch(), c.replicas);
+    if (goal_.value(realized->value.iteration_s, realized->value.usd) < accepted_value(c))
+      keep(*realized, c.costs->microbatch(), c.replicas);
+    if (!exactly && !native_)
+      shortlist_.add(form, std::move(*realized), goal_.value(skeleton.iteration_s, skeleton.usd));
+  }
+
+  void keep(const Realized& realized, int microbatch, int replicas) {
+    const double value = goal_.value(realized.value.iteration_s, realized.value.usd);
+    Plan plan = plan_of(context_, resources_, realized.layout, microbatch, replicas);
     if (!native_)
       candidates_.keep(std::move(plan), value);
     else if (!candidates_.score(plan, result_.rejected))
       return;
     best_sum_ = std::min(best_sum_, value);
+  }
+
+  // Which replica runs in which zone: the few layouts that are worth it are looked at more closely.
+  void improve_shortlist() {
+    shortlist_.improve([&](const RealizeProblem& form) { return accepted_value(form.microbatches); },
+                       [&](const RealizeProblem& form, const Realized& better) {
+                         keep(better, form.costs.stage().microbatch(), form.replicas);
+                       },
+                       [&] { return expired(); });
   }
 
   void compose_pipelines() {
@@ -345,12 +427,9 @@ class Search {
   Candidates candidates_;
   double overhead_s_ = 0;
   std::vector<std::unique_ptr<StageCosts>> tables_;  // by microbatch
-  struct PassTables {
-    std::unique_ptr<ModeCosts> costs;
-    std::vector<ResourceLimit> limits;
-  };
   std::map<Pass, std::map<const StageCosts*, PassTables>> pass_tables_;
   std::vector<Configuration> configurations_;  // in the order of search
+  Shortlist shortlist_;
   double best_sum_ = kNever;
   bool timed_out_ = false;
   bool composed_ = true;        // or nothing was to be composed

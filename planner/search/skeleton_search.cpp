@@ -4,22 +4,18 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <optional>
 #include <span>
 
-#include "planner/search/coverage.h"
-#include "planner/search/least_sum.h"
+#include "planner/search/completion_bound.h"
 
 namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1e-12;  // relative; absorbs rounding when equals are compared
-constexpr double kLoose = 1e-9;   // the same for sums in another order
-constexpr double kLevel = 0.04;   // between the bottlenecks for which coverage is known
-constexpr size_t kLevels = 6;
-constexpr int kFloorSteps = 7;
-constexpr int64_t kManyLabels = 1000;  // from here on it pays to know the floor of bottlenecks
+constexpr double kSlack = 1e-12;           // relative; absorbs rounding when equals are compared
+constexpr double kLoose = 1e-9;            // the same for sums in another order
+constexpr size_t kMostBytes = 100u << 20;  // of labels
+constexpr double kFalls = 2e-3;  // by so much has what is accepted to fall before bounds are made anew
 
 // A partial pipeline: stages from some layer to the last.
 struct Label {
@@ -37,7 +33,9 @@ struct Label {
   int end_layer = 0;  // of the leading stage
   int mode = 0;       // of the leading stage
   int stages = 0;
-  bool pure = true;  // all of its stages are
+  bool pure = true;        // all of its stages are
+  double bound = 0;        // below its completions' values; only a beam needs it
+  int bounds_version = 0;  // when it was last found not to be hopeless
 };
 
 // What decides most comparisons of labels, side by side in memory.
@@ -56,7 +54,8 @@ struct Bucket {
 class SkeletonSearch {
  public:
   SkeletonSearch(const SkeletonProblem& problem, const std::function<double()>& threshold,
-                 const std::function<void(const Skeleton&)>& found, const std::function<bool()>& expired)
+                 const std::function<void(const Skeleton&)>& found, const std::function<bool()>& expired,
+                 bool coarse = false)
       : p_(problem),
         costs_(problem.costs),
         threshold_(threshold),
@@ -68,10 +67,13 @@ class SkeletonSearch {
         limits_(problem.limits.size()),
         cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)),
         uses_(problem.costs, problem.limits, problem.replicas),
-        coverage_(kLevels),
-        least_sum_(problem.costs, uses_, capacities(problem)) {
-    buckets_.resize((static_cast<size_t>(layers_) + 1) * costs_.modes().size());
-    capacity_ = left_ = capacities(p_);
+        sync_(problem.costs, problem.replicas),
+        completion_(problem, uses_, sync_, coarse),
+        capacity_(capacities(problem)),
+        nothing_(limits_, 0),
+        threshold_now_(threshold()) {
+    root_.first_layer = layers_;
+    root_.used = nothing_.data();
   }
 
   static std::vector<double> capacities(const SkeletonProblem& p) {
@@ -79,26 +81,22 @@ class SkeletonSearch {
     for (const ResourceLimit& limit : p.limits) out.push_back(limit.capacity);
     return out;
   }
+
+  // Of all that could be found; infinite when nothing can.
+  double least_value() {
+    if (limits_ == 0 || costs_.modes().empty()) return kNever;
+    tighten();
+    return completion_.least_value(partial(root_), false);
+  }
+
   SkeletonOutcome run() {
     if (limits_ == 0 || costs_.modes().empty()) return outcome_;
-    tighten();
-    if (p_.bounding && std::isfinite(tightened_for_) &&
-        !coverage_at(0).possible(layers_, 1, false, capacity_.data()))
-      return outcome_;
-    Label root;
-    root.first_layer = layers_;
-    const std::vector<double> nothing(limits_, 0);
-    root.used = nothing.data();
-    extend(root);
-    if (!outcome_.complete) return outcome_;
-    for (int layer = layers_ - 1; layer > 0; --layer)
-      for (int mode = 0; mode < costs_.size(); ++mode)
-        for (const std::vector<Entry>* entries : {&bucket(layer, mode).strong, &bucket(layer, mode).weak})
-          for (const Entry& entry : *entries) {
-            if (hopeless(*entry.label)) continue;
-            extend(*entry.label);
-            if (!outcome_.complete) return outcome_;
-          }
+    if (p_.bounding && hopeless(root_)) return outcome_;
+    buckets_.resize((static_cast<size_t>(layers_) + 1) * costs_.modes().size());
+    extend(root_);
+    for (int layer = layers_ - 1; layer > 0 && outcome_.complete; --layer)
+      for (int mode = 0; mode < costs_.size() && outcome_.complete; ++mode) extend_all(bucket(layer, mode));
+    if (p_.beam > 0) outcome_.complete = false;
     return outcome_;
   }
 
@@ -107,53 +105,43 @@ class SkeletonSearch {
     return buckets_[static_cast<size_t>(layer) * costs_.modes().size() + mode];
   }
 
+  void extend_all(const Bucket& labels) {
+    to_extend_.clear();
+    for (const std::vector<Entry>* entries : {&labels.strong, &labels.weak})
+      for (const Entry& entry : *entries) to_extend_.push_back(entry.label);
+    if (p_.beam > 0 && to_extend_.size() > p_.beam) {
+      std::stable_sort(to_extend_.begin(), to_extend_.end(),
+                       [](const Label* a, const Label* b) { return a->bound < b->bound; });
+      to_extend_.resize(p_.beam);
+    }
+    for (Label* label : to_extend_) {
+      // Nothing has changed since it was inserted unless bounds have.
+      if (label->bounds_version != bounds_version_ && hopeless(*label)) continue;
+      extend(*label);
+      if (!outcome_.complete) return;
+    }
+  }
+
   // What an iteration may still take.
   double accepted_s() const {
-    return std::min(p_.goal.max_iteration_s,
-                    p_.goal.objective == Objective::throughput && p_.bounding ? threshold_() : kNever);
+    return std::min(p_.goal.max_iteration_s * (1 + kLoose),
+                    p_.goal.objective == Objective::throughput && p_.bounding ? threshold_now_ : kNever);
+  }
+  double accepted_usd() const {
+    return std::min(p_.goal.max_usd * (1 + kLoose),
+                    p_.goal.objective == Objective::cost && p_.bounding ? threshold_now_ : kNever);
   }
 
-  // Keeps the bound on coverage in step with what is accepted.
+  // Keeps the bounds in step with what is accepted.
   void tighten() {
     if (!p_.bounding) return;
-    const double accepted = accepted_s();
-    if (accepted > tightened_for_ * (1 - 1e-3) || rounds_ <= 0 || !std::isfinite(accepted)) return;
-    tightened_for_ = accepted;
-    // Each layer is computed once outside the rounds.
-    const double once = costs_.stage().least_compute_s(0, layers_);
-    most_bottleneck_s_ = (accepted - p_.overhead_s - once) / rounds_;
-    for (auto& level : coverage_)
-      if (level) level->set_bottleneck(0);  // to be set when it is asked for
-    if (least_sum_known_) least_sum_.update(coverage_at(0));
-    if (floor_known_) find_floor();
-  }
-
-  Coverage new_coverage() {
-    return {costs_, uses_, p_.replicas,
-            published_ ? layers_ : static_cast<int>(std::min(p_.microbatches, 1e6))};
-  }
-
-  Coverage& coverage_at(size_t level) {
-    std::optional<Coverage>& coverage = coverage_[std::min(level, coverage_.size() - 1)];
-    if (!coverage) coverage.emplace(new_coverage());
-    if (coverage->bottleneck_s() == 0)
-      coverage->set_bottleneck(most_bottleneck_s_ *
-                               (1 - kLevel * static_cast<double>(&coverage - coverage_.data())));
-    return *coverage;
-  }
-
-  // Every pipeline has a stage as long as this.
-  void find_floor() {
-    floor_known_ = true;
-    if (!std::isfinite(tightened_for_)) return;
-    if (!floor_probe_) floor_probe_.emplace(new_coverage());
-    double low = 0, high = most_bottleneck_s_;
-    for (int step = 0; step < kFloorSteps; ++step) {
-      const double middle = step == 0 ? high * (1 - static_cast<double>(kLevels) * kLevel) : (low + high) / 2;
-      floor_probe_->set_bottleneck(middle);
-      (floor_probe_->possible(layers_, 1, false, capacity_.data()) ? high : low) = middle;
-    }
-    bottleneck_floor_s_ = std::max(bottleneck_floor_s_, low);
+    const double s = accepted_s(), usd = accepted_usd();
+    if (bounds_version_ > 0 && s > tightened_s_ * (1 - kFalls) && usd > tightened_usd_ * (1 - kFalls)) return;
+    if (bounds_version_ > 0 && s == tightened_s_ && usd == tightened_usd_) return;
+    tightened_s_ = s;
+    tightened_usd_ = usd;
+    ++bounds_version_;
+    completion_.accept(s, usd);
   }
 
   bool worse_than_accepted(double iteration_s, double usd) {
@@ -165,13 +153,28 @@ class SkeletonSearch {
       outcome_.over_budget = true;
       return true;
     }
-    return p_.bounding && p_.goal.value(iteration_s, usd) >= threshold_();
+    return p_.bounding && p_.goal.value(iteration_s, usd) >= threshold_now_;
+  }
+
+  PartialPipeline partial(const Label& label) const {
+    const int in_flight =
+        published_ ? label.stages + 1 : std::min(label.stages + 1, static_cast<int>(p_.microbatches));
+    return {std::max(label.bottleneck_s, label.leading_s),
+            label.sum_s + label.update_s,
+            label.sync_s,
+            label.usd_per_s,
+            label.transfer_usd,
+            label.used,
+            label.first_layer,
+            in_flight,
+            label.stages > 0};
   }
 
   // Can no completion of the label be accepted?
-  bool hopeless(const Label& label) {
+  bool hopeless(Label& label) {
     const double iteration_s =
-        p_.overhead_s + rounds_ * std::max({label.bottleneck_s, label.leading_s, bottleneck_floor_s_}) +
+        p_.overhead_s +
+        rounds_ * std::max({label.bottleneck_s, label.leading_s, completion_.bottleneck_floor_s()}) +
         label.sum_s + costs_.stage().least_compute_s(0, label.first_layer) + label.update_s + label.sync_s;
     double usd = 0;
     if (cost_matters_)
@@ -180,22 +183,10 @@ class SkeletonSearch {
     if (worse_than_accepted(iteration_s, usd)) return true;
     if (!p_.bounding) return false;
     tighten();
-    if (!std::isfinite(tightened_for_)) return false;
-    for (size_t limit = 0; limit < limits_; ++limit) left_[limit] = capacity_[limit] - label.used[limit];
-    if (!least_sum_known_) {
-      least_sum_known_ = true;
-      least_sum_.update(coverage_at(0));
-    }
-    // What the stages that are still to come may take each, at most.
-    const double sum_s = label.sum_s + std::max(costs_.stage().least_compute_s(0, label.first_layer),
-                                                least_sum_.seconds(label.first_layer, left_.data()));
-    const double allowed_s = (accepted_s() - p_.overhead_s - sum_s - label.update_s - label.sync_s) / rounds_;
-    if (std::max(label.bottleneck_s, label.leading_s) > allowed_s * (1 + kLoose)) return true;
-    const auto level = static_cast<size_t>(std::max(0.0, (1 - allowed_s / most_bottleneck_s_) / kLevel));
-    int in_flight = label.stages + 1;
-    if (!published_) in_flight = std::min(in_flight, static_cast<int>(p_.microbatches));
-    if (coverage_at(level).possible(label.first_layer, in_flight, true, left_.data())) return false;
-    outcome_.out_of_memory = true;
+    label.bounds_version = bounds_version_;
+    label.bound = completion_.least_value(partial(label), p_.beam == 0);
+    if (std::isfinite(label.bound)) return false;
+    (completion_.money_mattered() ? outcome_.over_budget : outcome_.out_of_memory) = true;
     return true;
   }
 
@@ -204,6 +195,7 @@ class SkeletonSearch {
     const int in_flight = published_ ? stages : std::min(stages, static_cast<int>(p_.microbatches));
     const bool data_parallel = p_.replicas > 1;
     std::vector<double> used(limits_);
+    const double accepted = accepted_s();
     Label next;
     next.next = label.stages > 0 ? &label : nullptr;
     next.end_layer = end;
@@ -248,7 +240,7 @@ class SkeletonSearch {
         next.sum_s = sum + compute;
         const double at_least_s = p_.overhead_s + rounds_ * std::max(next.bottleneck_s, next.leading_s) +
                                   next.sum_s + costs_.stage().least_compute_s(0, first) + label.sync_s;
-        if (p_.bounding && at_least_s >= accepted_s()) {
+        if (p_.bounding && at_least_s >= accepted) {
           outcome_.too_slow = outcome_.too_slow || std::isfinite(p_.goal.max_iteration_s);
           break;
         }
@@ -265,7 +257,7 @@ class SkeletonSearch {
         }
         if (!enough) continue;
         next.update_s = std::max(label.update_s, costs_.update_s(mode, first, end));
-        next.sync_s = std::max(label.sync_s, costs_.sync_s(mode, first, end, p_.replicas));
+        next.sync_s = std::max(label.sync_s, sync_.seconds(mode, first, end));
         if (!std::isfinite(next.sync_s)) continue;
         if (cost_matters_) {
           if (messages < 0)
@@ -299,12 +291,14 @@ class SkeletonSearch {
     for (const Label* l = &label; l != nullptr; l = l->next)
       skeleton.stages.push_back({l->first_layer, l->end_layer, l->mode});
     found_(skeleton);
+    threshold_now_ = threshold_();
   }
 
   // How much later `a` may end than `b`, whatever comes before, as far as entries tell; at least.
   double later_s(const Entry& a, const Entry& b) const {
-    return rounds_ * std::max({0.0, a.bottleneck_s - std::max(bottleneck_floor_s_, b.bottleneck_s),
-                               a.leading_s - b.leading_s}) +
+    return rounds_ *
+               std::max({0.0, a.bottleneck_s - std::max(completion_.bottleneck_floor_s(), b.bottleneck_s),
+                         a.leading_s - b.leading_s}) +
            (a.sum_s - b.sum_s);
   }
 
@@ -344,7 +338,8 @@ class SkeletonSearch {
         std::erase_if(labels.weak, beaten);
       }
     }
-    if (arena_.size() >= p_.max_labels) {
+    if (arena_.size() >= p_.max_labels ||
+        arena_.size() * (sizeof(Label) + sizeof(Entry) + limits_ * sizeof(double)) > kMostBytes) {
       outcome_.complete = false;
       return;
     }
@@ -363,7 +358,7 @@ class SkeletonSearch {
       labels.strong.insert(labels.strong.begin() + place, entry);
     else
       labels.weak.push_back(entry);
-    if (++outcome_.labels == kManyLabels && p_.bounding) find_floor();
+    ++outcome_.labels;
   }
 
   const SkeletonProblem& p_;
@@ -377,14 +372,15 @@ class SkeletonSearch {
   const size_t limits_;
   const bool cost_matters_;
   StageUses uses_;
-  std::vector<std::optional<Coverage>> coverage_;  // for ever shorter stages
-  std::optional<Coverage> floor_probe_;
-  double most_bottleneck_s_ = 0;
-  bool least_sum_known_ = false, floor_known_ = false;
-  LeastSum least_sum_;
-  double tightened_for_ = kNever;
-  double bottleneck_floor_s_ = 0;
-  std::vector<double> capacity_, left_;         // by limit
+  StageSync sync_;
+  CompletionBound completion_;
+  std::vector<double> capacity_;  // by limit
+  const std::vector<double> nothing_;
+  Label root_;
+  double threshold_now_;  // falls only when something is found
+  double tightened_s_ = kNever, tightened_usd_ = kNever;
+  int bounds_version_ = 0;
+  std::vector<Label*> to_extend_;
   std::deque<Label> arena_;                     // addresses stay
   std::deque<std::vector<double>> used_arena_;  // addresses stay
   std::span<double> used_block_;
@@ -400,6 +396,13 @@ SkeletonOutcome search_skeletons(const SkeletonProblem& problem, const std::func
                                  const std::function<void(const Skeleton&)>& found,
                                  const std::function<bool()>& expired) {
   return SkeletonSearch(problem, threshold, found, expired).run();
+}
+
+double least_skeleton_value(const SkeletonProblem& problem, double threshold) {
+  const std::function<double()> accepted = [&] { return threshold; };
+  return SkeletonSearch(
+             problem, accepted, [](const Skeleton&) {}, [] { return false; }, true)
+      .least_value();
 }
 
 }  // namespace sailor

@@ -50,6 +50,7 @@ struct SkeletonProblem {
   bool pure_dominance = false;  // only labels of pure stages dominate: keeps every way to realize a skeleton
   bool bounding = true;
   int max_stages = 1 << 20;
+  size_t beam = 0;  // follow only so many labels of a layer and leading mode: quick, not complete; 0: all
   size_t max_labels = 1000000;
 };
 
@@ -67,5 +68,8 @@ struct SkeletonOutcome {
 SkeletonOutcome search_skeletons(const SkeletonProblem& problem, const std::function<double()>& threshold,
                                  const std::function<void(const Skeleton&)>& found,
                                  const std::function<bool()>& expired);
+
+// No skeleton is faster (cheaper) than this; infinite when none can be accepted.
+double least_skeleton_value(const SkeletonProblem& problem, double threshold);
 
 }  // namespace sailor

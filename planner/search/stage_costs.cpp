@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "planner/profile/collectives.h"
 #include "planner/simulator/cost.h"
@@ -112,6 +113,7 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
     parameter_bytes_.push_back(parameter_bytes_.back() + parameters * bytes);
   }
   number_messages();
+  number_sizes();
 }
 
 void StageCosts::number_messages() {
@@ -126,6 +128,22 @@ void StageCosts::number_messages() {
         same = before;
     same_messages_[layer] = same;
   }
+}
+
+void StageCosts::number_sizes() {
+  std::map<double, std::pair<int, int>> by_bytes;
+  const auto bytes = [&](int first, int end) { return parameter_bytes_[end] - parameter_bytes_[first]; };
+  for (int first = 0; first < layers_; ++first)
+    for (int end = first + 1; end <= layers_; ++end) by_bytes[bytes(first, end)] = {first, end};
+  std::map<double, int> number;
+  for (const auto& [size, stage] : by_bytes) {
+    number[size] = static_cast<int>(size_class_stages_.size());
+    size_class_stages_.push_back(stage);
+  }
+  size_class_.assign(static_cast<size_t>(layers_ + 1) * (layers_ + 1), 0);
+  for (int first = 0; first < layers_; ++first)
+    for (int end = first + 1; end <= layers_; ++end)
+      size_class_[first * (layers_ + 1) + end] = number.at(bytes(first, end));
 }
 
 int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, bool data_parallel) const {

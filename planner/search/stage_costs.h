@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "planner/search/resources.h"
@@ -46,6 +47,10 @@ class StageCosts {
   // degree is `tp`.
   double sync_s(int a, int b, int tp, int first, int end, int replicas) const;
   double sync_usd(int a, int b, int first, int end, int replicas) const;
+  // Stages with equally many parameters are of one class; classes are numbered by size.
+  int size_class(int first, int end) const { return size_class_[first * (layers_ + 1) + end]; }
+  // One stage [first, end) of each class.
+  const std::vector<std::pair<int, int>>& size_class_stages() const { return size_class_stages_; }
 
   // Over which link a pair of replicas sums gradients; pairs over one link take equally long.
   const LinkCurve* sync_link(int a, int b) const {
@@ -74,6 +79,7 @@ class StageCosts {
  private:
   double native_message_s(const LinkCurve& link, double bytes, int from, int to) const;
   void number_messages();
+  void number_sizes();
 
   double message_bytes(int option, int layer) const;  // of one microbatch before `layer`
 
@@ -89,6 +95,8 @@ class StageCosts {
   std::vector<double> parameter_bytes_;                // whole layers, prefix sums
   std::vector<double> least_, least_usd_, least_state_bytes_, least_activation_bytes_;
   std::vector<int> same_messages_;                           // by layer: equal numbers, equal messages
+  std::vector<int> size_class_;                              // [first][end]
+  std::vector<std::pair<int, int>> size_class_stages_;       // by class
   std::vector<const LinkCurve*> distinct_links_;             // for sums over replicas
   std::vector<std::vector<const LinkCurve*>> links_;         // [from][to], the whole TP groups
   std::vector<std::vector<const LinkCurve*>> single_links_;  // [from][to], one GPU each

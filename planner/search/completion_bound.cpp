@@ -1,0 +1,187 @@
+#include "planner/search/completion_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sailor {
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kLoose = 1e-9;  // relative; for sums in another order
+constexpr double kLevel = 0.03;  // between levels, when that many suffice
+constexpr size_t kMostLevels = 6, kCoarseLevels = 3;
+constexpr int kFloorSteps = 6;
+constexpr int kSyncSteps = 4;
+// Memory beyond that many microbatches, and limits beyond the first, cost more to look at than they tell.
+constexpr int kCoarseInFlight = 4;
+constexpr size_t kCoarseLimits = 8;
+constexpr size_t kPriced = 3, kCoarsePriced = 2;  // limits that have a price
+}  // namespace
+
+CompletionBound::CompletionBound(const SkeletonProblem& problem, StageUses& uses, const StageSync& sync,
+                                 bool coarse)
+    : p_(problem),
+      uses_(uses),
+      sync_(sync),
+      layers_(problem.costs.stage().layers()),
+      rounds_(problem.microbatches - 1),
+      cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)),
+      coarse_(coarse),
+      accepted_s_(kNever),
+      accepted_usd_(kNever),
+      levels_(coarse ? kCoarseLevels : kMostLevels) {
+  for (const ResourceLimit& limit : p_.limits) capacity_.push_back(limit.capacity);
+  left_ = capacity_;
+}
+
+std::unique_ptr<Coverage> CompletionBound::new_coverage(bool coarse) {
+  int most_in_flight = coarse ? kCoarseInFlight : layers_;
+  if (p_.costs.stage().model() == CostModel::native)
+    most_in_flight = std::min(most_in_flight, static_cast<int>(std::min(p_.microbatches, 1e6)));
+  return std::make_unique<Coverage>(p_.costs, uses_, sync_, p_.replicas, most_in_flight,
+                                    coarse ? kCoarseLimits : capacity_.size());
+}
+
+bool CompletionBound::whole_possible(Coverage& coverage) {
+  return coverage.possible(layers_, 1, false, capacity_.data());
+}
+
+void CompletionBound::accept(double iteration_s, double usd) {
+  accepted_usd_ = usd;
+  // Every iteration is paid for, by the cheapest GPUs at least.
+  double least_usd_per_s = kNever;
+  for (int o : p_.costs.stage().options())
+    least_usd_per_s = std::min(least_usd_per_s, p_.costs.resources().options[o].usd_per_s);
+  if (cost_matters_ && least_usd_per_s > 0)
+    iteration_s = std::min(iteration_s, usd / (least_usd_per_s * p_.replicas) * (1 + kLoose));
+  if (iteration_s == accepted_s_ && accepted_s_ == kNever) return;
+  accepted_s_ = iteration_s;
+  levels_in_use_ = 0;
+  if (!std::isfinite(accepted_s_) || rounds_ <= 0) return;
+  // Each layer is computed once outside the rounds.
+  const double most_s = (accepted_s_ - p_.overhead_s - once_s()) / rounds_;
+  if (floor_s_ == 0) find_floor(most_s);
+  if (most_s < floor_s_) return;
+  const double range = std::log(std::max(most_s, 1e-300) / std::max(floor_s_, 1e-300));
+  const int levels =
+      std::clamp(static_cast<int>(std::ceil(range / kLevel)), 1, static_cast<int>(levels_.size()));
+  levels_in_use_ = static_cast<size_t>(levels);
+  for (int k = 0; k < levels; ++k) {
+    Level& level = levels_[k];
+    level.ready = level.dead = false;
+    level.longest_s = most_s * std::exp(-range * k / levels);
+    level.shortest_s = most_s * std::exp(-range * (k + 1) / levels);
+  }
+}
+
+// Bisects for the bottleneck under which layers cannot be covered.
+void CompletionBound::find_floor(double most_s) {
+  probe_ = new_coverage(true);
+  probe_->set_limits(most_s, kNever);
+  if (!whole_possible(*probe_)) {
+    floor_s_ = kNever;
+    return;
+  }
+  // Half of it, and so on, until the floor is enclosed.
+  double low = most_s, high = most_s;
+  for (int step = 0; step < 40 && high == low; ++step) {
+    low = high / 1.5;
+    probe_->set_limits(low, kNever);
+    if (whole_possible(*probe_)) high = low;
+  }
+  for (int step = 0; step < kFloorSteps && low < high * (1 - 0.002); ++step) {
+    const double middle = (low + high) / 2;
+    probe_->set_limits(middle, kNever);
+    (whole_possible(*probe_) ? high : low) = middle;
+  }
+  if (low < high) floor_s_ = low;
+}
+
+// What whole pipelines sum gradients for at least, when stages are as short as that.
+double CompletionBound::least_sync_s(double bottleneck_s, double most_s) {
+  double low = 0, high = most_s;
+  for (int step = 0; step < kSyncSteps; ++step) {
+    const double middle = (low + high) / 2;
+    probe_->set_limits(bottleneck_s, middle);
+    (whole_possible(*probe_) ? high : low) = middle;
+  }
+  return low;
+}
+
+void CompletionBound::prepare(Level& level) {
+  level.ready = true;
+  if (!level.coverage) {
+    level.coverage = new_coverage(coarse_);
+    level.sum = std::make_unique<LeastSum>(p_.costs, uses_, capacity_, coarse_ ? kCoarsePriced : kPriced);
+  }
+  level.dead = true;
+  double sync_s = left_for_sync_s(level, once_s());
+  if (sync_s < 0) return;
+  probe_->set_limits(level.longest_s, sync_s);
+  if (!whole_possible(*probe_)) return;
+  // What stages take in sum leaves less for gradients, which makes stages shorter, and so on.
+  for (int step = 0; step < (coarse_ ? 1 : 2); ++step) {
+    level.coverage->set_limits(level.longest_s, sync_s);
+    level.sum->update(*level.coverage);
+    sync_s = std::min(
+        sync_s, left_for_sync_s(level, std::max(once_s(), level.sum->seconds(layers_, capacity_.data()))));
+    if (sync_s < 0) return;
+  }
+  level.coverage->set_limits(level.longest_s, sync_s);
+  if (!whole_possible(*level.coverage)) return;
+  level.dead = false;
+  level.least_sync_s = p_.replicas > 1 ? least_sync_s(level.longest_s, sync_s) : 0;
+}
+
+double CompletionBound::least_value(const PartialPipeline& pipeline, bool any) {
+  const StageCosts& stage = p_.costs.stage();
+  const bool throughput = p_.goal.objective == Objective::throughput;
+  const double least_s = stage.least_compute_s(0, pipeline.first_layer);
+  const double gpus_usd =
+      cost_matters_ ? p_.microbatches * p_.replicas * stage.least_usd(0, pipeline.first_layer) : 0;
+  const auto usd_of = [&](double iteration_s, double usd_per_s) {
+    return pipeline.transfer_usd + std::max(iteration_s * (pipeline.usd_per_s + usd_per_s),
+                                            iteration_s * pipeline.usd_per_s + gpus_usd);
+  };
+  const double iteration_s = p_.overhead_s + rounds_ * std::max(pipeline.bottleneck_s, floor_s_) +
+                             pipeline.sum_s + least_s + pipeline.sync_s;
+  if (iteration_s >= accepted_s_) return kNever;
+  const double usd = cost_matters_ ? usd_of(iteration_s, 0) : 0;
+  if (cost_matters_ && usd > accepted_usd_) {
+    money_mattered_ = true;
+    return kNever;
+  }
+  if (!std::isfinite(accepted_s_) || rounds_ <= 0) return throughput ? iteration_s : usd;
+  for (size_t limit = 0; limit < capacity_.size(); ++limit)
+    left_[limit] = capacity_[limit] - pipeline.used[limit];
+  double least = kNever;
+  for (size_t k = 0; k < levels_in_use_; ++k) {
+    Level& level = levels_[k];
+    if (level.longest_s * (1 + kLoose) < pipeline.bottleneck_s) break;
+    if (!level.ready) prepare(level);
+    if (level.dead) continue;
+    const double known_s = p_.overhead_s + rounds_ * std::max(pipeline.bottleneck_s, level.shortest_s) +
+                           pipeline.sum_s + std::max(pipeline.sync_s, level.least_sync_s);
+    if (known_s + least_s >= accepted_s_) continue;
+    const double level_s =
+        known_s + std::max(least_s, level.sum->seconds(pipeline.first_layer, left_.data()));
+    if (level_s >= accepted_s_ || (throughput && level_s >= least)) continue;
+    if (!level.coverage->possible(pipeline.first_layer, pipeline.in_flight, pipeline.behind, left_.data()))
+      continue;
+    double value = level_s;
+    if (cost_matters_) {
+      const double level_usd = usd_of(
+          level_s, level.coverage->usd_per_s(pipeline.first_layer, pipeline.in_flight, pipeline.behind));
+      if (level_usd > accepted_usd_ * (1 + kLoose)) {
+        money_mattered_ = true;
+        continue;
+      }
+      if (!throughput) value = level_usd;
+    }
+    least = std::min(least, value);
+    if (any) return least;
+  }
+  return least;
+}
+
+}  // namespace sailor

@@ -1,0 +1,83 @@
+// What any completion of a partial pipeline takes and costs at least, given what is accepted.
+//
+// The bottleneck of a completed pipeline lies in one of a few levels (intervals). Within a level stages are
+// no longer than its upper end, rounds no shorter than its lower end; what is accepted then leaves so much
+// for sums of gradients, which limits stages again. Stages that are short enough for both use resources,
+// money and time in sum (coverage.h, least_sum.h). A level in which not even an empty pipeline can be
+// completed is dead; a partial pipeline is hopeless when it is so in every level. Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "planner/search/coverage.h"
+#include "planner/search/least_sum.h"
+#include "planner/search/skeleton_search.h"
+
+namespace sailor {
+
+// Stages from some layer to the last.
+struct PartialPipeline {
+  double bottleneck_s = 0;  // at least
+  double sum_s = 0;         // of all that adds up, and the largest update so far; no overhead
+  double sync_s = 0;
+  double usd_per_s = 0;
+  double transfer_usd = 0;
+  const double* used = nullptr;  // by limit
+  int first_layer = 0;
+  int in_flight = 1;    // of a stage before it
+  bool behind = false;  // it has stages
+};
+
+class CompletionBound {
+ public:
+  // `coarse`: weaker, and cheaper to set up.
+  CompletionBound(const SkeletonProblem& problem, StageUses& uses, const StageSync& sync, bool coarse);
+
+  // From now on only iterations that take less, and cost no more, are of interest. Infinite: any.
+  void accept(double iteration_s, double usd);
+  double accepted_s() const { return accepted_s_; }
+  // No pipeline has a shorter bottleneck, as far as is known.
+  double bottleneck_floor_s() const { return floor_s_; }
+  // The least iteration time (cost, when that is the objective) of an accepted completion; infinite when
+  // there is none. With `any` some finite value will do as well as the least.
+  double least_value(const PartialPipeline& pipeline, bool any);
+  // Was some pipeline refused for what it would cost?
+  bool money_mattered() const { return money_mattered_; }
+
+ private:
+  struct Level {
+    double longest_s = 0, shortest_s = 0;  // of the bottleneck
+    double least_sync_s = 0;
+    bool ready = false, dead = false;
+    std::unique_ptr<Coverage> coverage;
+    std::unique_ptr<LeastSum> sum;
+  };
+
+  std::unique_ptr<Coverage> new_coverage(bool coarse);
+  double once_s() const { return p_.costs.stage().least_compute_s(0, layers_); }
+  double left_for_sync_s(const Level& level, double sum_s) const {
+    return accepted_s_ - p_.overhead_s - rounds_ * level.shortest_s - sum_s;
+  }
+  bool whole_possible(Coverage& coverage);
+  void find_floor(double most_s);
+  void prepare(Level& level);
+  double least_sync_s(double bottleneck_s, double most_s);
+
+  const SkeletonProblem& p_;
+  StageUses& uses_;
+  const StageSync& sync_;
+  const int layers_;
+  const double rounds_;
+  const bool cost_matters_;
+  const bool coarse_;
+  bool money_mattered_ = false;
+  double accepted_s_, accepted_usd_;
+  double floor_s_ = 0;
+  std::vector<double> capacity_, left_;  // by limit
+  std::unique_ptr<Coverage> probe_;
+  std::vector<Level> levels_;  // ever shorter bottlenecks
+  size_t levels_in_use_ = 0;
+};
+
+}  // namespace sailor

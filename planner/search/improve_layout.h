@@ -1,0 +1,16 @@
+// A better layout near a given one: which replica runs in which zone, in which order the pipelines stand, and
+// where the layers are cut. Simulated annealing over pipeline blocks with a fixed seed, then steps over the
+// cut; the same input gives the same output. The result keeps the limits and is never worse than the start.
+#pragma once
+
+#include "planner/search/realize.h"
+
+namespace sailor {
+
+Realized improve_layout(const RealizeProblem& problem, Realized start, int steps,
+                        const std::function<bool()>& expired);
+
+// Shifts single boundaries by a few layers for as long as that helps.
+Realized improve_cut(const RealizeProblem& problem, Realized start);
+
+}  // namespace sailor
