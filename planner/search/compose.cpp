@@ -78,7 +78,7 @@ ShapeTable pipeline_shapes(const Resources& resources, ModeCosts& modes, double 
   constexpr int kReplicas = 2;  // enough for sums to count
   std::vector<ResourceLimit> limits = resource_limits(costs, resources, modes.modes(), true, kMostLimits);
   for (ResourceLimit& limit : limits)
-    limit.capacity = std::min(limit.capacity, static_cast<double>(kReplicas * kMostGpusOfAPool));
+    limit.capacity = kReplicas * std::min(limit.capacity, static_cast<double>(kMostGpusOfAPool));
   SkeletonProblem problem{modes, limits, kReplicas, share, 0, {Objective::throughput, kNever, kNever}};
   problem.max_labels = 20000;
   problem.max_stages = kMostStages;

@@ -6,10 +6,11 @@
 //
 // --emulate off: every rank has a core to itself, and computes as fast as it can. Other guests of the same
 // host share its memory and caches, so that the speed of a machine drifts by a fifth and more within minutes.
-// What a plan needs is therefore profiled directly before and directly after its run, with as many ranks at
-// work as the plan has, and its prediction is the mean of those by each profile alone. A measurement
-// (profiles and run) during which other programs of this machine used the processors is made again, whatever
-// came out of it; at most four times, after which the least disturbed one counts and stderr says so.
+// What a plan needs is therefore profiled directly before and after each of two runs, with as many ranks at
+// work as the plan has; its prediction is the mean of those by each profile alone, its time the mean of the
+// runs. A measurement (profiles and runs) during which other programs of this machine used the processors, or
+// whose profiles disagree, is made again, whatever came out of it; at most four times, after which the least
+// disturbed one counts and stderr says so.
 // --emulate on: ranks wait until the time of an emulated GPU type has passed, and messages until that of an
 // emulated link has; what remains to be predicted is everything but the speed of layers and links.
 #include <fmt/format.h>
@@ -36,6 +37,8 @@ namespace {
 
 constexpr double kMeanLimit_pct = 5, kLimit_pct = 10, kMemoryLimit_pct = 10;
 constexpr int kPlansPerModel = 4;
+
+constexpr int kRealRuns = 2;  // of a plan, with a profile before, between and after
 
 struct Options {
   uint64_t seed = 1;
@@ -97,8 +100,14 @@ Row measure(const Options& options, Site& site, const Model& model, const Plan& 
     row.predictions.push_back(predict(site, model, plan));
   };
   predict_now();
-  row.measured = site.train(model, plan, steps);
-  if (!options.emulate) predict_now();
+  const int runs = options.emulate ? 1 : kRealRuns;
+  for (int i = 0; i < runs; ++i) {
+    const Measured run = site.train(model, plan, steps);
+    row.measured.iteration_s += run.iteration_s / runs;
+    row.measured.peak_bytes = std::max(row.measured.peak_bytes, run.peak_bytes);
+    row.measured.overrun_share = std::max(row.measured.overrun_share, run.overrun_share);
+    if (!options.emulate) predict_now();
+  }
   return row;
 }
 
@@ -108,7 +117,7 @@ Row undisturbed(const Options& options, const std::string& what, const std::func
   if (options.emulate) return measure();
   constexpr int kTries = 4;
   constexpr double kQuiet = 0.05, kDisturbed = 0.08;  // of a processor, used by others
-  constexpr double kApart = 0.06;                     // between the predictions before and after the run
+  constexpr double kApart = 0.08;                     // between the predictions before and after the run
   std::optional<Row> best;
   double least = 0;  // above 1: disturbed
   for (int i = 0; i < kTries && (!best || least > 1); ++i) {
@@ -166,9 +175,12 @@ int run(Options options) {
                row.predicted_s(), row.measured.iteration_s, error_pct, row.predicted_bytes(),
                row.measured.peak_bytes);
     std::fflush(stdout);
-    if (row.predictions.size() > 1)
-      fmt::print(stderr, "{}: {:.5f} s predicted before the run, {:.5f} s after it\n", layout_text(plan),
-                 row.predictions.front().iteration_s, row.predictions.back().iteration_s);
+    if (row.predictions.size() > 1) {
+      std::vector<double> each_s;
+      for (const Prediction& prediction : row.predictions) each_s.push_back(prediction.iteration_s);
+      fmt::print(stderr, "{}: predicted one after another: {:.5f} s\n", layout_text(plan),
+                 fmt::join(each_s, ", "));
+    }
     if (row.measured.overrun_share > 0.01)
       fmt::print(stderr, "{}: real computation outlasted the emulated one by {:.1f} % of its time\n",
                  layout_text(plan), 100 * row.measured.overrun_share);
