@@ -4,16 +4,25 @@
 #include <limits>
 
 namespace sailor {
+namespace {
 
-WorkBound::WorkBound(const StageCosts& costs, const Resources& resources)
-    : costs_(costs), resources_(resources) {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// What a GPU of one pool gives at best.
+struct PoolBest {
+  int gpus = 0;
+  double blocks_per_s = 0;  // of one GPU
+  double free_bytes = 0;    // of one GPU
+};
+
+}  // namespace
+
+WorkBound::WorkBound(const StageCosts& costs, const Resources& resources) : costs_(costs) {
   const int layers = costs.layers();
   // The unit of work of an option is its median layer (a block); a layer's value is the least number of units
   // that it takes on any option, so that no option ever does more value per second than one per unit.
-  std::vector<double> value(layers, std::numeric_limits<double>::infinity());
-  rate_.assign(resources.pools.size(), 0);
-  free_bytes_.assign(resources.pools.size(), 0);
-  pool_counter_.assign(resources.pools.size(), -1);
+  std::vector<double> value(layers, kNever);
+  std::vector<PoolBest> pools(resources.pools.size());
   for (int o : costs.options()) {
     std::vector<double> times;
     for (int layer = 0; layer < layers; ++layer) times.push_back(costs.compute_s(o, layer, layer + 1));
@@ -22,50 +31,37 @@ WorkBound::WorkBound(const StageCosts& costs, const Resources& resources)
     for (int layer = 0; layer < layers; ++layer)
       value[layer] = std::min(value[layer], costs.compute_s(o, layer, layer + 1) / unit);
     const Option& option = resources.options[o];
-    rate_[option.pool] = std::max(rate_[option.pool], 1.0 / (unit * option.tp));
-    free_bytes_[option.pool] = std::max(free_bytes_[option.pool], costs.most_free_bytes(o));
-    for (size_t c = 0; pool_counter_[option.pool] < 0 && c < resources.capacity.size(); ++c)
-      if (resources.use[o][c] > 0) pool_counter_[option.pool] = static_cast<int>(c);
+    PoolBest& pool = pools[option.pool];
+    pool.blocks_per_s = std::max(pool.blocks_per_s, 1.0 / (unit * option.tp));
+    pool.free_bytes = std::max(pool.free_bytes, costs.most_free_bytes(o));
+    // The pool's own counter is the first that the option uses.
+    for (size_t c = 0; pool.gpus == 0 && c < resources.capacity.size(); ++c)
+      if (resources.use[o][c] > 0) pool.gpus = resources.capacity[c];
   }
-  for (int counter : pool_counter_)
-    if (counter >= 0) gpus_ += resources.capacity[counter];
-  work_.assign(1, 0);
+  double work = 0, rate = 0;
   for (int layer = 0; layer < layers; ++layer) {
-    work_.push_back(work_.back() +
-                    (value[layer] < std::numeric_limits<double>::infinity() ? value[layer] : 0));
+    if (value[layer] < kNever) work += value[layer];
     longest_layer_s_ = std::max(longest_layer_s_, costs.least_compute_s(layer, layer + 1));
   }
+  for (const PoolBest& pool : pools) {
+    rate += pool.blocks_per_s * pool.gpus;
+    free_bytes_ += pool.free_bytes * pool.gpus;
+    gpus_ += pool.gpus;
+  }
+  model_s_ = rate > 0 ? work / rate : kNever;
 }
 
-double WorkBound::bottleneck_s(int replicas, int end, const std::vector<int>& left) const {
-  double rate = 0;
-  for (size_t p = 0; p < rate_.size(); ++p)
-    if (pool_counter_[p] >= 0) rate += rate_[p] * left[pool_counter_[p]];
-  return rate > 0 ? replicas * work_[end] / rate : std::numeric_limits<double>::infinity();
-}
-
-bool WorkBound::memory_suffices(int replicas, int end, int in_flight, const std::vector<int>& left) const {
-  double room = 0;
-  for (size_t p = 0; p < free_bytes_.size(); ++p)
-    if (pool_counter_[p] >= 0) room += free_bytes_[p] * left[pool_counter_[p]];
-  return replicas * costs_.least_memory_bytes(0, end, in_flight) <= room;
-}
-
-double WorkBound::sync_s(int replicas) const {
-  return costs_.least_sync_s(replicas, gpus_ / replicas);
-}
-
-double WorkBound::bottleneck_s(int replicas) const {
-  return std::max(longest_layer_s_, bottleneck_s(replicas, costs_.layers(), resources_.capacity));
+bool WorkBound::memory_suffices(int replicas) const {
+  return replicas * costs_.least_memory_bytes() <= free_bytes_;
 }
 
 double WorkBound::iteration_s(int replicas, int64_t total) const {
   const double rounds = static_cast<double>((total + replicas - 1) / replicas);
   const double once = costs_.least_compute_s(0, costs_.layers());
   if (costs_.model() == CostModel::published)
-    return (rounds - 1) * bottleneck_s(replicas) + once + sync_s(replicas);
-  const double work = static_cast<double>(total) * bottleneck_s(1, costs_.layers(), resources_.capacity);
-  return std::max({once, work, rounds * longest_layer_s_});
+    return (rounds - 1) * std::max(longest_layer_s_, replicas * model_s_) + once +
+           costs_.least_sync_s(replicas, gpus_ / replicas);
+  return std::max({once, static_cast<double>(total) * model_s_, rounds * longest_layer_s_});
 }
 
 double WorkBound::usd(int replicas, int64_t total) const {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/search/stage_modes.h"
+#include "planner/search/resource_limits.h"
 
 namespace sailor {
 
@@ -67,19 +67,19 @@ class ModeCosts {
   double least_usd_per_s(int mode, uint32_t groups) const;
 
  private:
+  uint32_t fast_enough(int mode, int first, int end) const;
+  int find_lowest_first(int option, int end, int in_flight, bool data_parallel);
+  int first_that_syncs_alike(int mode) const;
+
   const StageCosts& costs_;
   const Resources& resources_;
   std::vector<StageMode> modes_;
   std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][layer]
   std::vector<double> least_activation_s_, least_gradient_s_;  // by mode
-  uint32_t fast_enough(int mode, int first, int end) const;
-  int find_lowest_first(int option, int end, int in_flight, bool data_parallel);
-  int first_that_syncs_alike(int mode) const;
-
-  std::vector<uint32_t> fast_enough_;                         // [mode][end][first]
-  std::vector<std::vector<Segment>> segments_;                // [mode][end], ascending by length
-  std::vector<std::vector<int>> facing_;                      // by mode: all its options
-  std::vector<std::vector<int>> smallest_;                    // by mode: those of the smallest TP degree
+  std::vector<uint32_t> fast_enough_;                          // [mode][end][first]
+  std::vector<std::vector<Segment>> segments_;                 // [mode][end], ascending by length
+  std::vector<std::vector<int>> facing_;                       // by mode: all its options
+  std::vector<std::vector<int>> smallest_;                     // by mode: those of the smallest TP degree
   std::vector<std::vector<std::pair<int, int>>> neighbours_;  // by mode: pairs of options that sums may cross
   std::vector<int> sync_like_;                                // by mode
   std::vector<std::vector<int16_t>> lowest_;  // [option], [data_parallel][in_flight][end]; -1 = not asked yet

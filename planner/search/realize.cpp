@@ -1,7 +1,6 @@
 #include "planner/search/realize.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace sailor {
 namespace {

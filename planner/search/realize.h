@@ -6,7 +6,6 @@
 // (realize_zones.cpp).
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "planner/search/layout.h"

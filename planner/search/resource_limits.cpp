@@ -1,3 +1,13 @@
+#include "planner/search/resource_limits.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+namespace sailor {
+namespace {
+
 // Which weighted sums of GPUs decide whether replicas that may be of several types can all be had.
 //
 // Stage i needs D replicas; one of type p takes t_ip GPUs of its supply C_p (t_ip infinite where p is not
@@ -5,15 +15,6 @@
 //     sum_i D min_p(y_p t_ip) <= sum_p y_p C_p                              (Farkas).
 // Only extreme rays y matter: there the minima tie along a tree over the types, so that along its edges y_p /
 // y_q is t_iq / t_ip of some stage. Those ratios are collected from the modes.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-
-#include "planner/search/stage_modes.h"
-
-namespace sailor {
-namespace {
 
 // All GPUs of one type in one region.
 struct Supply {

@@ -1,7 +1,6 @@
 #include "planner/search/resources.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "planner/simulator/cost.h"
@@ -125,13 +124,6 @@ int Pool::gpus_in_groups_of(int tp) const {
   return gpus;
 }
 
-int Resources::most_replicas(int option) const {
-  int most = std::numeric_limits<int>::max();
-  for (size_t c = 0; c < capacity.size(); ++c)
-    if (use[option][c] > 0) most = std::min(most, capacity[c] / use[option][c]);
-  return most;
-}
-
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
                            std::map<std::string, int64_t>& rejected) {
   for (const auto& [type, limit] : context.job.resources.max_gpus) context.catalog.at(type);
@@ -143,19 +135,6 @@ Resources usable_resources(const PlanningContext& context, const PlanOptions& op
   std::sort(usable.nodes.begin(), usable.nodes.end(),
             [](const SnapshotNode& a, const SnapshotNode& b) { return a.name < b.name; });
   return build(context, options, std::move(usable), rejected);
-}
-
-Resources merged_regions(const PlanningContext& context, const PlanOptions& options,
-                         const Resources& resources) {
-  std::map<std::string, std::string> first_zone;  // pools are by zone
-  for (const Pool& pool : resources.pools) first_zone.try_emplace(pool.region, pool.zone);
-  Snapshot usable = resources.usable;
-  for (SnapshotNode& node : usable.nodes) {
-    const auto zone = first_zone.find(node.region.empty() ? node.zone : node.region);
-    if (zone != first_zone.end()) node.zone = zone->second;
-  }
-  std::map<std::string, int64_t> counted_already;
-  return build(context, options, std::move(usable), counted_already);
 }
 
 }  // namespace sailor

@@ -44,16 +44,10 @@ struct Resources {
   std::vector<int> capacity;          // by counter
   std::vector<std::vector<int>> use;  // [option][counter]: what one replica takes
   Snapshot usable;                    // the nodes that the job may use, by name
-
-  int most_replicas(int option) const;  // if nothing else ran
 };
 
 // Throws InputError when the job names a GPU type, zone or partition that the snapshot does not have.
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
                            std::map<std::string, int64_t>& rejected);
-// The same with the zones of each region taken as one zone, under the name of the first: links inside the
-// region look like links inside that zone. What is found there is a hint for the real zones, see zones.h.
-Resources merged_regions(const PlanningContext& context, const PlanOptions& options,
-                         const Resources& resources);
 
 }  // namespace sailor

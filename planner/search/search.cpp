@@ -172,7 +172,7 @@ class Search {
         const bool same = rounds == last_rounds;
         last_rounds = rounds;
         if (!std::isfinite(c.bound_s)) continue;
-        if (!bound.memory_suffices(replicas, costs.layers(), 1, resources_.capacity)) {
+        if (!bound.memory_suffices(replicas)) {
           ++result_.rejected["memory"];
           continue;
         }

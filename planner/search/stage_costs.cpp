@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "planner/profile/collectives.h"
 #include "planner/simulator/cost.h"
@@ -83,8 +84,8 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
   };
   least_ = prefix_sums(least);
   least_usd_ = prefix_sums(least_usd);
-  least_state_bytes_ = prefix_sums(state);
-  least_activation_bytes_ = prefix_sums(activation);
+  least_memory_bytes_ = std::accumulate(state.begin(), state.end(), 0.0) +
+                        std::accumulate(activation.begin(), activation.end(), 0.0);
   for (int a : options_)
     for (int b : options_) {
       const Option &from = resources.options[a], &to = resources.options[b];

@@ -64,12 +64,8 @@ class StageCosts {
   double least_usd(int first, int end) const {
     return least_usd_[end] - least_usd_[first];
   }  // one microbatch, GPUs only
-  // Memory of layers [first, end) on a whole TP group, at least: states, and the activations of one
-  // microbatch.
-  double least_memory_bytes(int first, int end, int in_flight) const {
-    return least_state_bytes_[end] - least_state_bytes_[first] +
-           in_flight * (least_activation_bytes_[end] - least_activation_bytes_[first]);
-  }
+  // Memory of the whole model, at least: states, and the activations of one microbatch.
+  double least_memory_bytes() const { return least_memory_bytes_; }
   // Memory of one GPU that is left for them, at most.
   double most_free_bytes(int option) const;
   // Gradient sync of the stage that has most to sync, when `gpus` GPUs hold all layers of one pipeline, at
@@ -93,7 +89,8 @@ class StageCosts {
   std::vector<std::vector<int64_t>> parameters_, activations_;
   std::vector<const std::vector<LayerSizes>*> sizes_;  // [option]
   std::vector<double> parameter_bytes_;                // whole layers, prefix sums
-  std::vector<double> least_, least_usd_, least_state_bytes_, least_activation_bytes_;
+  std::vector<double> least_, least_usd_;              // prefix sums
+  double least_memory_bytes_ = 0;
   std::vector<int> same_messages_;                           // by layer: equal numbers, equal messages
   std::vector<int> size_class_;                              // [first][end]
   std::vector<std::pair<int, int>> size_class_stages_;       // by class
