@@ -12,7 +12,7 @@
 namespace sailor {
 namespace {
 
-constexpr int kMaxLayers = 10'000;
+constexpr int kMaxLayers = 1024;  // the search's tables are quadratic in it
 constexpr int kMaxWidth = 10'000'000;
 constexpr int64_t kMaxCount = 1'000'000'000'000;
 

@@ -68,6 +68,8 @@ TEST(JobSpec, UnknownKeysNameTheNearestKnownOne) {
 }
 
 TEST(JobSpec, EveryErrorNamesLineAndKey) {
+  EXPECT_EQ(error_of(with("layers: 4", "layers: 10000")),
+            "job.yaml:3: model.layers: must be an integer from 1 to 1024, is \"10000\"");
   EXPECT_EQ(error_of(with("global_batch: 16", "global_batch: -1")),
             "job.yaml:5: training.global_batch: must be an integer from 1 to 1000000000, is \"-1\"");
   EXPECT_EQ(error_of(with("global_batch: 16", "global_batch: many")),
