@@ -1,0 +1,131 @@
+// Times training steps of one job under one plan: the whole step as a rank runs it, on one thread or more,
+// alone or, started by mpirun, as ranks over sockets. Rank 0 prints one CSV row. trainer_speed.sh compares.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/thread_plane.h"
+#include "trainer/pipeline/rank_trainer.h"
+
+namespace sailor::bench {
+namespace {
+
+struct Shape {
+  int stages = 1;
+  int tp = 1;
+  int microbatches = 1;
+
+  int ranks() const { return stages * tp; }
+};
+
+// One pipeline, with the blocks shared out evenly; the embedding and the head go with their neighbours.
+Plan even_plan(const JobSpec& job, const Shape& shape) {
+  Plan plan;
+  plan.model = job.model.name;
+  plan.global_batch = job.training.global_batch;
+  plan.microbatch = static_cast<int>(job.training.global_batch / shape.microbatches);
+  PlanPipeline pipeline;
+  pipeline.microbatches = shape.microbatches;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    PlanStage out;
+    out.first_layer = stage == 0 ? 0 : pipeline.stages.back().end_layer;
+    out.end_layer = stage + 1 == shape.stages ? job.model.num_all_layers()
+                                              : 1 + job.model.layers * (stage + 1) / shape.stages;
+    out.gpu_type = out.zone = "host";
+    out.tp = shape.tp;
+    pipeline.stages.push_back(out);
+  }
+  plan.pipelines.push_back(pipeline);
+  return plan;
+}
+
+TokenData random_tokens(const JobSpec& job) {
+  std::mt19937 random(1);
+  std::vector<uint16_t> tokens(static_cast<size_t>(job.model.sequence) * 64 + 1);
+  for (uint16_t& token : tokens) token = static_cast<uint16_t>(random() % job.model.vocabulary);
+  return TokenData::from_tokens(tokens, job.model.sequence, job.training.global_batch, job.model.vocabulary,
+                                1);
+}
+
+// Median seconds of a step after the warm-up.
+double median_step_s(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory, int warm_up,
+                     int steps) {
+  const TokenData data = random_tokens(job);
+  RankTrainer trainer(job, plan, rank, factory, data);
+  std::vector<double> seconds;
+  for (int step = 0; step < warm_up + steps; ++step) {
+    const StepResult result = trainer.step();
+    if (step >= warm_up) seconds.push_back(result.step_s);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+int run(int argc, char** argv) {
+  std::string job_file;
+  Shape shape;
+  int threads = 1, warm_up = 2, steps = 5, batch = 0;
+  CLI::App app{"Times training steps; under mpirun each process is a rank"};
+  app.add_option("job", job_file, "job YAML")->required();
+  app.add_option("--stages", shape.stages)->check(CLI::PositiveNumber);
+  app.add_option("--tp", shape.tp)->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch, "sequences per step (default: the job's)")->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", shape.microbatches)->check(CLI::PositiveNumber);
+  app.add_option("--threads", threads, "of each rank")->check(CLI::PositiveNumber);
+  app.add_option("--warm-up", warm_up, "steps that are not timed")->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", steps, "steps that are")->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadInput;
+  }
+  JobSpec job = load_job_spec(job_file);
+  if (batch > 0) job.training.global_batch = batch;
+  if (job.training.global_batch % shape.microbatches != 0)
+    throw InputError("--microbatches: does not divide the sequences of a step");
+  const Plan plan = even_plan(job, shape);
+  at::set_num_threads(threads);
+
+  double step_s = 0;
+  if (shape.ranks() == 1) {
+    ThreadHub hub(1);
+    step_s = median_step_s(job, plan, 0, *hub.factory(0), warm_up, steps);
+  } else {
+    Listener listener("127.0.0.1");
+    const BootstrapResult boot = mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", 0}));
+    if (boot.size != shape.ranks())
+      throw InputError(fmt::format("this plan wants mpirun -n {}, not {}", shape.ranks(), boot.size));
+    listener.start(boot.secret);
+    std::vector<Endpoint> endpoints;
+    for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);
+    SocketFactory factory(boot.rank, endpoints, boot.secret, listener);
+    step_s = median_step_s(job, plan, boot.rank, factory, warm_up, steps);
+    if (boot.rank != 0) return kDone;
+  }
+  const auto tokens = static_cast<double>(job.training.global_batch * job.model.sequence);
+  fmt::print("{},{},{},{},{:.4f},{:.1f}\n", shape.stages, shape.tp, shape.microbatches, threads, step_s,
+             tokens / step_s);
+  return kDone;
+}
+
+}  // namespace
+}  // namespace sailor::bench
+
+int main(int argc, char** argv) {
+  try {
+    return sailor::bench::run(argc, argv);
+  } catch (const sailor::InputError& error) {
+    std::fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kBadInput;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sailor: %s\n", error.what());
+    return sailor::kFailed;
+  }
+}
