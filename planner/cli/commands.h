@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/features.h"
 #include "planner/spec/overrides.h"
 
 namespace sailor::cli {
@@ -20,6 +21,7 @@ struct PlanSource {
   PlanOverrides overrides;
   std::string search_space = "full";
   std::string cost_model = "native";
+  std::optional<PlanFeatures> allow;   // absent = what the trainer runs
   std::optional<double> time_limit_s;  // absent = the site's
 };
 

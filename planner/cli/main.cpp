@@ -63,6 +63,18 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
       ->type_name("SPACE");
   verb->add_option("--cost-model", source.cost_model, "native or published (default: native)")
       ->type_name("MODEL");
+  add_parsed(
+      verb, "--allow", source.allow,
+      [](const std::string& text, const std::string& option) {
+        try {
+          return parse_plan_features(text);
+        } catch (const InputError& error) {
+          throw InputError(option + ": " + error.what());
+        }
+      },
+      "what plans of the full space may have: unlike-cuts, unlike-shares, recompute, zero1; or all, or "
+      "none (default: what the trainer runs)",
+      "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
 }
 

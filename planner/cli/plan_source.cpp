@@ -17,6 +17,7 @@ PlanOptions options_of(const PlanSource& source, const SiteConfig& site) {
   PlanOptions options;
   options.space = parse_search_space(source.search_space);
   options.cost_model = parse_cost_model(source.cost_model);
+  if (source.allow) options.allow = *source.allow;
   options.time_limit_s = source.time_limit_s.value_or(site.planner_time_limit_s);
   return options;
 }

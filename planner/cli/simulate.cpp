@@ -80,9 +80,11 @@ int run_simulate(const SimulateCommand& command) {
       load_inputs(command.job, config_or_default(command.config), {}, [&](const SiteConfig&) {
         return command.cluster.empty() ? Snapshot{} : load_snapshot(command.cluster);
       });
-  if (auto violations = check_plan(plan, inputs.job); !violations.empty()) {
+  if (auto violations = check_plan(plan, inputs.job, all_plan_features()); !violations.empty()) {
     throw InputError(where_of(violations[0], command.plan), first_of(violations));
   }
+  if (auto violations = check_plan(plan, inputs.job); !violations.empty())
+    diagnose("note: " + command.plan + ": " + first_of(violations));
   check_types(plan, inputs.catalog, command.plan);
   // A plan for another day's cluster can be asked about all the same.
   if (!command.cluster.empty()) {

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <stdexcept>
-#include <tuple>
+#include <utility>
 
 namespace sailor {
 namespace {
@@ -30,6 +29,7 @@ std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
             [](const auto& a, const auto& b) { return a.node->name < b.node->name; });
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (const PlanStage& stage : pipeline.stages) {
+      if (stage.node.empty()) continue;
       for (FreeNode& free : nodes) {
         if (free.node->name != stage.node) continue;
         for (int gpu : stage.gpus) std::erase(free.gpus, gpu);
@@ -42,29 +42,40 @@ std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
 // Tries to place every stage of `order`; returns the stage that found no node, or nothing.
 const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::vector<FreeNode> nodes,
                           bool prefer_own_nodes) {
-  std::vector<std::set<std::string>> own(plan.pipelines.size());
+  // Only the nodes of its type and zone are of interest to a stage.
+  std::map<std::pair<std::string, std::string>, std::vector<FreeNode*>> pools;
+  std::map<std::string, const FreeNode*> by_name;
+  for (FreeNode& free : nodes) {
+    pools[{free.node->gpu_type, free.node->zone}].push_back(&free);
+    by_name[free.node->name] = &free;
+  }
+  std::vector<std::vector<const FreeNode*>> own(plan.pipelines.size());
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (const PlanStage& stage : plan.pipelines[p].stages) {
-      if (!stage.node.empty()) own[p].insert(stage.node);
+      if (stage.node.empty()) continue;
+      if (const auto it = by_name.find(stage.node); it != by_name.end()) own[p].push_back(it->second);
     }
   }
   for (const StageRef& ref : order) {
     PlanStage& stage = plan.pipelines[ref.pipeline].stages[ref.stage];
     FreeNode* best = nullptr;
     auto rank = [&](const FreeNode& free) {
-      bool foreign = prefer_own_nodes && !own[ref.pipeline].contains(free.node->name);
-      return std::tuple(foreign, free.gpus.size());
+      const std::vector<const FreeNode*>& of_pipeline = own[ref.pipeline];
+      bool foreign =
+          prefer_own_nodes && std::find(of_pipeline.begin(), of_pipeline.end(), &free) == of_pipeline.end();
+      return std::pair(foreign, free.gpus.size());
     };
-    for (FreeNode& free : nodes) {
-      bool fits = free.node->gpu_type == stage.gpu_type && free.node->zone == stage.zone &&
-                  static_cast<int>(free.gpus.size()) >= stage.tp;
-      if (fits && (best == nullptr || rank(free) < rank(*best))) best = &free;
+    const auto pool = pools.find({stage.gpu_type, stage.zone});
+    if (pool == pools.end()) return &ref;
+    for (FreeNode* free : pool->second) {
+      bool fits = static_cast<int>(free->gpus.size()) >= stage.tp;
+      if (fits && (best == nullptr || rank(*free) < rank(*best))) best = free;
     }
     if (best == nullptr) return &ref;
     stage.node = best->node->name;
     stage.gpus.assign(best->gpus.begin(), best->gpus.begin() + stage.tp);
     best->gpus.erase(best->gpus.begin(), best->gpus.begin() + stage.tp);
-    own[ref.pipeline].insert(stage.node);
+    own[ref.pipeline].push_back(best);
   }
   return nullptr;
 }

@@ -41,7 +41,7 @@ void check_layers(const PlanPipeline& pipeline, size_t p, int num_layers,
 }
 
 void check_stage(const PlanStage& stage, const std::string& where, const ModelSpec& model,
-                 std::vector<std::string>& violations) {
+                 const PlanFeatures& allowed, std::vector<std::string>& violations) {
   if (stage.tp < 1) {
     violations.push_back(where + fmt::format("tp {} is not a degree", stage.tp));
     return;
@@ -54,8 +54,13 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
     violations.push_back(where + fmt::format("tp {} does not divide the model's feed_forward {}", stage.tp,
                                              model.feed_forward));
   }
-  if (stage.recompute != "none") {
-    violations.push_back(where + fmt::format("unknown recompute mode \"{}\" (known: none)", stage.recompute));
+  if (stage.recompute == "none") return;
+  if (stage.recompute != "selective" && stage.recompute != "full") {
+    violations.push_back(
+        where + fmt::format("unknown recompute mode \"{}\" (known: none, selective, full)", stage.recompute));
+  } else if (!allowed.contains(PlanFeature::recompute)) {
+    violations.push_back(
+        where + fmt::format("recompute \"{}\" is not supported by this version's trainer", stage.recompute));
   }
 }
 
@@ -89,7 +94,7 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
 
 }  // namespace
 
-std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job) {
+std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const PlanFeatures& allowed) {
   std::vector<std::string> violations;
   if (plan.model != job.model.name) {
     violations.push_back(
@@ -110,7 +115,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job) {
     microbatches += pipeline.microbatches;
     check_layers(pipeline, p, job.model.num_all_layers(), violations);
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      check_stage(pipeline.stages[s], at(p, s), job.model, violations);
+      check_stage(pipeline.stages[s], at(p, s), job.model, allowed, violations);
     }
   }
   if (plan.microbatch < 1) {
@@ -122,7 +127,8 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job) {
                                        microbatches, plan.microbatch, plan.global_batch, needed));
     }
   }
-  if (plan.zero1) violations.push_back("zero1: optimizer sharding is not supported by this version");
+  if (plan.zero1 && !allowed.contains(PlanFeature::zero1))
+    violations.push_back("zero1: optimizer sharding is not supported by this version's trainer");
   if (plan.interleave != 1) {
     violations.push_back(fmt::format("interleave {}: only 1 is supported by this version", plan.interleave));
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/features.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/snapshot.h"
@@ -12,8 +13,10 @@
 namespace sailor {
 
 // Layers covered once and in order in every pipeline, TP degrees that divide the model (heads, feed_forward),
-// microbatches that make up the global batch exactly, known recompute modes.
-std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job);
+// microbatches that make up the global batch exactly, known recompute modes; and nothing of recompute and
+// ZeRO-1 that is not `allowed`: by default what the trainer runs.
+std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,
+                                    const PlanFeatures& allowed = trainable_features());
 // GPUs of a type in a zone not over-used; for placed stages: the node exists, has the type and zone, its GPUs
 // are free and used once.
 std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot);

@@ -18,6 +18,10 @@ Recompute parse_recompute(const std::string& text) {
   throw InputError("unknown recompute mode \"" + text + "\" (none, selective or full)");
 }
 
+const char* to_string(Recompute recompute) {
+  return recompute == Recompute::full ? "full" : recompute == Recompute::selective ? "selective" : "none";
+}
+
 namespace {
 
 // The three entries of one cell, by LayerKind.

@@ -25,6 +25,7 @@ struct LayerTimes {
 // layers from their inputs.
 enum class Recompute { none, selective, full };
 Recompute parse_recompute(const std::string& text);  // of a plan's stage; throws InputError
+const char* to_string(Recompute recompute);
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {

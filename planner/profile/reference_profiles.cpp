@@ -152,6 +152,11 @@ ModelSizes read_sizes(ReferenceFiles& files, const std::string& model) {
       one.activation_bytes = 4 * count("act_mem_floats");
       return one;
     });
+    // A block that is computed again keeps what it was given.
+    std::vector<LayerSizes>& layers = sizes.by_tp[tp];
+    for (size_t layer = 1; layer + 1 < layers.size(); ++layer)
+      layers[layer].checkpoint_bytes =
+          std::min(layers[layer].activation_bytes, 4 * layers[layer - 1].output_elements);
   }
   if (sizes.by_tp.empty()) field.fail("no tensor-parallel degree in this file");
   for (const auto& [tp, layers] : sizes.by_tp) {

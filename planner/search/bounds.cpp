@@ -24,6 +24,7 @@ WorkBound::WorkBound(const StageCosts& costs, const Resources& resources) : cost
   std::vector<double> value(layers, kNever);
   std::vector<PoolBest> pools(resources.pools.size());
   for (int o : costs.options()) {
+    if (resources.options[o].plain >= 0) continue;  // recomputing only adds to the work
     std::vector<double> times;
     for (int layer = 0; layer < layers; ++layer) times.push_back(costs.compute_s(o, layer, layer + 1));
     std::nth_element(times.begin(), times.begin() + layers / 2, times.end());

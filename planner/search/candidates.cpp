@@ -10,6 +10,9 @@
 namespace sailor {
 namespace {
 
+constexpr int kMostPlaced = 8;
+constexpr double kClose = 1.05;
+
 // What a user would call a different plan: GPUs by type and zone, and the TP degrees of the stages of each
 // kind of pipeline.
 std::string structure(const Plan& plan) {
@@ -57,20 +60,24 @@ bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejecte
   return true;
 }
 
-std::vector<Plan> Candidates::ranked() const {
+std::vector<std::pair<double, Plan>> Candidates::ranked() const {
   std::vector<const std::pair<double, Plan>*> order;
   for (const auto& [key, entry] : plans_) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto* a, const auto* b) { return a->first < b->first; });
-  std::vector<Plan> out;
-  for (const auto* entry : order) out.push_back(entry->second);
+  std::vector<std::pair<double, Plan>> out;
+  for (const auto* entry : order) out.push_back(*entry);
   return out;
 }
 
 std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
   std::vector<Candidate> out;
-  for (Plan plan : ranked()) {
-    if (static_cast<int>(out.size()) >= count) break;
+  for (auto& [unplaced, plan] : ranked()) {
+    // Who shares a node with whom may change the order of those that are close.
+    const bool enough = static_cast<int>(out.size()) >= count;
+    const bool close = model_ == CostModel::native && static_cast<int>(out.size()) < kMostPlaced &&
+                       unplaced < kClose * best_;
+    if (enough && !close) break;
     try {
       place(plan, resources_.usable);
     } catch (const std::runtime_error&) {
@@ -88,6 +95,7 @@ std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64
   std::stable_sort(out.begin(), out.end(), [&](const Candidate& a, const Candidate& b) {
     return value(a.prediction) < value(b.prediction);
   });
+  if (static_cast<int>(out.size()) > count) out.resize(static_cast<size_t>(count));
   return out;
 }
 

@@ -24,8 +24,8 @@ class Candidates {
   // why not.
   bool score(const Plan& plan, std::map<std::string, int64_t>& rejected);
 
-  // Unplaced plans, best first.
-  std::vector<Plan> ranked() const;
+  // Unplaced plans, best first, with their values.
+  std::vector<std::pair<double, Plan>> ranked() const;
   // Up to `count` plans placed on nodes, predicted and checked, best first.
   std::vector<Candidate> placed(int count, std::map<std::string, int64_t>& rejected) const;
   double value(const Prediction& prediction) const;

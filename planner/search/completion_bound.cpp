@@ -8,38 +8,37 @@ namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLoose = 1e-9;  // relative; for sums in another order
+constexpr int kSyncSteps = 2;
 constexpr double kLevel = 0.03;  // between levels, when that many suffice
-constexpr size_t kMostLevels = 6, kCoarseLevels = 3;
-constexpr int kFloorSteps = 6;
-constexpr int kSyncSteps = 4;
-// Memory beyond that many microbatches, and limits beyond the first, cost more to look at than they tell.
-constexpr int kCoarseInFlight = 4;
-constexpr size_t kCoarseLimits = 8;
-constexpr size_t kPriced = 3, kCoarsePriced = 2;  // limits that have a price
+constexpr size_t kMostLevels = 4, kCoarseLevels = 2;
+// Memory beyond that many microbatches, and limits beyond the first, cost more to look at than they tell; the
+// first are the most binding.
+constexpr int kCoarseInFlight = 4, kFineInFlight = 8;
+constexpr size_t kCoarseLimits = 8, kFineLimits = 16;
+constexpr size_t kPriced = 4, kCoarsePriced = 2;  // limits that have a price
 }  // namespace
 
-CompletionBound::CompletionBound(const SkeletonProblem& problem, StageUses& uses, const StageSync& sync,
-                                 bool coarse)
+CompletionBound::CompletionBound(const SkeletonProblem& problem, BoundTables& tables,
+                                 const std::vector<double>& capacity, bool coarse)
     : p_(problem),
-      uses_(uses),
-      sync_(sync),
+      tables_(tables),
+      sync_(tables.sync(problem.replicas)),
       layers_(problem.costs.stage().layers()),
       rounds_(problem.microbatches - 1),
       cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)),
       coarse_(coarse),
       accepted_s_(kNever),
       accepted_usd_(kNever),
-      levels_(coarse ? kCoarseLevels : kMostLevels) {
-  for (const ResourceLimit& limit : p_.limits) capacity_.push_back(limit.capacity);
-  left_ = capacity_;
-}
+      capacity_(capacity),
+      left_(capacity),
+      levels_(coarse ? kCoarseLevels : kMostLevels) {}
 
 std::unique_ptr<Coverage> CompletionBound::new_coverage(bool coarse) {
-  int most_in_flight = coarse ? kCoarseInFlight : layers_;
+  int most_in_flight = coarse ? kCoarseInFlight : kFineInFlight;
   if (p_.costs.stage().model() == CostModel::native)
     most_in_flight = std::min(most_in_flight, static_cast<int>(std::min(p_.microbatches, 1e6)));
-  return std::make_unique<Coverage>(p_.costs, uses_, sync_, p_.replicas, most_in_flight,
-                                    coarse ? kCoarseLimits : capacity_.size());
+  return std::make_unique<Coverage>(p_.costs, tables_.uses(), sync_, p_.replicas, most_in_flight,
+                                    coarse ? kCoarseLimits : kFineLimits, cost_matters_);
 }
 
 bool CompletionBound::whole_possible(Coverage& coverage) {
@@ -60,7 +59,7 @@ void CompletionBound::accept(double iteration_s, double usd) {
   if (!std::isfinite(accepted_s_) || rounds_ <= 0) return;
   // Each layer is computed once outside the rounds.
   const double most_s = (accepted_s_ - p_.overhead_s - once_s()) / rounds_;
-  if (floor_s_ == 0) find_floor(most_s);
+  if (floor_s_ == 0) floor_s_ = tables_.bottleneck_floor_s(capacity_, p_.replicas, p_.microbatches, most_s);
   if (most_s < floor_s_) return;
   const double range = std::log(std::max(most_s, 1e-300) / std::max(floor_s_, 1e-300));
   const int levels =
@@ -72,29 +71,6 @@ void CompletionBound::accept(double iteration_s, double usd) {
     level.longest_s = most_s * std::exp(-range * k / levels);
     level.shortest_s = most_s * std::exp(-range * (k + 1) / levels);
   }
-}
-
-// Bisects for the bottleneck under which layers cannot be covered.
-void CompletionBound::find_floor(double most_s) {
-  probe_ = new_coverage(true);
-  probe_->set_limits(most_s, kNever);
-  if (!whole_possible(*probe_)) {
-    floor_s_ = kNever;
-    return;
-  }
-  // Half of it, and so on, until the floor is enclosed.
-  double low = most_s, high = most_s;
-  for (int step = 0; step < 40 && high == low; ++step) {
-    low = high / 1.5;
-    probe_->set_limits(low, kNever);
-    if (whole_possible(*probe_)) high = low;
-  }
-  for (int step = 0; step < kFloorSteps && low < high * (1 - 0.002); ++step) {
-    const double middle = (low + high) / 2;
-    probe_->set_limits(middle, kNever);
-    (whole_possible(*probe_) ? high : low) = middle;
-  }
-  if (low < high) floor_s_ = low;
 }
 
 // What whole pipelines sum gradients for at least, when stages are as short as that.
@@ -112,8 +88,10 @@ void CompletionBound::prepare(Level& level) {
   level.ready = true;
   if (!level.coverage) {
     level.coverage = new_coverage(coarse_);
-    level.sum = std::make_unique<LeastSum>(p_.costs, uses_, capacity_, coarse_ ? kCoarsePriced : kPriced);
+    level.sum =
+        std::make_unique<LeastSum>(p_.costs, tables_.uses(), capacity_, coarse_ ? kCoarsePriced : kPriced);
   }
+  if (!probe_) probe_ = new_coverage(true);
   level.dead = true;
   double sync_s = left_for_sync_s(level, once_s());
   if (sync_s < 0) return;
@@ -171,7 +149,8 @@ double CompletionBound::least_value(const PartialPipeline& pipeline, bool any) {
     double value = level_s;
     if (cost_matters_) {
       const double level_usd = usd_of(
-          level_s, level.coverage->usd_per_s(pipeline.first_layer, pipeline.in_flight, pipeline.behind));
+          level_s,
+          p_.replicas * level.coverage->usd_per_s(pipeline.first_layer, pipeline.in_flight, pipeline.behind));
       if (level_usd > accepted_usd_ * (1 + kLoose)) {
         money_mattered_ = true;
         continue;

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "planner/search/coverage.h"
+#include "planner/search/bound_tables.h"
 #include "planner/search/least_sum.h"
 #include "planner/search/skeleton_search.h"
 
@@ -21,9 +21,9 @@ struct PartialPipeline {
   double bottleneck_s = 0;  // at least
   double sum_s = 0;         // of all that adds up, and the largest update so far; no overhead
   double sync_s = 0;
-  double usd_per_s = 0;
+  double usd_per_s = 0;  // of all replicas
   double transfer_usd = 0;
-  const double* used = nullptr;  // by limit
+  const double* used = nullptr;  // by limit, of one replica
   int first_layer = 0;
   int in_flight = 1;    // of a stage before it
   bool behind = false;  // it has stages
@@ -31,8 +31,9 @@ struct PartialPipeline {
 
 class CompletionBound {
  public:
-  // `coarse`: weaker, and cheaper to set up.
-  CompletionBound(const SkeletonProblem& problem, StageUses& uses, const StageSync& sync, bool coarse);
+  // `capacity`: by limit, for one replica. `coarse`: weaker, and cheaper to set up.
+  CompletionBound(const SkeletonProblem& problem, BoundTables& tables, const std::vector<double>& capacity,
+                  bool coarse);
 
   // From now on only iterations that take less, and cost no more, are of interest. Infinite: any.
   void accept(double iteration_s, double usd);
@@ -60,12 +61,11 @@ class CompletionBound {
     return accepted_s_ - p_.overhead_s - rounds_ * level.shortest_s - sum_s;
   }
   bool whole_possible(Coverage& coverage);
-  void find_floor(double most_s);
   void prepare(Level& level);
   double least_sync_s(double bottleneck_s, double most_s);
 
   const SkeletonProblem& p_;
-  StageUses& uses_;
+  BoundTables& tables_;
   const StageSync& sync_;
   const int layers_;
   const double rounds_;

@@ -72,14 +72,15 @@ int gpus_of(const Shape& shape, const Resources& resources) {
 // gradients take to sum, in steps of sqrt(2).
 using ShapeTable = std::map<std::pair<std::vector<int>, int>, Shape>;
 
-ShapeTable pipeline_shapes(const Resources& resources, ModeCosts& modes, double share,
+ShapeTable pipeline_shapes(const Resources& resources, ModeCosts& modes, double share, int pipelines,
                            const std::function<bool()>& expired) {
   const StageCosts& costs = modes.stage();
-  constexpr int kReplicas = 2;  // enough for sums to count
+  // Enough for sums to count; where they share optimizer states, as many as there may be.
+  const int replicas = costs.sharded() ? pipelines : 2;
   std::vector<ResourceLimit> limits = resource_limits(costs, resources, modes.modes(), true, kMostLimits);
   for (ResourceLimit& limit : limits)
-    limit.capacity = kReplicas * std::min(limit.capacity, static_cast<double>(kMostGpusOfAPool));
-  SkeletonProblem problem{modes, limits, kReplicas, share, 0, {Objective::throughput, kNever, kNever}};
+    limit.capacity = replicas * std::min(limit.capacity, static_cast<double>(kMostGpusOfAPool));
+  SkeletonProblem problem{modes, limits, replicas, share, 0, {Objective::throughput, kNever, kNever}};
   problem.max_labels = 20000;
   problem.max_stages = kMostStages;
   ShapeTable best;
@@ -93,7 +94,7 @@ ShapeTable pipeline_shapes(const Resources& resources, ModeCosts& modes, double 
         for (const Skeleton::Stage& stage : skeleton.stages) {
           const int option = modes.modes()[stage.mode].slowest();
           shape.cut.stages.push_back({stage.first_layer, stage.end_layer, {{option, 1}}});
-          sync_s = std::max(sync_s, modes.sync_s(stage.mode, stage.first_layer, stage.end_layer, kReplicas));
+          sync_s = std::max(sync_s, modes.sync_s(stage.mode, stage.first_layer, stage.end_layer, replicas));
           for (size_t c = 0; c < shape.use.size(); ++c) shape.use[c] += resources.use[option][c];
         }
         const int step = sync_s > 0 ? static_cast<int>(std::ceil(2 * std::log2(sync_s))) : kNoSync;
@@ -214,7 +215,8 @@ class Knapsack {
 
 // Gives every pipeline what it manages in the target time, then takes the surplus from whoever ends last.
 Plan assemble(const PlanningContext& context, const Resources& resources, const std::vector<Shape>& shapes,
-              Selection selection, int microbatch, double target_s, int64_t total) {
+              Selection selection, const StageCosts& costs, double target_s, int64_t total) {
+  const int microbatch = costs.microbatch();
   std::sort(selection.begin(), selection.end());
   // The least target in which this selection manages it: little surplus is left to take away one by one.
   const auto managed = [&](double t) {
@@ -244,6 +246,7 @@ Plan assemble(const PlanningContext& context, const Resources& resources, const 
     --share[latest];
   }
   Plan plan;
+  plan.zero1 = costs.sharded();
   plan.model = context.job.model.name;
   plan.global_batch = context.job.training.global_batch;
   plan.microbatch = microbatch;
@@ -259,8 +262,8 @@ Plan assemble(const PlanningContext& context, const Resources& resources, const 
 
 // The selection that ends first, as far as sums tell.
 std::optional<Plan> fastest_selection(const PlanningContext& context, const Resources& resources,
-                                      const std::vector<Shape>& shapes, int microbatch, int64_t total,
-                                      const std::function<bool()>& expired) {
+                                      const std::vector<Shape>& shapes, const StageCosts& costs,
+                                      int64_t total, const std::function<bool()>& expired) {
   const Knapsack knapsack(shapes, resources.capacity);
   double high = kNever;
   for (const Shape& shape : shapes) high = std::min(high, shape.time_s(static_cast<int>(total)));
@@ -276,7 +279,7 @@ std::optional<Plan> fastest_selection(const PlanningContext& context, const Reso
     }
   }
   if (!best) return std::nullopt;
-  return assemble(context, resources, shapes, *best, microbatch, high, total);
+  return assemble(context, resources, shapes, *best, costs, high, total);
 }
 
 }  // namespace
@@ -293,14 +296,14 @@ std::vector<Plan> composed_plans(const PlanningContext& context, const Resources
   for (int pipelines : {2, 4, 16}) {
     if (expired()) break;
     const double share = std::max(1.0, static_cast<double>(total) / pipelines);
-    const ShapeTable table = pipeline_shapes(resources, modes, share, expired);
+    const ShapeTable table = pipeline_shapes(resources, modes, share, pipelines, expired);
     // Sums of gradients are not in the selection; how long they may take is tried instead.
     std::set<int, std::greater<int>> steps;
     for (const auto& [key, shape] : table) steps.insert(key.second);
     for (int step : steps) {
       if (expired()) break;
       const std::vector<Shape> shapes = shapes_up_to(table, step, resources, costs);
-      if (auto plan = fastest_selection(context, resources, shapes, costs.microbatch(), total, expired))
+      if (auto plan = fastest_selection(context, resources, shapes, costs, total, expired))
         plans.push_back(std::move(*plan));
     }
   }

@@ -9,26 +9,36 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-9;
 }  // namespace
 
-Coverage::Coverage(ModeCosts& costs, StageUses& uses, const StageSync& sync, int replicas, int most_in_flight,
-                   size_t most_limits)
+bool suffices(const double* need, const double* left, size_t limits) {
+  for (size_t limit = 0; limit < limits; ++limit)
+    if (need[limit] > left[limit] * kSlack + 1e-9) return false;
+  return true;
+}
+
+Coverage::Coverage(ModeCosts& costs, const StageUses& uses, const StageSync& sync, int replicas,
+                   int most_in_flight, size_t most_limits, bool money)
     : costs_(costs),
       uses_(uses),
       sync_(sync),
       layers_(costs.stage().layers()),
       most_in_flight_(std::min(most_in_flight, costs.stage().layers())),
-      data_parallel_(replicas > 1),
+      replicas_(replicas),
       published_(costs.stage().model() == CostModel::published),
       limits_(std::min(uses.limits(), most_limits)),
+      width_(limits_ + money),
       lowest_(2 * costs.modes().size() * (layers_ + 1)) {
   const size_t entries = 2 * static_cast<size_t>(most_in_flight_ + 1) * (layers_ + 1);
-  need_ = std::make_unique_for_overwrite<double[]>(entries * (limits_ + 1));
+  need_ = std::make_unique_for_overwrite<double[]>(entries * width_);
   known_.resize(entries);
+  choices_.resize(2 * (layers_ + 1));
+  firsts_.resize(layers_ + 1);
 }
 
 void Coverage::set_limits(double bottleneck_s, double sync_s) {
   bottleneck_s *= kSlack;
   sync_s *= kSlack;
   std::fill(known_.begin(), known_.end(), false);
+  for (std::vector<Choice>& choices : choices_) choices.clear();
   for (bool behind : {false, true})
     for (int mode = 0; mode < costs_.size(); ++mode) {
       int16_t* lowest = &lowest_[(behind * costs_.modes().size() + mode) * (layers_ + 1)];
@@ -42,46 +52,66 @@ void Coverage::set_limits(double bottleneck_s, double sync_s) {
           return costs_.compute_s(mode, first, end) + to_next + (first > 0 ? to_previous : 0) > bottleneck_s;
         };
         while (in_time < end && late(in_time)) ++in_time;
-        while (in_sync < end && sync_.this_or_longer_s(mode, in_sync, end) > sync_s) ++in_sync;
+        if (sync_s < kNever)
+          while (in_sync < end && sync_.this_or_longer_s(mode, in_sync, end) > sync_s) ++in_sync;
         // The first stage of all has nobody to send gradients to.
         lowest[end] = static_cast<int16_t>(std::max(late(0) ? in_time : 0, in_sync));
       }
     }
 }
 
+// A longer stage leaves less to the stages before it, and what those need never falls with `end`: for every
+// use only the longest stage counts, and only where no other use of the same memory needs less of everything
+// for as long a one.
+const std::vector<Coverage::Choice>& Coverage::choices(int end, bool behind) {
+  std::vector<Choice>& choices = choices_[behind * (layers_ + 1) + end];
+  if (!choices.empty()) return choices;
+  const auto covers = [&](const Choice& a, const Choice& b) {
+    const std::vector<int>& frugal = uses_.no_more_than(b.use);
+    return a.option == b.option && a.first <= b.first &&
+           (a.use == b.use || std::binary_search(frugal.begin(), frugal.end(), a.use));
+  };
+  for (int mode = 0; mode < costs_.size(); ++mode) {
+    const int first = lowest_in_time(mode, end, behind);
+    const int* use = uses_.of_segments(mode, end);
+    for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
+      if (segment.highest < first) break;
+      const Choice choice{*use++, costs_.modes()[mode].slowest(), std::max(first, segment.lowest)};
+      if (choice.use < 0 || choice.first >= end ||
+          std::any_of(choices.begin(), choices.end(),
+                      [&](const Choice& other) { return covers(other, choice); }))
+        continue;
+      std::erase_if(choices, [&](const Choice& other) { return covers(choice, other); });
+      choices.push_back(choice);
+    }
+  }
+  return choices;
+}
+
 const double* Coverage::need(int end, int in_flight, bool behind) {
   in_flight = std::min(in_flight, most_in_flight_);
   const size_t entry =
       (static_cast<size_t>(behind) * (most_in_flight_ + 1) + in_flight) * (layers_ + 1) + end;
-  double* need = &need_[entry * (limits_ + 1)];
+  double* need = &need_[entry * width_];
   if (known_[entry]) return need;
   known_[entry] = true;
-  std::fill_n(need, limits_ + 1, end == 0 ? 0 : kNever);
-  for (int mode = 0; mode < costs_.size() && end > 0; ++mode) {
-    const int in_time = lowest_in_time(mode, end, behind);
-    const int first = std::max(
-        in_time, costs_.lowest_first(costs_.modes()[mode].slowest(), end, in_flight, data_parallel_));
-    if (first >= end) continue;
-    for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
-      if (segment.highest < first) break;
-      if (segment.groups == 0) continue;
-      // A longer stage leaves less to the stages before it; what is needed never falls with `end`.
-      const double* before = this->need(std::max(first, segment.lowest), in_flight + 1, true);
-      const StageUse& use = uses_.of(mode, segment.groups);
-      const double* weights = use.weights.data();
-      for (size_t limit = 0; limit < limits_; ++limit)
-        need[limit] = std::min(need[limit], weights[limit] + before[limit]);
-      need[limits_] = std::min(need[limits_], use.usd_per_s + before[limits_]);
-    }
+  std::fill_n(need, width_, end == 0 ? 0 : kNever);
+  if (end == 0) return need;
+  const std::vector<Choice>& choices = this->choices(end, behind);
+  std::vector<int>& firsts = firsts_[end];
+  firsts.clear();
+  for (const Choice& choice : choices)
+    firsts.push_back(std::max(choice.first, costs_.lowest_first(choice.option, end, in_flight, replicas_)));
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (firsts[i] >= end) continue;
+    const double* before = this->need(firsts[i], in_flight + 1, true);
+    const StageUse& use = uses_[choices[i].use];
+    const double* weights = use.weights.data();
+    for (size_t limit = 0; limit < limits_; ++limit)
+      need[limit] = std::min(need[limit], weights[limit] + before[limit]);
+    if (width_ > limits_) need[limits_] = std::min(need[limits_], use.usd_per_s + before[limits_]);
   }
   return need;
-}
-
-bool Coverage::possible(int end, int in_flight, bool behind, const double* left) {
-  const double* needed = need(end, in_flight, behind);
-  for (size_t limit = 0; limit < limits_; ++limit)
-    if (needed[limit] > left[limit] * kSlack + 1e-9) return false;
-  return true;
 }
 
 }  // namespace sailor

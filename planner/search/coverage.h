@@ -3,8 +3,8 @@
 // messages. The strongest bound of the search.
 //
 // For every limit on resources by itself, and for money, the least use of any sequence of stages that covers
-// layers [0, end) is found by dynamic programming; entries are computed when they are asked for. Not
-// thread-safe.
+// layers [0, end) is found by dynamic programming; entries are computed when they are asked for. All numbers
+// are for one replica. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,15 @@
 
 namespace sailor {
 
+// Is what is needed of every limit there, up to rounding?
+bool suffices(const double* need, const double* left, size_t limits);
+
 class Coverage {
  public:
   // With `most_in_flight` microbatches or more in flight memory counts as with so many; only the first
-  // `most_limits` limits are looked at.
-  Coverage(ModeCosts& costs, StageUses& uses, const StageSync& sync, int replicas, int most_in_flight,
-           size_t most_limits);
+  // `most_limits` limits are looked at, and money only with `money`.
+  Coverage(ModeCosts& costs, const StageUses& uses, const StageSync& sync, int replicas, int most_in_flight,
+           size_t most_limits, bool money);
 
   // From now on for stages that take, and sum gradients for, at most this long.
   void set_limits(double bottleneck_s, double sync_s);
@@ -33,24 +36,37 @@ class Coverage {
   double messages_s(int mode, bool first, bool behind) const {
     return (behind ? costs_.least_activation_s(mode) : 0) + (first ? 0 : costs_.least_gradient_s(mode));
   }
-  // Can layers [0, end) be held by what is `left` of every limit, by stages of which the last has `in_flight`
-  // microbatches and those before it one more each? `behind`: other stages follow.
-  bool possible(int end, int in_flight, bool behind, const double* left);
-  // What those stages cost per second, at least; infinite when there is no such sequence.
+  // What stages need that hold layers [0, end), of which the last has `in_flight` microbatches and those
+  // before it one more each: by limit, then USD per second; infinite when there are no such stages. `behind`:
+  // other stages follow. Valid until set_limits().
+  const double* need(int end, int in_flight, bool behind);
+  // Can they be held by what is `left` of every limit?
+  bool possible(int end, int in_flight, bool behind, const double* left) {
+    return suffices(need(end, in_flight, behind), left, limits_);
+  }
+  // What they cost per second, at least.
   double usd_per_s(int end, int in_flight, bool behind) { return need(end, in_flight, behind)[limits_]; }
 
  private:
-  const double* need(int end, int in_flight, bool behind);
+  struct Choice {
+    int use, option;  // option: the slowest, whose memory counts
+    int first;        // layer of the longest stage in time
+  };
+  const std::vector<Choice>& choices(int end, bool behind);
 
   ModeCosts& costs_;
-  StageUses& uses_;
+  const StageUses& uses_;
   const StageSync& sync_;
   const int layers_;
   const int most_in_flight_;
-  const bool data_parallel_;
+  const int replicas_;
   const bool published_;
-  const size_t limits_;
+  const size_t limits_, width_;  // width_: and money
   std::vector<int16_t> lowest_;  // [behind][mode][end]: first layer of the longest stage
+  // [behind][end]: of the stages that end there, by slowest option, those of which no other one is as long
+  // and needs no more of anything; empty until asked for.
+  std::vector<std::vector<Choice>> choices_;
+  std::vector<std::vector<int>> firsts_;  // by end, for the recursion: first layers of the choices
   // [behind][in_flight][end][limit], money last; large and mostly never touched, so not even cleared.
   std::unique_ptr<double[]> need_;
   std::vector<bool> known_;

@@ -1,5 +1,6 @@
-// Local improvement of one plan under the true cost model: shift a layer over a boundary; in the full space
-// also move a microbatch between pipelines, or drop a pipeline. Repeats while something helps. Deterministic.
+// Local improvement of one plan under the true cost model, by the features that the search offers: shift a
+// layer over a boundary, move microbatches between kinds of pipelines, drop a pipeline, recompute a stage or
+// stop it, share optimizer states or not. Repeats while something helps. Deterministic.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,9 @@
 
 namespace sailor {
 
-// `value` is what to minimise; infinite for plans that are not allowed.
-Plan improved(Plan plan, SearchSpace space, const std::function<double(const Plan&)>& value,
+// `value` is what to minimise; infinite for plans that are not allowed. Without unlike cuts a layer moves in
+// all pipelines; without unlike shares all pipelines keep theirs.
+Plan improved(Plan plan, const PlanFeatures& offered, const std::function<double(const Plan&)>& value,
               const std::function<bool()>& expired);
 
 }  // namespace sailor

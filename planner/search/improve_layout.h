@@ -10,7 +10,4 @@ namespace sailor {
 Realized improve_layout(const RealizeProblem& problem, Realized start, int steps,
                         const std::function<bool()>& expired);
 
-// Shifts single boundaries by a few layers for as long as that helps.
-Realized improve_cut(const RealizeProblem& problem, Realized start);
-
 }  // namespace sailor

@@ -86,6 +86,11 @@ double iteration_s(CostModel model, const std::vector<StageTimes>& stages, doubl
     update = std::max(update, stage.update_s);
     sync = std::max(sync, stage.sync_s);
   }
+  double trip_s = 0;
+  for (size_t i = P; i-- > 0 && !published;) {
+    trip_s += stages[i].compute_s + stages[i].activation_s + stages[i].gradient_s;
+    bottleneck = std::max(bottleneck, round_trip_bottleneck_s(trip_s, static_cast<int>(P - i), microbatches));
+  }
   return overhead_s + (microbatches - 1) * bottleneck + sum + update + sync;
 }
 
@@ -99,7 +104,7 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
     StageTimes& t = times[i];
     for (const auto& [option, count] : stage.runs) {
       t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
-      t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer));
+      t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer, replicas));
       usd_per_s += count * resources.options[option].usd_per_s;
     }
     if (i + 1 < P)
@@ -115,6 +120,29 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
   out.iteration_s = iteration_s(costs.model(), times, microbatches, overhead_s);
   out.usd = out.iteration_s * usd_per_s + transfer;
   return out;
+}
+
+std::optional<Layout> layout_of(const Resources& resources, const Plan& plan) {
+  Layout layout;
+  for (const PlanStage& stage : plan.pipelines.front().stages)
+    layout.stages.push_back({stage.first_layer, stage.end_layer, {}});
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    if (pipeline.stages.size() != layout.stages.size()) return std::nullopt;
+    for (size_t i = 0; i < layout.stages.size(); ++i) {
+      const PlanStage& stage = pipeline.stages[i];
+      Layout::Stage& of = layout.stages[i];
+      const auto option =
+          std::find_if(resources.options.begin(), resources.options.end(), [&](const Option& o) {
+            return o.gpu_type == stage.gpu_type && o.zone == stage.zone && o.tp == stage.tp &&
+                   to_string(o.recompute) == stage.recompute;
+          });
+      if (stage.first_layer != of.first_layer || option == resources.options.end()) return std::nullopt;
+      const int o = static_cast<int>(option - resources.options.begin());
+      if (of.runs.empty() || of.runs.back().option != o) of.runs.push_back({o, 0});
+      ++of.runs.back().replicas;
+    }
+  }
+  return layout;
 }
 
 bool within_resources(const Resources& resources, const Layout& layout) {
@@ -147,6 +175,7 @@ Plan plan_of(const PlanningContext& context, const Resources& resources, const L
       stage.gpu_type = option.gpu_type;
       stage.zone = option.zone;
       stage.tp = option.tp;
+      stage.recompute = to_string(option.recompute);
       pipeline.stages.push_back(std::move(stage));
     }
     plan.pipelines.push_back(std::move(pipeline));

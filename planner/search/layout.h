@@ -2,6 +2,8 @@
 // of the pipelines. Value type.
 #pragma once
 
+#include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,8 +42,17 @@ struct StageTimes {
   double update_s = 0;
   double sync_s = 0;
 };
+// Native: a stage with n - 1 stages behind it begins a microbatch when the n-th before it is back, so after
+// the first one there are floor((microbatches - 1) / n) more trips of `trip_s` to the last stage and back,
+// one after the other. As long as a bottleneck of this many seconds takes for all but the first microbatch.
+inline double round_trip_bottleneck_s(double trip_s, int stages, double microbatches) {
+  return microbatches > stages ? trip_s * std::floor((microbatches - 1) / stages) / (microbatches - 1) : 0;
+}
 double iteration_s(CostModel model, const std::vector<StageTimes>& stages, double microbatches,
                    double overhead_s);
+
+// The layout of a plan whose pipelines have one cut; nothing for others, and where an option is not there.
+std::optional<Layout> layout_of(const Resources& resources, const Plan& plan);
 
 // Does every counter suffice?
 bool within_resources(const Resources& resources, const Layout& layout);

@@ -8,13 +8,13 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 }  // namespace
 
-LeastSum::LeastSum(const ModeCosts& costs, StageUses& uses, const std::vector<double>& capacity,
+LeastSum::LeastSum(const ModeCosts& costs, const StageUses& uses, const std::vector<double>& capacity,
                    size_t most_limits)
     : costs_(costs), uses_(uses) {
   const double once = costs.stage().least_compute_s(0, costs.stage().layers());
   prices_.push_back({});
   for (size_t limit = 0; limit < std::min(most_limits, capacity.size()); ++limit)
-    for (double factor : {0.5, 1.5, 4.0})
+    for (double factor : {0.6, 2.2})
       if (capacity[limit] > 0) prices_.push_back({limit, factor * once / capacity[limit]});
 }
 
@@ -29,9 +29,12 @@ void LeastSum::update(const Coverage& coverage) {
     const bool behind = end < layers;
     for (int mode = 0; mode < costs_.size(); ++mode) {
       const int lowest = coverage.lowest_in_time(mode, end, behind);
+      const int* of_segment = uses_.of_segments(mode, end);
       for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
-        if (segment.groups == 0 || segment.highest < lowest) continue;
-        const std::vector<double>& weights = uses_.of(mode, segment.groups).weights;
+        if (segment.highest < lowest) break;
+        const int number = *of_segment++;
+        if (number < 0) continue;
+        const std::vector<double>& weights = uses_[number].weights;
         for (size_t p = 0; p < prices; ++p) use[p] = prices_[p].per_unit * weights[prices_[p].limit];
         for (int first = std::max(lowest, segment.lowest); first <= segment.highest; ++first) {
           const double stage =

@@ -14,7 +14,8 @@ namespace sailor {
 class LeastSum {
  public:
   // Capacities by limit; prices are put on the first `most_limits` of them.
-  LeastSum(const ModeCosts& costs, StageUses& uses, const std::vector<double>& capacity, size_t most_limits);
+  LeastSum(const ModeCosts& costs, const StageUses& uses, const std::vector<double>& capacity,
+           size_t most_limits);
 
   // For stages within the coverage's limits.
   void update(const Coverage& coverage);
@@ -29,7 +30,7 @@ class LeastSum {
   };
 
   const ModeCosts& costs_;
-  StageUses& uses_;
+  const StageUses& uses_;
   std::vector<Price> prices_;
   std::vector<double> least_;  // [end][price]: min over stages of time + price x use
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
 
 namespace sailor {
 namespace {
@@ -28,19 +30,18 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
       }
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-    // Pairs over the same link are one.
-    std::vector<std::pair<int, int>> distinct;
-    for (const auto& pair : pairs)
-      if (std::none_of(distinct.begin(), distinct.end(), [&](const auto& seen) {
-            return costs.sync_link(seen.first, seen.second) == costs.sync_link(pair.first, pair.second);
-          }))
-        distinct.push_back(pair);
+    std::vector<std::pair<int, int>> across;
+    for (int a : all)
+      for (int b : all)
+        if (resources.options[a].zone != resources.options[b].zone) across.emplace_back(a, b);
     std::vector<int> smallest;
     for (int o : all)
       if (resources.options[o].tp == mode.least_tp) smallest.push_back(o);
     smallest_.push_back(std::move(smallest));
     facing_.push_back(std::move(all));
-    neighbours_.push_back(std::move(distinct));
+    neighbours_.push_back(over_distinct_links(pairs));
+    across_zones_.push_back(over_distinct_links(across));
+    most_in_a_zone_.push_back(most_in_a_zone(mode));
     sync_like_.push_back(first_that_syncs_alike(static_cast<int>(sync_like_.size())));
   }
   fast_enough_.resize(n * (layers + 1) * layers);
@@ -59,6 +60,7 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
     }
   activation_s_.assign(n * n * layers, kNever);
   gradient_s_.assign(n * n * layers, kNever);
+  message_usd_.assign(n * n * layers, -1);
   for (size_t up = 0; up < n; ++up)
     for (size_t down = 0; down < n; ++down) {
       double* activation = &activation_s_[(up * n + down) * layers];
@@ -98,18 +100,48 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
       }
 }
 
+// Pairs over the same link are one.
+std::vector<std::pair<int, int>> ModeCosts::over_distinct_links(
+    const std::vector<std::pair<int, int>>& pairs) const {
+  std::vector<std::pair<int, int>> distinct;
+  for (const auto& pair : pairs)
+    if (std::none_of(distinct.begin(), distinct.end(), [&](const auto& seen) {
+          return costs_.sync_link(seen.first, seen.second) == costs_.sync_link(pair.first, pair.second);
+        }))
+      distinct.push_back(pair);
+  return distinct;
+}
+
+int ModeCosts::most_in_a_zone(const StageMode& mode) const {
+  std::map<int, int> smallest;  // TP degree by pool
+  for (const StageMode::Group& group : mode.groups)
+    for (int o : group.options) {
+      const auto [it, added] = smallest.try_emplace(resources_.options[o].pool, group.tp);
+      it->second = std::min(it->second, group.tp);
+    }
+  std::map<std::string, int> replicas;
+  for (const auto& [pool, tp] : smallest)
+    replicas[resources_.pools[pool].zone] += resources_.free_gpus(pool) / tp;
+  int most = 0;
+  for (const auto& [zone, n] : replicas) most = std::max(most, n);
+  return most;
+}
+
 int ModeCosts::first_that_syncs_alike(int mode) const {
-  const auto links = [&](int of) {
+  const auto links = [&](const std::vector<std::pair<int, int>>& pairs) {
     std::set<const LinkCurve*> out;
-    for (const auto& [a, b] : neighbours_[of]) out.insert(costs_.sync_link(a, b));
+    for (const auto& [a, b] : pairs) out.insert(costs_.sync_link(a, b));
     return out;
   };
   for (int other = 0; other < mode; ++other)
-    if (modes_[other].least_tp == modes_[mode].least_tp && links(other) == links(mode)) return other;
+    if (modes_[other].least_tp == modes_[mode].least_tp && most_in_a_zone_[other] == most_in_a_zone_[mode] &&
+        links(neighbours_[other]) == links(neighbours_[mode]) &&
+        links(across_zones_[other]) == links(across_zones_[mode]))
+      return other;
   return mode;
 }
 
-double ModeCosts::message_usd(int upstream, int downstream, int layer) const {
+double ModeCosts::least_message_usd(int upstream, int downstream, int layer) const {
   double usd = kNever;
   for (int a : facing_[upstream])
     for (int b : facing_[downstream]) {
@@ -121,21 +153,27 @@ double ModeCosts::message_usd(int upstream, int downstream, int layer) const {
 
 double ModeCosts::sync_s(int mode, int first, int end, int replicas) const {
   if (replicas < 2) return 0;
-  double s = kNever;
-  for (const auto& [a, b] : neighbours_[mode])
-    s = std::min(s, costs_.sync_s(a, b, modes_[mode].least_tp, first, end, replicas));
-  return s;
+  const auto least = [&](const std::vector<std::pair<int, int>>& pairs) {
+    double s = kNever;
+    for (const auto& [a, b] : pairs)
+      s = std::min(s, costs_.sync_s(a, b, modes_[mode].least_tp, first, end, replicas));
+    return s;
+  };
+  const double within = least(neighbours_[mode]);
+  return replicas > most_in_a_zone_[mode] ? std::max(within, least(across_zones_[mode])) : within;
 }
 
-int ModeCosts::find_lowest_first(int option, int end, int in_flight, bool data_parallel) {
+int ModeCosts::find_lowest_first(int option, int end, int in_flight, int replicas) {
   const int layers = costs_.layers();
   std::vector<int16_t>& table = lowest_[option];
-  if (table.empty()) table.assign(2 * static_cast<size_t>(layers + 1) * (layers + 1), -1);
-  int16_t& known =
-      table[(static_cast<size_t>(data_parallel) * (layers + 1) + in_flight) * (layers + 1) + end];
+  const size_t kind = static_cast<size_t>(costs_.memory_replicas(replicas)) - 1;
+  const size_t of_a_kind = static_cast<size_t>(layers + 1) * (layers + 1);
+  if (table.size() < (kind + 1) * of_a_kind) table.resize((kind + 1) * of_a_kind, -1);
+  int16_t& known = table[kind * of_a_kind + static_cast<size_t>(in_flight) * (layers + 1) + end];
   if (known < 0) {
     int first = end;
-    while (first > 0 && costs_.fits(option, first - 1, end, in_flight, data_parallel)) --first;
+    while (first > 0 && costs_.fits(option, first - 1, end, in_flight, costs_.memory_replicas(replicas)))
+      --first;
     known = static_cast<int16_t>(first);
   }
   return known;
@@ -155,16 +193,19 @@ uint32_t ModeCosts::fast_enough(int mode, int first, int end) const {
   return smallest ? bits : 0;
 }
 
-uint32_t ModeCosts::allowed(int mode, int first, int end, int in_flight, bool data_parallel) {
+uint32_t ModeCosts::allowed(int mode, int first, int end, int in_flight, int replicas) {
   const std::vector<StageMode::Group>& groups = modes_[mode].groups;
   const int layers = costs_.layers();
   uint32_t bits = fast_enough_[(static_cast<size_t>(mode) * (layers + 1) + end) * layers + first];
-  if (groups.size() == 1 || bits == 0)
-    return bits != 0 && lowest_first(groups[0].option, end, in_flight, data_parallel) <= first ? bits : 0;
+  if (bits == 0 || lowest_first(groups[0].option, end, in_flight, replicas) > first ||
+      needless(groups[0].option, first, end, in_flight, replicas))
+    return 0;
+  if (groups.size() == 1) return bits;
   bool smallest = groups.size() > 32;
   for (size_t g = 0; g < groups.size() && g < 32; ++g) {
     if (!(bits >> g & 1u)) continue;
-    if (lowest_first(groups[g].option, end, in_flight, data_parallel) > first)
+    if (lowest_first(groups[g].option, end, in_flight, replicas) > first ||
+        needless(groups[g].option, first, end, in_flight, replicas))
       bits &= ~(1u << g);
     else
       smallest = smallest || groups[g].tp == modes_[mode].least_tp;

@@ -17,7 +17,7 @@ BlockCosts::BlockCosts(const RealizeProblem& problem, const Layout& layout)
   const Resources& resources = problem.costs.resources();
   const auto same_kind = [&](int a, int b) {
     const Option &x = resources.options[a], &y = resources.options[b];
-    return x.gpu_type == y.gpu_type && x.tp == y.tp && x.region == y.region;
+    return alike_but_for_zone(x, y) && x.region == y.region;
   };
   for (int o : costs.options())
     if (std::any_of(layout.stages.begin(), layout.stages.end(), [&](const Layout::Stage& stage) {
@@ -45,8 +45,8 @@ BlockCosts::BlockCosts(const RealizeProblem& problem, const Layout& layout)
       least_tp = std::min(least_tp, resources.options[run.option].tp);
       fixed_[i].compute_s =
           std::max(fixed_[i].compute_s, costs.compute_s(run.option, stage.first_layer, stage.end_layer));
-      fixed_[i].update_s =
-          std::max(fixed_[i].update_s, costs.update_s(run.option, stage.first_layer, stage.end_layer));
+      fixed_[i].update_s = std::max(fixed_[i].update_s, costs.update_s(run.option, stage.first_layer,
+                                                                       stage.end_layer, problem.replicas));
     }
     stage.runs.clear();
     for (int a = 0; a < n; ++a)

@@ -1,5 +1,6 @@
 #include "planner/search/previous_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -8,6 +9,9 @@
 
 namespace sailor {
 namespace {
+
+// Fewer pipelines by up to one in so many are looked at.
+constexpr size_t kLeastPart = 5;
 
 bool within_quotas(const Plan& plan, const std::map<std::string, int>& max_gpus) {
   std::map<std::string, int> used;
@@ -39,12 +43,19 @@ size_t pipelines_that_fit(const Plan& plan, const std::map<std::string, int>& ma
   return fit;
 }
 
+// Appends pipelines like the plan's own, in their order, up to as many again, as a pool to choose from.
+void grow(Plan& plan, size_t most) {
+  const size_t before = plan.pipelines.size();
+  most = std::min(most, 2 * before);
+  for (size_t j = 0; plan.pipelines.size() < most; ++j) plan.pipelines.push_back(plan.pipelines[j]);
+}
+
 }  // namespace
 
-std::optional<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
+std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
   if (previous.model != job.model.name || previous.global_batch != job.training.global_batch ||
       previous.microbatch < 1)
-    return std::nullopt;
+    return {};
   Plan plan = previous;
   plan.prediction.reset();
   for (PlanPipeline& pipeline : plan.pipelines)
@@ -61,14 +72,30 @@ std::optional<Plan> still_possible(const Plan& previous, const JobSpec& job, con
       if (!there.count({stage.gpu_type, stage.zone})) return true;
     return false;
   });
+  const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
   const size_t fit = pipelines_that_fit(plan, job.resources.max_gpus, usable);
-  if (fit == 0) return std::nullopt;
-  if (fit == previous.pipelines.size()) return plan;
-  plan.pipelines.resize(fit);
-  const std::vector<int> shares =
-      share_microbatches(num_microbatches(plan.global_batch, plan.microbatch), static_cast<int>(fit));
-  for (size_t j = 0; j < fit; ++j) plan.pipelines[j].microbatches = shares[j];
-  return plan;
+  if (fit == 0) return {};
+  std::vector<Plan> plans;
+  if (fit == previous.pipelines.size()) {
+    plans.push_back(plan);
+    grow(plan, static_cast<size_t>(total));
+  } else {
+    plan.pipelines.resize(fit);
+  }
+  const size_t most =
+      fit == previous.pipelines.size() ? pipelines_that_fit(plan, job.resources.max_gpus, usable) : fit;
+  // As many rounds with fewer pipelines: less to synchronise.
+  for (size_t count = most; count > 0 && count * kLeastPart >= most * (kLeastPart - 1); --count) {
+    const int64_t rounds = (total + static_cast<int64_t>(count) - 1) / static_cast<int64_t>(count);
+    const bool last_of_these =
+        count == 1 || (total + static_cast<int64_t>(count) - 2) / (static_cast<int64_t>(count) - 1) != rounds;
+    if (count != most && !last_of_these) continue;
+    plan.pipelines.resize(count);
+    const std::vector<int> shares = share_microbatches(total, static_cast<int>(count));
+    for (size_t j = 0; j < count; ++j) plan.pipelines[j].microbatches = shares[j];
+    plans.push_back(plan);
+  }
+  return plans;
 }
 
 }  // namespace sailor

@@ -7,12 +7,6 @@ namespace {
 
 constexpr int kMostGpus = 16;
 
-int gpus_of(const Resources& resources) {
-  int gpus = 0;
-  for (const Pool& pool : resources.pools) gpus += pool.gpus();
-  return gpus;
-}
-
 bool all_pure(const RealizeProblem& problem, const Skeleton& skeleton) {
   return std::all_of(skeleton.stages.begin(), skeleton.stages.end(), [&](const Skeleton::Stage& stage) {
     return problem.costs.modes()[stage.mode].kind == StageMode::Kind::pure;
@@ -22,7 +16,7 @@ bool all_pure(const RealizeProblem& problem, const Skeleton& skeleton) {
 }  // namespace
 
 bool is_small(const Resources& resources) {
-  return gpus_of(resources) <= kMostGpus;
+  return resources.gpus() <= kMostGpus;
 }
 
 std::vector<std::vector<int>> serving_options(const RealizeProblem& problem, const Skeleton& skeleton) {
@@ -38,7 +32,7 @@ std::vector<std::vector<int>> serving_options(const RealizeProblem& problem, con
     std::vector<int> options;
     for (const StageMode::Group& group : costs.modes()[stage.mode].groups)
       if (costs.stage().compute_s(group.option, stage.first_layer, stage.end_layer) <= slowest &&
-          problem.costs.lowest_first(group.option, stage.end_layer, in_flight, problem.replicas > 1) <=
+          problem.costs.lowest_first(group.option, stage.end_layer, in_flight, problem.replicas) <=
               stage.first_layer)
         options.insert(options.end(), group.options.begin(), group.options.end());
     out.push_back(std::move(options));

@@ -81,7 +81,7 @@ class Columns {
       const Skeleton::Stage& stage = skeleton_.stages[i];
       const int slowest = serving_[i].front();
       const double compute = costs_.compute_s(slowest, stage.first_layer, stage.end_layer);
-      update = std::max(update, costs_.update_s(slowest, stage.first_layer, stage.end_layer));
+      update = std::max(update, costs_.update_s(slowest, stage.first_layer, stage.end_layer, p_.replicas));
       double comm = state.activation[i] + before;
       if (P_ == 1)
         comm = 0;

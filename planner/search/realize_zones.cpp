@@ -79,8 +79,7 @@ class Zones {
       for (int o : options) {
         const Option& option = resources_.options[o];
         const auto same = std::find_if(shares.begin(), shares.end(), [&](const Share& share) {
-          const Option& other = resources_.options[share.options[0]];
-          return other.gpu_type == option.gpu_type && other.tp == option.tp;
+          return alike_but_for_zone(resources_.options[share.options[0]], option);
         });
         if (same == shares.end())
           shares.push_back({{o}, 0});

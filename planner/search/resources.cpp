@@ -17,6 +17,13 @@ bool tp_divides_model(const ModelSpec& model, int tp) {
   return model.heads > 0 && model.heads % tp == 0 && model.feed_forward % tp == 0;
 }
 
+// Is it known what recomputing keeps?
+bool saves_memory(const std::vector<LayerSizes>& sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](const LayerSizes& layer) {
+    return layer.kept_bytes(Recompute::full) < layer.activation_bytes;
+  });
+}
+
 std::vector<Pool> make_pools(const Snapshot& usable) {
   std::map<std::pair<std::string, std::string>, Pool> pools;
   for (const SnapshotNode& node : usable.nodes) {
@@ -93,6 +100,11 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
       option.usd_per_s = tp * usd_per_gpu_hour(context, pool.gpu_type, pool.zone) / 3600.0;
       option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
       out.options.push_back(option);
+      if (!offers(options, PlanFeature::recompute) || !saves_memory(*context.profiles.sizes.find(tp)))
+        continue;
+      option.recompute = Recompute::full;
+      option.plain = static_cast<int>(out.options.size()) - 1;
+      out.options.push_back(option);
     }
   }
   for (const auto& [type, limit] : limits.max_gpus)
@@ -122,6 +134,22 @@ int Pool::gpus_in_groups_of(int tp) const {
   int gpus = 0;
   for (int free : free_by_node) gpus += free / tp * tp;
   return gpus;
+}
+
+int Resources::gpus() const {
+  int gpus = 0;
+  for (const Pool& pool : pools) gpus += pool.gpus();
+  return gpus;
+}
+
+int Resources::free_gpus(int pool) const {
+  for (size_t o = 0; o < options.size(); ++o) {
+    if (options[o].pool != pool) continue;
+    // The pool's own counter is the first that the option uses.
+    for (size_t c = 0; c < capacity.size(); ++c)
+      if (use[o][c] > 0) return capacity[c];
+  }
+  return 0;
 }
 
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,

@@ -32,7 +32,16 @@ struct Option {
   std::string region;
   double usd_per_s = 0;  // one replica: tp GPUs
   int64_t capacity_bytes = 0;
+  // Recomputing, a stage needs less memory and more time: an option of its own, which says what it is
+  // otherwise (-1: this one does not recompute).
+  Recompute recompute = Recompute::none;
+  int plain = -1;
 };
+
+// The same but for the zone?
+inline bool alike_but_for_zone(const Option& a, const Option& b) {
+  return a.gpu_type == b.gpu_type && a.tp == b.tp && a.recompute == b.recompute;
+}
 
 // Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and
 // one more per TP degree whose groups cannot cover all of them: GPUs in groups of at least that degree. For
@@ -44,6 +53,9 @@ struct Resources {
   std::vector<int> capacity;          // by counter
   std::vector<std::vector<int>> use;  // [option][counter]: what one replica takes
   Snapshot usable;                    // the nodes that the job may use, by name
+
+  int gpus() const;               // of all pools, within no limit
+  int free_gpus(int pool) const;  // that the job may use: within the limit on the pool; 0 without options
 };
 
 // Throws InputError when the job names a GPU type, zone or partition that the snapshot does not have.

@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/features.h"
 #include "planner/plan/plan.h"
 #include "planner/simulator/simulate.h"
 
 namespace sailor {
 
 // paper: P stages, one microbatch size, one D for all stages, every replica of a stage any (GPU type, TP
-// degree, zone). full: what the trainer can run beyond that (a different layer cut and microbatch count per
-// pipeline).
+// degree, zone). full: the features of plans (plan/features.h) that PlanOptions allows beyond that.
 enum class SearchSpace { paper, full };
 const char* to_string(SearchSpace space);
 SearchSpace parse_search_space(const std::string& text);  // throws InputError
@@ -27,6 +27,8 @@ SearchSpace parse_search_space(const std::string& text);  // throws InputError
 struct PlanOptions {
   SearchSpace space = SearchSpace::full;
   CostModel cost_model = CostModel::native;
+  // Of plans in the space `full` under the native cost model.
+  PlanFeatures allow = trainable_features();
   int top_k = 5;  // candidates to return, best first
   double time_limit_s = 2.0;
   bool explain = true;  // when nothing is found, plan again under relaxed conditions to say what would help
@@ -36,6 +38,9 @@ struct PlanOptions {
   std::set<std::string> without;  // prunings switched off, for measurements; see feature_names()
 };
 std::vector<std::string> feature_names();
+// Does the search with these options offer plans with the feature? The space `paper` and the published
+// formulas know none.
+bool offers(const PlanOptions& options, PlanFeature feature);
 
 struct Candidate {
   Plan plan;  // placed on nodes; its prediction is filled in

@@ -2,54 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
-#include <span>
+#include <memory>
 
 #include "planner/search/completion_bound.h"
+#include "planner/search/label_store.h"
+#include "planner/search/layout.h"
 
 namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1e-12;           // relative; absorbs rounding when equals are compared
-constexpr double kLoose = 1e-9;            // the same for sums in another order
-constexpr size_t kMostBytes = 100u << 20;  // of labels
-constexpr double kFalls = 2e-3;  // by so much has what is accepted to fall before bounds are made anew
-
-// A partial pipeline: stages from some layer to the last.
-struct Label {
-  const Label* next = nullptr;  // the stages behind the leading one
-  double bottleneck_s = 0;      // of all stages but the leading one
-  double leading_s = 0;         // of the leading stage so far: what the stage before it adds is missing
-  double last_message_s = 0;    // activation from the leading stage to the next
-  double sum_s = 0;
-  double update_s = 0;
-  double sync_s = 0;
-  double usd_per_s = 0;
-  double transfer_usd = 0;
-  const double* used = nullptr;  // by limit
-  int first_layer = 0;
-  int end_layer = 0;  // of the leading stage
-  int mode = 0;       // of the leading stage
-  int stages = 0;
-  bool pure = true;        // all of its stages are
-  double bound = 0;        // below its completions' values; only a beam needs it
-  int bounds_version = 0;  // when it was last found not to be hopeless
-};
-
-// What decides most comparisons of labels, side by side in memory.
-struct Entry {
-  double sum_s, bottleneck_s, leading_s, first_used;
-  int stages;
-  Label* label;
-};
-
-// The labels of one first layer and leading mode.
-struct Bucket {
-  std::vector<Entry> strong;  // may dominate others; by sum
-  std::vector<Entry> weak;    // may not
-};
+constexpr double kSlack = 1e-12;  // relative; absorbs rounding when equals are compared
+constexpr double kLoose = 1e-9;   // the same for sums in another order
+constexpr double kFalls = 2e-3;   // by so much has what is accepted to fall before bounds are made anew
 
 class SkeletonSearch {
  public:
@@ -66,49 +32,48 @@ class SkeletonSearch {
         rounds_(problem.microbatches - 1),
         limits_(problem.limits.size()),
         cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)),
-        uses_(problem.costs, problem.limits, problem.replicas),
-        sync_(problem.costs, problem.replicas),
-        completion_(problem, uses_, sync_, coarse),
+        own_tables_(problem.tables == nullptr ? std::make_unique<BoundTables>(problem.costs, problem.limits)
+                                              : nullptr),
+        tables_(problem.tables == nullptr ? *own_tables_ : *problem.tables),
+        uses_(tables_.uses()),
+        sync_(tables_.sync(problem.replicas)),
         capacity_(capacities(problem)),
+        completion_(problem, tables_, capacity_, coarse || problem.beam > 0),
         nothing_(limits_, 0),
-        threshold_now_(threshold()) {
+        threshold_now_(threshold()),
+        labels_(problem) {
     root_.first_layer = layers_;
     root_.used = nothing_.data();
   }
 
   static std::vector<double> capacities(const SkeletonProblem& p) {
     std::vector<double> out;
-    for (const ResourceLimit& limit : p.limits) out.push_back(limit.capacity);
+    for (const ResourceLimit& limit : p.limits) out.push_back(limit.capacity / p.replicas);
     return out;
   }
 
   // Of all that could be found; infinite when nothing can.
-  double least_value() {
+  double least_value(bool any) {
     if (limits_ == 0 || costs_.modes().empty()) return kNever;
     tighten();
-    return completion_.least_value(partial(root_), false);
+    return completion_.least_value(partial(root_), any);
   }
 
   SkeletonOutcome run() {
     if (limits_ == 0 || costs_.modes().empty()) return outcome_;
-    if (p_.bounding && hopeless(root_)) return outcome_;
-    buckets_.resize((static_cast<size_t>(layers_) + 1) * costs_.modes().size());
+    // One stage is looked at more quickly than its bounds are made.
+    if (p_.bounding && p_.max_stages > 1 && hopeless(root_)) return outcome_;
     extend(root_);
     for (int layer = layers_ - 1; layer > 0 && outcome_.complete; --layer)
-      for (int mode = 0; mode < costs_.size() && outcome_.complete; ++mode) extend_all(bucket(layer, mode));
+      for (int mode = 0; mode < costs_.size() && outcome_.complete; ++mode) extend_all(layer, mode);
     if (p_.beam > 0) outcome_.complete = false;
+    outcome_.labels = labels_.inserted();
     return outcome_;
   }
 
  private:
-  Bucket& bucket(int layer, int mode) {
-    return buckets_[static_cast<size_t>(layer) * costs_.modes().size() + mode];
-  }
-
-  void extend_all(const Bucket& labels) {
-    to_extend_.clear();
-    for (const std::vector<Entry>* entries : {&labels.strong, &labels.weak})
-      for (const Entry& entry : *entries) to_extend_.push_back(entry.label);
+  void extend_all(int layer, int mode) {
+    labels_.collect(layer, mode, to_extend_);
     if (p_.beam > 0 && to_extend_.size() > p_.beam) {
       std::stable_sort(to_extend_.begin(), to_extend_.end(),
                        [](const Label* a, const Label* b) { return a->bound < b->bound; });
@@ -193,7 +158,6 @@ class SkeletonSearch {
   void extend(const Label& label) {
     const int end = label.first_layer, stages = label.stages + 1;
     const int in_flight = published_ ? stages : std::min(stages, static_cast<int>(p_.microbatches));
-    const bool data_parallel = p_.replicas > 1;
     std::vector<double> used(limits_);
     const double accepted = accepted_s();
     Label next;
@@ -203,7 +167,7 @@ class SkeletonSearch {
     for (int mode = 0; mode < costs_.size(); ++mode) {
       next.mode = mode;
       next.pure = label.pure && costs_.modes()[mode].kind == StageMode::Kind::pure;
-      const int lowest = costs_.lowest_first(costs_.modes()[mode].slowest(), end, in_flight, data_parallel);
+      const int lowest = costs_.lowest_first(costs_.modes()[mode].slowest(), end, in_flight, p_.replicas);
       if (lowest > 0) outcome_.out_of_memory = true;
       if (lowest >= end) continue;
       double activation = 0, gradient = 0;
@@ -236,19 +200,20 @@ class SkeletonSearch {
         }
         const double compute = costs_.compute_s(mode, first, end);
         next.first_layer = first;
-        next.leading_s = published_ ? compute + activation : std::max(compute, activation);
         next.sum_s = sum + compute;
+        next.leading_s = published_ ? compute + activation
+                                    : std::max({compute, activation, round_trip_s(next.sum_s, stages)});
         const double at_least_s = p_.overhead_s + rounds_ * std::max(next.bottleneck_s, next.leading_s) +
                                   next.sum_s + costs_.stage().least_compute_s(0, first) + label.sync_s;
         if (p_.bounding && at_least_s >= accepted) {
           outcome_.too_slow = outcome_.too_slow || std::isfinite(p_.goal.max_iteration_s);
           break;
         }
-        const uint32_t groups = costs_.allowed(mode, first, end, in_flight, data_parallel);
+        const uint32_t groups = costs_.allowed(mode, first, end, in_flight, p_.replicas);
         if (groups == 0) continue;
         if (groups != known_groups) {
           known_groups = groups;
-          use = &uses_.of(mode, groups);
+          use = &uses_[uses_.number(mode, groups)];
           enough = true;
           for (size_t limit = 0; limit < limits_; ++limit) {
             used[limit] = label.used[limit] + use->weights[limit];
@@ -256,7 +221,7 @@ class SkeletonSearch {
           }
         }
         if (!enough) continue;
-        next.update_s = std::max(label.update_s, costs_.update_s(mode, first, end));
+        next.update_s = std::max(label.update_s, costs_.update_s(mode, first, end, p_.replicas));
         next.sync_s = std::max(label.sync_s, sync_.seconds(mode, first, end));
         if (!std::isfinite(next.sync_s)) continue;
         if (cost_matters_) {
@@ -265,13 +230,13 @@ class SkeletonSearch {
                            ? p_.microbatches * p_.replicas * costs_.message_usd(mode, label.mode, end)
                            : 0;
           next.transfer_usd = label.transfer_usd + messages;
-          next.usd_per_s = label.usd_per_s + use->usd_per_s;
+          next.usd_per_s = label.usd_per_s + p_.replicas * use->usd_per_s;
         }
         next.used = used.data();
         if (first == 0)
           complete(next);
         else if (!hopeless(next))
-          insert(next);
+          outcome_.complete = labels_.insert(next, completion_.bottleneck_floor_s());
         if (!outcome_.complete) return;
       }
     }
@@ -294,71 +259,8 @@ class SkeletonSearch {
     threshold_now_ = threshold_();
   }
 
-  // How much later `a` may end than `b`, whatever comes before, as far as entries tell; at least.
-  double later_s(const Entry& a, const Entry& b) const {
-    return rounds_ *
-               std::max({0.0, a.bottleneck_s - std::max(completion_.bottleneck_floor_s(), b.bottleneck_s),
-                         a.leading_s - b.leading_s}) +
-           (a.sum_s - b.sum_s);
-  }
-
-  // Whatever comes before, does `a` end no later (and no dearer) than `b`?
-  bool dominates(const Entry& one, const Entry& other) const {
-    if (one.stages > other.stages || one.first_used > other.first_used * (1 + kSlack)) return false;
-    const double later = later_s(one, other);
-    if (later > 0) return false;
-    if ((one.stages == 1) != (other.stages == 1)) return false;
-    const Label &a = *one.label, &b = *other.label;
-    if (later + std::max(0.0, a.update_s - b.update_s) + std::max(0.0, a.sync_s - b.sync_s) +
-            std::max(0.0, a.last_message_s - b.last_message_s) * p_.microbatches >
-        0)
-      return false;
-    if (cost_matters_ && (a.transfer_usd > b.transfer_usd || a.usd_per_s > b.usd_per_s * (1 + kSlack)))
-      return false;
-    for (size_t limit = 1; limit < limits_; ++limit)
-      if (a.used[limit] > b.used[limit] * (1 + kSlack)) return false;
-    return true;
-  }
-
-  void insert(Label& label) {
-    Bucket& labels = bucket(label.first_layer, label.mode);
-    Entry entry{label.sum_s, label.bottleneck_s, label.leading_s, label.used[0], label.stages, &label};
-    const bool strong = p_.dominance && (label.pure || !p_.pure_dominance);
-    // In the order of sums: only what stands before can dominate, only what stands behind can be dominated.
-    const auto place = std::upper_bound(labels.strong.begin(), labels.strong.end(), entry,
-                                        [](const Entry& a, const Entry& b) { return a.sum_s < b.sum_s; }) -
-                       labels.strong.begin();
-    if (p_.dominance) {
-      for (ptrdiff_t i = 0; i < place; ++i)
-        if (dominates(labels.strong[i], entry)) return;
-      const auto beaten = [&](const Entry& other) { return dominates(entry, other); };
-      if (strong) {
-        labels.strong.erase(std::remove_if(labels.strong.begin() + place, labels.strong.end(), beaten),
-                            labels.strong.end());
-        std::erase_if(labels.weak, beaten);
-      }
-    }
-    if (arena_.size() >= p_.max_labels ||
-        arena_.size() * (sizeof(Label) + sizeof(Entry) + limits_ * sizeof(double)) > kMostBytes) {
-      outcome_.complete = false;
-      return;
-    }
-    if (used_free_ + limits_ > used_block_.size()) {
-      used_arena_.emplace_back(4096 * limits_);
-      used_block_ = {used_arena_.back().data(), used_arena_.back().size()};
-      used_free_ = 0;
-    }
-    double* used = used_block_.data() + used_free_;
-    used_free_ += limits_;
-    std::copy_n(label.used, limits_, used);
-    arena_.push_back(label);
-    arena_.back().used = used;
-    entry.label = &arena_.back();
-    if (strong)
-      labels.strong.insert(labels.strong.begin() + place, entry);
-    else
-      labels.weak.push_back(entry);
-    ++outcome_.labels;
+  double round_trip_s(double sum_s, int stages) const {
+    return round_trip_bottleneck_s(sum_s, stages, p_.microbatches);
   }
 
   const SkeletonProblem& p_;
@@ -371,21 +273,19 @@ class SkeletonSearch {
   const double rounds_;
   const size_t limits_;
   const bool cost_matters_;
-  StageUses uses_;
-  StageSync sync_;
+  const std::unique_ptr<BoundTables> own_tables_;  // when the problem has none
+  BoundTables& tables_;
+  StageUses& uses_;
+  const StageSync& sync_;
+  const std::vector<double> capacity_;  // by limit, for one replica
   CompletionBound completion_;
-  std::vector<double> capacity_;  // by limit
   const std::vector<double> nothing_;
   Label root_;
   double threshold_now_;  // falls only when something is found
   double tightened_s_ = kNever, tightened_usd_ = kNever;
   int bounds_version_ = 0;
   std::vector<Label*> to_extend_;
-  std::deque<Label> arena_;                     // addresses stay
-  std::deque<std::vector<double>> used_arena_;  // addresses stay
-  std::span<double> used_block_;
-  size_t used_free_ = 0;
-  std::vector<Bucket> buckets_;
+  LabelStore labels_;
   SkeletonOutcome outcome_;
   int64_t polls_ = 0;
 };
@@ -398,11 +298,21 @@ SkeletonOutcome search_skeletons(const SkeletonProblem& problem, const std::func
   return SkeletonSearch(problem, threshold, found, expired).run();
 }
 
-double least_skeleton_value(const SkeletonProblem& problem, double threshold) {
+namespace {
+double coarse_value(const SkeletonProblem& problem, double threshold, bool any) {
   const std::function<double()> accepted = [&] { return threshold; };
   return SkeletonSearch(
              problem, accepted, [](const Skeleton&) {}, [] { return false; }, true)
-      .least_value();
+      .least_value(any);
+}
+}  // namespace
+
+double least_skeleton_value(const SkeletonProblem& problem, double threshold) {
+  return coarse_value(problem, threshold, false);
+}
+
+bool skeletons_possible(const SkeletonProblem& problem, double threshold) {
+  return std::isfinite(coarse_value(problem, threshold, true));
 }
 
 }  // namespace sailor

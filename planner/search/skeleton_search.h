@@ -39,6 +39,8 @@ struct Skeleton {
   double usd = 0;
 };
 
+class BoundTables;
+
 struct SkeletonProblem {
   ModeCosts& costs;
   const std::vector<ResourceLimit>& limits;
@@ -52,6 +54,7 @@ struct SkeletonProblem {
   int max_stages = 1 << 20;
   size_t beam = 0;  // follow only so many labels of a layer and leading mode: quick, not complete; 0: all
   size_t max_labels = 1000000;
+  BoundTables* tables = nullptr;  // of the same costs and limits, where several problems share them
 };
 
 struct SkeletonOutcome {
@@ -71,5 +74,7 @@ SkeletonOutcome search_skeletons(const SkeletonProblem& problem, const std::func
 
 // No skeleton is faster (cheaper) than this; infinite when none can be accepted.
 double least_skeleton_value(const SkeletonProblem& problem, double threshold);
+// Might there be one below the threshold? Quicker than to say of what value.
+bool skeletons_possible(const SkeletonProblem& problem, double threshold);
 
 }  // namespace sailor

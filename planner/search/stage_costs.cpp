@@ -15,23 +15,32 @@ namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Weights, gradients and optimizer state of a layer that has nothing else.
-double state_bytes(const LayerSizes& layer, const PlanningContext& context) {
+// Replicas that share optimizer states among more than so many are counted as so many: what is left of a
+// shard is about a hundredth of a parameter's states.
+constexpr int kMostShards = 64;
+
+// Weights, gradients and optimizer state of a layer that has nothing else; of `replicas` that share.
+double state_bytes(const LayerSizes& layer, const PlanningContext& context, int replicas) {
   RankMemoryInput input;
+  input.replicas = replicas;
+  input.zero1 = replicas > 1;
   ChunkMemoryInput chunk;
   chunk.layers = {&layer, 1};
   input.chunks.push_back(chunk);
-  return static_cast<double>(rank_memory(input, context.framework, context.job.training.precision).total());
+  const MemoryBreakdown memory = rank_memory(input, context.framework, context.job.training.precision);
+  // At least: buffers for sums do not grow with every layer.
+  return static_cast<double>(memory.total() - memory.communication_bytes - memory.fragmentation_bytes);
 }
 
 }  // namespace
 
 StageCosts::StageCosts(const PlanningContext& context, const Resources& resources, CostModel model,
-                       int microbatch)
+                       int microbatch, bool recomputing, bool sharded)
     : context_(context),
       resources_(resources),
       model_(model),
       microbatch_(microbatch),
+      sharded_(sharded && model == CostModel::native),
       layers_(context.job.model.num_all_layers()) {
   const size_t n = resources.options.size();
   compute_.resize(n);
@@ -48,13 +57,16 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
   const double bytes_per_parameter = model == CostModel::published
                                          ? static_cast<double>(published::memory({&one, 1}, 1, 1, 1).total() -
                                                                published::memory({}, 1, 1, 1).total())
-                                         : state_bytes(one, context);
+                                         : state_bytes(one, context, sharded_ ? 1 << 20 : 1);
   for (size_t o = 0; o < n; ++o) {
     const Option& option = resources.options[o];
     const LayerProfile::Cell* cell = context.profiles.layers.at(option.gpu_type).find(microbatch, option.tp);
     const std::vector<LayerSizes>* sizes = context.profiles.sizes.find(option.tp);
     if (cell == nullptr || sizes == nullptr || static_cast<int>(cell->size()) != layers_ ||
         static_cast<int>(sizes->size()) != layers_)
+      continue;
+    // What never binds is not worth recomputing.
+    if (option.plain >= 0 && (!recomputing || sizes_[option.plain] == nullptr || !memory_binds(option.plain)))
       continue;
     options_.push_back(static_cast<int>(o));
     sizes_[o] = sizes;
@@ -64,7 +76,10 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
     activations_[o].assign(1, 0);
     for (int layer = 0; layer < layers_; ++layer) {
       const LayerTimes& times = (*cell)[layer];
-      const double compute_s = times.forward_s + times.backward_s;
+      double compute_s = times.forward_s + times.backward_s;
+      // As in the simulator: only blocks are computed again.
+      if (option.recompute == Recompute::full && layer > 0 && layer + 1 < layers_)
+        compute_s += times.forward_s;
       compute_[o].push_back(compute_[o].back() + compute_s);
       update_[o].push_back(update_[o].back() + times.update_s);
       parameters_[o].push_back(parameters_[o].back() + (*sizes)[layer].parameters);
@@ -73,8 +88,9 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
       least_usd[layer] = std::min(least_usd[layer], compute_s * option.usd_per_s);
       state[layer] = std::min(
           state[layer], static_cast<double>((*sizes)[layer].parameters) * option.tp * bytes_per_parameter);
-      activation[layer] = std::min(
-          activation[layer], static_cast<double>((*sizes)[layer].activation_bytes) * option.tp * microbatch);
+      activation[layer] =
+          std::min(activation[layer], static_cast<double>((*sizes)[layer].kept_bytes(option.recompute)) *
+                                          option.tp * microbatch);
     }
   }
   const auto prefix_sums = [](const std::vector<double>& values) {
@@ -147,7 +163,23 @@ void StageCosts::number_sizes() {
       size_class_[first * (layers_ + 1) + end] = number.at(bytes(first, end));
 }
 
-int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, bool data_parallel) const {
+int StageCosts::memory_replicas(int replicas) const {
+  return std::min(replicas, sharded_ ? kMostShards : 2);
+}
+
+bool StageCosts::memory_binds() const {
+  return std::any_of(options_.begin(), options_.end(), [&](int o) { return memory_binds(o); });
+}
+
+bool StageCosts::memory_binds(int option) const {
+  // Who holds n microbatches has n - 1 stages behind it, of a layer each at least; the embedding in front is
+  // among its layers, so no stage of n microbatches needs more than these.
+  for (int in_flight = 1; in_flight <= layers_; ++in_flight)
+    if (!fits(option, 0, layers_ - in_flight + 1, in_flight, 2)) return true;
+  return false;
+}
+
+int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, int replicas) const {
   if (model_ == CostModel::published) {
     LayerSizes sum;
     sum.parameters = parameters_[option][end] - parameters_[option][first];
@@ -156,6 +188,7 @@ int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, 
   }
   ChunkMemoryInput stage;
   stage.layers = {sizes_[option]->data() + first, static_cast<size_t>(end - first)};
+  stage.recompute = resources_.options[option].recompute;
   stage.in_flight = in_flight;
   stage.has_previous = first > 0;
   stage.has_next = end < layers_;
@@ -164,7 +197,8 @@ int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, 
   input.chunks.push_back(stage);
   input.microbatch = microbatch_;
   input.microbatches = 2;  // of a pipeline; more change nothing
-  input.replicas = data_parallel ? 2 : 1;
+  input.replicas = replicas;
+  input.zero1 = sharded_;
   input.both_ends = first == 0 && end == layers_;
   input.tp = resources_.options[option].tp;
   if (input.tp > 1) input.gathered_elements = sizes_[option]->front().output_elements;
@@ -173,9 +207,8 @@ int64_t StageCosts::memory_bytes(int option, int first, int end, int in_flight, 
   return rank_memory(input, context_.framework, context_.job.training.precision).total();
 }
 
-bool StageCosts::fits(int option, int first, int end, int in_flight, bool data_parallel) const {
-  return memory_bytes(option, first, end, in_flight, data_parallel) <=
-         resources_.options[option].capacity_bytes;
+bool StageCosts::fits(int option, int first, int end, int in_flight, int replicas) const {
+  return memory_bytes(option, first, end, in_flight, replicas) <= resources_.options[option].capacity_bytes;
 }
 
 double StageCosts::most_free_bytes(int option) const {

@@ -16,11 +16,16 @@ constexpr double kSameTime = 1e-12;
 
 class StageCosts {
  public:
-  StageCosts(const PlanningContext& context, const Resources& resources, CostModel model, int microbatch);
+  // recomputing: with the options that recompute, as far as memory binds without. sharded: replicas share
+  // their optimizer states (ZeRO-1), so memory and updates depend on how many they are; not under the
+  // published model, which does not know that.
+  StageCosts(const PlanningContext& context, const Resources& resources, CostModel model, int microbatch,
+             bool recomputing = false, bool sharded = false);
 
   int layers() const { return layers_; }
   int microbatch() const { return microbatch_; }
   CostModel model() const { return model_; }
+  bool sharded() const { return sharded_; }
   // Options whose (microbatch, TP degree) cell was measured.
   const std::vector<int>& options() const { return options_; }
 
@@ -28,14 +33,19 @@ class StageCosts {
   double compute_s(int option, int first, int end) const {
     return compute_[option][end] - compute_[option][first];
   }
-  double update_s(int option, int first, int end) const {
-    return model_ == CostModel::published ? update_[option][first + 1] - update_[option][first]
-                                          : update_[option][end] - update_[option][first];
+  double update_s(int option, int first, int end, int replicas) const {
+    if (model_ == CostModel::published) return update_[option][first + 1] - update_[option][first];
+    return (update_[option][end] - update_[option][first]) / (sharded_ ? replicas : 1);
   }
   // Does a rank fit that holds `in_flight` microbatches? Communication buffers and sums over replicas are
   // included.
-  bool fits(int option, int first, int end, int in_flight, bool data_parallel) const;
-  int64_t memory_bytes(int option, int first, int end, int in_flight, bool data_parallel) const;
+  bool fits(int option, int first, int end, int in_flight, int replicas) const;
+  int64_t memory_bytes(int option, int first, int end, int in_flight, int replicas) const;
+  // So many replicas need as much memory (a little more than they do, where shards are tiny).
+  int memory_replicas(int replicas) const;
+  // Is there a stage, with as many microbatches in flight as its place in a pipeline may ask for, that does
+  // not fit some option?
+  bool memory_binds() const;
 
   // One microbatch's activation (gradient) crossing the boundary before `layer` from one option to another;
   // infinite when no network profile knows the pair.
@@ -78,11 +88,13 @@ class StageCosts {
   void number_sizes();
 
   double message_bytes(int option, int layer) const;  // of one microbatch before `layer`
+  bool memory_binds(int option) const;
 
   const PlanningContext& context_;
   const Resources& resources_;
   CostModel model_;
   int microbatch_;
+  bool sharded_;
   int layers_;
   std::vector<int> options_;
   std::vector<std::vector<double>> compute_, update_;  // [option][layer], prefix sums

@@ -1,8 +1,10 @@
-// What all replicas of a stage use of every limit, and cost per second, at least, by mode and by which of its
-// groups may serve. Computed when asked for; references stay valid. Not thread-safe.
+// What one replica of a stage uses of every limit, and costs per second, at least, by mode and by which of
+// its groups may serve. Equal uses have one number, so that whoever compares them does so once. Numbers and
+// references stay valid. Computes what is asked for the first time, so one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -17,26 +19,35 @@ struct StageUse {
 
 class StageUses {
  public:
-  StageUses(const ModeCosts& costs, const std::vector<ResourceLimit>& limits, int replicas)
-      : costs_(costs), limits_(limits), replicas_(replicas), known_(costs.modes().size()) {}
+  // Both must outlive this.
+  StageUses(const ModeCosts& costs, const std::vector<ResourceLimit>& limits);
 
   size_t limits() const { return limits_.size(); }
+  int size() const { return static_cast<int>(uses_.size()); }
+  const StageUse& operator[](int number) const { return uses_[number]; }
 
-  const StageUse& of(int mode, uint32_t groups) {
-    auto [it, added] = known_[mode].try_emplace(groups);
-    if (added) {
-      for (const ResourceLimit& limit : limits_)
-        it->second.weights.push_back(replicas_ * costs_.least_weight(mode, groups, limit));
-      it->second.usd_per_s = replicas_ * costs_.least_usd_per_s(mode, groups);
-    }
-    return it->second;
+  // `groups`: as ModeCosts::allowed() gives them, not 0.
+  int number(int mode, uint32_t groups);
+  // By ModeCosts::segments(mode, end); -1 where no group may serve.
+  const int* of_segments(int mode, int end) const {
+    return &of_segments_[begin_[static_cast<size_t>(mode) * (layers_ + 1) + end]];
   }
+  // Uses of whole segments have the numbers below this; others serve where memory leaves some groups out.
+  int covering() const { return covering_; }
+  // The other uses of segments that need no more of any limit, nor more money; ascending.
+  const std::vector<int>& no_more_than(int number) const { return no_more_[number]; }
 
  private:
   const ModeCosts& costs_;
   const std::vector<ResourceLimit>& limits_;
-  const int replicas_;
-  std::vector<std::map<uint32_t, StageUse>> known_;  // by mode
+  const int layers_;
+  std::deque<StageUse> uses_;
+  std::vector<std::map<uint32_t, int>> known_;  // by mode
+  std::map<std::vector<double>, int> distinct_;
+  std::vector<size_t> begin_;  // [mode][end], into of_segments_
+  std::vector<int> of_segments_;
+  int covering_ = 0;
+  std::vector<std::vector<int>> no_more_;
 };
 
 }  // namespace sailor

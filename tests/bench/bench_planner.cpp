@@ -3,20 +3,26 @@
 //
 //   bench_planner --scenarios F.csv --reference DIR [--row NAME] [--without FEATURE|all] [--emit-plans DIR]
 //   bench_planner --scenarios F.csv --reference DIR --prunings
+//   bench_planner --scenarios F.csv --reference DIR --gains [--memory PART]     paper against full, native
+//   model bench_planner --scenarios F.csv --reference DIR --replan [--cost-model M] [--lose PART] [--seed S]
 //   bench_planner --generate SEED --types N --zones N --gpus N
 //
 // CSV on stdout; what is wrong with a row, and a summary, on stderr. Every row is a process of its own.
 // Exit 1 when a row is invalid, worse than the best plan known or than a plan of DIR/baselines.csv, or when a
-// known plan beats a bound; 0 when the data are not there.
+// known plan beats a bound; 0 when the data are not there. --gains: when a wider space has a worse plan;
+// --replan: when planning again does.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
+#include "tests/bench/gains.h"
 #include "tests/bench/prunings.h"
+#include "tests/bench/replan.h"
 #include "tests/bench/row.h"
 
 namespace sailor::bench {
@@ -26,7 +32,11 @@ struct Options {
   std::string scenarios, reference, row;
   RowOptions of_row;
   std::vector<std::string> without;
-  bool prunings = false;
+  bool prunings = false, gains = false, replan = false;
+  double memory = 1;
+  std::string cost_model;  // of replan; empty = both
+  ReplanOptions of_replan;
+  std::optional<double> again_time_limit_s;
   int only = -1;  // this row, by its place in the file; for the processes that this one starts
   int64_t generate = -1;
   int types = 5, zones = 5, gpus = 1024;
@@ -168,7 +178,59 @@ int run_scenarios(const Options& options) {
   return failed == 0 ? kDone : kFailed;
 }
 
+// Calls `visit` for the scenarios of the file that are asked for, all in this process.
+template <typename Visit>
+int visit_scenarios(const Options& options, const std::string& header, Visit visit) {
+  fmt::print("{}\n", header);
+  if (!std::filesystem::exists(options.scenarios) || !std::filesystem::exists(options.reference)) {
+    fmt::print(stderr, "skipped: no data ({} or {} is not there)\n", options.scenarios, options.reference);
+    return kDone;
+  }
+  const ReferenceData reference(options.reference);
+  int failed = 0;
+  for (const Scenario& scenario : load_scenarios(options.scenarios)) {
+    if (!options.row.empty() && options.row != scenario.name) continue;
+    failed += !visit(scenario, reference.inputs(scenario));
+    std::fflush(stdout);
+  }
+  return failed == 0 ? kDone : kFailed;
+}
+
+int run_gains(const Options& options) {
+  return visit_scenarios(options, gains_header(), [&](const Scenario& scenario, const Inputs& inputs) {
+    if (!is_mixed(scenario)) return true;
+    const Gains gains = gains_of(scenario, inputs, {options.of_row.time_limit_s, options.memory});
+    fmt::print("{}\n", gains.csv);
+    if (!gains.monotone) fmt::print(stderr, "{}: a wider space has a worse plan\n", scenario.name);
+    return gains.monotone;
+  });
+}
+
+int run_replan(const Options& options) {
+  double slowest_ms = 0;
+  fmt::print(stderr, "seed {}\n", options.of_replan.seed);
+  const int code =
+      visit_scenarios(options, replan_header(), [&](const Scenario& scenario, const Inputs& inputs) {
+        bool good = true;
+        for (CostModel model : {CostModel::published, CostModel::native}) {
+          if (!options.cost_model.empty() && parse_cost_model(options.cost_model) != model) continue;
+          ReplanOptions of_replan = options.of_replan;
+          of_replan.time_limit_s = options.of_row.time_limit_s;
+          of_replan.again_time_limit_s = options.again_time_limit_s.value_or(of_replan.time_limit_s);
+          const Replans replans = replan(scenario, inputs, model, of_replan);
+          for (const std::string& line : replans.csv) fmt::print("{}\n", line);
+          slowest_ms = std::max(slowest_ms, replans.slowest_ms);
+          good = good && !replans.worse;
+        }
+        return good;
+      });
+  fmt::print(stderr, "# slowest {:.1f} ms\n", slowest_ms);
+  return code;
+}
+
 int run(Options options) {
+  if (options.gains) return run_gains(options);
+  if (options.replan) return run_replan(options);
   for (const std::string& feature : options.without) {
     if (feature != "all") {
       options.of_row.without.insert(feature);
@@ -196,6 +258,17 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(features));
   app.add_flag("--prunings", options.prunings,
                "say what each pruning saves (plans every row again without it)");
+  app.add_flag("--gains", options.gains, "say what the full space gains over the paper's, by feature");
+  app.add_option("--memory", options.memory, "part of every GPU's memory that there is, for --gains")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--replan", options.replan, "plan again after losing and after gaining nodes");
+  app.add_option("--cost-model", options.cost_model, "only this one, for --replan")
+      ->check(CLI::IsMember({"native", "published"}));
+  app.add_option("--lose", options.of_replan.part, "part of the nodes that come or go, for --replan")
+      ->check(CLI::Range(0.0, 0.9));
+  app.add_option("--again-time-limit", options.again_time_limit_s, "seconds to plan again, for --replan")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", options.of_replan.seed, "which nodes, for --replan");
   app.add_option("--emit-plans", options.of_row.emit_plans, "write every plan as DIR/SCENARIO.json");
   app.add_option("--only", options.only)->group("");  // hidden: for the processes that this one starts
   app.add_flag("--quiet", options.of_row.quiet)->group("");

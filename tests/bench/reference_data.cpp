@@ -76,6 +76,9 @@ Inputs ReferenceData::inputs(const Scenario& scenario) const {
   out.job.model.name = scenario.model;
   out.job.model.layers = static_cast<int>(out.profiles.sizes.by_tp.begin()->second.size()) - 2;
   out.job.training.global_batch = global_batch(scenario.model);
+  const auto config = read_json(directory_ + "/configs/" + config_files().at(scenario.model));
+  out.job.model.heads = config.at("heads").get<int>();
+  out.job.model.feed_forward = 4 * config.at("hidden_size").get<int>();
   out.job.objective = scenario.objective;
   out.job.constraints = {scenario.max_usd, scenario.min_iter_per_s};
   return out;

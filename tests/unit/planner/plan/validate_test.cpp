@@ -86,6 +86,15 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   p.pipelines[0].stages[0].recompute = "magic";
   EXPECT_THAT(check_plan(p, job()), ElementsAre(HasSubstr("unknown recompute mode \"magic\"")));
   p = plan();
+  p.pipelines[1].stages[0].recompute = "full";
+  EXPECT_THAT(check_plan(p, job(), all_plan_features()), IsEmpty());
+  EXPECT_THAT(check_plan(p, job(), {}),
+              ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"full\" is not supported")));
+  p = plan();
+  p.zero1 = true;
+  EXPECT_THAT(check_plan(p, job(), all_plan_features()), IsEmpty());
+  EXPECT_THAT(check_plan(p, job(), {}), ElementsAre(HasSubstr("zero1: optimizer sharding is not supported")));
+  p = plan();
   p.global_batch = 11;
   EXPECT_THAT(check_plan(p, job()), ElementsAre("global batch 11 is not the job's 10"));
 }

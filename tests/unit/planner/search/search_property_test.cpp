@@ -146,6 +146,22 @@ TEST_P(SearchProperty, TheFullSpaceIsNeverWorseThanThePapers) {
   });
 }
 
+TEST_P(SearchProperty, AFeatureOfPlansMoreNeverWorsensTheObjective) {
+  if (GetParam().space == SearchSpace::paper) GTEST_SKIP() << "only the full space has them";
+  for_each_problem([&](const Problem&, PlannerInputs inputs, Random&) {
+    for (auto& [tp, layers] : inputs.profiles.sizes.by_tp)
+      for (LayerSizes& layer : layers) layer.checkpoint_bytes = layer.activation_bytes / 8;
+    PlanOptions all = options();
+    all.allow = all_plan_features();
+    const double most = value(inputs, search(inputs.context(), all));
+    for (PlanFeature feature : all_plan_features()) {
+      PlanOptions without = all;
+      without.allow.erase(feature);
+      EXPECT_LE(most, value(inputs, search(inputs.context(), without)) * kSlack) << to_string(feature);
+    }
+  });
+}
+
 TEST_P(SearchProperty, TheSameProblemGivesTheSameBytesWhateverWasSearchedBefore) {
   std::vector<PlannerInputs> all;
   std::vector<std::string> plans;

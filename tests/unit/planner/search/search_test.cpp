@@ -127,6 +127,75 @@ TEST(Search, WhereMemoryIsTightOneInTenIsBeyondFivePercentAndNoneBeyondTwenty) {
   EXPECT_LE(beyond * 10, instances);
 }
 
+// One GPU that holds the model only when blocks keep nothing but their inputs.
+TEST(Search, RecomputesWhereNothingElseFits) {
+  Instance in = test::empty_instance(4, 8);
+  for (auto& [tp, layers] : in.profiles.sizes.by_tp)
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      layers[layer].activation_bytes = 100'000'000;
+      if (layer > 0 && layer + 1 < layers.size()) layers[layer].checkpoint_bytes = 1'000'000;
+    }
+  in.add_type("a", 0.01, 500'000'000, 1, {1}, {1});
+  in.add_node("n", "a", 1);
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.allow = {};
+  EXPECT_EQ(search(in.context(), options).status, SearchStatus::infeasible);
+  options.allow = {PlanFeature::recompute};
+  const SearchResult result = search(in.context(), options);
+  ASSERT_EQ(result.status, SearchStatus::found);
+  const Candidate& best = result.candidates[0];
+  EXPECT_EQ(best.plan.pipelines[0].stages[0].recompute, "full");
+  EXPECT_TRUE(check_plan(best.plan, in.job, options.allow).empty());
+  // Blocks pay their forward again: 8 microbatches, 4 blocks, a third of 10 ms each.
+  Plan kept = best.plan;
+  kept.pipelines[0].stages[0].recompute = "none";
+  EXPECT_NEAR(best.prediction.iteration_s - simulate(in.context(), kept).iteration_s, 8 * 4 * 0.01 / 3, 1e-9);
+}
+
+// A first layer that only fits when two replicas share its optimizer states.
+TEST(Search, SharesOptimizerStatesWhereNothingElseFits) {
+  Instance in = test::empty_instance(4, 8);
+  for (auto& [tp, layers] : in.profiles.sizes.by_tp)
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      layers[layer].parameters = layer == 0 ? 10'000'000 : 100'000;
+      layers[layer].activation_bytes = 100'000;
+      layers[layer].output_elements = 1'000;
+    }
+  in.add_type("a", 0.01, 150'000'000, 1, {1}, {1});
+  in.add_node("n", "a", 2);
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.allow = {PlanFeature::recompute};
+  EXPECT_EQ(search(in.context(), options).status, SearchStatus::infeasible);
+  options.allow = {PlanFeature::zero1};
+  const SearchResult result = search(in.context(), options);
+  ASSERT_EQ(result.status, SearchStatus::found);
+  EXPECT_TRUE(result.candidates[0].plan.zero1);
+  EXPECT_EQ(result.candidates[0].plan.pipelines.size(), 2u);
+  EXPECT_TRUE(check_plan(result.candidates[0].plan, in.job, options.allow).empty());
+}
+
+TEST(Search, OffersOnlyWhatIsAllowed) {
+  for (uint64_t seed = 400; seed < 420; ++seed) {
+    const Instance in = test::random_instance(seed, 0);
+    PlanOptions options = exact(CostModel::native, SearchSpace::full);
+    options.allow = {};
+    options.top_k = 5;
+    for (const Candidate& candidate : search(in.context(), options).candidates) {
+      const Plan& plan = candidate.plan;
+      EXPECT_TRUE(check_plan(plan, in.job, {}).empty());
+      int least = plan.pipelines[0].microbatches, most = least;
+      for (const PlanPipeline& pipeline : plan.pipelines) {
+        least = std::min(least, pipeline.microbatches);
+        most = std::max(most, pipeline.microbatches);
+        ASSERT_EQ(pipeline.stages.size(), plan.pipelines[0].stages.size());
+        for (size_t i = 0; i < pipeline.stages.size(); ++i)
+          EXPECT_EQ(pipeline.stages[i].end_layer, plan.pipelines[0].stages[i].end_layer);
+      }
+      EXPECT_LE(most - least, 1);
+    }
+  }
+}
+
 TEST(Search, PlansAreValidForJobAndCluster) {
   for (uint64_t seed = 300; seed < 330; ++seed) {
     const Instance in = test::random_instance(seed, 0);

@@ -1,0 +1,60 @@
+#include "planner/plan/features.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sstream>
+#include <vector>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+
+const char* to_string(PlanFeature feature) {
+  switch (feature) {
+    case PlanFeature::unlike_cuts:
+      return "unlike-cuts";
+    case PlanFeature::unlike_shares:
+      return "unlike-shares";
+    case PlanFeature::recompute:
+      return "recompute";
+    case PlanFeature::zero1:
+      return "zero1";
+  }
+  return "";
+}
+
+PlanFeatures parse_plan_features(const std::string& text) {
+  if (text == "none") return {};
+  if (text == "all") return all_plan_features();
+  std::vector<std::string> names;
+  for (PlanFeature feature : all_plan_features()) names.push_back(to_string(feature));
+  PlanFeatures out;
+  std::istringstream in(text);
+  for (std::string name; std::getline(in, name, ',');) {
+    const size_t before = out.size();
+    bool known = false;
+    for (PlanFeature feature : all_plan_features())
+      if (name == to_string(feature)) {
+        out.insert(feature);
+        known = true;
+      }
+    if (!known)
+      throw InputError(
+          fmt::format("unknown feature of plans \"{}\" ({}, all or none)", name, fmt::join(names, ", ")));
+    if (out.size() == before) throw InputError(fmt::format("feature of plans \"{}\" is named twice", name));
+  }
+  if (out.empty())
+    throw InputError(fmt::format("no feature of plans is named ({}, all or none)", fmt::join(names, ", ")));
+  return out;
+}
+
+PlanFeatures all_plan_features() {
+  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute, PlanFeature::zero1};
+}
+
+PlanFeatures trainable_features() {
+  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares};
+}
+
+}  // namespace sailor

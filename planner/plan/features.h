@@ -1,0 +1,26 @@
+// What a plan may have beyond the search space `paper`, by name, and which of it the trainer runs today.
+//
+//     unlike-cuts     pipelines cut the layers differently
+//     unlike-shares   pipelines take numbers of microbatches that differ by more than one
+//     recompute       a stage computes activations again in the backward instead of keeping them
+//     zero1           the replicas of a stage share its optimizer states
+// Pure and thread-safe.
+#pragma once
+
+#include <set>
+#include <string>
+
+namespace sailor {
+
+enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1 };
+using PlanFeatures = std::set<PlanFeature>;
+
+const char* to_string(PlanFeature feature);
+// Names separated by commas; also `none` and `all`. Throws InputError on another name.
+PlanFeatures parse_plan_features(const std::string& text);
+
+PlanFeatures all_plan_features();
+// The one switch: what the planner offers unless told otherwise, and what a plan to be trained may have.
+PlanFeatures trainable_features();
+
+}  // namespace sailor

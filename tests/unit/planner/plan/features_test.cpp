@@ -1,0 +1,34 @@
+#include "planner/plan/features.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/planner/error_of.h"
+
+namespace sailor {
+namespace {
+
+using test::error_of;
+using ::testing::HasSubstr;
+
+TEST(PlanFeatures, AreNamed) {
+  EXPECT_EQ(parse_plan_features("zero1,unlike-cuts"),
+            (PlanFeatures{PlanFeature::unlike_cuts, PlanFeature::zero1}));
+  EXPECT_EQ(parse_plan_features("all"), all_plan_features());
+  EXPECT_TRUE(parse_plan_features("none").empty());
+  for (PlanFeature feature : all_plan_features())
+    EXPECT_EQ(parse_plan_features(to_string(feature)), PlanFeatures{feature});
+}
+
+TEST(PlanFeatures, RefusesWhatIsNone) {
+  EXPECT_THAT(error_of([] { parse_plan_features("zero2"); }),
+              HasSubstr("unknown feature of plans \"zero2\""));
+  EXPECT_THAT(error_of([] { parse_plan_features("zero1,zero1"); }), HasSubstr("named twice"));
+  EXPECT_THAT(error_of([] { parse_plan_features(""); }), HasSubstr("no feature"));
+}
+
+TEST(PlanFeatures, TheTrainerRunsNothingThatThereIsNot) {
+  for (PlanFeature feature : trainable_features()) EXPECT_TRUE(all_plan_features().contains(feature));
+}
+
+}  // namespace
+}  // namespace sailor
