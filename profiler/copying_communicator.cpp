@@ -39,6 +39,14 @@ void CopyingCommunicator::all_gather(const void* in, void* out, std::size_t coun
   note(bytes * static_cast<std::size_t>(size()));
 }
 
+void CopyingCommunicator::reduce_own_block(void*, std::size_t count, ElementType type, ReduceOp, Stream) {
+  note(count * element_size(type));
+}
+
+void CopyingCommunicator::gather_blocks(void*, std::size_t count, ElementType type, Stream) {
+  note(count * element_size(type));
+}
+
 void CopyingCommunicator::broadcast(void*, std::size_t count, ElementType type, int, Stream) {
   note(count * element_size(type));
 }

@@ -19,6 +19,8 @@ class CopyingCommunicator : public Communicator {
   void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                       Stream stream) override;
   void all_gather(const void* in, void* out, std::size_t count, ElementType type, Stream stream) override;
+  void reduce_own_block(void* data, std::size_t count, ElementType type, ReduceOp op, Stream stream) override;
+  void gather_blocks(void* data, std::size_t count, ElementType type, Stream stream) override;
   void broadcast(void* data, std::size_t count, ElementType type, int root, Stream stream) override;
   std::unique_ptr<Work> exchange(std::span<const Transfer> transfers, Stream stream) override;
   void abort() noexcept override {}

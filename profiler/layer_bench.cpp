@@ -8,6 +8,7 @@
 #include "profiler/memory_meter.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
+#include "trainer/parallel/gradient_buffer.h"
 
 namespace sailor {
 namespace {
@@ -49,7 +50,8 @@ struct LayerBench::State {
   // What the next layer would send back; the head starts from its own loss.
   at::Tensor output_gradient(int microbatch) const {
     if (kind == LayerKind::head)
-      return at::full({}, 1.0 / (microbatch * model.sequence), at::TensorOptions().dtype(dtype));
+      return at::full({}, 1.0 / (microbatch * model.sequence),
+                      at::TensorOptions().dtype(gradient_type(dtype)));
     return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions().dtype(dtype));
   }
 };

@@ -39,6 +39,7 @@ double measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& 
   using Clock = std::chrono::steady_clock;
   JobSpec small = job;
   small.training.global_batch = 1;
+  small.model.from.clear();  // any weights do
   const Plan plan = single_rank_plan(small);
   const TokenData data = TokenData::from_tokens(random_tokens(job.model), job.model.sequence, 1,
                                                 job.model.vocabulary, job.training.seed);

@@ -118,8 +118,13 @@ void measure_network(const std::string& path, const MeasuringOptions& options, c
 std::string layer_profile_path(const std::string& directory, const JobSpec& job,
                                const std::string& gpu_type) {
   const ModelSpec& m = job.model;
-  return fmt::format("{}/{}-{}x{}x{}-s{}-v{}-{}.{}.json", directory, m.family, m.hidden, m.heads,
-                     m.feed_forward, m.sequence, m.vocabulary, to_string(job.training.precision), gpu_type);
+  std::string rest;  // what is unlike the first transformers
+  if (m.key_value_heads() != m.heads) rest += fmt::format("-kv{}", m.kv_heads);
+  if (m.attention_window > 0) rest += fmt::format("-w{}", m.attention_window);
+  if (m.tied_embeddings) rest += "-tied";
+  return fmt::format("{}/{}-{}x{}x{}-s{}-v{}{}-{}.{}.json", directory, m.family, m.hidden, m.heads,
+                     m.feed_forward, m.sequence, m.vocabulary, rest, to_string(job.training.precision),
+                     gpu_type);
 }
 
 ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,

@@ -10,8 +10,9 @@
 #include "profiler/copying_communicator.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
-#include "trainer/optim/adamw.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/optim/square_sum.h"
+#include "trainer/parallel/gradient_buffer.h"
 
 namespace sailor {
 namespace {
@@ -35,6 +36,7 @@ struct StackBench::State {
   struct Member {
     LayerKind kind;
     std::unique_ptr<Layer> layer;
+    std::vector<std::size_t> parameters;  // in the buffer
   };
   // Seconds of the layers of one kind, added up over a pass.
   using Seconds = std::array<double, 3>;
@@ -45,6 +47,7 @@ struct StackBench::State {
   std::unique_ptr<CopyingCommunicator> copying;
   Company company;
   std::vector<Member> stack;
+  std::unique_ptr<GradientBuffer> gradients;
   int blocks = 0;
 
   void build(const JobSpec& job, int tp) {
@@ -61,9 +64,18 @@ struct StackBench::State {
     context.seed = job.training.seed;
     context.tp = company.group ? company.group : copying.get();
     blocks = std::min(kMostBlocks, model.layers);
-    stack.push_back({LayerKind::embedding, family.build(context, 0)});
-    for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, family.build(context, i)});
-    stack.push_back({LayerKind::head, family.build(context, model.layers + 1)});
+    stack.push_back({LayerKind::embedding, family.build(context, 0), {}});
+    for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, family.build(context, i), {}});
+    stack.push_back({LayerKind::head, family.build(context, model.layers + 1), {}});
+    std::vector<Parameter*> order;
+    for (Member& member : stack) {
+      for (Parameter& parameter : member.layer->parameters()) {
+        member.parameters.push_back(order.size());
+        order.push_back(&parameter);
+      }
+    }
+    gradients = std::make_unique<GradientBuffer>(order);
+    gradients->begin_iteration();
   }
   // Layers of a kind in the stack: what a pass adds up is divided by it.
   double count(LayerKind kind) const { return kind == LayerKind::block ? blocks : 1; }
@@ -104,12 +116,13 @@ struct StackBench::State {
       result[kind].forward_bytes = collectives();
     }
     // The loss of a microbatch is divided by its tokens, as the trainer divides by the global batch's.
-    at::Tensor gradient = at::full({}, 1.0 / static_cast<double>(batch.inputs.numel()), dtype);
+    at::Tensor gradient = at::full({}, 1.0 / static_cast<double>(batch.inputs.numel()), gradient_type(dtype));
     for (size_t i = stack.size(); i-- > 0;) {
       const auto kind = static_cast<size_t>(stack[i].kind);
       const auto start = Clock::now();
       outputs[i].backward(gradient);
       outputs[i].reset();
+      gradients->collect(stack[i].parameters);
       backward_s[kind] += since(start);
       result[kind].backward_bytes = collectives();
       if (i > 0) gradient = inputs[i].grad();
@@ -117,7 +130,7 @@ struct StackBench::State {
   }
 
   // All that a rank does per parameter and iteration, in the trainer's order.
-  Seconds update(std::vector<AdamW>& optimizers, std::vector<std::vector<at::Tensor>>& cleared) {
+  Seconds update(std::vector<std::unique_ptr<Optimizer>>& optimizers) {
     Seconds seconds{};
     double norm = 0;
     const auto for_each_layer = [&](const auto& function) {
@@ -128,12 +141,9 @@ struct StackBench::State {
       }
     };
     for_each_layer([&](size_t i) {
-      for (at::Tensor& tensor : cleared[i]) tensor.zero_();
+      for (const std::size_t p : stack[i].parameters) norm += norm_of(gradients->view(p));
     });
-    for_each_layer([&](size_t i) {
-      for (const Parameter& parameter : stack[i].layer->parameters()) norm += norm_of(parameter.value.grad());
-    });
-    for_each_layer([&](size_t i) { optimizers[i].step(); });
+    for_each_layer([&](size_t i) { optimizers[i]->step(optimizer.lr, 1); });
     if (!std::isfinite(norm)) throw std::runtime_error("the gradient of random weights is not finite");
     return seconds;
   }
@@ -170,21 +180,20 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     whole.add(sum_s);
   }
 
-  std::vector<AdamW> optimizers;
-  std::vector<std::vector<at::Tensor>> cleared;  // other tensors than the gradients, which are still wanted
+  std::vector<std::unique_ptr<Optimizer>> optimizers;
   for (const State::Member& member : s.stack) {
-    std::vector<Parameter*> parameters;
-    cleared.emplace_back();
-    for (Parameter& parameter : member.layer->parameters()) {
-      parameters.push_back(&parameter);
-      cleared.back().push_back(at::zeros_like(parameter.value.grad()));
+    std::vector<OptimizerSlice> slices;
+    for (const std::size_t p : member.parameters) {
+      const Parameter& parameter = *s.gradients->order()[p];
+      slices.push_back({parameter.name, parameter.decay, 0, parameter.value.numel(),
+                        parameter.value.detach().view({-1}), s.gradients->view(p).view({-1})});
     }
-    optimizers.emplace_back(s.optimizer, parameters);
+    optimizers.push_back(make_optimizer(s.optimizer, std::move(slices)));
   }
-  s.update(optimizers, cleared);
+  s.update(optimizers);
   for (const auto begin = Clock::now(); s.another(!enough(whole_update, since(begin), options));) {
     s.meet();
-    const State::Seconds seconds = s.update(optimizers, cleared);
+    const State::Seconds seconds = s.update(optimizers);
     for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));
     whole_update.add(seconds[0] + seconds[1] + seconds[2]);
   }

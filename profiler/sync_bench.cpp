@@ -43,6 +43,8 @@ std::vector<std::unique_ptr<Layer>> build_layers(const JobSpec& job) {
   context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {1});
   context.dtype = scalar_type(job.training.precision);
   context.seed = job.training.seed;
+  std::map<std::string, at::Tensor> shared;
+  context.shared = &shared;
   std::vector<std::unique_ptr<Layer>> layers;
   for (int i = 0; i < job.model.num_all_layers(); ++i)
     layers.push_back(model_family(job.model.family).build(context, i));
@@ -82,13 +84,15 @@ double measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const Networ
     const std::vector<std::unique_ptr<Layer>> layers = build_layers(job);
     std::vector<Parameter*> parameters;
     for (const auto& layer : layers)
-      for (Parameter& parameter : layer->parameters()) {
-        parameter.value.mutable_grad() = at::zeros_like(parameter.value.detach());
-        parameters.push_back(&parameter);
-      }
-    GradientSync sync(plan, layout, all.rank(), factory, nullptr, parameters);
+      for (Parameter& parameter : layer->parameters()) parameters.push_back(&parameter);
+    GradientSync sync(plan, layout, all.rank(), factory, nullptr, parameters, job.model.tied_embeddings);
+    sync.begin_iteration();
+    const auto sum_all = [&] {
+      for (int layer = job.model.num_all_layers(); layer-- > 0;) sync.layer_finished(layer, true);
+      sync.finish();
+    };
     Samples samples;
-    for (int i = 0; i < options.warm_up; ++i) sync.run();
+    for (int i = 0; i < options.warm_up; ++i) sum_all();
     const auto begin = Clock::now();
     while (true) {
       unsigned char again =
@@ -97,14 +101,16 @@ double measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const Networ
       if (again == 0) break;
       all.barrier();
       const auto start = Clock::now();
-      sync.run();
+      sum_all();
       samples.add(std::chrono::duration<double>(Clock::now() - start).count());
     }
     if (all.rank() != 0) return;
     measured_s = samples.median();
     for (const Parameter* parameter : parameters) {
-      sizes[static_cast<size_t>(parameter->layer)].parameters += parameter->value.numel();
-      bytes += static_cast<double>(parameter->value.nbytes());
+      // A tied matrix counts as a layer of its own; here it is the embedding's.
+      sizes[static_cast<size_t>(parameter->layer) % sizes.size()].parameters += parameter->value.numel();
+      bytes += static_cast<double>(parameter->value.numel()) *
+               static_cast<double>(c10::elementSize(gradient_type(parameter->value.scalar_type())));
     }
   });
   return std::max(0.0, measured_s - expected_s(job, plan, network, sizes)) / bytes;

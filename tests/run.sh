@@ -9,8 +9,8 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   (no option)   install what the tests need, build, run every test
   --build       install and build only; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
-  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, fuzz, equality, libtorch or
-                fresh
+  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, fuzz, equality,
+                transformers, libtorch or fresh
   -j N          compile with N jobs (default: one per core)
 
 Works from any directory. Data sets that are not there are skipped: set SAILOR_REFERENCE to the reference
@@ -70,14 +70,21 @@ case $action in
         ;;
       equality)
         configure_and_build ci equality
-        for dtype in fp32 fp64; do
-          "$build/bin/equality" --seed "${SEED:-$RANDOM}" --count "${COUNT:-60}" --dtype "$dtype" --backend thread
+        for family in ${FAMILY:-gpt2 opt gpt-neo llama}; do
+          for dtype in fp32 fp64; do
+            "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-60}" --dtype "$dtype" \
+              --backend thread
+          done
+          "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp32 --backend mpi
         done
-        "$build/bin/equality" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp32 --backend mpi
+        ;;
+      transformers)
+        configure_and_build ci model_check
+        exec "$root/tests/transformers/run.sh" "$build/bin/model_check" "${SEED:-$RANDOM}"
         ;;
       libtorch) exec "$root/tests/libtorch_2_11.sh" ;;
       fresh) exec "$root/tests/fresh.sh" ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, libtorch, fresh)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, fresh)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

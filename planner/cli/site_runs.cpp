@@ -32,8 +32,9 @@ bool SiteRuns::load(std::string& reason) {
 const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
   const ModelSpec& m = job.model;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads, m.feed_forward,
-                  m.sequence, m.vocabulary, to_string(job.training.precision));
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads,
+                  m.key_value_heads(), m.feed_forward, m.sequence, m.vocabulary, m.attention_window,
+                  m.tied_embeddings, to_string(job.training.precision));
   const auto known = profiles_.find(key);
   if (known != profiles_.end()) return known->second;
   return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog)).first->second;

@@ -54,7 +54,7 @@ PlanFeatures all_plan_features() {
 }
 
 PlanFeatures trainable_features() {
-  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares};
+  return all_plan_features();
 }
 
 }  // namespace sailor

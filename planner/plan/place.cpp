@@ -84,8 +84,9 @@ const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::v
 
 void place(Plan& plan, const Snapshot& snapshot) {
   std::vector<StageRef> order;
+  const auto groups = [&](size_t p) { return static_cast<size_t>(num_groups(plan, plan.pipelines[p])); };
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
-    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+    for (size_t s = 0; s < groups(p); ++s) {
       if (plan.pipelines[p].stages[s].node.empty()) order.push_back({p, s});
     }
   }
@@ -108,6 +109,13 @@ void place(Plan& plan, const Snapshot& snapshot) {
         failed->stage, stage.gpu_type, stage.zone, stage.tp, stage.tp == 1 ? "" : "s"));
   }
   plan = std::move(attempt);
+  // Interleaved chunks are where the first chunk is.
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = groups(p); s < plan.pipelines[p].stages.size(); ++s) {
+      plan.pipelines[p].stages[s].node = plan.pipelines[p].stages[s % groups(p)].node;
+      plan.pipelines[p].stages[s].gpus = plan.pipelines[p].stages[s % groups(p)].gpus;
+    }
+  }
 }
 
 }  // namespace sailor

@@ -7,12 +7,17 @@
 
 namespace sailor {
 
+int num_groups(const Plan& plan, const PlanPipeline& pipeline) {
+  return static_cast<int>(pipeline.stages.size()) / std::max(1, plan.interleave);
+}
+
 int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (const PlanStage& stage : pipeline.stages) ranks += stage.tp;
+    for (int group = 0; group < num_groups(plan, pipeline); ++group)
+      ranks += pipeline.stages[static_cast<size_t>(group)].tp;
   }
-  return ranks / plan.interleave;
+  return ranks;
 }
 
 int64_t num_microbatches(int64_t global_batch, int microbatch) {

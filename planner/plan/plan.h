@@ -52,6 +52,8 @@ struct Plan {
   std::optional<PlanPrediction> prediction;
 };
 
+// Groups of GPUs of a pipeline: one per stage, or per `interleave` stages.
+int num_groups(const Plan& plan, const PlanPipeline& pipeline);
 // GPUs that the plan uses = trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).

@@ -10,8 +10,13 @@ namespace sailor {
 RankLayout::RankLayout(const Plan& plan) {
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     bases_.emplace_back();
+    const size_t groups = static_cast<size_t>(std::max(1, num_groups(plan, plan.pipelines[p])));
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const PlanStage& stage = plan.pipelines[p].stages[s];
+      if (s >= groups) {
+        bases_.back().push_back(bases_.back()[s % groups]);
+        continue;
+      }
       bases_.back().push_back(size());
       for (int t = 0; t < stage.tp; ++t) {
         bool placed = !stage.node.empty() && static_cast<size_t>(t) < stage.gpus.size();

@@ -23,11 +23,14 @@ nlohmann::ordered_json to_json(const TransformerShape& shape) {
   json["head_width"] = shape.head_width;
   json["feed_forward"] = shape.feed_forward;
   json["sequence"] = shape.sequence;
+  if (shape.position_rows > 0 && shape.position_rows != shape.sequence)
+    json["position_rows"] = shape.position_rows;
   json["vocabulary"] = shape.vocabulary;
   json["gated_mlp"] = shape.gated_mlp;
   json["tied_embeddings"] = shape.tied_embeddings;
   json["learned_positions"] = shape.learned_positions;
   json["biases"] = shape.biases;
+  if (!shape.qkv_biases) json["qkv_biases"] = false;
   json["attention_span"] = shape.attention_span;
   for (const OtherBlocks& other : shape.other_blocks)
     json["other_blocks"].push_back({{"blocks", {other.first, other.end}},

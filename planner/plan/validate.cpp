@@ -64,6 +64,31 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
   }
 }
 
+// The chunks of a group of GPUs are on the same GPUs, and the schedule exists.
+void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& violations) {
+  const PlanPipeline& pipeline = plan.pipelines[p];
+  const size_t chunks = static_cast<size_t>(plan.interleave), groups = pipeline.stages.size() / chunks;
+  if (groups < 2 || pipeline.stages.size() % chunks != 0) {
+    violations.push_back(
+        fmt::format("pipeline {}: {} stages do not make up {} chunks on each of two groups of GPUs or more",
+                    p, pipeline.stages.size(), chunks));
+    return;
+  }
+  if (pipeline.microbatches % static_cast<int>(groups) != 0) {
+    violations.push_back(fmt::format(
+        "pipeline {}: interleaved chunks on {} groups of GPUs need a multiple of {} microbatches, not {}", p,
+        groups, groups, pipeline.microbatches));
+  }
+  for (size_t s = groups; s < pipeline.stages.size(); ++s) {
+    const PlanStage &stage = pipeline.stages[s], &first = pipeline.stages[s % groups];
+    if (stage.tp != first.tp || stage.gpu_type != first.gpu_type || stage.zone != first.zone ||
+        stage.node != first.node || stage.gpus != first.gpus) {
+      violations.push_back(at(p, s) +
+                           fmt::format("is not on the GPUs of stage {}, whose chunk it is", s % groups));
+    }
+  }
+}
+
 void check_placed_stage(const PlanStage& stage, const std::string& where, const Snapshot& snapshot,
                         std::set<std::pair<std::string, int>>& used, std::vector<std::string>& violations) {
   const SnapshotNode* node = snapshot.find(stage.node);
@@ -129,8 +154,10 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
   }
   if (plan.zero1 && !allowed.contains(PlanFeature::zero1))
     violations.push_back("zero1: optimizer sharding is not supported by this version's trainer");
-  if (plan.interleave != 1) {
-    violations.push_back(fmt::format("interleave {}: only 1 is supported by this version", plan.interleave));
+  if (plan.interleave < 1) {
+    violations.push_back(fmt::format("interleave {} is not a number of chunks", plan.interleave));
+  } else if (plan.interleave > 1) {
+    for (size_t p = 0; p < plan.pipelines.size(); ++p) check_interleaved(plan, p, violations);
   }
   return violations;
 }
@@ -141,7 +168,7 @@ std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot) 
   std::set<std::pair<std::string, int>> used_gpus;
   bool unplaced = false;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
-    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+    for (size_t s = 0; s < static_cast<size_t>(num_groups(plan, plan.pipelines[p])); ++s) {
       const PlanStage& stage = plan.pipelines[p].stages[s];
       used[{stage.zone, stage.gpu_type}] += stage.tp;
       if (stage.node.empty()) {

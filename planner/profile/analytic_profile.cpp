@@ -194,7 +194,7 @@ std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const Fram
   const LayerSizes block = block_sizes(shape, style, precision, tp);
   const double rows = static_cast<double>(padded_vocabulary(shape, style, tp));
   LayerSizes embedding = block;
-  embedding.parameters = rounded(rows * h / t + (shape.learned_positions ? n * h : 0));
+  embedding.parameters = rounded(rows * h / t + static_cast<double>(shape.learned_rows()) * h);
   embedding.activation_bytes = embedding.selective_bytes = 0;
   embedding.checkpoint_bytes = embedding.workspace_bytes = embedding.persistent_bytes = 0;
 

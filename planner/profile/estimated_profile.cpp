@@ -84,8 +84,7 @@ std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpe
   if (!measured.empty()) profile.overheads = measured.front().overheads;
   const double correction = std::exp(mean);
   for (int tp = 1; tp <= kMostTp; tp *= 2) {
-    if (tp > 1 && (model.heads % tp != 0 || model.feed_forward % tp != 0 || estimator.link() == nullptr))
-      break;
+    if (tp > 1 && (!model.splits_over(tp) || estimator.link() == nullptr)) break;
     for (int microbatch = 1; microbatch <= kMostMicrobatch; microbatch *= 2) {
       LayerProfile::Cell cell = estimator.cell(*shape, microbatch, tp);
       for (LayerTimes& times : cell) {

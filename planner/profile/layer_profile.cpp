@@ -60,7 +60,9 @@ bool matches(const ProfileFile& profile, const ModelSpec& model, Precision preci
   const ModelSpec& own = profile.model;
   return profile.precision == precision && own.family == model.family && own.hidden == model.hidden &&
          own.heads == model.heads && own.feed_forward == model.feed_forward &&
-         own.sequence == model.sequence && own.vocabulary == model.vocabulary;
+         own.sequence == model.sequence && own.vocabulary == model.vocabulary &&
+         own.key_value_heads() == model.key_value_heads() && own.tied_embeddings == model.tied_embeddings &&
+         own.attention_window == model.attention_window;
 }
 
 LayerProfile unroll(const ProfileFile& profile, int blocks) {
@@ -88,7 +90,17 @@ ModelSizes unroll_sizes(const ProfileFile& profile, int blocks) {
   ModelSizes sizes;
   for (const auto& [tp, cell] : kinds) {
     std::vector<LayerSizes> unrolled = unroll_kinds(cell, blocks);
-    if (!unrolled.empty()) sizes.by_tp.emplace(tp, std::move(unrolled));
+    if (unrolled.empty()) continue;
+    if (profile.model.tied_embeddings) {  // measured alone, a head holds the matrix
+      const int64_t rows = (int64_t{profile.model.vocabulary} + tp - 1) / tp;
+      unrolled.back().tied_parameters = std::min(unrolled.back().parameters, rows * profile.model.hidden);
+    }
+    // A block that is computed again keeps what it was given; the two ends are not computed again.
+    for (size_t layer = 1; layer + 1 < unrolled.size(); ++layer)
+      unrolled[layer].checkpoint_bytes =
+          std::min(unrolled[layer].activation_bytes,
+                   element_bytes(profile.precision) * unrolled[layer - 1].output_elements);
+    sizes.by_tp.emplace(tp, std::move(unrolled));
   }
   return sizes;
 }

@@ -25,7 +25,8 @@ LayerKind read_kind(const Field& field) {
 }
 
 ModelSpec read_model(const Field& field) {
-  MapField map(field, {"family", "hidden", "heads", "feed_forward", "sequence", "vocabulary"});
+  MapField map(field, {"family", "hidden", "heads", "kv_heads", "feed_forward", "sequence", "vocabulary",
+                       "attention_window", "tied_embeddings"});
   ModelSpec model;
   model.family = map.required("family").name();
   model.hidden = map.required("hidden").integer<int>(1, 10'000'000);
@@ -33,6 +34,10 @@ ModelSpec read_model(const Field& field) {
   model.feed_forward = map.required("feed_forward").integer<int>(1, 100'000'000);
   model.sequence = map.required("sequence").integer<int>(1, 100'000'000);
   model.vocabulary = map.required("vocabulary").integer<int>(1, 100'000'000);
+  if (auto heads = map.optional("kv_heads")) model.kv_heads = heads->integer<int>(1, model.heads);
+  if (auto window = map.optional("attention_window"))
+    model.attention_window = window->integer<int>(0, 100'000'000);
+  if (auto tied = map.optional("tied_embeddings")) model.tied_embeddings = tied->boolean();
   return model;
 }
 
@@ -136,6 +141,11 @@ std::string to_json(const ProfileFile& profile) {
   json["model"] = Json{{"family", profile.model.family},     {"hidden", profile.model.hidden},
                        {"heads", profile.model.heads},       {"feed_forward", profile.model.feed_forward},
                        {"sequence", profile.model.sequence}, {"vocabulary", profile.model.vocabulary}};
+  // Only what is unlike the first transformers.
+  if (profile.model.key_value_heads() != profile.model.heads)
+    json["model"]["kv_heads"] = profile.model.kv_heads;
+  if (profile.model.attention_window > 0) json["model"]["attention_window"] = profile.model.attention_window;
+  if (profile.model.tied_embeddings) json["model"]["tied_embeddings"] = true;
   json["precision"] = to_string(profile.precision);
   json["measured"] = profile.measured;
   json["overheads"] = Json{{"base_memory_bytes", profile.overheads.base_memory_bytes},

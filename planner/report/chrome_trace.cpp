@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "planner/report/timeline_pipelines.h"
+#include "planner/report/trace_events.h"
 
 namespace sailor {
 namespace {
@@ -55,66 +55,40 @@ std::string name_of(const TimelineEvent& event, bool chunks) {
   return name;
 }
 
-class Trace {
- public:
-  void metadata(const char* what, int process, int thread, const std::string& name, int order) {
-    append(fmt::format(R"({{"ph":"M","name":"{}_name","pid":{},"tid":{},"args":{{"name":{}}}}})", what,
-                       process, thread, nlohmann::json(name).dump(-1, ' ', true)));
-    append(fmt::format(R"({{"ph":"M","name":"{}_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
-                       what, process, thread, order));
-  }
-  // Times in microseconds, to the nanosecond.
-  void span(int process, const TimelineEvent& event, bool chunks) {
-    append(fmt::format(R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
-                       name_of(event, chunks), category(event.kind), process,
-                       event.stage * threads_per_stage + thread_of(event.kind), event.start_s * 1e6,
-                       (event.end_s - event.start_s) * 1e6));
-  }
-  std::string finish() { return out_ + "\n]}\n"; }
-
- private:
-  void append(const std::string& event) {
-    out_ += first_ ? "\n" : ",\n";
-    first_ = false;
-    out_ += event;
-  }
-
-  std::string out_ = R"({"displayTimeUnit":"ms","traceEvents":[)";
-  bool first_ = true;
-};
+void add(TraceEvents& trace, int process, const TimelineEvent& event, bool chunks) {
+  trace.span(process, event.stage * threads_per_stage + thread_of(event.kind), name_of(event, chunks),
+             category(event.kind), event.start_s, event.end_s);
+}
 
 }  // namespace
 
 std::string chrome_trace(const Plan& plan, const std::vector<Timeline>& timelines) {
   if (timelines.size() != plan.pipelines.size())
     throw std::invalid_argument("chrome_trace: not one timeline per pipeline");
-  Trace trace;
+  TraceEvents trace;
   for (size_t j = 0; j < timelines.size(); ++j) {
     const PlanPipeline& pipeline = plan.pipelines[j];
     const int process = static_cast<int>(j);
     const int stages = num_gpu_groups(plan, pipeline);
-    trace.metadata("process", process, 0, fmt::format("pipeline {}", j), process);
+    trace.name_process(process, fmt::format("pipeline {}", j));
     std::vector<bool> used(static_cast<size_t>(stages) * threads_per_stage, false);
     for (const std::vector<TimelineEvent>* events : {&timelines[j].events, &timelines[j].transfers})
       for (const TimelineEvent& event : *events)
         used.at(static_cast<size_t>(event.stage * threads_per_stage + thread_of(event.kind))) = true;
     for (int i = 0; i < stages; ++i) {
       const int first = i * threads_per_stage;
-      trace.metadata("thread", process, first, gpu_group_name(plan, pipeline, i), first);
+      trace.name_thread(process, first, gpu_group_name(plan, pipeline, i));
       if (used[first + activations])
-        trace.metadata("thread", process, first + activations, fmt::format("stage {} sends activations", i),
-                       first + activations);
+        trace.name_thread(process, first + activations, fmt::format("stage {} sends activations", i));
       if (used[first + gradients])
-        trace.metadata("thread", process, first + gradients, fmt::format("stage {} sends gradients", i),
-                       first + gradients);
+        trace.name_thread(process, first + gradients, fmt::format("stage {} sends gradients", i));
       if (used[first + sync])
-        trace.metadata("thread", process, first + sync, fmt::format("stage {} gradient sync", i),
-                       first + sync);
+        trace.name_thread(process, first + sync, fmt::format("stage {} gradient sync", i));
     }
-    for (const TimelineEvent& event : timelines[j].events) trace.span(process, event, plan.interleave > 1);
-    for (const TimelineEvent& event : timelines[j].transfers) trace.span(process, event, plan.interleave > 1);
+    for (const TimelineEvent& event : timelines[j].events) add(trace, process, event, plan.interleave > 1);
+    for (const TimelineEvent& event : timelines[j].transfers) add(trace, process, event, plan.interleave > 1);
   }
-  return trace.finish();
+  return trace.json();
 }
 
 }  // namespace sailor

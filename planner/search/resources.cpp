@@ -13,10 +13,6 @@ bool wanted(const Range& filter, const std::string& name) {
   return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
 }
 
-bool tp_divides_model(const ModelSpec& model, int tp) {
-  return model.heads > 0 && model.heads % tp == 0 && model.feed_forward % tp == 0;
-}
-
 // Is it known what recomputing keeps?
 bool saves_memory(const std::vector<LayerSizes>& sizes) {
   return std::any_of(sizes.begin(), sizes.end(), [](const LayerSizes& layer) {
@@ -78,7 +74,7 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
         ++rejected["TP degree larger than a node"];
         continue;
       }
-      if (options.cost_model == CostModel::native && !tp_divides_model(context.job.model, tp)) {
+      if (options.cost_model == CostModel::native && !context.job.model.splits_over(tp)) {
         ++rejected["TP degree does not divide the model"];
         continue;
       }

@@ -52,7 +52,7 @@ struct Sum {
   double members;
 
   // Adds each node's work, and returns the time of the sum by itself.
-  double play(size_t group, std::vector<MeshSums::NodeWork>& work) const {
+  double play(size_t group, std::vector<MeshSums::NodeWork>& work, double& processor_s) const {
     double slowest_s = 0, latency_s = 0, most_shard = 0, own_s = 0;
     std::map<std::string, double> cards_s;
     for (const Kind& from : kinds) {
@@ -79,6 +79,7 @@ struct Sum {
     }
     const double buckets =
         std::max(1.0, std::ceil(most_shard / static_cast<double>(context.framework.sync_bucket_bytes)));
+    processor_s = own_s;
     return kPhases * (slowest_s + buckets * latency_s) + own_s;
   }
 };
@@ -88,6 +89,7 @@ struct Sum {
 MeshSums mesh_sums(const PlanningContext& context, const Plan& plan, const std::vector<LayerGroup>& groups) {
   MeshSums sums;
   sums.alone_s.assign(groups.size(), 0);
+  sums.processor_s.assign(groups.size(), 0);
   double latency_s = 0;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) {
@@ -109,7 +111,7 @@ MeshSums mesh_sums(const PlanningContext& context, const Plan& plan, const std::
     for (int layer = group.first_layer; layer < group.end_layer; ++layer)
       whole_bytes += static_cast<double>(sizes.at(static_cast<size_t>(layer)).parameters) * any.tp * element;
     const Sum sum{context, kinds_of(plan, group), whole_bytes, static_cast<double>(plan.pipelines.size())};
-    sums.alone_s[g] = sum.play(g, sums.work);
+    sums.alone_s[g] = sum.play(g, sums.work, sums.processor_s[g]);
   }
   return sums;
 }

@@ -11,7 +11,8 @@
 namespace sailor::native {
 
 struct MeshSums {
-  std::vector<double> alone_s;  // by layer group: with the network to itself
+  std::vector<double> alone_s;      // by layer group: with the network to itself
+  std::vector<double> processor_s;  // of that: the ranks' own work
   struct NodeWork {
     std::string node;
     size_t group;

@@ -9,6 +9,7 @@
 #include "planner/simulator/cost.h"
 #include "planner/simulator/gradient_sync.h"
 #include "planner/simulator/mesh_sync.h"
+#include "planner/simulator/overlapped_sums.h"
 
 namespace sailor::native {
 namespace {
@@ -108,6 +109,24 @@ StagePrediction predict_stage(const Common& common, int pipeline, int index) {
   }
   out.capacity_bytes = context.catalog.at(stage.gpu_type).memory_bytes;
   return out;
+}
+
+// Seconds of one microbatch's backward through each layer of a stage.
+std::vector<double> layer_backwards(const Common& common, const PlanStage& stage, double whole_s) {
+  const LayerProfile::Cell& cell = cell_of(common.context, stage.gpu_type, common.plan.microbatch, stage.tp);
+  const Recompute recompute = parse_recompute(stage.recompute);
+  std::vector<double> parts;
+  double sum_s = 0;
+  for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
+    const LayerTimes& times = cell.at(static_cast<size_t>(layer));
+    const bool block = layer > 0 && layer + 1 < static_cast<int>(cell.size());
+    parts.push_back(times.backward_s);
+    if (block && recompute == Recompute::full) parts.back() += times.forward_s;
+    if (block && recompute == Recompute::selective) parts.back() += times.attention_s;
+    sum_s += parts.back();
+  }
+  for (double& part : parts) part = sum_s > 0 ? part * whole_s / sum_s : 0;
+  return parts;
 }
 
 // Microbatches in flight of each chunk of a group of GPUs.
@@ -211,6 +230,7 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
       D);  // when a group of GPUs is done with backward, then with its sums
   std::vector<std::vector<double>> last_backward_s(
       D);  // when its last backward began, then its newest sum ended
+  std::vector<std::vector<LastBackward>> last_backwards(D);  // of every stage or chunk
   Pipelines pipelines(common, timelines != nullptr);
   for (size_t j = 0; j < D; ++j) {
     base[j] = out.stages.size();
@@ -222,6 +242,9 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
     const Timeline& timeline = pipelines.timeline(static_cast<int>(j), stages);
     ready_s[j] = timeline.stage_end_s;
     last_backward_s[j] = timeline.last_backward_s;
+    for (size_t i = 0; i < stages.size(); ++i)
+      last_backwards[j].push_back(
+          {timeline.chunk_end_s.at(i), layer_backwards(common, pipeline.stages[i], stages[i].backward_s)});
     out.pipeline_s = std::max(out.pipeline_s, timeline.makespan_s);
     for (int i = 0; i < entries; ++i) {
       stages[static_cast<size_t>(i)].busy_fraction = timeline.stage_busy_s[static_cast<size_t>(i % groups)];
@@ -252,16 +275,44 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
   const auto gpus_of = [&](size_t g, size_t j) {
     return static_cast<size_t>(groups[g].stage_of[j] % common.groups_of(plan.pipelines[j]));
   };
+  // Our own trainer sums a layer as soon as it is finished.
+  const bool by_layer = mesh && D > 1 && style.gradient_sync == FrameworkStyle::Sync::overlapped;
+  OverlappedSums overlapped;
+  if (by_layer) {
+    std::vector<double> sums_s, processor_s, parameters;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      sums_s.push_back(sums[g].reduce_s);
+      processor_s.push_back(mesh_times.processor_s[g] / (sharded ? 2 : 1));
+    }
+    for (const PlanStage& stage : plan.pipelines[0].stages)
+      for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
+        parameters.push_back(
+            static_cast<double>(sizes_of(context, stage.tp).at(static_cast<size_t>(layer)).parameters));
+    overlapped = overlapped_sums(plan, groups, sums_s, processor_s, parameters, last_backwards, ready_s);
+  }
   // A node's cards cannot be done before they have worked off what all groups give them, whatever the order.
   std::map<std::string, std::pair<double, double>> cards;  // first start, work
   for (const MeshSums::NodeWork& work : mesh_times.work) {
     double start_s = 0;
     for (size_t j = 0; j < D; ++j) start_s = std::max(start_s, ready_s[j][gpus_of(work.group, j)]);
+    if (by_layer) start_s = overlapped.begin_s[work.group];
     const auto [card, is_new] = cards.emplace(work.node, std::pair(start_s, 0.0));
     card->second.first = std::min(card->second.first, start_s);
     card->second.second += work.busy_s / (sharded ? 2 : 1);
   }
-  if (D > 1)
+  if (by_layer) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (size_t j = 0; j < D; ++j) {
+        out.stages[base[j] + static_cast<size_t>(groups[g].stage_of[j])].sync_s +=
+            overlapped.of_group_s[g] + sums[g].gather_s;
+        const size_t at = gpus_of(g, j);
+        if (timelines != nullptr && overlapped.end_s[j][at] > ready_s[j][at])
+          (*timelines)[j].events.push_back({TimelineEvent::Kind::sync, static_cast<int>(at), -1,
+                                            ready_s[j][at], overlapped.end_s[j][at],
+                                            groups[g].stage_of[j] / common.groups_of(plan.pipelines[j])});
+      }
+    ready_s = overlapped.end_s;
+  } else if (D > 1) {
     for (size_t g = 0; g < groups.size(); ++g) {
       double start_s = 0, begin_s = 0;
       for (size_t j = 0; j < D; ++j) {
@@ -286,6 +337,7 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
             end_s - start_s + sums[g].gather_s;
       }
     }
+  }
   double carded_s = 0;
   for (const auto& [node, card] : cards) carded_s = std::max(carded_s, card.first + card.second);
   if (mesh && D > 1) {

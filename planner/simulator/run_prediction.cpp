@@ -76,6 +76,10 @@ JobSpec job_of(const RunRecord& record) {
   job.model.feed_forward = record.shape.feed_forward;
   job.model.sequence = record.shape.sequence;
   job.model.vocabulary = record.shape.vocabulary;
+  job.model.kv_heads = record.shape.kv_heads;
+  job.model.tied_embeddings = record.shape.tied_embeddings;
+  if (!record.shape.other_blocks.empty())
+    job.model.attention_window = record.shape.other_blocks.front().attention_span;
   job.training.global_batch = record.plan.global_batch;
   job.training.precision = record.precision;
   return job;

@@ -56,7 +56,7 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
                            int microbatches, std::span<const StageTimes> last_microbatch = {},
                            bool with_events = false);
 
-// Classic 1F1B with asynchronous sends: what trainer/pipeline/one_f_one_b.h executes.
+// Classic 1F1B with asynchronous sends: what trainer/pipeline/schedule.h says.
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events = false);
 
 }  // namespace sailor

@@ -52,7 +52,7 @@ struct FrameworkStyle {
   bool sync_whole_layers = false;        // a layer is not split: buckets may grow by one
 
   // --- State, bytes per parameter
-  double gradient_bytes = 0;       // 0 = an element of the training precision
+  double gradient_bytes = 0;       // 0 = an element of the training precision; of 64 bit always that
   double gradient_copy_bytes = 0;  // beside them, e.g. 16-bit gradients before they are added to 32-bit ones
   double embedding_gradient_bytes = 0;  // beside those, of the embedding's matrix: the largest tensor at once
   double master_bytes = 4;              // of 16-bit weights; wider ones have none
@@ -100,7 +100,7 @@ struct FrameworkStyle {
 
   double weight_bytes(Precision precision) const { return element_bytes(precision); }
   double gradient_bytes_at(Precision precision) const {
-    return gradient_bytes > 0 ? gradient_bytes : element_bytes(precision);
+    return gradient_bytes > 0 && precision != Precision::fp64 ? gradient_bytes : element_bytes(precision);
   }
   double master_bytes_at(Precision precision) const {
     return element_bytes(precision) < 4 ? master_bytes : 0;

@@ -6,6 +6,8 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
+#include "planner/spec/model_directory.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 
@@ -14,7 +16,9 @@ namespace {
 
 constexpr int kMaxLayers = 1024;  // the search's tables are quadratic in it
 constexpr int kMaxWidth = 10'000'000;
+constexpr int kMaxSequence = 100'000'000;
 constexpr int64_t kMaxCount = 1'000'000'000'000;
+constexpr const char* kInBaseDirectory = "job.yaml";
 
 const std::vector<std::string>& precision_names() {
   static const std::vector<std::string> names = {"fp32", "fp64", "bf16"};
@@ -37,56 +41,160 @@ std::string read_family(const Field& field) {
   return family;
 }
 
-ModelSpec read_model(const Field& field) {
-  MapField map(field, {"name", "family", "layers", "hidden", "heads", "feed_forward", "sequence",
-                       "vocabulary", "from"});
-  if (auto from = map.optional("from")) {
-    from->fail(
-        "reading a model's shape from a directory is not supported by this version, write family, layers, "
-        "hidden, "
-        "heads, sequence and vocabulary");
+// Keys that only some families have.
+void read_family_keys(const MapField& map, ModelSpec& model) {
+  const FamilyTraits* traits = find_family(model.family);  // nullptr: the trainer will know
+  const auto given = [&](const char* key, bool known) {
+    std::optional<Field> field = map.optional(key);
+    if (field && traits && !known)
+      field->fail("models of family " + in_quotes(model.family) + " have no such thing, leave the key out");
+    return field;
+  };
+  if (auto heads = given("kv_heads", traits && traits->grouped_heads)) {
+    model.kv_heads = heads->integer<int>(1, model.heads);
+    if (model.heads % model.kv_heads != 0)
+      heads->fail(fmt::format("heads ({}) must be a multiple of kv_heads ({})", model.heads, model.kv_heads));
   }
+  if (auto positions = given("positions", traits && traits->learned_positions)) {
+    model.positions = positions->integer<int>(model.sequence, kMaxSequence);
+  }
+  if (traits) model.attention_window = traits->attention_window;
+  if (auto window = given("attention_window", traits && traits->attention_window > 0))
+    model.attention_window = window->integer<int>(0, kMaxSequence);
+  if (auto base = given("rotary_base", traits && traits->rotary)) model.rotary_base = base->number(1, 1e12);
+}
+
+// `model: {from: DIRECTORY}`: the shape is the directory's, and only what is no part of it may be chosen.
+ModelSpec read_model_from(const MapField& map, const Field& from, const std::string& base_file) {
+  for (const char* key :
+       {"family", "layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "positions",
+        "attention_window", "rotary_base", "norm_epsilon", "tied_embeddings"}) {
+    if (auto given = map.optional(key))
+      given->fail("the model directory of model.from says it already, leave one of the two out");
+  }
+  ModelSpec model = read_model_config(relative_to_file(from.text(), base_file), from);
+  if (auto sequence = map.optional("sequence")) {
+    const FamilyTraits* traits = find_family(model.family);
+    const int most = traits && traits->learned_positions ? model.positions : kMaxSequence;
+    model.sequence = sequence->integer<int>(1, most);
+  }
+  return model;
+}
+
+ModelSpec read_model(const Field& field, const std::string& base_file) {
+  MapField map(field, {"name", "family", "layers", "hidden", "heads", "kv_heads", "feed_forward", "sequence",
+                       "positions", "vocabulary", "attention_window", "tied_embeddings", "norm_epsilon",
+                       "rotary_base", "from"});
   ModelSpec model;
-  model.family = read_family(map.required("family"));
-  model.layers = map.required("layers").integer<int>(1, kMaxLayers);
-  model.hidden = map.required("hidden").integer<int>(1, kMaxWidth);
-  Field heads = map.required("heads");
-  model.heads = heads.integer<int>(1, kMaxWidth);
-  if (model.hidden % model.heads != 0) {
-    heads.fail(fmt::format("hidden ({}) must be a multiple of heads ({})", model.hidden, model.heads));
+  if (auto from = map.optional("from")) {
+    model = read_model_from(map, *from, base_file);
+  } else {
+    model.family = read_family(map.required("family"));
+    model.layers = map.required("layers").integer<int>(1, kMaxLayers);
+    model.hidden = map.required("hidden").integer<int>(1, kMaxWidth);
+    Field heads = map.required("heads");
+    model.heads = heads.integer<int>(1, kMaxWidth);
+    if (model.hidden % model.heads != 0) {
+      heads.fail(fmt::format("hidden ({}) must be a multiple of heads ({})", model.hidden, model.heads));
+    }
+    model.feed_forward = 4 * model.hidden;
+    if (auto width = map.optional("feed_forward")) model.feed_forward = width->integer<int>(1, 4 * kMaxWidth);
+    model.sequence = map.required("sequence").integer<int>(1, kMaxSequence);
+    model.vocabulary = map.required("vocabulary").integer<int>(1, 100'000'000);
+    if (auto tied = map.optional("tied_embeddings")) model.tied_embeddings = tied->boolean();
+    if (auto epsilon = map.optional("norm_epsilon")) {
+      model.norm_epsilon = epsilon->number(0, 1);
+      if (!(model.norm_epsilon > 0)) epsilon->fail("must be above 0");
+    }
+    read_family_keys(map, model);
   }
-  model.feed_forward = 4 * model.hidden;
-  if (auto width = map.optional("feed_forward")) model.feed_forward = width->integer<int>(1, 4 * kMaxWidth);
-  model.sequence = map.required("sequence").integer<int>(1, 100'000'000);
-  model.vocabulary = map.required("vocabulary").integer<int>(1, 100'000'000);
   model.name = fmt::format("{}-{}x{}", model.family, model.layers, model.hidden);
   if (auto name = map.optional("name")) model.name = name->name();
   return model;
 }
 
+const std::vector<std::string>& optimizer_names() {
+  static const std::vector<std::string> names = {"adamw", "sgd"};
+  return names;
+}
+
 OptimizerSpec read_optimizer(const Field& field) {
-  MapField map(field, {"name", "lr", "weight_decay", "beta1", "beta2", "epsilon"});
+  MapField map(field, {"name", "lr", "weight_decay", "beta1", "beta2", "epsilon", "momentum", "nesterov"});
   OptimizerSpec optimizer;
   if (auto name = map.optional("name")) {
-    name->choice({"adamw"});
+    name->choice(optimizer_names());
     optimizer.name = name->text();
   }
-  if (auto lr = map.optional("lr")) optimizer.lr = lr->positive();
-  if (auto decay = map.optional("weight_decay")) optimizer.weight_decay = decay->non_negative();
-  auto beta = [&](const char* key, double& target) {
+  // A key of another optimizer would change nothing: whoever wrote it expects something else.
+  auto of = [&](const char* optimizer_name, const char* key) {
     auto value = map.optional(key);
+    if (value && optimizer.name != optimizer_name)
+      value->fail(
+          fmt::format("belongs to optimizer {}, not to {}; leave it out", optimizer_name, optimizer.name));
+    return value;
+  };
+  auto below_one = [&](const char* optimizer_name, const char* key, double& target) {
+    auto value = of(optimizer_name, key);
     if (!value) return;
     target = value->number(0, 1);
     if (target == 1) value->fail("must be below 1");
   };
-  beta("beta1", optimizer.beta1);
-  beta("beta2", optimizer.beta2);
-  if (auto epsilon = map.optional("epsilon")) optimizer.epsilon = epsilon->positive();
+  if (auto lr = map.optional("lr")) optimizer.lr = lr->positive();
+  if (auto decay = map.optional("weight_decay")) optimizer.weight_decay = decay->non_negative();
+  below_one("adamw", "beta1", optimizer.beta1);
+  below_one("adamw", "beta2", optimizer.beta2);
+  if (auto epsilon = of("adamw", "epsilon")) optimizer.epsilon = epsilon->positive();
+  below_one("sgd", "momentum", optimizer.momentum);
+  if (auto nesterov = of("sgd", "nesterov")) {
+    optimizer.nesterov = nesterov->boolean();
+    if (optimizer.nesterov && optimizer.momentum == 0) nesterov->fail("needs a momentum above 0");
+  }
   return optimizer;
 }
 
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> names = {"constant", "linear", "cosine"};
+  return names;
+}
+
+// After optimizer and steps: the schedule is between them.
+ScheduleSpec read_schedule(const Field& field, const TrainingSpec& training) {
+  MapField map(field, {"name", "warmup_steps", "decay_steps", "min_lr"});
+  ScheduleSpec schedule;
+  schedule.name = schedule_names()[map.required("name").choice(schedule_names())];
+  if (auto steps = map.optional("warmup_steps"))
+    schedule.warmup_steps = steps->integer<int64_t>(0, kMaxCount);
+  const bool decays = schedule.name != "constant";
+  if (auto steps = map.optional("decay_steps")) {
+    if (!decays) steps->fail("a constant schedule does not decay; leave it out, or choose linear or cosine");
+    schedule.decay_steps = steps->integer<int64_t>(1, kMaxCount);
+  }
+  const int64_t end = schedule.decay_steps > 0 ? schedule.decay_steps : training.steps;
+  if (decays && schedule.warmup_steps >= end)
+    field.fail(fmt::format("warmup_steps ({}) must be below {} ({})", schedule.warmup_steps,
+                           schedule.decay_steps > 0 ? "decay_steps" : "training.steps", end));
+  if (auto lr = map.optional("min_lr")) {
+    if (!decays) lr->fail("a constant schedule does not decay; leave it out, or choose linear or cosine");
+    schedule.min_lr = lr->non_negative();
+    if (schedule.min_lr > training.optimizer.lr)
+      lr->fail(fmt::format("must be at most the optimizer's lr, {}", training.optimizer.lr));
+  }
+  return schedule;
+}
+
+ValidationSpec read_validation(const Field& field) {
+  MapField map(field, {"every_steps", "sequences"});
+  ValidationSpec validation;
+  if (auto steps = map.optional("every_steps"))
+    validation.every_steps = steps->integer<int64_t>(1, kMaxCount);
+  if (auto sequences = map.optional("sequences"))
+    validation.sequences = sequences->integer<int64_t>(1, kMaxCount);
+  return validation;
+}
+
 TrainingSpec read_training(const Field& field) {
-  MapField map(field, {"global_batch", "precision", "steps", "seed", "optimizer"});
+  MapField map(field, {"global_batch", "precision", "steps", "seed", "optimizer", "schedule",
+                       "clip_grad_norm", "validation"});
   TrainingSpec training;
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
   if (auto precision = map.optional("precision")) {
@@ -96,19 +204,32 @@ TrainingSpec read_training(const Field& field) {
   if (auto seed = map.optional("seed"))
     training.seed = static_cast<uint64_t>(seed->integer<int64_t>(0, INT64_MAX));
   if (auto optimizer = map.optional("optimizer")) training.optimizer = read_optimizer(*optimizer);
+  if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
+  if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
+  if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
   return training;
+}
+
+const std::vector<std::string>& format_names() {
+  static const std::vector<std::string> names = {"auto", "nanogpt", "llmc", "megatron", "bytes"};
+  return names;
 }
 
 DataSpec read_data(const Field& field) {
   MapField map(field, {"train", "format", "validation"});
   DataSpec data;
   data.train = map.required("train").text();
-  if (auto format = map.optional("format")) {
-    format->choice({"nanogpt", "bytes"});
-    data.format = format->text();
-  }
+  if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
   if (auto validation = map.optional("validation")) data.validation = validation->text();
   return data;
+}
+
+MetricsSpec read_metrics(const Field& field, const TrainingSpec& training) {
+  MapField map(field, {"tensorboard", "trace_step"});
+  MetricsSpec metrics;
+  if (auto directory = map.optional("tensorboard")) metrics.tensorboard = directory->text();
+  if (auto step = map.optional("trace_step")) metrics.trace_step = step->integer<int64_t>(1, training.steps);
+  return metrics;
 }
 
 std::vector<std::string> read_names(const Field& field) {
@@ -168,13 +289,15 @@ void collect_lines(const DocumentNode& node, const std::string& path, std::map<s
 
 }  // namespace
 
-JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name) {
+JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
+                       const std::string& base_directory) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document), {"model", "training", "data", "resources", "objective", "constraints",
-                                 "checkpoint", "elastic"});
+                                 "checkpoint", "elastic", "metrics"});
   JobSpec job;
   job.file = file_name;
-  job.model = read_model(map.required("model"));
+  job.model = read_model(map.required("model"),
+                         base_directory.empty() ? file_name : base_directory + "/" + kInBaseDirectory);
   job.training = read_training(map.required("training"));
   if (auto data = map.optional("data")) job.data = read_data(*data);
   if (auto resources = map.optional("resources")) job.resources = read_resources(*resources);
@@ -188,12 +311,16 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name) {
     MapField inner(*elastic, {"enabled"});
     job.elastic.enabled = inner.required("enabled").boolean();
   }
+  if (auto metrics = map.optional("metrics")) job.metrics = read_metrics(*metrics, job.training);
   collect_lines(document.root, "", job.lines);
+  if (job.lines.contains("training.validation") && job.data.validation.empty())
+    throw InputError(job.where("training.validation"),
+                     "training.validation: there is nothing to validate on, name files in data.validation");
   return job;
 }
 
-JobSpec load_job_spec(const std::string& path) {
-  return parse_job_spec(read_text_file(path), path);
+JobSpec load_job_spec(const std::string& path, const std::string& base_directory) {
+  return parse_job_spec(read_text_file(path), path, base_directory);
 }
 
 Where JobSpec::where(const std::string& key) const {

@@ -16,7 +16,7 @@
 namespace sailor {
 
 // Shape of a decoder-only transformer. Layer indices everywhere in the project: 0 = embedding, 1..layers =
-// blocks, layers + 1 = final norm and head.
+// blocks, layers + 1 = final norm and head. What a family does not have keeps its default.
 struct ModelSpec {
   std::string name;    // label in plans and tables; by default FAMILY-LAYERSxHIDDEN
   std::string family;  // a file in trainer/model/
@@ -27,16 +27,47 @@ struct ModelSpec {
   int sequence = 0;      // tokens per sequence
   int vocabulary = 0;    // entries of the tokenizer, before any padding
 
+  int kv_heads = 0;              // key and value heads; 0 = as many as heads
+  int positions = 0;             // rows of a learned position embedding; 0 = sequence
+  int attention_window = 0;      // in every second block a token attends to that many at most; 0 = all
+  bool tied_embeddings = false;  // the head uses the embedding's matrix
+  double norm_epsilon = 1e-5;
+  double rotary_base = 10'000;
+  // Model directory that weights are read from, as a path that can be opened; empty = they are drawn.
+  std::string from{};
+
   int num_all_layers() const { return layers + 2; }
+  int key_value_heads() const { return kv_heads > 0 ? kv_heads : heads; }
+  int position_rows() const { return positions > 0 ? positions : sequence; }
+  // Can every block be split over a TP group of that size?
+  bool splits_over(int tp) const {
+    return heads > 0 && heads % tp == 0 && key_value_heads() % tp == 0 && feed_forward % tp == 0;
+  }
 };
 
 struct OptimizerSpec {
-  std::string name = "adamw";  // adamw
-  double lr = 3e-4;
-  double weight_decay = 0.0;
-  double beta1 = 0.9;
+  std::string name = "adamw";  // adamw | sgd
+  double lr = 3e-4;            // before the schedule
+  double weight_decay = 0.0;   // of matrices
+  double beta1 = 0.9;          // adamw only, as the next two
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double momentum = 0.0;  // sgd only, as the next; nesterov needs a momentum
+  bool nesterov = false;
+};
+
+// The learning rate of a step, as trainer/optim/lr_schedule.h says.
+struct ScheduleSpec {
+  std::string name = "constant";  // constant | linear | cosine
+  int64_t warmup_steps = 0;       // linear, from near 0 to the optimizer's lr
+  int64_t decay_steps = 0;        // step (warm-up included) that reaches min_lr; 0 = the job's last
+  double min_lr = 0;              // at the end of the decay, and after it
+};
+
+// When the loss on data.validation is computed.
+struct ValidationSpec {
+  int64_t every_steps = 1000;  // and after the last step
+  int64_t sequences = 0;       // of each time; 0 = as many as in four iterations
 };
 
 enum class Precision { fp32, fp64, bf16 };
@@ -47,12 +78,21 @@ struct TrainingSpec {
   int64_t steps = 0;
   uint64_t seed = 1;  // initial weights and data order
   OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  std::optional<double> clip_grad_norm;  // largest L2 norm of the whole model's gradient; empty = no clipping
+  ValidationSpec validation;
 };
 
 struct DataSpec {
-  std::string train;               // path or glob of token files; relative to the job spec's directory
-  std::string format = "nanogpt";  // nanogpt | bytes (a text file: one token per byte)
-  std::string validation;          // empty = none
+  std::string train;            // path or glob of token files; relative to the job spec's directory
+  std::string format = "auto";  // auto | nanogpt | llmc | megatron | bytes (trainer/data/token_file.h)
+  std::string validation;       // the same of other tokens; empty = none
+};
+
+// What a run writes besides its log.
+struct MetricsSpec {
+  std::string tensorboard;  // directory of event files; empty = `tensorboard` in the run's directory
+  int64_t trace_step = 0;   // iteration, from 1, whose timeline is written; 0 = none
 };
 
 struct ResourceSpec {
@@ -92,6 +132,7 @@ struct JobSpec {
   ConstraintSpec constraints;
   CheckpointSpec checkpoint;
   ElasticSpec elastic;
+  MetricsSpec metrics;
 
   // Where a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) stands in the file; the file
   // itself when unknown.
@@ -99,9 +140,11 @@ struct JobSpec {
 };
 
 // Reads and checks a job spec. Throws InputError (file:line, dotted key, what to do) on anything that is not
-// exactly right; unknown keys name the nearest known one.
-JobSpec load_job_spec(const std::string& path);
-JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name);
+// exactly right; unknown keys name the nearest known one. `model.from` is relative to the file's directory,
+// or to `base_directory` when the file is a copy that lies elsewhere.
+JobSpec load_job_spec(const std::string& path, const std::string& base_directory = "");
+JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
+                       const std::string& base_directory = "");
 
 const char* to_string(Precision precision);
 const char* to_string(Objective objective);

@@ -1,29 +1,13 @@
 #include "planner/spec/transformer_shape.h"
 
-#include <map>
-
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 
 namespace sailor {
 namespace {
 
 constexpr int kMostWidth = 1 << 22;
 constexpr int kMostLayers = 100'000;
-
-// How a family differs from the first transformers.
-struct FamilyTraits {
-  bool gated_mlp, learned_positions, biases;
-};
-
-const std::map<std::string, FamilyTraits>& families() {
-  static const std::map<std::string, FamilyTraits> known = {
-      {"gpt2", {false, true, true}},
-      {"gpt-neo", {false, true, true}},
-      {"opt", {false, true, true}},
-      {"llama", {true, false, false}},
-  };
-  return known;
-}
 
 OtherBlocks read_other_blocks(const Field& field, int layers) {
   MapField map(field,
@@ -52,12 +36,12 @@ int64_t TransformerShape::block_parameters() const {
   const int64_t inner = feed_forward;
   const int64_t up = gated_mlp ? 2 * inner : inner;
   int64_t parameters = h * (attention + 2 * kv) + attention * h + h * up + inner * h + 2 * h;
-  if (biases) parameters += attention + 2 * kv + h + up + h + 2 * h;
+  if (biases) parameters += (qkv_biases ? attention + 2 * kv : 0) + h + up + h + 2 * h;
   return parameters;
 }
 
 int64_t TransformerShape::embedding_parameters() const {
-  return (int64_t{vocabulary} + (learned_positions ? sequence : 0)) * hidden;
+  return (int64_t{vocabulary} + learned_rows()) * hidden;
 }
 
 int64_t TransformerShape::head_parameters() const {
@@ -81,28 +65,38 @@ TransformerShape TransformerShape::of_block(int block) const {
 }
 
 TransformerShape shape_of(const ModelSpec& model) {
-  const auto traits = families().find(model.family);
-  if (traits == families().end())
+  const FamilyTraits* traits = find_family(model.family);
+  if (traits == nullptr)
     throw InputError("model family \"" + model.family +
                      "\" has no known shape: measure it with `sailor profile`");
   TransformerShape shape;
   shape.layers = model.layers;
   shape.hidden = model.hidden;
-  shape.heads = shape.kv_heads = model.heads;
+  shape.heads = model.heads;
+  shape.kv_heads = model.key_value_heads();
   shape.head_width = model.heads > 0 ? model.hidden / model.heads : 0;
   shape.feed_forward = model.feed_forward;
   shape.sequence = model.sequence;
   shape.vocabulary = model.vocabulary;
-  shape.gated_mlp = traits->second.gated_mlp;
-  shape.learned_positions = traits->second.learned_positions;
-  shape.biases = traits->second.biases;
+  shape.gated_mlp = traits->gated_mlp;
+  shape.tied_embeddings = model.tied_embeddings;
+  shape.learned_positions = traits->learned_positions;
+  if (traits->learned_positions) shape.position_rows = model.position_rows() + traits->position_offset;
+  shape.biases = traits->biases;
+  shape.qkv_biases = traits->qkv_biases;
+  if (model.attention_window > 0) {
+    for (int block = 1; block < model.layers; block += 2) {
+      shape.other_blocks.push_back({block, block + 1, shape.hidden, shape.heads, shape.head_width,
+                                    shape.feed_forward, shape.sequence, model.attention_window});
+    }
+  }
   return shape;
 }
 
 TransformerShape read_transformer_shape(const Field& field) {
   MapField map(field, {"layers", "hidden", "heads", "kv_heads", "head_width", "feed_forward", "sequence",
-                       "vocabulary", "gated_mlp", "tied_embeddings", "learned_positions", "biases",
-                       "attention_span", "other_blocks"});
+                       "position_rows", "vocabulary", "gated_mlp", "tied_embeddings", "learned_positions",
+                       "biases", "qkv_biases", "attention_span", "other_blocks"});
   TransformerShape shape;
   const auto width = [&](const char* key) { return map.required(key).integer<int>(1, kMostWidth); };
   shape.layers = map.required("layers").integer<int>(1, kMostLayers);
@@ -117,6 +111,7 @@ TransformerShape read_transformer_shape(const Field& field) {
   shape.kv_heads = optional_width("kv_heads", shape.heads);
   shape.head_width = optional_width("head_width", shape.hidden / shape.heads);
   shape.feed_forward = optional_width("feed_forward", 4 * shape.hidden);
+  shape.position_rows = optional_width("position_rows", 0);
   const auto flag = [&](const char* key, bool& value) {
     if (const auto given = map.optional(key)) value = given->boolean();
   };
@@ -124,6 +119,7 @@ TransformerShape read_transformer_shape(const Field& field) {
   flag("tied_embeddings", shape.tied_embeddings);
   flag("learned_positions", shape.learned_positions);
   flag("biases", shape.biases);
+  flag("qkv_biases", shape.qkv_biases);
   if (const auto span = map.optional("attention_span"))
     shape.attention_span = span->integer<int>(0, kMostWidth);
   if (const auto others = map.optional("other_blocks"))

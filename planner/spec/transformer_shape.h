@@ -24,16 +24,23 @@ struct TransformerShape {
   int head_width = 0;             // hidden / heads unless a model says otherwise
   int feed_forward = 0;           // inner width of the MLP
   int sequence = 0;               // tokens per sequence
+  int position_rows = 0;          // of a learned position embedding; 0 = sequence
   int attention_span = 0;         // keys that a query attends to at most; 0 = the whole sequence
   int vocabulary = 0;             // rows of the embedding as trained, padding included
   bool gated_mlp = false;         // two input projections (SwiGLU), not one
   bool tied_embeddings = false;   // the head uses the embedding's matrix
   bool learned_positions = true;  // a position embedding of `sequence` rows
   bool biases = true;             // linear layers have biases, norms have a shift
+  bool qkv_biases = true;         // with biases: the projections to queries, keys and values have them too
 
   std::vector<OtherBlocks> other_blocks;  // in ascending order
 
   int num_all_layers() const { return layers + 2; }
+  // Rows of the position embedding, if there is one.
+  int64_t learned_rows() const {
+    if (!learned_positions) return 0;
+    return position_rows > 0 ? position_rows : sequence;
+  }
   int keys() const { return attention_span > 0 && attention_span < sequence ? attention_span : sequence; }
   // The shape in which block `block` (from 0) is an ordinary one.
   TransformerShape of_block(int block) const;

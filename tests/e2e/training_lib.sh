@@ -24,15 +24,24 @@ entropy() {
   od -An -v -tu1 -w1 "$1" | awk '{ n[$1]++ } END { for (c in n) h -= n[c] / NR * log(n[c] / NR); print h }'
 }
 
-# setup_training STEPS: job.yaml, text.txt and plan.json in the work directory, and the model's profile where the planner looks.
+# setup_training STEPS: job.yaml, text.txt, held_out.txt and plan.json in the work directory, and the model's profile where the planner looks.
 setup_training() {
-  make_text >text.txt
+  make_text >all.txt
+  head -c -4000 all.txt >text.txt
+  tail -c 4000 all.txt >held_out.txt
   cat >job.yaml <<YAML
 #!/usr/bin/env -S sailor run
 #SBATCH --job-name=training --time=00:10:00
 model: {family: gpt2, layers: 4, hidden: 32, heads: 4, sequence: 32, vocabulary: 256}
-training: {global_batch: 8, steps: $1, optimizer: {name: adamw, lr: 5.0e-3, beta2: 0.98}}
-data: {train: text.txt, format: bytes}
+training:
+  global_batch: 8
+  steps: $1
+  optimizer: {name: adamw, lr: 5.0e-3, beta2: 0.98}
+  schedule: {name: cosine, warmup_steps: 5, min_lr: 1.0e-3}
+  clip_grad_norm: 1.0
+  validation: {every_steps: 20, sequences: 12}
+data: {train: text.txt, format: bytes, validation: held_out.txt}
+metrics: {trace_step: 5}
 YAML
   # Ranks: 0, 1 on a1; 2 on v2; 3 on a2. TP 2 beside TP 1, two stages beside one, two partitions.
   cat >plan.json <<'JSON'
@@ -45,7 +54,7 @@ YAML
     {"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "a2", "gpus": [3]}]}],
  "zero1": false, "interleave": 1}
 JSON
-  chmod a+r job.yaml plan.json text.txt
+  chmod a+r job.yaml plan.json text.txt held_out.txt
   user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
 }
 

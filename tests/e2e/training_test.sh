@@ -26,6 +26,12 @@ expect "measured and predicted time are both there, and never faster than emulat
 expect "no stage held more activations than 1F1B allows" \
   awk '/"max_in_flight"/ { held = $2 + 0 } /"in_flight_limit"/ { if (held > $2 + 0 || held < 1) bad = 1; n++ } END { exit bad || n != 4 }' "$summary"
 expect "a line per step" equal "$(grep -c '^step ' "$output")" 60
+expect "a row per step for spreadsheets" equal "$(wc -l <"sailor-$job/metrics.csv")" 61
+expect "the loss on text that is not trained on, when due" equal "$(grep -c '^step .* | val ' "$output")" 3
+expect "it fell as well: $(json "$summary" validation_loss)" awk "BEGIN { exit !($(json "$summary" validation_loss) < $letters - 0.1) }"
+expect "the rate warms up and falls" has_text "$output" '^step  *1/60 .* lr 8.3e-04 .*'
+expect "the traced step has every rank" equal "$(grep -c '"thread_name"' "sailor-$job/trace-step-5.json")" 4
+expect "TensorBoard finds events" test -s "$(echo "sailor-$job"/tensorboard/events.out.tfevents.*)"
 expect "the summary is printed" has_text "$output" '^iteration: measured .* predicted'
 expect "no process is left" wait_until 10 no_training_processes
 expect "files are whole" whole_files

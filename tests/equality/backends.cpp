@@ -16,6 +16,7 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/model/registry.h"
+#include "trainer/parallel/gradient_buffer.h"
 
 namespace sailor::equality {
 namespace {
@@ -138,7 +139,8 @@ Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<
 
 int run_as_mpi_rank(const CaseOptions& options, const std::string& directory) {
   const Case c = make_case(options);
-  const auto reference = load_reference(reference_file(directory), scalar_type(options.precision));
+  const auto reference =
+      load_reference(reference_file(directory), gradient_type(scalar_type(options.precision)));
   Listener listener("127.0.0.1");
   const BootstrapResult boot =
       mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", ::getpid()}));

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 
 namespace sailor::equality {
 namespace {
@@ -22,7 +23,23 @@ int between(Random& random, int low, int high) {  // the standard's distribution
   return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
 }
 
-Layout draw_layout(Random& random, bool several_stages) {
+// What a plan may have beside its layout, each on in about every second case in which it is possible.
+struct Options {
+  bool recompute = false;
+  bool zero1 = false;
+  int chunks = 1;  // of the model on each group of GPUs
+};
+
+Options draw_options(Random& random) {
+  Options options;
+  options.recompute = random() % 2 == 0;
+  options.zero1 = random() % 2 == 0;
+  options.chunks = random() % 2 == 0 ? between(random, 2, 3) : 1;
+  return options;
+}
+
+// In a drawn layout every pipeline has at least `least_stages` stages.
+Layout draw_layout(Random& random, bool several_stages, int least_stages) {
   constexpr int kMaxRanks = 12;
   const bool threes = random() % 3 == 0;
   while (true) {
@@ -32,7 +49,7 @@ Layout draw_layout(Random& random, bool several_stages) {
     const int pipelines = between(random, 1, 4);
     for (int p = 0; p < pipelines; ++p) {
       layout.emplace_back();
-      const int stages = between(random, 1, 4);
+      const int stages = between(random, least_stages, 4);
       for (int s = 0; s < stages; ++s) {
         constexpr int kDegrees[] = {1, 1, 2, 4, 3};
         layout.back().push_back(kDegrees[between(random, 0, threes ? 4 : 3)]);
@@ -49,6 +66,53 @@ std::vector<int> draw_shares(Random& random, int total, int parts) {
   std::vector<int> shares(static_cast<std::size_t>(parts), 1);
   for (int left = total - parts; left > 0; --left) ++shares[random() % shares.size()];
   return shares;
+}
+
+// Layers of the stages, or of all chunks, of a pipeline.
+PlanPipeline make_pipeline(const std::vector<int>& degrees, const std::vector<int>& cut, int microbatches) {
+  PlanPipeline pipeline;
+  pipeline.microbatches = microbatches;
+  int next = 0;
+  for (std::size_t s = 0; s < cut.size(); ++s) {
+    PlanStage stage;
+    stage.first_layer = next;
+    stage.end_layer = next += cut[s];
+    stage.gpu_type = "cpu";
+    stage.zone = "here";
+    stage.tp = degrees[s % degrees.size()];
+    pipeline.stages.push_back(stage);
+  }
+  return pipeline;
+}
+
+// At least one stage computes again, where any may.
+void draw_recompute(Random& random, Plan& plan) {
+  std::vector<PlanStage*> stages;
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    for (PlanStage& stage : pipeline.stages) stages.push_back(&stage);
+  }
+  for (PlanStage* stage : stages) stage->recompute = random() % 2 ? "full" : "none";
+  stages[random() % stages.size()]->recompute = "full";
+}
+
+// What not every family has. Every TP degree divides `splits`, and so it must the key and value heads.
+void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std::string>& features) {
+  const FamilyTraits* traits = find_family(model.family);
+  if (traits && traits->grouped_heads && random() % 3 != 0) {
+    model.kv_heads = splits;
+    model.heads = splits * between(random, 2, 3);
+    model.hidden = model.heads * 8;
+    features.insert("grouped_heads");
+  }
+  if (traits && traits->rotary) model.rotary_base = between(random, 100, 20000);
+  if (traits && traits->attention_window > 0) {
+    model.attention_window = 1;  // the number follows the sequence
+    features.insert("window");
+  }
+  if (random() % 2) {
+    model.tied_embeddings = true;
+    features.insert("tied");
+  }
 }
 
 std::string to_text(const Layout& layout) {
@@ -82,11 +146,15 @@ Layout parse_layout(const std::string& text) {
 Case make_case(const CaseOptions& options) {
   Random random(options.seed * 1000003 + static_cast<uint64_t>(options.index));
   const bool large = options.index % 2 == 0;  // messages above 64 KiB
-  const Layout layout = options.layout.empty() ? draw_layout(random, large) : parse_layout(options.layout);
+  Random option_random(options.seed * 6700417 + static_cast<uint64_t>(options.index));
+  Options drawn = draw_options(option_random);
+  const Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 ? 2 : 1)
+                                               : parse_layout(options.layout);
   std::size_t most_stages = 1;
   int heads = 1;  // every TP degree divides them
   for (const auto& stages : layout) {
     most_stages = std::max(most_stages, stages.size());
+    if (stages.size() < 2) drawn.chunks = 1;
     for (const int tp : stages) {
       const int64_t multiple = std::lcm<int64_t>(heads, tp);
       if (multiple > 4096)
@@ -103,10 +171,10 @@ Case make_case(const CaseOptions& options) {
   ModelSpec& model = result.job.model;
   model.family = options.family;
   model.name = "equality";
-  model.layers = std::max(between(random, 2, 4), static_cast<int>(most_stages) - 2);
+  model.layers = std::max(between(random, 2, 4), static_cast<int>(most_stages) * drawn.chunks - 2);
   model.heads = heads;
   model.hidden = heads * (large ? (heads <= 4 ? 24 : 8) : 8);
-  model.feed_forward = model.hidden * between(random, 2, 4);
+  const int widths = between(random, 2, 4);
   model.vocabulary = between(random, 50, 130);
 
   TrainingSpec& training = result.job.training;
@@ -117,37 +185,43 @@ Case make_case(const CaseOptions& options) {
   training.optimizer.epsilon = 1e-3;  // not the usual 1e-8: see main.cpp
   training.optimizer.weight_decay = 0.1;
 
+  Random family_random(options.seed * 7919 + static_cast<uint64_t>(options.index));
+  draw_family_keys(family_random, heads, model, features);
+  model.feed_forward = model.hidden * widths;
+
   Plan& plan = result.plan;
   plan.model = model.name;
   plan.microbatch = between(random, 2, 3);
   const int64_t row_bytes = int64_t{plan.microbatch} * model.hidden * element_bytes(options.precision);
   model.sequence =
       large ? static_cast<int>(65536 / row_bytes) + between(random, 1, 8) : between(random, 12, 40);
+  if (model.attention_window > 0) model.attention_window = between(family_random, 2, model.sequence - 1);
+  if (const FamilyTraits* traits = find_family(model.family); traits && traits->learned_positions)
+    model.positions = model.sequence + between(family_random, 0, 3);
 
   const int pipelines = static_cast<int>(layout.size());
-  const int microbatches = between(random, std::max(2, pipelines), pipelines + 4);
   const int missing = random() % 2 ? between(random, 1, plan.microbatch - 1) : 0;
-  training.global_batch = plan.global_batch = int64_t{microbatches} * plan.microbatch - missing;
-  const std::vector<int> shares = draw_shares(random, microbatches, pipelines);
+  std::vector<int> shares =
+      draw_shares(random, between(random, std::max(2, pipelines), pipelines + 4), pipelines);
   for (int p = 0; p < pipelines; ++p) {
     const auto& degrees = layout[static_cast<std::size_t>(p)];
-    const std::vector<int> cut =
-        draw_shares(random, model.num_all_layers(), static_cast<int>(degrees.size()));
-    PlanPipeline pipeline;
-    pipeline.microbatches = shares[static_cast<std::size_t>(p)];
-    int next = 0;
-    for (std::size_t s = 0; s < degrees.size(); ++s) {
-      PlanStage stage;
-      stage.first_layer = next;
-      stage.end_layer = next += cut[s];
-      stage.gpu_type = "cpu";
-      stage.zone = "here";
-      stage.tp = degrees[s];
-      pipeline.stages.push_back(stage);
-    }
+    const int groups = static_cast<int>(degrees.size());
+    int& share = shares[static_cast<std::size_t>(p)];
+    if (drawn.chunks > 1) share = groups * between(option_random, 1, 2);  // whole rounds
+    const std::vector<int> cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
+    plan.pipelines.push_back(make_pipeline(degrees, cut, share));
     if (std::set<int>(cut.begin(), cut.end()).size() > 1) features.insert("uneven_split");
-    plan.pipelines.push_back(pipeline);
   }
+  const int64_t microbatches = std::accumulate(shares.begin(), shares.end(), int64_t{0});
+  training.global_batch = plan.global_batch = microbatches * plan.microbatch - missing;
+  plan.zero1 = drawn.zero1;
+  plan.interleave = drawn.chunks;
+  if (drawn.recompute) {
+    draw_recompute(option_random, plan);
+    features.insert("recompute");
+  }
+  if (plan.zero1) features.insert("zero1");
+  if (plan.interleave > 1) features.insert(fmt::format("interleave_{}", plan.interleave));
 
   std::set<std::vector<int>> cuts;
   std::set<int> degrees;

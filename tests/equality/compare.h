@@ -1,5 +1,12 @@
 // One rank's side of the comparison: trains and holds its loss and its shards of the gradients against the
 // reference, every step.
+//
+// ReLU needs care here as well. Its gradient jumps where an activation crosses 0, and of the tens of millions
+// of activations of a case a few are so close to 0 that another order of summation puts them on the other
+// side: then the row of that neuron's weights is off by one token's share, about 1e-3 of it, without anything
+// being wrong. In fp32 both sides therefore start with biases of +2 and -2 before every ReLU, ten deviations
+// of what is added to them: every second neuron works, every other one does not. fp64 starts from the usual
+// zeros.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +24,7 @@ struct Outcome {
   double grad_err =
       0;  // max over steps and parameters of max|a - b| / max(max|b|, 1e-3 largest gradient of the model)
   int max_in_flight = 0;
-  bool in_flight_ok = true;  // never more than min(P - stage, microbatches) on any rank
+  bool in_flight_ok = true;  // as many as the schedule says on every rank
   std::string worst;         // the parameter and step of grad_err
 
   void add(const Outcome& other);
@@ -26,7 +33,7 @@ struct Outcome {
 Outcome train_and_compare(const Case& c, const std::vector<ReferenceStep>& reference, int rank,
                           CommFactory& factory);
 
-// Whole initial values of every parameter.
+// Whole initial values of every parameter, as train_and_compare() starts from them.
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job);
 
 }  // namespace sailor::equality

@@ -6,57 +6,16 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/equality/reference/families.h"
+
 namespace sailor::equality {
 namespace {
 
-using Weights = std::map<std::string, at::Tensor>;
-
-at::Tensor reference_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const at::Tensor centred = x - x.mean(-1, true);
-  return centred * (centred.pow(2).mean(-1, true) + 1e-5).rsqrt() * weight + bias;
-}
-
-at::Tensor reference_gelu(const at::Tensor& x) {
-  return 0.5 * x * (1 + (std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3))).tanh());
-}
-
-at::Tensor reference_attention(const at::Tensor& x, const Weights& w, const std::string& at, int64_t heads) {
-  const int64_t batch = x.size(0), tokens = x.size(1), hidden = x.size(2), dim = hidden / heads;
-  // Rows of the fused matrix are [head][q, k, v][dim].
-  const at::Tensor weight = w.at(at + "qkv.weight").view({heads, 3, dim, hidden});
-  const at::Tensor bias = w.at(at + "qkv.bias").view({heads, 3, dim});
-  const auto project = [&](int64_t which) {
-    const at::Tensor rows = weight.select(1, which).reshape({hidden, hidden});
-    return (at::matmul(x, rows.t()) + bias.select(1, which).reshape({hidden}))
-        .view({batch, tokens, heads, dim})
-        .transpose(1, 2);
-  };
-  at::Tensor scores =
-      at::matmul(project(0), project(1).transpose(-1, -2)) / std::sqrt(static_cast<double>(dim));
-  const at::Tensor future = at::ones({tokens, tokens}, at::kBool).triu(1);
-  scores = scores.masked_fill(future, -INFINITY);
-  const at::Tensor mixed =
-      at::matmul(scores.softmax(-1), project(2)).transpose(1, 2).reshape({batch, tokens, hidden});
-  return at::matmul(mixed, w.at(at + "proj.weight")) + w.at(at + "proj.bias");
-}
-
 // Mean cross entropy over all tokens of the batch.
-at::Tensor reference_loss(const JobSpec& job, const Weights& w, const at::Tensor& inputs,
+at::Tensor reference_loss(const ModelSpec& model, const Weights& weights, const at::Tensor& inputs,
                           const at::Tensor& targets) {
-  at::Tensor x = at::embedding(w.at("0.token.weight"), inputs) + w.at("0.position.weight");
-  for (int layer = 1; layer <= job.model.layers; ++layer) {
-    const std::string at = std::to_string(layer) + ".";
-    x = x + reference_attention(reference_norm(x, w.at(at + "norm1.weight"), w.at(at + "norm1.bias")), w, at,
-                                job.model.heads);
-    const at::Tensor normed = reference_norm(x, w.at(at + "norm2.weight"), w.at(at + "norm2.bias"));
-    const at::Tensor inner =
-        reference_gelu(at::matmul(normed, w.at(at + "fc1.weight").t()) + w.at(at + "fc1.bias"));
-    x = x + at::matmul(inner, w.at(at + "fc2.weight")) + w.at(at + "fc2.bias");
-  }
-  const std::string at = std::to_string(job.model.layers + 1) + ".";
-  x = reference_norm(x, w.at(at + "norm.weight"), w.at(at + "norm.bias"));
-  const at::Tensor log_probability = at::matmul(x, w.at(at + "head.weight").t()).log_softmax(-1);
-  return -log_probability.gather(2, targets.unsqueeze(-1)).mean();
+  const at::Tensor logits = reference_family(model.family).forward(model, weights, inputs);
+  return -logits.log_softmax(-1).gather(2, targets.unsqueeze(-1)).mean();
 }
 
 struct Moments {
@@ -103,7 +62,7 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
       rows.push_back(at::tensor(tokens, at::kLong));
     }
     const at::Tensor batch = at::stack(rows);
-    const at::Tensor loss = reference_loss(job, weights, batch.narrow(1, 0, job.model.sequence),
+    const at::Tensor loss = reference_loss(job.model, weights, batch.narrow(1, 0, job.model.sequence),
                                            batch.narrow(1, 1, job.model.sequence));
     torch::autograd::backward({loss}, {});
 

@@ -44,6 +44,12 @@ seeds() {  # TARGET FOLDER
     network_profile) add "$golden"/fixtures/profiles/network.json "$golden"/broken/network-* ;;
     json_parts) add "$golden"/fixtures/profiles/*.json "$golden"/fixtures/plan.json ;;
     job_spec) add "$golden"/fixtures/job.yaml "$golden"/broken/job-*.yaml "$here"/../../etc/jobs/*.yaml ;;
+    model_config) add "$here"/../unit/trainer/checkpoint/golden/*/config.json ;;
+    safetensors)
+      local header='{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[],"data_offsets":[24,26]}}'
+      printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s%026d" "$header" 0 > "$to/two"
+      printf '\x02\0\0\0\0\0\0\0{}' > "$to/none"
+      ;;
     catalog) add "$golden"/fixtures/catalog.yaml "$golden"/broken/catalog-* "$here"/../../etc/catalog.yaml ;;
     site_config) add "$golden"/fixtures/sailor.yaml "$golden"/broken/site-* ;;
     plan) add "$golden"/fixtures/plan.json "$golden"/broken/plan-* ;;

@@ -19,10 +19,13 @@
 #include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/json_parts.h"
+#include "planner/spec/model_directory.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
 #include "planner/spec/text_file.h"
+#include "planner/spec/transformer_shape.h"
 #include "tests/fuzz/bundle.h"
+#include "trainer/checkpoint/safetensors.h"
 
 namespace sailor::fuzz {
 namespace {
@@ -89,6 +92,28 @@ void json_parts(const std::string& input) {
 void job_spec(const std::string& input) {
   require_text(input, "job.yaml");
   parse_job_spec(input, "job.yaml");
+}
+
+void model_config(const std::string& input) {
+  require_text(input, "config.json");
+  const ModelSpec read = parse_model_config(input, "config.json");
+  shape_of(read).parameters();
+  const std::string written = to_model_config(read, "float32");
+  if (to_model_config(parse_model_config(written, "written.json"), "float32") != written)
+    broken("a model changes when it is written and read");
+}
+
+void safetensors(const std::string& input) {
+  static const Directory directory({"f.safetensors"});
+  directory.fill({{"f.safetensors", input}});
+  const SafetensorsFile file(directory.path("f.safetensors"));
+  int64_t bytes = 0;
+  for (const StoredTensor& tensor : file.tensors()) {
+    std::string data(static_cast<size_t>(tensor.bytes), '\0');
+    file.read(tensor, 0, tensor.bytes, data.data());
+    bytes += tensor.bytes;
+  }
+  if (bytes >= static_cast<int64_t>(input.size())) broken("tensors have more bytes than their file");
 }
 
 void catalog(const std::string& input) {
@@ -192,6 +217,8 @@ const std::map<std::string, Target>& targets() {
                                                     {"reference", reference_profiles},
                                                     {"json_parts", json_parts},
                                                     {"job_spec", job_spec},
+                                                    {"model_config", model_config},
+                                                    {"safetensors", safetensors},
                                                     {"catalog", catalog},
                                                     {"site_config", site_config},
                                                     {"plan", plan},

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "planner/plan/plan_json.h"
@@ -136,12 +137,12 @@ void redirect_output(const std::string& file) {
   _exit(exit_code);
 }
 
-StepReport report_of(const StepResult& result, int rank, double step_s, double learning_rate) {
+StepReport report_of(const StepResult& result, int rank, double step_s) {
   return {.rank = rank,
           .step = result.step + 1,
           .loss = result.loss,
           .gradient_norm = result.grad_norm,
-          .learning_rate = learning_rate,
+          .learning_rate = result.learning_rate,
           .step_s = step_s,
           .phases_s = {{"forward", result.forward_s},
                        {"backward", result.backward_s},
@@ -149,8 +150,29 @@ StepReport report_of(const StepResult& result, int rank, double step_s, double l
                        {"gradient_sync", result.gradient_sync_s},
                        {"update", result.update_s}},
           .peak_rss_bytes = peak_resident_bytes(),
-          .max_in_flight = result.max_in_flight};
+          .max_in_flight = result.max_in_flight,
+          .tasks = result.tasks};
 }
+
+// The loss on data that is not trained on, when the job wants it.
+class Validation {
+ public:
+  explicit Validation(const JobSpec& job) : job_(job) {
+    if (!job.data.validation.empty()) data_ = TokenData::open_validation(job);
+  }
+
+  // After `steps_done` steps; the same answer on every rank.
+  std::optional<double> loss(RankTrainer& trainer, int64_t steps_done) const {
+    const ValidationSpec& spec = job_.training.validation;
+    if (!data_ || (steps_done % spec.every_steps != 0 && steps_done != job_.training.steps))
+      return std::nullopt;
+    return trainer.evaluate(*data_, spec.sequences > 0 ? spec.sequences : 4 * job_.training.global_batch);
+  }
+
+ private:
+  const JobSpec& job_;
+  std::optional<TokenData> data_;
+};
 
 void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& listener,
            ControlClient& control, const std::string& run_directory) {
@@ -162,13 +184,18 @@ void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& l
   options.links = emulation.network.get();
   SocketFactory factory(slot.rank, place.endpoints, place.secret, listener, options);
   RankTrainer trainer(job, plan, slot.rank, factory, data, emulation.device.get());
+  const Validation validation(job);
+  const int64_t trace_step = std::stoll(variable("SAILOR_TRACE_STEP"));
   int max_in_flight = 0;
   for (int64_t step = 0; step < job.training.steps; ++step) {
+    if (step + 1 == trace_step) trainer.trace_next_step();
     const auto start = std::chrono::steady_clock::now();
     const StepResult result = trainer.step();
     const double step_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     max_in_flight = std::max(max_in_flight, result.max_in_flight);
-    control.send(report_of(result, slot.rank, step_s, job.training.optimizer.lr));
+    StepReport report = report_of(result, slot.rank, step_s);
+    report.validation_loss = validation.loss(trainer, step + 1);
+    control.send(report);
   }
   const EmulatedDevice::Counters counters = device ? device->counters() : EmulatedDevice::Counters{};
   control.send(Finished{.rank = slot.rank,
@@ -186,7 +213,7 @@ void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& l
 int run() {
   DetachedStart start;
   const std::string directory = variable("SAILOR_RUN_DIRECTORY");
-  JobSpec job = load_job_spec(directory + "/job.yaml");
+  JobSpec job = load_job_spec(directory + "/job.yaml", variable("SAILOR_JOB_DIRECTORY"));
   job.file = variable("SAILOR_JOB_DIRECTORY") + "/job.yaml";
   const Plan plan = load_plan(directory + "/plan.json");
   const ControlEndpoint endpoint = ControlEndpoint::from_environment();

@@ -17,6 +17,7 @@
 #include "planner/spec/text_file.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
+#include "trainer/elastic/model_flops.h"
 #ifdef SAILOR_WITH_SLURM
 #include "spank_plugin/slurm/plan_environment.h"
 #endif
@@ -32,6 +33,7 @@ struct Arguments {
   std::string directory;
   bool local = false;
   double lease_s = 15;
+  int64_t trace_step = 0;
 };
 
 std::optional<Plan> plan_of_the_job() {
@@ -81,8 +83,6 @@ void warn_about_unused_keys(const JobSpec& job) {
   if (!job.checkpoint.directory.empty())
     warn("checkpoint: this version writes no checkpoints; an interrupted run starts from the beginning");
   if (job.elastic.enabled) warn("elastic: this version does not replan; the loss of a rank ends the job");
-  if (!job.data.validation.empty())
-    warn("data.validation: this version does not validate; the file is not read");
 }
 
 // Whether a GPU type of the plan is emulated on this cluster.
@@ -115,7 +115,9 @@ int run(const Arguments& arguments) {
   const Plan plan = find_plan(arguments);
   const Allocation allocation = arguments.local ? Allocation{} : allocation_from_environment();
   check(job, plan, arguments, allocation);
-  const TokenData data = TokenData::open(job);  // a missing or broken file is told now, not by every rank
+  // A missing or broken file is told now, not by every rank.
+  const TokenData data = TokenData::open(job);
+  if (!job.data.validation.empty()) TokenData::open_validation(job);
   warn_about_unused_keys(job);
 
   ControllerOptions options;
@@ -124,12 +126,21 @@ int run(const Arguments& arguments) {
   options.job_directory = fs::path(job_file).parent_path();
   options.run_directory =
       arguments.directory.empty() ? default_directory(arguments, allocation) : arguments.directory;
+  options.data = data.describe();
   options.unigram_entropy = data.unigram_entropy();
+  options.step_flops = static_cast<double>(job.training.global_batch * job.model.sequence) *
+                       training_flops_per_token(shape_of(job.model));
+  options.trace_step = arguments.trace_step > 0 ? arguments.trace_step : job.metrics.trace_step;
+  if (options.trace_step > job.training.steps)
+    throw InputError(
+        fmt::format("--trace-step: step {} of {} never comes", options.trace_step, job.training.steps));
   if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
     const SiteConfig site = load_site_config(site_config_path());
     options.catalog = site.catalog;
     options.profiles = site.profiles;
-    options.emulated = is_emulated(plan, load_catalog(site.catalog));
+    const Catalog catalog = load_catalog(site.catalog);
+    options.emulated = is_emulated(plan, catalog);
+    options.peak_flops = peak_flops(plan, catalog, job.training.precision);
   }
   options.lease_s = arguments.lease_s;
   return run_controller(job, job_text, plan, options, std::cout);
@@ -146,6 +157,9 @@ int main(int argc, char** argv) {
   app.add_option("--directory", arguments.directory,
                  "where metrics, logs and the summary go (default: sailor-JOBID)");
   app.add_flag("--local", arguments.local, "run all ranks on this machine, without Slurm; needs --plan");
+  app.add_option("--trace-step", arguments.trace_step,
+                 "write a timeline of this step, for chrome://tracing or Perfetto")
+      ->check(CLI::PositiveNumber);
   app.add_option("--lease", arguments.lease_s,
                  "seconds that ranks live on when the controller cannot be reached")
       ->check(CLI::Range(1.0, 3600.0));

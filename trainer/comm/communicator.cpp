@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -47,6 +48,12 @@ CommError::CommError(const std::string& operation, const std::string& communicat
       operation_(operation),
       peer_(peer),
       host_(host) {}
+
+BlockRange block_of(std::size_t count, int size, int rank) {
+  const std::size_t per_rank = (count + static_cast<std::size_t>(size) - 1) / static_cast<std::size_t>(size);
+  const std::size_t first = std::min(count, per_rank * static_cast<std::size_t>(rank));
+  return {first, std::min(count, first + per_rank) - first};
+}
 
 Communicator::Communicator(std::string name, int rank, std::vector<int> ranks)
     : name_(std::move(name)), rank_(rank), ranks_(std::move(ranks)) {}

@@ -1,9 +1,9 @@
 // The data plane as the trainer sees it: collectives and point-to-point messages among a fixed group of
 // ranks.
 //
-//     auto tp = factory.create("tp/0.1", {4, 5});             // every member calls it with the same list, in
-//     one global order tp->all_reduce(grad, n, ElementType::f32, ReduceOp::sum); auto sent = tp->send(out, n,
-//     ElementType::f32, 1);      // asynchronous; `out` lives until sent->wait() has returned
+//     auto tp = factory.create("tp/0.1", {4, 5});     // every member calls it, in one global order
+//     tp->all_reduce(grad, n, ElementType::f32, ReduceOp::sum);
+//     auto sent = tp->send(out, n, ElementType::f32, 1);      // `out` lives until sent->wait() has returned
 //
 // Buffers are raw pointers in the memory that the plane serves (host memory for `thread` and `socket`).
 // `stream` is the device stream to order the operation on; planes in host memory ignore it. Collectives
@@ -14,7 +14,8 @@
 // throws), the other members that wait for this rank fail too, and the way on is to destroy it and create
 // another. A peer that left in an orderly way is an error only for operations that still need it.
 //
-// Thread-safety: one thread at a time uses the communicators of one rank; only abort() may be called from any
+// Thread-safety: one thread at a time uses a communicator, but threads of a rank may use different ones at
+// the same time, so that one can wait for a sum while another computes. Only abort() may be called from any
 // thread at any time.
 #pragma once
 
@@ -61,6 +62,8 @@ class Work {
   virtual ~Work() = default;
   // Blocks until all of them completed. Throws CommError. A second call does nothing.
   virtual void wait() = 0;
+  // Whether wait() would return at once. False after a failure: wait() tells.
+  virtual bool done() = 0;
 };
 
 // One message of an exchange(). `peer` is a rank within the communicator.
@@ -72,6 +75,14 @@ struct Transfer {
   ElementType type = ElementType::u8;
   int peer = 0;
 };
+
+// Elements [first, first + count) of a buffer that the members of a group share out among them.
+struct BlockRange {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+// Rank `rank`'s share of `count` elements: as many as the others', or fewer at the end.
+BlockRange block_of(std::size_t count, int size, int rank);
 
 class Communicator {
  public:
@@ -97,6 +108,11 @@ class Communicator {
   // `out` holds size() blocks of `count`; `in` may be block rank() of `out`.
   virtual void all_gather(const void* in, void* out, std::size_t count, ElementType type,
                           Stream stream = nullptr) = 0;
+  // The two halves of an all-reduce, in place, for any `count`: first every member has the reduction of its
+  // block_of() the data and the rest as it was, then everybody has all blocks. Bits as all_reduce() gives.
+  virtual void reduce_own_block(void* data, std::size_t count, ElementType type, ReduceOp op,
+                                Stream stream = nullptr) = 0;
+  virtual void gather_blocks(void* data, std::size_t count, ElementType type, Stream stream = nullptr) = 0;
   virtual void broadcast(void* data, std::size_t count, ElementType type, int root,
                          Stream stream = nullptr) = 0;
   // Returns when every member has called it.

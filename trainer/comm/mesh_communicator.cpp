@@ -37,7 +37,10 @@ std::unique_ptr<Work> MeshCommunicator::exchange(std::span<const Transfer> trans
 void MeshCommunicator::all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op, Stream) {
   if (size() == 1 || count == 0) return;
   auto* bytes = static_cast<char*>(data);
-  if (count * element_size(type) > kSmallBytes) return all_reduce_blocks(bytes, count, type, op);
+  if (count * element_size(type) > kSmallBytes) {
+    reduce_blocks(bytes, count, type, op, "all_reduce");
+    return gather_all_blocks(bytes, count, type, "all_reduce");
+  }
   if (size() <= kFewRanks) return all_reduce_direct(bytes, count, type, op);
   all_reduce_via_first(bytes, count, type, op);
 }
@@ -80,36 +83,48 @@ void MeshCommunicator::all_reduce_via_first(char* data, std::size_t count, Eleme
   }
 }
 
-void MeshCommunicator::all_reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op) {
+void MeshCommunicator::reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op,
+                                     const char* operation) {
   const std::size_t element = element_size(type);
-  const std::size_t per_rank = (count + size() - 1) / size();
-  const auto first = [&](int peer) { return std::min(count, per_rank * peer); };
-  const auto length = [&](int peer) { return first(peer + 1) - first(peer); };
-  const std::size_t mine = length(rank());
-
-  const Buffer others = make_buffer(mine * element * (size() - 1));
+  const BlockRange mine = block_of(count, size(), rank());
+  const Buffer others = make_buffer(mine.count * element * (size() - 1));
   std::vector<Transfer> transfers;
   std::vector<const void*> inputs;
   char* next_slot = others.get();
   for (int peer = 0; peer < size(); ++peer) {
-    char* slot = data + first(peer) * element;
-    if (peer != rank()) slot = std::exchange(next_slot, next_slot + mine * element);
+    const BlockRange block = block_of(count, size(), peer);
+    char* slot = data + block.first * element;
+    if (peer != rank()) slot = std::exchange(next_slot, next_slot + mine.count * element);
     inputs.push_back(slot);
     if (peer == rank()) continue;
-    transfers.push_back(receiving(slot, mine, type, peer));
-    transfers.push_back(sending(data + first(peer) * element, length(peer), type, peer));
+    transfers.push_back(receiving(slot, mine.count, type, peer));
+    transfers.push_back(sending(data + block.first * element, block.count, type, peer));
   }
-  post(transfers, "all_reduce")->wait();
-  char* reduced = data + first(rank()) * element;
-  reduce_in_order(op, type, inputs, reduced, mine);
+  post(transfers, operation)->wait();
+  reduce_in_order(op, type, inputs, data + mine.first * element, mine.count);
+}
 
-  transfers.clear();
+void MeshCommunicator::gather_all_blocks(char* data, std::size_t count, ElementType type,
+                                         const char* operation) {
+  const std::size_t element = element_size(type);
+  const BlockRange mine = block_of(count, size(), rank());
+  std::vector<Transfer> transfers;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    transfers.push_back(receiving(data + first(peer) * element, length(peer), type, peer));
-    transfers.push_back(sending(reduced, mine, type, peer));
+    const BlockRange block = block_of(count, size(), peer);
+    transfers.push_back(receiving(data + block.first * element, block.count, type, peer));
+    transfers.push_back(sending(data + mine.first * element, mine.count, type, peer));
   }
-  post(transfers, "all_reduce")->wait();
+  post(transfers, operation)->wait();
+}
+
+void MeshCommunicator::reduce_own_block(void* data, std::size_t count, ElementType type, ReduceOp op,
+                                        Stream) {
+  if (size() > 1 && count > 0) reduce_blocks(static_cast<char*>(data), count, type, op, "reduce_own_block");
+}
+
+void MeshCommunicator::gather_blocks(void* data, std::size_t count, ElementType type, Stream) {
+  if (size() > 1 && count > 0) gather_all_blocks(static_cast<char*>(data), count, type, "gather_blocks");
 }
 
 void MeshCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, ElementType type,

@@ -15,6 +15,8 @@ class MeshCommunicator : public Communicator {
   void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                       Stream stream) override;
   void all_gather(const void* in, void* out, std::size_t count, ElementType type, Stream stream) override;
+  void reduce_own_block(void* data, std::size_t count, ElementType type, ReduceOp op, Stream stream) override;
+  void gather_blocks(void* data, std::size_t count, ElementType type, Stream stream) override;
   void broadcast(void* data, std::size_t count, ElementType type, int root, Stream stream) override;
   std::unique_ptr<Work> exchange(std::span<const Transfer> transfers, Stream stream) override;
 
@@ -29,7 +31,8 @@ class MeshCommunicator : public Communicator {
  private:
   void all_reduce_direct(char* data, std::size_t count, ElementType type, ReduceOp op);
   void all_reduce_via_first(char* data, std::size_t count, ElementType type, ReduceOp op);
-  void all_reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op);
+  void reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op, const char* operation);
+  void gather_all_blocks(char* data, std::size_t count, ElementType type, const char* operation);
 };
 
 }  // namespace sailor

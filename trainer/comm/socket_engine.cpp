@@ -82,7 +82,10 @@ void SocketEngine::wait(SocketMesh& mesh, const SocketBatch& batch) {
   const auto deadline = Clock::now() + mesh.deadline;
   std::vector<pollfd> polled;
   std::vector<Watched> watched;
-  waiting_ = true;
+  if (idle_wake_ups_.empty()) idle_wake_ups_.push_back(std::make_unique<WakeUp>());
+  std::unique_ptr<WakeUp> wake_up = std::move(idle_wake_ups_.back());
+  idle_wake_ups_.pop_back();
+  waiting_.push_back(wake_up.get());
   for (int peer = 0; peer < static_cast<int>(mesh.channels.size()) && mesh.failure.empty(); ++peer) {
     if (mesh.channels[peer].pending()) advance(mesh, peer, false);
   }
@@ -101,18 +104,34 @@ void SocketEngine::wait(SocketMesh& mesh, const SocketBatch& batch) {
            fmt::format("no answer within {:.1f} s", std::chrono::duration<double>(mesh.deadline).count()));
       break;
     }
-    polled.assign(1, {wake_waiter_.fd(), POLLIN, 0});
+    polled.assign(1, {wake_up->fd(), POLLIN, 0});
     watched.assign(1, {});
     const auto due = collect(polled, watched);
     lock.unlock();
     poll_until(polled, std::min(due, deadline));
     lock.lock();
-    if (polled[0].revents) wake_waiter_.drain();
+    if (polled[0].revents) wake_up->drain();
     progress(polled, watched);
   }
-  waiting_ = false;
-  if (anything_pending()) helper_needed_.notify_all();
+  std::erase(waiting_, wake_up.get());
+  wake_up->drain();
+  idle_wake_ups_.push_back(std::move(wake_up));
+  if (waiting_.empty() && anything_pending()) helper_needed_.notify_all();
   if (batch.remaining > 0) throw_failure(mesh, batch.operation);
+}
+
+bool SocketEngine::complete(const SocketBatch& batch) {
+  const std::lock_guard lock(mutex_);
+  return batch.remaining == 0;
+}
+
+// One transfer of it is done.
+void SocketEngine::completed_one(SocketBatch& batch) {
+  if (--batch.remaining == 0 && waiting_.size() > 1) wake_waiters();
+}
+
+void SocketEngine::wake_waiters() noexcept {
+  for (WakeUp* waiter : waiting_) waiter->wake();
 }
 
 void SocketEngine::abandon(SocketMesh& mesh, const SocketBatch& batch) noexcept {
@@ -124,8 +143,8 @@ void SocketEngine::abort(SocketMesh& mesh) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (mesh.failure.empty()) fail(mesh, -1, "aborted");
+    wake_waiters();
   }
-  wake_waiter_.wake();
 }
 
 void SocketEngine::abort_all() noexcept {
@@ -134,8 +153,8 @@ void SocketEngine::abort_all() noexcept {
     for (const auto& mesh : meshes_) {
       if (mesh->failure.empty()) fail(*mesh, -1, "aborted");
     }
+    wake_waiters();
   }
-  wake_waiter_.wake();
 }
 
 Clock::time_point SocketEngine::collect(std::vector<pollfd>& polled, std::vector<Watched>& watched) const {
@@ -185,7 +204,7 @@ void SocketEngine::advance_sends(SocketMesh& mesh, int peer) {
     piece.data += sent;
     piece.left -= static_cast<std::size_t>(sent);
     if (piece.left == 0) {
-      --piece.batch->remaining;
+      completed_one(*piece.batch);
       channel.sends.pop_front();
     }
   }
@@ -203,7 +222,7 @@ void SocketEngine::advance_receives(SocketMesh& mesh, int peer) {
     piece.data += got;
     piece.left -= static_cast<std::size_t>(got);
     if (piece.left == 0) {
-      --piece.batch->remaining;
+      completed_one(*piece.batch);
       channel.receives.pop_front();
     }
   }
@@ -217,7 +236,7 @@ void SocketEngine::fail(SocketMesh& mesh, int peer, const std::string& reason) {
     channel.receives.clear();
     if (channel.fd.valid()) ::shutdown(channel.fd.get(), SHUT_RDWR);  // peers that wait for us learn it now
   }
-  wake_waiter_.wake();
+  wake_waiters();
 }
 
 void SocketEngine::throw_failure(const SocketMesh& mesh, const char* operation) const {
@@ -239,7 +258,7 @@ void SocketEngine::help() {
   std::vector<Watched> watched;
   std::unique_lock lock(mutex_);
   while (true) {
-    helper_needed_.wait(lock, [&] { return stopping_ || (!waiting_ && anything_pending()); });
+    helper_needed_.wait(lock, [&] { return stopping_ || (waiting_.empty() && anything_pending()); });
     if (stopping_) return;
     polled.assign(1, {wake_helper_.fd(), POLLIN, 0});
     watched.assign(1, {});
@@ -250,7 +269,7 @@ void SocketEngine::help() {
     lock.lock();
     helper_polling_ = false;
     if (polled[0].revents) wake_helper_.drain();
-    if (!waiting_) progress(polled, watched);
+    if (waiting_.empty()) progress(polled, watched);
     watched.clear();
   }
 }

@@ -1,8 +1,9 @@
 // Inside the socket plane: moves the bytes of all communicators of one rank.
 //
-// Any wait progresses every pending transfer of the rank, not only its own; between waits a helper thread
-// does, so that a message posted before a computation travels during it. Both poll without the lock and touch
-// queues and sockets under it only.
+// Any wait progresses every pending transfer of the rank, not only its own; while no thread waits a helper
+// thread does, so that a message posted before a computation travels during it. All poll without the lock and
+// touch queues and sockets under it only. Several threads may wait at once, for different meshes: who
+// completes what another waits for wakes it.
 //
 // Lock order: the engine's mutex is the only lock. Every public function takes it.
 #pragma once
@@ -83,6 +84,7 @@ class SocketEngine {
                                     const char* operation, bool overlapped);
   // Throws CommError, after which the mesh is failed and none of its buffers is touched any more.
   void wait(SocketMesh& mesh, const SocketBatch& batch);
+  bool complete(const SocketBatch& batch);
   // Fails the mesh when the batch is not complete.
   void abandon(SocketMesh& mesh, const SocketBatch& batch) noexcept;
   void abort(SocketMesh& mesh) noexcept;
@@ -104,14 +106,17 @@ class SocketEngine {
   void fail(SocketMesh& mesh, int peer, const std::string& reason);
   [[noreturn]] void throw_failure(const SocketMesh& mesh, const char* operation) const;
   bool anything_pending() const;
+  void completed_one(SocketBatch& batch);
+  void wake_waiters() noexcept;
   void help();
 
   std::mutex mutex_;
   std::set<std::shared_ptr<SocketMesh>> meshes_;
-  WakeUp wake_waiter_;
+  std::vector<std::unique_ptr<WakeUp>> idle_wake_ups_;
+  // Of the threads that are inside wait() and do the helper's work.
+  std::vector<WakeUp*> waiting_;
   WakeUp wake_helper_;
   std::condition_variable helper_needed_;
-  bool waiting_ = false;  // the rank's thread is inside wait() and does the helper's work
   bool helper_polling_ = false;
   bool stopping_ = false;
   std::thread helper_;

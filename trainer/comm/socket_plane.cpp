@@ -118,6 +118,7 @@ class SocketWork : public Work {
     const std::shared_ptr<SocketBatch> batch = std::move(batch_);
     engine_->wait(*mesh_, *batch);
   }
+  bool done() override { return !batch_ || engine_->complete(*batch_); }
 
  private:
   SocketEngine* engine_;

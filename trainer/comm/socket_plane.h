@@ -1,8 +1,8 @@
 // Data plane `socket`: ranks are processes that talk over TCP, a connection per pair of members of each
 // communicator.
 //
-//     Listener listener;                                            // bound at once; its port goes into the
-//     bootstrap listener.start(secret);                                       // accepts from here on
+//     Listener listener;             // bound at once; its port goes into the bootstrap
+//     listener.start(secret);        // accepts from here on
 //     SocketFactory factory(rank, endpoints, secret, listener);
 //
 // Every connection starts with a mutual challenge and response over the job's secret (handshake.h); whoever

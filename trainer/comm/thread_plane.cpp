@@ -105,6 +105,7 @@ class ThreadWork : public Work {
       : owner_(owner), batch_(std::move(batch)) {}
   ~ThreadWork() override;
   void wait() override;
+  bool done() override;
 
  private:
   ThreadCommunicator* owner_;
@@ -171,6 +172,11 @@ class ThreadCommunicator : public MeshCommunicator {
             peers.empty() ? -1 : peers.front());
       }
     }
+  }
+
+  bool complete(const Batch& batch) {
+    const std::lock_guard lock(group_->mutex);
+    return batch.remaining == 0;
   }
 
   // A handle dropped while its transfers are in flight: their buffers may vanish now.
@@ -244,6 +250,10 @@ void ThreadWork::wait() {
   if (!batch_) return;
   const std::shared_ptr<Batch> batch = std::move(batch_);
   owner_->wait(batch);
+}
+
+bool ThreadWork::done() {
+  return !batch_ || owner_->complete(*batch_);
 }
 
 }  // namespace

@@ -1,59 +1,21 @@
 #include "trainer/data/token_data.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "planner/spec/error.h"
-#include "trainer/comm/file_descriptor.h"
+#include "trainer/data/token_file.h"
 
 namespace sailor {
 namespace {
-
-// A file mapped for reading.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) : path_(path) {
-    const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat status {};
-    if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
-      throw InputError(Where{path, 0}, fmt::format("data.train: cannot read: {}", std::strerror(errno)));
-    }
-    if (!S_ISREG(status.st_mode))
-      throw InputError(Where{path, 0}, "data.train: not a file; name files or a glob of files");
-    size_ = static_cast<std::size_t>(status.st_size);
-    if (size_ == 0) return;
-    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
-    if (mapped == MAP_FAILED)
-      throw std::runtime_error(fmt::format("{}: mmap: {}", path, std::strerror(errno)));
-    data_ = static_cast<const unsigned char*>(mapped);
-  }
-  MappedFile(MappedFile&& other) noexcept
-      : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
-  MappedFile& operator=(MappedFile&&) = delete;
-  ~MappedFile() {
-    if (data_) ::munmap(const_cast<unsigned char*>(data_), size_);
-  }
-
-  const std::string& path() const { return path_; }
-  const unsigned char* data() const { return data_; }
-  std::size_t size() const { return size_; }
-
- private:
-  std::string path_;
-  const unsigned char* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 // A bijection of [0, n) drawn from a key: a four-round Feistel network on the next even number of bits,
 // walked until it lands inside.
@@ -92,32 +54,39 @@ class Permutation {
   uint64_t key_;
 };
 
-std::vector<std::string> expand(const DataSpec& data, const std::string& job_file) {
-  std::filesystem::path pattern = data.train;
-  if (pattern.is_relative()) pattern = std::filesystem::path(job_file).parent_path() / pattern;
+std::vector<std::string> matches(const std::string& pattern) {
   glob_t found{};
   const int rc = ::glob(pattern.c_str(), 0, nullptr, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
-  if (rc != 0 || paths.empty()) {
-    throw InputError(
-        Where{job_file, 0},
-        fmt::format("data.train: no file matches {}; give a path or a glob, absolute or relative to the job "
-                    "spec",
-                    pattern.string()));
-  }
+  if (rc != 0) paths.clear();
+  // Indices are read with the files that they belong to.
+  std::erase_if(paths, [](const std::string& path) { return path.ends_with(".idx"); });
   return paths;  // glob sorts
+}
+
+// Files by path or glob. What Megatron calls a prefix lacks `.bin`.
+std::vector<std::string> expand(std::filesystem::path pattern, const std::string& key, const Where& where) {
+  if (pattern.is_relative()) pattern = std::filesystem::path(where.file).parent_path() / pattern;
+  std::vector<std::string> paths = matches(pattern);
+  if (paths.empty()) paths = matches(pattern.string() + ".bin");
+  if (paths.empty())
+    throw InputError(
+        where,
+        fmt::format("{}: no file matches {}; give a path or a glob, absolute or relative to the job spec",
+                    key, pattern.string()));
+  return paths;
 }
 
 }  // namespace
 
 struct TokenData::Impl {
+  std::string key;  // of the job spec, for errors
   int sequence_length;
   int64_t global_batch;
   int64_t vocabulary;
   uint64_t seed;
-  std::size_t token_bytes = 2;
-  std::vector<MappedFile> files;
+  std::vector<TokenFile> files;
   std::vector<int64_t> file_ends;  // tokens up to the end of each file
   std::vector<uint16_t> memory;    // instead of files
   int64_t tokens = 0;
@@ -125,43 +94,60 @@ struct TokenData::Impl {
 
   void finish(const Where& where) {
     tokens = files.empty() ? static_cast<int64_t>(memory.size()) : file_ends.back();
-    windows = (tokens - 1) / sequence_length;
+    windows = tokens > 0 ? (tokens - 1) / sequence_length : 0;
     if (windows < 1) {
       throw InputError(
           where,
-          fmt::format("data.train: {} tokens are fewer than one sequence of {} + 1; give more text or a "
-                      "shorter model.sequence",
-                      tokens, sequence_length));
+          fmt::format("{}: {} tokens are fewer than one sequence of {} + 1; give more text or a shorter "
+                      "model.sequence",
+                      key, tokens, sequence_length));
     }
   }
 
-  int64_t token(int64_t position) const {
-    int64_t value;
+  // File of a position, and the position in it.
+  std::pair<std::size_t, int64_t> place(int64_t position) const {
+    const auto file = static_cast<std::size_t>(
+        std::upper_bound(file_ends.begin(), file_ends.end(), position) - file_ends.begin());
+    return {file, position - (file == 0 ? 0 : file_ends[file - 1])};
+  }
+
+  void read(int64_t position, int64_t count, int64_t* out) const {
+    const int64_t first = position;
+    int64_t* const begin = out;
     if (files.empty()) {
-      value = memory[static_cast<std::size_t>(position)];
-    } else {
-      const std::size_t file = static_cast<std::size_t>(
-          std::upper_bound(file_ends.begin(), file_ends.end(), position) - file_ends.begin());
-      const int64_t offset = position - (file == 0 ? 0 : file_ends[file - 1]);
-      const unsigned char* at = files[file].data() + static_cast<std::size_t>(offset) * token_bytes;
-      value = token_bytes == 1 ? at[0] : at[0] | at[1] << 8;
+      std::copy_n(memory.begin() + position, count, out);
+      out += count;
     }
-    if (value >= vocabulary) {
-      throw InputError(where_of(position),
-                       fmt::format("data.train: token {} is outside model.vocabulary {}; was the file "
-                                   "made with another tokenizer?",
-                                   value, vocabulary));
+    while (count > 0 && !files.empty()) {
+      const auto [file, offset] = place(position);
+      const int64_t run = std::min(count, files[file].tokens() - offset);
+      files[file].read(offset, run, out);
+      position += run;
+      out += run;
+      count -= run;
     }
-    return value;
+    for (const int64_t* token = begin; token != out; ++token) {
+      if (*token >= 0 && *token < vocabulary) continue;
+      throw InputError(where_of(first + (token - begin)),
+                       fmt::format("{}: token {} is outside model.vocabulary {}; was the file made with "
+                                   "another tokenizer, or has it another data.format?",
+                                   key, *token, vocabulary));
+    }
   }
 
   Where where_of(int64_t position) const {
     if (files.empty()) return {"memory, token " + std::to_string(position), 0};
-    const std::size_t file = static_cast<std::size_t>(
-        std::upper_bound(file_ends.begin(), file_ends.end(), position) - file_ends.begin());
-    const int64_t offset = position - (file == 0 ? 0 : file_ends[file - 1]);
+    const auto [file, offset] = place(position);
     return {fmt::format("{}, token {}", files[file].path(), offset), 0};
   }
+
+  std::vector<int64_t> window(int64_t index) const {
+    std::vector<int64_t> tokens(static_cast<std::size_t>(sequence_length) + 1);
+    read(index * sequence_length, sequence_length + 1, tokens.data());
+    return tokens;
+  }
+
+  static TokenData open(const JobSpec& job, const std::string& files, const std::string& key);
 };
 
 TokenData::TokenData(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -169,39 +155,35 @@ TokenData::TokenData(TokenData&&) noexcept = default;
 TokenData& TokenData::operator=(TokenData&&) noexcept = default;
 TokenData::~TokenData() = default;
 
-TokenData TokenData::open(const JobSpec& job) {
+TokenData TokenData::Impl::open(const JobSpec& job, const std::string& pattern, const std::string& key) {
   auto impl = std::make_unique<Impl>();
+  impl->key = key;
   impl->sequence_length = job.model.sequence;
   impl->global_batch = job.training.global_batch;
   impl->vocabulary = job.model.vocabulary;
   impl->seed = job.training.seed;
-  const Where where{job.file, 0};
-  if (job.data.format == "bytes") {
-    impl->token_bytes = 1;
-  } else if (job.data.format != "nanogpt") {
-    throw InputError(where,
-                     "data.format: unknown format \"" + job.data.format + "\" (known: nanogpt, bytes)");
-  }
+  Where where = job.where(key);
   int64_t total = 0;
-  for (const std::string& path : expand(job.data, job.file)) {
-    MappedFile file(path);
-    if (file.size() % impl->token_bytes != 0) {
-      throw InputError(Where{path, 0},
-                       fmt::format("data.train: {} bytes are no whole number of 16-bit tokens; truncated, or "
-                                   "another data.format?",
-                                   file.size()));
-    }
-    total += static_cast<int64_t>(file.size() / impl->token_bytes);
-    impl->files.push_back(std::move(file));
+  for (const std::string& path : expand(pattern, key, where)) {
+    impl->files.push_back(TokenFile::open(path, job.data.format, key));
+    total += impl->files.back().tokens();
     impl->file_ends.push_back(total);
   }
   impl->finish(where);
   return TokenData(std::move(impl));
 }
 
+TokenData TokenData::open(const JobSpec& job) {
+  return Impl::open(job, job.data.train, "data.train");
+}
+TokenData TokenData::open_validation(const JobSpec& job) {
+  return Impl::open(job, job.data.validation, "data.validation");
+}
+
 TokenData TokenData::from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
                                  int vocabulary, uint64_t seed) {
   auto impl = std::make_unique<Impl>();
+  impl->key = "tokens";
   impl->sequence_length = sequence;
   impl->global_batch = global_batch;
   impl->vocabulary = vocabulary;
@@ -217,11 +199,11 @@ std::vector<int64_t> TokenData::sequence(int64_t step, int64_t index) const {
   const Permutation order(static_cast<uint64_t>(impl_->windows),
                           impl_->seed * 0x100000001b3u + static_cast<uint64_t>(epoch));
   const auto window = static_cast<int64_t>(order(static_cast<uint64_t>(sample % impl_->windows)));
-  std::vector<int64_t> tokens(static_cast<std::size_t>(impl_->sequence_length) + 1);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = impl_->token(window * impl_->sequence_length + static_cast<int64_t>(i));
-  }
-  return tokens;
+  return impl_->window(window);
+}
+
+std::vector<int64_t> TokenData::spread_sequence(int64_t index, int64_t of) const {
+  return impl_->window(impl_->windows / of * index + impl_->windows % of * index / of);
 }
 
 double TokenData::unigram_entropy(int64_t most) const {
@@ -229,7 +211,9 @@ double TokenData::unigram_entropy(int64_t most) const {
   std::vector<int64_t> counts(static_cast<std::size_t>(impl_->vocabulary));
   int64_t total = 0;
   for (int64_t position = 0; position < impl_->tokens; position += stride, ++total) {
-    ++counts[static_cast<std::size_t>(impl_->token(position))];
+    int64_t token = 0;
+    impl_->read(position, 1, &token);
+    ++counts[static_cast<std::size_t>(token)];
   }
   double entropy = 0;
   for (const int64_t count : counts) {
@@ -239,6 +223,13 @@ double TokenData::unigram_entropy(int64_t most) const {
   return entropy;
 }
 
+std::string TokenData::describe() const {
+  std::set<std::string> formats;
+  for (const TokenFile& file : impl_->files) formats.insert(file.format());
+  return fmt::format("{}{} file{}, {} tokens",
+                     formats.empty() ? "" : fmt::format("{}: ", fmt::join(formats, ", ")),
+                     impl_->files.size(), impl_->files.size() == 1 ? "" : "s", impl_->tokens);
+}
 int64_t TokenData::num_tokens() const {
   return impl_->tokens;
 }

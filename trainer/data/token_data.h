@@ -2,10 +2,8 @@
 // sequence each.
 //
 // Which window is the index-th sequence of a step depends on (seed, step, index, global batch) alone, never
-// on the plan: an epoch is a permutation of all windows, drawn from (seed, epoch). Formats:
-//   nanogpt  raw little-endian uint16
-//   bytes    a text file, one token per byte
-// Immutable after opening and thread-safe.
+// on the plan: an epoch is a permutation of all windows, drawn from (seed, epoch). A run that goes on at any
+// step sees what it would have seen. Formats of files: token_file.h. Immutable after opening and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +21,8 @@ class TokenData {
   // are read in the order of their names). Throws InputError naming the key and what to do: nothing found,
   // unreadable, odd size, fewer tokens than one sequence, a format whose tokens cannot fit the vocabulary.
   static TokenData open(const JobSpec& job);
+  // The same of `job.data.validation`, which must not be empty.
+  static TokenData open_validation(const JobSpec& job);
   // The same over tokens in memory.
   static TokenData from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
                                int vocabulary, uint64_t seed);
@@ -35,10 +35,16 @@ class TokenData {
   // the vocabulary.
   std::vector<int64_t> sequence(int64_t step, int64_t index) const;
 
+  // The index-th of `of` sequences that lie evenly over the data, the same every time. Requires 0 <= index <
+  // of
+  // <= num_windows(). Throws as above.
+  std::vector<int64_t> spread_sequence(int64_t index, int64_t of) const;
+
   // Entropy of the tokens' frequencies in nats, over at most `most` tokens spread evenly over the data: the
   // mean loss of a model that knows nothing but how often each token occurs. Throws as sequence() does.
   double unigram_entropy(int64_t most = 1 << 20) const;
 
+  std::string describe() const;  // `nanogpt: 2 files, 1000 tokens`
   int64_t num_tokens() const;
   int64_t num_windows() const;
 

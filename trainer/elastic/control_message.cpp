@@ -23,6 +23,17 @@ std::optional<double> take_optional(const Json& json, const char* key) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
+std::vector<TracedTask> take_tasks(const Json& json) {
+  std::vector<TracedTask> tasks;
+  if (!json.contains("tasks")) return tasks;
+  for (const Json& task : json.at("tasks")) {
+    const int kind = task.at(0);
+    if (kind < 0 || kind >= kTaskKinds) throw std::runtime_error(fmt::format("unknown task {}", kind));
+    tasks.push_back({static_cast<TaskKind>(kind), task.at(1), task.at(2), task.at(3)});
+  }
+  return tasks;
+}
+
 Json encode(const Hello& m) {
   return {{"type", "hello"},
           {"role", m.role == ControlRole::agent ? "agent" : "rank"},
@@ -53,6 +64,9 @@ Json encode(const StepReport& m) {
   put_optional(json, "loss", m.loss);
   put_optional(json, "gradient_norm", m.gradient_norm);
   put_optional(json, "learning_rate", m.learning_rate);
+  put_optional(json, "validation_loss", m.validation_loss);
+  for (const TracedTask& task : m.tasks)
+    json["tasks"].push_back({static_cast<int>(task.kind), task.microbatch, task.start_s, task.end_s});
   return json;
 }
 
@@ -98,10 +112,12 @@ ControlMessage decode(const Json& j) {
                       .loss = take_optional(j, "loss"),
                       .gradient_norm = take_optional(j, "gradient_norm"),
                       .learning_rate = take_optional(j, "learning_rate"),
+                      .validation_loss = take_optional(j, "validation_loss"),
                       .step_s = j.at("step_s"),
                       .phases_s = j.at("phases_s"),
                       .peak_rss_bytes = j.at("peak_rss_bytes"),
-                      .max_in_flight = j.at("max_in_flight")};
+                      .max_in_flight = j.at("max_in_flight"),
+                      .tasks = take_tasks(j)};
   if (type == "failure")
     return Failure{.rank = j.at("rank"),
                    .node = j.at("node"),

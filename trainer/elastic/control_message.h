@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/elastic/step_trace.h"
+
 namespace sailor {
 
 enum class ControlRole { rank, agent };
@@ -43,10 +45,12 @@ struct StepReport {
   std::optional<double> loss{};
   std::optional<double> gradient_norm{};
   std::optional<double> learning_rate{};
-  double step_s = 0;
+  std::optional<double> validation_loss{};   // after this step, when it was computed
+  double step_s = 0;                         // without validation
   std::map<std::string, double> phases_s{};  // where the time went, by name
   int64_t peak_rss_bytes = 0;
-  int max_in_flight = 0;  // most microbatches whose activations were held at once
+  int max_in_flight = 0;            // most microbatches whose activations were held at once
+  std::vector<TracedTask> tasks{};  // of the one step that is traced
 };
 
 // A rank cannot go on. `peer_lost` marks a failure that is only the echo of another one: a connection that

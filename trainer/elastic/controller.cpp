@@ -13,10 +13,13 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_server.h"
 #include "trainer/elastic/launcher.h"
 #include "trainer/elastic/measured_run.h"
+#include "trainer/elastic/metrics_writer.h"
+#include "trainer/elastic/rank_trace.h"
 #include "trainer/elastic/run_directory.h"
 #include "trainer/elastic/signals.h"
 #include "trainer/elastic/subprocess.h"
@@ -46,6 +49,12 @@ class Controller {
         server_(ControlServer::Options{.bind_address = options.local ? "127.0.0.1" : "*",
                                        .lease_s = options.lease_s}),
         supervisor_(job, plan),
+        facts_{job.training.steps, job.training.global_batch * job.model.sequence, options.step_flops,
+               options.peak_flops},
+        metrics_(directory_, facts_,
+                 job.metrics.tensorboard.empty()
+                     ? ""
+                     : relative_to_file(job.metrics.tensorboard, options.job_directory + "/job.yaml")),
         node_(node_name()) {}
 
   int run(const std::string& job_text);
@@ -67,6 +76,8 @@ class Controller {
   SignalDescriptor signals_;
   ControlServer server_;
   Supervisor supervisor_;
+  const StepFacts facts_;
+  MetricsWriter metrics_;
   std::string node_;
   pid_t launcher_ = -1;
   Clock::time_point started_ = Clock::now();
@@ -81,6 +92,7 @@ void Controller::launch() {
   std::map<std::string, std::string> environment = server_.endpoint().to_environment();
   environment["SAILOR_RUN_DIRECTORY"] = directory_.path();
   environment["SAILOR_JOB_DIRECTORY"] = options_.job_directory;
+  environment["SAILOR_TRACE_STEP"] = std::to_string(options_.trace_step);
   launcher_ = start_ranks({.plan = plan_,
                            .local = options_.local,
                            .nodes = options_.allocation.nodes,
@@ -119,11 +131,13 @@ void Controller::turn(std::chrono::milliseconds wait) {
 }
 
 void Controller::show_steps() {
-  const int64_t tokens = job_.training.global_batch * job_.model.sequence;
   for (const StepReport& step : supervisor_.take_steps()) {
-    out_ << step_line(step, job_.training.steps, tokens) << std::endl;
-    directory_.append_line("metrics.jsonl", step_json(step, tokens));
+    out_ << step_line(step, facts_) << std::endl;
+    metrics_.write(step);
   }
+  if (const auto trace = supervisor_.take_trace())
+    directory_.write_document(fmt::format("trace-step-{}.json", options_.trace_step),
+                              rank_trace(plan_, *trace));
 }
 
 bool Controller::must_end() {
@@ -153,6 +167,7 @@ int Controller::conclude() {
   summary.catalog = options_.catalog;
   summary.profiles = options_.profiles;
   summary.unigram_entropy = options_.unigram_entropy;
+  if (summary.measured_iteration_s) summary.mfu = facts_.mfu(*summary.measured_iteration_s);
   int exit_code = kFailed;
   if (supervisor_.all_finished()) {
     summary.status = "finished";
@@ -176,7 +191,8 @@ int Controller::conclude() {
 int Controller::run(const std::string& job_text) {
   directory_.write_document("plan.json", to_json(plan_) + "\n");
   directory_.write_document("job.yaml", job_text);
-  out_ << settings_table(job_, plan_, options_.unigram_entropy, options_.emulated, directory_.path())
+  out_ << settings_table(job_, plan_, options_.data, options_.unigram_entropy, options_.emulated,
+                         directory_.path())
        << std::flush;
   launch();
   bool announced = false;

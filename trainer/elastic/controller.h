@@ -5,7 +5,9 @@
 // One generation so far: the plan it was given. A failure stops the job.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 #include "planner/plan/plan.h"
@@ -15,12 +17,16 @@
 namespace sailor {
 
 struct ControllerOptions {
-  bool local = false;          // all ranks on this machine, no Slurm
-  Allocation allocation;       // of the job; empty when local
-  std::string job_directory;   // what relative paths of the job spec start from
-  std::string run_directory;   // made if absent
-  double unigram_entropy = 0;  // of the training data, nats per token: what a loss is held against
-  bool emulated = false;       // some GPU type of the plan is emulated: labels what is printed
+  bool local = false;                  // all ranks on this machine, no Slurm
+  Allocation allocation;               // of the job; empty when local
+  std::string job_directory;           // what relative paths of the job spec start from
+  std::string run_directory;           // made if absent
+  std::string data{};                  // describes the training data
+  double unigram_entropy = 0;          // of it, nats per token: what a loss is held against
+  double step_flops = 0;               // floating-point operations of an iteration; 0 = unknown
+  std::optional<double> peak_flops{};  // per second, what the plan's GPUs promise
+  int64_t trace_step = 0;              // iteration whose timeline is written; 0 = none
+  bool emulated = false;               // some GPU type of the plan is emulated: labels what is printed
   // For the summary: what predictions of this run are made from.
   std::string catalog{};
   std::vector<std::string> profiles{};

@@ -1,7 +1,8 @@
 // What a run leaves behind: sailor-JOBID/ in the directory where the job was submitted.
 //
 //     plan.json      the plan in force          job.yaml       the job spec as submitted
-//     metrics.jsonl  one line per step          summary.json   written once, when the run has ended
+//     metrics.jsonl, metrics.csv, tensorboard/  one line or event per step
+//     trace-step-N.json  timeline of step N     summary.json   written once, when the run has ended
 //     run.json       the run as measured, for `sailor validate`; written with the summary
 //     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //

@@ -37,24 +37,54 @@ std::optional<double> RunSummary::prediction_error_pct() const {
   return 100.0 * (*predicted_iteration_s - *measured_iteration_s) / *measured_iteration_s;
 }
 
-std::string step_line(const StepReport& report, int64_t steps, int64_t tokens_per_step) {
-  std::string line = fmt::format("step {:>{}}/{}", report.step, std::to_string(steps).size(), steps);
-  if (report.loss) line += fmt::format(" | loss {:.4f}", *report.loss);
-  if (report.gradient_norm) line += fmt::format(" | norm {:.3f}", *report.gradient_norm);
-  if (report.learning_rate) line += fmt::format(" | lr {:.1e}", *report.learning_rate);
-  return line + fmt::format(" | {:.0f} ms | {:.0f} tok/s", 1e3 * report.step_s,
-                            tokens_per_s(tokens_per_step, report.step_s));
+std::optional<double> StepFacts::mfu(double step_s) const {
+  if (!peak_flops || *peak_flops <= 0 || flops <= 0 || step_s <= 0) return std::nullopt;
+  return flops / step_s / *peak_flops;
 }
 
-std::string step_json(const StepReport& report, int64_t tokens_per_step) {
+std::string step_line(const StepReport& report, const StepFacts& facts) {
+  std::string line =
+      fmt::format("step {:>{}}/{}", report.step, std::to_string(facts.steps).size(), facts.steps);
+  if (report.loss) line += fmt::format(" | loss {:.4f}", *report.loss);
+  if (report.validation_loss) line += fmt::format(" | val {:.4f}", *report.validation_loss);
+  if (report.gradient_norm) line += fmt::format(" | norm {:.3f}", *report.gradient_norm);
+  if (report.learning_rate) line += fmt::format(" | lr {:.1e}", *report.learning_rate);
+  const std::optional<double> mfu = facts.mfu(report.step_s);
+  return line + fmt::format(" | {:.0f} ms | {:.0f} tok/s | MFU {}", 1e3 * report.step_s,
+                            tokens_per_s(facts.tokens, report.step_s),
+                            mfu ? fmt::format("{:.1f} %", 100 * *mfu) : "-");
+}
+
+std::string step_json(const StepReport& report, const StepFacts& facts) {
   Json json = {{"step", report.step},
                {"loss", number_or_null(report.loss)},
+               {"validation_loss", number_or_null(report.validation_loss)},
                {"gradient_norm", number_or_null(report.gradient_norm)},
                {"learning_rate", number_or_null(report.learning_rate)},
                {"step_s", report.step_s},
-               {"tokens_per_s", tokens_per_s(tokens_per_step, report.step_s)},
+               {"tokens_per_s", tokens_per_s(facts.tokens, report.step_s)},
+               {"mfu", number_or_null(facts.mfu(report.step_s))},
                {"phases_s", report.phases_s}};
   return json.dump();
+}
+
+std::string step_csv_header() {
+  return "step,loss,validation_loss,gradient_norm,learning_rate,step_s,tokens_per_s,mfu";
+}
+
+std::string step_csv(const StepReport& report, const StepFacts& facts) {
+  std::string line = std::to_string(report.step);
+  auto add = [&line](const std::optional<double>& value) {
+    line += value && std::isfinite(*value) ? fmt::format(",{}", *value) : ",";
+  };
+  add(report.loss);
+  add(report.validation_loss);
+  add(report.gradient_norm);
+  add(report.learning_rate);
+  add(report.step_s);
+  add(tokens_per_s(facts.tokens, report.step_s));
+  add(facts.mfu(report.step_s));
+  return line;
 }
 
 std::optional<double> steady_iteration_s(const std::vector<double>& steps_s) {
@@ -71,8 +101,8 @@ std::optional<double> mean_iteration_s(const std::vector<double>& steps_s) {
   return std::accumulate(steady.begin(), steady.end(), 0.0) / static_cast<double>(steady.size());
 }
 
-std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_entropy, bool emulated,
-                           const std::string& directory) {
+std::string settings_table(const JobSpec& job, const Plan& plan, const std::string& data,
+                           double unigram_entropy, bool emulated, const std::string& directory) {
   std::string table;
   auto row = [&table](const std::string& name, const std::string& value) {
     table += fmt::format("  {:<14} {}\n", name, value);
@@ -80,11 +110,20 @@ std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_
   const ModelSpec& m = job.model;
   row("model", fmt::format("{} ({}): {} blocks, hidden {}, heads {}, sequence {}, vocabulary {}", m.name,
                            m.family, m.layers, m.hidden, m.heads, m.sequence, m.vocabulary));
-  row("training", fmt::format("{} steps of {} sequences, {}, {} lr {:.1e}, seed {}", job.training.steps,
-                              job.training.global_batch, to_string(job.training.precision),
-                              job.training.optimizer.name, job.training.optimizer.lr, job.training.seed));
-  row("data", fmt::format("{} ({}), unigram entropy {:.4f} nats per token", job.data.train, job.data.format,
-                          unigram_entropy));
+  const TrainingSpec& t = job.training;
+  row("training", fmt::format("{} steps of {} sequences, {}, seed {}", t.steps, t.global_batch,
+                              to_string(t.precision), t.seed));
+  std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);
+  if (t.schedule.name != "constant")
+    optimizer += fmt::format(", {} to {:.1e}", t.schedule.name, t.schedule.min_lr);
+  if (t.schedule.warmup_steps > 0) optimizer += fmt::format(", warm-up {} steps", t.schedule.warmup_steps);
+  if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
+  if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);
+  row("optimizer", optimizer);
+  row("data",
+      fmt::format("{} ({}), unigram entropy {:.4f} nats per token", job.data.train, data, unigram_entropy));
+  if (!job.data.validation.empty())
+    row("validation", fmt::format("{}, every {} steps", job.data.validation, t.validation.every_steps));
   row("plan", summary(plan));
   const RankLayout layout(plan);
   for (const std::string& node : layout.nodes()) {
@@ -107,6 +146,7 @@ std::string summary_text(const RunSummary& s) {
   if (s.first_loss && s.last_loss)
     text += fmt::format(", loss {:.4f} -> {:.4f} (unigram entropy of the data: {:.4f})", *s.first_loss,
                         *s.last_loss, s.unigram_entropy);
+  if (s.validation_loss) text += fmt::format(", validation loss {:.4f}", *s.validation_loss);
   text += '\n';
   if (s.measured_iteration_s) {
     text += fmt::format("iteration: measured {:.1f} ms (median)", 1e3 * *s.measured_iteration_s);
@@ -115,6 +155,7 @@ std::string summary_text(const RunSummary& s) {
                           *s.prediction_error_pct());
     if (s.emulated) text += " (emulated)";
     if (s.tokens_per_s) text += fmt::format(", {:.0f} tok/s", *s.tokens_per_s);
+    if (s.mfu) text += fmt::format(", MFU {:.1f} %", 100 * *s.mfu);
     text += '\n';
   }
   if (s.ranks.empty()) return text;
@@ -142,12 +183,14 @@ std::string summary_json(const RunSummary& s) {
                {"steps", s.steps},
                {"first_loss", number_or_null(s.first_loss)},
                {"last_loss", number_or_null(s.last_loss)},
+               {"validation_loss", number_or_null(s.validation_loss)},
                {"unigram_entropy", s.unigram_entropy},
                {"measured_iteration_s", number_or_null(s.measured_iteration_s)},
                {"mean_iteration_s", number_or_null(s.mean_iteration_s)},
                {"predicted_iteration_s", number_or_null(s.predicted_iteration_s)},
                {"prediction_error_pct", number_or_null(s.prediction_error_pct())},
                {"tokens_per_s", number_or_null(s.tokens_per_s)},
+               {"mfu", number_or_null(s.mfu)},
                {"training_s", s.training_s},
                {"catalog", s.catalog},
                {"profiles", s.profiles},

@@ -37,6 +37,7 @@ struct RunSummary {
   int64_t steps = 0;
   std::optional<double> first_loss;
   std::optional<double> last_loss;
+  std::optional<double> validation_loss;  // the last one
   double unigram_entropy = 0;  // of the data, nats per token: a model that learned anything is below it
   std::string catalog;         // file of GPU types that the run was planned with; empty without a site config
   std::vector<std::string> profiles;            // directories of layer and network profiles
@@ -44,17 +45,33 @@ struct RunSummary {
   std::optional<double> mean_iteration_s;       // mean of the same steps
   std::optional<double> predicted_iteration_s;  // the plan's promise
   std::optional<double> tokens_per_s;
-  double training_s = 0;  // from the first step's start to the last one's end
+  std::optional<double> mfu;  // of the measured iteration
+  double training_s = 0;      // from the first step's start to the last one's end
   std::vector<RankSummary> ranks;
 
   // (predicted - measured) / measured in percent.
   std::optional<double> prediction_error_pct() const;
 };
 
-// `step 12/1000 | loss 5.312 | norm 1.21 | lr 3.0e-04 | 812 ms | 5043 tok/s`
-std::string step_line(const StepReport& report, int64_t steps, int64_t tokens_per_step);
+// What every step of a run has in common.
+struct StepFacts {
+  int64_t steps = 0;
+  int64_t tokens = 0;                  // of one step
+  double flops = 0;                    // of one step; 0 = unknown
+  std::optional<double> peak_flops{};  // per second, of all GPUs (model_flops.h)
+
+  // Model FLOPs utilization, 0 to 1, of a step that took so long.
+  std::optional<double> mfu(double step_s) const;
+};
+
+// `step 12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 812 ms | 5044 tok/s | MFU 41.3 %`; `val 5.4012`
+// follows the loss when it was computed, and an MFU that is not known is `-`.
+std::string step_line(const StepReport& report, const StepFacts& facts);
 // The same as one line of JSON; unknown values are null.
-std::string step_json(const StepReport& report, int64_t tokens_per_step);
+std::string step_json(const StepReport& report, const StepFacts& facts);
+// The same as a line of CSV; unknown values are empty.
+std::string step_csv_header();
+std::string step_csv(const StepReport& report, const StepFacts& facts);
 
 // The median of the steps after the warm-up: the first three steps, or fewer when the run is so short that
 // nothing would be left.
@@ -63,8 +80,9 @@ std::optional<double> steady_iteration_s(const std::vector<double>& steps_s);
 std::optional<double> mean_iteration_s(const std::vector<double>& steps_s);
 
 // Two columns: what is trained, with which settings, on which GPUs.
-std::string settings_table(const JobSpec& job, const Plan& plan, double unigram_entropy, bool emulated,
-                           const std::string& directory);
+// `data` describes what is trained on.
+std::string settings_table(const JobSpec& job, const Plan& plan, const std::string& data,
+                           double unigram_entropy, bool emulated, const std::string& directory);
 // A few lines for people.
 std::string summary_text(const RunSummary& summary);
 // `"sailor_run_summary": 1`

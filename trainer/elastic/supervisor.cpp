@@ -28,11 +28,14 @@ void Supervisor::receive(const std::string& peer, const ControlMessage& message)
       fail(fmt::format("{} ended at once; see its log", describe(hello->rank)));
   } else if (const StepReport* step = std::get_if<StepReport>(&message)) {
     last_reports_[step->rank] = *step;
+    last_reports_[step->rank].tasks.clear();
+    if (!step->tasks.empty()) trace_[step->rank] = step->tasks;
     if (step->rank != 0) return;
     new_steps_.push_back(*step);
     steps_s_.push_back(step->step_s);
     if (step->loss && !first_loss_) first_loss_ = step->loss;
     if (step->loss) last_loss_ = step->loss;
+    if (step->validation_loss) validation_loss_ = step->validation_loss;
   } else if (const Failure* failure = std::get_if<Failure>(&message)) {
     const std::string text = fmt::format("{}: {}", describe(failure->rank), failure->text);
     if (failure->peer_lost) {
@@ -96,11 +99,17 @@ std::vector<StepReport> Supervisor::take_steps() {
   return std::exchange(new_steps_, {});
 }
 
+std::optional<std::map<int, std::vector<TracedTask>>> Supervisor::take_trace() {
+  if (static_cast<int>(trace_.size()) < num_ranks_) return std::nullopt;
+  return std::exchange(trace_, {});
+}
+
 RunSummary Supervisor::summarize() const {
   RunSummary summary;
   summary.steps = steps_done();
   summary.first_loss = first_loss_;
   summary.last_loss = last_loss_;
+  summary.validation_loss = validation_loss_;
   summary.measured_iteration_s = steady_iteration_s(steps_s_);
   summary.mean_iteration_s = mean_iteration_s(steps_s_);
   if (plan_.prediction) summary.predicted_iteration_s = plan_.prediction->iteration_s;

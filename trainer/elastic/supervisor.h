@@ -44,6 +44,8 @@ class Supervisor {
 
   // Steps that rank 0 has reported since the last call, in order.
   std::vector<StepReport> take_steps();
+  // The traced step's tasks by rank, once every rank has reported them; then never again.
+  std::optional<std::map<int, std::vector<TracedTask>>> take_trace();
   int64_t steps_done() const { return static_cast<int64_t>(steps_s_.size()); }
 
   // Figures of the run so far; status, job id and error are the caller's.
@@ -62,7 +64,8 @@ class Supervisor {
   std::set<std::pair<std::string, int64_t>> early_ends_;  // reaped before their hello arrived
   std::vector<StepReport> new_steps_;
   std::vector<double> steps_s_;
-  std::optional<double> first_loss_, last_loss_;
+  std::map<int, std::vector<TracedTask>> trace_;
+  std::optional<double> first_loss_, last_loss_, validation_loss_;
   // What is said to have gone wrong, most telling first: a rank's own end, a node's end, a lost connection.
   std::optional<std::string> cause_;
   std::optional<std::string> node_lost_;

@@ -8,22 +8,17 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "planner/spec/job_spec.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/model/parameter.h"
 
 namespace sailor {
-
-struct Parameter {
-  std::string name;      // unique in the model, the same in every plan, e.g. `3.attention.qkv.weight`
-  int layer = 0;         // index as in plans
-  bool sharded = false;  // along dimension 0
-  bool decay = false;    // weight decay applies (matrices)
-  at::Tensor value;      // this rank's rows; requires grad
-};
 
 // Where and how a layer is built.
 struct LayerContext {
@@ -32,7 +27,13 @@ struct LayerContext {
       0;  // rows of the vocabulary matrices: a multiple of every TP degree of the plan
   at::ScalarType dtype = at::kFloat;
   uint64_t seed = 1;
-  Communicator* tp = nullptr;  // this rank's TP group; nullptr = alone. Outlives the layer
+  Communicator* tp = nullptr;             // this rank's TP group; nullptr = alone. Outlives the layer
+  const WeightSource* weights = nullptr;  // nullptr: initial values are drawn. Used while building only
+  // Tensors that several layers of this rank use, by name: a tied matrix, tables of positions. The layers of
+  // a rank are built with the same map; nullptr: every layer has its own. Used while building only.
+  std::map<std::string, at::Tensor>* shared = nullptr;
+  // Not nullptr: nothing is allocated, the layer cannot be run, and what parameters it has is put here.
+  std::vector<ParameterSpec>* listing = nullptr;
 
   int tp_size() const { return tp ? tp->size() : 1; }
   int tp_rank() const { return tp ? tp->rank() : 0; }
@@ -52,6 +53,12 @@ class Layer {
   // Activations [sequences, sequence, hidden] in and out, the same on every rank of the TP group. The first
   // layer ignores `x`; the last returns the sum of the cross entropies of all tokens, a scalar.
   virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
+
+  // The last layer only: [sequences, sequence, this rank's rows of the vocabulary].
+  virtual at::Tensor logits(const at::Tensor& x) {
+    (void)x;
+    throw std::logic_error("only the last layer has logits");
+  }
 
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }

@@ -6,16 +6,26 @@
 #include <numeric>
 
 #include "planner/spec/error.h"
-#include "trainer/model/gpt2.h"
+
+// Every family of the program, a line each: NAME has a function NAME_family() in its file.
+#define SAILOR_MODEL_FAMILIES(FAMILY) \
+  FAMILY(gpt2)                        \
+  FAMILY(opt)                         \
+  FAMILY(gpt_neo)                     \
+  FAMILY(llama)
 
 namespace sailor {
+
+#define SAILOR_DECLARE(name) ModelFamily name##_family();
+SAILOR_MODEL_FAMILIES(SAILOR_DECLARE)
+#undef SAILOR_DECLARE
+
 namespace {
 
-// Every family of the program, a line each.
 const std::vector<ModelFamily>& families() {
-  static const std::vector<ModelFamily> all = {
-      {"gpt2", check_gpt2, build_gpt2_layer},
-  };
+#define SAILOR_CALL(name) name##_family(),
+  static const std::vector<ModelFamily> all = {SAILOR_MODEL_FAMILIES(SAILOR_CALL)};
+#undef SAILOR_CALL
   return all;
 }
 
@@ -35,6 +45,38 @@ const ModelFamily& model_family(const std::string& name) {
                                fmt::join(model_family_names(), ", ")));
 }
 
+void check_split(const ModelSpec& model, int tp) {
+  const auto divides = [&](const char* key, int value) {
+    if (value % tp != 0) {
+      throw InputError(fmt::format(
+          "model.{}: {} cannot be split over {} GPUs of a TP group; choose a plan whose TP degrees "
+          "divide it",
+          key, value, tp));
+    }
+  };
+  if (model.hidden % model.heads != 0) {
+    throw InputError(
+        fmt::format("model.heads: {} does not divide model.hidden {}", model.heads, model.hidden));
+  }
+  if (model.heads % model.key_value_heads() != 0) {
+    throw InputError(fmt::format("model.kv_heads: {} does not divide model.heads {}", model.key_value_heads(),
+                                 model.heads));
+  }
+  divides("heads", model.heads);
+  divides("kv_heads", model.key_value_heads());
+  divides("feed_forward", model.feed_forward);
+}
+
+std::vector<ParameterSpec> list_parameters(const ModelSpec& model, int64_t padded_vocabulary) {
+  std::vector<ParameterSpec> parameters;
+  LayerContext context;
+  context.model = model;
+  context.padded_vocabulary = padded_vocabulary;
+  context.listing = &parameters;
+  for (int i = 0; i < model.num_all_layers(); ++i) model_family(model.family).build(context, i);
+  return parameters;
+}
+
 int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps) {
   int64_t multiple = 1;
   for (const int tp : tps) multiple = std::lcm(multiple, static_cast<int64_t>(tp));
@@ -48,9 +90,9 @@ at::ScalarType scalar_type(Precision precision) {
     case Precision::fp64:
       return at::kDouble;
     case Precision::bf16:
-      break;
+      return at::kBFloat16;
   }
-  throw InputError("training.precision: the trainer cannot train in bf16 yet; use fp32 or fp64");
+  throw std::logic_error("scalar_type: no such precision");
 }
 
 ElementType element_type(at::ScalarType type) {

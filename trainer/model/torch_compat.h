@@ -17,4 +17,15 @@ inline at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& ke
 #endif
 }
 
+// The same with a [tokens, tokens] mask that is added to the scores, in place of the causal one.
+inline at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                   const at::Tensor& mask) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0, /*is_causal=*/false);
+#else
+  return std::get<0>(at::_scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0,
+                                                       /*need_attn_weights=*/false, /*is_causal=*/false));
+#endif
+}
+
 }  // namespace sailor

@@ -2,39 +2,44 @@
 
 #include <cmath>
 
-#include "trainer/optim/adamw_kernel.h"
-
 namespace sailor {
+namespace {
 
-AdamW::AdamW(const OptimizerSpec& spec, const std::vector<Parameter*>& parameters) : spec_(spec) {
-  for (Parameter* parameter : parameters) {
-    states_.push_back(
-        {parameter, at::zeros_like(parameter->value.detach()), at::zeros_like(parameter->value.detach())});
-  }
+enum State : std::size_t { kM, kV, kMaster };
+
+}  // namespace
+
+AdamW::AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
+    : Optimizer(std::move(slices), {"m", "v"}), spec_(spec) {}
+
+void AdamW::begin(double learning_rate) {
+  const auto t = static_cast<double>(steps_done());
+  coefficients_.beta1 = spec_.beta1;
+  coefficients_.beta2 = spec_.beta2;
+  coefficients_.epsilon = spec_.epsilon;
+  coefficients_.step_size = learning_rate / (1 - std::pow(spec_.beta1, t));
+  coefficients_.second_correction = 1 / (1 - std::pow(spec_.beta2, t));
+  decayed_keep_ = 1 - learning_rate * spec_.weight_decay;
 }
 
-void AdamW::step() {
-  ++steps_done_;
-  const auto t = static_cast<double>(steps_done_);
-  for (State& state : states_) {
-    AdamWCoefficients c{};
-    c.beta1 = spec_.beta1;
-    c.beta2 = spec_.beta2;
-    c.epsilon = spec_.epsilon;
-    c.keep = 1 - spec_.lr * (state.parameter->decay ? spec_.weight_decay : 0.0);
-    c.step_size = spec_.lr / (1 - std::pow(spec_.beta1, t));
-    c.second_correction = 1 / (1 - std::pow(spec_.beta2, t));
-    at::Tensor value = state.parameter->value.detach();  // shares memory with the parameter
-    const at::Tensor gradient = state.parameter->value.grad();
-    TORCH_CHECK(gradient.defined() && gradient.is_contiguous() && value.is_contiguous(),
-                state.parameter->name, ": no gradient to update from");
-    if (value.scalar_type() == at::kDouble) {
-      adamw_update(value.data_ptr<double>(), gradient.data_ptr<double>(), state.m.data_ptr<double>(),
-                   state.v.data_ptr<double>(), value.numel(), c);
-    } else {
-      adamw_update(value.data_ptr<float>(), gradient.data_ptr<float>(), state.m.data_ptr<float>(),
-                   state.v.data_ptr<float>(), value.numel(), c);
-    }
+void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
+  const OptimizerSlice& slice = slices()[i];
+  const std::vector<OptimizerState>& states = state(i);
+  AdamWCoefficients c = coefficients_;
+  c.keep = slice.decay ? decayed_keep_ : 1;
+  c.gradient_scale = gradient_scale;
+  auto run = [&]<class T>(T* value, Bf16* rounded) {
+    adamw_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
+                 states[kM].tensor.data_ptr<T>() + first, states[kV].tensor.data_ptr<T>() + first, count, c);
+  };
+  switch (slice.value.scalar_type()) {
+    case at::kDouble:
+      return run(slice.value.data_ptr<double>(), nullptr);
+    case at::kBFloat16:
+      return run(states[kMaster].tensor.data_ptr<float>(),
+                 reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
+    default:
+      return run(slice.value.data_ptr<float>(), nullptr);
   }
 }
 

@@ -1,44 +1,28 @@
-// AdamW (Loshchilov and Hutter, decoupled weight decay) over the parameters of one rank:
+// AdamW (Loshchilov and Hutter 2019, decoupled weight decay), step t from 1:
 //
 //     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //     p = p (1 - lr weight_decay) - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 //
-// Decay applies to matrices only (Parameter::decay), not to norms and biases. Elementwise, so that any
-// sharding gives the same values. State has the type of the parameter. One thread per object.
+// as torch.optim.AdamW. Decay applies to slices that say so. States: m, v.
 #pragma once
 
-#include <ATen/ATen.h>
-
-#include <cstdint>
-#include <vector>
-
-#include "planner/spec/job_spec.h"
-#include "trainer/model/layer.h"
+#include "trainer/optim/kernels.h"
+#include "trainer/optim/optimizer.h"
 
 namespace sailor {
 
-class AdamW {
+class AdamW : public Optimizer {
  public:
-  struct State {
-    Parameter* parameter;
-    at::Tensor m;
-    at::Tensor v;
-  };
+  AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
 
-  // The parameters outlive the optimizer.
-  AdamW(const OptimizerSpec& spec, const std::vector<Parameter*>& parameters);
-
-  // Updates every parameter from its gradient.
-  void step();
-
-  int64_t steps_done() const { return steps_done_; }
-  void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
-  std::vector<State>& states() { return states_; }             // in the order of the parameters
+ protected:
+  void begin(double learning_rate) override;
+  void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) override;
 
  private:
-  OptimizerSpec spec_;
-  std::vector<State> states_;
-  int64_t steps_done_ = 0;
+  const OptimizerSpec spec_;
+  AdamWCoefficients coefficients_;
+  double decayed_keep_ = 1;  // what is kept of a value under weight decay
 };
 
 }  // namespace sailor

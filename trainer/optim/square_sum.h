@@ -1,5 +1,6 @@
-// Sum of the squares of n values, in double precision. Sums run in a fixed number of lanes, so that the
-// result depends on the values alone. Instantiated for float and double.
+// Sum of the squares of n values, in double precision. Sums run in blocks and lanes of fixed sizes, so that
+// the result depends on the values alone, not on the number of threads (ATen's). Instantiated for float and
+// double.
 #pragma once
 
 #include <cstdint>

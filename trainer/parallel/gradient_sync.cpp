@@ -3,91 +3,285 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <cstring>
 
-#include "trainer/parallel/tensor_parallel.h"
+#include "trainer/model/registry.h"
+#include "trainer/optim/square_sum.h"
 
 namespace sailor {
 namespace {
 
-// Large enough to outweigh latency, and small enough for the copies to stay in a processor's cache: over
-// sockets a megabyte takes half as long as in buckets of 32 MiB.
-constexpr int64_t kBucketBytes = int64_t{4} << 20;
+// Large enough to outweigh latency, and small enough for the sums to stay in a processor's cache.
+constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
-// Runs `reduce` over the tensors in flat buckets of about kBucketBytes and copies the results back. `buffer`
-// is kept from bucket to bucket and grows to the largest.
-void in_buckets(const std::vector<at::Tensor>& tensors, at::Tensor& buffer,
-                const std::function<void(at::Tensor&)>& reduce) {
-  for (std::size_t begin = 0; begin < tensors.size();) {
-    std::vector<at::Tensor> flat;
-    int64_t bytes = 0;
-    std::size_t end = begin;
-    while (end < tensors.size() && (end == begin || bytes < kBucketBytes)) {
-      flat.push_back(tensors[end].reshape({-1}));
-      bytes += static_cast<int64_t>(tensors[end].nbytes());
-      ++end;
-    }
-    int64_t elements = 0;
-    for (const at::Tensor& tensor : flat) elements += tensor.numel();
-    if (!buffer.defined() || buffer.numel() < elements) {
-      const int64_t usual =
-          kBucketBytes / 4 * 5 / flat.front().element_size();  // a bucket is a little over its size
-      buffer = at::empty({std::max(elements, usual)}, flat.front().options());
-    }
-    at::Tensor bucket = buffer.narrow(0, 0, elements);
-    at::cat_out(bucket, flat);
-    reduce(bucket);
-    int64_t offset = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      tensors[i].copy_(bucket.narrow(0, offset, tensors[i].numel()).view_as(tensors[i]));
-      offset += tensors[i].numel();
-    }
-    begin = end;
-  }
+double square_sum_of(const at::Tensor& flat) {
+  return flat.scalar_type() == at::kDouble ? square_sum(flat.data_ptr<double>(), flat.numel())
+                                           : square_sum(flat.data_ptr<float>(), flat.numel());
+}
+
+std::size_t element_bytes_of(const at::Tensor& buffer) {
+  return static_cast<std::size_t>(buffer.element_size());
 }
 
 }  // namespace
 
+struct GradientSync::Part {
+  const GradientPart* elements = nullptr;
+  Communicator* group = nullptr;
+  int64_t begin = -1;  // in the buffer, when all of it lies together; else -1
+};
+
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
-                           Communicator* tp, std::vector<Parameter*> parameters)
-    : tp_(tp), parameters_(std::move(parameters)) {
-  const std::vector<GradientGroup> all = gradient_groups(plan, layout);
+                           Communicator* tp, const std::vector<Parameter*>& parameters, bool tied_embeddings)
+    : slot_(layout.slots().at(static_cast<std::size_t>(rank))),
+      tp_(tp),
+      zero1_(plan.zero1),
+      num_layers_(plan.pipelines.front().stages.back().end_layer),
+      layout_(
+          gradient_layout(plan, layout, rank, gradient_groups(plan, layout, tied_embeddings), parameters)),
+      buffer_(layout_.order) {
+  const std::vector<GradientGroup> all = gradient_groups(plan, layout, tied_embeddings);
   for (std::size_t i = 0; i < all.size(); ++i) {
+    groups_.emplace_back();
     if (std::find(all[i].ranks.begin(), all[i].ranks.end(), rank) == all[i].ranks.end()) continue;
-    groups_.push_back({factory.create(fmt::format("gradients/{}", i), all[i].ranks), all[i].shards});
+    groups_.back() = factory.create(fmt::format("gradients/{}", i), all[i].ranks);
+  }
+  of_layer_.resize(static_cast<std::size_t>(num_layers_));
+  for (std::size_t i = 0; i < layout_.order.size(); ++i) {
+    const auto layer = static_cast<std::size_t>(layout_.order[i]->layer);
+    if (layer < of_layer_.size()) {
+      of_layer_[layer].push_back(i);
+    } else {  // shared by the first and the last layer
+      of_layer_.front().push_back(i);
+      of_layer_.back().push_back(i);
+    }
+  }
+
+  for (const GradientBucket& bucket : layout_.buckets) {
+    parts_.emplace_back();
+    for (const GradientPart& elements : bucket.parts) {
+      Part part{&elements, groups_[elements.group].get(), -1};
+      int64_t next = -1;
+      bool together = true;
+      for (const GradientSegment& segment : elements.segments) {
+        const int64_t at = buffer_.offset(segment.parameter) + segment.first;
+        if (next < 0) part.begin = at;
+        together = together && (next < 0 || next == at);
+        next = at + segment.count;
+      }
+      if (!together) part.begin = -1;
+      parts_.back().push_back(part);
+      if (!queue_) queue_ = std::make_unique<WorkQueue>();
+    }
+  }
+  if (!zero1_ || !queue_) return;
+  values_ = at::empty({buffer_.flat().numel()}, layout_.order.front()->value.detach().options());
+  for (std::size_t i = 0; i < layout_.order.size(); ++i) {
+    at::Tensor& value = layout_.order[i]->value;
+    const at::Tensor place = values_.narrow(0, buffer_.offset(i), value.numel()).view(value.sizes());
+    place.copy_(value.detach());
+    value.set_data(place);
   }
 }
 
-std::vector<at::Tensor> GradientSync::gradients_of(const Group& group) const {
-  const int tp_rank = tp_ ? tp_->rank() : 0;
-  const int tp_size = tp_ ? tp_->size() : 1;
-  std::vector<at::Tensor> gradients;
-  for (const SubShard& shard : group.shards) {
-    for (const Parameter* parameter : parameters_) {
-      if (parameter->layer != shard.layer) continue;
-      const at::Tensor gradient = parameter->value.grad();
-      if (parameter->sharded) {
-        const auto rows = rows_of(shard, tp_rank, tp_size, gradient.size(0));
-        if (rows.second > 0) gradients.push_back(gradient.narrow(0, rows.first, rows.second));
-      } else if (shard.index == 0) {
-        gradients.push_back(gradient);
+GradientSync::~GradientSync() {
+  if (!queue_ || queue_->idle()) return;
+  // An error of another kind ends this rank's part: nothing shall wait for the sums.
+  for (const auto& group : groups_) {
+    if (group) group->abort();
+  }
+}
+
+void GradientSync::begin_iteration() {
+  buffer_.begin_iteration();
+}
+
+void GradientSync::layer_finished(int layer, bool last) {
+  buffer_.collect(of_layer_.at(static_cast<std::size_t>(layer)));
+  if (!last) return;
+  // What layers share is finished with the last of them: see finish().
+  while (next_bucket_ < layout_.buckets.size() && layout_.buckets[next_bucket_].first_layer >= layer &&
+         layout_.buckets[next_bucket_].first_layer < num_layers_)
+    start_next_bucket();
+}
+
+void GradientSync::start_next_bucket() {
+  for (Part& part : parts_[next_bucket_++])
+    queue_->push([this, &part] { for_each_piece(part, &GradientSync::sum_piece); });
+}
+
+void GradientSync::finish() {
+  while (next_bucket_ < layout_.buckets.size()) start_next_bucket();
+  next_bucket_ = 0;
+  if (!queue_) return;
+  queue_->wait();
+  if (!zero1_) broadcast_replicated(buffer_.flat());
+}
+
+void GradientSync::share_values() {
+  if (!values_.defined()) return;
+  for (auto& parts : parts_) {
+    for (Part& part : parts) for_each_piece(part, &GradientSync::share_piece);
+  }
+  broadcast_replicated(values_);
+}
+
+void GradientSync::for_each_piece(Part& part, PieceFunction function) {
+  const int64_t most = kPieceBytes / static_cast<int64_t>(element_bytes_of(buffer_.flat()));
+  for (int64_t first = 0; first < part.elements->count; first += most)
+    (this->*function)(part, first, std::min(most, part.elements->count - first));
+}
+
+void GradientSync::sum_piece(Part& part, int64_t first, int64_t count) {
+  const at::Tensor& flat = buffer_.flat();
+  char* data = memory_of(part, flat, first, count);
+  copy(part, flat, first, count, data, Direction::out);
+  const auto elements = static_cast<std::size_t>(count);
+  const ElementType type = element_type(flat.scalar_type());
+  if (!zero1_) {
+    part.group->all_reduce(data, elements, type, ReduceOp::sum);
+    return copy(part, flat, first, count, data, Direction::in);
+  }
+  part.group->reduce_own_block(data, elements, type, ReduceOp::sum);
+  const BlockRange own = block_of(elements, part.group->size(), part.group->rank());
+  copy(part, flat, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+       data + own.first * element_bytes_of(flat), Direction::in);
+}
+
+void GradientSync::share_piece(Part& part, int64_t first, int64_t count) {
+  char* data = memory_of(part, values_, first, count);
+  const BlockRange own = block_of(static_cast<std::size_t>(count), part.group->size(), part.group->rank());
+  copy(part, values_, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+       data + own.first * element_bytes_of(values_), Direction::out);
+  part.group->gather_blocks(data, static_cast<std::size_t>(count), element_type(values_.scalar_type()));
+  copy(part, values_, first, count, data, Direction::in);
+}
+
+char* GradientSync::memory_of(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count) {
+  const std::size_t element = element_bytes_of(buffer);
+  if (part.begin >= 0)
+    return static_cast<char*>(buffer.data_ptr()) + static_cast<std::size_t>(part.begin + first) * element;
+  const std::size_t bytes = static_cast<std::size_t>(count) * element;
+  if (staging_.size() < bytes) staging_.resize(bytes);
+  return staging_.data();
+}
+
+void GradientSync::copy(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count,
+                        char* memory, Direction direction) const {
+  if (part.begin >= 0) return;
+  const std::size_t element = element_bytes_of(buffer);
+  for_each_run(part, first, count, [&](std::size_t parameter, int64_t begin, int64_t length) {
+    char* place = static_cast<char*>(buffer.data_ptr()) +
+                  static_cast<std::size_t>(buffer_.offset(parameter) + begin) * element;
+    const std::size_t bytes = static_cast<std::size_t>(length) * element;
+    std::memcpy(direction == Direction::out ? memory : place, direction == Direction::out ? place : memory,
+                bytes);
+    memory += bytes;
+  });
+}
+
+// Elements [first, first + count) of a part, as runs of parameters' elements: f(parameter, first, count).
+template <class Function>
+void GradientSync::for_each_run(const Part& part, int64_t first, int64_t count, Function&& function) const {
+  for (const GradientSegment& segment : part.elements->segments) {
+    if (count <= 0) return;
+    if (first >= segment.count) {
+      first -= segment.count;
+      continue;
+    }
+    const int64_t length = std::min(count, segment.count - first);
+    function(segment.parameter, segment.first + first, length);
+    count -= length;
+    first = 0;
+  }
+}
+
+void GradientSync::broadcast_replicated(const at::Tensor& buffer) {
+  if (!tp_ || tp_->size() == 1) return;
+  const std::size_t element = element_bytes_of(buffer);
+  const auto for_each_replicated = [&](auto&& function) {
+    for (const GradientBucket& bucket : layout_.buckets) {
+      for (const std::size_t i : bucket.parameters) {
+        const Parameter& parameter = *layout_.order[i];
+        if (!bucket.summed || parameter.sharded) continue;
+        function(
+            static_cast<char*>(buffer.data_ptr()) + static_cast<std::size_t>(buffer_.offset(i)) * element,
+            static_cast<std::size_t>(parameter.value.numel()) * element);
+      }
+    }
+  };
+  std::size_t bytes = 0;
+  for_each_replicated([&](char*, std::size_t length) { bytes += length; });
+  if (staging_.size() < bytes) staging_.resize(bytes);
+  char* next = staging_.data();
+  if (tp_->rank() == 0) {
+    for_each_replicated([&](const char* place, std::size_t length) {
+      std::memcpy(next, place, length);
+      next += length;
+    });
+  }
+  tp_->broadcast(staging_.data(), bytes, ElementType::u8, 0);
+  if (tp_->rank() == 0) return;
+  for_each_replicated([&](char* place, std::size_t length) {
+    std::memcpy(place, next, length);
+    next += length;
+  });
+}
+
+OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, int64_t count) const {
+  const Parameter& parameter = *layout_.order[i];
+  return {parameter.name,
+          parameter.decay,
+          first,
+          count,
+          parameter.value.detach().view({-1}).narrow(0, first, count),
+          buffer_.flat().narrow(0, buffer_.offset(i) + first, count)};
+}
+
+std::vector<OptimizerSlice> GradientSync::own_slices() const {
+  std::vector<OptimizerSlice> slices;
+  const int64_t most = kPieceBytes / static_cast<int64_t>(element_bytes_of(buffer_.flat()));
+  for (const auto& parts : parts_) {
+    for (const Part& part : parts) {
+      for (int64_t first = 0; first < part.elements->count; first += most) {
+        const BlockRange own =
+            block_of(static_cast<std::size_t>(std::min(most, part.elements->count - first)),
+                     part.group->size(), part.group->rank());
+        for_each_run(
+            part, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+            [&](std::size_t i, int64_t begin, int64_t length) { slices.push_back(slice(i, begin, length)); });
       }
     }
   }
-  return gradients;
+  return slices;
 }
 
-void GradientSync::run() {
-  if (groups_.empty()) return;
-  for (const Group& group : groups_) {
-    in_buckets(gradients_of(group), buffer_, [&](at::Tensor& bucket) { all_reduce(*group.comm, bucket); });
+std::vector<OptimizerSlice> GradientSync::slices() const {
+  std::vector<OptimizerSlice> slices = zero1_ ? own_slices() : std::vector<OptimizerSlice>();
+  for (const GradientBucket& bucket : layout_.buckets) {
+    if (zero1_ && bucket.summed) continue;
+    for (const std::size_t i : bucket.parameters)
+      slices.push_back(slice(i, 0, layout_.order[i]->value.numel()));
   }
-  if (!tp_) return;
-  std::vector<at::Tensor> replicated;
-  for (const Parameter* parameter : parameters_) {
-    if (!parameter->sharded) replicated.push_back(parameter->value.grad());
+  return slices;
+}
+
+double GradientSync::own_sum_of_squares() const {
+  double sum = 0;
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    if (zero1_ && layout_.buckets[b].summed) continue;
+    // Replicas agree by now, so the first pipeline speaks for all.
+    if (slot_.pipeline != 0) continue;
+    for (const std::size_t i : layout_.buckets[b].parameters) {
+      const Parameter& parameter = *layout_.order[i];
+      if (parameter.tied_copy) continue;  // the embedding's rank has it
+      if (parameter.sharded || slot_.tp_rank == 0)
+        sum += square_sum_of(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
+    }
   }
-  in_buckets(replicated, buffer_, [&](at::Tensor& bucket) { broadcast(*tp_, bucket, 0); });
+  if (!zero1_) return sum;
+  for (const OptimizerSlice& slice : own_slices()) sum += square_sum_of(slice.gradient);
+  return sum;
 }
 
 }  // namespace sailor

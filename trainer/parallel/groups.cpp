@@ -16,22 +16,36 @@ int stage_of(const PlanPipeline& pipeline, int layer) {
   throw std::logic_error(fmt::format("layer {} is in no stage", layer));
 }
 
-std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& layout) {
+namespace {
+
+// The stages of a pipeline that hold a layer, or, one past the last layer, the matrix that the first and the
+// last layer share.
+std::vector<int> stages_of(const PlanPipeline& pipeline, int layer) {
+  const int last = static_cast<int>(pipeline.stages.size()) - 1;
+  if (layer < pipeline.stages.back().end_layer) return {stage_of(pipeline, layer)};
+  return last == 0 ? std::vector<int>{0} : std::vector<int>{0, last};
+}
+
+}  // namespace
+
+std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& layout, bool tied_embeddings) {
   std::vector<GradientGroup> groups;
-  if (plan.pipelines.size() < 2) return groups;
   const int layers = plan.pipelines.front().stages.back().end_layer;
-  for (int layer = 0; layer < layers; ++layer) {
+  for (int layer = 0; layer < layers + (tied_embeddings ? 1 : 0); ++layer) {
     int count = 1;
     for (const PlanPipeline& pipeline : plan.pipelines) {
-      count = std::lcm(count, pipeline.stages[static_cast<std::size_t>(stage_of(pipeline, layer))].tp);
+      for (const int stage : stages_of(pipeline, layer))
+        count = std::lcm(count, pipeline.stages[static_cast<std::size_t>(stage)].tp);
     }
     for (int index = 0; index < count; ++index) {
       std::vector<int> owners;
       for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
-        const int stage = stage_of(plan.pipelines[p], layer);
-        const int tp = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].tp;
-        owners.push_back(layout.base(static_cast<int>(p), stage) + index / (count / tp));
+        for (const int stage : stages_of(plan.pipelines[p], layer)) {
+          const int tp = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].tp;
+          owners.push_back(layout.base(static_cast<int>(p), stage) + index / (count / tp));
+        }
       }
+      if (owners.size() < 2) continue;
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const GradientGroup& g) { return g.ranks == owners; });
       if (group == groups.end()) group = groups.insert(groups.end(), GradientGroup{owners, {}});

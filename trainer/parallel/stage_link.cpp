@@ -52,7 +52,18 @@ PendingSend StageLink::send(const at::Tensor& tensor) {
   return {out, std::move(works)};
 }
 
-at::Tensor StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
+at::Tensor PendingReceive::take() {
+  work_->wait();
+  if (tp_) {
+    const int64_t part = tensor_.numel() / tp_->size();
+    char* data = static_cast<char*>(tensor_.data_ptr());
+    tp_->all_gather(data + tp_->rank() * part * tensor_.element_size(), data, static_cast<std::size_t>(part),
+                    element_type(tensor_.scalar_type()));
+  }
+  return std::move(tensor_);
+}
+
+PendingReceive StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
   at::Tensor in = at::empty(shape, dtype);
   const MessagePlan plan = lower_ ? plan_messages(in.numel(), in.element_size(), upper_tp_, lower_tp_)
                                   : plan_messages(in.numel(), in.element_size(), lower_tp_, upper_tp_);
@@ -65,13 +76,7 @@ at::Tensor StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
                          static_cast<std::size_t>(message.count), type,
                          lower_ ? lower_tp_ + message.sender : message.sender});
   }
-  boundary_->exchange(transfers)->wait();
-  if (plan.gather) {
-    const int64_t part = in.numel() / tp_->size();
-    tp_->all_gather(static_cast<char*>(in.data_ptr()) + tp_rank_ * part * in.element_size(), in.data_ptr(),
-                    static_cast<std::size_t>(part), type);
-  }
-  return in;
+  return {in, boundary_->exchange(transfers), plan.gather ? tp_ : nullptr};
 }
 
 }  // namespace sailor

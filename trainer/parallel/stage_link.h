@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -41,29 +42,51 @@ class PendingSend {
   void wait() {
     for (auto& work : works_) work->wait();
   }
+  // Whether it has left.
+  bool done() {
+    return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->done(); });
+  }
 
  private:
   at::Tensor tensor_;  // declared first: destroyed last
   std::vector<std::unique_ptr<Work>> works_;
 };
 
-// One rank's end of the boundary between two stages. One thread per object.
+// A tensor on its way in, whose bytes arrive while something else is computed.
+class PendingReceive {
+ public:
+  PendingReceive() = default;
+  // With `tp`, this rank gets its equal part of the tensor, and the group puts the parts together.
+  PendingReceive(at::Tensor tensor, std::unique_ptr<Work> work, Communicator* tp)
+      : tensor_(std::move(tensor)), work_(std::move(work)), tp_(tp) {}
+  // Blocks until the tensor is there. Once, in the order of the receives of the TP group.
+  at::Tensor take();
+
+ private:
+  at::Tensor tensor_;  // declared first: destroyed last
+  std::unique_ptr<Work> work_;
+  Communicator* tp_ = nullptr;
+};
+
+// One rank's end of the boundary between two groups of GPUs: activations go from the lower to the upper one,
+// their gradients back. Tensors of each direction arrive in the order in which they were sent. One thread per
+// object.
 class StageLink {
  public:
-  // `boundary` holds the `lower_tp` ranks of the lower stage, then the `upper_tp` ranks of the upper one.
+  // `boundary` holds the `lower_tp` ranks of the lower group, then the `upper_tp` ranks of the upper one.
   // `tp` is the caller's own TP group, nullptr when alone; it outlives the link.
   StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp);
 
-  // Asynchronous: an activation when called by the lower stage, its gradient when called by the upper one.
+  // Asynchronous: an activation when called by the lower group, its gradient when called by the upper one.
   PendingSend send(const at::Tensor& tensor);
-  // Blocks for the other stage's tensor, of a shape that both know.
-  at::Tensor receive(at::IntArrayRef shape, at::ScalarType dtype);
+  // Asks for the other group's next tensor, of a shape that both know. Returns at once.
+  PendingReceive receive(at::IntArrayRef shape, at::ScalarType dtype);
 
  private:
   std::unique_ptr<Communicator> boundary_;
   Communicator* tp_;
   int lower_tp_, upper_tp_;
-  bool lower_;  // the caller is in the lower stage
+  bool lower_;  // the caller is in the lower group
   int tp_rank_;
 };
 

@@ -53,7 +53,7 @@ struct LeaveTensorParallel : torch::autograd::Function<LeaveTensorParallel> {
 
 // With t the target's column: loss = log(sum_j exp(x_j - max)) - (x_t - max); d loss / d x = softmax -
 // onehot(t). The exponentials take the place of the logits, and the backward turns them into the gradient in
-// place.
+// place. Of 16-bit logits both are computed in 32 bit.
 struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy> {
   static Variable forward(AutogradContext* context, const Variable& logits, const Variable& targets,
                           int64_t vocabulary, int64_t handle) {
@@ -61,7 +61,8 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     const int64_t columns = logits.size(1);
     const int64_t first = alone(tp) ? 0 : columns * tp->rank();
     const int64_t real = std::clamp<int64_t>(vocabulary - first, 0, columns);
-    at::Tensor scores = logits.detach();
+    const bool narrow = logits.scalar_type() == at::kBFloat16;
+    at::Tensor scores = narrow ? logits.detach().to(at::kFloat) : logits.detach();
     if (real < columns)
       scores.narrow(1, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
 
@@ -80,6 +81,7 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
 
     context->save_for_backward({sums[0], column, here});
     context->saved_data["exponentials"] = scores;
+    context->saved_data["narrow"] = narrow;
     return (sums[0].log() - sums[1]).sum();
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -89,7 +91,9 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
         "exponentials");  // used up: a second backward through the same loss cannot be right
     gradient.div_(saved[0].unsqueeze(1));
     gradient.scatter_add_(1, saved[1], saved[2].to(gradient.scalar_type()).neg().unsqueeze(1));
-    return {gradient.mul_(gradients[0]), Variable(), Variable(), Variable()};
+    gradient.mul_(gradients[0]);
+    if (context->saved_data["narrow"].toBool()) gradient = gradient.to(at::kBFloat16);
+    return {gradient, Variable(), Variable(), Variable()};
   }
 };
 

@@ -27,7 +27,7 @@ at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, 
 
 // Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] against int64 `targets`
 // [tokens] that count over all ranks' columns. Columns from `vocabulary` on are padding and do not count. The
-// backward writes into the memory of the logits.
+// backward writes into the memory of the logits. bf16 logits give a loss in f32, as f32 ones do.
 at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
                                     Communicator* tp);
 

@@ -1,115 +1,147 @@
 #include "trainer/pipeline/executor.h"
 
-#include <torch/csrc/autograd/autograd.h>
-
 #include <algorithm>
-
-#include "trainer/pipeline/one_f_one_b.h"
+#include <utility>
 
 namespace sailor {
 
-PipelineExecutor::PipelineExecutor(const StagePosition& position, const ModelSpec& model,
-                                   at::ScalarType dtype, std::vector<Layer*> layers, StageLink* previous,
-                                   StageLink* next, Pacer* pacer)
+PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpec& model,
+                                   at::ScalarType dtype, std::vector<Chunk> chunks, StageLink* previous,
+                                   StageLink* next, Pacer* pacer, StepRecorder& recorder)
     : position_(position),
       model_(model),
       dtype_(dtype),
-      layers_(std::move(layers)),
+      chunks_(std::move(chunks)),
       previous_(previous),
       next_(next),
-      pacer_(pacer) {}
+      pacer_(pacer),
+      recorder_(recorder),
+      flights_(chunks_.size()) {}
 
-PipelineRun PipelineExecutor::run(int microbatches, int64_t global_tokens,
-                                  const std::function<Batch(int)>& load) {
+bool PipelineExecutor::last(int chunk) const {
+  return position_.group + 1 == position_.groups && chunk + 1 == static_cast<int>(chunks_.size());
+}
+
+PipelineRun PipelineExecutor::run(const PipelineWork& work) {
   run_ = PipelineRun{};
-  oldest_gradient_out_ = 0;
-  for (const ScheduleStep& step : one_f_one_b(position_.stage, position_.stages, microbatches)) {
-    if (step.kind == ScheduleStep::Kind::forward) {
-      forward(step.microbatch, global_tokens, load(step.microbatch));
+  const std::vector<ScheduleStep> steps =
+      schedule_steps(static_cast<int>(chunks_.size()), position_.group, position_.groups, work.microbatches);
+  if (!steps.empty()) ask_for_message(work, steps.front());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i + 1 < steps.size()) ask_for_message(work, steps[i + 1]);
+    if (steps[i].kind == ScheduleStep::Kind::forward) {
+      forward(work, steps[i]);
     } else {
-      backward(step.microbatch);
+      backward(work, steps[i]);
     }
   }
-  timed(run_.wait_s, [&] {
-    for (PendingSend& send : activations_out_) send.wait();
-    for (PendingSend& send : gradients_out_) send.wait();
+  recorder_.timed(TaskKind::wait, -1, [&] {
+    for (PendingSend& send : on_their_way_) send.wait();
   });
-  activations_out_.clear();
-  gradients_out_.clear();
+  on_their_way_.clear();
   return run_;
 }
 
-void PipelineExecutor::forward(int microbatch, int64_t global_tokens, const Batch& batch) {
-  InFlight flight;
-  flight.sequences = static_cast<int>(batch.inputs.size(0));
-  if (previous_) {
-    timed(run_.wait_s, [&] {
-      flight.input = previous_->receive({flight.sequences, model_.sequence, model_.hidden}, dtype_);
-      // The stage before us has P - stage forwards under way before its first backward: this activation shows
-      // that it has taken our gradients up to microbatch - (P - stage) - 1.
-      const int taken = microbatch - (position_.stages - position_.stage) - 1;
-      for (; oldest_gradient_out_ <= taken; ++oldest_gradient_out_) {
-        gradients_out_.front().wait();
-        gradients_out_.pop_front();
-      }
-    });
-    flight.input.set_requires_grad(true);
-  }
+void PipelineExecutor::ask_for_message(const PipelineWork& work, const ScheduleStep& step) {
+  const bool forward = step.kind == ScheduleStep::Kind::forward;
+  if (forward ? first(step.chunk) : last(step.chunk)) return;
+  StageLink& from = forward ? *previous_ : *next_;
+  asked_for_.push_back(
+      from.receive({work.sequences(step.microbatch), model_.sequence, model_.hidden}, dtype_));
+}
 
+at::Tensor PipelineExecutor::take_message(int microbatch) {
+  at::Tensor message;
+  recorder_.timed(TaskKind::wait, microbatch, [&] { message = asked_for_.front().take(); });
+  asked_for_.pop_front();
+  return message;
+}
+
+void PipelineExecutor::send(StageLink& to, const at::Tensor& tensor) {
+  while (!on_their_way_.empty() && on_their_way_.front().done()) on_their_way_.pop_front();
+  on_their_way_.push_back(to.send(tensor));
+}
+
+void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& step) {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(step.chunk)];
+  at::Tensor x;
+  if (!first(step.chunk)) x = take_message(step.microbatch);
+  const int sequences = work.sequences(step.microbatch);
+  const Batch batch = work.load(step.microbatch, first(step.chunk) || last(step.chunk));
+
+  auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
+  flights.emplace_back();
   const auto start = Pacer::Clock::now();
-  timed(run_.forward_s, [&] {
-    at::Tensor x = flight.input;
-    for (Layer* layer : layers_) x = layer->forward(x, batch);
-    if (position_.last()) x = x / static_cast<double>(global_tokens);
-    flight.output = x;
-    paced(Phase::forward, flight.sequences, start);
+  recorder_.timed(TaskKind::forward, step.microbatch, [&] {
+    x = chunk.forward(flights.back(), batch, std::move(x));
+    paced(Phase::forward, chunk, sequences, start);
   });
-
-  if (position_.last()) {
-    run_.loss += flight.output.item<double>();
+  run_.max_in_flight = std::max(run_.max_in_flight, ++in_flight_);
+  if (last(step.chunk)) {
+    run_.loss += x.item<double>() / static_cast<double>(work.global_tokens);
   } else {
-    activations_out_.push_back(next_->send(flight.output));
+    send(*next_, x);
   }
-  in_flight_.push_back(std::move(flight));
-  run_.max_in_flight = std::max(run_.max_in_flight, static_cast<int>(in_flight_.size()));
 }
 
-void PipelineExecutor::backward(int) {
-  InFlight& flight = in_flight_.front();
-  at::Tensor gradient;  // undefined on the last stage: d loss / d loss is 1
-  if (next_) {
-    timed(run_.wait_s, [&] {
-      gradient = next_->receive({flight.sequences, model_.sequence, model_.hidden}, dtype_);
-      activations_out_.front().wait();  // the next stage has used it: its gradient is here
-      activations_out_.pop_front();
-    });
+void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& step) {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(step.chunk)];
+  auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
+  at::Tensor gradient;
+  if (last(step.chunk)) {
+    gradient =
+        at::full({}, 1.0 / static_cast<double>(work.global_tokens), flights.front().outputs.back().options());
+  } else {
+    gradient = take_message(step.microbatch);
   }
-
+  const bool last_microbatch = step.microbatch + 1 == work.microbatches;
   const auto start = Pacer::Clock::now();
-  timed(run_.backward_s, [&] {
-    if (gradient.defined()) {
-      torch::autograd::backward({flight.output}, {gradient});
-    } else {
-      torch::autograd::backward({flight.output}, {});
-    }
-    paced(Phase::backward, flight.sequences, start);
+  recorder_.timed(TaskKind::backward, step.microbatch, [&] {
+    gradient = chunk.backward(flights.front(), std::move(gradient),
+                              [&](int layer) { work.layer_finished(layer, last_microbatch); });
+    paced(Phase::backward, chunk, work.sequences(step.microbatch), start);
   });
-
-  if (previous_) gradients_out_.push_back(previous_->send(flight.input.grad()));
-  in_flight_.pop_front();
+  flights.pop_front();
+  --in_flight_;
+  if (!first(step.chunk)) send(*previous_, gradient);
 }
 
-template <class Function>
-void PipelineExecutor::timed(double& total_s, Function&& function) {
-  const auto start = Pacer::Clock::now();
-  function();
-  total_s += std::chrono::duration<double>(Pacer::Clock::now() - start).count();
+double PipelineExecutor::evaluate(const PipelineWork& work) {
+  // Whose tensors are kept while the next group is behind; a round of microbatches can be under way.
+  const std::size_t most_sends = static_cast<std::size_t>(std::max(4, position_.groups));
+  double loss = 0;
+  for (const ScheduleStep& step : schedule_steps(static_cast<int>(chunks_.size()), position_.group,
+                                                 position_.groups, work.microbatches)) {
+    if (step.kind == ScheduleStep::Kind::backward || work.sequences(step.microbatch) == 0) continue;
+    at::Tensor x;
+    if (!first(step.chunk)) {
+      ask_for_message(work, step);
+      x = take_message(step.microbatch);
+    }
+    const Batch batch = work.load(step.microbatch, first(step.chunk) || last(step.chunk));
+    x = chunks_[static_cast<std::size_t>(step.chunk)].evaluate(batch, std::move(x));
+    if (last(step.chunk)) {
+      loss += x.item<double>();
+    } else {
+      send(*next_, x);
+      for (; on_their_way_.size() > most_sends; on_their_way_.pop_front()) on_their_way_.front().wait();
+    }
+  }
+  for (PendingSend& send : on_their_way_) send.wait();
+  on_their_way_.clear();
+  return loss;
 }
 
-void PipelineExecutor::paced(Phase phase, int sequences, Pacer::Clock::time_point start) {
+void PipelineExecutor::paced(Phase phase, const Chunk& chunk, int sequences, Pacer::Clock::time_point start) {
   if (!pacer_) return;
-  pacer_->computed({phase, position_.pipeline, position_.stage, position_.first_layer, position_.end_layer,
-                    position_.tp, sequences},
+  pacer_->computed({.phase = phase,
+                    .pipeline = position_.pipeline,
+                    .stage = position_.group,
+                    .first_layer = chunk.first_layer(),
+                    .end_layer = chunk.end_layer(),
+                    .tp = position_.tp,
+                    .sequences = sequences,
+                    .recompute = chunk.recomputes()},
                    start);
 }
 

@@ -1,80 +1,88 @@
-// Runs the 1F1B schedule of one stage with autograd: receives, computes, sends, and counts what it holds.
+// Runs the schedule of one group of GPUs with autograd: receives, computes, sends, and counts what it holds.
 //
-// Sends are asynchronous, with their tensors kept alive, and receives block: the schedule cannot deadlock,
-// whatever the sizes. A send is waited for when a message from the other side proves that it has arrived, so
-// that at most as many tensors are kept as microbatches are in flight between the two stages. One thread per
-// object.
+// Messages travel while it computes: sends are asynchronous, with their tensors kept alive, and what the next
+// step needs is asked for before the present one begins. Receives are waited for and sends are not, so the
+// schedule cannot deadlock, whatever the sizes. One thread per object.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "trainer/model/layer.h"
 #include "trainer/parallel/stage_link.h"
+#include "trainer/pipeline/chunk.h"
 #include "trainer/pipeline/pacer.h"
+#include "trainer/pipeline/schedule.h"
+#include "trainer/pipeline/step_recorder.h"
 
 namespace sailor {
 
-// Where in the plan a stage is.
-struct StagePosition {
+// Where in the plan a group of GPUs is.
+struct GroupPosition {
   int pipeline = 0;
-  int stage = 0;
-  int stages = 1;
-  int first_layer = 0;
-  int end_layer = 0;
+  int group = 0;
+  int groups = 1;  // of the pipeline
   int tp = 1;
-
-  bool first() const { return stage == 0; }
-  bool last() const { return stage + 1 == stages; }
 };
 
 struct PipelineRun {
-  double loss = 0;        // last stage only: this pipeline's share of the mean loss
-  int max_in_flight = 0;  // most microbatches whose activations were held at once, counted as they were
-  double forward_s = 0;
-  double backward_s = 0;
-  double wait_s = 0;
+  double loss = 0;        // last chunk only: this pipeline's share of the mean loss
+  int max_in_flight = 0;  // most pairs of microbatch and chunk whose activations were held at once
+};
+
+// What an iteration works on.
+struct PipelineWork {
+  int microbatches = 0;
+  std::function<int(int)> sequences;     // of a microbatch
+  std::function<Batch(int, bool)> load;  // a microbatch; false: no chunk here looks at its tokens
+  // For training only.
+  int64_t global_tokens = 0;
+  std::function<void(int, bool)> layer_finished;  // a layer's backward; true: of the last microbatch
 };
 
 class PipelineExecutor {
  public:
-  // `previous` and `next` are nullptr at the ends of the pipeline. Everything referred to outlives the
-  // object.
-  PipelineExecutor(const StagePosition& position, const ModelSpec& model, at::ScalarType dtype,
-                   std::vector<Layer*> layers, StageLink* previous, StageLink* next, Pacer* pacer);
+  // `chunks` in the order of the model; all but the pipeline's very first have a `previous` group (the last
+  // group for later chunks of the first), all but its very last a `next` one. What is referred to outlives
+  // the object.
+  PipelineExecutor(const GroupPosition& position, const ModelSpec& model, at::ScalarType dtype,
+                   std::vector<Chunk> chunks, StageLink* previous, StageLink* next, Pacer* pacer,
+                   StepRecorder& recorder);
 
-  // One iteration of `microbatches` microbatches; gradients are added to what the parameters hold. `load(i)`
-  // gives microbatch i. The loss is divided by `global_tokens` before the backward. Throws CommError.
-  PipelineRun run(int microbatches, int64_t global_tokens, const std::function<Batch(int)>& load);
+  // One iteration. The loss is divided by global_tokens before the backward. Throws CommError.
+  PipelineRun run(const PipelineWork& work);
+
+  // Forward only, without gradients. Returns the sum of the cross entropies of all tokens where the last
+  // chunk is, 0 elsewhere. A microbatch without sequences is left out. Throws CommError.
+  double evaluate(const PipelineWork& work);
 
  private:
-  struct InFlight {
-    int sequences;
-    at::Tensor input;   // undefined on the first stage
-    at::Tensor output;  // the loss on the last stage
-  };
-  void forward(int microbatch, int64_t global_tokens, const Batch& batch);
-  void backward(int microbatch);
-  template <class Function>
-  void timed(double& total_s, Function&& function);
-  void paced(Phase phase, int sequences, Pacer::Clock::time_point start);
+  bool first(int chunk) const { return position_.group == 0 && chunk == 0; }
+  bool last(int chunk) const;
+  void ask_for_message(const PipelineWork& work, const ScheduleStep& step);
+  at::Tensor take_message(int microbatch);
+  void send(StageLink& to, const at::Tensor& tensor);
+  void forward(const PipelineWork& work, const ScheduleStep& step);
+  void backward(const PipelineWork& work, const ScheduleStep& step);
+  void paced(Phase phase, const Chunk& chunk, int sequences, Pacer::Clock::time_point start);
 
-  const StagePosition position_;
+  const GroupPosition position_;
   const ModelSpec model_;
   const at::ScalarType dtype_;
-  const std::vector<Layer*> layers_;
+  const std::vector<Chunk> chunks_;
   StageLink* const previous_;
   StageLink* const next_;
   Pacer* const pacer_;
+  StepRecorder& recorder_;
 
   // The iteration in progress.
   PipelineRun run_;
-  std::deque<InFlight> in_flight_;  // oldest microbatch first
-  std::deque<PendingSend> activations_out_, gradients_out_;
-  int oldest_gradient_out_ = 0;  // microbatch of gradients_out_.front()
+  std::vector<std::deque<Chunk::Flight>> flights_;  // by chunk, oldest microbatch first
+  int in_flight_ = 0;
+  std::deque<PendingReceive> asked_for_;  // in the order of the steps
+  std::deque<PendingSend> on_their_way_;
 };
 
 }  // namespace sailor

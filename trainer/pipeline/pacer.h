@@ -11,7 +11,8 @@ namespace sailor {
 enum class Phase { forward, backward, update };
 
 // What was computed: `sequences` sequences (0 for update) through layers [first_layer, end_layer) on a TP
-// group of `tp`.
+// group of `tp`. `recompute`: the backward computed the blocks' forward again. An update is of one part of
+// `update_parts`, which other ranks do (ZeRO-1).
 struct PhaseWork {
   Phase phase = Phase::forward;
   int pipeline = 0;
@@ -20,6 +21,8 @@ struct PhaseWork {
   int end_layer = 0;
   int tp = 1;
   int sequences = 0;
+  bool recompute = false;
+  int update_parts = 1;
 };
 
 class Pacer {

@@ -3,62 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
+#include <utility>
 
 #include "planner/plan/rank_layout.h"
-#include "planner/plan/validate.h"
-#include "planner/spec/error.h"
+#include "trainer/checkpoint/export_model.h"
+#include "trainer/checkpoint/gather.h"
 #include "trainer/model/registry.h"
-#include "trainer/optim/square_sum.h"
+#include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
-#include "trainer/parallel/stage_link.h"
-#include "trainer/parallel/tensor_parallel.h"
 #include "trainer/pipeline/executor.h"
+#include "trainer/pipeline/rank_stage.h"
 #include "trainer/pipeline/tensor_cache.h"
 
 namespace sailor {
 namespace {
 
 using Clock = Pacer::Clock;
+static_assert(std::is_same_v<Clock, StepRecorder::Clock>);
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<int> rank_range(int first, int count) {
-  std::vector<int> ranks(static_cast<std::size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), first);
-  return ranks;
-}
-
-void check_trainable(const JobSpec& job, const Plan& plan) {
-  if (const auto violations = check_plan(plan, job); !violations.empty()) {
-    throw InputError(fmt::format("plan: {}", violations.front()));
-  }
-  if (job.training.optimizer.name != "adamw") {
-    throw InputError(fmt::format("training.optimizer.name: the trainer does not know \"{}\" (known: adamw)",
-                                 job.training.optimizer.name));
-  }
-  if (plan.zero1)
-    throw InputError("plan: zero1: the trainer cannot shard optimizer state yet; set it to false");
-  if (plan.interleave != 1)
-    throw InputError("plan: interleave: the trainer runs plain 1F1B only; set it to 1");
-  const ModelFamily& family = model_family(job.model.family);
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (const PlanStage& stage : pipeline.stages) {
-      if (stage.recompute != "none") {
-        throw InputError("plan: recompute: the trainer cannot recompute activations yet; set it to \"none\"");
-      }
-      family.check(job.model, stage.tp);
-    }
-  }
-}
-
-double sum_of_squares(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.contiguous();
-  return flat.scalar_type() == at::kDouble ? square_sum(flat.data_ptr<double>(), flat.numel())
-                                           : square_sum(flat.data_ptr<float>(), flat.numel());
+std::unique_ptr<Communicator> all_ranks(CommFactory& factory, int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return factory.create("world", ranks);
 }
 
 }  // namespace
@@ -71,15 +45,13 @@ struct RankTrainer::Impl {
   const RankSlot slot;
   const TokenData& data;
   Pacer* const pacer;
-  StagePosition position;
-
-  std::unique_ptr<Communicator> tp;     // nullptr when the stage has one GPU
+  RankStage stage;
+  GradientSync gradient_sync;
   std::unique_ptr<Communicator> world;  // all ranks, for a few numbers per step
-  std::unique_ptr<StageLink> previous, next;
-  std::vector<std::unique_ptr<Layer>> layers;
-  std::unique_ptr<GradientSync> gradient_sync;
-  std::unique_ptr<AdamW> optimizer;
-  std::unique_ptr<PipelineExecutor> executor;
+  std::unique_ptr<Optimizer> optimizer;
+  StepRecorder recorder;
+  PipelineExecutor executor;
+  bool trace_next_step = false;
   int64_t next_step = 0;
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& factory, const TokenData& d, Pacer* pc)
@@ -88,134 +60,179 @@ struct RankTrainer::Impl {
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
         data(d),
-        pacer(pc) {
-    const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-    const PlanStage& stage = pipeline.stages[static_cast<std::size_t>(slot.stage)];
-    position = {slot.pipeline,     slot.stage,      static_cast<int>(pipeline.stages.size()),
-                stage.first_layer, stage.end_layer, stage.tp};
-
-    // Communicators in one global order: TP groups, boundaries from the first to the last, gradient groups,
-    // everybody.
-    if (stage.tp > 1) {
-      tp = factory.create(fmt::format("tp/{}.{}", slot.pipeline, slot.stage),
-                          rank_range(layout.base(slot.pipeline, slot.stage), stage.tp));
-    }
-    if (pacer) pacer->joins(tp.get());
-    if (!position.first()) previous = link(factory, slot.stage - 1);
-    if (!position.last()) next = link(factory, slot.stage);
-    build_layers();
-    const std::vector<Parameter*> all = parameters();
-    gradient_sync = std::make_unique<GradientSync>(plan, layout, rank, factory, tp.get(), all);
-    world = factory.create("world", rank_range(0, layout.size()));
-
-    optimizer = std::make_unique<AdamW>(job.training.optimizer, all);
-    std::vector<Layer*> raw;
-    for (const auto& layer : layers) raw.push_back(layer.get());
-    executor = std::make_unique<PipelineExecutor>(position, job.model, scalar_type(job.training.precision),
-                                                  raw, previous.get(), next.get(), pacer);
+        pacer(pc),
+        stage(job, plan, layout, rank, factory),
+        gradient_sync(plan, layout, rank, factory, stage.tp.get(), stage.parameters(),
+                      job.model.tied_embeddings),
+        world(all_ranks(factory, layout.size())),
+        optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
+        executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
+                 stage.previous.get(), stage.next.get(), pacer, recorder) {
+    if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
 
-  // The boundary between stage `lower` of this pipeline and the one after it.
-  std::unique_ptr<StageLink> link(CommFactory& factory, int lower) {
-    const auto& stages = plan.pipelines[static_cast<std::size_t>(slot.pipeline)].stages;
-    const int lower_tp = stages[static_cast<std::size_t>(lower)].tp;
-    const int upper_tp = stages[static_cast<std::size_t>(lower) + 1].tp;
-    std::vector<int> ranks = rank_range(layout.base(slot.pipeline, lower), lower_tp);
-    const std::vector<int> upper = rank_range(layout.base(slot.pipeline, lower + 1), upper_tp);
-    ranks.insert(ranks.end(), upper.begin(), upper.end());
-    return std::make_unique<StageLink>(factory.create(fmt::format("link/{}.{}", slot.pipeline, lower), ranks),
-                                       tp.get(), lower_tp, upper_tp);
-  }
-
-  void build_layers() {
-    std::vector<int> tps;
-    for (const RankSlot& s : layout.slots()) tps.push_back(s.tp);
-    LayerContext context;
-    context.model = job.model;
-    context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, tps);
-    context.dtype = scalar_type(job.training.precision);
-    context.seed = job.training.seed;
-    context.tp = tp.get();
-    const ModelFamily& family = model_family(job.model.family);
-    for (int i = position.first_layer; i < position.end_layer; ++i)
-      layers.push_back(family.build(context, i));
-    for (Parameter* parameter : parameters()) {
-      parameter->value.mutable_grad() = at::zeros_like(parameter->value.detach());
-    }
-  }
-
-  std::vector<Parameter*> parameters() {
-    std::vector<Parameter*> all;
-    for (const auto& layer : layers) {
-      for (Parameter& parameter : layer->parameters()) all.push_back(&parameter);
-    }
-    return all;
-  }
-
-  Batch load(int microbatch) const {
-    const MicrobatchRange range = microbatch_range(plan, slot.pipeline, microbatch);
-    const int64_t tokens = job.model.sequence;
+  // The tokens of `sequences` sequences, of which `sequence(i)` gives the i-th.
+  template <class Sequence>
+  Batch tokens_of(int sequences, const Sequence& sequence) const {
+    const int64_t length = job.model.sequence;
     Batch batch;
-    batch.inputs = at::empty({range.sequences, tokens}, at::kLong);
-    batch.targets = at::empty({range.sequences, tokens}, at::kLong);
-    if (!position.first() && !position.last()) return batch;  // the shape is all that a middle stage looks at
-    for (int i = 0; i < range.sequences; ++i) {
-      const std::vector<int64_t> sequence = data.sequence(next_step, range.first_sequence + i);
-      const auto bytes = static_cast<std::size_t>(tokens) * sizeof(int64_t);
-      std::memcpy(batch.inputs.data_ptr<int64_t>() + i * tokens, sequence.data(), bytes);
-      std::memcpy(batch.targets.data_ptr<int64_t>() + i * tokens, sequence.data() + 1, bytes);
+    batch.inputs = at::empty({sequences, length}, at::kLong);
+    batch.targets = at::empty({sequences, length}, at::kLong);
+    for (int i = 0; i < sequences; ++i) {
+      const std::vector<int64_t> row = sequence(i);
+      const auto bytes = static_cast<std::size_t>(length) * sizeof(int64_t);
+      std::memcpy(batch.inputs.data_ptr<int64_t>() + i * length, row.data(), bytes);
+      std::memcpy(batch.targets.data_ptr<int64_t>() + i * length, row.data() + 1, bytes);
     }
     return batch;
   }
 
-  // Every parameter once: replicas agree by now, so the first pipeline speaks for all.
-  double own_sum_of_squares() {
-    double sum = 0;
-    if (slot.pipeline != 0) return sum;
-    for (const Parameter* parameter : parameters()) {
-      if (parameter->sharded || slot.tp_rank == 0) sum += sum_of_squares(parameter->value.grad());
+  PipelineWork training_work() {
+    PipelineWork work;
+    work.microbatches = plan.pipelines[static_cast<std::size_t>(slot.pipeline)].microbatches;
+    work.sequences = [this](int m) { return microbatch_range(plan, slot.pipeline, m).sequences; };
+    work.load = [this](int m, bool tokens) {
+      if (!tokens) return Batch{};
+      const MicrobatchRange range = microbatch_range(plan, slot.pipeline, m);
+      return tokens_of(range.sequences,
+                       [&](int i) { return data.sequence(next_step, range.first_sequence + i); });
+    };
+    work.global_tokens = job.training.global_batch * job.model.sequence;
+    work.layer_finished = [this](int layer, bool last) { gradient_sync.layer_finished(layer, last); };
+    return work;
+  }
+
+  // Validation passes over the pipelines in the plan's microbatches, as many sequences at a time as an
+  // iteration has; the last time may have fewer.
+  double evaluate(const TokenData& validation, int64_t sequences) {
+    sequences = std::min(sequences, validation.num_windows());
+    double loss = 0;
+    recorder.begin(false);
+    for (int64_t first = 0; first < sequences; first += job.training.global_batch) {
+      PipelineWork work = training_work();
+      work.sequences = [&](int m) {
+        const MicrobatchRange range = microbatch_range(plan, slot.pipeline, m);
+        return static_cast<int>(
+            std::clamp<int64_t>(sequences - first - range.first_sequence, 0, range.sequences));
+      };
+      work.load = [&](int m, bool tokens) {
+        if (!tokens) return Batch{};
+        const int64_t begin = first + microbatch_range(plan, slot.pipeline, m).first_sequence;
+        return tokens_of(work.sequences(m),
+                         [&](int i) { return validation.spread_sequence(begin + i, sequences); });
+      };
+      loss += executor.evaluate(work);
     }
-    return sum;
+    if (slot.tp_rank != 0) loss = 0;
+    world->all_reduce(&loss, 1, ElementType::f64, ReduceOp::sum);
+    return loss / static_cast<double>(sequences * job.model.sequence);
+  }
+
+  void export_to(const std::string& directory) {
+    std::vector<int> tps;
+    for (const RankSlot& s : layout.slots()) tps.push_back(s.tp);
+    std::map<std::string, ParameterSpec> padded;
+    const std::vector<ParameterSpec> listed =
+        list_parameters(job.model, padded_vocabulary(job.model.vocabulary, tps));
+    const std::vector<Parameter*> held = stage.parameters();
+    if (slot.rank != 0) {
+      for (const ParameterSpec& spec : listed) gather_on_first_rank(*world, plan, layout, spec, held);
+      return;
+    }
+    for (const ParameterSpec& spec : listed) padded[spec.name] = spec;
+    try {
+      export_model(directory, job.model, scalar_type(job.training.precision), [&](const ParameterSpec& spec) {
+        return gather_on_first_rank(*world, plan, layout, padded.at(spec.name), held);
+      });
+    } catch (...) {
+      world->abort();  // the others wait for this rank
+      throw;
+    }
+  }
+
+  // The optimizer has run since `start`: the device that is emulated may need longer.
+  void pace_update(Clock::time_point start) {
+    if (!pacer) return;
+    for (const Chunk& chunk : stage.chunks) {
+      pacer->computed({.phase = Phase::update,
+                       .pipeline = slot.pipeline,
+                       .stage = slot.stage,
+                       .first_layer = chunk.first_layer(),
+                       .end_layer = chunk.end_layer(),
+                       .tp = slot.tp,
+                       .update_parts = plan.zero1 ? static_cast<int>(plan.pipelines.size()) : 1},
+                      start);
+      start = Clock::now();
+    }
+  }
+
+  // Where it came from is worth one more collective: this was the last.
+  [[noreturn]] void stop_not_finite(const StepResult& result, double own_loss) {
+    std::vector<double> bad(static_cast<std::size_t>(layout.size()));
+    bool own_bad = !std::isfinite(own_loss);
+    // Sums over replicas have spread a bad gradient by now, but not a bad share of the loss.
+    if (std::isfinite(result.loss)) {
+      for (const OptimizerSlice& slice : optimizer->slices())
+        own_bad = own_bad || !at::isfinite(slice.gradient).all().item<bool>();
+    }
+    bad[static_cast<std::size_t>(slot.rank)] = own_bad ? 1 : 0;
+    world->all_reduce(bad.data(), static_cast<int64_t>(bad.size()), ElementType::f64, ReduceOp::sum);
+    std::string where;
+    for (const RankSlot& s : layout.slots()) {
+      if (bad[static_cast<std::size_t>(s.rank)] == 0) continue;
+      where += fmt::format("{}rank {} (pipeline {}, stage {})", where.empty() ? "" : ", ", s.rank, s.pipeline,
+                           s.stage);
+    }
+    const bool loss_is_bad = !std::isfinite(result.loss);
+    throw std::runtime_error(fmt::format(
+        "step {}: {} is {} on {}; try a lower training.optimizer.lr, more training.schedule.warmup_steps or "
+        "training.clip_grad_norm; stopped before the update",
+        result.step + 1, loss_is_bad ? "the loss" : "the gradient's norm",
+        std::isnan(loss_is_bad ? result.loss : result.grad_norm) ? "not a number" : "infinite", where));
+  }
+
+  // As torch.nn.utils.clip_grad_norm_.
+  double clipping_factor(double norm) const {
+    return job.training.clip_grad_norm ? std::min(1.0, *job.training.clip_grad_norm / (norm + 1e-6)) : 1.0;
   }
 
   StepResult step() {
     const auto begin = Clock::now();
     if (pacer) pacer->iteration_begins();
+    recorder.begin(std::exchange(trace_next_step, false));
     StepResult result;
     result.step = next_step;
     result.tokens = job.training.global_batch * job.model.sequence;
-    auto start = Clock::now();
-    for (Parameter* parameter : parameters()) parameter->value.mutable_grad().zero_();
-    Clock::duration per_parameter = Clock::now() - start;  // work of the update that is done elsewhere
-
-    const int microbatches = plan.pipelines[static_cast<std::size_t>(slot.pipeline)].microbatches;
-    const PipelineRun run = executor->run(microbatches, result.tokens, [this](int m) { return load(m); });
+    result.learning_rate = learning_rate(job.training, next_step);
+    gradient_sync.begin_iteration();
+    const PipelineRun run = executor.run(training_work());
     result.max_in_flight = run.max_in_flight;
-    result.forward_s = run.forward_s;
-    result.backward_s = run.backward_s;
-    result.wait_s = run.wait_s;
 
-    start = Clock::now();
-    gradient_sync->run();
-    result.gradient_sync_s = seconds_since(start);
-    start = Clock::now();
-    double numbers[2] = {position.last() && slot.tp_rank == 0 ? run.loss : 0.0, own_sum_of_squares()};
-    per_parameter += Clock::now() - start;
-    start = Clock::now();
-    world->all_reduce(numbers, 2, ElementType::f64, ReduceOp::sum);
+    recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
+    const auto start = Clock::now();
+    const double own_loss = slot.tp_rank == 0 ? run.loss : 0.0;
+    double numbers[2] = {own_loss, gradient_sync.own_sum_of_squares()};
+    const Clock::duration norm = Clock::now() - start;  // work of the update that is done before it
+    recorder.add(TaskKind::update, -1, start, start + norm);
+    recorder.timed(TaskKind::sync, -1,
+                   [&] { world->all_reduce(numbers, 2, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
-    result.gradient_sync_s += seconds_since(start);
+    if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) stop_not_finite(result, own_loss);
 
-    start = Clock::now() - per_parameter;
-    optimizer->step();
-    if (pacer) {
-      pacer->computed({Phase::update, position.pipeline, position.stage, position.first_layer,
-                       position.end_layer, position.tp, 0},
-                      start);
-    }
-    result.update_s = seconds_since(start);
+    recorder.timed(TaskKind::update, -1, [&] {
+      const auto update_start = Clock::now() - norm;
+      optimizer->step(result.learning_rate, clipping_factor(result.grad_norm));
+      pace_update(update_start);
+    });
+    recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
+    result.forward_s = recorder.total_s(TaskKind::forward);
+    result.backward_s = recorder.total_s(TaskKind::backward);
+    result.wait_s = recorder.total_s(TaskKind::wait);
+    result.gradient_sync_s = recorder.total_s(TaskKind::sync);
+    result.update_s = recorder.total_s(TaskKind::update);
+    result.tasks = recorder.take_tasks();
     ++next_step;
     if (pacer) pacer->iteration_ends(begin);
     result.step_s = seconds_since(begin);
@@ -231,16 +248,25 @@ RankTrainer::~RankTrainer() = default;
 StepResult RankTrainer::step() {
   return impl_->step();
 }
+void RankTrainer::trace_next_step() {
+  impl_->trace_next_step = true;
+}
+double RankTrainer::evaluate(const TokenData& data, int64_t sequences) {
+  return impl_->evaluate(data, sequences);
+}
 int64_t RankTrainer::next_step() const {
   return impl_->next_step;
 }
 void RankTrainer::set_next_step(int64_t step) {
   impl_->next_step = step;
 }
-std::vector<Parameter*> RankTrainer::parameters() {
-  return impl_->parameters();
+void RankTrainer::export_to(const std::string& directory) {
+  impl_->export_to(directory);
 }
-AdamW& RankTrainer::optimizer() {
+std::vector<Parameter*> RankTrainer::parameters() {
+  return impl_->stage.parameters();
+}
+Optimizer& RankTrainer::optimizer() {
   return *impl_->optimizer;
 }
 

@@ -6,37 +6,41 @@
 //
 // All ranks of the plan construct one and call step() the same number of times. A CommError leaves the object
 // unusable (destroy it, and build another over a new factory); the values of parameters are those before the
-// step or after it, never in between, unless the error came out of the update itself, which does not
-// communicate. One thread per object.
+// step or after it, never in between, unless the plan has ZeRO-1 and ranks were exchanging updated values.
+// One thread per object.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_data.h"
+#include "trainer/elastic/step_trace.h"
 #include "trainer/model/layer.h"
-#include "trainer/optim/adamw.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/pipeline/pacer.h"
 
 namespace sailor {
 
 struct StepResult {
-  int64_t step = 0;       // 0 is the first
-  double loss = 0;        // mean over the tokens of the global batch; the same on every rank
-  double grad_norm = 0;   // L2 norm of the whole model's gradient; the same on every rank
+  int64_t step = 0;      // 0 is the first
+  double loss = 0;       // mean over the tokens of the global batch; the same on every rank
+  double grad_norm = 0;  // L2 norm of the whole model's gradient before clipping; the same on every rank
+  double learning_rate = 0;
   int64_t tokens = 0;     // of the global batch
-  int max_in_flight = 0;  // most microbatches whose activations this rank held at once
+  int max_in_flight = 0;  // most (microbatch, chunk) pairs whose activations this rank held at once
   // Of this rank. They add up to step_s but for bookkeeping.
   double forward_s = 0;
   double backward_s = 0;
-  double wait_s = 0;  // for activations and gradients of neighbours
-  double gradient_sync_s = 0;
-  double update_s = 0;  // all work per parameter: the optimizer, clearing gradients, their norm
+  double wait_s = 0;           // for activations and gradients of neighbours
+  double gradient_sync_s = 0;  // what of it the backward did not hide, and with ZeRO-1 the values' way back
+  double update_s = 0;         // all work per parameter: the optimizer, the gradients' norm
   double step_s = 0;
+  std::vector<TracedTask> tasks;  // when asked for with trace_next_step()
 };
 
 class RankTrainer {
@@ -47,15 +51,31 @@ class RankTrainer {
               Pacer* pacer = nullptr);
   ~RankTrainer();
 
-  // One iteration. Gradients stay readable until the next call.
+  // One iteration. The gradients of optimizer().slices() stay readable until the next call. Throws
+  // std::runtime_error on every rank, naming step and ranks, when the loss or the gradient is not finite:
+  // parameters and optimizer are then as before.
   StepResult step();
+  // The next step's result has its tasks one by one.
+  void trace_next_step();
+
+  // Mean loss over `sequences` sequences spread evenly over `data` (all of it when it has fewer), with the
+  // present parameters: the same on every rank, under any plan, up to rounding. Between steps; all ranks call
+  // it. `data` has the job's sequence length. Throws CommError.
+  double evaluate(const TokenData& data, int64_t sequences);
 
   int64_t next_step() const;
   void set_next_step(int64_t step);  // after loading a checkpoint
 
-  // This rank's parameters in the order of layers; `value.grad()` is the gradient of the mean loss.
+  // Writes the model as it is now to a directory in the form of export_model(), from rank 0; the directory is
+  // on its file system. All ranks call it between the same two steps. Throws what export_model() throws on
+  // rank 0, and CommError on the others then.
+  void export_to(const std::string& directory);
+
+  // This rank's parameters in the order of layers.
   std::vector<Parameter*> parameters();
-  AdamW& optimizer();
+  // Its slices are what this rank updates: with ZeRO-1 a part of its parameters. Their gradients are those of
+  // the mean loss.
+  Optimizer& optimizer();
 
  private:
   struct Impl;

@@ -96,6 +96,16 @@ TEST(LayerProfile, MatchesEveryNumberOfBlocksButNoOtherShape) {
   EXPECT_FALSE(matches(example(), spec.model, Precision::bf16));
   spec.model.vocabulary = 512;
   EXPECT_FALSE(matches(example(), spec.model, Precision::fp32));
+
+  ProfileFile grouped = example();
+  grouped.model.kv_heads = 2;
+  grouped.model.tied_embeddings = true;
+  const ProfileFile read = parse_profile_file(to_json(grouped), "p");
+  EXPECT_TRUE(matches(read, grouped.model, Precision::fp32));
+  EXPECT_FALSE(matches(read, job().model, Precision::fp32)) << "fewer key and value heads";
+  grouped.sizes.back().sizes.parameters = 100'000;  // of a head at TP 2
+  EXPECT_EQ(unroll_sizes(grouped, 4).find(2)->back().tied_parameters, 128 * 64);
+  EXPECT_EQ(unroll_sizes(example(), 4).find(2)->back().tied_parameters, 0);
 }
 
 TEST(LayerProfile, HolesAndRepetitionsAreErrors) {

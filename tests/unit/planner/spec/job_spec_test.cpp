@@ -2,9 +2,14 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "planner/spec/error.h"
 #include "planner/spec/overrides.h"
 #include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+#include "tests/unit/planner/error_of.h"
+#include "tests/unit/planner/scratch.h"
 
 namespace sailor {
 namespace {
@@ -86,8 +91,129 @@ TEST(JobSpec, EveryErrorNamesLineAndKey) {
   EXPECT_THAT(error_of(with("zones: [z1]", "zones: z1")), HasSubstr("resources.zones: must be a list"));
   EXPECT_THAT(error_of(with("{big: 4}", "{big: 4.5}")),
               HasSubstr("resources.max_gpus.big: must be an integer"));
-  EXPECT_THAT(error_of(with("family: gpt", "from: /models/x, family: gpt")), HasSubstr("model.from: "));
+  EXPECT_THAT(error_of(with("family: gpt", "from: /models/x, family: gpt")),
+              HasSubstr("model.family: the model directory of model.from says it already"));
   EXPECT_THAT(error_of("just text\n"), HasSubstr("job.yaml:1: must be a map"));
+}
+
+TEST(JobSpec, FamiliesHaveKeysOfTheirOwn) {
+  const ModelSpec grouped =
+      parse_job_spec(
+          with("family: gpt,", "family: llama, kv_heads: 2, rotary_base: 5e5, norm_epsilon: 1e-6,"),
+          "job.yaml")
+          .model;
+  EXPECT_EQ(grouped.key_value_heads(), 2);
+  EXPECT_EQ(grouped.rotary_base, 5e5);
+  EXPECT_EQ(grouped.norm_epsilon, 1e-6);
+  EXPECT_TRUE(grouped.splits_over(2));
+  EXPECT_FALSE(grouped.splits_over(4));
+  const ModelSpec local = parse_job_spec(with("family: gpt,", "family: gpt-neo,"), "job.yaml").model;
+  EXPECT_EQ(local.attention_window, 256);
+  EXPECT_FALSE(local.tied_embeddings);
+  const ModelSpec longer =
+      parse_job_spec(with("family: gpt,", "family: opt, positions: 200, tied_embeddings: true,"), "job.yaml")
+          .model;
+  EXPECT_EQ(longer.position_rows(), 200);
+  EXPECT_TRUE(longer.tied_embeddings);
+
+  EXPECT_EQ(error_of(with("family: gpt,", "family: gpt2, kv_heads: 2,")),
+            "job.yaml:3: model.kv_heads: models of family \"gpt2\" have no such thing, leave the key out");
+  EXPECT_THAT(error_of(with("family: gpt,", "family: llama, kv_heads: 3,")),
+              HasSubstr("heads (4) must be a multiple of kv_heads (3)"));
+  EXPECT_THAT(error_of(with("family: gpt,", "family: llama, positions: 200,")),
+              HasSubstr("model.positions: models of family \"llama\" have no such thing"));
+  EXPECT_THAT(error_of(with("family: gpt,", "family: opt, positions: 100,")),
+              HasSubstr("model.positions: must be an integer from 128"));
+  EXPECT_THAT(error_of(with("family: gpt,", "family: llama, norm_epsilon: 0,")),
+              HasSubstr("must be above 0"));
+}
+
+TEST(JobSpec, AModelDirectoryGivesTheShape) {
+  const std::string directory = test::scratch_directory("job-from");
+  std::filesystem::create_directories(directory + "/models/m");
+  write_file_atomically(directory + "/models/m/config.json",
+                        R"({"model_type": "opt", "vocab_size": 100, "hidden_size": 64, "ffn_dim": 256,
+                            "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 128,
+                            "word_embed_proj_dim": 64, "dropout": 0.1})");
+  const std::string shape = "family: gpt, layers: 4, hidden: 64, heads: 4, sequence: 128, vocabulary: 256";
+  const auto model = [&](const std::string& keys) {
+    return parse_job_spec(with(shape, keys), directory + "/job.yaml").model;
+  };
+  const ModelSpec read = model("from: models/m");
+  EXPECT_EQ(read.family, "opt");
+  EXPECT_EQ(read.name, "opt-3x64");
+  EXPECT_EQ(read.from, directory + "/models/m");
+  EXPECT_EQ(read.sequence, 128);
+  EXPECT_TRUE(read.tied_embeddings);
+  const ModelSpec shorter = model("from: models/m, sequence: 32, name: mine");
+  EXPECT_EQ(shorter.sequence, 32);
+  EXPECT_EQ(shorter.position_rows(), 128);
+  EXPECT_EQ(shorter.name, "mine");
+  EXPECT_EQ(parse_job_spec(with(shape, "from: models/m"), "/elsewhere/job.yaml", directory).model.from,
+            directory + "/models/m");
+  const auto error = [&](const std::string& keys) { return test::error_of([&] { model(keys); }); };
+  EXPECT_THAT(error("from: models/n"), HasSubstr("job.yaml:3: model.from: "));
+  EXPECT_THAT(error("from: models/n"), HasSubstr("is no directory"));
+  EXPECT_THAT(error("from: models/m, sequence: 200"),
+              HasSubstr("model.sequence: must be an integer from 1 to 128"));
+  write_file_atomically(directory + "/models/m/config.json",
+                        R"({"model_type": "opt", "vocab_size": 100, "hidden_size": 64, "ffn_dim": 256,
+                            "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 128,
+                            "do_layer_norm_before": false})");
+  EXPECT_THAT(
+      error("from: models/m"),
+      HasSubstr("config.json:3: do_layer_norm_before: the trainer has do_layer_norm_before = true only"));
+}
+
+TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
+  const JobSpec plain = parse_job_spec(kJob, "job.yaml");
+  EXPECT_EQ(plain.training.schedule.name, "constant");
+  EXPECT_FALSE(plain.training.clip_grad_norm.has_value());
+  EXPECT_EQ(plain.metrics.trace_step, 0);
+  EXPECT_EQ(parse_job_spec(with(", format: nanogpt", ""), "job.yaml").data.format, "auto");
+  const JobSpec job =
+      parse_job_spec(with("  optimizer: {name: adamw, lr: 3.0e-4}\ndata: {train: text.bin, format: nanogpt}",
+                          "  optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}\n"
+                          "  schedule: {name: cosine, warmup_steps: 2, min_lr: 0.01}\n"
+                          "  clip_grad_norm: 1.0\n"
+                          "  validation: {every_steps: 5, sequences: 7}\n"
+                          "data: {train: text.bin, format: megatron, validation: val.bin}\n"
+                          "metrics: {tensorboard: tb, trace_step: 3}"),
+                     "job.yaml");
+  EXPECT_TRUE(job.training.optimizer.nesterov);
+  EXPECT_EQ(job.training.optimizer.momentum, 0.9);
+  EXPECT_EQ(job.training.schedule.name, "cosine");
+  EXPECT_EQ(job.training.schedule.warmup_steps, 2);
+  EXPECT_EQ(job.training.schedule.min_lr, 0.01);
+  EXPECT_EQ(job.training.clip_grad_norm, 1.0);
+  EXPECT_EQ(job.training.validation.sequences, 7);
+  EXPECT_EQ(job.data.format, "megatron");
+  EXPECT_EQ(job.metrics.tensorboard, "tb");
+  EXPECT_EQ(job.metrics.trace_step, 3);
+}
+
+// A setting that would change nothing, or nothing that anybody wants, is an error.
+TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
+  const auto training = [](const std::string& keys) {
+    return error_of(with("  optimizer: {name: adamw, lr: 3.0e-4}", keys));
+  };
+  EXPECT_THAT(training("  optimizer: {name: adamw, momentum: 0.9}"),
+              HasSubstr("training.optimizer.momentum: belongs to optimizer sgd, not to adamw"));
+  EXPECT_THAT(training("  optimizer: {name: sgd, beta1: 0.9}"),
+              HasSubstr("belongs to optimizer adamw, not to sgd"));
+  EXPECT_THAT(training("  optimizer: {name: sgd, nesterov: true}"), HasSubstr("needs a momentum above 0"));
+  EXPECT_THAT(training("  schedule: {name: cosin}"), HasSubstr("did you mean \"cosine\"?"));
+  EXPECT_THAT(training("  schedule: {name: cosine, warmup_steps: 10}"),
+              HasSubstr("warmup_steps (10) must be below training.steps (10)"));
+  EXPECT_THAT(training("  schedule: {name: constant, min_lr: 0.1}"), HasSubstr("does not decay"));
+  EXPECT_THAT(training("  schedule: {name: linear, min_lr: 0.1}"), HasSubstr("at most the optimizer's lr"));
+  EXPECT_THAT(training("  clip_grad_norm: 0"),
+              HasSubstr("training.clip_grad_norm: must be a number above 0"));
+  EXPECT_EQ(
+      training("  validation: {every_steps: 5}"),
+      "job.yaml:7: training.validation: there is nothing to validate on, name files in data.validation");
+  EXPECT_THAT(error_of(with("elastic: {enabled: true}", "metrics: {trace_step: 11}")),
+              HasSubstr("metrics.trace_step: must be an integer from 1 to 10"));
 }
 
 TEST(JobSpec, NumbersInQuotesAreTexts) {

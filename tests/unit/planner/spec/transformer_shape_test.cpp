@@ -91,6 +91,20 @@ TEST(TransformerShape, FamiliesOfTheTrainer) {
   EXPECT_TRUE(gated.gated_mlp);
   EXPECT_FALSE(gated.biases);
   EXPECT_FALSE(gated.learned_positions);
+  ModelSpec grouped = job_model("llama");
+  grouped.kv_heads = 4;
+  EXPECT_EQ(shape_of(grouped).block_parameters(),
+            gated.block_parameters() - 2 * int64_t{1024} * (1024 - 4 * 64));
+  ModelSpec local = job_model("gpt-neo");
+  local.attention_window = 256;
+  const TransformerShape windows = shape_of(local);
+  EXPECT_EQ(windows.of_block(0).keys(), 2048);
+  EXPECT_EQ(windows.of_block(1).keys(), 256);
+  EXPECT_EQ(windows.block_parameters(), first.block_parameters() - 3 * 1024) << "no biases in attention";
+  EXPECT_EQ(shape_of(job_model("opt")).embedding_parameters(), first.embedding_parameters() + 2 * 1024);
+  ModelSpec tied = job_model("gpt2");
+  tied.tied_embeddings = true;
+  EXPECT_EQ(shape_of(tied).parameters(), first.parameters() - int64_t{50257} * 1024);
   EXPECT_THAT(test::error_of([] { shape_of(job_model("resnet")); }),
               HasSubstr("model family \"resnet\" has no known shape"));
 }

@@ -95,6 +95,79 @@ TEST_P(Planes, ReduceScatterAllGatherAndBroadcast) {
   });
 }
 
+TEST_P(Planes, TheHalvesOfAnAllReduceGiveItsBits) {
+  for (const int size : {1, 2, 3, 5}) {
+    TestJob job(GetParam(), size);
+    job.run([&](CommFactory& factory) {
+      const auto comm = factory.create("c", all_ranks(size));
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, std::size_t{4}, std::size_t{1003}, std::size_t{50'001}}) {
+        std::vector<float> whole(count);
+        for (std::size_t i = 0; i < count; ++i)
+          whole[i] = 0.1f * static_cast<float>(comm->rank() + 1) + 1e-4f * static_cast<float>(i % 977);
+        std::vector<float> halves = whole;
+        const std::vector<float> before = whole;
+        comm->all_reduce(whole.data(), count, ElementType::f32, ReduceOp::sum);
+        comm->reduce_own_block(halves.data(), count, ElementType::f32, ReduceOp::sum);
+        const BlockRange own = block_of(count, size, comm->rank());
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_EQ(halves[i], i >= own.first && i < own.first + own.count ? whole[i] : before[i]);
+        comm->gather_blocks(halves.data(), count, ElementType::f32);
+        ASSERT_EQ(halves, whole) << size << " ranks, " << count << " elements";
+      }
+    });
+  }
+}
+
+TEST_P(Planes, AHandleTellsWhetherItIsDone) {
+  TestJob job(GetParam(), 2);
+  std::promise<void> asked;
+  job.run([&](CommFactory& factory) {
+    const auto comm = factory.create("c", all_ranks(2));
+    int value = comm->rank();
+    if (comm->rank() == 0) {
+      const auto receive = comm->recv(&value, sizeof value, ElementType::u8, 1);
+      EXPECT_FALSE(receive->done());
+      asked.set_value();
+      while (!receive->done()) std::this_thread::yield();
+      receive->wait();
+      EXPECT_EQ(value, 1);
+    } else {
+      asked.get_future().wait();
+      comm->send(&value, sizeof value, ElementType::u8, 0)->wait();
+    }
+  });
+}
+
+TEST_P(Planes, TwoThreadsOfARankWaitOnTwoCommunicators) {
+  // One sums large blocks while the other passes small messages around; each completes what the other waits
+  // for.
+  constexpr int kSize = 3, kRounds = 60;
+  TestJob job(GetParam(), kSize);
+  job.run([&](CommFactory& factory) {
+    const auto sums = factory.create("sums", all_ranks(kSize));
+    const auto ring = factory.create("ring", all_ranks(kSize));
+    std::vector<float> data(200'000, 1.0f);
+    std::thread adder([&] {
+      for (int i = 0; i < 8; ++i) sums->all_reduce(data.data(), data.size(), ElementType::f32, ReduceOp::sum);
+    });
+    int64_t token = 0;
+    for (int i = 0; i < kRounds; ++i) {
+      const int64_t sent = token + ring->rank();
+      const Transfer transfers[] = {
+          {Transfer::Kind::send, const_cast<int64_t*>(&sent), 1, ElementType::i64,
+           (ring->rank() + 1) % kSize},
+          {Transfer::Kind::recv, &token, 1, ElementType::i64, (ring->rank() + kSize - 1) % kSize}};
+      ring->exchange(transfers)->wait();
+    }
+    adder.join();
+    EXPECT_EQ(data[0], 6561.0f);  // 3^8
+    // Every round adds the sender's rank to a token that moves on: after a multiple of three rounds all are
+    // alike.
+    EXPECT_EQ(token, kRounds / kSize * 3);
+  });
+}
+
 TEST_P(Planes, MessagesKeepTheirOrderAndLargeExchangesDoNotDeadlock) {
   constexpr std::size_t kCount = 3'000'000;  // far beyond what a socket buffers
   TestJob job(GetParam(), 2);

@@ -99,6 +99,9 @@ TEST_F(TokenFiles, WhatIsWrongIsSaidOnceWithTheFile) {
   EXPECT_THAT(error_of(job("short.bin", "nanogpt")), ::testing::HasSubstr("fewer than one sequence"));
   EXPECT_THAT(error_of(job(".", "nanogpt")), ::testing::HasSubstr("not a file"));
   EXPECT_THAT(error_of(job("odd.bin", "parquet")), ::testing::HasSubstr("data.format: unknown format"));
+  write("empty.bin", "");
+  EXPECT_THAT(error_of(job("empty.bin", "auto")),
+              ::testing::HasSubstr("0 tokens are fewer than one sequence"));
 }
 
 TEST_F(TokenFiles, ATokenOutsideTheVocabularyNamesFileAndPosition) {
@@ -110,6 +113,32 @@ TEST_F(TokenFiles, ATokenOutsideTheVocabularyNamesFileAndPosition) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr(
                                   "t.bin, token 3: data.train: token 999 is outside model.vocabulary 256"));
+  }
+}
+
+TEST_F(TokenFiles, SequencesForValidationLieEvenlyOverTheData) {
+  std::vector<uint16_t> tokens;
+  for (uint16_t i = 0; i <= 4 * 10; ++i) tokens.push_back(i);
+  const TokenData data = TokenData::from_tokens(tokens, 4, 3, 256, 77);
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < 5; ++i) starts.push_back(data.spread_sequence(i, 5)[0]);
+  EXPECT_THAT(starts, ::testing::ElementsAre(0, 8, 16, 24, 32));
+  EXPECT_EQ(data.spread_sequence(2, 3)[0], 24);
+  EXPECT_EQ(data.spread_sequence(9, 10), (std::vector<int64_t>{36, 37, 38, 39, 40}));
+}
+
+TEST_F(TokenFiles, ValidationFilesAreOpenedAsTheTrainingFilesAre) {
+  write("train.bin", tokens16({1, 2, 3, 4, 5}));
+  write("val.bin", tokens16({6, 7, 8, 9, 10}));
+  JobSpec spec = job("train.bin", "auto");
+  spec.data.validation = "val*.bin";
+  EXPECT_THAT(TokenData::open_validation(spec).sequence(0, 0), ::testing::ElementsAre(6, 7, 8, 9, 10));
+  spec.data.validation = "nothing.bin";
+  try {
+    TokenData::open_validation(spec);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("data.validation: no file matches"));
   }
 }
 

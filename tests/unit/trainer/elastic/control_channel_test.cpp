@@ -40,15 +40,19 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
                         .loss = 2.5,
                         .gradient_norm = 1.25,
                         .learning_rate = 1e-3,
+                        .validation_loss = 3.5,
                         .step_s = 0.5,
                         .phases_s = {{"forward", 0.25}},
                         .peak_rss_bytes = int64_t{1} << 40,
-                        .max_in_flight = 4};
+                        .max_in_flight = 4,
+                        .tasks = {{TaskKind::backward, 2, 1.25, 1.5}, {TaskKind::sync, -1, 2, 3}}};
   const auto back = std::get<StepReport>(parse_control_message(to_json(step)));
   EXPECT_EQ(back.rank, 3);
   EXPECT_EQ(back.step, 7);
   EXPECT_EQ(back.loss, 2.5);
   EXPECT_EQ(back.learning_rate, 1e-3);
+  EXPECT_EQ(back.validation_loss, 3.5);
+  EXPECT_EQ(back.tasks, step.tasks);
   EXPECT_EQ(back.phases_s.at("forward"), 0.25);
   EXPECT_EQ(back.peak_rss_bytes, int64_t{1} << 40);
   const auto ended = std::get<ProcessEnded>(parse_control_message(to_json(ProcessEnded{"n2", 17, 9})));

@@ -150,11 +150,16 @@ TEST(RunMetrics, PredictionErrorIsRelativeToTheMeasurement) {
   EXPECT_DOUBLE_EQ(summary.prediction_error_pct().value(), -50);
 }
 
-TEST(RunMetrics, StepLineIsOneLineWithEveryFigure) {
-  const StepReport report{
-      .rank = 0, .step = 12, .loss = 5.312, .gradient_norm = 1.21, .learning_rate = 3e-4, .step_s = 0.812};
-  EXPECT_EQ(step_line(report, 1000, 4096),
-            "step   12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 812 ms | 5044 tok/s");
+TEST_F(SupervisorTest, ATraceIsCompleteWhenEveryRankHasReportedItsTasks) {
+  const TracedTask task{TaskKind::forward, 3, 1.5, 2};
+  supervisor.receive("a", StepReport{.rank = 0, .step = 7, .tasks = {task}});
+  supervisor.receive("a", StepReport{.rank = 0, .step = 8});
+  EXPECT_EQ(supervisor.take_trace(), std::nullopt);
+  supervisor.receive("b", StepReport{.rank = 1, .step = 7, .tasks = {task, task}});
+  const auto trace = supervisor.take_trace();
+  ASSERT_TRUE(trace.has_value());
+  EXPECT_EQ(trace->at(1).size(), 2u);
+  EXPECT_EQ(supervisor.take_trace(), std::nullopt);
 }
 
 }  // namespace

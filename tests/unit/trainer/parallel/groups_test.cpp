@@ -56,6 +56,37 @@ TEST(GradientGroups, OnePipelineNeedsNone) {
   EXPECT_TRUE(gradient_groups(plan, RankLayout(plan)).empty());
 }
 
+TEST(GradientGroups, ATiedMatrixIsSummedBetweenTheFirstAndTheLastStage) {
+  const Plan alone = make_plan({{{2, 2}, {3, 1}, {4, 1}}});  // ranks 0-1, 2, 3
+  const auto groups = gradient_groups(alone, RankLayout(alone), true);
+  ASSERT_EQ(groups.size(), 2u) << "one pipeline, and yet two holders";
+  EXPECT_THAT(groups[0].ranks, ElementsAre(0, 3));
+  EXPECT_THAT(groups[1].ranks, ElementsAre(1, 3));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(groups[static_cast<std::size_t>(i)].shards.size(), 1u);
+    EXPECT_EQ(groups[static_cast<std::size_t>(i)].shards[0].layer, 4) << "one past the last layer";
+    EXPECT_EQ(groups[static_cast<std::size_t>(i)].shards[0].index, i);
+  }
+  const Plan whole = make_plan({{{4, 2}}});
+  EXPECT_TRUE(gradient_groups(whole, RankLayout(whole), true).empty()) << "one stage holds the matrix once";
+
+  // Beside a pipeline of one stage: three holders, in sub-shards of 6.
+  const Plan mixed = make_plan({{{2, 2}, {4, 1}}, {{4, 3}}});  // ranks 0-1, 2, 3-5
+  int64_t shards = 0;
+  std::set<int> holders;
+  for (const GradientGroup& group : gradient_groups(mixed, RankLayout(mixed), true)) {
+    for (const SubShard& shard : group.shards) {
+      if (shard.layer != 4) continue;
+      EXPECT_EQ(shard.count, 6);
+      EXPECT_THAT(group.ranks, ElementsAre(shard.index / 3, 2, 3 + shard.index / 2));
+      holders.insert(group.ranks.begin(), group.ranks.end());
+      ++shards;
+    }
+  }
+  EXPECT_EQ(shards, 6);
+  EXPECT_EQ(holders.size(), 6u);
+}
+
 TEST(GradientGroups, EveryRowOfEveryReplicaIsSummedExactlyOnceWithTheSameRows) {
   std::mt19937 random(5);
   constexpr int kLayers = 7, kRows = 48;  // of a whole parameter

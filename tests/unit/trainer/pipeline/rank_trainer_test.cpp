@@ -130,6 +130,96 @@ TEST(RankTrainer, ThePacerSeesEveryPhaseWithItsSequences) {
   }
 }
 
+// Everything that a step leaves on the ranks: losses, norms, values of parameters.
+std::vector<std::vector<double>> trained(const JobSpec& job, const Plan& plan, const char* plane) {
+  const TokenData data = repeating_data(job);
+  TestJob ranks(plane, num_ranks(plan));
+  std::vector<std::vector<double>> all(static_cast<std::size_t>(num_ranks(plan)));
+  ranks.run([&](CommFactory& factory) {
+    std::vector<double>& mine = all[static_cast<std::size_t>(factory.rank())];
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    for (int i = 0; i < 3; ++i) {
+      const StepResult result = trainer.step();
+      mine.push_back(result.loss);
+      mine.push_back(result.grad_norm);
+    }
+    for (const Parameter* parameter : trainer.parameters())
+      mine.push_back(parameter->value.detach().to(at::kDouble).pow(2).sum().item<double>());
+  });
+  return all;
+}
+
+TEST(RankTrainer, RecomputationChangesNoBit) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    JobSpec job = small_job();
+    job.training.precision = precision;
+    Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+    const auto kept = trained(job, plan, "thread");
+    for (PlanPipeline& pipeline : plan.pipelines)
+      for (PlanStage& stage : pipeline.stages) stage.recompute = "full";
+    EXPECT_EQ(trained(job, plan, "thread"), kept);
+  }
+}
+
+TEST(RankTrainer, AShardedOptimizerLeavesTheSameValues) {
+  for (const char* plane : {"thread", "socket"}) {
+    const JobSpec job = small_job();
+    Plan plan = make_plan(job, {{2, 1}, {1}, {4}}, {2, 1, 1});
+    const auto whole = trained(job, plan, plane);
+    plan.zero1 = true;
+    const auto sharded = trained(job, plan, plane);
+    ASSERT_EQ(sharded.size(), whole.size());
+    for (std::size_t rank = 0; rank < whole.size(); ++rank) {
+      ASSERT_EQ(sharded[rank].size(), whole[rank].size());
+      // The norm is added up in another order; losses and values are the same bits.
+      for (std::size_t i = 0; i < whole[rank].size(); ++i) {
+        if (i < 6 && i % 2 == 1) {
+          EXPECT_NEAR(sharded[rank][i], whole[rank][i], 1e-12 * whole[rank][i]);
+        } else {
+          EXPECT_EQ(sharded[rank][i], whole[rank][i]) << plane << ", rank " << rank << ", " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(RankTrainer, AShardedOptimizerHoldsItsPartOfTheState) {
+  const JobSpec job = small_job();
+  Plan plan = make_plan(job, {{1}, {1}}, {2, 2});
+  plan.zero1 = true;
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", 2);
+  std::vector<int64_t> parameters(2), updated(2);
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    const auto rank = static_cast<std::size_t>(factory.rank());
+    for (const Parameter* parameter : trainer.parameters()) parameters[rank] += parameter->value.numel();
+    for (const OptimizerSlice& slice : trainer.optimizer().slices()) updated[rank] += slice.count;
+  });
+  EXPECT_EQ(updated[0] + updated[1], parameters[0]);
+  EXPECT_LE(std::abs(updated[0] - updated[1]), 1);
+}
+
+TEST(RankTrainer, Bf16TrainsFromMasterCopies) {
+  JobSpec job = small_job();
+  job.training.precision = Precision::bf16;
+  job.training.optimizer.lr = 1e-4;  // updates far below the spacing of bf16 values
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", 3);
+  const Plan plan = make_plan(job, {{1, 1}, {1}}, {2, 2});
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    const double first = trainer.step().loss;
+    double last = first;
+    for (int i = 1; i < 60; ++i) last = trainer.step().loss;
+    EXPECT_LT(last, first);
+    for (const Parameter* parameter : trainer.parameters())
+      EXPECT_EQ(parameter->value.scalar_type(), at::kBFloat16);
+    for (const OptimizerSlice& slice : trainer.optimizer().slices())
+      EXPECT_EQ(slice.gradient.scalar_type(), at::kFloat);
+  });
+}
+
 TEST(RankTrainer, ARankThatVanishesInTheMiddleIsACommErrorOnAllOthers) {
   const JobSpec job = small_job();
   const Plan plan = make_plan(job, {{2, 2}, {2, 1}}, {2, 2});
@@ -152,6 +242,129 @@ TEST(RankTrainer, ARankThatVanishesInTheMiddleIsACommErrorOnAllOthers) {
   }
 }
 
+// The same model and the same sequences: whatever the plan, up to rounding.
+TEST(RankTrainer, ValidationLossDoesNotDependOnThePlanAndChangesNothing) {
+  const JobSpec job = small_job();
+  const TokenData data = repeating_data(job);
+  const std::vector<Plan> plans = {make_plan(job, {{1}}, {4}), make_plan(job, {{2, 1}, {1}}, {3, 1}),
+                                   make_plan(job, {{1, 1, 2}, {2}}, {1, 3})};
+  std::vector<double> losses, plain_losses;
+  for (const Plan& plan : plans) {
+    for (const bool evaluate : {true, false}) {
+      TestJob ranks("thread", num_ranks(plan));
+      std::mutex mutex;
+      std::set<double> seen;
+      ranks.run([&](CommFactory& factory) {
+        RankTrainer trainer(job, plan, factory.rank(), factory, data);
+        trainer.step();
+        double loss = 0;
+        // 17 sequences: two batches of seven, and three that leave microbatches empty or short.
+        if (evaluate) loss = trainer.evaluate(data, 17);
+        const double trained = trainer.step().loss;
+        const std::lock_guard lock(mutex);
+        seen.insert(evaluate ? loss : trained);
+        if (evaluate) plain_losses.push_back(trained);
+      });
+      ASSERT_EQ(seen.size(), 1u);
+      if (evaluate) {
+        losses.push_back(*seen.begin());
+      } else {
+        EXPECT_EQ(*seen.begin(), plain_losses.back()) << "validation changed the training";
+      }
+    }
+  }
+  EXPECT_NEAR(losses[1], losses[0], 1e-5);
+  EXPECT_NEAR(losses[2], losses[0], 1e-5);
+  EXPECT_NEAR(losses[0], std::log(11.0), 0.3);
+}
+
+TEST(RankTrainer, GradientsAreClippedToTheGlobalNorm) {
+  JobSpec job = small_job();
+  job.training.optimizer.name = "sgd";
+  const Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+  const TokenData data = repeating_data(job);
+  std::mutex mutex;
+  // Sum over all parameters of the squared change of one step, every parameter once.
+  auto squared_step = [&](const std::optional<double>& clip) {
+    job.training.clip_grad_norm = clip;
+    TestJob ranks("thread", num_ranks(plan));
+    double squares = 0, norm = 0;
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      std::vector<at::Tensor> before;
+      for (const Parameter* parameter : trainer.parameters())
+        before.push_back(parameter->value.detach().clone());
+      const StepResult result = trainer.step();
+      const std::lock_guard lock(mutex);
+      norm = result.grad_norm;
+      if (factory.rank() != 3) return;  // the pipeline that has the whole model on one rank
+      for (std::size_t i = 0; i < before.size(); ++i)
+        squares += (trainer.parameters()[i]->value.detach() - before[i]).pow(2).sum().item<double>();
+    });
+    EXPECT_GT(norm, 0.1) << "the norm is the one before clipping";
+    return std::sqrt(squares) / job.training.optimizer.lr;
+  };
+  const double plain = squared_step(std::nullopt);
+  EXPECT_NEAR(squared_step(plain * 2), plain, 1e-4 * plain) << "a norm below the limit is left alone";
+  EXPECT_NEAR(squared_step(0.05), 0.05, 1e-4);
+}
+
+TEST(RankTrainer, ALossThatIsNotFiniteStopsEveryRankBeforeTheUpdate) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 1}, {1}}, {2, 2});
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", num_ranks(plan));
+  std::mutex mutex;
+  std::set<std::string> texts;
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    trainer.step();
+    if (factory.rank() == 2) trainer.parameters()[0]->value.detach().fill_(std::nan(""));
+    std::vector<at::Tensor> before;
+    for (const Parameter* parameter : trainer.parameters())
+      before.push_back(parameter->value.detach().clone());
+    try {
+      trainer.step();
+      ADD_FAILURE() << "a loss of NaN is trained on";
+    } catch (const std::runtime_error& error) {
+      const std::lock_guard lock(mutex);
+      texts.insert(error.what());
+    }
+    for (std::size_t i = factory.rank() == 2 ? 1 : 0; i < before.size(); ++i)
+      EXPECT_TRUE(at::equal(before[i], trainer.parameters()[i]->value)) << trainer.parameters()[i]->name;
+    EXPECT_EQ(trainer.optimizer().steps_done(), 1);
+    EXPECT_EQ(trainer.next_step(), 1);
+  });
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_THAT(
+      *texts.begin(),
+      ::testing::StartsWith("step 2: the loss is not a number on rank 2 (pipeline 1, stage 0); try a "));
+}
+
+TEST(RankTrainer, ATracedStepListsItsTasksAndOnlyThatStep) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 1}}, {4});
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", 2);
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    EXPECT_TRUE(trainer.step().tasks.empty());
+    trainer.trace_next_step();
+    const StepResult traced = trainer.step();
+    std::map<TaskKind, std::vector<int>> microbatches;
+    double forward_s = 0;
+    for (const TracedTask& task : traced.tasks) {
+      microbatches[task.kind].push_back(task.microbatch);
+      EXPECT_LE(task.start_s, task.end_s);
+      if (task.kind == TaskKind::forward) forward_s += task.end_s - task.start_s;
+    }
+    EXPECT_THAT(microbatches[TaskKind::forward], ::testing::ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(microbatches[TaskKind::backward], ::testing::ElementsAre(0, 1, 2, 3));
+    EXPECT_NEAR(forward_s, traced.forward_s, 1e-5);  // the epoch's seconds have microseconds
+    EXPECT_TRUE(trainer.step().tasks.empty());
+  });
+}
+
 TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
   const JobSpec job = small_job();
   const TokenData data = repeating_data(job);
@@ -165,15 +378,18 @@ TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
     return "no error";
   };
   const Plan good = make_plan(job, {{1}, {1}}, {2, 2});
-  Plan zero1 = good;
-  zero1.zero1 = true;
-  EXPECT_THAT(error_of(job, zero1), ::testing::HasSubstr("zero1"));
+  Plan rounds = make_plan(job, {{1, 1, 1, 1}, {1, 1, 1, 1}}, {3, 1});
+  rounds.interleave = 2;
+  EXPECT_THAT(error_of(job, rounds), ::testing::HasSubstr("a multiple of 2 microbatches, not 3"));
+  Plan chunks = make_plan(job, {{1, 1, 1}, {1, 1, 1, 1}}, {2, 2});
+  chunks.interleave = 2;
+  EXPECT_THAT(error_of(job, chunks), ::testing::HasSubstr("3 stages do not make up 2 chunks"));
+  Plan selective = good;
+  selective.pipelines[0].stages[0].recompute = "selective";
+  EXPECT_THAT(error_of(job, selective), ::testing::HasSubstr("recompute"));
   Plan uncovered = good;
   uncovered.pipelines[1].stages[0].end_layer = 2;
   EXPECT_THAT(error_of(job, uncovered), ::testing::HasSubstr("pipeline 1"));
-  JobSpec bf16 = job;
-  bf16.training.precision = Precision::bf16;
-  EXPECT_THAT(error_of(bf16, good), ::testing::HasSubstr("training.precision"));
   JobSpec family = job;
   family.model.family = "nothing";
   EXPECT_THAT(error_of(family, good), ::testing::HasSubstr("model.family"));

@@ -1,0 +1,25 @@
+// What the planner has to know about a model family: how it differs from the first transformers as far as
+// time, memory and the keys of a job spec depend on it. A family that is not in the table can be trained and,
+// once it is measured, planned; only estimates and model directories need it to be here.
+#pragma once
+
+#include <string>
+
+namespace sailor {
+
+struct FamilyTraits {
+  const char* name;
+  bool gated_mlp;
+  bool learned_positions;
+  bool biases;      // linear layers have biases, norms have a shift
+  bool qkv_biases;  // the projections to queries, keys and values too
+  bool rotary;
+  bool grouped_heads;    // fewer key and value heads than query heads
+  int position_offset;   // rows of the position embedding before that of the first token
+  int attention_window;  // of every second block, unless the job says otherwise; 0 = there is no such thing
+};
+
+// nullptr when the family is not known. The table lives for ever.
+const FamilyTraits* find_family(const std::string& name);
+
+}  // namespace sailor

@@ -1,0 +1,47 @@
+// The forward pass of every model family, written down a second time in plain ATen from whole weights,
+// without anything of the trainer. A family is a file in this directory and a line in families.cpp.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor::equality {
+
+using Weights = std::map<std::string, at::Tensor>;  // whole, by parameter name
+
+// Logits [sequences, tokens, vocabulary] of int64 ids [sequences, tokens].
+using ReferenceForward = at::Tensor (*)(const ModelSpec& model, const Weights& weights,
+                                        const at::Tensor& ids);
+
+struct ReferenceFamily {
+  ReferenceForward forward;
+  bool relu;  // the MLP's activation has a kink (compare.h)
+};
+
+const ReferenceFamily& reference_family(const std::string& family);  // throws InputError
+
+at::Tensor gpt2_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
+at::Tensor opt_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
+at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
+at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
+
+// What several of them need. A layer's parameters begin with `at`, such as `3.`.
+at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, const std::string& at,
+                                double epsilon);
+at::Tensor reference_gelu(const at::Tensor& x);
+// softmax(query key^T * scale) value over [.., tokens, size]; token i sees max(0, i - window + 1)..i, or 0..i
+// without a window.
+at::Tensor reference_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                               double scale, int64_t window = 0);
+// Multi-head attention by the fused matrix with rows [head][query, key, value][size]; its bias is used if
+// there is one.
+at::Tensor reference_fused_attention(const at::Tensor& x, const Weights& weights, const std::string& at,
+                                     int64_t heads, double scale, int64_t window = 0);
+// `weights` of the head: its own, or the embedding's.
+at::Tensor reference_logits(const ModelSpec& model, const Weights& weights, const at::Tensor& normed);
+
+}  // namespace sailor::equality

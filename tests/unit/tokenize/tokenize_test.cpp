@@ -1,0 +1,143 @@
+#include "trainer/data/tokenize/tokenize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "planner/spec/error.h"
+#include "trainer/data/tokenize/text_reader.h"
+
+namespace sailor {
+namespace {
+
+// Words that a vocabulary can be learned from, with everything that tokenizers like to lose.
+std::string sample_text(int lines) {
+  static const char* const kWords[] = {"ship", "sail",  "wind", "harbour", "north", "  tide", "\tmast",
+                                       "42",   "Ärger", "帆船", "it's",    "rope;", "storm",  "calm"};
+  std::string text;
+  uint64_t state = 7;
+  for (int i = 0; i < lines; ++i) {
+    for (int j = 0; j < 9; ++j) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      text += kWords[(state >> 33) % 14];
+      text += ' ';
+    }
+    text += i % 5 == 0 ? "\n\n" : "\n";
+  }
+  return text;
+}
+
+class TokenizeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 ("tokenize-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string write(const std::string& name, const std::string& bytes) {
+    std::ofstream(directory_ / name, std::ios::binary) << bytes;
+    return directory_ / name;
+  }
+  std::vector<int> tokens(const std::string& name) const {
+    std::ifstream in(directory_ / name, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    std::vector<int> values;
+    for (std::size_t i = 0; i + 1 < bytes.size(); i += 2)
+      values.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
+    return values;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(TokenizeTest, ChunksAreTheWholeTextCutWhereNothingIsLost) {
+  const std::string first = sample_text(40), second = "帆船帆船帆船帆船帆船帆船";
+  const std::vector<std::string> files = {write("a", first), write("empty", ""), write("b", second)};
+  for (const std::size_t size : {16u, 17u, 100u, 1u << 16}) {
+    TextReader reader(files, size);
+    EXPECT_EQ(reader.total_bytes(), static_cast<int64_t>(first.size() + second.size()));
+    std::string all;
+    int documents = 0;
+    for (TextChunk chunk; reader.next(chunk); all += chunk.text, documents += chunk.ends_document) {
+      EXPECT_EQ(chunk.position, static_cast<int64_t>(all.size()));
+      EXPECT_LE(chunk.text.size(), size);
+      EXPECT_NE(static_cast<unsigned char>(chunk.text[0]) & 0xc0, 0x80) << "inside a character";
+    }
+    EXPECT_EQ(all, first + second);
+    EXPECT_EQ(documents, 2);
+  }
+}
+
+TEST_F(TokenizeTest, BytesAreTokensAndTheLastPartIsForValidation) {
+  const std::string text = sample_text(200);
+  const TokenizeResult result =
+      tokenize({{write("t", text)}, directory_, 0.1}, *byte_tokenizer(), [](int64_t, int64_t) {});
+  EXPECT_EQ(result.text_bytes, static_cast<int64_t>(text.size()));
+  const std::vector<int> train = tokens("train.bin"), validation = tokens("validation.bin");
+  EXPECT_EQ(result.train_tokens, static_cast<int64_t>(train.size()));
+  std::string all;
+  for (const int token : train) all.push_back(static_cast<char>(token));
+  for (const int token : validation) all.push_back(static_cast<char>(token));
+  EXPECT_EQ(all, text);
+  EXPECT_NEAR(static_cast<double>(validation.size()) / static_cast<double>(text.size()), 0.1, 0.03);
+  EXPECT_EQ(validation.front(), train.back() == '\n' ? validation.front() : -1) << "cut inside a line";
+}
+
+TEST_F(TokenizeTest, ALearnedVocabularyGivesEveryTextBack) {
+  const std::vector<std::string> files = {write("a", sample_text(300)),
+                                          write("b", "An unseen character: ☃\n")};
+  const std::string model = directory_ / "m.model";
+  train_sentencepiece(files, 400, 1 << 20, model);
+  const auto tokenizer = load_sentencepiece(model);
+  EXPECT_LE(tokenizer->vocabulary(), 400);
+  tokenize({files, directory_, 0}, *tokenizer, [](int64_t, int64_t) {});
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "validation.bin"));
+  const std::vector<int> train = tokens("train.bin");
+  EXPECT_LT(train.size() * 2, sample_text(300).size()) << "pieces are longer than bytes";
+  // Each document ends with the model's own mark.
+  ASSERT_GE(tokenizer->end_of_document(), 0);
+  std::vector<std::string> documents(1);
+  std::vector<int> document;
+  for (const int token : train) {
+    document.push_back(token);
+    if (token != tokenizer->end_of_document()) continue;
+    document.pop_back();
+    documents.back() = tokenizer->decode(document);
+    documents.emplace_back();
+    document.clear();
+  }
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[0], sample_text(300));
+  EXPECT_EQ(documents[1], "An unseen character: ☃\n");
+}
+
+TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
+  auto error_of = [](const std::function<void()>& action) -> std::string {
+    try {
+      action();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string small = write("small", "a b\n");
+  EXPECT_THAT(error_of([&] { train_sentencepiece({small}, 5000, 1 << 20, directory_ / "m"); }),
+              ::testing::HasSubstr("this text is too short for a vocabulary of 5000: it has "));
+  EXPECT_THAT(error_of([&] { load_sentencepiece(small); }), ::testing::HasSubstr("no SentencePiece model"));
+  EXPECT_THAT(error_of([&] { TextReader({directory_ / "missing"}, 100); }),
+              ::testing::HasSubstr("cannot read"));
+  EXPECT_THAT(
+      error_of([&] {
+        tokenize({{write("nothing", "")}, directory_, 0.1}, *byte_tokenizer(), [](int64_t, int64_t) {});
+      }),
+      ::testing::HasSubstr("no text"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "train.bin")) << "nothing is left of what failed";
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,104 @@
+#include "trainer/model/attention.h"
+
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "planner/spec/error.h"
+#include "trainer/model/norms.h"
+#include "trainer/model/registry.h"
+
+namespace sailor {
+namespace {
+
+TEST(Rotary, TurnsThePairsOfAHeadByPositionTimesSpeed) {
+  const RotaryTable table(3, 4, 100.0, at::kDouble);  // speeds 1 and 1/10
+  const at::Tensor x = at::tensor({1.0, 2.0, 3.0, 4.0}).to(at::kDouble).expand({1, 1, 3, 4});
+  const at::Tensor y = table.rotate(x)[0][0];
+  for (int position = 0; position < 3; ++position) {
+    const double a = position, b = position / 10.0;
+    // Pairs are (1, 3) and (2, 4).
+    EXPECT_NEAR(y[position][0].item<double>(), std::cos(a) - 3 * std::sin(a), 1e-14);
+    EXPECT_NEAR(y[position][2].item<double>(), 3 * std::cos(a) + std::sin(a), 1e-14);
+    EXPECT_NEAR(y[position][1].item<double>(), 2 * std::cos(b) - 4 * std::sin(b), 1e-14);
+    EXPECT_NEAR(y[position][3].item<double>(), 4 * std::cos(b) + 2 * std::sin(b), 1e-14);
+  }
+}
+
+TEST(Rotary, ScoresDependOnTheDistanceAlone) {
+  const RotaryTable table(12, 8, 10000.0, at::kDouble);
+  const at::Tensor q = at::randn({8}, at::kDouble).expand({1, 1, 12, 8}),
+                   k = at::randn({8}, at::kDouble).expand({1, 1, 12, 8});
+  const at::Tensor scores = at::matmul(table.rotate(q), table.rotate(k).transpose(2, 3))[0][0];
+  for (int distance = 0; distance < 8; ++distance)
+    EXPECT_NEAR(scores[distance + 1][1].item<double>(), scores[distance + 4][4].item<double>(), 1e-12);
+}
+
+TEST(Attention, GroupedQueriesShareTheirKeyAndValue) {
+  // Two key and value heads of size 1, two queries each: rows [kv head][query, query, key, value].
+  const at::Tensor qkv = at::arange(8, at::kDouble).view({1, 1, 8});
+  const Heads heads = split_heads(qkv, 4, 2);
+  EXPECT_TRUE(at::equal(heads.query.reshape({-1}), at::tensor({0, 1, 4, 5}).to(at::kDouble)));
+  EXPECT_TRUE(at::equal(heads.key.reshape({-1}), at::tensor({2, 6}).to(at::kDouble)));
+  EXPECT_TRUE(at::equal(heads.value.reshape({-1}), at::tensor({3, 7}).to(at::kDouble)));
+  EXPECT_TRUE(
+      at::equal(merge_heads(attend(heads, 1.0)).reshape({-1}), at::tensor({3, 3, 7, 7}).to(at::kDouble)))
+      << "one token attends to itself";
+}
+
+TEST(Attention, AWindowOfOneSeesOnlyItselfAndOneOfAllIsNone) {
+  const at::Tensor q = at::randn({1, 2, 6, 4}, at::kDouble), k = at::randn({1, 2, 6, 4}, at::kDouble),
+                   v = at::randn({1, 2, 6, 4}, at::kDouble);
+  EXPECT_TRUE(at::allclose(attend({q, k, v}, 0.7, 1), v));
+  EXPECT_TRUE(at::allclose(attend({q, k, v}, 0.7, 6), attend({q, k, v}, 0.7)));
+  EXPECT_FALSE(at::allclose(attend({q, k, v}, 0.7, 5), attend({q, k, v}, 0.7)));
+  // The third token of a window of two: softmax over tokens 1 and 2, by hand.
+  const at::Tensor scores = 0.7 * at::matmul(k[0][0].narrow(0, 1, 2), q[0][0][2]);
+  const at::Tensor expected = at::matmul(scores.softmax(0), v[0][0].narrow(0, 1, 2));
+  EXPECT_TRUE(at::allclose(attend({q, k, v}, 0.7, 2)[0][0][2], expected));
+}
+
+TEST(RmsNorm, ItsGradientsAreThoseOfTheComposedOperators) {
+  LayerContext context;
+  context.model.hidden = 6;
+  context.model.norm_epsilon = 1e-3;
+  context.dtype = at::kDouble;
+  std::vector<Parameter> parameters;
+  ParameterMaker make(context, 1, parameters);
+  const RmsNorm norm(make, "norm1", "stored");
+  norm.weight.detach().copy_(at::randn({6}, at::kDouble));
+  const at::Tensor x = at::randn({2, 3, 6}, at::kDouble).set_requires_grad(true);
+  const at::Tensor seed = at::randn({2, 3, 6}, at::kDouble);
+  const at::Tensor ours = norm(x);
+  const auto gradients = torch::autograd::grad({ours}, {x, norm.weight}, {seed}, true);
+  const at::Tensor theirs = x / (x.pow(2).mean(-1, true) + 1e-3).sqrt() * norm.weight;
+  const auto expected = torch::autograd::grad({theirs}, {x, norm.weight}, {seed});
+  EXPECT_TRUE(at::allclose(ours, theirs, 1e-13, 1e-13));
+  EXPECT_TRUE(at::allclose(gradients[0], expected[0], 1e-12, 1e-12));
+  EXPECT_TRUE(at::allclose(gradients[1], expected[1], 1e-12, 1e-12));
+}
+
+TEST(ModelFamilies, KeyAndValueHeadsMustDivideByTheDegree) {
+  ModelSpec model;
+  model.family = "llama";
+  model.layers = 2;
+  model.hidden = 32;
+  model.heads = 8;
+  model.kv_heads = 2;
+  model.feed_forward = 64;
+  EXPECT_NO_THROW(model_family("llama").check(model, 2));
+  try {
+    model_family("llama").check(model, 4);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "model.kv_heads: 2 cannot be split over 4 GPUs of a TP group; choose a plan whose TP degrees "
+              "divide it");
+  }
+  EXPECT_TRUE(model.splits_over(2));
+  EXPECT_FALSE(model.splits_over(4)) << "the planner must not offer what the trainer refuses";
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,182 @@
+#include "trainer/optim/optimizer.h"
+
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+constexpr int64_t kElements = 7;
+
+OptimizerSlice make_slice(at::ScalarType dtype, bool decay, int64_t count = kElements) {
+  const at::ScalarType gradient = dtype == at::kDouble ? at::kDouble : at::kFloat;
+  return {"p",
+          decay,
+          0,
+          count,
+          (at::arange(1, count + 1, at::kDouble) / 4).to(dtype),
+          at::zeros({count}, gradient)};
+}
+
+double at_index(const at::Tensor& tensor, std::size_t i) {
+  return tensor[static_cast<int64_t>(i)].item<double>();
+}
+
+at::Tensor gradient_of_step(int t) {
+  return at::arange(-3, 4, at::kDouble) * t;
+}
+
+TEST(AdamW, FollowsTheClosedFormElementByElement) {
+  OptimizerSpec spec;
+  spec.weight_decay = 0.1;
+  spec.epsilon = 1e-6;
+  for (const bool decay : {false, true}) {
+    const OptimizerSlice slice = make_slice(at::kDouble, decay);
+    const auto optimizer = make_optimizer(spec, {slice});
+    std::vector<double> x(kElements), m(kElements), v(kElements);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i + 1) / 4;
+    for (int t = 1; t <= 5; ++t) {
+      const double lr = 0.01 / t, scale = t % 2 ? 1 : 0.25;
+      slice.gradient.copy_(gradient_of_step(t));
+      optimizer->step(lr, scale);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double g = scale * (static_cast<double>(i) - 3) * t;
+        m[i] = 0.9 * m[i] + 0.1 * g;
+        v[i] = 0.999 * v[i] + 0.001 * g * g;
+        if (decay) x[i] -= lr * spec.weight_decay * x[i];
+        x[i] -= lr * (m[i] / (1 - std::pow(0.9, t))) /
+                (std::sqrt(v[i] / (1 - std::pow(0.999, t))) + spec.epsilon);
+        ASSERT_NEAR(at_index(slice.value, i), x[i], 1e-14) << "step " << t << " element " << i;
+        ASSERT_NEAR(at_index(optimizer->state(0)[0].tensor, i), m[i], 1e-14);
+      }
+    }
+    EXPECT_EQ(optimizer->steps_done(), 5);
+  }
+}
+
+TEST(AdamW, TheFirstStepHasTheSizeOfTheLearningRateInEveryPrecision) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const OptimizerSlice slice = make_slice(dtype, true);
+    const at::Tensor before = slice.value.to(at::kDouble).clone();
+    const auto optimizer = make_optimizer({}, {slice});
+    slice.gradient.fill_(123.0);
+    optimizer->step(0.5, 1);
+    EXPECT_TRUE(at::allclose(before - slice.value.to(at::kDouble), at::full_like(before, 0.5), 1e-5, 1e-6));
+  }
+}
+
+TEST(Sgd, FollowsTheClosedFormWithAndWithoutMomentum) {
+  for (const double momentum : {0.0, 0.8}) {
+    for (const bool nesterov : {false, true}) {
+      if (nesterov && momentum == 0) continue;
+      OptimizerSpec spec;
+      spec.name = "sgd";
+      spec.weight_decay = 0.1;
+      spec.momentum = momentum;
+      spec.nesterov = nesterov;
+      const OptimizerSlice slice = make_slice(at::kDouble, true);
+      const auto optimizer = make_optimizer(spec, {slice});
+      EXPECT_EQ(optimizer->state(0).size(), momentum > 0 ? 1u : 0u);
+      std::vector<double> x(kElements), b(kElements);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i + 1) / 4;
+      for (int t = 1; t <= 4; ++t) {
+        slice.gradient.copy_(gradient_of_step(t));
+        optimizer->step(0.02, 0.5);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          const double g = 0.5 * (static_cast<double>(i) - 3) * t + 0.1 * x[i];
+          b[i] = momentum * b[i] + g;
+          x[i] -= 0.02 * (nesterov ? g + momentum * b[i] : b[i]);
+          ASSERT_NEAR(at_index(slice.value, i), x[i], 1e-14) << "momentum " << momentum << " step " << t;
+        }
+      }
+    }
+  }
+}
+
+// Steps that are far below the spacing of bf16 values add up in the master copy.
+TEST(Optimizer, ABf16ValueIsItsMasterCopyRounded) {
+  OptimizerSpec spec;
+  spec.name = "sgd";
+  const OptimizerSlice low = make_slice(at::kBFloat16, true, 1000), high = make_slice(at::kFloat, true, 1000);
+  high.value.copy_(low.value);
+  const auto a = make_optimizer(spec, {low}), b = make_optimizer(spec, {high});
+  low.gradient.copy_(at::linspace(-1, 1, 1000));
+  high.gradient.copy_(low.gradient);
+  const at::Tensor before = low.value.clone();
+  for (int i = 0; i < 50; ++i) {
+    a->step(1e-3, 1);
+    b->step(1e-3, 1);
+  }
+  EXPECT_EQ(a->state(0).back().name, "master");
+  EXPECT_TRUE(at::equal(a->state(0).back().tensor, high.value));
+  EXPECT_TRUE(at::equal(low.value, high.value.to(at::kBFloat16)));
+  EXPECT_FALSE(at::equal(low.value, before));
+
+  low.value.fill_(3);
+  a->values_were_loaded();
+  EXPECT_TRUE(at::equal(a->state(0).back().tensor, at::full({1000}, 3.0f)));
+}
+
+// ZeRO-1 cuts parameters anywhere, and threads cut them again.
+TEST(Optimizer, AnyCutAndAnyNumberOfThreadsGiveTheSameBits) {
+  constexpr int64_t kCount = 200'003;
+  for (const char* name : {"adamw", "sgd"}) {
+    for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      OptimizerSpec spec;
+      spec.name = name;
+      spec.weight_decay = 0.1;
+      if (spec.name == "sgd") spec.momentum = 0.9;
+      auto run = [&](const std::vector<int64_t>& cuts, int threads) {
+        at::set_num_threads(threads);
+        const OptimizerSlice whole = make_slice(dtype, true, kCount);
+        std::vector<OptimizerSlice> slices;
+        for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+          const int64_t count = cuts[i + 1] - cuts[i];
+          slices.push_back({"p", true, cuts[i], count, whole.value.narrow(0, cuts[i], count),
+                            whole.gradient.narrow(0, cuts[i], count)});
+        }
+        const auto optimizer = make_optimizer(spec, slices);
+        for (int t = 1; t <= 3; ++t) {
+          whole.gradient.copy_((at::arange(kCount, at::kDouble) * 0.7 * t).sin());
+          optimizer->step(1e-2, 0.3);
+        }
+        return whole.value;
+      };
+      const int threads = at::get_num_threads();
+      const at::Tensor one = run({0, kCount}, 1);
+      EXPECT_TRUE(at::equal(one, run({0, 1, 100'000, 100'007, kCount}, 3))) << name;
+      at::set_num_threads(threads);
+    }
+  }
+}
+
+TEST(Optimizer, WhatDoesNotFitIsAnErrorThatNamesTheParameter) {
+  auto error_of = [](const OptimizerSlice& slice) -> std::string {
+    try {
+      make_optimizer({}, {slice});
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  OptimizerSlice slice = make_slice(at::kFloat, false);
+  slice.gradient = at::Tensor();
+  EXPECT_THAT(error_of(slice), ::testing::HasSubstr("p: no value or no gradient"));
+  slice = make_slice(at::kFloat, false);
+  slice.count = 6;
+  EXPECT_THAT(error_of(slice), ::testing::HasSubstr("not as long as the slice"));
+  slice = make_slice(at::kFloat, false);
+  slice.gradient = slice.gradient.to(at::kDouble);
+  EXPECT_THAT(error_of(slice), ::testing::HasSubstr("types of value and gradient"));
+  OptimizerSpec spec;
+  spec.name = "lion";
+  EXPECT_THROW(make_optimizer(spec, {}), InputError);
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,56 @@
+#include "trainer/checkpoint/export_model.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "planner/spec/model_directory.h"
+#include "planner/spec/text_file.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/stored_rows.h"
+#include "trainer/model/registry.h"
+
+namespace sailor {
+namespace {
+
+const char* config_name(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kBFloat16:
+      return "bfloat16";
+    default:
+      return "float32";
+  }
+}
+
+}  // namespace
+
+void export_model(const std::string& directory, const ModelSpec& model, at::ScalarType type,
+                  const std::function<at::Tensor(const ParameterSpec&)>& whole) {
+  const std::string config = to_model_config(model, config_name(type));
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw std::runtime_error(fmt::format("cannot make {}: {}", directory, error.message()));
+
+  const std::vector<ParameterSpec> parameters = list_parameters(model, model.vocabulary);
+  std::vector<StoredTensor> tensors;
+  for (const ParameterSpec& parameter : parameters) {
+    for (const std::string& name : stored_names(parameter))
+      tensors.push_back({name, stored_dtype(type), stored_shape(parameter, name)});
+  }
+  SafetensorsWriter writer(directory + "/model.safetensors", tensors, {{"format", "pt"}});
+  for (const ParameterSpec& parameter : parameters) {
+    for (const auto& [name, tensor] : stored_tensors(parameter, whole(parameter))) {
+      const at::Tensor converted = tensor.to(type).contiguous();
+      writer.write(name, converted.data_ptr(), static_cast<int64_t>(converted.nbytes()));
+    }
+  }
+  writer.finish();
+  write_file_atomically(directory + "/config.json", config);
+}
+
+}  // namespace sailor

@@ -1,0 +1,275 @@
+#include "trainer/checkpoint/safetensors.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "planner/spec/document.h"
+#include "planner/spec/error.h"
+#include "planner/spec/field.h"
+#include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+constexpr int64_t kLengthBytes = 8;
+constexpr int64_t kMostHeaderBytes = static_cast<int64_t>(kMaxTextFileBytes);
+constexpr int64_t kMostBytes = int64_t{1} << 60;
+constexpr int64_t kAlignment = 8;  // of the tensors' bytes, as other writers have it
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw InputError({path, 0}, what + "; it is damaged or no safetensors file, get it again");
+}
+
+[[noreturn]] void fail(const std::string& action, const std::string& path) {
+  throw std::runtime_error(fmt::format("cannot {} {}: {}", action, path, std::strerror(errno)));
+}
+
+// False at the end of the file.
+bool read_at(int fd, int64_t offset, void* out, int64_t bytes) {
+  auto* to = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t n = pread(fd, to, static_cast<size_t>(bytes), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw std::runtime_error(std::strerror(errno));
+    if (n == 0) return false;
+    to += n;
+    offset += n;
+    bytes -= n;
+  }
+  return true;
+}
+
+int64_t length_of(const std::array<unsigned char, 8>& bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
+  return value > static_cast<uint64_t>(kMostBytes) ? kMostBytes : static_cast<int64_t>(value);
+}
+
+// Bytes of a tensor; -1 when they are beyond any file.
+int64_t bytes_of(const std::string& dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = stored_element_bytes(dtype);
+  for (const int64_t size : shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kMostBytes) return -1;
+  }
+  return bytes;
+}
+
+std::string json_string(const std::string& text) {
+  return nlohmann::json(text).dump();
+}
+
+StoredTensor read_entry(const std::string& name, const Field& field) {
+  MapField map(field, {"dtype", "shape", "data_offsets"});
+  StoredTensor tensor;
+  tensor.name = name;
+  const Field dtype = map.required("dtype");
+  tensor.dtype = dtype.text();
+  if (stored_element_bytes(tensor.dtype) == 0)
+    dtype.fail("the type " + in_quotes(tensor.dtype) + " is not one that can be read");
+  for (const Field& size : map.required("shape").items())
+    tensor.shape.push_back(size.integer<int64_t>(0, kMostBytes));
+  const Field offsets = map.required("data_offsets");
+  const std::vector<Field> range = offsets.items();
+  if (range.size() != 2) offsets.fail("must be [FIRST, END]");
+  tensor.first_byte = range[0].integer<int64_t>(0, kMostBytes);
+  tensor.bytes = range[1].integer<int64_t>(tensor.first_byte, kMostBytes) - tensor.first_byte;
+  if (const int64_t needed = bytes_of(tensor.dtype, tensor.shape); needed != tensor.bytes)
+    offsets.fail(fmt::format("hold {} bytes, but shape and type need {}", tensor.bytes,
+                             needed < 0 ? "more than any file has" : std::to_string(needed)));
+  return tensor;
+}
+
+}  // namespace
+
+int64_t stored_element_bytes(const std::string& dtype) {
+  static const std::map<std::string, int64_t> bytes = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4},
+      {"I16", 2}, {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2},     {"U8", 1},      {"BOOL", 1}};
+  const auto found = bytes.find(dtype);
+  return found == bytes.end() ? 0 : found->second;
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
+  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) throw InputError({path, 0}, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  try {
+    struct stat status {};
+    if (fstat(fd_, &status) != 0) fail("look at", path);
+    if (!S_ISREG(status.st_mode)) throw InputError({path, 0}, "is no regular file");
+    const auto size = static_cast<int64_t>(status.st_size);
+    std::array<unsigned char, kLengthBytes> length_bytes{};
+    if (size < kLengthBytes || !read_at(fd_, 0, length_bytes.data(), kLengthBytes))
+      refuse(path, fmt::format("has {} bytes, fewer than any safetensors file", size));
+    const int64_t length = length_of(length_bytes);
+    if (length > size - kLengthBytes || length > kMostHeaderBytes)
+      refuse(path, fmt::format("says that its header has {} bytes, the file has {}", length, size));
+    std::string header(static_cast<size_t>(length), '\0');
+    if (!read_at(fd_, kLengthBytes, header.data(), length)) refuse(path, "became shorter while it was read");
+    if (header.empty() || header.front() != '{') refuse(path, "has a header that is no JSON map");
+    require_text(header, path);
+
+    const Document document = parse_json(header, path);
+    for (const auto& [name, entry] : Field(document).entries()) {
+      if (name == "__metadata__") {
+        for (const auto& [key, value] : entry.entries()) metadata_[key] = value.text_or_empty();
+      } else {
+        tensors_.push_back(read_entry(name, entry));
+      }
+    }
+    std::sort(tensors_.begin(), tensors_.end(), [](const StoredTensor& a, const StoredTensor& b) {
+      return std::pair(a.first_byte, a.first_byte + a.bytes) <
+             std::pair(b.first_byte, b.first_byte + b.bytes);
+    });
+    const int64_t data = kLengthBytes + length;
+    int64_t end = 0;
+    for (StoredTensor& tensor : tensors_) {
+      if (tensor.first_byte != end)
+        refuse(path,
+               fmt::format("has tensors that {}: {} begins at byte {} of the data, the one before it ends "
+                           "at {}",
+                           tensor.first_byte < end ? "overlap" : "leave a hole", in_quotes(tensor.name),
+                           tensor.first_byte, end));
+      end += tensor.bytes;
+      by_name_[tensor.name] = static_cast<size_t>(&tensor - tensors_.data());
+      tensor.first_byte += data;
+    }
+    if (end != size - data)
+      refuse(path, fmt::format("has {} bytes of data where its tensors need {}", size - data, end));
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      tensors_(std::move(other.tensors_)),
+      by_name_(std::move(other.by_name_)),
+      metadata_(std::move(other.metadata_)) {}
+
+const StoredTensor* SafetensorsFile::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+}
+
+void SafetensorsFile::read(const StoredTensor& tensor, int64_t first, int64_t count, void* out) const {
+  if (first < 0 || count < 0 || first > tensor.bytes || count > tensor.bytes - first)
+    throw std::logic_error(fmt::format("{}: bytes outside of {}", path_, tensor.name));
+  bool whole = false;
+  try {
+    whole = read_at(fd_, tensor.first_byte + first, out, count);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("cannot read {}: {}", path_, error.what()));
+  }
+  if (!whole) throw std::runtime_error(fmt::format("cannot read {}: it became shorter", path_));
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())) {
+  // Wide types first, so that each begins at a multiple of its size.
+  std::stable_sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
+    return stored_element_bytes(a.dtype) > stored_element_bytes(b.dtype);
+  });
+  std::string header = "{";
+  if (!metadata.empty()) {
+    header += "\"__metadata__\":{";
+    for (const auto& [key, value] : metadata)
+      header += fmt::format("{}{}:{}", header.back() == '{' ? "" : ",", json_string(key), json_string(value));
+    header += "}";
+  }
+  int64_t end = 0;
+  for (StoredTensor& tensor : tensors) {
+    tensor.bytes = bytes_of(tensor.dtype, tensor.shape);
+    if (stored_element_bytes(tensor.dtype) == 0 || tensor.bytes < 0)
+      throw std::logic_error(fmt::format("{}: {} cannot be stored", path, tensor.name));
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[", header.size() == 1 ? "" : ",",
+                          json_string(tensor.name), tensor.dtype);
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+      header += fmt::format("{}{}", i == 0 ? "" : ",", tensor.shape[i]);
+    header += fmt::format("],\"data_offsets\":[{},{}]}}", end, end + tensor.bytes);
+    tensor.first_byte = end;
+    end += tensor.bytes;
+  }
+  header += "}";
+  while (header.size() % kAlignment != 0) header += ' ';
+  const auto data = kLengthBytes + static_cast<int64_t>(header.size());
+  for (StoredTensor& tensor : tensors) {
+    tensor.first_byte += data;
+    if (!missing_.emplace(tensor.name, tensor).second)
+      throw std::logic_error(fmt::format("{}: two tensors named {}", path, tensor.name));
+  }
+
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) fail("write", temporary_);
+  try {
+    std::array<unsigned char, kLengthBytes> length{};
+    for (size_t i = 0; i < length.size(); ++i)
+      length[i] = static_cast<unsigned char>(header.size() >> (8 * i) & 0xff);
+    write_at(0, length.data(), kLengthBytes);
+    write_at(kLengthBytes, header.data(), static_cast<int64_t>(header.size()));
+  } catch (...) {
+    close(fd_);
+    unlink(temporary_.c_str());
+    throw;
+  }
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(temporary_.c_str());
+}
+
+void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
+  const auto* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = pwrite(fd_, from, static_cast<size_t>(bytes), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("write", temporary_);
+    from += n;
+    offset += n;
+    bytes -= n;
+  }
+}
+
+void SafetensorsWriter::write(const std::string& name, const void* data, int64_t bytes) {
+  const auto tensor = missing_.find(name);
+  if (tensor == missing_.end() || tensor->second.bytes != bytes)
+    throw std::logic_error(
+        fmt::format("{}: {} is not to be written, or not with {} bytes", path_, name, bytes));
+  write_at(tensor->second.first_byte, data, bytes);
+  missing_.erase(tensor);
+}
+
+void SafetensorsWriter::finish() {
+  if (!missing_.empty())
+    throw std::logic_error(fmt::format("{}: {} was never written", path_, missing_.begin()->first));
+  if (fsync(fd_) != 0) fail("write", temporary_);
+  close(fd_);
+  fd_ = -1;
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary_.c_str());
+    errno = error;
+    fail("write", path_);
+  }
+}
+
+}  // namespace sailor

@@ -1,0 +1,79 @@
+// Files of named tensors in the safetensors format: an 8-byte little-endian length, a JSON header of that
+// length
+// ({"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}), and the tensors' bytes.
+//
+// Reading is strict: whatever a file's header says, no byte outside the file is ever read, and every tensor
+// has exactly the bytes that its shape and type need. A file that breaks the format (overlaps, holes, bytes
+// that belong to nothing, unknown types, repeated names) is an InputError that names the file and what is
+// wrong. Needs no libtorch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+struct StoredTensor {
+  std::string name;
+  std::string dtype;  // F64, F32, F16, BF16, I64, ...
+  std::vector<int64_t> shape;
+  int64_t first_byte = 0;  // in the file
+  int64_t bytes = 0;
+};
+
+// Bytes of an element; 0 for a type that the format does not have (or has in parts of bytes).
+int64_t stored_element_bytes(const std::string& dtype);
+
+// An open file. Reading is thread-safe.
+class SafetensorsFile {
+ public:
+  // Reads and checks the header. Throws InputError.
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&& other) noexcept;
+  SafetensorsFile& operator=(SafetensorsFile&&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by place in the file
+  const StoredTensor* find(const std::string& name) const;               // nullptr when absent
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // Bytes [first, first + count) of a tensor of this file. Throws std::runtime_error when reading fails.
+  void read(const StoredTensor& tensor, int64_t first, int64_t count, void* out) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string, std::size_t> by_name_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Writes a file whose tensors are known by shape before their contents are: through a temporary file in the
+// same directory that finish() syncs and renames. Without finish() nothing is left behind.
+class SafetensorsWriter {
+ public:
+  // Names, types and shapes; places are chosen here. Throws std::runtime_error when the file cannot be
+  // written, std::logic_error on a type or shape that cannot be.
+  SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
+                    const std::map<std::string, std::string>& metadata);
+  ~SafetensorsWriter();
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+
+  void write(const std::string& name, const void* data, int64_t bytes);  // the whole tensor, once
+  // Throws std::logic_error when a tensor was not written.
+  void finish();
+
+ private:
+  void write_at(int64_t offset, const void* data, int64_t bytes);
+
+  std::string path_, temporary_;
+  int fd_ = -1;
+  std::map<std::string, StoredTensor> missing_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,134 @@
+// `sailor tokenize TEXT... -o DIRECTORY`: text files to token files for `data:` of a job spec.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "planner/spec/error.h"
+#include "planner/spec/quantity.h"
+#include "trainer/data/tokenize/text_reader.h"
+#include "trainer/data/tokenize/tokenize.h"
+
+namespace {
+
+using namespace sailor;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string directory;
+  std::string model;
+  std::string sample = "32MiB";
+  int vocabulary = 32000;
+  bool bytes = false;
+  double validation = 0.05;
+};
+
+// On a terminal one line that is written again and again, else a line for every tenth when it takes long.
+class Progress {
+ public:
+  void operator()(int64_t done_bytes, int64_t total_bytes) {
+    const double part = static_cast<double>(done_bytes) / static_cast<double>(total_bytes);
+    const auto now = Clock::now();
+    const bool due = terminal_ ? now - shown_at_ > std::chrono::milliseconds(200) || done_bytes == total_bytes
+                               : part >= next_ && now - started_ > std::chrono::seconds(5);
+    if (!due) return;
+    shown_at_ = now;
+    next_ = part + 0.1;
+    const double elapsed_s = std::chrono::duration<double>(now - started_).count();
+    const double rate = elapsed_s > 0 ? static_cast<double>(done_bytes) / elapsed_s : 0;
+    const double left_s = rate > 0 ? static_cast<double>(total_bytes - done_bytes) / rate : 0;
+    std::cerr << fmt::format("{}tokenize: {:3.0f} % of {:.1f} MB, {:.1f} MB/s, {:.0f} s left{}",
+                             terminal_ ? "\r" : "", 100 * part, static_cast<double>(total_bytes) / 1e6,
+                             rate / 1e6, left_s, terminal_ && done_bytes < total_bytes ? "  " : "\n")
+              << std::flush;
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point shown_at_ = Clock::now() - std::chrono::hours(1);
+  double next_ = 0;
+};
+
+int run(const Arguments& arguments) {
+  const std::optional<double> sample_bytes = parse_bytes(arguments.sample);
+  if (!sample_bytes || *sample_bytes < 1)
+    throw InputError(fmt::format("--sample: must be a size such as 32MiB, is \"{}\"", arguments.sample));
+  TextReader(arguments.files, 1 << 16);  // a file that cannot be read is told before the work begins
+  std::filesystem::create_directories(arguments.directory);
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::string kind = "bytes";
+  if (arguments.bytes) {
+    tokenizer = byte_tokenizer();
+  } else {
+    std::string model = arguments.model;
+    if (model.empty()) {
+      model = arguments.directory + "/tokenizer.model";
+      std::cerr << fmt::format("tokenize: learning {} pieces from at most {} of the text\n",
+                               arguments.vocabulary, arguments.sample);
+      train_sentencepiece(arguments.files, arguments.vocabulary, static_cast<int64_t>(*sample_bytes), model);
+    }
+    tokenizer = load_sentencepiece(model);
+    kind = "SentencePiece, " + model;
+  }
+  const TokenizeResult result =
+      tokenize({arguments.files, arguments.directory, arguments.validation}, *tokenizer, Progress());
+  const auto tokens = static_cast<double>(result.train_tokens + result.validation_tokens);
+  std::cout << fmt::format("vocabulary  {} ({})\n", tokenizer->vocabulary(), kind)
+            << fmt::format("text        {} bytes, {:.2f} bytes per token\n", result.text_bytes,
+                           static_cast<double>(result.text_bytes) / tokens)
+            << fmt::format("train       {} tokens, {}/train.bin\n", result.train_tokens, arguments.directory);
+  if (arguments.validation > 0)
+    std::cout << fmt::format("validation  {} tokens, {}/validation.bin\n", result.validation_tokens,
+                             arguments.directory);
+  std::cout << fmt::format(
+      "in the job spec: model: {{vocabulary: {}, ...}}, data: {{train: {}/train.bin{}}}\n",
+      tokenizer->vocabulary(), arguments.directory,
+      arguments.validation > 0 ? fmt::format(", validation: {}/validation.bin", arguments.directory) : "");
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"Makes token files of text files: train.bin and validation.bin, 16 bits a token, as nanoGPT's",
+               "sailor tokenize"};
+  app.add_option("TEXT", arguments.files, "text files in UTF-8, each a document")->required();
+  app.add_option("-o,--directory", arguments.directory, "where the files go; made if absent")->required();
+  auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
+                                    "pieces of the SentencePiece vocabulary that is learned (default: 32000)")
+                         ->check(CLI::Range(300, 65536));
+  auto* model =
+      app.add_option("--model", arguments.model, "use this SentencePiece model instead of learning one");
+  app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
+      ->excludes(vocabulary)
+      ->excludes(model);
+  model->excludes(vocabulary);
+  app.add_option("--validation", arguments.validation,
+                 "last part of the text, for validation (default: 0.05)")
+      ->check(CLI::Range(0.0, 0.9));
+  app.add_option("--sample", arguments.sample,
+                 "most text to learn from; more needs more memory (default: 32MiB)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    std::cerr << "sailor: " << e.what() << " (see `sailor tokenize --help`)\n";
+    return kBadInput;
+  }
+  try {
+    return run(arguments);
+  } catch (const InputError& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kBadInput;
+  } catch (const std::exception& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kFailed;
+  }
+}

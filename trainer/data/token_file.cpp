@@ -1,0 +1,222 @@
+#include "trainer/data/token_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+constexpr std::size_t kLlmcHeaderBytes = 256 * sizeof(int32_t);
+constexpr int32_t kLlmcMagic16 = 20240520, kLlmcMagic32 = 20240801;
+constexpr char kMegatronMagic[] = "MMIDIDX\0";  // nine bytes with the one that ends the literal
+
+// Values stand at any offset: the arrays of a Megatron index begin at byte 34.
+template <class T>
+T value_at(const MappedFile& file, std::size_t offset) {
+  T value;
+  std::memcpy(&value, file.data() + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+void copy_tokens(const unsigned char* from, int64_t count, int64_t* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, from + static_cast<std::size_t>(i) * sizeof value, sizeof value);
+    out[i] = static_cast<int64_t>(value);
+  }
+}
+
+std::string index_path(const std::string& path) {
+  return std::filesystem::path(path).replace_extension(".idx");
+}
+
+// Raw tokens of 16 bits have a zero byte soon, unless every token is 256 or more and none is a multiple of
+// 256.
+bool looks_like_text(const MappedFile& file) {
+  const std::size_t shown = std::min<std::size_t>(file.size(), 4096);
+  return shown > 0 && std::all_of(file.data(), file.data() + shown, [](unsigned char c) {
+           return (c >= 0x20 && c != 0x7f) || c == '\n' || c == '\r' || c == '\t';
+         });
+}
+
+}  // namespace
+
+TokenFile TokenFile::open(const std::string& path, const std::string& format, const std::string& key) {
+  TokenFile file{MappedFile(path, key)};
+  file.format_ = format;
+  if (format == "auto") {
+    if (starts_as_llmc(file.file_)) {
+      file.format_ = "llmc";
+    } else if (std::filesystem::exists(index_path(path))) {
+      file.format_ = "megatron";
+    } else {
+      file.format_ = "nanogpt";
+      if (std::filesystem::path(path).extension() != ".bin" && looks_like_text(file.file_))
+        file.fail(key,
+                  "looks like text; make tokens of it with `sailor tokenize`, or say data.format: bytes");
+    }
+  }
+  if (file.format_ == "nanogpt") {
+    file.open_nanogpt(key);
+  } else if (file.format_ == "llmc") {
+    file.open_llmc(key);
+  } else if (file.format_ == "megatron") {
+    file.open_megatron(key);
+  } else if (file.format_ == "bytes") {
+    file.element_ = Element::u8;
+    file.take_rest(key);
+  } else {
+    throw InputError(fmt::format(
+        "data.format: unknown format \"{}\" (known: auto, nanogpt, llmc, megatron, bytes)", format));
+  }
+  return file;
+}
+
+void TokenFile::fail(const std::string& key, const std::string& what) const {
+  throw InputError(Where{path(), 0}, key + ": " + what);
+}
+
+int TokenFile::bytes_of(Element element) {
+  switch (element) {
+    case Element::u8:
+    case Element::i8:
+      return 1;
+    case Element::u16:
+    case Element::i16:
+      return 2;
+    case Element::u32:
+    case Element::i32:
+      return 4;
+    case Element::i64:
+      return 8;
+  }
+  return 1;
+}
+
+bool TokenFile::starts_as_llmc(const MappedFile& file) {
+  if (file.size() < kLlmcHeaderBytes) return false;
+  const auto magic = value_at<int32_t>(file, 0);
+  return magic == kLlmcMagic16 || magic == kLlmcMagic32;
+}
+
+void TokenFile::take_rest(const std::string& key) {
+  const auto width = static_cast<std::size_t>(bytes_of(element_));
+  const std::size_t bytes = file_.size() - offset_;
+  if (bytes % width != 0)
+    fail(key, fmt::format("{} bytes are no whole number of {}-bit tokens; truncated, or another data.format?",
+                          bytes, 8 * width));
+  tokens_ = static_cast<int64_t>(bytes / width);
+}
+
+void TokenFile::open_nanogpt(const std::string& key) {
+  if (starts_as_llmc(file_)) fail(key, "has the header of llm.c; say data.format: llmc, or auto");
+  element_ = Element::u16;
+  take_rest(key);
+}
+
+void TokenFile::open_llmc(const std::string& key) {
+  if (!starts_as_llmc(file_))
+    fail(key, fmt::format("no llm.c token file: it does not begin with {} or {} and 1024 bytes of header",
+                          kLlmcMagic16, kLlmcMagic32));
+  const bool wide = value_at<int32_t>(file_, 0) == kLlmcMagic32;
+  const auto version = value_at<int32_t>(file_, 4), count = value_at<int32_t>(file_, 8);
+  const int32_t known = wide ? 7 : 1;
+  if (version != known)
+    fail(key,
+         fmt::format("llm.c header of version {}, this program reads {}; write the file again with llm.c's "
+                     "dev/data scripts",
+                     version, known));
+  element_ = wide ? Element::u32 : Element::u16;
+  offset_ = kLlmcHeaderBytes;
+  take_rest(key);
+  if (tokens_ != count)
+    fail(key,
+         fmt::format("the header promises {} tokens, the file holds {}; truncated? Copy or write it again",
+                     count, tokens_));
+}
+
+void TokenFile::open_megatron(const std::string& key) {
+  const std::string name = index_path(path());
+  if (!std::filesystem::exists(name))
+    fail(key,
+         fmt::format("Megatron's format needs {} beside it; copy it too, or say another data.format", name));
+  const MappedFile index(name, key);
+  auto fail_index = [&](const std::string& what) {
+    throw InputError(Where{name, 0}, key + ": " + what + "; write the pair again with Megatron's tools");
+  };
+  constexpr std::size_t kHeaderBytes = 34;
+  if (index.size() < kHeaderBytes || std::memcmp(index.data(), kMegatronMagic, 9) != 0)
+    fail_index("no Megatron index: it does not begin with MMIDIDX");
+  if (const auto version = value_at<uint64_t>(index, 9); version != 1)
+    fail_index(fmt::format("index of version {}, this program reads 1", version));
+  switch (const int code = value_at<uint8_t>(index, 17)) {
+    case 1:
+      element_ = Element::u8;
+      break;
+    case 2:
+      element_ = Element::i8;
+      break;
+    case 3:
+      element_ = Element::i16;
+      break;
+    case 4:
+      element_ = Element::i32;
+      break;
+    case 5:
+      element_ = Element::i64;
+      break;
+    case 8:
+      element_ = Element::u16;
+      break;
+    default:
+      fail_index(fmt::format("elements of type code {} are no tokens (known: 1 to 5 and 8)", code));
+  }
+  const auto sequences = value_at<uint64_t>(index, 18), documents = value_at<uint64_t>(index, 26);
+  // A length and an offset each; documents; one byte each when sequences have modes (images).
+  const std::size_t rest = index.size() - kHeaderBytes;
+  if (sequences > rest / 12 || documents > (rest - sequences * 12) / 8)
+    fail_index(fmt::format("truncated: {} sequences and {} documents do not fit into {} bytes", sequences,
+                           documents, index.size()));
+  const auto width = bytes_of(element_);
+  int64_t bytes = 0;
+  for (uint64_t i = 0; i < sequences; ++i) {
+    const auto length = value_at<int32_t>(index, kHeaderBytes + i * 4);
+    const auto pointer = value_at<int64_t>(index, kHeaderBytes + sequences * 4 + i * 8);
+    if (length < 0 || pointer != bytes)
+      fail_index(fmt::format("sequence {} does not follow the one before it", i));
+    bytes += int64_t{length} * width;
+  }
+  if (static_cast<uint64_t>(bytes) != file_.size())
+    fail(key, fmt::format("the index promises {} bytes, the file has {}; truncated, or another file's index?",
+                          bytes, file_.size()));
+  take_rest(key);
+}
+
+void TokenFile::read(int64_t first, int64_t count, int64_t* out) const {
+  const unsigned char* from =
+      file_.data() + offset_ + static_cast<std::size_t>(first) * static_cast<std::size_t>(bytes_of(element_));
+  switch (element_) {
+    case Element::u8:
+      return copy_tokens<uint8_t>(from, count, out);
+    case Element::i8:
+      return copy_tokens<int8_t>(from, count, out);
+    case Element::u16:
+      return copy_tokens<uint16_t>(from, count, out);
+    case Element::i16:
+      return copy_tokens<int16_t>(from, count, out);
+    case Element::u32:
+      return copy_tokens<uint32_t>(from, count, out);
+    case Element::i32:
+      return copy_tokens<int32_t>(from, count, out);
+    case Element::i64:
+      return copy_tokens<int64_t>(from, count, out);
+  }
+}
+
+}  // namespace sailor

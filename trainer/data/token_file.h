@@ -1,0 +1,54 @@
+// One memory-mapped file of tokens, in any of the formats that others write:
+//
+//   nanogpt   raw little-endian uint16 (nanoGPT's prepare.py, `sailor tokenize`)
+//   llmc      llm.c: 256 int32 of header (magic, version, tokens, zeros), then tokens: uint16 with magic
+//             20240520 and version 1 (GPT-2), uint32 with magic 20240801 and version 7 (Llama 3)
+//   megatron  Megatron-LM: FILE.bin with FILE.idx ("MMIDIDX", version 1, type, lengths and offsets of
+//             sequences, documents) beside it; all sequences as one row, documents not kept apart
+//   bytes     a text file, one token per byte
+//   auto      what the file's content and neighbours say: one of the first three
+//
+// Immutable and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/data/mapped_file.h"
+
+namespace sailor {
+
+class TokenFile {
+ public:
+  // Throws InputError naming the file, `key` (the job spec's key that named it), what is wrong and what to
+  // do.
+  static TokenFile open(const std::string& path, const std::string& format, const std::string& key);
+
+  const std::string& path() const { return file_.path(); }
+  const std::string& format() const { return format_; }  // never `auto`
+  int64_t tokens() const { return tokens_; }
+
+  // Tokens [first, first + count), which must be there. Values are as written: negative ones are possible.
+  void read(int64_t first, int64_t count, int64_t* out) const;
+
+ private:
+  enum class Element { u8, i8, u16, i16, u32, i32, i64 };
+  explicit TokenFile(MappedFile file) : file_(std::move(file)) {}
+
+  static int bytes_of(Element element);
+  static bool starts_as_llmc(const MappedFile& file);
+  void open_nanogpt(const std::string& key);
+  void open_llmc(const std::string& key);
+  void open_megatron(const std::string& key);
+  // The rest of the file from `offset_` on is tokens of the element type; throws when it is no whole number.
+  void take_rest(const std::string& key);
+  [[noreturn]] void fail(const std::string& key, const std::string& what) const;
+
+  MappedFile file_;
+  std::string format_;
+  Element element_ = Element::u16;
+  std::size_t offset_ = 0;  // of the first token
+  int64_t tokens_ = 0;
+};
+
+}  // namespace sailor

@@ -1,0 +1,95 @@
+#include "trainer/data/tokenize/tokenize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "planner/spec/error.h"
+#include "trainer/data/tokenize/text_reader.h"
+#include "trainer/data/tokenize/token_writer.h"
+
+namespace sailor {
+namespace {
+
+constexpr std::size_t kMostChunkBytes = 1 << 13, kLeastChunkBytes = 64;  // longer ones take longer per byte
+constexpr std::size_t kChunksPerThread = 64;
+
+// Chunks are what the text is split into training and validation by: small enough for the smaller part.
+std::size_t chunk_bytes(int64_t total_bytes, double validation) {
+  if (validation <= 0) return kMostChunkBytes;
+  const double smaller = std::min(validation, 1 - validation) * static_cast<double>(total_bytes);
+  return std::clamp(static_cast<std::size_t>(smaller / 4), kLeastChunkBytes, kMostChunkBytes);
+}
+
+// The tokens of each chunk, computed on all cores.
+std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, const Tokenizer& tokenizer,
+                                         std::size_t threads) {
+  std::vector<std::vector<int>> tokens(chunks.size());
+  std::vector<std::exception_ptr> errors(threads);
+  auto work = [&](std::size_t thread) {
+    try {
+      for (std::size_t i = thread; i < chunks.size(); i += threads) {
+        tokenizer.encode(chunks[i].text, tokens[i]);
+        if (chunks[i].ends_document && tokenizer.end_of_document() >= 0)
+          tokens[i].push_back(tokenizer.end_of_document());
+      }
+    } catch (...) {
+      errors[thread] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> workers;
+  for (std::size_t thread = 1; thread < threads; ++thread) workers.emplace_back(work, thread);
+  work(0);
+  for (std::thread& worker : workers) worker.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
+                        const std::function<void(int64_t, int64_t)>& progress) {
+  if (tokenizer.vocabulary() > 1 << 16)
+    throw InputError(fmt::format("a vocabulary of {} does not fit the 16 bits of a token; use at most {}",
+                                 tokenizer.vocabulary(), 1 << 16));
+  const int64_t total_bytes = TextReader(options.files, kMostChunkBytes).total_bytes();
+  if (total_bytes == 0) throw InputError("there is no text in these files");
+  TextReader reader(options.files, chunk_bytes(total_bytes, options.validation));
+  const auto first_validation_byte =
+      static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation));
+
+  std::filesystem::create_directories(options.directory);
+  TokenWriter train(options.directory + "/train.bin");
+  std::optional<TokenWriter> validation;
+  if (options.validation > 0) validation.emplace(options.directory + "/validation.bin");
+
+  const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<TextChunk> chunks;
+  int64_t done_bytes = 0;
+  for (bool more = true; more;) {
+    chunks.clear();
+    while (chunks.size() < threads * kChunksPerThread && more) {
+      TextChunk chunk;
+      more = reader.next(chunk);
+      if (more) chunks.push_back(std::move(chunk));
+    }
+    const std::vector<std::vector<int>> tokens = encode_all(chunks, tokenizer, threads);
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const bool held_back = validation && chunks[i].position >= first_validation_byte;
+      (held_back ? *validation : train).write(tokens[i]);
+      done_bytes += static_cast<int64_t>(chunks[i].text.size());
+    }
+    progress(done_bytes, total_bytes);
+  }
+  train.finish();
+  if (validation) validation->finish();
+  return {total_bytes, train.tokens(), validation ? validation->tokens() : 0};
+}
+
+}  // namespace sailor

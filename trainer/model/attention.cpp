@@ -1,0 +1,67 @@
+#include "trainer/model/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "trainer/model/torch_compat.h"
+
+namespace sailor {
+namespace {
+
+// [batch, kv heads, tokens, size] -> [batch, kv heads * times, tokens, size].
+at::Tensor repeat_heads(const at::Tensor& x, int64_t times) {
+  if (times == 1) return x;
+  return x.unsqueeze(2)
+      .expand({x.size(0), x.size(1), times, x.size(2), x.size(3)})
+      .reshape({x.size(0), x.size(1) * times, x.size(2), x.size(3)});
+}
+
+// What is added to the scores: 0 where the column's token is one of the `window` up to the row's, else
+// -infinity.
+at::Tensor window_mask(int64_t tokens, int64_t window, at::ScalarType dtype) {
+  const at::Tensor near = at::ones({tokens, tokens}, at::kBool).tril().triu(1 - window);
+  return at::zeros({tokens, tokens}, dtype)
+      .masked_fill_(near.logical_not(), -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+Heads split_heads(const at::Tensor& qkv, int64_t heads, int64_t kv_heads) {
+  const int64_t batch = qkv.size(0), tokens = qkv.size(1), queries = heads / kv_heads;
+  const int64_t size = qkv.size(2) / (heads + 2 * kv_heads);
+  // [batch][kv head][query, ..., key, value][token][size]
+  const at::Tensor parts = qkv.view({batch, tokens, kv_heads, queries + 2, size}).permute({0, 2, 3, 1, 4});
+  return {parts.narrow(2, 0, queries).reshape({batch, heads, tokens, size}), parts.select(2, queries),
+          parts.select(2, queries + 1)};
+}
+
+at::Tensor merge_heads(const at::Tensor& mixed) {
+  return mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), mixed.size(1) * mixed.size(3)});
+}
+
+at::Tensor attend(const Heads& heads, double scale, int64_t window) {
+  const int64_t times = heads.query.size(1) / heads.key.size(1), tokens = heads.query.size(2);
+  // The library's attention divides by the root of the head size.
+  const double factor = scale * std::sqrt(static_cast<double>(heads.query.size(3)));
+  const at::Tensor query = std::abs(factor - 1) < 1e-12 ? heads.query : heads.query * factor;
+  const at::Tensor key = repeat_heads(heads.key, times), value = repeat_heads(heads.value, times);
+  if (window == 0 || window >= tokens) return causal_attention(query, key, value);
+  return masked_attention(query, key, value, window_mask(tokens, window, query.scalar_type()));
+}
+
+RotaryTable::RotaryTable(int64_t tokens, int64_t head_size, double base, at::ScalarType dtype) {
+  const at::Tensor pair = at::arange(head_size / 2, at::kDouble);
+  const at::Tensor speed = (pair * (-2.0 * std::log(base) / static_cast<double>(head_size))).exp();
+  const at::Tensor angle = at::arange(tokens, at::kDouble).unsqueeze(1) * speed;
+  cosine = angle.cos().to(dtype);
+  sine = angle.sin().to(dtype);
+}
+
+at::Tensor RotaryTable::rotate(const at::Tensor& x) const {
+  const int64_t half = x.size(3) / 2, tokens = x.size(2);
+  const at::Tensor c = cosine.narrow(0, 0, tokens), s = sine.narrow(0, 0, tokens);
+  const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
+  return at::cat({a * c - b * s, b * c + a * s}, 3);
+}
+
+}  // namespace sailor

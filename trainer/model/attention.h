@@ -1,0 +1,37 @@
+// Attention over the heads that a rank holds: what the families' attentions are put together from.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace sailor {
+
+// [batch, heads, tokens, head size]; keys and values may have fewer heads than queries.
+struct Heads {
+  at::Tensor query, key, value;
+};
+
+// `qkv` is [batch, tokens, rows] with rows ordered [key and value head][its query heads, key, value][head
+// size]; without grouped queries that is [head][query, key, value].
+Heads split_heads(const at::Tensor& qkv, int64_t heads, int64_t kv_heads);
+// Back to [batch, tokens, heads * head size].
+at::Tensor merge_heads(const at::Tensor& mixed);
+
+// Every token attends to itself and those before it, whose number is at most `window` (0 = no limit). Scores
+// are multiplied by `scale`. Query head h uses key and value head h / (heads / kv_heads).
+at::Tensor attend(const Heads& heads, double scale, int64_t window = 0);
+
+// Rotary positions (Su et al., 2021) in the form that Llama's weights expect: element i of a head's first
+// half and element i of its second half are a pair, turned by the token's index times base^(-2 i / head
+// size). Tables are [tokens, head size / 2].
+struct RotaryTable {
+  at::Tensor cosine, sine;
+
+  RotaryTable() = default;
+  RotaryTable(int64_t tokens, int64_t head_size, double base, at::ScalarType dtype);
+  // `x` is [batch, heads, tokens, head size], with at most as many tokens as the table.
+  at::Tensor rotate(const at::Tensor& x) const;
+};
+
+}  // namespace sailor

@@ -1,0 +1,40 @@
+#include "trainer/model/ends.h"
+
+#include "trainer/parallel/tensor_parallel.h"
+
+namespace sailor {
+
+TokenEmbedding::TokenEmbedding(const LayerContext& context, const std::string& stored)
+    : tp_(context.tp), token_(ParameterMaker(context, 0, parameters_).token_matrix(stored)) {}
+
+at::Tensor TokenEmbedding::forward(const at::Tensor&, const Batch& batch) {
+  return vocabulary_embedding(token_, batch.inputs, tp_);
+}
+
+PositionedEmbedding::PositionedEmbedding(const LayerContext& context, const std::string& stored_tokens,
+                                         const std::string& stored_positions, int64_t offset)
+    : TokenEmbedding(context, stored_tokens),
+      offset_(offset),
+      position_(make_first(context).whole_matrix("position.weight", context.model.position_rows() + offset,
+                                                 kInitialDeviation / 2, stored_positions)) {}
+
+at::Tensor PositionedEmbedding::forward(const at::Tensor& x, const Batch& batch) {
+  return TokenEmbedding::forward(x, batch) + position_.narrow(0, offset_, batch.inputs.size(1));
+}
+
+VocabularyProjection::VocabularyProjection(ParameterMaker& make, const std::string& stored,
+                                           const std::string& stored_tied)
+    : vocabulary_(make.model().vocabulary),
+      tp_(make.context().tp),
+      matrix_(make.head_matrix(stored, stored_tied)) {}
+
+at::Tensor VocabularyProjection::logits(const at::Tensor& normed) const {
+  return at::linear(enter_tensor_parallel(normed, tp_), matrix_);
+}
+
+at::Tensor VocabularyProjection::loss(const at::Tensor& normed, const Batch& batch) const {
+  const at::Tensor rows = logits(normed.reshape({-1, normed.size(-1)}));
+  return vocabulary_cross_entropy(rows, batch.targets.reshape({-1}), vocabulary_, tp_);
+}
+
+}  // namespace sailor

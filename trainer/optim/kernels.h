@@ -1,0 +1,36 @@
+// The inner loops of the optimizers over plain memory: one pass that reads and writes every array once.
+// Without libtorch, so that they can be compiled with flags of their own.
+//
+// Only additions, multiplications, divisions and square roots in a fixed order, never fused: IEEE 754 makes
+// the result the same on every CPU, whatever its vectors' width. Instantiated for float and double.
+#pragma once
+
+#include <cstdint>
+
+namespace sailor {
+
+using Bf16 = uint16_t;  // the upper half of a float
+
+struct AdamWCoefficients {
+  double beta1 = 0, beta2 = 0, epsilon = 0;
+  double keep = 1;               // 1 - lr * weight decay
+  double step_size = 0;          // lr / (1 - beta1^t)
+  double second_correction = 1;  // 1 / (1 - beta2^t)
+  double gradient_scale = 1;
+};
+
+// p, m, v are updated in place from g, `count` elements each; the arrays do not overlap. `rounded`, unless
+// nullptr, receives p rounded to nearest even (float only).
+template <class T>
+void adamw_update(T* p, Bf16* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c);
+
+struct SgdCoefficients {
+  double learning_rate = 0, weight_decay = 0, momentum = 0, gradient_scale = 1;
+  bool nesterov = false;
+};
+
+// As above; `momentum` is nullptr without momentum.
+template <class T>
+void sgd_update(T* p, Bf16* rounded, const T* g, T* momentum, int64_t count, const SgdCoefficients& c);
+
+}  // namespace sailor

@@ -1,0 +1,18 @@
+// The learning rate of a step, as nanoGPT and Megatron have it (warm-up counts as part of the decay steps).
+#pragma once
+
+#include <cstdint>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+// Of step `step`, counted from 0. With W warm-up steps and D decay steps (the job's steps by default):
+//
+//     step < W       lr (step + 1) / (W + 1)
+//     else           constant: lr
+//                    linear:   lr - r (lr - min_lr)                     r = (step - W) / (D - W), at most 1
+//                    cosine:   min_lr + (1 + cos(pi r)) (lr - min_lr) / 2
+double learning_rate(const TrainingSpec& training, int64_t step);
+
+}  // namespace sailor

@@ -1,0 +1,82 @@
+#include "trainer/optim/optimizer.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "planner/spec/error.h"
+#include "trainer/optim/adamw.h"
+#include "trainer/optim/sgd.h"
+
+namespace sailor {
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;  // elements that are worth a thread
+
+void check(const OptimizerSlice& slice) {
+  auto fail = [&slice](const char* what) {
+    throw std::invalid_argument(fmt::format("optimizer: {}: {}", slice.name, what));
+  };
+  if (!slice.value.defined() || !slice.gradient.defined()) fail("no value or no gradient");
+  if (slice.count <= 0 || slice.value.numel() != slice.count || slice.gradient.numel() != slice.count)
+    fail("value and gradient are not as long as the slice");
+  if (!slice.value.is_contiguous() || !slice.gradient.is_contiguous()) fail("not contiguous");
+  const auto value = slice.value.scalar_type();
+  const auto gradient = slice.gradient.scalar_type();
+  const bool fits = value == at::kDouble
+                        ? gradient == at::kDouble
+                        : (value == at::kFloat || value == at::kBFloat16) && gradient == at::kFloat;
+  if (!fits) fail("types of value and gradient do not fit: f32 or bf16 with f32, f64 with f64");
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::string>& state_names)
+    : slices_(std::move(slices)) {
+  int64_t total = 0;
+  for (OptimizerSlice& slice : slices_) {
+    check(slice);
+    slice.value = slice.value.detach().view({-1});  // the memory stays shared
+    slice.gradient = slice.gradient.detach().view({-1});
+    std::vector<OptimizerState> state;
+    for (const std::string& name : state_names) state.push_back({name, at::zeros_like(slice.gradient)});
+    if (slice.value.scalar_type() == at::kBFloat16) state.push_back({"master", slice.value.to(at::kFloat)});
+    states_.push_back(std::move(state));
+    ends_.push_back(total += slice.count);
+  }
+}
+
+void Optimizer::step(double learning_rate, double gradient_scale) {
+  ++steps_done_;
+  begin(learning_rate);
+  if (ends_.empty()) return;
+  // One parallel region over all elements: small parameters cost no region of their own.
+  at::parallel_for(0, ends_.back(), kGrain, [&](int64_t begin, int64_t end) {
+    auto i = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
+    while (begin < end) {
+      const int64_t until = std::min(end, ends_[i]);
+      update(i, begin - (ends_[i] - slices_[i].count), until - begin, gradient_scale);
+      begin = until;
+      ++i;
+    }
+  });
+}
+
+void Optimizer::values_were_loaded() {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    for (OptimizerState& state : states_[i]) {
+      if (state.name == "master") state.tensor.copy_(slices_[i].value);
+    }
+  }
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices) {
+  if (spec.name == "adamw") return std::make_unique<AdamW>(spec, std::move(slices));
+  if (spec.name == "sgd") return std::make_unique<Sgd>(spec, std::move(slices));
+  throw InputError(fmt::format(
+      "training.optimizer.name: the trainer does not know \"{}\" (known: adamw, sgd)", spec.name));
+}
+
+}  // namespace sailor

@@ -1,0 +1,79 @@
+// What turns gradients into new values of this rank's parameters.
+//
+//     auto optimizer = make_optimizer(job.training.optimizer, slices);
+//     optimizer->step(learning_rate(job.training, step), clipping_factor);
+//
+// An optimizer owns slices: runs of elements of the rank's parameters. Without ZeRO-1 a parameter is one
+// slice; with it, a rank's slices are its part only. Every update is elementwise, so that any cut gives the
+// same bits, and rounds the same on every CPU, so that replicas on different ones stay equal.
+//
+// Values in bf16 have a master copy in f32, which is what is updated; the value is the master rounded to
+// nearest even. State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+struct OptimizerSlice {
+  std::string name;     // of the parameter
+  bool decay = false;   // weight decay applies
+  int64_t first = 0;    // elements [first, first + count) of the rank's flat parameter
+  int64_t count = 0;    // > 0
+  at::Tensor value;     // 1-D view of them in the model's type: f32, f64 or bf16
+  at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
+};
+
+// What has to be saved with a slice to go on from it.
+struct OptimizerState {
+  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (bf16 values)
+  at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Updates every slice from its gradient times `gradient_scale` (the clipping factor; 1 = none).
+  void step(double learning_rate, double gradient_scale);
+
+  int64_t steps_done() const { return steps_done_; }
+  void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
+
+  const std::vector<OptimizerSlice>& slices() const { return slices_; }
+  // Of slice i; in a fixed order of names.
+  const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
+  // Master copies take over the values, after weights were loaded without a state.
+  void values_were_loaded();
+
+ protected:
+  // Throws std::invalid_argument naming the slice whose tensors do not fit each other. `state_names` get a
+  // zeroed tensor each, in front of `master`.
+  Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::string>& state_names);
+
+  // Called once per step before the elements.
+  virtual void begin(double learning_rate) = 0;
+  // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads at
+  // once, for elements that do not overlap.
+  virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
+
+ private:
+  std::vector<OptimizerSlice> slices_;
+  std::vector<std::vector<OptimizerState>> states_;
+  std::vector<int64_t> ends_;  // elements up to the end of each slice
+  int64_t steps_done_ = 0;
+};
+
+// Throws InputError when the spec names an optimizer that the trainer does not have.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+
+}  // namespace sailor

@@ -1,0 +1,28 @@
+// Stochastic gradient descent, optionally with momentum (Polyak) or Nesterov's:
+//
+//     g = g + weight_decay p;  b = momentum b + g
+//     p = p - lr b             (nesterov: p - lr (g + momentum b); without momentum: p - lr g)
+//
+// as torch.optim.SGD: decay is part of the gradient, and applies to slices that say so. State: momentum,
+// when it is not 0.
+#pragma once
+
+#include "trainer/optim/kernels.h"
+#include "trainer/optim/optimizer.h"
+
+namespace sailor {
+
+class Sgd : public Optimizer {
+ public:
+  Sgd(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+
+ protected:
+  void begin(double learning_rate) override;
+  void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) override;
+
+ private:
+  const OptimizerSpec spec_;
+  SgdCoefficients coefficients_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,55 @@
+#include "trainer/parallel/gradient_buffer.h"
+
+#include <stdexcept>
+
+namespace sailor {
+
+at::ScalarType gradient_type(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move(order)) {
+  int64_t elements = 0;
+  at::ScalarType type = at::kFloat;
+  for (const Parameter* parameter : order_) {
+    if (elements == 0) type = parameter->value.scalar_type();
+    if (parameter->value.scalar_type() != type)
+      throw std::logic_error(parameter->name + ": parameters of one rank have several types");
+    offsets_.push_back(elements);
+    elements += parameter->value.numel();
+  }
+  same_type_ = gradient_type(type) == type;
+  flat_ = at::zeros({elements}, at::TensorOptions().dtype(gradient_type(type)));
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const at::Tensor& value = order_[i]->value;
+    views_.push_back(flat_.narrow(0, offsets_[i], value.numel()).view(value.sizes()));
+  }
+}
+
+void GradientBuffer::begin_iteration() {
+  for (Parameter* parameter : order_) parameter->value.mutable_grad().reset();
+  begun_.assign(order_.size(), 0);
+}
+
+void GradientBuffer::collect(const std::vector<std::size_t>& parameters) {
+  const at::NoGradGuard no_graph;
+  for (const std::size_t i : parameters) {
+    if (same_type_ && begun_[i]) continue;  // autograd added it to the view
+    at::Tensor& gradient = order_[i]->value.mutable_grad();
+    if (!gradient.defined()) {
+      if (!begun_[i]) views_[i].zero_();
+    } else if (begun_[i]) {
+      views_[i].add_(gradient);
+    } else {
+      views_[i].copy_(gradient);
+    }
+    begun_[i] = 1;
+    if (same_type_) {
+      gradient = views_[i];
+    } else {
+      gradient.reset();
+    }
+  }
+}
+
+}  // namespace sailor

@@ -1,0 +1,47 @@
+// Where the gradients of one rank's parameters are accumulated over the microbatches of an iteration: one
+// flat buffer, in 32 bit even where the parameters have 16 (in 64 bit where they have 64), in an order that
+// the caller chooses, so that what is summed together lies together.
+//
+// Autograd hands over the first gradient of a parameter in a tensor of its own, which is copied into the
+// buffer; further ones of parameters of the buffer's type are added in place by autograd itself. So nothing
+// has to be cleared, and no gradient is stored twice. One thread per object.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/model/layer.h"
+
+namespace sailor {
+
+// The type in which gradients of parameters of `type` are accumulated and summed.
+at::ScalarType gradient_type(at::ScalarType type);
+
+class GradientBuffer {
+ public:
+  // `order`: every parameter once. They outlive the object. Throws std::logic_error for several types.
+  explicit GradientBuffer(std::vector<Parameter*> order);
+
+  const std::vector<Parameter*>& order() const { return order_; }
+  // Of order()[i]: where it begins in flat(), and its gradient in the shape of the parameter.
+  int64_t offset(std::size_t i) const { return offsets_[i]; }
+  const at::Tensor& view(std::size_t i) const { return views_[i]; }
+  const at::Tensor& flat() const { return flat_; }
+
+  // Before the first backward of an iteration. What the buffer holds stays readable until then.
+  void begin_iteration();
+  // After a backward that reached order()[i] for each i of `parameters`, and no other parameter.
+  void collect(const std::vector<std::size_t>& parameters);
+
+ private:
+  std::vector<Parameter*> order_;
+  std::vector<int64_t> offsets_;
+  std::vector<at::Tensor> views_;
+  at::Tensor flat_;
+  std::vector<char> begun_;  // this iteration's first gradient is in the buffer
+  bool same_type_ = true;
+};
+
+}  // namespace sailor

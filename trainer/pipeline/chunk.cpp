@@ -1,0 +1,59 @@
+#include "trainer/pipeline/chunk.h"
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include <utility>
+
+namespace sailor {
+
+Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, bool recompute)
+    : layers_(std::move(layers)),
+      first_layer_(first_layer),
+      model_layers_(model_layers),
+      recompute_(recompute) {}
+
+bool Chunk::computed_again(std::size_t i) const {
+  const int layer = first_layer_ + static_cast<int>(i);
+  return recompute_ && layer > 0 && layer + 1 < model_layers_;
+}
+
+at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x) const {
+  flight.batch = batch;
+  flight.inputs.resize(layers_.size());
+  flight.outputs.resize(layers_.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (x.defined()) x.set_requires_grad(true);
+    flight.inputs[i] = x;
+    if (computed_again(i)) {
+      const at::NoGradGuard no_graph;
+      x = layers_[i]->forward(x, batch);
+    } else {
+      flight.outputs[i] = layers_[i]->forward(x, batch);
+      x = flight.outputs[i].detach();
+    }
+  }
+  return x;
+}
+
+at::Tensor Chunk::evaluate(const Batch& batch, at::Tensor x) const {
+  const at::NoGradGuard no_graph;
+  for (Layer* layer : layers_) x = layer->forward(x, batch);
+  return x;
+}
+
+at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient,
+                           const std::function<void(int)>& layer_finished) const {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    at::Tensor input = std::move(flight.inputs[i]);
+    at::Tensor output = std::move(flight.outputs[i]);
+    if (!output.defined()) output = layers_[i]->forward(input, flight.batch);
+    torch::autograd::backward({output}, {gradient});
+    output.reset();
+    gradient = input.defined() ? std::move(input.mutable_grad()) : at::Tensor();
+    input.reset();
+    layer_finished(first_layer_ + static_cast<int>(i));
+  }
+  return gradient;
+}
+
+}  // namespace sailor

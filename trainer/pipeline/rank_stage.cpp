@@ -1,0 +1,110 @@
+#include "trainer/pipeline/rank_stage.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "planner/plan/validate.h"
+#include "planner/spec/error.h"
+#include "trainer/checkpoint/stored_model.h"
+#include "trainer/model/registry.h"
+
+namespace sailor {
+namespace {
+
+std::vector<int> ranks_of(const RankLayout& layout, const Plan& plan, int pipeline, int group) {
+  const PlanPipeline& of = plan.pipelines[static_cast<std::size_t>(pipeline)];
+  std::vector<int> ranks(static_cast<std::size_t>(of.stages[static_cast<std::size_t>(group)].tp));
+  std::iota(ranks.begin(), ranks.end(), layout.base(pipeline, group));
+  return ranks;
+}
+
+}  // namespace
+
+void check_trainable(const JobSpec& job, const Plan& plan) {
+  if (const auto violations = check_plan(plan, job); !violations.empty()) {
+    throw InputError(fmt::format("plan: {}", violations.front()));
+  }
+  const ModelFamily& family = model_family(job.model.family);
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) {
+      if (stage.recompute == "selective") {
+        throw InputError(
+            "plan: recompute: the trainer computes whole blocks again or nothing; use \"full\" or \"none\"");
+      }
+      family.check(job.model, stage.tp);
+    }
+  }
+}
+
+RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& layout, int rank,
+                     CommFactory& factory) {
+  const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
+  const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
+  position = {slot.pipeline, slot.stage, num_groups(plan, pipeline), slot.tp};
+  connect(plan, layout, factory);
+  build(job, plan, layout);
+}
+
+// Communicators in one global order: TP groups, then boundaries from the first to the last. Boundary i is
+// from group i to the one after it; with interleaved chunks the last group hands on to the first.
+void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory) {
+  if (position.tp > 1) {
+    tp = factory.create(fmt::format("tp/{}.{}", position.pipeline, position.group),
+                        ranks_of(layout, plan, position.pipeline, position.group));
+  }
+  const int boundaries = plan.interleave > 1 ? position.groups : position.groups - 1;
+  for (int lower = 0; lower < boundaries; ++lower) {
+    const int upper = (lower + 1) % position.groups;
+    if (position.group != lower && position.group != upper) continue;
+    std::vector<int> ranks = ranks_of(layout, plan, position.pipeline, lower);
+    const std::vector<int> above = ranks_of(layout, plan, position.pipeline, upper);
+    const auto lower_tp = static_cast<int>(ranks.size()), upper_tp = static_cast<int>(above.size());
+    ranks.insert(ranks.end(), above.begin(), above.end());
+    (position.group == lower ? next : previous) = std::make_unique<StageLink>(
+        factory.create(fmt::format("link/{}.{}", position.pipeline, lower), ranks), tp.get(), lower_tp,
+        upper_tp);
+  }
+}
+
+void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& layout) {
+  std::vector<int> tps;
+  for (const RankSlot& slot : layout.slots()) tps.push_back(slot.tp);
+  LayerContext context;
+  context.model = job.model;
+  context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, tps);
+  context.dtype = scalar_type(job.training.precision);
+  context.seed = job.training.seed;
+  context.tp = tp.get();
+  std::map<std::string, at::Tensor> shared;
+  context.shared = &shared;
+  std::unique_ptr<StoredModel> weights;
+  if (!job.model.from.empty()) {
+    weights = std::make_unique<StoredModel>(job.model);
+    context.weights = weights.get();
+  }
+  const ModelFamily& family = model_family(job.model.family);
+  const auto& stages = plan.pipelines[static_cast<std::size_t>(position.pipeline)].stages;
+  for (std::size_t s = static_cast<std::size_t>(position.group); s < stages.size();
+       s += static_cast<std::size_t>(position.groups)) {
+    std::vector<Layer*> of_chunk;
+    for (int i = stages[s].first_layer; i < stages[s].end_layer; ++i) {
+      layers.push_back(family.build(context, i));
+      of_chunk.push_back(layers.back().get());
+    }
+    chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(),
+                        stages[s].recompute == "full");
+  }
+}
+
+std::vector<Parameter*> RankStage::parameters() {
+  std::vector<Parameter*> all;
+  for (const auto& layer : layers) {
+    for (Parameter& parameter : layer->parameters()) all.push_back(&parameter);
+  }
+  return all;
+}
+
+}  // namespace sailor

@@ -1,0 +1,39 @@
+// What one rank is made of before it trains: the communicators of its TP group and to its neighbours, and the
+// layers of its chunks with their initial values. Built by all ranks of the plan together.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/spec/job_spec.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/model/layer.h"
+#include "trainer/parallel/stage_link.h"
+#include "trainer/pipeline/chunk.h"
+#include "trainer/pipeline/executor.h"
+
+namespace sailor {
+
+// Throws InputError when the trainer cannot run this plan of this job.
+void check_trainable(const JobSpec& job, const Plan& plan);
+
+struct RankStage {
+  // Throws CommError. Requires check_trainable().
+  RankStage(const JobSpec& job, const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory);
+
+  GroupPosition position;
+  std::unique_ptr<Communicator> tp;           // nullptr when the group has one GPU
+  std::unique_ptr<StageLink> previous, next;  // nullptr where no neighbour is
+  std::vector<std::unique_ptr<Layer>> layers;
+  std::vector<Chunk> chunks;  // of the layers
+
+  std::vector<Parameter*> parameters();  // in the order of layers
+
+ private:
+  void connect(const Plan& plan, const RankLayout& layout, CommFactory& factory);
+  void build(const JobSpec& job, const Plan& plan, const RankLayout& layout);
+};
+
+}  // namespace sailor
