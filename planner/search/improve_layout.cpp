@@ -7,6 +7,7 @@
 #include "planner/search/block_moves.h"
 #include "planner/search/improve_cut.h"
 #include "planner/search/zone_fill.h"
+#include "planner/search/zone_walk.h"
 
 namespace sailor {
 namespace {
@@ -125,7 +126,8 @@ Realized improve_layout(const RealizeProblem& problem, Realized start, int steps
                         const std::function<bool()>& expired) {
   Annealing annealing(problem, start.layout);
   if (!annealing.open()) return start;
-  return improve_cut(problem, annealing.run(std::move(start), steps, expired));
+  const Realized annealed = annealing.run(std::move(start), steps, expired);
+  return improve_cut(problem, walk_zones(problem, annealed, expired));
 }
 
 }  // namespace sailor

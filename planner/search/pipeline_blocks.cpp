@@ -38,6 +38,10 @@ BlockCosts::BlockCosts(const RealizeProblem& problem, const Layout& layout)
   for (int i = 0; i < stages_; ++i)
     for (const Layout::Run& run : layout.stages[i].runs)
       for (int o : alike_[index_of(run.option)]) serves[i][o] = true;
+  serving_.resize(stages_);
+  for (int i = 0; i < stages_; ++i)
+    for (int o = 0; o < n; ++o)
+      if (serves[i][o]) serving_[i].push_back(o);
   for (int i = 0; i < stages_; ++i) {
     Layout::Stage& stage = cut_.stages[i];
     int least_tp = resources.options[stage.runs[0].option].tp;

@@ -38,8 +38,16 @@ class BlockCosts {
   int index_of(int option) const;
   // Options that differ from this one in their zone only, itself included.
   const std::vector<int>& alike(int option) const { return alike_[option]; }
+  // Options that may come to run in a stage.
+  const std::vector<int>& serving(int stage) const { return serving_[stage]; }
   // Is there anything to choose at all?
   bool open() const;
+  // What no arrangement changes (compute and update), and what pairs of options take: neighbours in the ring
+  // of a stage, and those that face each other over the boundary behind a stage.
+  const std::vector<StageTimes>& fixed() const { return fixed_; }
+  double sync_s(int stage, int a, int b) const { return sync_s_[at(stage, a, b)]; }
+  double activation_s(int stage, int a, int b) const { return activation_s_[at(stage, a, b)]; }
+  double gradient_s(int stage, int a, int b) const { return gradient_s_[at(stage, a, b)]; }
 
   // By how much counters are exceeded, each relative to its capacity; 0 when all suffice.
   double excess(const PipelineBlocks& blocks);
@@ -60,7 +68,7 @@ class BlockCosts {
   int stages_;
   Layout cut_;  // stages without runs
   std::vector<int> options_;
-  std::vector<std::vector<int>> alike_;
+  std::vector<std::vector<int>> alike_, serving_;
   std::vector<StageTimes> fixed_;  // compute and update
   std::vector<double> sync_usd_, message_usd_;
   // Seconds, and seconds as a power.
