@@ -288,7 +288,7 @@ std::vector<Plan> composed_plans(const PlanningContext& context, const Resources
                                  const StageCosts& costs, const std::function<bool()>& expired) {
   const int64_t total = num_microbatches(context.job.training.global_batch, costs.microbatch());
   if (total > 1000000) return {};
-  ModeCosts modes(costs, resources, pure_modes(costs, resources));
+  ModeCosts modes(costs, resources, pure_modes(costs, resources), Replicas::any);
   if (modes.modes().empty()) return {};
   std::vector<Plan> plans;
   // A pipeline's share decides between short and fast shapes; the right one is not known before, so a few are

@@ -11,7 +11,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 }
 
-ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::vector<StageMode> modes)
+ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::vector<StageMode> modes,
+                     Replicas replicas)
     : costs_(costs), resources_(resources), modes_(std::move(modes)), lowest_(resources.options.size()) {
   const size_t n = modes_.size(), layers = costs.layers();
   for (const StageMode& mode : modes_) {
@@ -41,7 +42,8 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
     facing_.push_back(std::move(all));
     neighbours_.push_back(over_distinct_links(pairs));
     across_zones_.push_back(over_distinct_links(across));
-    most_in_a_zone_.push_back(most_in_a_zone(mode));
+    most_in_a_zone_.push_back(replicas == Replicas::alike ? most_in_a_zone(mode)
+                                                          : std::numeric_limits<int>::max());
     sync_like_.push_back(first_that_syncs_alike(static_cast<int>(sync_like_.size())));
   }
   fast_enough_.resize(n * (layers + 1) * layers);

@@ -9,9 +9,16 @@
 
 namespace sailor {
 
+// Who holds the layers of a stage in the other pipelines.
+enum class Replicas {
+  alike,  // GPUs of the stage's mode: many of them cannot all be in one zone
+  any,    // whatever other pipelines are made of: all of them may be near
+};
+
 class ModeCosts {
  public:
-  ModeCosts(const StageCosts& costs, const Resources& resources, std::vector<StageMode> modes);
+  ModeCosts(const StageCosts& costs, const Resources& resources, std::vector<StageMode> modes,
+            Replicas replicas = Replicas::alike);
 
   const StageCosts& stage() const { return costs_; }
   const Resources& resources() const { return resources_; }
