@@ -181,8 +181,9 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first, int64_t co
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
-                                     const std::map<std::string, std::string>& metadata)
-    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())) {
+                                     const std::map<std::string, std::string>& metadata,
+                                     BlockChecksums* checksums)
+    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())), checksums_(checksums) {
   // Wide types first, so that each begins at a multiple of its size.
   std::stable_sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return stored_element_bytes(a.dtype) > stored_element_bytes(b.dtype);
@@ -215,6 +216,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Stored
     if (!missing_.emplace(tensor.name, tensor).second)
       throw std::logic_error(fmt::format("{}: two tensors named {}", path, tensor.name));
   }
+  tensors_ = std::move(tensors);
+  file_bytes_ = data + end;
 
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) fail("write", temporary_);
@@ -238,6 +241,12 @@ SafetensorsWriter::~SafetensorsWriter() {
 }
 
 void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
+  if (checksums_ != nullptr) {
+    if (offset != checksummed_bytes_)
+      throw std::logic_error(path_ + ": tensors with checksums are written in the file's order");
+    checksums_->add(data, bytes);
+    checksummed_bytes_ += bytes;
+  }
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t n = pwrite(fd_, from, static_cast<size_t>(bytes), offset);

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/block_checksums.h"
+
 namespace sailor {
 
 struct StoredTensor {
@@ -56,13 +58,17 @@ class SafetensorsFile {
 // same directory that finish() syncs and renames. Without finish() nothing is left behind.
 class SafetensorsWriter {
  public:
-  // Names, types and shapes; places are chosen here. Throws std::runtime_error when the file cannot be
-  // written, std::logic_error on a type or shape that cannot be.
+  // Names, types and shapes; places are chosen here. `checksums`, if given, sees the whole file and outlives
+  // the object; tensors are then written in the order of tensors(). Throws std::runtime_error when the file
+  // cannot be written, std::logic_error on a type or shape that cannot be.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
-                    const std::map<std::string, std::string>& metadata);
+                    const std::map<std::string, std::string>& metadata, BlockChecksums* checksums = nullptr);
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by place in the file
+  int64_t file_bytes() const { return file_bytes_; }
 
   void write(const std::string& name, const void* data, int64_t bytes);  // the whole tensor, once
   // Throws std::logic_error when a tensor was not written.
@@ -73,7 +79,11 @@ class SafetensorsWriter {
 
   std::string path_, temporary_;
   int fd_ = -1;
+  std::vector<StoredTensor> tensors_;
   std::map<std::string, StoredTensor> missing_;
+  int64_t file_bytes_ = 0;
+  BlockChecksums* const checksums_;
+  int64_t checksummed_bytes_ = 0;
 };
 
 }  // namespace sailor

@@ -22,6 +22,7 @@
 #include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
+#include "planner/spec/text_file.h"
 #include "trainer/comm/mpi_bootstrap.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/elastic/agent.h"
@@ -174,6 +175,46 @@ class Validation {
   std::optional<TokenData> data_;
 };
 
+// The job's checkpoints, when it wants any.
+class Checkpoints {
+ public:
+  Checkpoints(const JobSpec& job, const RankSlot& slot, ControlClient& control)
+      : job_(job), slot_(slot), control_(control) {
+    if (!job.checkpoint.directory.empty()) directory_ = relative_to_file(job.checkpoint.directory, job.file);
+  }
+
+  // Goes on from the newest one.
+  void resume(RankTrainer& trainer) const {
+    if (directory_.empty()) return;
+    const LoadedCheckpoint loaded = trainer.load(directory_);
+    for (const std::string& line : loaded.skipped) tell(trainer, "checkpoint: " + line);
+    if (loaded.path.empty()) return;
+    tell(trainer, fmt::format("checkpoint: going on after step {} from {}{}", loaded.steps_done, loaded.path,
+                              loaded.steps_done < job_.training.steps ? "" : "; nothing is left to do"));
+  }
+
+  void save_if_due(RankTrainer& trainer) const {
+    if (directory_.empty()) return;
+    const int64_t done = trainer.next_step(), every = job_.checkpoint.every_steps;
+    if ((every == 0 || done % every != 0) && done != job_.training.steps) return;
+    const auto start = std::chrono::steady_clock::now();
+    const SavedCheckpoint saved = trainer.save(directory_, job_.checkpoint.keep);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    tell(trainer, fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s", saved.path,
+                              1e-6 * static_cast<double>(saved.bytes), seconds));
+  }
+
+ private:
+  void tell(const RankTrainer& trainer, const std::string& text) const {
+    if (slot_.rank == 0) control_.send(Note{.rank = 0, .step = trainer.next_step(), .text = text});
+  }
+
+  const JobSpec& job_;
+  const RankSlot& slot_;
+  ControlClient& control_;
+  std::string directory_;
+};
+
 void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& listener,
            ControlClient& control, const std::string& run_directory) {
   const RankSlot& slot = place.slot;
@@ -186,8 +227,10 @@ void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& l
   RankTrainer trainer(job, plan, slot.rank, factory, data, emulation.device.get());
   const Validation validation(job);
   const int64_t trace_step = std::stoll(variable("SAILOR_TRACE_STEP"));
+  const Checkpoints checkpoints(job, slot, control);
+  checkpoints.resume(trainer);
   int max_in_flight = 0;
-  for (int64_t step = 0; step < job.training.steps; ++step) {
+  for (int64_t step = trainer.next_step(); step < job.training.steps; ++step) {
     if (step + 1 == trace_step) trainer.trace_next_step();
     const auto start = std::chrono::steady_clock::now();
     const StepResult result = trainer.step();
@@ -196,6 +239,7 @@ void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& l
     StepReport report = report_of(result, slot.rank, step_s);
     report.validation_loss = validation.loss(trainer, step + 1);
     control.send(report);
+    checkpoints.save_if_due(trainer);
   }
   const EmulatedDevice::Counters counters = device ? device->counters() : EmulatedDevice::Counters{};
   control.send(Finished{.rank = slot.rank,

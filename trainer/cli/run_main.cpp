@@ -15,6 +15,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/text_file.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
 #include "trainer/elastic/model_flops.h"
@@ -75,13 +76,19 @@ void check(const JobSpec& job, const Plan& plan, const Arguments& arguments, con
   }
 }
 
+// A run goes on from the newest checkpoint that is complete: it must be one of this job.
+void check_checkpoints(const JobSpec& job) {
+  if (job.checkpoint.directory.empty()) return;
+  std::vector<std::string> skipped;  // the ranks say so, when they load
+  const auto found = newest_checkpoint(relative_to_file(job.checkpoint.directory, job.file), skipped);
+  if (found) require_fit(found->manifest, found->path, job);
+}
+
 // Keys that are accepted, because later versions act on them, but that change nothing now.
 void warn_about_unused_keys(const JobSpec& job) {
   auto warn = [&job](const std::string& text) {
     std::cerr << fmt::format("sailor: warning: {}: {}\n", job.file, text);
   };
-  if (!job.checkpoint.directory.empty())
-    warn("checkpoint: this version writes no checkpoints; an interrupted run starts from the beginning");
   if (job.elastic.enabled) warn("elastic: this version does not replan; the loss of a rank ends the job");
 }
 
@@ -118,6 +125,7 @@ int run(const Arguments& arguments) {
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
   if (!job.data.validation.empty()) TokenData::open_validation(job);
+  check_checkpoints(job);
   warn_about_unused_keys(job);
 
   ControllerOptions options;

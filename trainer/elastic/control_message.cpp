@@ -79,6 +79,10 @@ Json encode(const ProcessEnded& m) {
   return {{"type", "ended"}, {"node", m.node}, {"pid", m.pid}, {"wait_status", m.wait_status}};
 }
 
+Json encode(const Note& m) {
+  return {{"type", "note"}, {"rank", m.rank}, {"step", m.step}, {"text", m.text}};
+}
+
 Json encode(const Finished& m) {
   return {{"type", "finished"},
           {"rank", m.rank},
@@ -126,6 +130,7 @@ ControlMessage decode(const Json& j) {
                    .peer_lost = j.at("peer_lost")};
   if (type == "ended")
     return ProcessEnded{.node = j.at("node"), .pid = j.at("pid"), .wait_status = j.at("wait_status")};
+  if (type == "note") return Note{.rank = j.at("rank"), .step = j.at("step"), .text = j.at("text")};
   if (type == "finished")
     return Finished{.rank = j.at("rank"),
                     .peak_rss_bytes = j.at("peak_rss_bytes"),

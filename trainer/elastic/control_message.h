@@ -70,6 +70,13 @@ struct ProcessEnded {
   int wait_status = 0;  // as of waitpid
 };
 
+// A line for people, e.g. that a checkpoint was written.
+struct Note {
+  int rank = 0;
+  int64_t step = 0;  // iterations that the state of training has behind it
+  std::string text{};
+};
+
 // A rank has done all its steps.
 struct Finished {
   int rank = 0;
@@ -87,7 +94,8 @@ struct Stop {
   std::string text{};
 };
 
-using ControlMessage = std::variant<Hello, Lease, Alive, StepReport, Failure, ProcessEnded, Finished, Stop>;
+using ControlMessage =
+    std::variant<Hello, Lease, Alive, StepReport, Failure, ProcessEnded, Note, Finished, Stop>;
 
 std::string to_json(const ControlMessage& message);
 // Throws std::runtime_error naming what is wrong with the text.

@@ -131,7 +131,12 @@ void Controller::turn(std::chrono::milliseconds wait) {
 }
 
 void Controller::show_steps() {
-  for (const StepReport& step : supervisor_.take_steps()) {
+  for (const auto& progress : supervisor_.take_progress()) {
+    if (const Note* note = std::get_if<Note>(&progress)) {
+      out_ << note->text << std::endl;
+      continue;
+    }
+    const StepReport& step = std::get<StepReport>(progress);
     out_ << step_line(step, facts_) << std::endl;
     metrics_.write(step);
   }
@@ -183,7 +188,7 @@ int Controller::conclude() {
   directory_.write_document("run.json", to_json(measured_run(summary, job_, plan_), 2));
   out_ << summary_text(summary) << "files: " << directory_.path() << std::endl;
   if (exit_code != kDone)
-    std::cerr << fmt::format("sailor: {} after {} of {} steps\n", summary.error, summary.steps,
+    std::cerr << fmt::format("sailor: {} after {} of {} steps\n", summary.error, supervisor_.last_step(),
                              job_.training.steps);
   return exit_code;
 }

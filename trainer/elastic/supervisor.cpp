@@ -31,8 +31,9 @@ void Supervisor::receive(const std::string& peer, const ControlMessage& message)
     last_reports_[step->rank].tasks.clear();
     if (!step->tasks.empty()) trace_[step->rank] = step->tasks;
     if (step->rank != 0) return;
-    new_steps_.push_back(*step);
+    progress_.emplace_back(*step);
     steps_s_.push_back(step->step_s);
+    last_step_ = step->step;
     if (step->loss && !first_loss_) first_loss_ = step->loss;
     if (step->loss) last_loss_ = step->loss;
     if (step->validation_loss) validation_loss_ = step->validation_loss;
@@ -45,6 +46,10 @@ void Supervisor::receive(const std::string& peer, const ControlMessage& message)
     }
   } else if (const ProcessEnded* ended = std::get_if<ProcessEnded>(&message)) {
     process_ended(ended->node, ended->pid, ended->wait_status);
+  } else if (const Note* note = std::get_if<Note>(&message)) {
+    if (note->rank != 0) return;
+    progress_.emplace_back(*note);
+    last_step_ = note->step;
   } else if (const Finished* finished = std::get_if<Finished>(&message)) {
     finished_[finished->rank] = *finished;
   }
@@ -95,8 +100,8 @@ std::optional<std::string> Supervisor::failure() const {
   return node_lost_ ? node_lost_ : echo_;
 }
 
-std::vector<StepReport> Supervisor::take_steps() {
-  return std::exchange(new_steps_, {});
+std::vector<std::variant<StepReport, Note>> Supervisor::take_progress() {
+  return std::exchange(progress_, {});
 }
 
 std::optional<std::map<int, std::vector<TracedTask>>> Supervisor::take_trace() {

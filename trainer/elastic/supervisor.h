@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -42,10 +43,13 @@ class Supervisor {
   // Whether failure() is a cause. An echo alone means that the cause may still arrive.
   bool cause_known() const { return cause_.has_value(); }
 
-  // Steps that rank 0 has reported since the last call, in order.
-  std::vector<StepReport> take_steps();
+  // Steps that rank 0 has reported since the last call, and what it had to say to people, in order.
+  std::vector<std::variant<StepReport, Note>> take_progress();
   // The traced step's tasks by rank, once every rank has reported them; then never again.
   std::optional<std::map<int, std::vector<TracedTask>>> take_trace();
+  // How far rank 0 has said that training is: in a run that goes on from a checkpoint, more than the steps of
+  // this run.
+  int64_t last_step() const { return last_step_; }
   int64_t steps_done() const { return static_cast<int64_t>(steps_s_.size()); }
 
   // Figures of the run so far; status, job id and error are the caller's.
@@ -62,8 +66,9 @@ class Supervisor {
   std::map<int, Finished> finished_;
   std::map<int, StepReport> last_reports_;
   std::set<std::pair<std::string, int64_t>> early_ends_;  // reaped before their hello arrived
-  std::vector<StepReport> new_steps_;
+  std::vector<std::variant<StepReport, Note>> progress_;
   std::vector<double> steps_s_;
+  int64_t last_step_ = 0;
   std::map<int, std::vector<TracedTask>> trace_;
   std::optional<double> first_loss_, last_loss_, validation_loss_;
   // What is said to have gone wrong, most telling first: a rank's own end, a node's end, a lost connection.

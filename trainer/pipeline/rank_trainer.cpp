@@ -151,6 +151,14 @@ struct RankTrainer::Impl {
     }
   }
 
+  RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer}; }
+
+  LoadedCheckpoint load(const std::string& directory) {
+    LoadedCheckpoint loaded = load_checkpoint(*world, state(), directory);
+    if (!loaded.path.empty()) next_step = loaded.steps_done;
+    return loaded;
+  }
+
   // The optimizer has run since `start`: the device that is emulated may need longer.
   void pace_update(Clock::time_point start) {
     if (!pacer) return;
@@ -259,6 +267,12 @@ int64_t RankTrainer::next_step() const {
 }
 void RankTrainer::set_next_step(int64_t step) {
   impl_->next_step = step;
+}
+SavedCheckpoint RankTrainer::save(const std::string& directory, int keep) {
+  return save_checkpoint(*impl_->world, impl_->state(), impl_->next_step, directory, keep);
+}
+LoadedCheckpoint RankTrainer::load(const std::string& directory) {
+  return impl_->load(directory);
 }
 void RankTrainer::export_to(const std::string& directory) {
   impl_->export_to(directory);

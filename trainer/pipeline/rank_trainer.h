@@ -17,6 +17,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
+#include "trainer/checkpoint/checkpointing.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/step_trace.h"
@@ -64,7 +65,13 @@ class RankTrainer {
   double evaluate(const TokenData& data, int64_t sequences);
 
   int64_t next_step() const;
-  void set_next_step(int64_t step);  // after loading a checkpoint
+  void set_next_step(int64_t step);  // after values were loaded by other means than load()
+
+  // The state after next_step() iterations, to and from a directory of checkpoints that all ranks reach; any
+  // plan loads what any other has saved. All ranks call them between the same two steps. Throw what
+  // save_checkpoint() and load_checkpoint() throw (checkpointing.h).
+  SavedCheckpoint save(const std::string& directory, int keep);
+  LoadedCheckpoint load(const std::string& directory);
 
   // Writes the model as it is now to a directory in the form of export_model(), from rank 0; the directory is
   // on its file system. All ranks call it between the same two steps. Throws what export_model() throws on

@@ -58,6 +58,10 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   const auto ended = std::get<ProcessEnded>(parse_control_message(to_json(ProcessEnded{"n2", 17, 9})));
   EXPECT_EQ(ended.node, "n2");
   EXPECT_EQ(ended.wait_status, 9);
+  const auto note = std::get<Note>(parse_control_message(to_json(Note{1, 50, "step-50 written"})));
+  EXPECT_EQ(note.rank, 1);
+  EXPECT_EQ(note.step, 50);
+  EXPECT_EQ(note.text, "step-50 written");
   const auto failure = std::get<Failure>(parse_control_message(
       to_json(Failure{.rank = 1, .node = "n", .pid = 2, .text = "x", .peer_lost = true})));
   EXPECT_TRUE(failure.peer_lost);

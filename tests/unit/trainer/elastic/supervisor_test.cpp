@@ -109,8 +109,8 @@ TEST_F(SupervisorTest, TheSummaryCountsOnlyRankZerosStepsAndLeavesTheWarmUpOut) 
     supervisor.receive("p1",
                        StepReport{.rank = 1, .step = i + 1, .loss = 99, .step_s = 99, .peak_rss_bytes = 7});
   }
-  EXPECT_EQ(supervisor.take_steps().size(), 6u);
-  EXPECT_TRUE(supervisor.take_steps().empty());
+  EXPECT_EQ(supervisor.take_progress().size(), 6u);
+  EXPECT_TRUE(supervisor.take_progress().empty());
   const RunSummary summary = supervisor.summarize();
   EXPECT_EQ(summary.steps, 6);
   EXPECT_EQ(summary.first_loss, 5.0);
@@ -120,6 +120,23 @@ TEST_F(SupervisorTest, TheSummaryCountsOnlyRankZerosStepsAndLeavesTheWarmUpOut) 
   EXPECT_EQ(summary.tokens_per_s, 16.0);
   ASSERT_EQ(summary.ranks.size(), 2u);
   EXPECT_EQ(summary.ranks[1].peak_rss_bytes, 7);
+}
+
+TEST_F(SupervisorTest, NotesStandBetweenTheStepsAndSayHowFarTrainingIs) {
+  join(0, 10);
+  EXPECT_EQ(supervisor.last_step(), 0);
+  supervisor.receive("p0", Note{.rank = 0, .step = 7, .text = "going on after step 7"});
+  EXPECT_EQ(supervisor.last_step(), 7);
+  supervisor.receive("p0", StepReport{.rank = 0, .step = 8, .step_s = 1});
+  supervisor.receive("p1", Note{.rank = 1, .step = 8, .text = "the same, as another rank has it"});
+  supervisor.receive("p0", Note{.rank = 0, .step = 8, .text = "written"});
+  const auto progress = supervisor.take_progress();
+  ASSERT_EQ(progress.size(), 3u);
+  EXPECT_EQ(std::get<Note>(progress[0]).text, "going on after step 7");
+  EXPECT_EQ(std::get<StepReport>(progress[1]).step, 8);
+  EXPECT_EQ(std::get<Note>(progress[2]).text, "written");
+  EXPECT_EQ(supervisor.last_step(), 8);
+  EXPECT_EQ(supervisor.steps_done(), 1) << "of this run";
 }
 
 TEST(RunMetrics, ShortRunsStillHaveAMedian) {

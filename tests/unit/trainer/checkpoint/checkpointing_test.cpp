@@ -1,0 +1,388 @@
+#include "trainer/checkpoint/checkpointing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "planner/plan/rank_layout.h"
+#include "planner/spec/error.h"
+#include "tests/unit/trainer/comm/ranks.h"
+#include "trainer/checkpoint/block_checksums.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/model/registry.h"
+#include "trainer/pipeline/rank_trainer.h"
+
+namespace sailor {
+namespace {
+
+namespace fs = std::filesystem;
+
+JobSpec small_job(const std::string& family = "gpt2") {
+  JobSpec job;
+  job.model.name = "tiny";
+  job.model.family = family;
+  job.model.layers = 4;
+  job.model.hidden = 16;
+  job.model.heads = 4;
+  job.model.feed_forward = 32;
+  job.model.sequence = 8;
+  job.model.vocabulary = 11;
+  job.training.global_batch = 8;
+  job.training.steps = 6;
+  job.training.optimizer.lr = 1e-2;
+  job.training.optimizer.weight_decay = 0.1;
+  job.training.clip_grad_norm = 1.0;
+  job.training.schedule.name = "cosine";
+  job.training.schedule.warmup_steps = 2;
+  return job;
+}
+
+// Pipelines as TP degrees per stage; layers are cut as evenly as they go.
+Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
+               const std::vector<int>& microbatches) {
+  Plan plan;
+  plan.model = job.model.name;
+  plan.global_batch = job.training.global_batch;
+  plan.microbatch = 1;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    PlanPipeline pipeline;
+    pipeline.microbatches = microbatches[p];
+    const int stages = static_cast<int>(pipelines[p].size());
+    for (int s = 0; s < stages; ++s) {
+      PlanStage stage;
+      stage.first_layer = job.model.num_all_layers() * s / stages;
+      stage.end_layer = job.model.num_all_layers() * (s + 1) / stages;
+      stage.tp = pipelines[p][static_cast<std::size_t>(s)];
+      pipeline.stages.push_back(stage);
+    }
+    plan.pipelines.push_back(pipeline);
+  }
+  return plan;
+}
+
+TokenData some_data(const JobSpec& job) {
+  std::vector<uint16_t> tokens;
+  for (int i = 0; i < 1001; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 11));
+  return TokenData::from_tokens(tokens, job.model.sequence, job.training.global_batch, job.model.vocabulary,
+                                job.training.seed);
+}
+
+class Checkpointing : public ::testing::Test {
+ protected:
+  Checkpointing()
+      : directory_(::testing::TempDir() + "sailor-checkpoints-" + std::to_string(getpid()) + "-" +
+                   ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(directory_);
+  }
+  ~Checkpointing() override { fs::remove_all(directory_); }
+
+  struct Trained {
+    std::vector<double> losses;
+    LoadedCheckpoint loaded;                       // as rank 0 has it
+    std::map<std::string, std::set<double>> sums;  // of squares, of whole replicated parameters by name
+  };
+  // Goes on from the newest checkpoint, if wanted, up to `until` steps; saves then, if wanted.
+  Trained train(const JobSpec& job, const Plan& plan, bool load, int64_t until, bool save, int keep = 3) {
+    const TokenData data = some_data(job);
+    TestJob ranks("thread", num_ranks(plan));
+    std::mutex mutex;
+    Trained trained;
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      LoadedCheckpoint loaded;
+      if (load) loaded = trainer.load(directory_);
+      std::vector<double> losses;
+      while (trainer.next_step() < until) losses.push_back(trainer.step().loss);
+      if (save) trainer.save(directory_, keep);
+      const std::lock_guard lock(mutex);
+      if (factory.rank() == 0) {
+        trained.losses = losses;
+        trained.loaded = loaded;
+      }
+      for (const Parameter* parameter : trainer.parameters()) {
+        if (!parameter->sharded)
+          trained.sums[parameter->name].insert(
+              parameter->value.detach().to(at::kDouble).pow(2).sum().item<double>());
+      }
+    });
+    return trained;
+  }
+
+  const std::string directory_;
+};
+
+std::string read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+struct PlanPair {
+  std::string name;
+  JobSpec job;
+  Plan writer, reader;
+};
+
+std::vector<PlanPair> plan_pairs() {
+  std::vector<PlanPair> pairs;
+  const auto add = [&](const std::string& name, const JobSpec& job, Plan writer, Plan reader) {
+    pairs.push_back({name, job, std::move(writer), std::move(reader)});
+  };
+  JobSpec job = small_job();
+  add("one rank to many", job, make_plan(job, {{1}}, {8}), make_plan(job, {{2, 1}, {1, 4}}, {5, 3}));
+  add("mixed TP to one rank", job, make_plan(job, {{4, 1}, {2}, {1}}, {4, 2, 2}), make_plan(job, {{1}}, {8}));
+  Plan sharded = make_plan(job, {{2, 1}, {1, 2}, {1}}, {3, 3, 2});
+  sharded.zero1 = true;
+  Plan sharded_otherwise = make_plan(job, {{1, 2}, {4}}, {4, 4});
+  sharded_otherwise.zero1 = true;
+  add("ZeRO-1 to another ZeRO-1", job, sharded, sharded_otherwise);
+  JobSpec tied = small_job();
+  tied.model.tied_embeddings = true;
+  Plan interleaved = make_plan(tied, {{2, 2, 2, 2}}, {8});
+  interleaved.interleave = 2;
+  sharded.model = interleaved.model;
+  add("tied, interleaved to ZeRO-1", tied, interleaved, sharded);
+  add("tied, ZeRO-1 to interleaved", tied, sharded, interleaved);
+  JobSpec llama = small_job("llama");
+  llama.model.kv_heads = 2;
+  llama.model.vocabulary = 13;  // padded to 14 and to 16
+  add("grouped heads, other padding", llama, make_plan(llama, {{2, 1}, {1}}, {4, 4}),
+      make_plan(llama, {{1, 2}, {2, 1}}, {6, 2}));
+  JobSpec sgd = small_job("opt");
+  sgd.training.optimizer.name = "sgd";
+  sgd.training.optimizer.momentum = 0.9;
+  add("SGD with momentum", sgd, sharded, make_plan(sgd, {{4}, {1, 1}}, {4, 4}));
+  return pairs;
+}
+
+TEST_F(Checkpointing, AnyPlanGoesOnFromWhatAnyOtherHasSaved) {
+  for (PlanPair& pair : plan_pairs()) {
+    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
+      SCOPED_TRACE(pair.name + ", " + to_string(precision));
+      pair.job.training.precision = precision;
+      fs::remove_all(directory_);
+      const Trained whole = train(pair.job, pair.writer, false, 6, false);
+      const Trained first = train(pair.job, pair.writer, true, 3, true);
+      EXPECT_EQ(first.loaded.path, "") << "an empty directory is no error";
+      const Trained second = train(pair.job, pair.reader, true, 6, false);
+      EXPECT_EQ(second.loaded.path, directory_ + "/step-3");
+      ASSERT_EQ(first.losses.size(), 3u);
+      ASSERT_EQ(second.losses.size(), 3u);
+      // bf16: activations round to 2^-9, differently under another plan.
+      const double bound = precision == Precision::fp64 ? 1e-12 : precision == Precision::fp32 ? 1e-5 : 2e-2;
+      for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(first.losses[i], whole.losses[i]);
+        EXPECT_NEAR(second.losses[i], whole.losses[3 + i], bound * whole.losses[3 + i]) << "step " << 4 + i;
+      }
+      for (const auto& [name, sums] : second.sums) {
+        EXPECT_EQ(sums.size(), 1u) << "ranks disagree about " << name;
+        ASSERT_TRUE(whole.sums.contains(name)) << name;
+        EXPECT_NEAR(*sums.begin(), *whole.sums.at(name).begin(), bound * (1 + *sums.begin())) << name;
+      }
+    }
+  }
+}
+
+TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
+  for (const bool zero1 : {false, true}) {
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      JobSpec job = small_job();
+      job.training.precision = precision;
+      Plan plan = make_plan(job, {{2, 1}, {1}}, {5, 3});
+      plan.zero1 = zero1;
+      fs::remove_all(directory_);
+      const Trained whole = train(job, plan, false, 6, false);
+      train(job, plan, false, 3, true);
+      const Trained second = train(job, plan, true, 6, false);
+      EXPECT_EQ(second.losses, std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
+      EXPECT_EQ(second.sums, whole.sums);
+    }
+  }
+}
+
+// What the manifest says is checked by open_checkpoint(): every element in exactly one place.
+TEST_F(Checkpointing, ReplicasShareTheWorkAndNothingIsWrittenTwice) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{2, 2}, {2, 2}}, {4, 4});
+  train(job, plan, false, 1, true);
+  const CheckpointManifest manifest = open_checkpoint(directory_ + "/step-1");
+  int64_t elements = 0;
+  for (const ParameterSpec& parameter : list_parameters(job.model, job.model.vocabulary))
+    elements += parameter.real_rows * std::max<int64_t>(1, parameter.columns);
+  ASSERT_EQ(manifest.files.size(), 8u);
+  std::vector<int64_t> held;
+  int64_t sum = 0;
+  for (const CheckpointFile& file : manifest.files) {
+    int64_t bytes = 0;
+    for (const CheckpointPiece& piece : file.pieces) bytes += 4 * piece.count;
+    held.push_back(bytes);
+    sum += bytes;
+  }
+  EXPECT_EQ(sum, 3 * 4 * elements) << "value, m and v, in 32 bit each";
+  const auto [least, most] = std::minmax_element(held.begin(), held.begin() + 4);
+  EXPECT_LT(static_cast<double>(*most - *least), 0.5 * static_cast<double>(*most));
+  EXPECT_EQ(manifest.step, 1);
+  EXPECT_EQ(manifest.optimizer_steps, 1);
+}
+
+// A change of every single file of the newest checkpoint, one at a time: the one before it is used.
+TEST_F(Checkpointing, WhateverIsDamagedIsFoundAndTheOneBeforeIsUsed) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{2, 1}}, {8});
+  train(job, plan, false, 2, true);
+  train(job, plan, true, 4, true);
+  const std::string newest = directory_ + "/step-4";
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(newest)) files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 5u) << "three ranks, manifest.json and DONE";
+  const Plan reader = make_plan(job, {{1}}, {8});
+  const auto expect_skipped = [&](const std::string& what) {
+    const Trained trained = train(job, reader, true, 3, false);
+    EXPECT_EQ(trained.loaded.path, directory_ + "/step-2") << what;
+    EXPECT_EQ(trained.loaded.steps_done, 2) << what;
+    ASSERT_EQ(trained.loaded.skipped.size(), 1u) << what;
+    EXPECT_THAT(trained.loaded.skipped[0], ::testing::StartsWith("skipped step-4: " + newest + "/")) << what;
+    EXPECT_EQ(trained.losses.size(), 1u);
+  };
+  for (const std::string& file : files) {
+    const std::string whole = read_bytes(file);
+    for (const std::size_t at : {std::size_t{0}, whole.size() / 2, whole.size() - 1}) {
+      std::string flipped = whole;
+      flipped[at] = static_cast<char>(flipped[at] ^ 4);
+      write_bytes(file, flipped);
+      expect_skipped(file + ", a bit at " + std::to_string(at));
+    }
+    write_bytes(file, whole.substr(0, whole.size() - 1));
+    expect_skipped(file + ", truncated");
+    write_bytes(file, whole + "x");
+    expect_skipped(file + ", longer");
+    fs::remove(file);
+    expect_skipped(file + ", missing");
+    write_bytes(file, whole);
+  }
+  EXPECT_EQ(train(job, reader, true, 4, false).loaded.path, newest) << "put together again it is whole";
+}
+
+TEST_F(Checkpointing, WhenNothingIsWholeTrainingDoesNotGoOnFromHalfOfIt) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 1}}, {8});
+  train(job, plan, false, 1, true);
+  const std::string file = directory_ + "/step-1/rank-00001.safetensors";
+  std::string bytes = read_bytes(file);
+  bytes[bytes.size() - 9] = static_cast<char>(bytes[bytes.size() - 9] ^ 1);
+  write_bytes(file, bytes);
+  try {
+    train(job, plan, true, 2, false);
+    ADD_FAILURE() << "half a checkpoint is trained on";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("rank-00001.safetensors is not what was written"));
+  }
+  // What lacks a part is seen before anything is touched: training begins anew.
+  fs::remove(directory_ + "/step-1/DONE");
+  const Trained anew = train(job, plan, true, 1, false);
+  EXPECT_EQ(anew.loaded.path, "");
+  EXPECT_EQ(anew.loaded.skipped.size(), 1u);
+}
+
+TEST_F(Checkpointing, TheNewestAreKeptAndWhatAnInterruptedOneLeftIsRemoved) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1}}, {8});
+  fs::create_directories(directory_ + "/step-1.tmp");
+  fs::create_directories(directory_ + "/step-9.replaced.tmp");
+  fs::create_directories(directory_ + "/step-x.tmp");  // not ours
+  fs::create_directories(directory_ + "/step-0");      // torn
+  for (int step = 1; step <= 4; ++step) train(job, plan, true, step, true, 2);
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory_)) names.insert(entry.path().filename());
+  EXPECT_THAT(names, ::testing::ElementsAre("step-3", "step-4", "step-x.tmp"));
+  // A damaged newest one does not count, and is replaced when training comes there again.
+  fs::remove(directory_ + "/step-4/DONE");
+  const Trained again = train(job, plan, true, 4, true, 1);
+  EXPECT_EQ(again.loaded.path, directory_ + "/step-3");
+  EXPECT_THAT(list_checkpoints(directory_), ::testing::ElementsAre(directory_ + "/step-4"));
+  EXPECT_EQ(open_checkpoint(directory_ + "/step-4").step, 4);
+}
+
+TEST_F(Checkpointing, ACheckpointOfAnotherJobIsOneClearError) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 2}}, {8});
+  train(job, plan, false, 1, true);
+  const auto error_with = [&](const std::function<void(JobSpec&)>& change) -> std::string {
+    JobSpec other = job;
+    change(other);
+    try {
+      train(other, make_plan(other, {{1, 2}}, {8}), true, 1, false);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(error_with([](JobSpec& j) { j.model.hidden = 32; }),
+              HasSubstr("model.hidden: the checkpoint " + directory_ + "/step-1 has 16, this job has 32"));
+  EXPECT_THAT(
+      error_with([](JobSpec& j) { j.model.family = "opt"; }),
+      HasSubstr("model.family: the checkpoint " + directory_ + "/step-1 has \"gpt2\", this job has \"opt\""));
+  EXPECT_THAT(error_with([](JobSpec& j) { j.model.tied_embeddings = true; }),
+              HasSubstr("model.tied_embeddings"));
+  EXPECT_THAT(error_with([](JobSpec& j) { j.training.optimizer.name = "sgd"; }),
+              HasSubstr("training.optimizer.name"));
+  EXPECT_THAT(error_with([](JobSpec& j) { j.training.seed = 7; }), HasSubstr("training.seed"));
+  EXPECT_EQ(error_with([](JobSpec& j) { j.training.steps = 60; }), "no error") << "longer training goes on";
+  EXPECT_EQ(error_with([](JobSpec& j) { j.training.optimizer.lr = 1e-3; }), "no error");
+  EXPECT_EQ(error_with([](JobSpec& j) { j.training.precision = Precision::bf16; }), "no error");
+}
+
+TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingCanGoOn) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 1}}, {8});
+  const TokenData data = some_data(job);
+  fs::create_directories(directory_);
+  write_bytes(directory_ + "/file", "no directory");
+  TestJob ranks("thread", 2);
+  std::mutex mutex;
+  std::set<std::string> texts;
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    trainer.step();
+    try {
+      trainer.save(directory_ + "/file", 3);
+      ADD_FAILURE() << "it was saved into a file";
+    } catch (const std::runtime_error& error) {
+      const std::lock_guard lock(mutex);
+      texts.insert(error.what());
+    }
+    trainer.step();
+    EXPECT_EQ(trainer.save(directory_, 3).path, directory_ + "/step-2");
+  });
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_THAT(*texts.begin(), ::testing::HasSubstr("cannot make " + directory_ + "/file"));
+}
+
+// A rank of two reads about half, not all.
+TEST_F(Checkpointing, ARankReadsTheBlocksThatItNeedsOnly) {
+  JobSpec job = small_job();
+  job.model.hidden = 256;
+  job.model.feed_forward = 1024;
+  train(job, make_plan(job, {{1}}, {8}), false, 1, true);
+  const std::string path = directory_ + "/step-1";
+  const CheckpointManifest manifest = open_checkpoint(path);
+  CheckpointReader reader(path, manifest);
+  const CheckpointTensor* tensor = reader.find("2.qkv.weight");
+  ASSERT_NE(tensor, nullptr);
+  std::vector<float> rows(static_cast<std::size_t>(tensor->elements() / 2));
+  reader.read(tensor, 0, tensor->elements() / 2, rows.data());
+  EXPECT_LE(reader.bytes_read(), 2 * kChecksumBlockBytes + tensor->elements() / 2 * 4);
+  EXPECT_GT(manifest.bytes(), 20 * kChecksumBlockBytes);
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,33 @@
+// Checksums of a file, one for every block of 1 MiB from its first byte on (the last one may be shorter):
+// whoever reads a part of the file can check that part alone. BLAKE2b with 128 bits, as 32 hexadecimal digits
+// per block, one after the other. One thread per object.
+#pragma once
+
+#include <sodium.h>
+
+#include <cstdint>
+#include <string>
+
+namespace sailor {
+
+constexpr int64_t kChecksumBlockBytes = int64_t{1} << 20;
+constexpr int64_t kChecksumDigits = 32;
+
+std::string checksum_of(const void* data, int64_t bytes);
+
+class BlockChecksums {
+ public:
+  BlockChecksums();
+
+  void add(const void* data, int64_t bytes);  // the file's next bytes
+  std::string finish();                       // of all blocks; once
+
+ private:
+  void end_block();
+
+  crypto_generichash_state state_;
+  int64_t in_block_ = 0;
+  std::string digits_;
+};
+
+}  // namespace sailor

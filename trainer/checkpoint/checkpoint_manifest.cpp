@@ -1,0 +1,207 @@
+#include "trainer/checkpoint/checkpoint_manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "planner/spec/error.h"
+#include "planner/spec/text.h"
+#include "trainer/checkpoint/block_checksums.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace sailor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr const char* kVersionKey = "sailor_checkpoint";
+
+Json encode(const ModelSpec& m) {
+  return {{"name", m.name},
+          {"family", m.family},
+          {"layers", m.layers},
+          {"hidden", m.hidden},
+          {"heads", m.heads},
+          {"kv_heads", m.key_value_heads()},
+          {"feed_forward", m.feed_forward},
+          {"sequence", m.sequence},
+          {"vocabulary", m.vocabulary},
+          {"positions", m.position_rows()},
+          {"attention_window", m.attention_window},
+          {"tied_embeddings", m.tied_embeddings},
+          {"norm_epsilon", m.norm_epsilon},
+          {"rotary_base", m.rotary_base}};
+}
+
+ModelSpec decode_model(const Json& j) {
+  ModelSpec m;
+  m.name = j.at("name");
+  m.family = j.at("family");
+  m.layers = j.at("layers");
+  m.hidden = j.at("hidden");
+  m.heads = j.at("heads");
+  m.kv_heads = j.at("kv_heads");
+  m.feed_forward = j.at("feed_forward");
+  m.sequence = j.at("sequence");
+  m.vocabulary = j.at("vocabulary");
+  m.positions = j.at("positions");
+  m.attention_window = j.at("attention_window");
+  m.tied_embeddings = j.at("tied_embeddings");
+  m.norm_epsilon = j.at("norm_epsilon");
+  m.rotary_base = j.at("rotary_base");
+  return m;
+}
+
+Precision decode_precision(const std::string& text) {
+  for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
+    if (text == to_string(precision)) return precision;
+  }
+  throw std::runtime_error("precision is none that there is");
+}
+
+// Size and checksums of a file, its pieces inside of it.
+std::string wrong_with(const CheckpointFile& file, const std::vector<CheckpointTensor>& tensors) {
+  const int64_t blocks = (file.bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
+  if (file.name.empty() || file.name.find('/') != std::string::npos) return "a file without a proper name";
+  if (file.bytes < 0 || static_cast<int64_t>(file.checksums.size()) != blocks * kChecksumDigits)
+    return fmt::format("{} has not a checksum for every block", file.name);
+  for (const CheckpointPiece& piece : file.pieces) {
+    if (piece.tensor >= tensors.size()) return fmt::format("{} holds a tensor that is not listed", file.name);
+    const int64_t element = stored_element_bytes(tensors[piece.tensor].dtype);
+    if (piece.byte < 0 || piece.first < 0 || piece.count <= 0 || piece.byte > file.bytes ||
+        piece.count > (file.bytes - piece.byte) / element)
+      return fmt::format("{} lies outside of {}", tensors[piece.tensor].name, file.name);
+  }
+  return {};
+}
+
+}  // namespace
+
+int64_t CheckpointTensor::elements() const {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+int64_t CheckpointManifest::bytes() const {
+  int64_t sum = 0;
+  for (const CheckpointFile& file : files) sum += file.bytes;
+  return sum;
+}
+
+std::string incomplete(const CheckpointManifest& manifest) {
+  for (const CheckpointTensor& tensor : manifest.tensors) {
+    if (tensor.dtype != "F32" && tensor.dtype != "F64") return tensor.name + " has no type of a state";
+  }
+  std::vector<CheckpointPiece> pieces;
+  for (const CheckpointFile& file : manifest.files) {
+    if (std::string wrong = wrong_with(file, manifest.tensors); !wrong.empty()) return wrong;
+    pieces.insert(pieces.end(), file.pieces.begin(), file.pieces.end());
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const CheckpointPiece& a, const CheckpointPiece& b) {
+    return std::tie(a.tensor, a.first) < std::tie(b.tensor, b.first);
+  });
+  std::vector<int64_t> ends(manifest.tensors.size());
+  for (const CheckpointPiece& piece : pieces) {
+    int64_t& end = ends[piece.tensor];
+    if (piece.first != end)
+      return fmt::format("elements {} to {} of {} are stored {}", std::min(end, piece.first),
+                         std::max(end, piece.first), manifest.tensors[piece.tensor].name,
+                         piece.first < end ? "twice" : "nowhere");
+    end += piece.count;
+  }
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] != manifest.tensors[i].elements())
+      return fmt::format("{} of the {} elements of {} are stored", ends[i], manifest.tensors[i].elements(),
+                         manifest.tensors[i].name);
+  }
+  return {};
+}
+
+std::string to_json(const CheckpointManifest& manifest) {
+  Json json = {{kVersionKey, kVersion},
+               {"step", manifest.step},
+               {"optimizer_steps", manifest.optimizer_steps},
+               {"model", encode(manifest.model)},
+               {"precision", to_string(manifest.precision)},
+               {"optimizer", manifest.optimizer},
+               {"seed", manifest.seed},
+               {"global_batch", manifest.global_batch},
+               {"plan", manifest.plan},
+               {"checksum_block_bytes", kChecksumBlockBytes},
+               {"tensors", Json::array()},
+               {"files", Json::array()}};
+  for (const CheckpointTensor& tensor : manifest.tensors)
+    json["tensors"].push_back({{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
+  for (const CheckpointFile& file : manifest.files) {
+    Json pieces = Json::array();
+    for (const CheckpointPiece& piece : file.pieces)
+      pieces.push_back({piece.tensor, piece.first, piece.count, piece.byte});
+    json["files"].push_back({{"name", file.name},
+                             {"bytes", file.bytes},
+                             {"checksums", file.checksums},
+                             {"pieces", std::move(pieces)}});
+  }
+  return json.dump() + "\n";
+}
+
+CheckpointManifest parse_manifest(const std::string& text, const std::string& path) {
+  CheckpointManifest manifest;
+  std::string wrong;
+  try {
+    const Json json = Json::parse(text);
+    const int version = json.at(kVersionKey);
+    if (version != kVersion)
+      throw std::runtime_error(fmt::format("it has version {}, this program reads {}", version, kVersion));
+    if (json.at("checksum_block_bytes") != kChecksumBlockBytes)
+      throw std::runtime_error("its blocks have another size");
+    manifest.step = json.at("step");
+    manifest.optimizer_steps = json.at("optimizer_steps");
+    manifest.model = decode_model(json.at("model"));
+    manifest.precision = decode_precision(json.at("precision"));
+    manifest.optimizer = json.at("optimizer");
+    manifest.seed = json.at("seed");
+    manifest.global_batch = json.at("global_batch");
+    manifest.plan = json.at("plan");
+    for (const Json& tensor : json.at("tensors"))
+      manifest.tensors.push_back({tensor.at("name"), tensor.at("dtype"), tensor.at("shape")});
+    for (const Json& entry : json.at("files")) {
+      CheckpointFile file{entry.at("name"), entry.at("bytes"), entry.at("checksums"), {}};
+      for (const Json& piece : entry.at("pieces"))
+        file.pieces.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});
+      manifest.files.push_back(std::move(file));
+    }
+    wrong = incomplete(manifest);
+  } catch (const std::exception& error) {
+    wrong = error.what();
+  }
+  if (!wrong.empty()) throw CheckpointDamaged(fmt::format("{}: {}", path, wrong));
+  return manifest;
+}
+
+void require_fit(const CheckpointManifest& manifest, const std::string& path, const JobSpec& job) {
+  const auto refuse = [&](const std::string& key, const Json& there, const Json& here) {
+    const auto text = [](const Json& value) {
+      return value.is_string() ? in_quotes(value.get<std::string>()) : value.dump();
+    };
+    throw InputError(job.where(key),
+                     fmt::format("{}: the checkpoint {} has {}, this job has {}; name another "
+                                 "checkpoint.directory to train something else",
+                                 key, path, text(there), text(here)));
+  };
+  const Json there = encode(manifest.model), here = encode(job.model);
+  for (const auto& [key, value] : there.items()) {
+    if (key != "name" && value != here.at(key)) refuse("model." + key, value, here.at(key));
+  }
+  if (manifest.optimizer != job.training.optimizer.name)
+    refuse("training.optimizer.name", manifest.optimizer, job.training.optimizer.name);
+  // Another order of the data would train on some sequences twice and never on others.
+  if (manifest.global_batch != job.training.global_batch)
+    refuse("training.global_batch", manifest.global_batch, job.training.global_batch);
+  if (manifest.seed != job.training.seed) refuse("training.seed", manifest.seed, job.training.seed);
+}
+
+}  // namespace sailor

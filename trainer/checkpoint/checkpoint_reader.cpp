@@ -1,0 +1,130 @@
+#include "trainer/checkpoint/checkpoint_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/checkpoint/block_checksums.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace sailor {
+namespace {
+
+constexpr std::size_t kCachedFiles = 32;
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(std::string path, CheckpointManifest manifest)
+    : path_(std::move(path)), manifest_(std::move(manifest)) {
+  for (std::size_t i = 0; i < manifest_.tensors.size(); ++i) by_name_[manifest_.tensors[i].name] = i;
+  places_.resize(manifest_.tensors.size());
+  for (std::size_t f = 0; f < manifest_.files.size(); ++f) {
+    for (const CheckpointPiece& piece : manifest_.files[f].pieces)
+      places_[piece.tensor].push_back({f, piece});
+  }
+  for (std::vector<Place>& places : places_)
+    std::sort(places.begin(), places.end(),
+              [](const Place& a, const Place& b) { return a.piece.first < b.piece.first; });
+  descriptors_.assign(manifest_.files.size(), -1);
+}
+
+CheckpointReader::~CheckpointReader() {
+  for (const int descriptor : descriptors_) {
+    if (descriptor >= 0) close(descriptor);
+  }
+}
+
+const CheckpointTensor* CheckpointReader::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &manifest_.tensors[found->second];
+}
+
+int64_t CheckpointReader::block_bytes(std::size_t file, int64_t block) const {
+  return std::min(kChecksumBlockBytes, manifest_.files[file].bytes - block * kChecksumBlockBytes);
+}
+
+void CheckpointReader::read_block(std::size_t file, int64_t block, char* out) {
+  const CheckpointFile& entry = manifest_.files[file];
+  const std::string name = path_ + "/" + entry.name;
+  int& descriptor = descriptors_[file];
+  if (descriptor < 0) descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    throw CheckpointDamaged(fmt::format("{} cannot be opened: {}", name, std::strerror(errno)));
+  const int64_t begin = block * kChecksumBlockBytes, bytes = block_bytes(file, block);
+  for (int64_t done = 0; done < bytes;) {
+    const ssize_t n = pread(descriptor, out + done, static_cast<size_t>(bytes - done), begin + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw CheckpointDamaged(fmt::format("{} cannot be read: {}", name, std::strerror(errno)));
+    if (n == 0) throw CheckpointDamaged(fmt::format("{} is shorter than what was written", name));
+    done += n;
+  }
+  bytes_read_ += bytes;
+  const auto at = static_cast<std::size_t>(block * kChecksumDigits);
+  if (entry.checksums.compare(at, kChecksumDigits, checksum_of(out, bytes)) != 0)
+    throw CheckpointDamaged(fmt::format("{} is not what was written: bytes {} to {} have another checksum",
+                                        name, begin, begin + bytes));
+}
+
+const std::vector<char>& CheckpointReader::cached_block(std::size_t file, int64_t block) {
+  if (cache_.size() >= kCachedFiles && !cache_.contains(file)) cache_.clear();
+  CachedBlock& cached = cache_[file];
+  if (cached.block != block) {
+    cached.block = -1;
+    cached.bytes.resize(static_cast<std::size_t>(block_bytes(file, block)));
+    read_block(file, block, cached.bytes.data());
+    cached.block = block;
+  }
+  return cached.bytes;
+}
+
+void CheckpointReader::read_bytes(std::size_t file, int64_t first, int64_t count, char* out) {
+  while (count > 0) {
+    const int64_t block = first / kChecksumBlockBytes, begin = block * kChecksumBlockBytes;
+    const int64_t whole = block_bytes(file, block), part = std::min(count, begin + whole - first);
+    if (part == whole) {
+      read_block(file, block, out);
+    } else {
+      std::memcpy(out, cached_block(file, block).data() + (first - begin), static_cast<std::size_t>(part));
+    }
+    first += part;
+    out += part;
+    count -= part;
+  }
+}
+
+void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out) {
+  if (count == 0) return;
+  if (tensor == nullptr || first < 0 || count < 0 || first > tensor->elements() - count)
+    throw std::logic_error(path_ + ": elements outside of a tensor");
+  const std::vector<Place>& places = places_[static_cast<std::size_t>(tensor - manifest_.tensors.data())];
+  const int64_t element = stored_element_bytes(tensor->dtype);
+  auto place = std::upper_bound(places.begin(), places.end(), first,
+                                [](int64_t at, const Place& p) { return at < p.piece.first; });
+  --place;  // every element stands somewhere: parse_manifest() has seen to it
+  auto* to = static_cast<char*>(out);
+  for (; count > 0; ++place) {
+    const int64_t skipped = first - place->piece.first;
+    const int64_t part = std::min(count, place->piece.count - skipped);
+    read_bytes(place->file, place->piece.byte + skipped * element, part * element, to);
+    first += part;
+    to += part * element;
+    count -= part;
+  }
+}
+
+void CheckpointReader::verify() {
+  std::vector<char> buffer(static_cast<std::size_t>(kChecksumBlockBytes));
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
+    const int64_t bytes = manifest_.files[file].bytes;
+    for (int64_t block = 0; block * kChecksumBlockBytes < bytes; ++block)
+      read_block(file, block, buffer.data());
+  }
+}
+
+}  // namespace sailor

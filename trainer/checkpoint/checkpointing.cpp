@@ -1,0 +1,188 @@
+#include "trainer/checkpoint/checkpointing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+
+#include "planner/spec/error.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+
+namespace sailor {
+namespace {
+
+std::string broadcast_text(Communicator& world, std::string text, int root) {
+  auto bytes = static_cast<int64_t>(text.size());
+  world.broadcast(&bytes, 1, ElementType::i64, root);
+  text.resize(static_cast<std::size_t>(bytes));
+  if (bytes > 0) world.broadcast(text.data(), text.size(), ElementType::u8, root);
+  return text;
+}
+
+// Rank 0 gets the texts of all ranks, in their order.
+std::vector<std::string> gather_texts(Communicator& world, const std::string& text) {
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (rank == 0) {
+      if (world.rank() == 0) texts.push_back(text);
+      continue;
+    }
+    auto bytes = static_cast<int64_t>(text.size());
+    if (world.rank() == rank) {
+      world.send(&bytes, 1, ElementType::i64, 0)->wait();
+      if (bytes > 0) world.send(text.data(), text.size(), ElementType::u8, 0)->wait();
+    } else if (world.rank() == 0) {
+      world.recv(&bytes, 1, ElementType::i64, rank)->wait();
+      texts.emplace_back(static_cast<std::size_t>(bytes), '\0');
+      if (bytes > 0) world.recv(texts.back().data(), texts.back().size(), ElementType::u8, rank)->wait();
+    }
+  }
+  return texts;
+}
+
+enum class Failure : int64_t { none, damaged, input, other };
+
+struct Outcome {
+  Failure failure = Failure::none;
+  std::string text;  // of the first rank that failed with the gravest failure
+};
+
+// Runs `work` on this rank; what came of it on all of them. CommError passes through.
+Outcome on_all_ranks(Communicator& world, const std::function<void()>& work) {
+  Outcome own;
+  try {
+    work();
+  } catch (const CommError&) {
+    throw;
+  } catch (const CheckpointDamaged& error) {
+    own = {Failure::damaged, error.what()};
+  } catch (const InputError& error) {
+    own = {Failure::input, error.what()};
+  } catch (const std::exception& error) {
+    own = {Failure::other, error.what()};
+  }
+  const int64_t size = world.size();
+  int64_t worst = static_cast<int64_t>(own.failure) * size + (size - 1 - world.rank());
+  world.all_reduce(&worst, 1, ElementType::i64, ReduceOp::max);
+  const auto failure = static_cast<Failure>(worst / size);
+  if (failure == Failure::none) return {};
+  const auto rank = static_cast<int>(size - 1 - worst % size);
+  return {failure, broadcast_text(world, own.text, rank)};
+}
+
+void require(const Outcome& outcome) {
+  if (outcome.failure == Failure::input) throw InputError(outcome.text);
+  if (outcome.failure != Failure::none) throw std::runtime_error("checkpoint: " + outcome.text);
+}
+
+std::vector<std::string> state_names(const Optimizer& optimizer) {
+  std::vector<std::string> names;
+  if (optimizer.slices().empty()) return names;
+  for (const OptimizerState& state : optimizer.state(0)) {
+    if (state.name != "master") names.push_back(state.name);
+  }
+  return names;
+}
+
+// On rank 0, of what all ranks have written.
+CheckpointManifest make_manifest(const RankState& state, int64_t steps_done,
+                                 const std::vector<std::string>& shards) {
+  CheckpointManifest manifest;
+  manifest.step = steps_done;
+  manifest.optimizer_steps = state.optimizer.steps_done();
+  manifest.model = state.job.model;
+  manifest.precision = state.job.training.precision;
+  manifest.optimizer = state.job.training.optimizer.name;
+  manifest.seed = state.job.training.seed;
+  manifest.global_batch = state.job.training.global_batch;
+  manifest.plan = summary(state.plan);
+  manifest.tensors = checkpoint_tensors(state.job, state_names(state.optimizer));
+  std::map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < manifest.tensors.size(); ++i) index[manifest.tensors[i].name] = i;
+  for (const std::string& text : shards) {
+    if (text.empty()) continue;
+    WrittenShard shard = parse_shard(text);
+    for (std::size_t i = 0; i < shard.contents.size(); ++i)
+      shard.file.pieces[i].tensor = index.at(shard.contents[i].tensor);
+    manifest.files.push_back(std::move(shard.file));
+  }
+  return manifest;
+}
+
+}  // namespace
+
+SavedCheckpoint save_checkpoint(Communicator& world, const RankState& state, int64_t steps_done,
+                                const std::string& directory, int keep) {
+  std::string folder, shard;
+  require(on_all_ranks(world, [&] {
+    if (world.rank() == 0) folder = begin_checkpoint(directory, steps_done);
+  }));
+  folder = broadcast_text(world, folder, 0);
+  require(on_all_ranks(world, [&] {
+    const std::vector<ShardPiece> pieces = pieces_to_write(state);
+    if (!pieces.empty())
+      shard = to_text(write_shard(folder, fmt::format("rank-{:05}.safetensors", world.rank()), pieces));
+  }));
+  const std::vector<std::string> shards = gather_texts(world, shard);
+  SavedCheckpoint saved;
+  require(on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    const CheckpointManifest manifest = make_manifest(state, steps_done, shards);
+    saved.path = commit_checkpoint(directory, manifest);
+    saved.bytes = manifest.bytes();
+    prune_checkpoints(directory, steps_done, keep);
+  }));
+  saved.path = broadcast_text(world, saved.path, 0);
+  world.broadcast(&saved.bytes, 1, ElementType::i64, 0);
+  return saved;
+}
+
+LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, const std::string& directory) {
+  LoadedCheckpoint loaded;
+  std::vector<std::string> candidates;  // on rank 0
+  require(on_all_ranks(world, [&] {
+    if (world.rank() == 0) candidates = list_checkpoints(directory);
+  }));
+  bool touched = false;
+  for (std::size_t next = 0;; ++next) {
+    // Rank 0 looks for the next one that has all its parts, and tells the others what is in it.
+    std::string path, text;
+    std::optional<CheckpointManifest> manifest;
+    for (; world.rank() == 0 && next < candidates.size() && !manifest; ++next) {
+      path = candidates[next];
+      try {
+        manifest = open_checkpoint(path);
+        text = to_json(*manifest);
+      } catch (const CheckpointDamaged& damage) {
+        loaded.skipped.push_back(skipped_line(path, damage.what()));
+      }
+    }
+    if (manifest) --next;
+    path = broadcast_text(world, manifest ? path : "", 0);
+    if (path.empty()) break;
+    text = broadcast_text(world, text, 0);
+    const Outcome outcome = on_all_ranks(world, [&] {
+      CheckpointReader reader(path, parse_manifest(text, path));
+      require_fit(reader.manifest(), path, state.job);
+      touched = true;
+      read_state(reader, state);
+      loaded.steps_done = reader.manifest().step;
+    });
+    if (outcome.failure == Failure::none) {
+      loaded.path = path;
+      break;
+    }
+    if (outcome.failure != Failure::damaged) require(outcome);
+    loaded.skipped.push_back(skipped_line(path, outcome.text));
+  }
+  if (loaded.path.empty() && touched)
+    throw std::runtime_error(
+        fmt::format("no checkpoint in {} is whole: {}; move them away to train from the "
+                    "beginning",
+                    directory, loaded.skipped.back()));
+  return loaded;
+}
+
+}  // namespace sailor

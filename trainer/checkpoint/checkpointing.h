@@ -1,0 +1,39 @@
+// Saving and loading by all ranks of a plan together.
+//
+// Every function is called by all ranks with the same arguments (but for their own state) between the same
+// two steps; `world` holds them all in their order. What goes wrong on one rank is the same exception on all
+// of them, naming the rank, and leaves the communicator usable. Throw CommError when ranks are lost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/training_state.h"
+#include "trainer/comm/communicator.h"
+
+namespace sailor {
+
+struct SavedCheckpoint {
+  std::string path;
+  int64_t bytes = 0;
+};
+
+// Writes the state after `steps_done` iterations to `directory` (checkpoint_directory.h), then removes older
+// ones but the newest `keep`. Returns when it is on the disk. Throws std::runtime_error when it cannot be
+// written: what was there before stays.
+SavedCheckpoint save_checkpoint(Communicator& world, const RankState& state, int64_t steps_done,
+                                const std::string& directory, int keep);
+
+struct LoadedCheckpoint {
+  std::string path;  // empty: there was none, and nothing was changed
+  int64_t steps_done = 0;
+  std::vector<std::string> skipped;  // a line for each newer one that is damaged
+};
+
+// Loads the newest complete one. Throws InputError when it is of a job that this one cannot go on from,
+// std::runtime_error when all that looked complete turned out to be damaged while they were read: the state
+// is undefined then.
+LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, const std::string& directory);
+
+}  // namespace sailor

@@ -1,0 +1,34 @@
+// One rank's file of a checkpoint: its pieces of tensors, one after the other, as a safetensors file whose
+// tensors are named `TENSOR@FIRST`. Needs no libtorch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_manifest.h"
+
+namespace sailor {
+
+struct ShardPiece {
+  std::string tensor;
+  std::string dtype;
+  int64_t first = 0;  // element of the whole tensor
+  int64_t count = 0;
+  const void* data = nullptr;
+};
+
+// A file of the manifest, whose pieces name their tensors.
+struct WrittenShard {
+  CheckpointFile file;               // `tensor` of its pieces: index in the next
+  std::vector<ShardPiece> contents;  // without data
+};
+
+// Writes and syncs `directory`/`name`. Throws std::runtime_error naming path and reason.
+WrittenShard write_shard(const std::string& directory, const std::string& name,
+                         const std::vector<ShardPiece>& pieces);
+
+// For messages between ranks.
+std::string to_text(const WrittenShard& shard);
+WrittenShard parse_shard(const std::string& text);
+
+}  // namespace sailor

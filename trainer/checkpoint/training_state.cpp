@@ -1,0 +1,223 @@
+#include "trainer/checkpoint/training_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "planner/spec/error.h"
+#include "trainer/checkpoint/stored_rows.h"
+#include "trainer/model/registry.h"
+#include "trainer/parallel/groups.h"
+
+namespace sailor {
+namespace {
+
+using Runs = std::vector<std::pair<int64_t, int64_t>>;
+
+constexpr const char* kMaster = "master";  // of the optimizer's states, what a checkpoint has as the value
+
+int64_t row_elements(const ParameterSpec& parameter) {
+  return std::max<int64_t>(1, parameter.columns);
+}
+
+// A TP group that holds a parameter.
+struct Replica {
+  int base = 0;  // its first rank
+  int tp = 1;
+};
+
+std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, const ParameterSpec& parameter) {
+  std::vector<Replica> replicas;
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const PlanPipeline& pipeline = plan.pipelines[p];
+    const int last = static_cast<int>(pipeline.stages.size()) - 1;
+    std::vector<int> stages = {0, last};  // of a matrix that the first and the last layer share
+    if (parameter.layer < pipeline.stages.back().end_layer) stages = {stage_of(pipeline, parameter.layer)};
+    for (const int stage : stages) {
+      const Replica replica{layout.base(static_cast<int>(p), stage),
+                            pipeline.stages[static_cast<std::size_t>(stage)].tp};
+      if (replicas.empty() || replicas.back().base != replica.base) replicas.push_back(replica);
+    }
+  }
+  return replicas;
+}
+
+std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout) {
+  std::vector<int> tps;
+  for (const RankSlot& slot : layout.slots()) tps.push_back(slot.tp);
+  std::map<std::string, ParameterSpec> specs;
+  for (ParameterSpec& spec : list_parameters(job.model, padded_vocabulary(job.model.vocabulary, tps)))
+    specs[spec.name] = std::move(spec);
+  return specs;
+}
+
+// Where a rank's flat parameter begins in the whole one.
+int64_t base_of(const RankState& state, const ParameterSpec& spec) {
+  return spec.sharded ? spec.rows / state.slot.tp * state.slot.tp_rank * row_elements(spec) : 0;
+}
+
+int64_t held_elements(const RankState& state, const ParameterSpec& spec) {
+  return (spec.sharded ? spec.rows / state.slot.tp : spec.rows) * row_elements(spec);
+}
+
+int64_t real_elements(const ParameterSpec& spec) {
+  return spec.real_rows * row_elements(spec);
+}
+
+// Elements [first, first + out.numel()) of a tensor, those beyond its end left as they are.
+void read_into(CheckpointReader& reader, const CheckpointTensor* tensor, int64_t first,
+               const at::Tensor& out) {
+  const int64_t count = std::clamp<int64_t>(tensor->elements() - first, 0, out.numel());
+  if (count == 0) return;
+  const at::Tensor target = out.narrow(0, 0, count);
+  const at::ScalarType type = stored_scalar_type(tensor->dtype, reader.path());
+  if (type == target.scalar_type()) {
+    reader.read(tensor, first, count, target.data_ptr());
+    return;
+  }
+  const at::Tensor stored = at::empty({count}, target.options().dtype(type));
+  reader.read(tensor, first, count, stored.data_ptr());
+  target.copy_(stored);
+}
+
+const CheckpointTensor* find(const CheckpointReader& reader, const JobSpec& job, const std::string& name) {
+  const CheckpointTensor* tensor = reader.find(name);
+  if (tensor == nullptr)
+    throw InputError(
+        job.where("training.optimizer"),
+        fmt::format("training.optimizer: the checkpoint {} has no {}, which this job's {} needs; "
+                    "go on with the optimizer that wrote it, or name another "
+                    "checkpoint.directory",
+                    reader.path(), name, job.training.optimizer.name));
+  return tensor;
+}
+
+}  // namespace
+
+Runs own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
+               const ParameterSpec& parameter) {
+  const std::vector<Replica> replicas = replicas_of(plan, layout, parameter);
+  int shards = 1, holders = 0;
+  for (const Replica& replica : replicas) {
+    shards = std::lcm(shards, replica.tp);
+    holders += replica.tp;
+  }
+  Runs runs;
+  const int64_t elements = parameter.rows * row_elements(parameter);
+  int before = 0;  // holders of earlier replicas
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    const Replica& replica = replicas[r];
+    const int tp_rank = slot.rank - replica.base;
+    if (tp_rank >= 0 && tp_rank < replica.tp) {
+      const auto add = [&](int64_t first, int64_t count, int sharers, int index) {
+        const BlockRange block = block_of(static_cast<std::size_t>(count), sharers, index);
+        if (block.count > 0)
+          runs.emplace_back(first + static_cast<int64_t>(block.first), static_cast<int64_t>(block.count));
+      };
+      if (parameter.sharded) {
+        // Every sub-shard is held by one rank of each replica.
+        const int64_t shard = elements / shards;
+        for (int k = tp_rank * (shards / replica.tp); k < (tp_rank + 1) * (shards / replica.tp); ++k)
+          add(k * shard, shard, static_cast<int>(replicas.size()), static_cast<int>(r));
+      } else {
+        add(0, elements, holders, before + tp_rank);
+      }
+    }
+    before += replica.tp;
+  }
+  return runs;
+}
+
+std::vector<ShardPiece> pieces_to_write(const RankState& state) {
+  const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
+  std::vector<ShardPiece> pieces;
+  const auto add = [&](const std::string& name, const at::Tensor& data, int64_t first) {
+    pieces.push_back({name, stored_dtype(data.scalar_type()), first, data.numel(), data.data_ptr()});
+  };
+  const std::vector<OptimizerSlice>& slices = state.optimizer.slices();
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const OptimizerSlice& slice = slices[i];
+    const ParameterSpec& spec = specs.at(slice.name);
+    const int64_t begin = base_of(state, spec) + slice.first;
+    const int64_t end = std::min(begin + slice.count, real_elements(spec));
+    // With ZeRO-1 a slice of what is summed belongs to one rank alone.
+    const bool alone = state.plan.zero1 && replicas_of(state.plan, state.layout, spec).size() > 1;
+    const Runs share =
+        alone ? Runs{{begin, slice.count}} : own_share(state.plan, state.layout, state.slot, spec);
+    for (const auto& [share_first, share_count] : share) {
+      const int64_t first = std::max(begin, share_first),
+                    count = std::min(end, share_first + share_count) - first;
+      if (count <= 0) continue;
+      at::Tensor value = slice.value;
+      for (const OptimizerState& held : state.optimizer.state(i)) {
+        if (held.name == kMaster) value = held.tensor;
+      }
+      add(slice.name, value.narrow(0, first - begin, count), first);
+      for (const OptimizerState& held : state.optimizer.state(i)) {
+        if (held.name != kMaster)
+          add(slice.name + "/" + held.name, held.tensor.narrow(0, first - begin, count), first);
+      }
+    }
+  }
+  return pieces;
+}
+
+std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states) {
+  const std::string dtype = job.training.precision == Precision::fp64 ? "F64" : "F32";
+  std::vector<CheckpointTensor> tensors;
+  for (const ParameterSpec& spec : list_parameters(job.model, job.model.vocabulary)) {
+    std::vector<int64_t> shape = {spec.real_rows};
+    if (spec.columns > 0) shape.push_back(spec.columns);
+    tensors.push_back({spec.name, dtype, shape});
+    for (const std::string& name : states) tensors.push_back({spec.name + "/" + name, dtype, shape});
+  }
+  return tensors;
+}
+
+void read_state(CheckpointReader& reader, const RankState& state) {
+  const at::NoGradGuard no_graph;
+  const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
+  std::map<std::string, std::vector<std::size_t>> slices_of;
+  for (std::size_t i = 0; i < state.optimizer.slices().size(); ++i)
+    slices_of[state.optimizer.slices()[i].name].push_back(i);
+  for (const Parameter* parameter : state.parameters) {
+    const ParameterSpec& spec = specs.at(parameter->name);
+    const int64_t base = base_of(state, spec);
+    if (parameter->value.numel() != held_elements(state, spec))
+      throw std::logic_error(parameter->name + ": held with another number of rows");
+    const CheckpointTensor* stored = find(reader, state.job, parameter->name);
+    const at::Tensor value = parameter->value.detach().view({-1});
+    const at::ScalarType type = stored_scalar_type(stored->dtype, reader.path());
+    const at::Tensor exact =
+        type == value.scalar_type() ? value : at::zeros_like(value, value.options().dtype(type));
+    read_into(reader, stored, base, exact);
+    if (type != value.scalar_type()) value.copy_(exact);
+    for (const std::size_t i : slices_of[parameter->name]) {
+      const OptimizerSlice& slice = state.optimizer.slices()[i];
+      for (const OptimizerState& held : state.optimizer.state(i)) {
+        if (held.name == kMaster) {
+          held.tensor.copy_(exact.narrow(0, slice.first, slice.count));
+        } else {
+          read_into(reader, find(reader, state.job, parameter->name + "/" + held.name), base + slice.first,
+                    held.tensor);
+        }
+      }
+    }
+    slices_of.erase(parameter->name);
+  }
+  state.optimizer.set_steps_done(reader.manifest().optimizer_steps);
+}
+
+at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter) {
+  const CheckpointTensor* tensor = reader.find(parameter.name);
+  if (tensor == nullptr) throw CheckpointDamaged(fmt::format("{} has no {}", reader.path(), parameter.name));
+  at::Tensor whole = at::empty(tensor->shape, at::dtype(stored_scalar_type(tensor->dtype, reader.path())));
+  reader.read(tensor, 0, whole.numel(), whole.data_ptr());
+  return whole;
+}
+
+}  // namespace sailor

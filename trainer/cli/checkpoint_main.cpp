@@ -1,0 +1,130 @@
+// `sailor checkpoint ls|verify|export`: looks at the checkpoints of a job, without any rank.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "planner/spec/error.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/export_model.h"
+#include "trainer/checkpoint/training_state.h"
+#include "trainer/model/registry.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace sailor;
+
+std::string in_words(const CheckpointManifest& manifest) {
+  const ModelSpec& m = manifest.model;
+  return fmt::format("{} {}x{}, {}, {}, {} file{}, written by {}", m.family, m.layers, m.hidden,
+                     to_string(manifest.precision), manifest.optimizer, manifest.files.size(),
+                     manifest.files.size() == 1 ? "" : "s", manifest.plan);
+}
+
+std::string megabytes(const CheckpointManifest& manifest) {
+  return fmt::format("{:.1f} MB", 1e-6 * static_cast<double>(manifest.bytes()));
+}
+
+std::string name_of(const std::string& path) {
+  return fs::path(path).filename().string();
+}
+
+// The checkpoints that a path means: it is one, or a directory of some. Newest first, at least one.
+std::vector<std::string> checkpoints_of(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::error_code error;
+  if (!fs::is_directory(path, error)) throw InputError({path, 0}, "is no directory");
+  if (fs::exists(path + "/manifest.json", error) || fs::exists(path + "/DONE", error)) return {path};
+  std::vector<std::string> found = list_checkpoints(path);
+  if (found.empty()) throw InputError({path, 0}, "holds no checkpoints: there is no step-N in it");
+  return found;
+}
+
+int list(const std::string& directory) {
+  for (const std::string& path : checkpoints_of(directory)) {
+    try {
+      const CheckpointManifest manifest = open_checkpoint(path);
+      std::cout << fmt::format("{:<14} complete {:>12}  {}\n", name_of(path), megabytes(manifest),
+                               in_words(manifest));
+    } catch (const CheckpointDamaged& damage) {
+      std::cout << fmt::format("{:<14} damaged  {:>12}  {}\n", name_of(path), "-", damage.what());
+    }
+  }
+  return kDone;
+}
+
+int verify(const std::string& directory) {
+  int damaged = 0;
+  for (const std::string& path : checkpoints_of(directory)) {
+    try {
+      CheckpointReader reader(path, open_checkpoint(path));
+      reader.verify();
+      std::cout << fmt::format("{:<14} whole    {:>12}\n", name_of(path), megabytes(reader.manifest()))
+                << std::flush;
+    } catch (const CheckpointDamaged& damage) {
+      ++damaged;
+      std::cout << fmt::format("{:<14} damaged  {:>12}  {}\n", name_of(path), "-", damage.what())
+                << std::flush;
+    }
+  }
+  if (damaged > 0) std::cerr << fmt::format("sailor: {} of them cannot be loaded\n", damaged);
+  return damaged > 0 ? kFailed : kDone;
+}
+
+int export_one(const std::string& source, const std::string& directory) {
+  std::string path;
+  CheckpointManifest manifest;
+  for (const std::string& candidate : checkpoints_of(source)) {
+    try {
+      manifest = open_checkpoint(candidate);
+      path = candidate;
+      break;
+    } catch (const CheckpointDamaged& damage) {
+      std::cerr << "sailor: " << skipped_line(candidate, damage.what()) << '\n';
+    }
+  }
+  if (path.empty()) throw InputError({source, 0}, "holds no complete checkpoint");
+  CheckpointReader reader(path, std::move(manifest));
+  const CheckpointManifest& m = reader.manifest();
+  export_model(directory, m.model, scalar_type(m.precision),
+               [&reader](const ParameterSpec& parameter) { return read_whole(reader, parameter); });
+  std::cout << fmt::format("{} -> {}: {} after {} steps, {}\n", path, directory, m.model.family, m.step,
+                           to_string(m.precision));
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string directory, target;
+  CLI::App app{"Lists, checks and exports the checkpoints of a job", "sailor checkpoint"};
+  app.require_subcommand(1);
+  CLI::App* ls =
+      app.add_subcommand("ls", "list them, newest first: what each holds, and whether it is complete");
+  CLI::App* check = app.add_subcommand("verify", "read every byte and compare it with its checksum");
+  CLI::App* to_model = app.add_subcommand(
+      "export", "write the newest complete one as a model directory of the Hugging Face libraries");
+  for (CLI::App* command : {ls, check, to_model})
+    command->add_option("DIR", directory, "checkpoint.directory of a job, or one step-N of it")->required();
+  to_model->add_option("-o,--directory", target, "where the model goes; made if absent")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    std::cerr << "sailor: " << e.what() << " (see `sailor checkpoint --help`)\n";
+    return kBadInput;
+  }
+  try {
+    if (*ls) return list(directory);
+    if (*check) return verify(directory);
+    return export_one(directory, target);
+  } catch (const InputError& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kBadInput;
+  } catch (const std::exception& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kFailed;
+  }
+}
