@@ -60,6 +60,7 @@ case $action in
       asan | tsan)
         configure_and_build "$long" planner_tests trainer_tests
         # One thread per rank: a race inside a maths library's own pool is not ours to see.
+        export TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt
         OMP_NUM_THREADS=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer)\.'
         ;;
       fuzz)

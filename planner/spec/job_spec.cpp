@@ -84,7 +84,7 @@ ModelSpec read_model_from(const MapField& map, const Field& from, const std::str
 ModelSpec read_model(const Field& field, const std::string& base_file) {
   MapField map(field, {"name", "family", "layers", "hidden", "heads", "kv_heads", "feed_forward", "sequence",
                        "positions", "vocabulary", "attention_window", "tied_embeddings", "norm_epsilon",
-                       "rotary_base", "from"});
+                       "rotary_base", "dropout", "from"});
   ModelSpec model;
   if (auto from = map.optional("from")) {
     model = read_model_from(map, *from, base_file);
@@ -107,6 +107,10 @@ ModelSpec read_model(const Field& field, const std::string& base_file) {
       if (!(model.norm_epsilon > 0)) epsilon->fail("must be above 0");
     }
     read_family_keys(map, model);
+  }
+  if (auto dropout = map.optional("dropout")) {
+    model.dropout = dropout->number(0, 1);
+    if (model.dropout == 1) dropout->fail("must be below 1");
   }
   model.name = fmt::format("{}-{}x{}", model.family, model.layers, model.hidden);
   if (auto name = map.optional("name")) model.name = name->name();

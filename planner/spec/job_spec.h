@@ -33,6 +33,7 @@ struct ModelSpec {
   bool tied_embeddings = false;  // the head uses the embedding's matrix
   double norm_epsilon = 1e-5;
   double rotary_base = 10'000;
+  double dropout = 0;  // probability that an element of the embedding, attention or MLP is left out
   // Model directory that weights are read from, as a path that can be opened; empty = they are drawn.
   std::string from{};
 
@@ -76,7 +77,7 @@ struct TrainingSpec {
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
   Precision precision = Precision::fp32;
   int64_t steps = 0;
-  uint64_t seed = 1;  // initial weights and data order
+  uint64_t seed = 1;  // initial weights, data order and dropout
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // largest L2 norm of the whole model's gradient; empty = no clipping

@@ -123,7 +123,8 @@ void read_llama(const Config& config, ModelSpec& model) {
 }
 
 void write_gpt2(const ModelSpec&, Json& json) {
-  json["embd_pdrop"] = json["attn_pdrop"] = json["resid_pdrop"] = 0.0;  // the trainer drops nothing out
+  // Dropout is a choice of a training, not of the model: what this one had is not written, nor is it read.
+  json["embd_pdrop"] = json["attn_pdrop"] = json["resid_pdrop"] = 0.0;
 }
 
 void write_opt(const ModelSpec& model, Json& json) {

@@ -188,6 +188,11 @@ Case make_case(const CaseOptions& options) {
   Random family_random(options.seed * 7919 + static_cast<uint64_t>(options.index));
   draw_family_keys(family_random, heads, model, features);
   model.feed_forward = model.hidden * widths;
+  Random dropout_random(options.seed * 15485863 + static_cast<uint64_t>(options.index));
+  if (dropout_random() % 3 == 0) {
+    model.dropout = between(dropout_random, 5, 50) / 100.0;
+    features.insert("dropout");
+  }
 
   Plan& plan = result.plan;
   plan.model = model.name;

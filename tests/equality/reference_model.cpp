@@ -2,19 +2,45 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <stdexcept>
 
 #include "tests/equality/reference/families.h"
+#include "trainer/model/dropout_mask.h"
 
 namespace sailor::equality {
 namespace {
 
+// Shares the random numbers with the trainer, and nothing else: which one an element has and what is done
+// with it is written down again. Row i of dimension 0 is sequence i of the global batch.
+ReferenceDropout reference_dropout(const JobSpec& job, int64_t step) {
+  const double rate = job.model.dropout;
+  return [rate, step, seed = job.training.seed](const at::Tensor& x, int layer, int site) {
+    if (rate == 0) return x;
+    std::vector<uint8_t> kept(static_cast<std::size_t>(x.numel()));
+    const auto size = static_cast<std::size_t>(x.numel() / x.size(0));
+    std::array<uint32_t, 4> block{};
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const std::size_t element = i % size;
+      if (element % 4 == 0) {
+        block = philox4x32({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(i / size),
+                            static_cast<uint32_t>(step), static_cast<uint32_t>(layer << 2 | site)},
+                           {static_cast<uint32_t>(seed & 0xffffffff), static_cast<uint32_t>(seed >> 32)});
+      }
+      kept[i] = block[element % 4] >= std::floor(std::ldexp(rate, 32));
+    }
+    const at::Tensor mask = at::from_blob(kept.data(), x.sizes(), at::kByte).to(x.scalar_type());
+    return x * mask / (1 - rate);
+  };
+}
+
 // Mean cross entropy over all tokens of the batch.
-at::Tensor reference_loss(const ModelSpec& model, const Weights& weights, const at::Tensor& inputs,
+at::Tensor reference_loss(const JobSpec& job, int64_t step, const Weights& weights, const at::Tensor& inputs,
                           const at::Tensor& targets) {
-  const at::Tensor logits = reference_family(model.family).forward(model, weights, inputs);
+  const at::Tensor logits =
+      reference_family(job.model.family).forward(job.model, weights, inputs, reference_dropout(job, step));
   return -logits.log_softmax(-1).gather(2, targets.unsqueeze(-1)).mean();
 }
 
@@ -62,7 +88,7 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
       rows.push_back(at::tensor(tokens, at::kLong));
     }
     const at::Tensor batch = at::stack(rows);
-    const at::Tensor loss = reference_loss(job.model, weights, batch.narrow(1, 0, job.model.sequence),
+    const at::Tensor loss = reference_loss(job, step, weights, batch.narrow(1, 0, job.model.sequence),
                                            batch.narrow(1, 1, job.model.sequence));
     torch::autograd::backward({loss}, {});
 

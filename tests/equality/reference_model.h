@@ -1,6 +1,7 @@
 // The other side of the comparison: the whole model on one process with plain ATen autograd, written down a
-// second time (the families in reference/). It shares with the trainer nothing but the initial values and the
-// sequences of each step; forward, loss and AdamW are its own.
+// second time (the families in reference/). It shares with the trainer nothing but the initial values, the
+// sequences of each step and the function that random numbers come from; forward, loss, dropout and AdamW are
+// its own.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -5,10 +5,20 @@
 namespace sailor {
 
 TokenEmbedding::TokenEmbedding(const LayerContext& context, const std::string& stored)
-    : tp_(context.tp), token_(ParameterMaker(context, 0, parameters_).token_matrix(stored)) {}
+    : tp_(context.tp),
+      dropout_(make_first(context)),
+      token_(ParameterMaker(context, 0, parameters_).token_matrix(stored)) {}
+
+at::Tensor TokenEmbedding::rows(const Batch& batch) const {
+  return vocabulary_embedding(token_, batch.inputs, tp_);
+}
+
+at::Tensor TokenEmbedding::dropout(const at::Tensor& sum, const Batch& batch) const {
+  return dropout_(sum, batch, DropoutSite::embedding);
+}
 
 at::Tensor TokenEmbedding::forward(const at::Tensor&, const Batch& batch) {
-  return vocabulary_embedding(token_, batch.inputs, tp_);
+  return dropout(rows(batch), batch);
 }
 
 PositionedEmbedding::PositionedEmbedding(const LayerContext& context, const std::string& stored_tokens,
@@ -18,8 +28,8 @@ PositionedEmbedding::PositionedEmbedding(const LayerContext& context, const std:
       position_(make_first(context).whole_matrix("position.weight", context.model.position_rows() + offset,
                                                  kInitialDeviation / 2, stored_positions)) {}
 
-at::Tensor PositionedEmbedding::forward(const at::Tensor& x, const Batch& batch) {
-  return TokenEmbedding::forward(x, batch) + position_.narrow(0, offset_, batch.inputs.size(1));
+at::Tensor PositionedEmbedding::forward(const at::Tensor&, const Batch& batch) {
+  return dropout(rows(batch) + position_.narrow(0, offset_, batch.inputs.size(1)), batch);
 }
 
 VocabularyProjection::VocabularyProjection(ParameterMaker& make, const std::string& stored,

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "trainer/model/dropout.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/norms.h"
 #include "trainer/model/parameter_maker.h"
@@ -18,11 +19,14 @@ class TokenEmbedding : public Layer {
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  protected:
+  at::Tensor rows(const Batch& batch) const;
+  at::Tensor dropout(const at::Tensor& sum, const Batch& batch) const;
   // For a class that adds parameters after the matrix.
   ParameterMaker make_first(const LayerContext& context) { return {context, 0, parameters_}; }
 
  private:
   Communicator* tp_;
+  Dropout dropout_;
   at::Tensor token_;
 };
 

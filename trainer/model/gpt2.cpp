@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "trainer/model/attention.h"
+#include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
 #include "trainer/model/linear.h"
 #include "trainer/model/norms.h"
@@ -27,15 +28,16 @@ class Gpt2Block : public Layer {
       : Gpt2Block(ParameterMaker(context, index, parameters_), context.model,
                   fmt::format("transformer.h.{}.", index - 1)) {}
 
-  at::Tensor forward(const at::Tensor& x, const Batch&) override {
-    const at::Tensor attended = x + attention(norm1_(x));
-    return attended + fc2_(at::gelu(fc1_(norm2_(attended)), "tanh"));
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
+    const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);
+    return attended + dropout_(fc2_(at::gelu(fc1_(norm2_(attended)), "tanh")), batch, DropoutSite::mlp);
   }
 
  private:
   // The stored matrices are [in, out] throughout.
   Gpt2Block(ParameterMaker make, const ModelSpec& model, const std::string& stored)
-      : size_(model.hidden / model.heads),
+      : dropout_(make),
+        size_(model.hidden / model.heads),
         norm1_(make, "norm1", stored + "ln_1"),
         qkv_(make, "qkv", 3 * model.hidden, stored_qkv(model, stored + "attn.c_attn"), true),
         proj_(make, "proj", model.hidden, stored + "attn.c_proj", true),
@@ -56,6 +58,7 @@ class Gpt2Block : public Layer {
         merge_heads(attend(split_heads(qkv, heads, heads), 1 / std::sqrt(static_cast<double>(size_)))));
   }
 
+  Dropout dropout_;
   int64_t size_;  // of a head
   LayerNorm norm1_;
   OutputSplitLinear qkv_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "trainer/model/attention.h"
+#include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
 #include "trainer/model/linear.h"
 #include "trainer/model/norms.h"
@@ -19,14 +20,15 @@ class GptNeoBlock : public Layer {
                     fmt::format("transformer.h.{}.", index - 1),
                     index % 2 == 0 ? context.model.attention_window : 0) {}
 
-  at::Tensor forward(const at::Tensor& x, const Batch&) override {
-    const at::Tensor attended = x + attention(norm1_(x));
-    return attended + fc2_(at::gelu(fc1_(norm2_(attended)), "tanh"));
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
+    const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);
+    return attended + dropout_(fc2_(at::gelu(fc1_(norm2_(attended)), "tanh")), batch, DropoutSite::mlp);
   }
 
  private:
   GptNeoBlock(ParameterMaker make, const ModelSpec& model, const std::string& stored, int64_t window)
-      : size_(model.hidden / model.heads),
+      : dropout_(make),
+        size_(model.hidden / model.heads),
         window_(window),
         norm1_(make, "norm1", stored + "ln_1"),
         qkv_(make, "qkv", 3 * model.hidden, stored_qkv(model, stored + "attn.attention."), false),
@@ -47,6 +49,7 @@ class GptNeoBlock : public Layer {
     return proj_(merge_heads(attend(split_heads(qkv, heads, heads), /*scale=*/1.0, window_)));
   }
 
+  Dropout dropout_;
   int64_t size_;    // of a head
   int64_t window_;  // 0 = all tokens before
   LayerNorm norm1_;

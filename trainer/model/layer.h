@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -40,10 +41,12 @@ struct LayerContext {
 };
 
 // One microbatch: int64 token ids, [sequences, sequence] each. Only the first layer reads inputs, only the
-// last reads targets.
+// last reads targets. Dropout needs to know where in the run it is.
 struct Batch {
-  at::Tensor inputs;
-  at::Tensor targets;
+  at::Tensor inputs{};
+  at::Tensor targets{};
+  std::optional<int64_t> step{};  // of the run; empty: no training step, nothing is left out
+  int64_t first_sequence = 0;     // index in the global batch; the others follow it
 };
 
 class Layer {

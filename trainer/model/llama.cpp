@@ -15,6 +15,7 @@
 
 #include "planner/spec/error.h"
 #include "trainer/model/attention.h"
+#include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
 #include "trainer/model/linear.h"
 #include "trainer/model/norms.h"
@@ -47,14 +48,15 @@ class LlamaBlock : public Layer {
       : LlamaBlock(ParameterMaker(context, index, parameters_), context,
                    fmt::format("model.layers.{}.", index - 1)) {}
 
-  at::Tensor forward(const at::Tensor& x, const Batch&) override {
-    const at::Tensor attended = x + attention(norm1_(x));
-    return attended + mlp(norm2_(attended));
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
+    const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);
+    return attended + dropout_(mlp(norm2_(attended)), batch, DropoutSite::mlp);
   }
 
  private:
   LlamaBlock(ParameterMaker make, const LayerContext& context, const std::string& stored)
-      : heads_(context.model.heads / context.tp_size()),
+      : dropout_(make),
+        heads_(context.model.heads / context.tp_size()),
         kv_heads_(context.model.key_value_heads() / context.tp_size()),
         size_(context.model.hidden / context.model.heads),
         rotary_(rotary_table(context)),
@@ -91,6 +93,7 @@ class LlamaBlock : public Layer {
     return down_(at::silu(pairs.select(3, 0)) * pairs.select(3, 1));
   }
 
+  Dropout dropout_;
   int64_t heads_, kv_heads_;  // of this rank
   int64_t size_;              // of a head
   RotaryTable rotary_;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "trainer/model/attention.h"
+#include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
 #include "trainer/model/linear.h"
 #include "trainer/model/norms.h"
@@ -23,14 +24,15 @@ class OptBlock : public Layer {
       : OptBlock(ParameterMaker(context, index, parameters_), context.model,
                  fmt::format("model.decoder.layers.{}.", index - 1)) {}
 
-  at::Tensor forward(const at::Tensor& x, const Batch&) override {
-    const at::Tensor attended = x + attention(norm1_(x));
-    return attended + fc2_(at::relu(fc1_(norm2_(attended))));
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
+    const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);
+    return attended + dropout_(fc2_(at::relu(fc1_(norm2_(attended)))), batch, DropoutSite::mlp);
   }
 
  private:
   OptBlock(ParameterMaker make, const ModelSpec& model, const std::string& stored)
-      : size_(model.hidden / model.heads),
+      : dropout_(make),
+        size_(model.hidden / model.heads),
         norm1_(make, "norm1", stored + "self_attn_layer_norm"),
         qkv_(make, "qkv", 3 * model.hidden, stored_qkv(model, stored + "self_attn."), true),
         proj_(make, "proj", model.hidden, StoredRows::transpose_of(stored + "self_attn.out_proj"), true),
@@ -51,6 +53,7 @@ class OptBlock : public Layer {
         merge_heads(attend(split_heads(qkv, heads, heads), 1 / std::sqrt(static_cast<double>(size_)))));
   }
 
+  Dropout dropout_;
   int64_t size_;  // of a head
   LayerNorm norm1_;
   OutputSplitLinear qkv_;

@@ -33,6 +33,7 @@ class ParameterMaker {
   at::Tensor sharded_vector(const std::string& name, int64_t size, double value, StoredRows stored);
 
   const LayerContext& context() const { return context_; }
+  int layer() const { return layer_; }
   const ModelSpec& model() const { return context_.model; }
 
  private:

@@ -93,10 +93,15 @@ struct RankTrainer::Impl {
     work.microbatches = plan.pipelines[static_cast<std::size_t>(slot.pipeline)].microbatches;
     work.sequences = [this](int m) { return microbatch_range(plan, slot.pipeline, m).sequences; };
     work.load = [this](int m, bool tokens) {
-      if (!tokens) return Batch{};
       const MicrobatchRange range = microbatch_range(plan, slot.pipeline, m);
-      return tokens_of(range.sequences,
-                       [&](int i) { return data.sequence(next_step, range.first_sequence + i); });
+      Batch batch;
+      if (tokens) {
+        batch = tokens_of(range.sequences,
+                          [&](int i) { return data.sequence(next_step, range.first_sequence + i); });
+      }
+      batch.step = next_step;
+      batch.first_sequence = range.first_sequence;
+      return batch;
     };
     work.global_tokens = job.training.global_batch * job.model.sequence;
     work.layer_finished = [this](int layer, bool last) { gradient_sync.layer_finished(layer, last); };

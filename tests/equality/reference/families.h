@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -13,9 +14,13 @@ namespace sailor::equality {
 
 using Weights = std::map<std::string, at::Tensor>;  // whole, by parameter name
 
+// Leaves elements of an activation [sequences, tokens, hidden] out: of the embedding (layer 0, site 0), of
+// what a block's attention (site 0) or MLP (site 1) adds.
+using ReferenceDropout = std::function<at::Tensor(const at::Tensor& x, int layer, int site)>;
+
 // Logits [sequences, tokens, vocabulary] of int64 ids [sequences, tokens].
-using ReferenceForward = at::Tensor (*)(const ModelSpec& model, const Weights& weights,
-                                        const at::Tensor& ids);
+using ReferenceForward = at::Tensor (*)(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                                        const ReferenceDropout& drop);
 
 struct ReferenceFamily {
   ReferenceForward forward;
@@ -24,10 +29,14 @@ struct ReferenceFamily {
 
 const ReferenceFamily& reference_family(const std::string& family);  // throws InputError
 
-at::Tensor gpt2_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
-at::Tensor opt_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
-at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
-at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids);
+at::Tensor gpt2_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                          const ReferenceDropout& drop);
+at::Tensor opt_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                         const ReferenceDropout& drop);
+at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                             const ReferenceDropout& drop);
+at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                           const ReferenceDropout& drop);
 
 // What several of them need. A layer's parameters begin with `at`, such as `3.`.
 at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, const std::string& at,

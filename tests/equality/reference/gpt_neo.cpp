@@ -4,19 +4,21 @@
 
 namespace sailor::equality {
 
-at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& w, const at::Tensor& ids) {
+at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& w, const at::Tensor& ids,
+                             const ReferenceDropout& drop) {
   const double epsilon = model.norm_epsilon;
-  at::Tensor x =
-      at::embedding(w.at("0.token.weight"), ids) + w.at("0.position.weight").narrow(0, 0, ids.size(1));
+  at::Tensor x = drop(
+      at::embedding(w.at("0.token.weight"), ids) + w.at("0.position.weight").narrow(0, 0, ids.size(1)), 0, 0);
   for (int layer = 1; layer <= model.layers; ++layer) {
     const std::string at = std::to_string(layer) + ".";
     // Scores are not scaled; blocks 2, 4, ... are local.
-    x = x + reference_fused_attention(reference_layer_norm(x, w, at + "norm1", epsilon), w, at, model.heads,
-                                      1.0, layer % 2 == 0 ? model.attention_window : 0);
+    x = x + drop(reference_fused_attention(reference_layer_norm(x, w, at + "norm1", epsilon), w, at,
+                                           model.heads, 1.0, layer % 2 == 0 ? model.attention_window : 0),
+                 layer, 0);
     const at::Tensor normed = reference_layer_norm(x, w, at + "norm2", epsilon);
     const at::Tensor inner =
         reference_gelu(at::matmul(normed, w.at(at + "fc1.weight").t()) + w.at(at + "fc1.bias"));
-    x = x + at::matmul(inner, w.at(at + "fc2.weight")) + w.at(at + "fc2.bias");
+    x = x + drop(at::matmul(inner, w.at(at + "fc2.weight")) + w.at(at + "fc2.bias"), layer, 1);
   }
   return reference_logits(model, w,
                           reference_layer_norm(x, w, std::to_string(model.layers + 1) + ".norm", epsilon));

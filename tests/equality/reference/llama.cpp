@@ -25,11 +25,12 @@ at::Tensor reference_rotation(const at::Tensor& x, double base) {
 
 }  // namespace
 
-at::Tensor llama_reference(const ModelSpec& model, const Weights& w, const at::Tensor& ids) {
+at::Tensor llama_reference(const ModelSpec& model, const Weights& w, const at::Tensor& ids,
+                           const ReferenceDropout& drop) {
   const int64_t batch = ids.size(0), tokens = ids.size(1), hidden = model.hidden;
   const int64_t size = hidden / model.heads, kv_heads = model.key_value_heads();
   const int64_t queries = model.heads / kv_heads;  // of each key and value head
-  at::Tensor x = at::embedding(w.at("0.token.weight"), ids);
+  at::Tensor x = drop(at::embedding(w.at("0.token.weight"), ids), 0, 0);
   for (int layer = 1; layer <= model.layers; ++layer) {
     const std::string at = std::to_string(layer) + ".";
     const at::Tensor normed = reference_rms_norm(x, w.at(at + "norm1.weight"), model.norm_epsilon);
@@ -43,12 +44,12 @@ at::Tensor llama_reference(const ModelSpec& model, const Weights& w, const at::T
                                             project(queries + 1), 1 / std::sqrt(static_cast<double>(size))));
       }
     }
-    x = x + at::matmul(at::cat(mixed, -1), w.at(at + "proj.weight"));
+    x = x + drop(at::matmul(at::cat(mixed, -1), w.at(at + "proj.weight")), layer, 0);
     const at::Tensor inner = reference_rms_norm(x, w.at(at + "norm2.weight"), model.norm_epsilon);
     const at::Tensor both = w.at(at + "gate_up.weight").view({model.feed_forward, 2, hidden});
     const at::Tensor gate = at::matmul(inner, both.select(1, 0).t());
     const at::Tensor up = at::matmul(inner, both.select(1, 1).t());
-    x = x + at::matmul(gate * gate.sigmoid() * up, w.at(at + "down.weight"));
+    x = x + drop(at::matmul(gate * gate.sigmoid() * up, w.at(at + "down.weight")), layer, 1);
   }
   x = reference_rms_norm(x, w.at(std::to_string(model.layers + 1) + ".norm.weight"), model.norm_epsilon);
   return reference_logits(model, w, x.view({batch, tokens, hidden}));

@@ -116,6 +116,12 @@ TEST(JobSpec, FamiliesHaveKeysOfTheirOwn) {
   EXPECT_EQ(longer.position_rows(), 200);
   EXPECT_TRUE(longer.tied_embeddings);
 
+  EXPECT_EQ(longer.dropout, 0);
+  EXPECT_EQ(parse_job_spec(with("family: gpt,", "family: opt, dropout: 0.1,"), "job.yaml").model.dropout,
+            0.1);
+  EXPECT_THAT(error_of(with("family: gpt,", "family: opt, dropout: 1,")),
+              HasSubstr("model.dropout: must be below 1"));
+
   EXPECT_EQ(error_of(with("family: gpt,", "family: gpt2, kv_heads: 2,")),
             "job.yaml:3: model.kv_heads: models of family \"gpt2\" have no such thing, leave the key out");
   EXPECT_THAT(error_of(with("family: gpt,", "family: llama, kv_heads: 3,")),
@@ -145,10 +151,11 @@ TEST(JobSpec, AModelDirectoryGivesTheShape) {
   EXPECT_EQ(read.from, directory + "/models/m");
   EXPECT_EQ(read.sequence, 128);
   EXPECT_TRUE(read.tied_embeddings);
-  const ModelSpec shorter = model("from: models/m, sequence: 32, name: mine");
+  const ModelSpec shorter = model("from: models/m, sequence: 32, name: mine, dropout: 0.2");
   EXPECT_EQ(shorter.sequence, 32);
   EXPECT_EQ(shorter.position_rows(), 128);
   EXPECT_EQ(shorter.name, "mine");
+  EXPECT_EQ(shorter.dropout, 0.2);
   EXPECT_EQ(parse_job_spec(with(shape, "from: models/m"), "/elsewhere/job.yaml", directory).model.from,
             directory + "/models/m");
   const auto error = [&](const std::string& keys) { return test::error_of([&] { model(keys); }); };

@@ -14,6 +14,7 @@
 #include "tests/unit/trainer/comm/ranks.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/export_model.h"
 #include "trainer/model/registry.h"
 #include "trainer/pipeline/rank_trainer.h"
 
@@ -365,6 +366,33 @@ TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingCanGoOn
   });
   ASSERT_EQ(texts.size(), 1u);
   EXPECT_THAT(*texts.begin(), ::testing::HasSubstr("cannot make " + directory_ + "/file"));
+}
+
+TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    JobSpec job = small_job();
+    job.training.precision = precision;
+    job.model.tied_embeddings = true;  // as config.json of this family can say
+    const Plan plan = make_plan(job, {{2, 1}, {1}}, {5, 3});
+    const TokenData data = some_data(job);
+    TestJob ranks("thread", num_ranks(plan));
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      trainer.step();
+      trainer.save(directory_, 1);
+      trainer.export_to(directory_ + "/by-ranks");
+    });
+    const std::string path = directory_ + "/step-1";
+    CheckpointReader reader(path, open_checkpoint(path));
+    export_model(directory_ + "/by-file", reader.manifest().model, scalar_type(reader.manifest().precision),
+                 [&](const ParameterSpec& parameter) { return read_whole(reader, parameter); });
+    for (const char* file : {"/model.safetensors", "/config.json"}) {
+      const std::string by_ranks = read_bytes(directory_ + "/by-ranks" + file);
+      EXPECT_GT(by_ranks.size(), 100u);
+      EXPECT_TRUE(by_ranks == read_bytes(directory_ + "/by-file" + file))
+          << file << ", " << to_string(precision);
+    }
+  }
 }
 
 // A rank of two reads about half, not all.

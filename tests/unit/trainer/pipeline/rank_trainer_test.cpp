@@ -89,6 +89,40 @@ TEST(RankTrainer, EveryRankReportsTheSameLossAndItFalls) {
   EXPECT_LT(*losses[29].begin(), 0.6 * *losses[0].begin());
 }
 
+TEST(RankTrainer, DropoutFollowsTheStepAndIsOffInValidation) {
+  JobSpec job = small_job();
+  job.training.optimizer.lr = 0;  // steps differ by their sequences and by what is left out
+  const TokenData data = repeating_data(job);
+  const auto run = [&](double dropout, int64_t first_step, bool recompute) {
+    job.model.dropout = dropout;
+    Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+    for (PlanPipeline& pipeline : plan.pipelines) {
+      for (PlanStage& stage : pipeline.stages) stage.recompute = recompute ? "full" : "none";
+    }
+    TestJob ranks("thread", num_ranks(plan));
+    std::vector<double> seen;  // by rank 0: losses and norms up to step 3, and the validation's
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      trainer.set_next_step(first_step);
+      std::vector<double> mine;
+      while (trainer.next_step() < 3) {
+        const StepResult result = trainer.step();
+        mine.insert(mine.end(), {result.loss, result.grad_norm});
+      }
+      mine.push_back(trainer.evaluate(data, 9));
+      if (factory.rank() == 0) seen = mine;
+    });
+    return seen;
+  };
+  const std::vector<double> without = run(0, 0, false), with = run(0.3, 0, false);
+  ASSERT_EQ(with.size(), 7u);
+  EXPECT_EQ(with.back(), without.back());
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NE(with[i], without[i]);
+  EXPECT_EQ(run(0.3, 0, true), with);
+  const std::vector<double> resumed = run(0.3, 2, false);
+  EXPECT_EQ(resumed, std::vector<double>(with.begin() + 4, with.end()));
+}
+
 class RecordingPacer : public Pacer {
  public:
   void computed(const PhaseWork& work, Clock::time_point start) override {
