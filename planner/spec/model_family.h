@@ -9,14 +9,14 @@ namespace sailor {
 
 struct FamilyTraits {
   const char* name;
-  bool gated_mlp;
-  bool learned_positions;
-  bool biases;      // linear layers have biases, norms have a shift
-  bool qkv_biases;  // the projections to queries, keys and values too
-  bool rotary;
-  bool grouped_heads;    // fewer key and value heads than query heads
-  int position_offset;   // rows of the position embedding before that of the first token
-  int attention_window;  // of every second block, unless the job says otherwise; 0 = there is no such thing
+  bool gated_mlp = false;
+  bool learned_positions = false;
+  bool biases = false;      // linear layers have biases, norms have a shift
+  bool qkv_biases = false;  // the projections to queries, keys and values too
+  bool rotary = false;
+  bool grouped_heads = false;  // fewer key and value heads than query heads
+  int position_offset = 0;     // rows of the position embedding before that of the first token
+  int attention_window = 0;    // of every second block, unless the job says otherwise; 0 = none has one
 };
 
 // nullptr when the family is not known. The table lives for ever.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/cli/program.h"
 #include "planner/spec/error.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/export_model.h"
@@ -109,22 +110,9 @@ int main(int argc, char** argv) {
   for (CLI::App* command : {ls, check, to_model})
     command->add_option("DIR", directory, "checkpoint.directory of a job, or one step-N of it")->required();
   to_model->add_option("-o,--directory", target, "where the model goes; made if absent")->required();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor checkpoint --help`)\n";
-    return kBadInput;
-  }
-  try {
+  return cli::run_program(app, argc, argv, [&] {
     if (*ls) return list(directory);
     if (*check) return verify(directory);
     return export_one(directory, target);
-  } catch (const InputError& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kBadInput;
-  } catch (const std::exception& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kFailed;
-  }
+  });
 }

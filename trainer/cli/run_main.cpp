@@ -8,6 +8,7 @@
 #include <iostream>
 #include <optional>
 
+#include "planner/cli/program.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/plan/validate.h"
@@ -171,20 +172,5 @@ int main(int argc, char** argv) {
   app.add_option("--lease", arguments.lease_s,
                  "seconds that ranks live on when the controller cannot be reached")
       ->check(CLI::Range(1.0, 3600.0));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor run --help`)\n";
-    return kBadInput;
-  }
-  try {
-    return run(arguments);
-  } catch (const InputError& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kBadInput;
-  } catch (const std::exception& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kFailed;
-  }
+  return cli::run_program(app, argc, argv, [&] { return run(arguments); });
 }

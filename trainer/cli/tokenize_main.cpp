@@ -8,6 +8,7 @@
 #include <iostream>
 #include <optional>
 
+#include "planner/cli/program.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "trainer/data/tokenize/text_reader.h"
@@ -115,20 +116,5 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--sample", arguments.sample,
                  "most text to learn from; more needs more memory (default: 32MiB)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor tokenize --help`)\n";
-    return kBadInput;
-  }
-  try {
-    return run(arguments);
-  } catch (const InputError& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kBadInput;
-  } catch (const std::exception& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kFailed;
-  }
+  return cli::run_program(app, argc, argv, [&] { return run(arguments); });
 }

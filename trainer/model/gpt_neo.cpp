@@ -31,17 +31,11 @@ class GptNeoBlock : public Layer {
         size_(model.hidden / model.heads),
         window_(window),
         norm1_(make, "norm1", stored + "ln_1"),
-        qkv_(make, "qkv", 3 * model.hidden, stored_qkv(model, stored + "attn.attention."), false),
+        qkv_(make, "qkv", 3 * model.hidden, separate_qkv(model, stored + "attn.attention."), false),
         proj_(make, "proj", model.hidden, StoredRows::transpose_of(stored + "attn.attention.out_proj"), true),
         norm2_(make, "norm2", stored + "ln_2"),
         fc1_(make, "fc1", model.feed_forward, stored + "mlp.c_fc", true),
         fc2_(make, "fc2", model.feed_forward, StoredRows::transpose_of(stored + "mlp.c_proj"), true) {}
-
-  static StoredRows stored_qkv(const ModelSpec& model, const std::string& stored) {
-    const int64_t size = model.hidden / model.heads;
-    return {{{stored + "q_proj", 0, size}, {stored + "k_proj", 0, size}, {stored + "v_proj", 0, size}},
-            model.heads};
-  }
 
   at::Tensor attention(const at::Tensor& x) const {
     const at::Tensor qkv = qkv_(x);

@@ -62,7 +62,7 @@ class LlamaBlock : public Layer {
         rotary_(rotary_table(context)),
         norm1_(make, "norm1", stored + "input_layernorm"),
         qkv_(make, "qkv", size_ * (context.model.heads + 2 * context.model.key_value_heads()),
-             stored_qkv(context.model, stored + "self_attn."), false),
+             separate_qkv(context.model, stored + "self_attn."), false),
         proj_(make, "proj", context.model.hidden, StoredRows::transpose_of(stored + "self_attn.o_proj"),
               false),
         norm2_(make, "norm2", stored + "post_attention_layernorm"),
@@ -72,14 +72,6 @@ class LlamaBlock : public Layer {
             false),
         down_(make, "down", context.model.feed_forward, StoredRows::transpose_of(stored + "mlp.down_proj"),
               false) {}
-
-  static StoredRows stored_qkv(const ModelSpec& model, const std::string& stored) {
-    const int64_t size = model.hidden / model.heads, kv_heads = model.key_value_heads();
-    return {{{stored + "q_proj", 0, size * (model.heads / kv_heads)},
-             {stored + "k_proj", 0, size},
-             {stored + "v_proj", 0, size}},
-            kv_heads};
-  }
 
   at::Tensor attention(const at::Tensor& x) const {
     Heads heads = split_heads(qkv_(x), heads_, kv_heads_);

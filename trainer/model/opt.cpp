@@ -1,11 +1,11 @@
 // OPT (Zhang et al., 2022): learned positions of which the first two rows belong to no token, pre-norm
 // blocks, ReLU MLP, biases everywhere, final norm. Parameters are those of gpt2.cpp, with 0.position.weight
-// [positions
-// + 2, D].
+// [positions + 2, D].
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "planner/spec/model_family.h"
 #include "trainer/model/attention.h"
 #include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
@@ -15,8 +15,6 @@
 
 namespace sailor {
 namespace {
-
-constexpr int64_t kOptPositionOffset = 2;
 
 class OptBlock : public Layer {
  public:
@@ -34,17 +32,11 @@ class OptBlock : public Layer {
       : dropout_(make),
         size_(model.hidden / model.heads),
         norm1_(make, "norm1", stored + "self_attn_layer_norm"),
-        qkv_(make, "qkv", 3 * model.hidden, stored_qkv(model, stored + "self_attn."), true),
+        qkv_(make, "qkv", 3 * model.hidden, separate_qkv(model, stored + "self_attn."), true),
         proj_(make, "proj", model.hidden, StoredRows::transpose_of(stored + "self_attn.out_proj"), true),
         norm2_(make, "norm2", stored + "final_layer_norm"),
         fc1_(make, "fc1", model.feed_forward, stored + "fc1", true),
         fc2_(make, "fc2", model.feed_forward, StoredRows::transpose_of(stored + "fc2"), true) {}
-
-  static StoredRows stored_qkv(const ModelSpec& model, const std::string& stored) {
-    const int64_t size = model.hidden / model.heads;
-    return {{{stored + "q_proj", 0, size}, {stored + "k_proj", 0, size}, {stored + "v_proj", 0, size}},
-            model.heads};
-  }
 
   at::Tensor attention(const at::Tensor& x) const {
     const at::Tensor qkv = qkv_(x);
@@ -67,7 +59,7 @@ std::unique_ptr<Layer> build_opt(const LayerContext& context, int index) {
   const std::string tokens = "model.decoder.embed_tokens.weight";
   if (index == 0) {
     return std::make_unique<PositionedEmbedding>(context, tokens, "model.decoder.embed_positions.weight",
-                                                 kOptPositionOffset);
+                                                 find_family("opt")->position_offset);
   }
   if (index <= context.model.layers) return std::make_unique<OptBlock>(context, index);
   return std::make_unique<NormedHead<LayerNorm>>(context, "model.decoder.final_layer_norm", "lm_head.weight",

@@ -19,59 +19,61 @@ double residual_deviation(const ModelSpec& model) {
   return kInitialDeviation / std::sqrt(2.0 * model.layers);
 }
 
-std::string ParameterMaker::full_name(const std::string& name) const {
-  return fmt::format("{}.{}", layer_, name);
+StoredRows separate_qkv(const ModelSpec& model, const std::string& stored) {
+  const int64_t size = model.hidden / model.heads, kv_heads = model.key_value_heads();
+  return {{{stored + "q_proj", 0, size * (model.heads / kv_heads)},
+           {stored + "k_proj", 0, size},
+           {stored + "v_proj", 0, size}},
+          kv_heads};
+}
+
+ParameterSpec ParameterMaker::described(const std::string& name, int64_t rows, StoredRows stored) const {
+  return {.name = fmt::format("{}.{}", layer_, name),
+          .layer = layer_,
+          .rows = rows,
+          .real_rows = rows,
+          .stored = std::move(stored)};
+}
+
+ParameterSpec ParameterMaker::vocabulary_matrix(const std::string& name, StoredRows stored) const {
+  return {.name = name,
+          .layer = layer_,
+          .rows = context_.padded_vocabulary,
+          .real_rows = model().vocabulary,
+          .columns = model().hidden,
+          .sharded = true,
+          .decay = true,
+          .deviation = kInitialDeviation,
+          .stored = std::move(stored)};
 }
 
 at::Tensor ParameterMaker::matrix(const std::string& name, int64_t rows, double deviation,
                                   StoredRows stored) {
-  return add({.name = full_name(name),
-              .layer = layer_,
-              .rows = rows,
-              .real_rows = rows,
-              .columns = model().hidden,
-              .sharded = true,
-              .decay = true,
-              .deviation = deviation,
-              .stored = std::move(stored)});
+  ParameterSpec spec = described(name, rows, std::move(stored));
+  spec.columns = model().hidden;
+  spec.sharded = true;
+  spec.decay = true;
+  spec.deviation = deviation;
+  return add(std::move(spec));
 }
 
 at::Tensor ParameterMaker::whole_matrix(const std::string& name, int64_t rows, double deviation,
                                         StoredRows stored) {
-  return add({.name = full_name(name),
-              .layer = layer_,
-              .rows = rows,
-              .real_rows = rows,
-              .columns = model().hidden,
-              .decay = true,
-              .deviation = deviation,
-              .stored = std::move(stored)});
+  ParameterSpec spec = described(name, rows, std::move(stored));
+  spec.columns = model().hidden;
+  spec.decay = true;
+  spec.deviation = deviation;
+  return add(std::move(spec));
 }
 
 at::Tensor ParameterMaker::token_matrix(StoredRows stored) {
   if (model().tied_embeddings) return tied_matrix(std::move(stored), /*copy=*/false);
-  return add({.name = kTokenMatrix,
-              .layer = layer_,
-              .rows = context_.padded_vocabulary,
-              .real_rows = model().vocabulary,
-              .columns = model().hidden,
-              .sharded = true,
-              .decay = true,
-              .deviation = kInitialDeviation,
-              .stored = std::move(stored)});
+  return add(vocabulary_matrix(kTokenMatrix, std::move(stored)));
 }
 
 at::Tensor ParameterMaker::head_matrix(StoredRows stored, StoredRows stored_tied) {
   if (model().tied_embeddings) return tied_matrix(std::move(stored_tied), /*copy=*/true);
-  return add({.name = full_name("head.weight"),
-              .layer = layer_,
-              .rows = context_.padded_vocabulary,
-              .real_rows = model().vocabulary,
-              .columns = model().hidden,
-              .sharded = true,
-              .decay = true,
-              .deviation = kInitialDeviation,
-              .stored = std::move(stored)});
+  return add(vocabulary_matrix(fmt::format("{}.head.weight", layer_), std::move(stored)));
 }
 
 at::Tensor ParameterMaker::tied_matrix(StoredRows stored, bool copy) {
@@ -79,38 +81,26 @@ at::Tensor ParameterMaker::tied_matrix(StoredRows stored, bool copy) {
     const auto here = context_.shared->find(kTokenMatrix);
     if (here != context_.shared->end()) return here->second;
   }
-  const at::Tensor value = add({.name = kTokenMatrix,
-                                .layer = model().num_all_layers(),
-                                .rows = context_.padded_vocabulary,
-                                .real_rows = model().vocabulary,
-                                .columns = model().hidden,
-                                .sharded = true,
-                                .decay = true,
-                                .tied_copy = copy,
-                                .deviation = kInitialDeviation,
-                                .stored = std::move(stored)});
+  ParameterSpec spec = vocabulary_matrix(kTokenMatrix, std::move(stored));
+  spec.layer = model().num_all_layers();
+  spec.tied_copy = copy;
+  const at::Tensor value = add(std::move(spec));
   if (context_.shared) (*context_.shared)[kTokenMatrix] = value;
   return value;
 }
 
 at::Tensor ParameterMaker::vector(const std::string& name, int64_t size, double value, StoredRows stored) {
-  return add({.name = full_name(name),
-              .layer = layer_,
-              .rows = size,
-              .real_rows = size,
-              .mean = value,
-              .stored = std::move(stored)});
+  ParameterSpec spec = described(name, size, std::move(stored));
+  spec.mean = value;
+  return add(std::move(spec));
 }
 
 at::Tensor ParameterMaker::sharded_vector(const std::string& name, int64_t size, double value,
                                           StoredRows stored) {
-  return add({.name = full_name(name),
-              .layer = layer_,
-              .rows = size,
-              .real_rows = size,
-              .sharded = true,
-              .mean = value,
-              .stored = std::move(stored)});
+  ParameterSpec spec = described(name, size, std::move(stored));
+  spec.sharded = true;
+  spec.mean = value;
+  return add(std::move(spec));
 }
 
 at::Tensor ParameterMaker::add(ParameterSpec spec) {

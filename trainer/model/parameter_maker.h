@@ -14,6 +14,10 @@ constexpr double kInitialDeviation = 0.02;
 // Of weights that write into the residual stream: smaller, by the number of writers.
 double residual_deviation(const ModelSpec& model);
 
+// Of rows [key and value head][its query heads, key, value][head size] in files that hold three tensors,
+// `stored` + q_proj, k_proj and v_proj.
+StoredRows separate_qkv(const ModelSpec& model, const std::string& stored);
+
 class ParameterMaker {
  public:
   // `parameters` is the layer's list.
@@ -37,9 +41,11 @@ class ParameterMaker {
   const ModelSpec& model() const { return context_.model; }
 
  private:
+  // What all parameters, and what all matrices over the vocabulary, have in common.
+  ParameterSpec described(const std::string& name, int64_t rows, StoredRows stored) const;
+  ParameterSpec vocabulary_matrix(const std::string& name, StoredRows stored) const;
   at::Tensor add(ParameterSpec spec);
   at::Tensor tied_matrix(StoredRows stored, bool copy);
-  std::string full_name(const std::string& name) const;
 
   const LayerContext& context_;
   int layer_;

@@ -33,18 +33,23 @@ struct GradientSync::Part {
 
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
                            Communicator* tp, const std::vector<Parameter*>& parameters, bool tied_embeddings)
+    : GradientSync(plan, layout, rank, factory, tp, parameters,
+                   gradient_groups(plan, layout, tied_embeddings)) {}
+
+GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
+                           Communicator* tp, const std::vector<Parameter*>& parameters,
+                           const std::vector<GradientGroup>& all_groups)
     : slot_(layout.slots().at(static_cast<std::size_t>(rank))),
       tp_(tp),
       zero1_(plan.zero1),
       num_layers_(plan.pipelines.front().stages.back().end_layer),
-      layout_(
-          gradient_layout(plan, layout, rank, gradient_groups(plan, layout, tied_embeddings), parameters)),
+      layout_(gradient_layout(plan, layout, rank, all_groups, parameters)),
       buffer_(layout_.order) {
-  const std::vector<GradientGroup> all = gradient_groups(plan, layout, tied_embeddings);
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < all_groups.size(); ++i) {
+    const std::vector<int>& ranks = all_groups[i].ranks;
     groups_.emplace_back();
-    if (std::find(all[i].ranks.begin(), all[i].ranks.end(), rank) == all[i].ranks.end()) continue;
-    groups_.back() = factory.create(fmt::format("gradients/{}", i), all[i].ranks);
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) continue;
+    groups_.back() = factory.create(fmt::format("gradients/{}", i), ranks);
   }
   of_layer_.resize(static_cast<std::size_t>(num_layers_));
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {

@@ -51,6 +51,9 @@ class GradientSync {
   double own_sum_of_squares() const;
 
  private:
+  GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory, Communicator* tp,
+               const std::vector<Parameter*>& parameters, const std::vector<GradientGroup>& all_groups);
+
   struct Part;
   using PieceFunction = void (GradientSync::*)(Part&, int64_t first, int64_t count);
   void start_next_bucket();

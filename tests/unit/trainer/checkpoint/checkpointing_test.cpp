@@ -12,6 +12,7 @@
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/error.h"
 #include "tests/unit/trainer/comm/ranks.h"
+#include "tests/unit/trainer/small_training.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/export_model.h"
@@ -24,18 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 JobSpec small_job(const std::string& family = "gpt2") {
-  JobSpec job;
-  job.model.name = "tiny";
-  job.model.family = family;
-  job.model.layers = 4;
-  job.model.hidden = 16;
-  job.model.heads = 4;
-  job.model.feed_forward = 32;
-  job.model.sequence = 8;
-  job.model.vocabulary = 11;
-  job.training.global_batch = 8;
+  JobSpec job = sailor::small_job(family, /*layers=*/4, /*global_batch=*/8);
   job.training.steps = 6;
-  job.training.optimizer.lr = 1e-2;
   job.training.optimizer.weight_decay = 0.1;
   job.training.clip_grad_norm = 1.0;
   job.training.schedule.name = "cosine";
@@ -43,34 +34,9 @@ JobSpec small_job(const std::string& family = "gpt2") {
   return job;
 }
 
-// Pipelines as TP degrees per stage; layers are cut as evenly as they go.
 Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
                const std::vector<int>& microbatches) {
-  Plan plan;
-  plan.model = job.model.name;
-  plan.global_batch = job.training.global_batch;
-  plan.microbatch = 1;
-  for (std::size_t p = 0; p < pipelines.size(); ++p) {
-    PlanPipeline pipeline;
-    pipeline.microbatches = microbatches[p];
-    const int stages = static_cast<int>(pipelines[p].size());
-    for (int s = 0; s < stages; ++s) {
-      PlanStage stage;
-      stage.first_layer = job.model.num_all_layers() * s / stages;
-      stage.end_layer = job.model.num_all_layers() * (s + 1) / stages;
-      stage.tp = pipelines[p][static_cast<std::size_t>(s)];
-      pipeline.stages.push_back(stage);
-    }
-    plan.pipelines.push_back(pipeline);
-  }
-  return plan;
-}
-
-TokenData some_data(const JobSpec& job) {
-  std::vector<uint16_t> tokens;
-  for (int i = 0; i < 1001; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 11));
-  return TokenData::from_tokens(tokens, job.model.sequence, job.training.global_batch, job.model.vocabulary,
-                                job.training.seed);
+  return sailor::make_plan(job, /*microbatch=*/1, pipelines, microbatches);
 }
 
 class Checkpointing : public ::testing::Test {
@@ -89,7 +55,7 @@ class Checkpointing : public ::testing::Test {
   };
   // Goes on from the newest checkpoint, if wanted, up to `until` steps; saves then, if wanted.
   Trained train(const JobSpec& job, const Plan& plan, bool load, int64_t until, bool save, int keep = 3) {
-    const TokenData data = some_data(job);
+    const TokenData data = repeating_data(job);
     TestJob ranks("thread", num_ranks(plan));
     std::mutex mutex;
     Trained trained;
@@ -345,7 +311,7 @@ TEST_F(Checkpointing, ACheckpointOfAnotherJobIsOneClearError) {
 TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingCanGoOn) {
   const JobSpec job = small_job();
   const Plan plan = make_plan(job, {{1, 1}}, {8});
-  const TokenData data = some_data(job);
+  const TokenData data = repeating_data(job);
   fs::create_directories(directory_);
   write_bytes(directory_ + "/file", "no directory");
   TestJob ranks("thread", 2);
@@ -374,7 +340,7 @@ TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
     job.training.precision = precision;
     job.model.tied_embeddings = true;  // as config.json of this family can say
     const Plan plan = make_plan(job, {{2, 1}, {1}}, {5, 3});
-    const TokenData data = some_data(job);
+    const TokenData data = repeating_data(job);
     TestJob ranks("thread", num_ranks(plan));
     ranks.run([&](CommFactory& factory) {
       RankTrainer trainer(job, plan, factory.rank(), factory, data);

@@ -12,6 +12,7 @@
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/error.h"
 #include "tests/unit/trainer/comm/ranks.h"
+#include "tests/unit/trainer/small_training.h"
 
 namespace sailor {
 namespace {
@@ -19,48 +20,12 @@ namespace {
 using namespace std::chrono_literals;
 
 JobSpec small_job() {
-  JobSpec job;
-  job.model.name = "tiny";
-  job.model.family = "gpt2";
-  job.model.layers = 2;
-  job.model.hidden = 16;
-  job.model.heads = 4;
-  job.model.feed_forward = 32;
-  job.model.sequence = 8;
-  job.model.vocabulary = 11;
-  job.training.global_batch = 7;
-  job.training.optimizer.lr = 1e-2;
-  return job;
+  return sailor::small_job("gpt2", /*layers=*/2, /*global_batch=*/7);
 }
 
-// Pipelines as TP degrees per stage; layers are cut as evenly as they go.
 Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
                const std::vector<int>& microbatches) {
-  Plan plan;
-  plan.model = job.model.name;
-  plan.global_batch = job.training.global_batch;
-  plan.microbatch = 2;
-  for (std::size_t p = 0; p < pipelines.size(); ++p) {
-    PlanPipeline pipeline;
-    pipeline.microbatches = microbatches[p];
-    const int stages = static_cast<int>(pipelines[p].size());
-    for (int s = 0; s < stages; ++s) {
-      PlanStage stage;
-      stage.first_layer = job.model.num_all_layers() * s / stages;
-      stage.end_layer = job.model.num_all_layers() * (s + 1) / stages;
-      stage.tp = pipelines[p][static_cast<std::size_t>(s)];
-      pipeline.stages.push_back(stage);
-    }
-    plan.pipelines.push_back(pipeline);
-  }
-  return plan;
-}
-
-TokenData repeating_data(const JobSpec& job) {
-  std::vector<uint16_t> tokens;
-  for (int i = 0; i < 1001; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 11));
-  return TokenData::from_tokens(tokens, job.model.sequence, job.training.global_batch, job.model.vocabulary,
-                                1);
+  return sailor::make_plan(job, /*microbatch=*/2, pipelines, microbatches);
 }
 
 TEST(RankTrainer, EveryRankReportsTheSameLossAndItFalls) {

@@ -1,0 +1,61 @@
+// A model of a few kilobytes, plans for it and tokens to train it on: what tests of whole training steps
+// share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+#include "trainer/data/token_data.h"
+
+namespace sailor {
+
+inline JobSpec small_job(const std::string& family, int layers, int64_t global_batch) {
+  JobSpec job;
+  job.model.name = "tiny";
+  job.model.family = family;
+  job.model.layers = layers;
+  job.model.hidden = 16;
+  job.model.heads = 4;
+  job.model.feed_forward = 32;
+  job.model.sequence = 8;
+  job.model.vocabulary = 11;
+  job.training.global_batch = global_batch;
+  job.training.optimizer.lr = 1e-2;
+  return job;
+}
+
+// Pipelines as TP degrees per stage; layers are cut as evenly as they go.
+inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std::vector<int>>& pipelines,
+                      const std::vector<int>& microbatches) {
+  Plan plan;
+  plan.model = job.model.name;
+  plan.global_batch = job.training.global_batch;
+  plan.microbatch = microbatch;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    PlanPipeline pipeline;
+    pipeline.microbatches = microbatches[p];
+    const int stages = static_cast<int>(pipelines[p].size());
+    for (int s = 0; s < stages; ++s) {
+      PlanStage stage;
+      stage.first_layer = job.model.num_all_layers() * s / stages;
+      stage.end_layer = job.model.num_all_layers() * (s + 1) / stages;
+      stage.tp = pipelines[p][static_cast<std::size_t>(s)];
+      pipeline.stages.push_back(stage);
+    }
+    plan.pipelines.push_back(pipeline);
+  }
+  return plan;
+}
+
+// Tokens that repeat after eleven, so that a model learns them within a few steps.
+inline TokenData repeating_data(const JobSpec& job) {
+  std::vector<uint16_t> tokens;
+  for (int i = 0; i < 1001; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 11));
+  return TokenData::from_tokens(tokens, job.model.sequence, job.training.global_batch, job.model.vocabulary,
+                                job.training.seed);
+}
+
+}  // namespace sailor
