@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -17,6 +19,12 @@ constexpr size_t kKinds = std::tuple_size_v<StackBench::ByKind>;
 
 double busy_s(const LayerMeasurement& m) {
   return m.times.forward_s + m.times.backward_s;
+}
+
+// Student's t for a two-sided 95 % interval of the mean of `samples`.
+double student_95(size_t samples) {
+  constexpr std::array<double, 11> kTable = {0, 0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
+  return samples < kTable.size() ? kTable[samples] : 2.23;
 }
 
 // What a TP group takes, of what its members measured together.
@@ -96,20 +104,29 @@ double CrowdBench::collectives_s(int tp, const std::vector<int64_t>& sizes_bytes
 
 StackBench::ByKind typical(const std::vector<StackBench::ByKind>& measurements) {
   StackBench::ByKind result = measurements.at(0);
+  const auto count = static_cast<double>(measurements.size());
   for (size_t k = 0; k < kKinds; ++k) {
-    Samples forward, backward, update, error;
-    result[k].samples = 0;
+    Samples forward, backward, update;
+    double sum_s = 0, square_sum = 0, within = 0;
+    result[k].samples = result[k].outliers = 0;
     for (const StackBench::ByKind& m : measurements) {
       forward.add(m[k].times.forward_s);
       backward.add(m[k].times.backward_s);
       update.add(m[k].times.update_s);
-      error.add(m[k].relative_error);
+      sum_s += busy_s(m[k]);
+      square_sum += busy_s(m[k]) * busy_s(m[k]);
+      within += m[k].relative_error * m[k].relative_error;
       result[k].samples += m[k].samples;
+      result[k].outliers += m[k].outliers;
     }
     result[k].times.forward_s = forward.usual_mean();
     result[k].times.backward_s = backward.usual_mean();
     result[k].times.update_s = update.usual_mean();
-    result[k].relative_error = error.median();
+    const double mean_s = sum_s / count;
+    const double variance = count > 1 ? std::max(0.0, square_sum - count * mean_s * mean_s) / (count - 1) : 0;
+    const double between =
+        mean_s > 0 ? student_95(measurements.size()) * std::sqrt(variance / count) / mean_s : 0;
+    result[k].relative_error = std::min(std::max(std::sqrt(within) / count, between), 10.0);
   }
   return result;
 }

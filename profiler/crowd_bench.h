@@ -33,8 +33,9 @@ class CrowdBench {
   std::map<std::pair<int, int64_t>, double> collective_s_;  // by TP degree and size
 };
 
-// Several measurements of the same thing, made at different times: the means (Samples::usual_mean).
-// Requires at least one.
+// Several measurements of the same thing, made at different times: the means (Samples::usual_mean). The error
+// is that of the mean of independent measurements, or what their spread says, if that is more. Requires at
+// least one.
 StackBench::ByKind typical(const std::vector<StackBench::ByKind>& measurements);
 
 }  // namespace sailor

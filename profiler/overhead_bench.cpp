@@ -35,7 +35,7 @@ std::vector<uint16_t> random_tokens(const ModelSpec& model) {
 
 }  // namespace
 
-double measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options) {
+Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options) {
   using Clock = std::chrono::steady_clock;
   JobSpec small = job;
   small.training.global_batch = 1;
@@ -55,7 +55,7 @@ double measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& 
     const double step_s = std::chrono::duration<double>(Clock::now() - start).count();
     overhead.add(std::max(0.0, step_s - step.forward_s - step.backward_s - step.update_s));
   }
-  return overhead.median();
+  return {overhead.median(), overhead.size()};
 }
 
 }  // namespace sailor

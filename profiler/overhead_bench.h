@@ -9,6 +9,6 @@ namespace sailor {
 
 // Runs whole iterations of one microbatch on one rank, and returns the median of what is left of their time
 // without forward, backward and update.
-double measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options);
+Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options);
 
 }  // namespace sailor

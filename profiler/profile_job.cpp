@@ -1,9 +1,6 @@
 #include "profiler/profile_job.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,9 +15,11 @@
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "profiler/crowd_bench.h"
+#include "profiler/equipment.h"
 #include "profiler/layer_bench.h"
 #include "profiler/link_bench.h"
 #include "profiler/overhead_bench.h"
+#include "profiler/profile_journal.h"
 #include "profiler/sync_bench.h"
 
 namespace sailor {
@@ -37,39 +36,25 @@ constexpr double kLinkShare = 0.1;
 constexpr double kOverheadShare = 0.04;
 constexpr double kSyncShare = 0.04;
 constexpr int kSizesMicrobatch = 4;
-constexpr int kRounds = 3;  // of all cells, one after the other
+constexpr int kRounds = 3;       // of all cells, one after the other
+constexpr int kMostRounds = 20;  // of cells that are not precise yet, while there is time
 constexpr int kSamplesPerRound = 5;
 
-std::string processor_name() {
-  std::string line;
-  for (const std::string& text = read_text_file("/proc/cpuinfo"); const char c : text) {
-    if (c != '\n') {
-      line += c;
-    } else if (line.starts_with("model name")) {
-      return line.substr(line.find(':') + 2);
-    } else {
-      line.clear();
-    }
-  }
-  return "unknown processor";
-}
-
-std::string how_measured() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return fmt::format("{:%Y-%m-%d %H:%M} UTC on {}, {}, libtorch {}.{}, one thread",
-                     fmt::gmtime(std::chrono::system_clock::now()), host.data(), processor_name(),
-                     TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR);
-}
-
-// What earlier runs measured of the same thing; empty when there is nothing, or nothing that can be read.
+// What earlier runs measured of the same thing with the same equipment; empty when there is nothing, or
+// nothing that can be read.
 ProfileFile earlier(const std::string& path, const JobSpec& job, const std::string& gpu_type,
-                    ProfileOutcome& outcome) {
+                    const MeasuredWith& equipment, ProfileOutcome& outcome) {
   if (!fs::exists(path)) return {};
   try {
     ProfileFile profile = load_profile_file(path);
-    if (matches(profile, job.model, job.training.precision) && profile.gpu_type == gpu_type) return profile;
-    outcome.notes.push_back(fmt::format("{}: was the profile of something else; replaced", path));
+    if (!matches(profile, job.model, job.training.precision) || profile.gpu_type != gpu_type) {
+      outcome.notes.push_back(fmt::format("{}: was the profile of something else; replaced", path));
+    } else if (!same_equipment(profile.measured, equipment)) {
+      outcome.notes.push_back(
+          fmt::format("{}: was measured with something else ({}); replaced", path, profile.measured.text()));
+    } else {
+      return profile;
+    }
   } catch (const InputError& e) {
     outcome.notes.push_back(fmt::format("{}; replaced", e.what()));
   }
@@ -96,7 +81,8 @@ void sort_cells(ProfileFile& profile) {
             [](const auto& a, const auto& b) { return std::tuple(a.tp, a.kind) < std::tuple(b.tp, b.kind); });
 }
 
-void measure_network(const std::string& path, const MeasuringOptions& options, const std::string& measured) {
+// The socket data plane over the loopback interface, as the text of a network profile.
+std::string measure_network(const MeasuringOptions& options, const MeasuredWith& measured) {
   std::vector<int64_t> sizes;
   for (int64_t bytes = int64_t{4} << 10; bytes <= int64_t{16} << 20; bytes *= 4) sizes.push_back(bytes);
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
@@ -108,9 +94,38 @@ void measure_network(const std::string& path, const MeasuringOptions& options, c
                                        {"points", points}};
   const nlohmann::ordered_json file = {
       {"sailor_network_profile", 1},
-      {"measured", measured + ", socket data plane over the loopback interface"},
+      {"measured", measured.text() + ", socket data plane over the loopback interface"},
       {"links", nlohmann::ordered_json::array({link})}};
-  write_file_atomically(path, file.dump(1) + "\n");
+  return file.dump(1) + "\n";
+}
+
+// What planning has to know besides layers; the network first, because the cost of sums is what is left of
+// them.
+void measure_overheads(const JobSpec& job, const ProfileRequest& request, int ranks,
+                       const std::string& network_file, ProfileFile& profile) {
+  MeasuringOptions overhead_options, link_options, sync_options;
+  overhead_options.max_seconds = kOverheadShare * request.seconds;
+  link_options.max_seconds = kLinkShare * request.seconds / 8;
+  sync_options.max_seconds = kSyncShare * request.seconds;
+  const Estimate iteration = measure_iteration_overhead_s(job, overhead_options);
+  const std::string network = measure_network(link_options, profile.measured);
+  if (!network_file.empty()) write_file_atomically(network_file, network);
+  const Estimate sync =
+      measure_sync_s_per_byte(job, ranks, parse_network_profile(network, "links"), sync_options);
+  profile.overheads.base_memory_bytes = request.base_memory_bytes;
+  profile.overheads.iteration_overhead_s = iteration.value;
+  profile.overheads.sync_s_per_byte = sync.value;
+  profile.overhead_samples = {1, iteration.samples, sync.samples};
+}
+
+bool precise(const StackBench::ByKind& cell) {
+  double whole_s = 0, unsure_s = 0;  // of an embedding, a block and a head
+  for (const LayerMeasurement& m : cell) {
+    const double busy_s = m.times.forward_s + m.times.backward_s;
+    whole_s += busy_s;
+    unsure_s += m.relative_error * busy_s;
+  }
+  return unsure_s <= MeasuringOptions().relative_error * whole_s;
 }
 
 }  // namespace
@@ -135,7 +150,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
 
   ProfileOutcome outcome;
   outcome.layer_file = layer_profile_path(request.directory, job, request.gpu_type);
-  outcome.network_file = request.directory + "/network.json";
+  if (request.links) outcome.network_file = request.directory + "/network.json";
   std::map<int, std::vector<std::unique_ptr<LayerBench>>> benches;
   std::string reason;
   for (const int tp : request.tps) {
@@ -150,26 +165,15 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   }
   if (benches.empty()) throw InputError({job.file, 0}, reason);
 
-  ProfileFile profile = earlier(outcome.layer_file, job, request.gpu_type, outcome);
+  const int ranks =
+      request.ranks > 0 ? request.ranks : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const MeasuredWith equipment = this_equipment(ranks);
+  ProfileFile profile = earlier(outcome.layer_file, job, request.gpu_type, equipment, outcome);
   profile.gpu_type = request.gpu_type;
   profile.model = job.model;
   profile.precision = job.training.precision;
-  profile.measured = how_measured();
-  profile.overheads.base_memory_bytes = request.base_memory_bytes;
-
-  MeasuringOptions overhead_options;
-  overhead_options.max_seconds = kOverheadShare * request.seconds;
-  profile.overheads.iteration_overhead_s = measure_iteration_overhead_s(job, overhead_options);
-
-  MeasuringOptions link_options;
-  link_options.max_seconds = kLinkShare * request.seconds / 8;
-  measure_network(outcome.network_file, link_options, profile.measured);
-  const int ranks =
-      request.ranks > 0 ? request.ranks : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  MeasuringOptions sync_options;
-  sync_options.max_seconds = kSyncShare * request.seconds;
-  profile.overheads.sync_s_per_byte =
-      measure_sync_s_per_byte(job, ranks, load_network_profile(outcome.network_file), sync_options);
+  profile.measured = equipment;
+  measure_overheads(job, request, ranks, outcome.network_file, profile);
   progress(
       fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration and {:.2f} ms per MB of gradients "
                   "besides layers and links",
@@ -189,22 +193,44 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   for (auto& [tp, kinds] : benches)
     for (size_t k = 0; k < kKinds.size(); ++k)
       put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
-  std::map<std::pair<int, int>, std::vector<StackBench::ByKind>> rounds;  // by TP degree and microbatch
-  for (int round = 0; round < kRounds; ++round)
-    for (const auto& [tp, kinds] : benches) {
-      const std::vector<StackBench::ByKind> measured = crowd.measure(tp, request.microbatches, layer_options);
-      for (size_t i = 0; i < measured.size(); ++i) {
-        const int microbatch = request.microbatches[i];
-        std::vector<StackBench::ByKind>& of_cell = rounds[{tp, microbatch}];
-        of_cell.push_back(measured[i]);
-        const StackBench::ByKind cell = typical(of_cell);
-        for (size_t k = 0; k < kKinds.size(); ++k)
-          put(profile, {microbatch, tp, kKinds[k], cell[k].times, cell[k].samples});
-      }
-      sort_cells(profile);
-      save_profile_file(profile, outcome.layer_file);
+  ProfileJournal journal(outcome.layer_file, equipment);
+  const auto rounds_of = [&journal](int tp, int microbatch) -> size_t {
+    const auto found = journal.rounds().find({tp, microbatch});
+    return found == journal.rounds().end() ? 0 : found->second.size();
+  };
+  const auto put_cell = [&](int tp, int microbatch) {
+    const StackBench::ByKind cell = typical(journal.rounds().at({tp, microbatch}));
+    for (size_t k = 0; k < kKinds.size(); ++k)
+      put(profile, {microbatch, tp, kKinds[k], cell[k].times, cell[k].samples, cell[k].outliers,
+                    cell[k].relative_error});
+  };
+  for (const auto& [cell, rounds] : journal.rounds())
+    if (benches.contains(cell.first)) put_cell(cell.first, cell.second);
+  // One more round of the cells of one TP degree.
+  const auto measure = [&](int tp, const std::vector<int>& microbatches) {
+    const std::vector<StackBench::ByKind> measured = crowd.measure(tp, microbatches, layer_options);
+    for (size_t i = 0; i < measured.size(); ++i) {
+      journal.add(tp, microbatches[i], measured[i]);
+      put_cell(tp, microbatches[i]);
     }
-  for (const auto& [key, of_cell] : rounds) {
+    sort_cells(profile);
+    save_profile_file(profile, outcome.layer_file);
+  };
+  const auto begin = Clock::now();
+  for (size_t round = 0; round < kMostRounds; ++round) {
+    const double elapsed_s = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (round >= kRounds && elapsed_s >= kLayerShare * request.seconds) break;
+    for (const auto& [tp, kinds] : benches) {
+      std::vector<int> due;
+      for (const int microbatch : request.microbatches) {
+        if (rounds_of(tp, microbatch) > round) continue;  // an interrupted run did it
+        if (round < kRounds || !precise(typical(journal.rounds().at({tp, microbatch}))))
+          due.push_back(microbatch);
+      }
+      if (!due.empty()) measure(tp, due);
+    }
+  }
+  for (const auto& [key, of_cell] : journal.rounds()) {
     const StackBench::ByKind cell = typical(of_cell);
     std::string line = fmt::format("microbatch {:>3}  tp {}", key.second, key.first);
     for (size_t k = 0; k < kKinds.size(); ++k) {
@@ -216,6 +242,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
     progress(line);
     ++outcome.cells;
   }
+  journal.finish();
   return outcome;
 }
 

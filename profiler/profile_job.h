@@ -1,6 +1,7 @@
 // Measures everything that planning one job needs to know of this machine, and keeps it in files as it goes:
 // a layer profile, and a network profile of the `socket` data plane. An interrupted run leaves the cells that
-// were done; another run adds to them.
+// were done, and the next one goes on from there (profile_journal.h). Every cell is measured in several
+// rounds, and again until it is known to 2 % or the time is over.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,13 @@ struct ProfileRequest {
   std::vector<int> tps = {1, 2, 4};
   int ranks = 0;                  // that work on this machine at once in a job; 0 = one per core
   double seconds = 40;            // the whole run takes about that long at most
+  bool links = true;              // keep what was measured of the socket data plane too
   int64_t base_memory_bytes = 0;  // of a rank before any tensor: base_memory.h
 };
 
 struct ProfileOutcome {
   std::string layer_file;
-  std::string network_file;
+  std::string network_file;        // empty without links
   std::vector<std::string> notes;  // e.g. TP degrees that do not divide the model
   int cells = 0;                   // (microbatch, TP degree) measured
 };

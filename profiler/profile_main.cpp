@@ -1,16 +1,23 @@
 // `sailor profile JOB.yaml`: measures the job's layers and the data plane on this machine.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 
+#include "planner/cli/program.h"
+#include "planner/profile/layer_profile.h"
+#include "planner/report/profile_table.h"
+#include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "profiler/base_memory.h"
+#include "profiler/cluster_runs.h"
 #include "profiler/profile_job.h"
+#include "trainer/elastic/program_path.h"
 #include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/tensor_cache.h"
 
@@ -25,6 +32,37 @@ std::string default_directory() {
   return site.profiles.empty() ? "profiles" : site.profiles.front();
 }
 
+int show(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    const std::string table = profile_table(load_profile_file(file));
+    std::cout << "profile    " << file << '\n' << table << '\n';
+  }
+  return kDone;
+}
+
+// On one node of every GPU type of the cluster. Links are not measured: a node says nothing about others.
+int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
+  load_job_spec(job_file);  // a mistake is told once
+  const SiteConfig site = load_site_config(site_config_path());
+  std::vector<std::string> notes;
+  const std::vector<ClusterRun> runs =
+      one_node_of_each_type(read_live_cluster(), load_catalog(site.catalog), notes);
+  for (const std::string& note : notes) std::cerr << "note: " << note << '\n';
+  if (runs.empty()) throw std::runtime_error("no node of a GPU type of " + site.catalog + " is free");
+  std::vector<std::string> command = {
+      program_path("sailor-profile"), std::filesystem::absolute(job_file), "--layers-only", "--out",
+      std::filesystem::absolute(request.directory.empty() ? default_directory() : request.directory)};
+  command.insert(command.end(), {"--microbatches", fmt::format("{}", fmt::join(request.microbatches, ",")),
+                                 "--tp", fmt::format("{}", fmt::join(request.tps, ",")), "--seconds",
+                                 fmt::format("{}", request.seconds)});
+  if (request.ranks > 0) command.insert(command.end(), {"--ranks", std::to_string(request.ranks)});
+  for (const ClusterRun& run : runs)
+    std::cerr << fmt::format("type {}: measured on {}\n", run.gpu_type, run.node);
+  const int failed =
+      run_on_cluster(runs, command, [](const std::string& line) { std::cerr << line << std::endl; });
+  return failed == 0 ? kDone : kFailed;
+}
+
 int run(const std::string& job_file, ProfileRequest request) {
   const JobSpec job = load_job_spec(job_file);
   if (request.directory.empty()) request.directory = default_directory();
@@ -35,7 +73,8 @@ int run(const std::string& job_file, ProfileRequest request) {
   const ProfileOutcome outcome =
       profile_job(job, request, [](const std::string& line) { std::cerr << line << std::endl; });
   for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
-  std::cout << outcome.layer_file << '\n' << outcome.network_file << '\n';
+  std::cout << outcome.layer_file << '\n';
+  if (!outcome.network_file.empty()) std::cout << outcome.network_file << '\n';
   return kDone;
 }
 
@@ -43,10 +82,17 @@ int run(const std::string& job_file, ProfileRequest request) {
 
 int main(int argc, char** argv) {
   std::string job_file;
+  std::vector<std::string> shown;
   ProfileRequest request;
   CLI::App app{"Measures the layers of JOB.yaml's model on this machine, for the planner", "sailor profile"};
-  app.add_option("JOB", job_file, "job spec (YAML)")->required();
+  CLI::Option* job = app.add_option("JOB", job_file, "job spec (YAML)");
+  app.add_option("--show", shown, "print layer profiles as tables")->excludes(job)->type_name("FILE");
+  bool on_nodes = false, layers_only = false;
+  CLI::Option* nodes = app.add_flag(
+      "--on-nodes", on_nodes, "measure on one free node of every GPU type of the cluster, as Slurm jobs");
+  app.add_flag("--layers-only", layers_only, "leave the links to `sailor probe`");
   app.add_option("--gpu-type", request.gpu_type, "name of what is measured, as in the catalog")
+      ->excludes(nodes)
       ->capture_default_str();
   app.add_option("--out", request.directory, "directory of profiles (default: the site config's first)");
   app.add_option("--microbatches", request.microbatches, "sequences per microbatch")
@@ -59,22 +105,13 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", request.seconds, "about how long it may take")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor profile --help`)\n";
-    return kBadInput;
-  }
   keep_freed_memory();  // as a rank does
   use_tensor_cache();
-  try {
-    return run(job_file, std::move(request));
-  } catch (const InputError& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kBadInput;
-  } catch (const std::exception& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kFailed;
-  }
+  return cli::run_program(app, argc, argv, [&] {
+    if (!shown.empty()) return show(shown);
+    if (job_file.empty())
+      throw InputError("JOB is required: a job spec (YAML) (see `sailor profile --help`)");
+    request.links = !layers_only;
+    return on_nodes ? run_on_nodes(job_file, request) : run(job_file, std::move(request));
+  });
 }

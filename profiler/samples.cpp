@@ -26,6 +26,12 @@ double Samples::usual_mean() const {
   return count > 0 ? sum / count : 0;
 }
 
+int Samples::outliers() const {
+  const double most = 2 * median();
+  return static_cast<int>(
+      std::count_if(values_.begin(), values_.end(), [most](double value) { return value > most; }));
+}
+
 double Samples::relative_error() const {
   const int n = size();
   if (n < 5) return std::numeric_limits<double>::infinity();

@@ -14,14 +14,22 @@ class Samples {
   int size() const { return static_cast<int>(values_.size()); }
 
   double median() const;  // 0 without samples
-  // Without those above twice the median, which were interrupted. 0 without samples.
+  // Without the outliers. 0 without samples.
   double usual_mean() const;
+  // Samples above twice the median: they were interrupted.
+  int outliers() const;
   // Half width of the 95 % confidence interval of the median (from order statistics), relative to the median.
   // Infinity with fewer than five samples.
   double relative_error() const;
 
  private:
   std::vector<double> values_;
+};
+
+// What was measured of something, and from how much.
+struct Estimate {
+  double value = 0;
+  int samples = 0;
 };
 
 // When a measurement is good enough.

@@ -202,7 +202,8 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     result[k].times.backward_s = backward[k].usual_mean();
     result[k].times.update_s = update[k].usual_mean();
     result[k].samples = both[k].size();
-    result[k].relative_error = both[k].relative_error();
+    result[k].outliers = both[k].outliers();
+    result[k].relative_error = std::min(both[k].relative_error(), 10.0);
   }
   return result;
 }

@@ -25,7 +25,8 @@ namespace sailor {
 struct LayerMeasurement {
   LayerTimes times;  // update: all that a rank does per parameter and iteration, the gradient's norm included
   int samples = 0;
-  double relative_error = 0;           // of forward + backward, as Samples::relative_error
+  int outliers = 0;
+  double relative_error = 0;           // of forward + backward, half of the 95 % interval; at most 10
   std::vector<int64_t> forward_bytes;  // of each TP collective of one microbatch, in order; with copies only
   std::vector<int64_t> backward_bytes;
 };

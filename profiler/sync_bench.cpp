@@ -69,16 +69,17 @@ double expected_s(const JobSpec& job, const Plan& plan, const NetworkProfile& ne
 
 }  // namespace
 
-double measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const NetworkProfile& network,
-                               const MeasuringOptions& options) {
+Estimate measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const NetworkProfile& network,
+                                 const MeasuringOptions& options) {
   using Clock = std::chrono::steady_clock;
-  if (ranks < 2) return 0;
+  if (ranks < 2) return {};
   JobSpec job = whole_job;
   job.model.layers = std::min(kMostBlocks, job.model.layers);
   const Plan plan = replicas(job, ranks);
   const RankLayout layout(plan);
   std::vector<LayerSizes> sizes(static_cast<size_t>(job.model.num_all_layers()));
   double measured_s = 0, bytes = 0;
+  int count = 0;
   run_ranks(ranks, [&](Communicator& all, CommFactory& factory) {
     at::set_num_threads(1);  // a property of the thread
     const std::vector<std::unique_ptr<Layer>> layers = build_layers(job);
@@ -106,6 +107,7 @@ double measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const Networ
     }
     if (all.rank() != 0) return;
     measured_s = samples.median();
+    count = samples.size();
     for (const Parameter* parameter : parameters) {
       // A tied matrix counts as a layer of its own; here it is the embedding's.
       sizes[static_cast<size_t>(parameter->layer) % sizes.size()].parameters += parameter->value.numel();
@@ -113,7 +115,7 @@ double measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const Networ
                static_cast<double>(c10::elementSize(gradient_type(parameter->value.scalar_type())));
     }
   });
-  return std::max(0.0, measured_s - expected_s(job, plan, network, sizes)) / bytes;
+  return {std::max(0.0, measured_s - expected_s(job, plan, network, sizes)) / bytes, count};
 }
 
 }  // namespace sailor

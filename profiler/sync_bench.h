@@ -11,7 +11,7 @@ namespace sailor {
 // Sums the gradients of some of the job's layers over `ranks` replicas on this machine, as the trainer does,
 // and returns the seconds per byte beyond those that the simulator expects of `network` for the messages; 0
 // for fewer than two ranks. Throws InputError, CommError.
-double measure_sync_s_per_byte(const JobSpec& job, int ranks, const NetworkProfile& network,
-                               const MeasuringOptions& options);
+Estimate measure_sync_s_per_byte(const JobSpec& job, int ranks, const NetworkProfile& network,
+                                 const MeasuringOptions& options);
 
 }  // namespace sailor

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/profile/measured_with.h"
 #include "planner/spec/job_spec.h"
 
 namespace sailor {
@@ -66,7 +67,7 @@ class LayerProfile {
   std::string file;  // for explanations
   std::map<std::pair<int, int>, Cell> cells;
   PlatformOverheads overheads;
-  std::string measured;    // date, host and versions, free text
+  MeasuredWith measured;
   double uncertainty = 0;  // relative; above 0 the times are estimates (estimated_profile.h)
 
   bool is_estimated() const { return uncertainty > 0; }
@@ -102,19 +103,26 @@ struct ProfileFile {
   std::string gpu_type;
   ModelSpec model;  // `layers` is not compared: blocks repeat
   Precision precision = Precision::fp32;
-  std::string measured;
+  MeasuredWith measured;
   PlatformOverheads overheads;
+  // Measurements behind each overhead; 0 = not said.
+  struct OverheadSamples {
+    int base_memory = 0, iteration = 0, sync = 0;
+  } overhead_samples;
   struct TimeCell {
     int microbatch, tp;
     LayerKind kind;
     LayerTimes times;
-    int samples;  // measurements behind it
+    int samples = 1;            // measurements behind it
+    int outliers = 0;           // of them, left out: interrupted
+    double relative_error = 0;  // half width of the 95 % interval of forward + backward; 0 = not said
   };
   std::vector<TimeCell> times;
   struct SizeCell {
     int tp;
     LayerKind kind;
     LayerSizes sizes;
+    int samples = 1;
   };
   std::vector<SizeCell> sizes;
 };

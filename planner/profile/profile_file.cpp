@@ -41,9 +41,14 @@ ModelSpec read_model(const Field& field) {
   return model;
 }
 
+int read_samples(const Field& field) {
+  return field.integer<int>(1, 1'000'000'000);
+}
+
 ProfileFile::TimeCell read_times(const Field& field) {
-  MapField map(field, {"microbatch", "tp", "layer", "forward_s", "backward_s", "update_s", "samples"});
-  ProfileFile::TimeCell cell{};
+  MapField map(field, {"microbatch", "tp", "layer", "forward_s", "backward_s", "update_s", "samples",
+                       "outliers", "relative_error"});
+  ProfileFile::TimeCell cell;
   cell.microbatch = map.required("microbatch").integer<int>(1, kMaxMicrobatch);
   cell.tp = map.required("tp").integer<int>(1, kMaxTp);
   cell.kind = read_kind(map.required("layer"));
@@ -52,16 +57,17 @@ ProfileFile::TimeCell read_times(const Field& field) {
   map.required("forward_s").number(0, kMost_s);
   cell.times.backward_s = map.required("backward_s").number(0, kMost_s);
   cell.times.update_s = map.required("update_s").number(0, kMost_s);
-  cell.samples = 1;
-  if (auto samples = map.optional("samples")) cell.samples = samples->integer<int>(1, 1'000'000'000);
+  if (auto samples = map.optional("samples")) cell.samples = read_samples(*samples);
+  if (auto outliers = map.optional("outliers")) cell.outliers = outliers->integer<int>(0, cell.samples);
+  if (auto error = map.optional("relative_error")) cell.relative_error = error->number(0, 1e6);
   return cell;
 }
 
 ProfileFile::SizeCell read_sizes(const Field& field) {
-  MapField map(field,
-               {"tp", "layer", "parameters", "output_elements", "activation_bytes", "workspace_bytes"});
+  MapField map(field, {"tp", "layer", "parameters", "output_elements", "activation_bytes", "workspace_bytes",
+                       "samples"});
   constexpr int64_t kMost = int64_t{1} << 42;  // sums over layers and microbatches stay in range
-  ProfileFile::SizeCell cell{};
+  ProfileFile::SizeCell cell;
   cell.tp = map.required("tp").integer<int>(1, kMaxTp);
   cell.kind = read_kind(map.required("layer"));
   cell.sizes.parameters = map.required("parameters").integer<int64_t>(0, kMost);
@@ -70,7 +76,25 @@ ProfileFile::SizeCell read_sizes(const Field& field) {
   if (auto workspace = map.optional("workspace_bytes")) {
     cell.sizes.workspace_bytes = workspace->integer<int64_t>(0, kMost);
   }
+  if (auto samples = map.optional("samples")) cell.samples = read_samples(*samples);
   return cell;
+}
+
+void read_overheads(const Field& field, ProfileFile& profile) {
+  MapField map(field, {"base_memory_bytes", "iteration_overhead_s", "sync_s_per_byte", "samples"});
+  if (auto base = map.optional("base_memory_bytes")) profile.overheads.base_memory_bytes = base->bytes();
+  if (auto each = map.optional("iteration_overhead_s"))
+    profile.overheads.iteration_overhead_s = each->number(0, 1e6);
+  if (auto each = map.optional("sync_s_per_byte")) profile.overheads.sync_s_per_byte = each->number(0, 1);
+  auto samples = map.optional("samples");
+  if (!samples) return;
+  MapField counts(*samples, {"base_memory_bytes", "iteration_overhead_s", "sync_s_per_byte"});
+  const auto read = [&counts](const char* key, int& count) {
+    if (auto value = counts.optional(key)) count = read_samples(*value);
+  };
+  read("base_memory_bytes", profile.overhead_samples.base_memory);
+  read("iteration_overhead_s", profile.overhead_samples.iteration);
+  read("sync_s_per_byte", profile.overhead_samples.sync);
 }
 
 }  // namespace
@@ -84,15 +108,8 @@ ProfileFile read_profile_file(const Document& document) {
   profile.gpu_type = map.required("gpu_type").name();
   profile.model = read_model(map.required("model"));
   profile.precision = static_cast<Precision>(map.required("precision").choice({"fp32", "fp64", "bf16"}));
-  if (auto measured = map.optional("measured")) profile.measured = measured->text_or_empty();
-  if (auto overheads = map.optional("overheads")) {
-    MapField inner(*overheads, {"base_memory_bytes", "iteration_overhead_s", "sync_s_per_byte"});
-    if (auto base = inner.optional("base_memory_bytes")) profile.overheads.base_memory_bytes = base->bytes();
-    if (auto each = inner.optional("iteration_overhead_s")) {
-      profile.overheads.iteration_overhead_s = each->number(0, 1e6);
-    }
-    if (auto each = inner.optional("sync_s_per_byte")) profile.overheads.sync_s_per_byte = each->number(0, 1);
-  }
+  if (auto measured = map.optional("measured")) profile.measured = read_measured_with(*measured);
+  if (auto overheads = map.optional("overheads")) read_overheads(*overheads, profile);
   Field times = map.required("times");
   std::set<std::tuple<int, int, LayerKind>> seen_times;
   for (const Field& item : times.items()) {
@@ -147,10 +164,17 @@ std::string to_json(const ProfileFile& profile) {
   if (profile.model.attention_window > 0) json["model"]["attention_window"] = profile.model.attention_window;
   if (profile.model.tied_embeddings) json["model"]["tied_embeddings"] = true;
   json["precision"] = to_string(profile.precision);
-  json["measured"] = profile.measured;
+  json["measured"] = to_json(profile.measured);
   json["overheads"] = Json{{"base_memory_bytes", profile.overheads.base_memory_bytes},
                            {"iteration_overhead_s", profile.overheads.iteration_overhead_s},
                            {"sync_s_per_byte", profile.overheads.sync_s_per_byte}};
+  Json counts = Json::object();
+  for (const auto& [key, count] : {std::pair{"base_memory_bytes", profile.overhead_samples.base_memory},
+                                   {"iteration_overhead_s", profile.overhead_samples.iteration},
+                                   {"sync_s_per_byte", profile.overhead_samples.sync}}) {
+    if (count > 0) counts[key] = count;
+  }
+  if (!counts.empty()) json["overheads"]["samples"] = counts;
   // One line per measurement: files are read by people too.
   auto lines = [](const Json& items) {
     std::string text;
@@ -166,6 +190,8 @@ std::string to_json(const ProfileFile& profile) {
                      {"backward_s", cell.times.backward_s},
                      {"update_s", cell.times.update_s},
                      {"samples", cell.samples}});
+    if (cell.outliers > 0) times.back()["outliers"] = cell.outliers;
+    if (cell.relative_error > 0) times.back()["relative_error"] = cell.relative_error;
   }
   Json sizes = Json::array();
   for (const ProfileFile::SizeCell& cell : profile.sizes) {
@@ -174,7 +200,8 @@ std::string to_json(const ProfileFile& profile) {
                      {"parameters", cell.sizes.parameters},
                      {"output_elements", cell.sizes.output_elements},
                      {"activation_bytes", cell.sizes.activation_bytes},
-                     {"workspace_bytes", cell.sizes.workspace_bytes}});
+                     {"workspace_bytes", cell.sizes.workspace_bytes},
+                     {"samples", cell.samples}});
   }
   std::string head = json.dump(2);
   head.resize(head.size() - 2);  // the closing brace and the line break before it

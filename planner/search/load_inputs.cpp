@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 
 #include "planner/spec/error.h"
@@ -59,6 +60,16 @@ void drop_unknown_types(Snapshot& snapshot, const Catalog& catalog) {
   snapshot.nodes = std::move(known);
 }
 
+// The plan rests on figures that may no longer hold; empty when they are young enough, or of no known age.
+std::string stale_note(const PlanningInputs& inputs, const std::string& type) {
+  const auto profile = inputs.profiles.layers.find(type);
+  if (profile == inputs.profiles.layers.end() || inputs.site.profile_max_age_days == 0) return "";
+  const double days = age_days(profile->second.measured, utc_time(std::time(nullptr)));
+  if (days <= inputs.site.profile_max_age_days) return "";
+  return fmt::format("type {}: {} was measured {:.0f} days ago: measure it again with `sailor profile {}`",
+                     type, profile->second.file, days, inputs.job.file);
+}
+
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   std::map<std::string, size_t> unusable;
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
@@ -70,6 +81,9 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
     if (!node.free_gpus.empty()) types.insert(node.gpu_type);
   for (const auto& [type, note] : inputs.profiles.estimates)
     if (types.contains(type)) notes.push_back(note);
+  for (const std::string& type : types) {
+    if (std::string note = stale_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
+  }
   for (const auto& [type, gpus] : unusable) {
     if (gpus == 0) continue;
     notes.push_back(fmt::format(

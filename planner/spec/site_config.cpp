@@ -40,8 +40,8 @@ ZoneRule read_zone(const Field& field, bool with_rule) {
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document),
-               {"sailor_site", "catalog", "profiles", "gres", "default_zone", "zones", "umbrella_partition",
-                "usd_per_hour", "egress_usd_per_gb", "planner", "defaults"});
+               {"sailor_site", "catalog", "profiles", "profile_max_age_days", "gres", "default_zone", "zones",
+                "umbrella_partition", "usd_per_hour", "egress_usd_per_gb", "planner", "defaults"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -50,6 +50,8 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     for (const Field& item : profiles->items())
       site.profiles.push_back(relative_to_file(item.text(), file_name));
   }
+  if (auto age = map.optional("profile_max_age_days"))
+    site.profile_max_age_days = age->integer<int>(0, 100'000);
   if (auto gres = map.optional("gres")) {
     for (const auto& [slurm_type, gpu_type] : gres->entries()) site.gres[slurm_type] = gpu_type.name();
   }

@@ -4,6 +4,7 @@
 //     sailor_site: 1
 //     catalog: catalog.yaml                 # paths are relative to this file
 //     profiles: [profiles]                  # directories with layer and network profiles
+//     profile_max_age_days: 180             # older ones are warned of; 0 = never
 //     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type of the catalog; absent = same
 //     name default_zone: {zone: z1, region: r1} zones:
 //       - {zone: z2, region: r1, partitions: [fast], features: [rack7]}    # first match decides
@@ -31,6 +32,7 @@ struct SiteConfig {
   std::string file;
   std::string catalog;                // absolute path
   std::vector<std::string> profiles;  // absolute paths
+  int profile_max_age_days = 180;     // 0 = any
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}};
   std::vector<ZoneRule> zones;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "planner/profile/layer_profile.h"
 #include "planner/profile/network_profile.h"
@@ -14,10 +15,12 @@
 #include "planner/spec/text_file.h"
 #include "profiler/base_memory.h"
 #include "profiler/crowd_bench.h"
+#include "profiler/equipment.h"
 #include "profiler/layer_bench.h"
 #include "profiler/link_bench.h"
 #include "profiler/memory_meter.h"
 #include "profiler/profile_job.h"
+#include "profiler/profile_journal.h"
 #include "profiler/samples.h"
 #include "profiler/stack_bench.h"
 #include "profiler/sync_bench.h"
@@ -193,13 +196,25 @@ TEST(CrowdBench, TheTypicalMeasurementIsTheMeanOfEachPart) {
   EXPECT_EQ(kinds[1].samples, 15);
 }
 
+TEST(CrowdBench, TheErrorShrinksWithRoundsThatAgreeAndNotWithOthers) {
+  std::vector<StackBench::ByKind> agree(4), apart(4);
+  for (size_t i = 0; i < 4; ++i) {
+    agree[i][0].times.forward_s = 1;
+    apart[i][0].times.forward_s = i % 2 == 0 ? 0.9 : 1.1;
+    agree[i][0].relative_error = apart[i][0].relative_error = 0.02;
+  }
+  EXPECT_DOUBLE_EQ(typical(agree)[0].relative_error, 0.01);
+  // Student's t of four samples times their deviation over its root.
+  EXPECT_NEAR(typical(apart)[0].relative_error, 3.18 * std::sqrt(0.04 / 3) / 2, 1e-12);
+}
+
 TEST(SyncBench, WhatTheMessagesDoNotExplainIsThePartOfTheProcessor) {
   NetworkProfile at_once, never;
   at_once.add({{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(0, 1e15, 0)});
   never.add({{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(100, 1e9, 0)});
-  EXPECT_GT(measure_sync_s_per_byte(tiny_job(), 2, at_once, kQuick), 0);
-  EXPECT_EQ(measure_sync_s_per_byte(tiny_job(), 2, never, kQuick), 0) << "it is never a gain";
-  EXPECT_EQ(measure_sync_s_per_byte(tiny_job(), 1, at_once, kQuick), 0) << "one rank sums nothing";
+  EXPECT_GT(measure_sync_s_per_byte(tiny_job(), 2, at_once, kQuick).value, 0);
+  EXPECT_EQ(measure_sync_s_per_byte(tiny_job(), 2, never, kQuick).value, 0) << "it is never a gain";
+  EXPECT_EQ(measure_sync_s_per_byte(tiny_job(), 1, at_once, kQuick).value, 0) << "one rank sums nothing";
 }
 
 TEST(LinkBench, LargeMessagesTakeLongerAndEveryoneReduces) {
@@ -246,6 +261,46 @@ TEST_F(ProfileJobTest, ASecondRunAddsToTheFirst) {
   const ProfileOutcome outcome = profile({4}, {1});
   const ProfileFile file = load_profile_file(outcome.layer_file);
   EXPECT_EQ(file.times.size(), 6u) << "three kinds of layers at microbatch 1 and at 4";
+}
+
+TEST_F(ProfileJobTest, AnInterruptedRunIsContinuedAndACompleteOneIsMeasuredAnew) {
+  fs::create_directories(directory);
+  const std::string path = layer_profile_path(directory, tiny_job(), "cpu");
+  const int ranks = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  StackBench::ByKind kinds;
+  for (LayerMeasurement& m : kinds) {
+    m.times.forward_s = 123;
+    m.times.backward_s = 4;
+    m.samples = 5;
+  }
+  {
+    ProfileJournal journal(path, this_equipment(ranks));
+    for (int round = 0; round < 3; ++round) journal.add(1, 2, kinds);
+  }
+  profile({1, 2}, {1});
+  const auto forward_s = [&path](int microbatch) {
+    for (const ProfileFile::TimeCell& cell : load_profile_file(path).times)
+      if (cell.microbatch == microbatch) return cell.times.forward_s;
+    return 0.0;
+  };
+  EXPECT_EQ(forward_s(2), 123) << "measured by the first run";
+  EXPECT_LT(forward_s(1), 1);
+  EXPECT_FALSE(fs::exists(ProfileJournal::path_of(path)));
+  profile({1, 2}, {1});
+  EXPECT_LT(forward_s(2), 1) << "nothing is left to be continued";
+}
+
+TEST_F(ProfileJobTest, FiguresOfAnotherLibraryAreReplaced) {
+  const std::string path = profile({1}, {1}).layer_file;
+  ProfileFile old = load_profile_file(path);
+  EXPECT_GE(old.times[0].samples, 15);
+  EXPECT_GE(old.overhead_samples.sync, 1);
+  old.measured.libraries = "another 1.0";
+  save_profile_file(old, path);
+  const ProfileOutcome outcome = profile({2}, {1});
+  ASSERT_EQ(outcome.notes.size(), 1u);
+  EXPECT_THAT(outcome.notes[0], HasSubstr("another 1.0"));
+  EXPECT_EQ(load_profile_file(path).times.size(), 3u) << "old and new figures must not stand in one file";
 }
 
 TEST_F(ProfileJobTest, ABrokenOldFileIsReplacedWithANote) {

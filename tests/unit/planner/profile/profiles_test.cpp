@@ -30,7 +30,10 @@ ProfileFile example() {
                    .sequence = 128,
                    .vocabulary = 256};
   profile.precision = Precision::fp32;
-  profile.measured = "by hand";
+  profile.measured.at = "2026-11-21T22:43:00Z";
+  profile.measured.device = "a chip";
+  profile.measured.ranks = 2;
+  profile.overhead_samples = {1, 15, 12};
   profile.overheads = {1 << 20, 0.001, 2e-9};
   double unit = 0.001;
   for (int microbatch : {1, 2}) {

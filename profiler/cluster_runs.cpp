@@ -1,0 +1,176 @@
+#include "profiler/cluster_runs.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "planner/spec/text_file.h"
+#include "trainer/elastic/program_path.h"
+#include "trainer/elastic/subprocess.h"
+
+namespace sailor {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is measured for a type: itself, or what it is emulated by.
+const std::string& measured_type(const std::string& name, const Catalog& catalog) {
+  const GpuType& type = catalog.at(name);
+  return type.emulation ? type.emulation->profile : name;
+}
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() : path_((fs::temp_directory_path() / "sailor-cluster-XXXXXX").string()) {
+    if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a temporary directory");
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// Hands on the whole lines that a program has written since the last call.
+class LogReader {
+ public:
+  LogReader(const std::string& path, std::string prefix) : stream_(path), prefix_(std::move(prefix)) {}
+
+  void read(bool all, const std::function<void(const std::string&)>& line) {
+    stream_.clear();
+    for (char c = 0; stream_.get(c);) {
+      if (c != '\n') {
+        pending_ += c;
+        continue;
+      }
+      line(prefix_ + pending_);
+      pending_.clear();
+    }
+    if (all && !pending_.empty()) line(prefix_ + pending_);
+  }
+
+ private:
+  std::ifstream stream_;
+  std::string prefix_, pending_;
+};
+
+struct Running {
+  ClusterRun run;
+  pid_t pid = -1;
+  LogReader log;
+};
+
+// A signal that asks this process to end must end the jobs too.
+volatile std::sig_atomic_t interrupted_by = 0;
+
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupted_by = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int signal) { interrupted_by = signal; };
+    sigaction(SIGINT, &action, &old_interrupt_);
+    sigaction(SIGTERM, &action, &old_terminate_);
+  }
+  ~InterruptGuard() {
+    sigaction(SIGINT, &old_interrupt_, nullptr);
+    sigaction(SIGTERM, &old_terminate_, nullptr);
+  }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  struct sigaction old_interrupt_ {};
+  struct sigaction old_terminate_ {};
+};
+
+std::vector<std::string> srun(const ClusterRun& run, const std::vector<std::string>& command) {
+  // The whole node, unbound: the program places its ranks itself.
+  std::vector<std::string> words = {"srun",           "--job-name=sailor-measure", "--nodes=1",
+                                    "--ntasks=1",     "--nodelist=" + run.node,    "--exclusive",
+                                    "--cpu-bind=none"};
+  if (!run.partition.empty()) words.push_back("--partition=" + run.partition);
+  words.insert(words.end(), command.begin(), command.end());
+  words.insert(words.end(), {"--gpu-type", run.gpu_type});
+  return words;
+}
+
+}  // namespace
+
+std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Catalog& catalog,
+                                              std::vector<std::string>& notes) {
+  std::map<std::string, ClusterRun> runs;
+  std::set<std::string> busy;
+  for (const SnapshotNode& node : snapshot.nodes) {
+    if (!catalog.gpu_types.contains(node.gpu_type)) continue;
+    const std::string& type = measured_type(node.gpu_type, catalog);
+    if (static_cast<int>(node.free_gpus.size()) < node.gpus) {
+      busy.insert(type);
+      continue;
+    }
+    const ClusterRun run{type, node.name, node.partition};
+    const auto [found, is_new] = runs.emplace(type, run);
+    if (!is_new && node.name < found->second.node) found->second = run;
+  }
+  for (const std::string& type : busy)
+    if (!runs.contains(type)) notes.push_back("type " + type + ": no node is free");
+  std::vector<ClusterRun> result;
+  for (auto& [type, run] : runs) result.push_back(std::move(run));
+  return result;
+}
+
+Snapshot read_live_cluster() {
+  return parse_snapshot(run_and_read({program_path("sailor-cluster"), "--yaml"}), "sailor-cluster");
+}
+
+int run_on_cluster(const std::vector<ClusterRun>& runs, const std::vector<std::string>& command,
+                   const std::function<void(const std::string&)>& line) {
+  const ScratchDirectory scratch;
+  const InterruptGuard guard;
+  std::map<pid_t, Running> running;
+  for (const ClusterRun& run : runs) {
+    const std::string log = scratch.file(run.node);
+    std::ofstream(log).close();
+    SpawnOptions options;
+    options.output_file = log;
+    const pid_t pid = spawn(srun(run, command), options);
+    running.emplace(pid, Running{run, pid, LogReader(log, run.node + ": ")});
+  }
+  int failed = 0;
+  for (bool told = false; !running.empty();) {
+    if (interrupted_by != 0 && !told) {
+      for (const auto& [pid, one] : running) kill(pid, SIGTERM);
+      told = true;
+    }
+    for (auto it = running.begin(); it != running.end();) {
+      int status = 0;
+      const bool ended = waitpid(it->first, &status, WNOHANG) == it->first;
+      it->second.log.read(ended, line);
+      if (ended && status != 0) {
+        ++failed;
+        line(fmt::format("{}: type {}: {}", it->second.run.node, it->second.run.gpu_type,
+                         describe_wait_status(status)));
+      }
+      it = ended ? running.erase(it) : std::next(it);
+    }
+    if (!running.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  if (interrupted_by != 0) throw std::runtime_error("interrupted; what was measured is kept");
+  return failed;
+}
+
+}  // namespace sailor
