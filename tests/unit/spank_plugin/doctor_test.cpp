@@ -1,0 +1,159 @@
+// What `sailor doctor` makes of files and of a cluster that is described by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "spank_plugin/doctor/plugstack.h"
+#include "spank_plugin/doctor/site_checks.h"
+#include "tests/unit/planner/scratch.h"
+
+namespace sailor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+void write(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+std::vector<Finding::Level> levels(const Findings& findings) {
+  std::vector<Finding::Level> result;
+  for (const Finding& f : findings) result.push_back(f.level);
+  return result;
+}
+
+constexpr auto kOk = Finding::Level::ok;
+constexpr auto kWarning = Finding::Level::warning;
+constexpr auto kProblem = Finding::Level::problem;
+
+TEST(Plugstack, IncludesAreFollowedRelativeToTheFileAndCommentsAreNone) {
+  const std::string dir = test::scratch_directory("plugstack");
+  write(
+      dir + "/plugstack.conf",
+      "# optional commented.so\nrequired /a/b.so x=1 y  # why\n\ninclude more.d/*.conf\ninclude absent.conf\n"
+      "optional last.so\n");
+  write(dir + "/more.d/1.conf", "optional one.so\ninclude ../plugstack.conf\n");
+  write(dir + "/more.d/2.conf", "\noptional two.so\n");
+  const std::vector<PlugstackEntry> entries = read_plugstack(dir + "/plugstack.conf");
+  ASSERT_EQ(entries.size(), 4u);
+  EXPECT_TRUE(entries[0].required);
+  EXPECT_EQ(entries[0].path, "/a/b.so");
+  EXPECT_THAT(entries[0].arguments, ElementsAre("x=1", "y"));
+  EXPECT_EQ(entries[1].path, "one.so");
+  EXPECT_EQ(entries[2].path, "two.so");
+  EXPECT_EQ(entries[2].where.text(), dir + "/more.d/2.conf:2");
+  EXPECT_FALSE(entries[3].required);
+}
+
+TEST(Plugstack, WhatIsWrongWithOurLineIsSaidWithTheRemedy) {
+  const std::string dir = test::scratch_directory("plugstack-lines");
+  const std::string file = dir + "/plugstack.conf";
+  const auto check = [&](const std::string& text) {
+    write(file, text);
+    return check_plugstack(file, dir + "/none:" + dir, 0x160500);
+  };
+  EXPECT_THAT(levels(check_plugstack(dir + "/absent.conf", dir, 0x160500)), ElementsAre(kProblem));
+  EXPECT_THAT(levels(check("optional other.so\n")), ElementsAre(kProblem));
+  EXPECT_THAT(check("optional other.so\n")[0].remedy, HasSubstr("include /etc/slurm"));
+  const Findings absent = check("optional /nowhere/spank_sailor.so\n");
+  EXPECT_THAT(levels(absent), ElementsAre(kProblem));
+  EXPECT_EQ(absent[0].text, file + ":1: there is no /nowhere/spank_sailor.so");
+  write(dir + "/spank_sailor.so", "no library");
+  const Findings twice = check("required spank_sailor.so\noptional spank_sailor.so\n");
+  EXPECT_THAT(levels(twice), ElementsAre(kProblem, kWarning, kProblem)) << "twice, required, no library";
+}
+
+TEST(Plugstack, ReleasesAreTwoNumbers) {
+  EXPECT_EQ(release_of(0x160508), "22.05");
+  EXPECT_EQ(release_of(version_number("23.11.0-rc1")), "23.11");
+  EXPECT_EQ(version_number("22.05.8"), 0x160508u);
+  EXPECT_EQ(version_number("unknown"), 0u);
+}
+
+TEST(Findings, AnotherDoctorReadsThem) {
+  const Findings findings = {well("a", "b"), warning("c", "d\te\nf", "g"), problem("h", "i", "j")};
+  const Findings read = parse_lines("some noise\n" + to_lines(findings) + "more\tnoise\n");
+  EXPECT_THAT(levels(read), ElementsAre(kOk, kWarning, kProblem));
+  EXPECT_EQ(read[1].text, "d e f");
+  EXPECT_EQ(read[1].remedy, "g");
+  EXPECT_TRUE(has_problems(read));
+  EXPECT_FALSE(has_problems({findings[0], findings[1]}));
+  EXPECT_EQ(to_text({problem("plugin", "is gone", "install it")}),
+            "problem  plugin     is gone\n                    -> install it\n");
+}
+
+struct SiteFiles : testing::Test {
+  const std::string dir = test::scratch_directory("site");
+  SlurmView cluster;
+  SiteFiles() {
+    write(dir + "/sailor.yaml",
+          "sailor_site: 1\ncatalog: catalog.yaml\nprofiles: [profiles]\ngres: {big: BIG-80}\n");
+    write(dir + "/catalog.yaml",
+          "sailor_catalog: 1\ngpu_types:\n  BIG-80: {memory: 80GiB}\n"
+          "  small: {memory: 8GiB, emulate: {profile: cpu, slowdown: 10}}\n");
+    std::filesystem::create_directories(dir + "/profiles");
+    add("n1", "gpu:big:4");
+    add("n2", "gpu:big:4(S:0-1)");
+    add("n3", "gpu:small:2,shard:8");
+    add("n4", "");
+  }
+  void add(const std::string& name, const std::string& gres) {
+    SlurmNode node;
+    node.name = name;
+    node.gres = gres;
+    cluster.nodes.push_back(node);
+  }
+  Site site() {
+    Findings findings;
+    std::optional<Site> loaded = check_site(dir + "/sailor.yaml", findings);
+    EXPECT_THAT(levels(findings), ElementsAre(kOk, kOk));
+    return *loaded;
+  }
+};
+
+TEST_F(SiteFiles, ABrokenOneIsAProblemWithItsLine) {
+  write(dir + "/catalog.yaml", "sailor_catalog: 1\ngpu_types:\n  BIG-80: {memory: many}\n");
+  Findings findings;
+  EXPECT_FALSE(check_site(dir + "/sailor.yaml", findings).has_value());
+  EXPECT_THAT(levels(findings), ElementsAre(kProblem));
+  EXPECT_THAT(findings[0].text, HasSubstr("catalog.yaml:3"));
+}
+
+TEST_F(SiteFiles, EveryGresTypeIsAGpuTypeOrTheAdminIsToldHow) {
+  EXPECT_THAT(levels(check_gres(site(), cluster)), ElementsAre(kOk, kOk));
+  add("n5", "gpu:odd:1");
+  add("n6", "gpu:2");
+  const Findings findings = check_gres(site(), cluster);
+  EXPECT_THAT(levels(findings), ElementsAre(kProblem, kOk, kProblem, kOk));
+  EXPECT_THAT(findings[0].text, HasSubstr("have no type"));
+  EXPECT_THAT(findings[2].remedy, HasSubstr("gres: {odd: NAME}"));
+  EXPECT_THAT(levels(check_gres(site(), SlurmView{})), ElementsAre(kProblem));
+}
+
+TEST_F(SiteFiles, ProfilesAreCountedByWhatTheyMeasured) {
+  EXPECT_THAT(levels(check_profiles(site(), cluster)), ElementsAre(kWarning, kWarning, kProblem));
+  write(dir + "/profiles/network.json",
+        R"({"sailor_network_profile": 1, "links": [{"scope": "any", "bytes_per_s": 1e9}]})");
+  write(dir + "/profiles/m.cpu.json",
+        R"({"sailor_layer_profile": 1, "gpu_type": "cpu", "precision": "fp32",
+            "model": {"family": "f", "hidden": 8, "heads": 2, "feed_forward": 8, "sequence": 8, "vocabulary": 8},
+            "times": [{"microbatch": 1, "tp": 1, "layer": "embedding", "forward_s": 1, "backward_s": 1, "update_s": 1},
+                      {"microbatch": 1, "tp": 1, "layer": "block", "forward_s": 1, "backward_s": 1, "update_s": 1},
+                      {"microbatch": 1, "tp": 1, "layer": "head", "forward_s": 1, "backward_s": 1, "update_s": 1}],
+            "sizes": [{"tp": 1, "layer": "embedding", "parameters": 1, "output_elements": 1, "activation_bytes": 1},
+                      {"tp": 1, "layer": "block", "parameters": 1, "output_elements": 1, "activation_bytes": 1},
+                      {"tp": 1, "layer": "head", "parameters": 1, "output_elements": 1, "activation_bytes": 1}]})");
+  const Findings findings = check_profiles(site(), cluster);
+  EXPECT_THAT(levels(findings), ElementsAre(kWarning, kOk, kOk)) << to_text(findings);
+  EXPECT_EQ(findings[1].text, "1 model of cpu");
+  write(dir + "/profiles/broken.json", "{");
+  EXPECT_EQ(check_profiles(site(), cluster)[0].level, kProblem);
+}
+
+}  // namespace
+}  // namespace sailor
