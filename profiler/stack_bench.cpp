@@ -144,6 +144,9 @@ struct StackBench::State {
       for (const std::size_t p : stack[i].parameters) norm += norm_of(gradients->view(p));
     });
     for_each_layer([&](size_t i) { optimizers[i]->step(optimizer.lr, 1); });
+    for_each_layer([&](size_t i) {
+      for (const std::size_t p : stack[i].parameters) at::Tensor(gradients->view(p)).zero_();
+    });
     if (!std::isfinite(norm)) throw std::runtime_error("the gradient of random weights is not finite");
     return seconds;
   }

@@ -1,8 +1,8 @@
 // Collectives built from messages, for planes in host memory. A plane derives from it and delivers post().
 //
-// Large all-reduces are a direct reduce-scatter followed by an all-gather; small ones exchange everything
-// (few ranks) or go through rank 0 (many), because latency is all they cost. The choice depends on sizes
-// alone, so that all members make the same one, and the order of summation is by rank in every case.
+// Large all-reduces are a direct reduce-scatter and an all-gather of what is ready; small ones exchange
+// everything (few ranks) or go through rank 0 (many), because latency is all they cost. The choice depends on
+// sizes alone, so that all members make the same one, and the order of summation is by rank in every case.
 #pragma once
 
 #include "trainer/comm/communicator.h"
@@ -31,8 +31,8 @@ class MeshCommunicator : public Communicator {
  private:
   void all_reduce_direct(char* data, std::size_t count, ElementType type, ReduceOp op);
   void all_reduce_via_first(char* data, std::size_t count, ElementType type, ReduceOp op);
-  void reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op, const char* operation);
-  void gather_all_blocks(char* data, std::size_t count, ElementType type, const char* operation);
+  void reduce_blocks(char* data, std::size_t count, ElementType type, ReduceOp op, bool then_gather,
+                     const char* operation);
 };
 
 }  // namespace sailor

@@ -53,6 +53,7 @@ std::shared_ptr<SocketBatch> SocketEngine::post(SocketMesh& mesh, std::span<cons
                                                 const char* operation, bool overlapped) {
   auto batch = std::make_shared<SocketBatch>();
   batch->operation = operation;
+  batch->overlapped = overlapped;
   const std::lock_guard lock(mutex_);
   if (!mesh.failure.empty()) throw_failure(mesh, operation);
   for (const Transfer& transfer : transfers) {
@@ -116,7 +117,7 @@ void SocketEngine::wait(SocketMesh& mesh, const SocketBatch& batch) {
   std::erase(waiting_, wake_up.get());
   wake_up->drain();
   idle_wake_ups_.push_back(std::move(wake_up));
-  if (waiting_.empty() && anything_pending()) helper_needed_.notify_all();
+  if (waiting_.empty() && helper_has_work()) helper_needed_.notify_all();
   if (batch.remaining > 0) throw_failure(mesh, batch.operation);
 }
 
@@ -245,11 +246,15 @@ void SocketEngine::throw_failure(const SocketMesh& mesh, const char* operation) 
                   mesh.failure);
 }
 
-bool SocketEngine::anything_pending() const {
-  return std::any_of(meshes_.begin(), meshes_.end(), [](const auto& mesh) {
+// Who posted the rest comes back to wait for it in no time: waking the helper would cost more.
+bool SocketEngine::helper_has_work() const {
+  const auto overlapped = [](const SocketChannel::Piece& piece) { return piece.batch->overlapped; };
+  return std::any_of(meshes_.begin(), meshes_.end(), [&](const auto& mesh) {
     return mesh->failure.empty() &&
-           std::any_of(mesh->channels.begin(), mesh->channels.end(),
-                       [](const SocketChannel& channel) { return channel.pending(); });
+           std::any_of(mesh->channels.begin(), mesh->channels.end(), [&](const SocketChannel& channel) {
+             return std::any_of(channel.sends.begin(), channel.sends.end(), overlapped) ||
+                    std::any_of(channel.receives.begin(), channel.receives.end(), overlapped);
+           });
   });
 }
 
@@ -258,7 +263,7 @@ void SocketEngine::help() {
   std::vector<Watched> watched;
   std::unique_lock lock(mutex_);
   while (true) {
-    helper_needed_.wait(lock, [&] { return stopping_ || (waiting_.empty() && anything_pending()); });
+    helper_needed_.wait(lock, [&] { return stopping_ || (waiting_.empty() && helper_has_work()); });
     if (stopping_) return;
     polled.assign(1, {wake_helper_.fd(), POLLIN, 0});
     watched.assign(1, {});

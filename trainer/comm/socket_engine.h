@@ -32,6 +32,7 @@ namespace sailor {
 struct SocketBatch {
   int remaining = 0;
   const char* operation = "";
+  bool overlapped = false;  // nobody may be waiting: the helper moves it on
 };
 
 // The connection to one peer of one communicator.
@@ -105,7 +106,7 @@ class SocketEngine {
   void advance_receives(SocketMesh& mesh, int peer);
   void fail(SocketMesh& mesh, int peer, const std::string& reason);
   [[noreturn]] void throw_failure(const SocketMesh& mesh, const char* operation) const;
-  bool anything_pending() const;
+  bool helper_has_work() const;
   void completed_one(SocketBatch& batch);
   void wake_waiters() noexcept;
   void help();

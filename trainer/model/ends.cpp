@@ -1,5 +1,6 @@
 #include "trainer/model/ends.h"
 
+#include "trainer/model/weight_product.h"
 #include "trainer/parallel/tensor_parallel.h"
 
 namespace sailor {
@@ -39,7 +40,7 @@ VocabularyProjection::VocabularyProjection(ParameterMaker& make, const std::stri
       matrix_(make.head_matrix(stored, stored_tied)) {}
 
 at::Tensor VocabularyProjection::logits(const at::Tensor& normed) const {
-  return at::linear(enter_tensor_parallel(normed, tp_), matrix_);
+  return product_by_outputs(normed, matrix_, {}, tp_);
 }
 
 at::Tensor VocabularyProjection::loss(const at::Tensor& normed, const Batch& batch) const {

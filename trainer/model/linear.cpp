@@ -1,6 +1,6 @@
 #include "trainer/model/linear.h"
 
-#include "trainer/parallel/tensor_parallel.h"
+#include "trainer/model/weight_product.h"
 
 namespace sailor {
 namespace {
@@ -22,7 +22,7 @@ OutputSplitLinear::OutputSplitLinear(ParameterMaker& make, const std::string& na
 }
 
 at::Tensor OutputSplitLinear::operator()(const at::Tensor& x) const {
-  return at::linear(enter_tensor_parallel(x, tp), weight, bias);
+  return product_by_outputs(x, weight, bias, tp);
 }
 
 InputSplitLinear::InputSplitLinear(ParameterMaker& make, const std::string& name, int64_t inputs,
@@ -36,8 +36,7 @@ InputSplitLinear::InputSplitLinear(ParameterMaker& make, const std::string& name
 }
 
 at::Tensor InputSplitLinear::operator()(const at::Tensor& x) const {
-  const at::Tensor y = leave_tensor_parallel(at::matmul(x, weight), tp);
-  return bias.defined() ? y + bias : y;
+  return product_by_inputs(x, weight, bias, tp);
 }
 
 }  // namespace sailor

@@ -27,28 +27,20 @@ GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move
 }
 
 void GradientBuffer::begin_iteration() {
-  for (Parameter* parameter : order_) parameter->value.mutable_grad().reset();
-  begun_.assign(order_.size(), 0);
+  flat_.zero_();
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    at::Tensor& gradient = order_[i]->value.mutable_grad();
+    gradient = same_type_ ? views_[i] : at::Tensor();
+  }
 }
 
 void GradientBuffer::collect(const std::vector<std::size_t>& parameters) {
+  if (same_type_) return;
   const at::NoGradGuard no_graph;
   for (const std::size_t i : parameters) {
-    if (same_type_ && begun_[i]) continue;  // autograd added it to the view
     at::Tensor& gradient = order_[i]->value.mutable_grad();
-    if (!gradient.defined()) {
-      if (!begun_[i]) views_[i].zero_();
-    } else if (begun_[i]) {
-      views_[i].add_(gradient);
-    } else {
-      views_[i].copy_(gradient);
-    }
-    begun_[i] = 1;
-    if (same_type_) {
-      gradient = views_[i];
-    } else {
-      gradient.reset();
-    }
+    if (gradient.defined()) views_[i].add_(gradient);
+    gradient.reset();
   }
 }
 

@@ -2,9 +2,9 @@
 // flat buffer, in 32 bit even where the parameters have 16 (in 64 bit where they have 64), in an order that
 // the caller chooses, so that what is summed together lies together.
 //
-// Autograd hands over the first gradient of a parameter in a tensor of its own, which is copied into the
-// buffer; further ones of parameters of the buffer's type are added in place by autograd itself. So nothing
-// has to be cleared, and no gradient is stored twice. One thread per object.
+// Parameters of the buffer's type have their part of it as their gradient, to which the backward adds in
+// place. Those of another get a gradient of their own, which is added to the buffer after every layer. One
+// thread per object.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -30,7 +30,7 @@ class GradientBuffer {
   const at::Tensor& view(std::size_t i) const { return views_[i]; }
   const at::Tensor& flat() const { return flat_; }
 
-  // Before the first backward of an iteration. What the buffer holds stays readable until then.
+  // Before the first backward of an iteration: clears the buffer. What it holds stays readable until then.
   void begin_iteration();
   // After a backward that reached order()[i] for each i of `parameters`, and no other parameter.
   void collect(const std::vector<std::size_t>& parameters);
@@ -40,7 +40,6 @@ class GradientBuffer {
   std::vector<int64_t> offsets_;
   std::vector<at::Tensor> views_;
   at::Tensor flat_;
-  std::vector<char> begun_;  // this iteration's first gradient is in the buffer
   bool same_type_ = true;
 };
 

@@ -1,11 +1,13 @@
 #include "trainer/parallel/tensor_parallel.h"
 
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "trainer/model/registry.h"
+#include "trainer/model/weight_product.h"
 
 namespace sailor {
 namespace {
@@ -30,6 +32,17 @@ at::Tensor reduced_copy(const at::Tensor& x, Communicator* tp) {
   at::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
   all_reduce(*tp, sum);
   return sum;
+}
+
+// Calls work(first row, rows) for blocks of rows that fit into a core's cache, so that what is done to a
+// block by several operators reads and writes memory once.
+template <class RowWork>
+void for_row_blocks(const at::Tensor& matrix, const RowWork& work) {
+  constexpr int64_t kBlockBytes = 512 << 10;
+  const int64_t rows = std::max<int64_t>(1, kBlockBytes / (matrix.size(1) * matrix.element_size()));
+  at::parallel_for(0, matrix.size(0), rows, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += rows) work(row, std::min(rows, end - row));
+  });
 }
 
 struct EnterTensorParallel : torch::autograd::Function<EnterTensorParallel> {
@@ -66,17 +79,32 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     if (real < columns)
       scores.narrow(1, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
 
-    at::Tensor largest = std::get<0>(scores.max(1));
-    if (!alone(tp)) all_reduce(*tp, largest, ReduceOp::max);
     const at::Tensor local = targets - first;
     const at::Tensor here = local.ge(0).logical_and(local.lt(real));
     const at::Tensor column = local.clamp(0, columns - 1).unsqueeze(1);
-
+    at::Tensor largest = at::empty({scores.size(0)}, scores.options());
     // Row 0: sum of exponentials; row 1: the target's score, where it is held. One all-reduce for both.
     at::Tensor sums = at::empty({2, scores.size(0)}, scores.options());
-    sums[1].copy_((scores.gather(1, column).squeeze(1) - largest).masked_fill(here.logical_not(), 0.0));
-    scores.sub_(largest.unsqueeze(1)).exp_();
-    sums[0].copy_(scores.sum(1));
+    const auto find_largest = [&](int64_t row, int64_t rows) {
+      largest.narrow(0, row, rows).copy_(scores.narrow(0, row, rows).amax(1));
+    };
+    const auto exponentiate = [&](int64_t row, int64_t rows) {
+      at::Tensor block = scores.narrow(0, row, rows);
+      block.sub_(largest.narrow(0, row, rows).unsqueeze(1));
+      sums.narrow(1, row, rows)[1].copy_(block.gather(1, column.narrow(0, row, rows)).squeeze(1));
+      sums.narrow(1, row, rows)[0].copy_(block.exp_().sum(1));
+    };
+    if (alone(tp)) {
+      for_row_blocks(scores, [&](int64_t row, int64_t rows) {
+        find_largest(row, rows);
+        exponentiate(row, rows);
+      });
+    } else {
+      for_row_blocks(scores, find_largest);
+      all_reduce(*tp, largest, ReduceOp::max);
+      for_row_blocks(scores, exponentiate);
+    }
+    sums[1].masked_fill_(here.logical_not(), 0.0);
     if (!alone(tp)) all_reduce(*tp, sums);
 
     context->save_for_backward({sums[0], column, here});
@@ -89,9 +117,9 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     at::Tensor gradient = context->saved_data["exponentials"].toTensor();
     context->saved_data.erase(
         "exponentials");  // used up: a second backward through the same loss cannot be right
-    gradient.div_(saved[0].unsqueeze(1));
-    gradient.scatter_add_(1, saved[1], saved[2].to(gradient.scalar_type()).neg().unsqueeze(1));
-    gradient.mul_(gradients[0]);
+    const at::Tensor factor = (gradients[0] / saved[0]).unsqueeze(1);
+    gradient.mul_(factor);
+    gradient.scatter_add_(1, saved[1], (saved[2].to(gradient.scalar_type()) * -gradients[0]).unsqueeze(1));
     if (context->saved_data["narrow"].toBool()) gradient = gradient.to(at::kBFloat16);
     return {gradient, Variable(), Variable(), Variable()};
   }
@@ -120,11 +148,11 @@ at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp) {
 }
 
 at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp) {
-  if (alone(tp)) return at::embedding(table, ids);
+  if (alone(tp)) return rows_of_table(table, ids);
   const int64_t rows = table.size(0);
   const at::Tensor local = ids - rows * tp->rank();
   const at::Tensor elsewhere = local.lt(0).logical_or(local.ge(rows));
-  const at::Tensor found = at::embedding(table, local.clamp(0, rows - 1));
+  const at::Tensor found = rows_of_table(table, local.clamp(0, rows - 1));
   return leave_tensor_parallel(found.masked_fill(elsewhere.unsqueeze(-1), 0.0), tp);
 }
 

@@ -218,7 +218,10 @@ struct RankTrainer::Impl {
     result.step = next_step;
     result.tokens = job.training.global_batch * job.model.sequence;
     result.learning_rate = learning_rate(job.training, next_step);
+    const auto clear = Clock::now();
     gradient_sync.begin_iteration();
+    Clock::duration early = Clock::now() - clear;  // work of the update that is done before it
+    recorder.add(TaskKind::update, -1, clear, clear + early);
     const PipelineRun run = executor.run(training_work());
     result.max_in_flight = run.max_in_flight;
 
@@ -226,7 +229,8 @@ struct RankTrainer::Impl {
     const auto start = Clock::now();
     const double own_loss = slot.tp_rank == 0 ? run.loss : 0.0;
     double numbers[2] = {own_loss, gradient_sync.own_sum_of_squares()};
-    const Clock::duration norm = Clock::now() - start;  // work of the update that is done before it
+    const Clock::duration norm = Clock::now() - start;
+    early += norm;
     recorder.add(TaskKind::update, -1, start, start + norm);
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 2, ElementType::f64, ReduceOp::sum); });
@@ -235,7 +239,7 @@ struct RankTrainer::Impl {
     if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) stop_not_finite(result, own_loss);
 
     recorder.timed(TaskKind::update, -1, [&] {
-      const auto update_start = Clock::now() - norm;
+      const auto update_start = Clock::now() - early;
       optimizer->step(result.learning_rate, clipping_factor(result.grad_norm));
       pace_update(update_start);
     });

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "trainer/comm/socket_plane.h"
+#include "trainer/pipeline/host_memory.h"
 
 namespace sailor::bench {
 namespace {
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", bytes, "of fp32 values")->check(CLI::Range(int64_t{4}, int64_t{1} << 32));
   app.add_option("--rounds", rounds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  sailor::keep_freed_memory();  // as a rank does
   MPI_Init(&argc, &argv);
   int code = 0;
   try {

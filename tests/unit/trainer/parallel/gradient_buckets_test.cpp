@@ -88,7 +88,7 @@ TEST(GradientBuckets, EveryMemberOfAGroupSumsTheSameElementsInTheSameOrderAndNon
   }
 }
 
-TEST(GradientBuffer, CopiesTheFirstGradientAndAddsTheOthersInTheWiderType) {
+TEST(GradientBuffer, ForgetsTheIterationBeforeAndAddsInTheWiderType) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16}) {
     Parameter parameter{"p", 0, false, false, at::ones({3, 2}, type).set_requires_grad(true)};
     GradientBuffer buffer({&parameter});

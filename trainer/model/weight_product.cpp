@@ -1,0 +1,121 @@
+#include "trainer/model/weight_product.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <vector>
+
+#include "trainer/parallel/tensor_parallel.h"
+
+namespace sailor {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+// Where the gradient of a weight is accumulated in place; undefined where autograd has to look after it.
+at::Tensor accumulated_gradient(const at::Tensor& weight) {
+  const at::Tensor& gradient = weight.grad();
+  return gradient.defined() && gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
+}
+
+// Communicators outlive every graph that uses them. 0 = alone.
+int64_t to_handle(Communicator* tp) {
+  return tp && tp->size() > 1 ? reinterpret_cast<int64_t>(tp) : 0;
+}
+void sum_over(int64_t handle, at::Tensor& tensor) {
+  if (handle != 0) all_reduce(*reinterpret_cast<Communicator*>(handle), tensor);
+}
+
+at::Tensor as_rows(const at::Tensor& x) {
+  return x.reshape({-1, x.size(-1)});
+}
+at::Tensor like_rows_of(const at::Tensor& rows, const at::Tensor& x) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = rows.size(1);
+  return rows.view(sizes);
+}
+
+// Autograd's functions want defined arguments: no bias is one without elements.
+at::Tensor defined(const at::Tensor& bias, const at::Tensor& weight) {
+  return bias.defined() ? bias : at::empty({0}, weight.options());
+}
+
+// y = x M + b with M = `weight`, or its transpose. For the gradient g of y: x gets g M^T, M gets x^T g, and b
+// the sum of g's rows.
+struct WeightProduct : torch::autograd::Function<WeightProduct> {
+  static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,
+                          const Variable& bias, bool transposed, int64_t sum_result, int64_t sum_gradient) {
+    context->save_for_backward({x, weight});
+    const bool has_bias = bias.numel() > 0;
+    context->saved_data["has_bias"] = has_bias;
+    context->saved_data["transposed"] = transposed;
+    context->saved_data["sum_gradient"] = sum_gradient;
+    const at::Tensor matrix = transposed ? weight.t() : weight;
+    // The bias counts once, however many ranks there are.
+    const bool with_bias = has_bias && sum_result == 0;
+    at::Tensor rows = with_bias ? at::addmm(bias, as_rows(x), matrix) : at::mm(as_rows(x), matrix);
+    sum_over(sum_result, rows);
+    if (has_bias && !with_bias) rows.add_(bias);
+    return like_rows_of(rows, x);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], weight = saved[1];
+    const bool transposed = context->saved_data["transposed"].toBool();
+    const at::Tensor g = as_rows(gradients[0]), rows = as_rows(x);
+
+    at::Tensor for_x = at::mm(g, transposed ? weight : weight.t());
+    sum_over(context->saved_data["sum_gradient"].toInt(), for_x);
+
+    const at::Tensor left = (transposed ? g : rows).t();
+    const at::Tensor& right = transposed ? rows : g;
+    at::Tensor for_weight;
+    if (at::Tensor sum = accumulated_gradient(weight); sum.defined()) {
+      sum.addmm_(left, right);
+    } else {
+      for_weight = at::mm(left, right);
+    }
+    at::Tensor for_bias;
+    if (context->saved_data["has_bias"].toBool()) for_bias = g.sum(0);
+    return {like_rows_of(for_x, x), for_weight, for_bias, Variable(), Variable(), Variable()};
+  }
+};
+
+struct RowsOfTable : torch::autograd::Function<RowsOfTable> {
+  static Variable forward(AutogradContext* context, const Variable& table, const Variable& ids) {
+    context->save_for_backward({table, ids});
+    return at::embedding(table, ids);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &table = saved[0], ids = saved[1];
+    if (at::Tensor sum = accumulated_gradient(table); sum.defined()) {
+      sum.index_add_(0, ids.reshape({-1}), as_rows(gradients[0]));
+      return {Variable(), Variable()};
+    }
+    return {at::embedding_dense_backward(gradients[0], ids, table.size(0), -1, false), Variable()};
+  }
+};
+
+}  // namespace
+
+at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                              Communicator* tp) {
+  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/true, int64_t{0},
+                              to_handle(tp));
+}
+
+at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                             Communicator* tp) {
+  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/false, to_handle(tp),
+                              int64_t{0});
+}
+
+at::Tensor rows_of_table(const at::Tensor& table, const at::Tensor& ids) {
+  return RowsOfTable::apply(table, ids);
+}
+
+}  // namespace sailor
