@@ -7,11 +7,10 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "planner/profile/layer_profile.h"
-#include "planner/profile/network_profile.h"
+#include "planner/profile/network_file.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "profiler/crowd_bench.h"
@@ -81,37 +80,53 @@ void sort_cells(ProfileFile& profile) {
             [](const auto& a, const auto& b) { return std::tuple(a.tp, a.kind) < std::tuple(b.tp, b.kind); });
 }
 
-// The socket data plane over the loopback interface, as the text of a network profile.
-std::string measure_network(const MeasuringOptions& options, const MeasuredWith& measured) {
+NetworkFile earlier_network(const std::string& path, ProfileOutcome& outcome) {
+  if (!fs::exists(path)) return {};
+  try {
+    return load_network_file(path);
+  } catch (const InputError& e) {
+    outcome.notes.push_back(fmt::format("{}; replaced", e.what()));
+    return {};
+  }
+}
+
+// Measures the link between ranks of this machine, keeps it in the file at `path` (empty = nowhere), and
+// returns it alone.
+NetworkProfile measure_network(const std::string& path, const MeasuringOptions& options,
+                               const MeasuredWith& measured, ProfileOutcome& outcome) {
   std::vector<int64_t> sizes;
   for (int64_t bytes = int64_t{4} << 10; bytes <= int64_t{16} << 20; bytes *= 4) sizes.push_back(bytes);
-  nlohmann::ordered_json points = nlohmann::ordered_json::array();
-  for (const auto& [bytes, time_s] : measure_messages(sizes, options))
-    points.push_back({static_cast<int64_t>(bytes), time_s});
-  const nlohmann::ordered_json link = {{"from", nlohmann::ordered_json::object()},
-                                       {"to", nlohmann::ordered_json::object()},
-                                       {"scope", "any"},
-                                       {"points", points}};
-  const nlohmann::ordered_json file = {
-      {"sailor_network_profile", 1},
-      {"measured", measured.text() + ", socket data plane over the loopback interface"},
-      {"links", nlohmann::ordered_json::array({link})}};
-  return file.dump(1) + "\n";
+  const LinkEnd any{.gpu_type = "", .zone = "", .gpus = 0};
+  const NetworkFile::Link link = {
+      .from = any,
+      .to = any,
+      .points = measure_messages(sizes, options),
+      .latency_s = {},
+      .measured = measured.text() + ", socket data plane over the loopback interface",
+      .messages = {}};
+  NetworkFile here;
+  here.links.push_back(link);
+  if (!path.empty()) {
+    // What `sailor probe` measured of particular links stays, and comes before this link of any GPUs.
+    NetworkFile network = earlier_network(path, outcome);
+    network.measured = link.measured;
+    network.link(any, any, NetworkProfile::Scope::any) = link;
+    save_network_file(network, path);
+  }
+  return to_profile(here);
 }
 
 // What planning has to know besides layers; the network first, because the cost of sums is what is left of
 // them.
-void measure_overheads(const JobSpec& job, const ProfileRequest& request, int ranks,
-                       const std::string& network_file, ProfileFile& profile) {
+void measure_overheads(const JobSpec& job, const ProfileRequest& request, int ranks, ProfileOutcome& outcome,
+                       ProfileFile& profile) {
   MeasuringOptions overhead_options, link_options, sync_options;
   overhead_options.max_seconds = kOverheadShare * request.seconds;
   link_options.max_seconds = kLinkShare * request.seconds / 8;
   sync_options.max_seconds = kSyncShare * request.seconds;
   const Estimate iteration = measure_iteration_overhead_s(job, overhead_options);
-  const std::string network = measure_network(link_options, profile.measured);
-  if (!network_file.empty()) write_file_atomically(network_file, network);
-  const Estimate sync =
-      measure_sync_s_per_byte(job, ranks, parse_network_profile(network, "links"), sync_options);
+  const NetworkProfile here = measure_network(outcome.network_file, link_options, profile.measured, outcome);
+  const Estimate sync = measure_sync_s_per_byte(job, ranks, here, sync_options);
   profile.overheads.base_memory_bytes = request.base_memory_bytes;
   profile.overheads.iteration_overhead_s = iteration.value;
   profile.overheads.sync_s_per_byte = sync.value;
@@ -173,7 +188,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   profile.model = job.model;
   profile.precision = job.training.precision;
   profile.measured = equipment;
-  measure_overheads(job, request, ranks, outcome.network_file, profile);
+  measure_overheads(job, request, ranks, outcome, profile);
   progress(
       fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration and {:.2f} ms per MB of gradients "
                   "besides layers and links",

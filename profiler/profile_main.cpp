@@ -16,6 +16,7 @@
 #include "planner/spec/site_config.h"
 #include "profiler/base_memory.h"
 #include "profiler/cluster_runs.h"
+#include "profiler/profile_directory.h"
 #include "profiler/profile_job.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/pipeline/host_memory.h"
@@ -24,13 +25,6 @@
 namespace {
 
 using namespace sailor;
-
-// Where this site keeps its profiles, so that the planner finds what was measured.
-std::string default_directory() {
-  if (!std::filesystem::exists(site_config_path())) return "profiles";
-  const SiteConfig site = load_site_config(site_config_path());
-  return site.profiles.empty() ? "profiles" : site.profiles.front();
-}
 
 int show(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
@@ -51,7 +45,7 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   if (runs.empty()) throw std::runtime_error("no node of a GPU type of " + site.catalog + " is free");
   std::vector<std::string> command = {
       program_path("sailor-profile"), std::filesystem::absolute(job_file), "--layers-only", "--out",
-      std::filesystem::absolute(request.directory.empty() ? default_directory() : request.directory)};
+      std::filesystem::absolute(request.directory.empty() ? default_profile_directory() : request.directory)};
   command.insert(command.end(), {"--microbatches", fmt::format("{}", fmt::join(request.microbatches, ",")),
                                  "--tp", fmt::format("{}", fmt::join(request.tps, ",")), "--seconds",
                                  fmt::format("{}", request.seconds)});
@@ -65,7 +59,7 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
 
 int run(const std::string& job_file, ProfileRequest request) {
   const JobSpec job = load_job_spec(job_file);
-  if (request.directory.empty()) request.directory = default_directory();
+  if (request.directory.empty()) request.directory = default_profile_directory();
   request.base_memory_bytes = measure_base_memory_bytes(job);
   // One rank has one core to itself; so has the measurement.
   at::set_num_threads(1);

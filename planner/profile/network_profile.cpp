@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "planner/profile/network_file.h"
 #include "planner/profile/profile_reader.h"
 #include "planner/spec/text_file.h"
 
@@ -58,50 +59,25 @@ bool same_end(const LinkEnd& given, const LinkEnd& asked) {
          (given.zone.empty() || given.zone == asked.zone) && (given.gpus == 0 || given.gpus == asked.gpus);
 }
 
-LinkEnd read_end(const std::optional<Field>& field) {
-  LinkEnd end{.gpu_type = "", .zone = "", .gpus = 0};
-  if (!field) return end;
-  MapField map(*field, {"gpu_type", "zone", "gpus"});
-  if (auto type = map.optional("gpu_type")) end.gpu_type = type->name();
-  if (auto zone = map.optional("zone")) end.zone = zone->name();
-  if (auto gpus = map.optional("gpus")) end.gpus = gpus->integer<int>(1, 4096);
-  return end;
-}
-
-LinkCurve read_points(const Field& field) {
-  std::vector<std::pair<double, double>> points;
-  for (const Field& item : field.items()) {
-    std::vector<Field> pair = item.items();
-    if (pair.size() != 2) item.fail("must be [BYTES, SECONDS]");
-    points.emplace_back(pair[0].positive(), pair[1].positive());
-    if (points.size() > 1 && points.back().first <= points[points.size() - 2].first) {
-      item.fail("bytes must ascend from point to point");
-    }
-  }
-  if (points.empty()) field.fail("a link needs at least one point");
-  return LinkCurve::from_points(std::move(points));
-}
-
-LinkCurve read_curve(const MapField& link) {
-  const auto rate = link.optional("bytes_per_s"), latency = link.optional("latency_s"),
-             node_rate = link.optional("node_bytes_per_s");
-  if (!rate) {
-    if (latency || node_rate)
-      link.fail("\"latency_s\" and \"node_bytes_per_s\" need \"bytes_per_s\" beside them");
-    return read_points(link.required("points"));
-  }
-  if (const auto points = link.optional("points"))
-    points->fail("either \"points\" or \"bytes_per_s\", not both");
-  return LinkCurve::from_rates(latency ? latency->non_negative() : 0, rate->positive(),
-                               node_rate ? node_rate->positive() : 0);
-}
-
 }  // namespace
 
-LinkCurve LinkCurve::from_points(std::vector<std::pair<double, double>> bytes_and_s) {
+LinkCurve LinkCurve::from_points(std::vector<std::pair<double, double>> bytes_and_s,
+                                 std::optional<double> latency_s, double bytes_per_s,
+                                 double node_bytes_per_s) {
   if (bytes_and_s.empty()) throw std::invalid_argument("LinkCurve: no points");
   LinkCurve curve;
   curve.points_ = std::move(bytes_and_s);
+  // Where the line through the first two points meets a message of no bytes.
+  if (!latency_s && curve.points_.size() >= 2) {
+    const auto [bytes_0, seconds_0] = curve.points_[0];
+    const auto [bytes_1, seconds_1] = curve.points_[1];
+    latency_s = std::max(0.0, seconds_0 - bytes_0 * (seconds_1 - seconds_0) / (bytes_1 - bytes_0));
+  }
+  curve.latency_s_ = latency_s.value_or(0);
+  curve.bytes_per_s_ = bytes_per_s;
+  curve.node_bytes_per_s_ = node_bytes_per_s;
+  if (!(curve.latency_s_ >= 0) || !(bytes_per_s >= 0) || !(node_bytes_per_s >= 0))
+    throw std::invalid_argument("LinkCurve: a rate or the latency is negative");
   return curve;
 }
 
@@ -136,31 +112,31 @@ double LinkCurve::published_time_s(double bytes) const {
   return points_.empty() && !(bytes_per_s_ > 0) ? bytes / 1e9 / fit_gb_per_s(bytes) : time_s(bytes);
 }
 
-double LinkCurve::latency_s() const {
-  if (bytes_per_s_ > 0) return latency_s_;
-  if (points_.size() < 2) return 0;
-  // Where the line through the first two points meets a message of no bytes.
-  const auto [bytes_0, seconds_0] = points_[0];
-  const auto [bytes_1, seconds_1] = points_[1];
-  return std::max(0.0, seconds_0 - bytes_0 * (seconds_1 - seconds_0) / (bytes_1 - bytes_0));
-}
-
 double LinkCurve::time_s(double bytes, double senders) const {
   if (!(bytes > 0)) return 0;
+  if (!points_.empty()) {
+    const double alone_s = points_time_s(bytes);
+    if (!(node_bytes_per_s_ > 0) || !(senders > 1)) return alone_s;
+    return std::max(alone_s, latency_s_ + bytes * senders / node_bytes_per_s_);
+  }
   if (bytes_per_s_ > 0) {
     double rate = bytes_per_s_;
     if (node_bytes_per_s_ > 0) rate = std::min(rate, node_bytes_per_s_ / senders);
     return latency_s_ + bytes / rate;
   }
-  if (points_.empty()) return bytes * fit_gpus_ / 1e9 / fit_gb_per_s(bytes);
+  return bytes * fit_gpus_ / 1e9 / fit_gb_per_s(bytes);
+}
+
+double LinkCurve::points_time_s(double bytes) const {
   auto above = std::lower_bound(points_.begin(), points_.end(), bytes,
                                 [](const auto& point, double size) { return point.first < size; });
   if (above == points_.begin()) return points_.front().second;
-  if (points_.size() == 1) return points_[0].second * bytes / points_[0].first;
   if (above == points_.end()) {
+    auto [bytes_1, seconds_1] = points_.back();
+    if (bytes_per_s_ > 0) return seconds_1 + (bytes - bytes_1) / bytes_per_s_;
+    if (points_.size() == 1) return seconds_1 * bytes / bytes_1;
     // At the bandwidth of the last two points; noise must not make a larger message faster.
     auto [bytes_0, seconds_0] = points_[points_.size() - 2];
-    auto [bytes_1, seconds_1] = points_.back();
     double slope = (seconds_1 - seconds_0) / (bytes_1 - bytes_0);
     if (!(slope > 0)) slope = seconds_1 / bytes_1;
     return seconds_1 + slope * (bytes - bytes_1);
@@ -218,20 +194,7 @@ void NetworkProfile::add(const NetworkProfile& other) {
 }
 
 NetworkProfile read_network_profile(const Document& document) {
-  MapField map(Field(document), {"sailor_network_profile", "measured", "links"});
-  require_version(map, "sailor_network_profile", 1);
-  if (auto measured = map.optional("measured")) measured->text_or_empty();
-  NetworkProfile profile;
-  profile.file = document.file;
-  for (const Field& item : map.required("links").items()) {
-    MapField link(item, {"from", "to", "scope", "points", "latency_s", "bytes_per_s", "node_bytes_per_s"});
-    NetworkProfile::Scope scope = NetworkProfile::Scope::any;
-    if (auto word = link.optional("scope")) {
-      scope = static_cast<NetworkProfile::Scope>(word->choice({"any", "intra_node", "inter_node"}));
-    }
-    profile.add({read_end(link.optional("from")), read_end(link.optional("to")), scope, read_curve(link)});
-  }
-  return profile;
+  return to_profile(read_network_file(document));
 }
 
 NetworkProfile parse_network_profile(const std::string& json, const std::string& file_name) {

@@ -7,12 +7,14 @@
 //         "points": [[4096, 2.1e-5], [1048576, 1.0e-3], ...]}]}        # [bytes, seconds], bytes ascending
 // An absent gpu_type, zone or gpus (GPUs of one node that send together) matches any. scope: intra_node |
 // inter_node | any. Links are symmetric unless both directions stand. The link with most properties given
-// wins; of equals, the one that was added first. Instead of "points" a link may have "latency_s",
-// "bytes_per_s" (one GPU) and "node_bytes_per_s" (all GPUs of a node together; absent = no limit).
+// wins; of equals, the one that was added first. Instead of "points", or beside them, a link may have
+// "latency_s", "bytes_per_s" (one GPU) and "node_bytes_per_s" (all GPUs of a node together; absent = no
+// limit). The whole file, with the measurements behind the curves, is in network_file.h.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -28,17 +30,21 @@ struct LinkEnd {
 };
 
 // Time of a message by its size. One of
-// - measured points: linear between them; latency of the first point below it, bandwidth of the last two
-//   points above;
+// - measured points: linear between them, and the first point's time below it; above them the given
+//   bandwidth, or that of the last two points;
 // - the published fit: GB/s = a*m^2 + b*m + c with m = log2(bytes / 1e6) (reference COST_MODEL.md). Where
 //   that polynomial, fitted to messages of 2^16 bytes and more, is not positive, its value at 2^16 bytes is
 //   used;
 // - rates: latency + bytes / min(bytes_per_s, node_bytes_per_s / senders).
-// Points and fits are measured with a given number of GPUs sending at once, and hold as they are; rates know
-// how the GPUs of a node share its network cards.
+// Points without a rate of the node and fits are measured with a given number of GPUs sending at once, and
+// hold as they are; the others know how the GPUs of a node share its network cards.
 class LinkCurve {
  public:
-  static LinkCurve from_points(std::vector<std::pair<double, double>> bytes_and_s);
+  // Bytes ascend. Without a latency it is where the line through the first two points meets no bytes. Rates:
+  // 0 = not known. Throws std::invalid_argument.
+  static LinkCurve from_points(std::vector<std::pair<double, double>> bytes_and_s,
+                               std::optional<double> latency_s = {}, double bytes_per_s = 0,
+                               double node_bytes_per_s = 0);
   // The rate is the sum over the `gpus` GPUs that sent at once when it was measured.
   static LinkCurve from_fit(std::array<double, 3> coefficients, int gpus = 1);
   // node_bytes_per_s 0 = no limit.
@@ -48,17 +54,18 @@ class LinkCurve {
   // bytes >= 0, senders > 0.
   double time_s(double bytes, double senders = 1) const;
   // What even the smallest message takes; 0 where it is not known.
-  double latency_s() const;
+  double latency_s() const { return latency_s_; }
   // Does the curve know that a node may have several network cards?
-  bool knows_cards() const { return bytes_per_s_ > 0; }
+  bool knows_cards() const { return points_.empty() ? bytes_per_s_ > 0 : node_bytes_per_s_ > 0; }
   // The published formula: `bytes` is the whole tensor, at the rate of a message of that size.
   double published_time_s(double bytes) const;
 
  private:
   double fit_gb_per_s(double bytes) const;
+  double points_time_s(double bytes) const;
 
   int fit_gpus_ = 1;
-  double latency_s_ = 0, bytes_per_s_ = 0, node_bytes_per_s_ = 0;  // rates, when bytes_per_s_ > 0
+  double latency_s_ = 0, bytes_per_s_ = 0, node_bytes_per_s_ = 0;  // 0 = not known
   std::vector<std::pair<double, double>> points_;
   std::array<double, 3> fit_{};
 };

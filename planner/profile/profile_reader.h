@@ -3,13 +3,14 @@
 #pragma once
 
 #include "planner/profile/layer_profile.h"
-#include "planner/profile/network_profile.h"
+#include "planner/profile/network_file.h"
 #include "planner/spec/document.h"
 #include "planner/spec/field.h"
 
 namespace sailor {
 
 ProfileFile read_profile_file(const Document& document);
+NetworkFile read_network_file(const Document& document);
 NetworkProfile read_network_profile(const Document& document);
 
 }  // namespace sailor

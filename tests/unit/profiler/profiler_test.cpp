@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "planner/profile/layer_profile.h"
-#include "planner/profile/network_profile.h"
+#include "planner/profile/network_file.h"
 #include "planner/profile/profile_set.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
@@ -301,6 +301,19 @@ TEST_F(ProfileJobTest, FiguresOfAnotherLibraryAreReplaced) {
   ASSERT_EQ(outcome.notes.size(), 1u);
   EXPECT_THAT(outcome.notes[0], HasSubstr("another 1.0"));
   EXPECT_EQ(load_profile_file(path).times.size(), 3u) << "old and new figures must not stand in one file";
+}
+
+TEST_F(ProfileJobTest, LinksThatWereProbedStay) {
+  NetworkFile network = load_network_file(profile({1}, {1}).network_file);
+  ASSERT_EQ(network.links.size(), 1u);
+  const LinkEnd x{.gpu_type = "X", .zone = "", .gpus = 0};
+  network.link(x, x, NetworkProfile::Scope::inter_node).bytes_per_s = 1e9;
+  const std::string path = directory + "/network.json";
+  save_network_file(network, path);
+  profile({1}, {1});
+  network = load_network_file(path);
+  ASSERT_EQ(network.links.size(), 2u);
+  EXPECT_EQ(network.links[1].bytes_per_s, 1e9);
 }
 
 TEST_F(ProfileJobTest, ABrokenOldFileIsReplacedWithANote) {

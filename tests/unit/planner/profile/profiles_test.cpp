@@ -177,7 +177,7 @@ TEST(LinkCurve, AFitOfSeveralGpusIsTheirRateTogether) {
   EXPECT_EQ(curve.latency_s(), 0);
 }
 
-TEST(NetworkProfile, ALinkHasEitherPointsOrRates) {
+TEST(NetworkProfile, ALinkHasPointsOrRatesOrBoth) {
   const auto network = [](const std::string& link) {
     return parse_network_profile("{\"sailor_network_profile\": 1, \"links\": [{" + link + "}]}", "n.json");
   };
@@ -195,8 +195,19 @@ TEST(NetworkProfile, ALinkHasEitherPointsOrRates) {
                        ->time_s(1e6, 4),
                    1e-5 + 2e-3);
   EXPECT_DOUBLE_EQ(network(R"("bytes_per_s": 1e9)").find(any, any, false)->time_s(1e6, 4), 1e-3);
-  EXPECT_THAT(error(R"("latency_s": 1e-5)"), HasSubstr("need \"bytes_per_s\" beside them"));
-  EXPECT_THAT(error(R"("bytes_per_s": 1e9, "points": [[1, 1]])"), HasSubstr("not both"));
+  EXPECT_THAT(error(R"("latency_s": 1e-5)"), HasSubstr("need \"bytes_per_s\" or \"points\" beside them"));
+  EXPECT_THAT(error(R"("latency_s": 2, "points": [[1, 1]])"),
+              HasSubstr("not be above the time of the first"));
+  const NetworkProfile both = network(
+      R"("latency_s": 1e-5, "bytes_per_s": 1e9, "node_bytes_per_s": 2e9, "points": [[1e3, 2e-5], [1e6, 2e-3]])");
+  const LinkCurve& curve = *both.find(any, any, false);
+  EXPECT_EQ(curve.latency_s(), 1e-5);
+  EXPECT_DOUBLE_EQ(curve.time_s(10), 2e-5) << "below the first point";
+  EXPECT_DOUBLE_EQ(curve.time_s(1e6), 2e-3);
+  EXPECT_DOUBLE_EQ(curve.time_s(2e6), 3e-3) << "above the last point at the rate that stands beside";
+  EXPECT_DOUBLE_EQ(curve.time_s(1e6, 2), 2e-3) << "the node has room for both";
+  EXPECT_DOUBLE_EQ(curve.time_s(1e6, 8), 1e-5 + 4e-3);
+  EXPECT_TRUE(curve.knows_cards());
   EXPECT_THAT(error(R"("bytes_per_s": 0)"), HasSubstr("must be a number above 0"));
   EXPECT_THAT(error(R"("scope": "any")"), HasSubstr("missing key \"points\""));
 }

@@ -1,0 +1,296 @@
+// `sailor probe`: measures the links between the ranks that mpirun or srun started, or shows what was
+// measured.
+#include <arpa/inet.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "planner/spec/error.h"
+#include "planner/spec/quantity.h"
+#include "planner/spec/snapshot.h"
+#include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
+#include "profiler/links/probe.h"
+#include "profiler/links/probe_report.h"
+#include "profiler/profile_directory.h"
+#include "profiler/topology/topology_report.h"
+#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/socket_plane.h"
+#include "trainer/elastic/agent.h"
+#include "trainer/elastic/control_endpoint.h"
+#include "trainer/elastic/program_path.h"
+
+namespace {
+
+using namespace sailor;
+
+struct Arguments {
+  std::string show;
+  bool topology = false;
+  std::string xml;
+  std::string format = "table";
+  std::string directory;
+  std::string gpu_type = "cpu";
+  std::string zone;
+  std::string cluster;
+  std::string network;
+  int ranks = 0;
+  ProbeRequest request;
+};
+
+// "10.1.0.0/16"
+bool in_network(const std::string& address, const std::string& network) {
+  const auto slash = network.find('/');
+  const std::optional<double> bits =
+      slash == std::string::npos ? 32 : parse_number(network.substr(slash + 1));
+  in_addr of_network{}, of_address{};
+  if (!bits || *bits < 0 || *bits > 32 || *bits != static_cast<int>(*bits) ||
+      inet_pton(AF_INET, network.substr(0, slash).c_str(), &of_network) != 1)
+    throw InputError("--network: must be an IPv4 network like 10.1.0.0/16, is " + in_quotes(network));
+  if (inet_pton(AF_INET, address.c_str(), &of_address) != 1) return false;
+  const uint32_t mask = *bits > 0 ? ~uint32_t{0} << (32 - static_cast<int>(*bits)) : 0;
+  return ((ntohl(of_network.s_addr) ^ ntohl(of_address.s_addr)) & mask) == 0;
+}
+
+// Where other ranks reach this one.
+std::string own_address(const std::string& network) {
+  const std::vector<std::string> addresses = local_ipv4_addresses();
+  if (network.empty()) return addresses.front();
+  for (const std::string& address : addresses)
+    if (in_network(address, network)) return address;
+  throw std::runtime_error(
+      fmt::format("node {} has no address in {}, only {}", node_name(), network, fmt::join(addresses, ", ")));
+}
+
+// Memory that this node can give without swapping.
+int64_t available_bytes() {
+  std::istringstream lines(read_text_file("/proc/meminfo"));
+  std::string key;
+  int64_t kib = 0;
+  while (lines >> key >> kib) {
+    if (key == "MemAvailable:") return kib << 10;
+    lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  throw std::runtime_error("/proc/meminfo does not say what memory is available");
+}
+
+// What a rank tells the others of itself: a rank card, then the rest, on one line.
+struct Card {
+  RankCard rank;
+  ProbeRank what;
+  int64_t available_bytes = 0;
+};
+
+std::string to_text(const Card& card) {
+  return fmt::format("{} {} {} {}", to_text(card.rank), card.what.gpu_type,
+                     card.what.zone.empty() ? "-" : card.what.zone, card.available_bytes);
+}
+
+Card parse_card(const std::string& text) {
+  Card card;
+  card.rank = parse_rank_card(text);
+  std::istringstream in(text);
+  std::string skipped;
+  for (int i = 0; i < 4; ++i) in >> skipped;
+  if (!(in >> card.what.gpu_type >> card.what.zone >> card.available_bytes))
+    throw std::runtime_error("the ranks were not all started by the same sailor probe");
+  if (card.what.zone == "-") card.what.zone.clear();
+  card.what.node = card.rank.node;
+  return card;
+}
+
+ProbeRank own_kind(const Arguments& arguments) {
+  const std::string node = node_name();
+  if (arguments.cluster.empty()) return {node, arguments.gpu_type, arguments.zone};
+  const Snapshot snapshot = load_snapshot(arguments.cluster);
+  const SnapshotNode* known = snapshot.find(node);
+  if (known == nullptr)
+    throw InputError({arguments.cluster, 0}, fmt::format("nodes: has no node {}, which a rank is on", node));
+  return {node, known->gpu_type, known->zone};
+}
+
+// Ranks hold one buffer each, and sums take as much again for what others send.
+int64_t affordable_bytes(const std::vector<Card>& cards) {
+  int64_t least = INT64_MAX;
+  for (const Card& card : cards) {
+    const auto on_node = std::count_if(cards.begin(), cards.end(),
+                                       [&](const Card& c) { return c.rank.node == card.rank.node; });
+    least = std::min(least, card.available_bytes / (4 * on_node));
+  }
+  return least;
+}
+
+std::string how_measured(const std::vector<Card>& cards) {
+  std::set<std::string> nodes;
+  for (const Card& card : cards) nodes.insert(card.rank.node);
+  const std::string where =
+      nodes.size() > 4 ? fmt::format("{} nodes", nodes.size()) : fmt::format("{}", fmt::join(nodes, ", "));
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC on {}, {} ranks, socket data plane",
+                     fmt::gmtime(std::chrono::system_clock::now()), where, cards.size());
+}
+
+bool launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
+}
+
+// Becomes mpirun, which starts this program again as several ranks of this machine.
+[[noreturn]] void launch_here(int ranks, int argc, char** argv) {
+  std::vector<std::string> command = {mpirun_path()};
+  if (geteuid() == 0) command.push_back("--allow-run-as-root");
+  for (const auto& [name, value] : {std::pair("plm", "isolated"),
+                                    {"ras", "^slurm"},
+                                    {"pml", "ob1"},
+                                    {"btl", "self,tcp"},
+                                    {"rtc_hwloc_vmhole", "none"}})
+    command.insert(command.end(), {"--mca", name, value});
+  command.insert(command.end(), {"--host", fmt::format("localhost:{}", ranks), "--oversubscribe", "--quiet",
+                                 "--bind-to", "none", "-np", std::to_string(ranks),
+                                 std::filesystem::read_symlink("/proc/self/exe").string()});
+  command.insert(command.end(), argv + 1, argv + argc);
+  std::vector<char*> pointers;
+  for (std::string& word : command) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(pointers.front(), pointers.data());
+  throw std::runtime_error("cannot start " + command.front());
+}
+
+int run_rank(Arguments arguments) {
+  ProbeRequest& request = arguments.request;
+  const ProbeRank kind = own_kind(arguments);
+  Listener listener(own_address(arguments.network));
+  const BootstrapResult world = mpi_bootstrap(to_text(Card{
+      {{own_address(arguments.network), listener.port()}, kind.node, getpid()}, kind, available_bytes()}));
+  listener.start(world.secret);
+  std::vector<Card> cards;
+  std::vector<Endpoint> endpoints;
+  std::vector<ProbeRank> ranks;
+  for (const std::string& text : world.cards) {
+    cards.push_back(parse_card(text));
+    endpoints.push_back(cards.back().rank.endpoint);
+    ranks.push_back(cards.back().what);
+  }
+  const bool speaks = world.rank == 0;
+  if (world.size < 2)
+    throw InputError(
+        "there is nothing to measure with one rank: start several, e.g. `mpirun -np 4 sailor probe` or `srun "
+        "--mpi=pmix -N2 --ntasks-per-node=2 sailor probe`");
+  if (const int64_t most = affordable_bytes(cards); most < request.max_bytes) {
+    if (speaks)
+      std::cerr << fmt::format("note: messages of {} MiB at most: a rank's node has no memory for more\n",
+                               most >> 20);
+    request.max_bytes = most;
+  }
+  request.measured = how_measured(cards);
+  CommOptions options;
+  options.deadline = std::chrono::seconds(600 + static_cast<int64_t>(request.seconds));
+  SocketFactory factory(world.rank, endpoints, world.secret, listener, options);
+  const ProbeOutcome outcome =
+      probe(factory, ranks, request, [](const std::string& line) { std::cerr << line << std::endl; });
+  if (!speaks) return kDone;
+  for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
+  if (outcome.measurements == 0)
+    std::cerr << "note: everything is measured already; --again measures it once more\n";
+  if (outcome.imprecise > 0)
+    std::cerr << fmt::format(
+        "note: {} of {} measurements are less precise than 2 % because time was up; another run repeats "
+        "them\n",
+        outcome.imprecise, outcome.measurements);
+  std::cout << request.file << '\n';
+  return kDone;
+}
+
+int run(Arguments arguments, int argc, char** argv) {
+  if (!arguments.show.empty()) {
+    std::cout << probe_report(load_network_file(arguments.show));
+    return kDone;
+  }
+  if (arguments.topology || !arguments.xml.empty()) {
+    const MachineTopology machine =
+        arguments.xml.empty() ? discover_topology() : load_topology(arguments.xml);
+    std::cout << (arguments.format == "json" ? topology_json(machine) : topology_table(machine));
+    return kDone;
+  }
+  if (arguments.directory.empty()) arguments.directory = default_profile_directory();
+  arguments.request.file = arguments.directory + "/network.json";
+  if (!launched()) {
+    if (arguments.ranks < 2)
+      throw InputError(
+          "start it on the nodes to measure, e.g. `srun --mpi=pmix -N2 --ntasks-per-node=2 sailor probe`, or "
+          "give --ranks N to measure between N ranks of this machine");
+    launch_here(arguments.ranks, argc, argv);
+  }
+  return run_rank(std::move(arguments));
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--show", arguments.show, "print what a network profile holds, and measure nothing")
+      ->type_name("FILE");
+  app.add_flag("--topology", arguments.topology,
+               "print sockets, GPUs and network cards of this machine, and which rank is best bound where");
+  app.add_option("--xml", arguments.xml, "the same of a machine that `lstopo FILE.xml` recorded")
+      ->type_name("FILE");
+  app.add_option("--format", arguments.format, "form of the topology: table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  app.add_option("--out", arguments.directory, "directory of profiles (default: the site config's first)")
+      ->type_name("DIR");
+  app.add_option("--gpu-type", arguments.gpu_type, "GPU type of the nodes")->capture_default_str();
+  app.add_option("--zone", arguments.zone, "zone of the nodes (default: the links hold in every zone)");
+  app.add_option("--cluster", arguments.cluster, "take GPU types and zones of nodes from this snapshot")
+      ->type_name("FILE");
+  app.add_option("--network", arguments.network, "use the nodes' addresses in this IPv4 network")
+      ->type_name("NET/BITS");
+  app.add_option_function<std::string>(
+         "--max-bytes",
+         [&arguments](const std::string& text) {
+           const std::optional<double> bytes = parse_bytes(text);
+           if (!bytes || *bytes < 4096 || *bytes > 1e12)
+             throw InputError("--max-bytes: must be a size from 4KiB to 1TB, is " + in_quotes(text));
+           arguments.request.max_bytes = static_cast<int64_t>(*bytes);
+         },
+         "largest message (default: 1GiB)")
+      ->type_name("SIZE");
+  app.add_option("--seconds", arguments.request.seconds, "about how long it may take")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
+  app.add_flag_callback(
+      "--messages-only", [&arguments] { arguments.request.collectives = false; },
+      "measure no collectives, which nothing but a person reads");
+  app.add_flag("--again", arguments.request.again, "measure what is in the file once more");
+  app.add_option("--ranks", arguments.ranks, "start so many ranks on this machine")->check(CLI::Range(2, 64));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{
+      "Measures bandwidth and latency between the ranks it is started as, for the planner; shows what was "
+      "measured; shows the topology of this machine",
+      "sailor probe"};
+  add_options(app, arguments);
+  try {
+    app.parse(argc, argv);
+    return run(std::move(arguments), argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    std::cerr << "sailor: " << e.what() << " (see `sailor probe --help`)\n";
+    return kBadInput;
+  } catch (const InputError& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kBadInput;
+  } catch (const std::exception& e) {
+    std::cerr << "sailor: " << e.what() << '\n';
+    return kFailed;
+  }
+}

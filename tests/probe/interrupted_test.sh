@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# A probe that is killed, or that runs out of disk, leaves a whole file with what it had measured; the next one goes on from there.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+for tool in mpirun python3; do command -v $tool > /dev/null || skip "there is no $tool"; done
+mounted=
+clean_up() { [ -z "$mounted" ] || umount "$mounted" || true; }
+probe() { "$bin/sailor-probe" --ranks 2 "$@"; }
+
+# kill -9 of the rank that keeps the file, again and again, each time after something new was measured.
+profile=$work/killed/network.json
+before=0
+for round in 1 2 3; do
+  probe --max-bytes 64MiB --seconds 40 --out "$work/killed" > "$work/log" 2>&1 &
+  launcher=$!
+  for ((i = 0; i < 400; ++i)); do
+    [ ! -s "$profile" ] || [ "$(measurements "$profile")" -lt $((before + 2)) ] || break
+    sleep 0.05
+  done
+  # Its ranks are the launcher's children; the first was started first.
+  rank=$(ps -o pid= --ppid $launcher --sort start_time | head -1)
+  kill -9 $rank || not_ok "round $round: the rank was there to be killed"
+  wait $launcher 2> /dev/null && not_ok "round $round: a killed probe says that all is well"
+  "$bin/sailor-probe" --show "$profile" > /dev/null || not_ok "round $round: the file is whole"
+  now=$(measurements "$profile")
+  expect "round $round: $now measurements are there, $before before" [ "$now" -ge $((before + 2)) ]
+  before=$now
+done
+expect "the next run ends" probe --max-bytes 64KiB --seconds 8 --out "$work/killed"
+expect "all is measured: 3 sizes of messages and of 4 collectives" [ "$(measurements "$profile" 65536)" = 15 ]
+expect "and what was there is kept" [ "$(measurements "$profile")" -ge "$before" ]
+
+if [ "$UID" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=12k none "$work/small" 2> /dev/null; then
+  mounted=$work/small
+  profile=$work/small/network.json
+  # Something else takes the room while the probe runs: the file and its successor no longer fit.
+  rc=0
+  head -c 4096 /dev/zero > "$work/small/other"
+  probe --max-bytes 64KiB --seconds 3 --out "$work/small" > "$work/log" 2>&1 && probe --max-bytes 64KiB --seconds 3 --again --zone a-zone --out "$work/small" > "$work/log" 2>&1 &&
+    probe --max-bytes 64KiB --seconds 3 --zone another-zone --out "$work/small" > "$work/log" 2>&1 || rc=$?
+  expect "a full disk is an error of its own" [ $rc = 1 ]
+  expect "and is said" grep -q "No space left on device" "$work/log"
+  expect "the file is whole" "$bin/sailor-probe" --show "$profile"
+  kept=$(measurements "$profile")
+  expect "$kept measurements are kept" [ "$kept" -gt 0 ]
+  rm "$work/small/other"
+  mount -o remount,size=1m "$work/small"
+  expect "with room again, the probe goes on" probe --max-bytes 64KiB --seconds 3 --zone another-zone --out "$work/small"
+  expect "and keeps what was there" [ "$(measurements "$profile")" -gt "$kept" ]
+else
+  echo "skipped: a full disk (no tmpfs can be mounted)"
+fi
+finish

@@ -1,0 +1,138 @@
+// Topology and binding on recorded machines (machines/*.xml).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
+#include "profiler/topology/machine_topology.h"
+#include "profiler/topology/rank_binding.h"
+#include "profiler/topology/topology_report.h"
+
+namespace sailor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+MachineTopology machine(const std::string& name) {
+  return load_topology(std::string(SAILOR_SOURCE_DIR) + "/tests/unit/profiler/topology/machines/" + name +
+                       ".xml");
+}
+
+TEST(Topology, EightGpusWithNvlinkShareFourCards) {
+  const MachineTopology box = machine("eight-gpus-nvlink");
+  EXPECT_EQ(box.sockets, 2);
+  EXPECT_EQ(box.cores, 32);
+  EXPECT_EQ(box.processors, 64);
+  ASSERT_EQ(box.numa_nodes.size(), 8u);
+  EXPECT_EQ(box.numa_nodes[3].cpus, "24-31");
+  EXPECT_EQ(box.numa_nodes[3].memory_bytes, int64_t{120} << 30);
+  ASSERT_EQ(box.gpus.size(), 8u) << "the management display is no GPU";
+  ASSERT_EQ(box.nics.size(), 4u);
+  EXPECT_EQ(box.gpus[0].pci, "0000:03:00.0");
+  EXPECT_EQ(box.gpus[0].model, "GPU model A");
+  EXPECT_THAT(box.gpus[0].numa_nodes, ElementsAre(3));
+  EXPECT_NEAR(box.gpus[0].link_gb_per_s, 31.5, 0.1);
+  EXPECT_THAT(box.nics[1].names, ElementsAre("mlx5_1", "ib1"));
+  for (size_t a = 0; a < 8; ++a)
+    for (size_t b = 0; b < 8; ++b)
+      EXPECT_EQ(box.gpu_to_gpu[a][b], a == b ? Proximity::same_device : Proximity::nvlink);
+  EXPECT_EQ(box.gpu_to_nic[2][1], Proximity::same_switch);
+  EXPECT_EQ(box.gpu_to_nic[2][0], Proximity::same_socket);
+  EXPECT_EQ(box.gpu_to_nic[2][3], Proximity::across_sockets);
+  // Two GPUs of a NUMA node have half its cores each, and the card beside them.
+  std::vector<std::string> cpus;
+  std::vector<int> nics;
+  for (const auto& binding : box.bindings) {
+    cpus.push_back(binding.cpus);
+    nics.push_back(binding.nic);
+    EXPECT_EQ(binding.numa_nodes, box.gpus[static_cast<size_t>(binding.gpu)].numa_nodes);
+  }
+  EXPECT_THAT(cpus, ElementsAre("24-27", "28-31", "8-11", "12-15", "56-59", "60-63", "40-43", "44-47"));
+  EXPECT_THAT(nics, ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
+}
+
+TEST(Topology, FourGpusOnPciTakeTurnsAtTheCardsOfOneSocket) {
+  const MachineTopology box = machine("four-gpus-pci");
+  ASSERT_EQ(box.gpus.size(), 4u) << "GPUs with a video output count";
+  ASSERT_EQ(box.nics.size(), 2u);
+  EXPECT_EQ(box.gpu_to_gpu[0][1], Proximity::same_numa);
+  EXPECT_EQ(box.gpu_to_gpu[1][2], Proximity::across_sockets);
+  std::vector<int> nics;
+  for (const auto& binding : box.bindings) nics.push_back(binding.nic);
+  EXPECT_THAT(nics, ElementsAre(0, 1, 0, 1));
+  EXPECT_EQ(box.bindings[3].cpus, "12-15");
+}
+
+TEST(Topology, ANodeWithoutGpusHasNothingToBind) {
+  const MachineTopology box = machine("no-gpus");
+  EXPECT_TRUE(box.gpus.empty());
+  EXPECT_TRUE(box.bindings.empty());
+  ASSERT_EQ(box.nics.size(), 1u);
+  EXPECT_EQ(box.nics[0].names.front(), "eth0");
+  EXPECT_THAT(topology_table(box), HasSubstr("no GPUs: nothing to bind"));
+}
+
+TEST(Topology, WithoutNvlinksInTheRecordPciDecides) {
+  std::string xml = read_text_file(std::string(SAILOR_SOURCE_DIR) +
+                                   "/tests/unit/profiler/topology/machines/eight-gpus-nvlink.xml");
+  const size_t begin = xml.find("<distances2"), end = xml.find("</distances2>") + 13;
+  xml.erase(begin, end - begin);
+  const MachineTopology box = parse_topology(xml, "box.xml");
+  EXPECT_EQ(box.gpu_to_gpu[0][1], Proximity::same_switch);
+  EXPECT_EQ(box.gpu_to_gpu[1][2], Proximity::same_socket);
+  EXPECT_EQ(box.gpu_to_gpu[3][4], Proximity::across_sockets);
+}
+
+TEST(Topology, WhatIsNoRecordIsRefused) {
+  for (const char* text :
+       {"", "<topology>", "{}", "<?xml version=\"1.0\"?><topology version=\"2.0\"></topology>"}) {
+    try {
+      parse_topology(text, "box.xml");
+      ADD_FAILURE() << text;
+    } catch (const InputError& e) {
+      EXPECT_STREQ(e.what(), "box.xml: is no topology as `lstopo FILE.xml` writes it");
+    }
+  }
+}
+
+TEST(Topology, ThisMachineIsReadToo) {
+  const MachineTopology here = discover_topology();
+  EXPECT_GE(here.processors, 1);
+  EXPECT_GE(here.numa_nodes.size(), 1u);
+  EXPECT_EQ(here.bindings.size(), here.gpus.size());
+}
+
+TEST(RankBinding, CoresAreSharedOutWholeAndNobodyGoesWithout) {
+  for (size_t gpus = 1; gpus <= 9; ++gpus) {
+    for (size_t cores = 1; cores <= 12; ++cores) {
+      MachineTopology machine;
+      machine.gpus.resize(gpus);
+      machine.gpu_to_nic.resize(gpus);
+      std::vector<CoreSet> sets;
+      std::vector<int> all;
+      for (int c = 0; c < static_cast<int>(cores); ++c) {
+        sets.push_back({2 * c, 2 * c + 1});
+        all.insert(all.end(), sets.back().begin(), sets.back().end());
+      }
+      std::multiset<std::string> used;
+      for (const auto& b : bind_ranks(machine, sets, std::vector<std::vector<int>>(gpus, all))) {
+        EXPECT_FALSE(b.cpus.empty());
+        EXPECT_EQ(b.nic, -1);
+        used.insert(b.cpus);
+      }
+      for (const std::string& cpus : used) EXPECT_EQ(used.count(cpus), cores < gpus ? gpus : 1) << cpus;
+    }
+  }
+}
+
+TEST(RankBinding, CpuListsAreShort) {
+  EXPECT_EQ(cpu_list({}), "");
+  EXPECT_EQ(cpu_list({5}), "5");
+  EXPECT_EQ(cpu_list({7, 0, 1, 2, 9, 8}), "0-2,7-9");
+}
+
+}  // namespace
+}  // namespace sailor
