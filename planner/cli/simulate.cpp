@@ -80,7 +80,7 @@ int run_simulate(const SimulateCommand& command) {
       load_inputs(command.job, config_or_default(command.config), {}, [&](const SiteConfig&) {
         return command.cluster.empty() ? Snapshot{} : load_snapshot(command.cluster);
       });
-  if (auto violations = check_plan(plan, inputs.job, all_plan_features()); !violations.empty()) {
+  if (auto violations = check_plan(plan, inputs.job, predictable_features()); !violations.empty()) {
     throw InputError(where_of(violations[0], command.plan), first_of(violations));
   }
   if (auto violations = check_plan(plan, inputs.job); !violations.empty())

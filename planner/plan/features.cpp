@@ -20,6 +20,8 @@ const char* to_string(PlanFeature feature) {
       return "recompute";
     case PlanFeature::zero1:
       return "zero1";
+    case PlanFeature::selective_recompute:
+      return "selective";
   }
   return "";
 }
@@ -51,6 +53,12 @@ PlanFeatures parse_plan_features(const std::string& text) {
 
 PlanFeatures all_plan_features() {
   return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute, PlanFeature::zero1};
+}
+
+PlanFeatures predictable_features() {
+  PlanFeatures features = all_plan_features();
+  features.insert(PlanFeature::selective_recompute);
+  return features;
 }
 
 PlanFeatures trainable_features() {

@@ -4,6 +4,8 @@
 //     unlike-shares   pipelines take numbers of microbatches that differ by more than one
 //     recompute       a stage computes activations again in the backward instead of keeping them
 //     zero1           the replicas of a stage share its optimizer states
+// and what plans that others have run may have besides, and the planner never offers:
+//     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
 #pragma once
 
@@ -12,14 +14,18 @@
 
 namespace sailor {
 
-enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1 };
+enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1, selective_recompute };
 using PlanFeatures = std::set<PlanFeature>;
 
 const char* to_string(PlanFeature feature);
-// Names separated by commas; also `none` and `all`. Throws InputError on another name.
+// Names of what the planner may offer, separated by commas; also `none` and `all`. Throws InputError on
+// another name.
 PlanFeatures parse_plan_features(const std::string& text);
 
+// What the planner may offer.
 PlanFeatures all_plan_features();
+// What the simulator predicts: all of that and more.
+PlanFeatures predictable_features();
 // The one switch: what the planner offers unless told otherwise, and what a plan to be trained may have.
 PlanFeatures trainable_features();
 

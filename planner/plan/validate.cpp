@@ -58,7 +58,8 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
   if (stage.recompute != "selective" && stage.recompute != "full") {
     violations.push_back(
         where + fmt::format("unknown recompute mode \"{}\" (known: none, selective, full)", stage.recompute));
-  } else if (!allowed.contains(PlanFeature::recompute)) {
+  } else if (!allowed.contains(stage.recompute == "full" ? PlanFeature::recompute
+                                                         : PlanFeature::selective_recompute)) {
     violations.push_back(
         where + fmt::format("recompute \"{}\" is not supported by this version's trainer", stage.recompute));
   }

@@ -1,7 +1,6 @@
 #include "tests/closed_loop/layouts.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -40,7 +39,7 @@ std::vector<int> uneven_shares(Random& random, int total, int parts, int extra) 
   return shares;
 }
 
-using Layout = std::vector<std::vector<int>>;  // TP degrees by pipeline and stage
+using Layout = TpLayout;
 
 int ranks_of(const Layout& layout) {
   int ranks = 0;
@@ -94,6 +93,8 @@ void place(Plan& plan) {
 
 Model draw_model(Random& random, bool emulated, const Limits& limits) {
   Model model;
+  size_t most_stages = 1;
+  for (const auto& stages : limits.layout) most_stages = std::max(most_stages, stages.size());
   ModelSpec& m = model.job.model;
   m.family = "gpt2";
   m.heads = 4;
@@ -111,6 +112,7 @@ Model draw_model(Random& random, bool emulated, const Limits& limits) {
     m.vocabulary = pick<int>(random, {1024, 2048, 4096});
     model.microbatches = {1, 2, 4};
   }
+  m.layers = std::max(m.layers, static_cast<int>(most_stages));
   m.feed_forward = m.hidden * between(random, 2, 4);
   m.name = fmt::format("gpt2-{}x{}", m.layers, m.hidden);
   for (int tp = 1; tp <= std::min(limits.max_tp, m.heads); tp *= 2) model.tps.push_back(tp);
@@ -121,7 +123,7 @@ Model draw_model(Random& random, bool emulated, const Limits& limits) {
 }
 
 Plan draw_plan(Random& random, const Model& model, const Limits& limits, int index) {
-  const Layout layout = draw_layout(random, model, limits, index);
+  const Layout layout = limits.layout.empty() ? draw_layout(random, model, limits, index) : limits.layout;
   Plan plan;
   plan.model = model.job.model.name;
   plan.microbatch = pick(random, model.microbatches);
@@ -153,13 +155,12 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
 }
 
 std::string layout_text(const Plan& plan) {
-  std::vector<std::string> pipelines;
+  TpLayout layout;
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    std::vector<int> degrees;
-    for (const PlanStage& stage : pipeline.stages) degrees.push_back(stage.tp);
-    pipelines.push_back(fmt::format("{}", fmt::join(degrees, ",")));
+    layout.emplace_back();
+    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.tp);
   }
-  return fmt::format("{}", fmt::join(pipelines, "/"));
+  return to_text(layout);
 }
 
 }  // namespace sailor::closed_loop

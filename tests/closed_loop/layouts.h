@@ -7,6 +7,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
+#include "tests/layout_text.h"
 
 namespace sailor::closed_loop {
 
@@ -17,6 +18,7 @@ struct Limits {
   int max_ranks = 2;
   int max_tp = 2;
   std::vector<std::string> gpu_types;  // drawn per stage
+  TpLayout layout{};                   // of every plan; empty: drawn
   bool placed = false;                 // give stages nodes of up to four GPUs, which share an interface
 };
 
@@ -31,7 +33,7 @@ Model draw_model(Random& random, bool emulated, const Limits& limits);
 // The job's global batch is the plan's. `index` spreads the kinds of layouts: every few of them hold each
 // kind that fits the limits.
 Plan draw_plan(Random& random, const Model& model, const Limits& limits, int index);
-// `4,1/2`: pipelines by `/`, TP degrees of their stages by `,`.
+// As tests/layout_text.h writes it.
 std::string layout_text(const Plan& plan);
 
 }  // namespace sailor::closed_loop

@@ -9,8 +9,9 @@
 // What a plan needs is therefore profiled directly before and after each of two runs, with as many ranks at
 // work as the plan has; its prediction is the mean of those by each profile alone, its time the mean of the
 // runs. A measurement (profiles and runs) during which other programs of this machine used the processors, or
-// whose profiles disagree, is made again, whatever came out of it; at most four times, after which the least
-// disturbed one counts and stderr says so.
+// whose profiles disagree, is made again, whatever came out of it; --tries times at most, after which the
+// least disturbed one counts. The row says how many were made, and how much of a processor others used during
+// the one that counts.
 // --emulate on: ranks wait until the time of an emulated GPU type has passed, and messages until that of an
 // emulated link has; what remains to be predicted is everything but the speed of layers and links.
 #include <fmt/format.h>
@@ -48,6 +49,8 @@ struct Options {
   int steps = 0;
   double profile_s = 0;
   double patience_s = 60;  // how long a measurement waits for other programs to end
+  int tries = 4;           // most measurements of a plan
+  std::string layout;      // of every plan; empty: drawn
   double mean_limit_pct = kMeanLimit_pct, limit_pct = kLimit_pct;
   std::string directory;
 };
@@ -55,6 +58,8 @@ struct Options {
 struct Row {
   std::vector<Prediction> predictions;  // one by each profile
   Measured measured;
+  int tries = 1;            // measurements made, of which this is one
+  double others_share = 0;  // of a processor, used by other programs meanwhile
 
   double predicted_s() const {
     return mean([](const Prediction& p) { return p.iteration_s; });
@@ -114,25 +119,27 @@ Row measure(const Options& options, Site& site, const Model& model, const Plan& 
 // Measures until a measurement was left alone: by other programs of this machine, and by other guests of its
 // host, which show in two profiles that should be equal. What was measured of the run itself plays no part.
 Row undisturbed(const Options& options, const std::string& what, const std::function<Row()>& measure) {
-  if (options.emulate) return measure();
-  constexpr int kTries = 4;
   constexpr double kQuiet = 0.05, kDisturbed = 0.08;  // of a processor, used by others
   constexpr double kApart = 0.08;                     // between the predictions before and after the run
+  const int tries = options.emulate ? 1 : options.tries;
   std::optional<Row> best;
   double least = 0;  // above 1: disturbed
-  for (int i = 0; i < kTries && (!best || least > 1); ++i) {
-    wait_for_quiet(kQuiet, options.patience_s);
+  int made = 0;
+  while (made < tries && (!best || least > 1)) {
+    if (!options.emulate) wait_for_quiet(kQuiet, options.patience_s);
     const MachineLoad load;
     Row row = measure();
-    const double others = load.others();
-    const double disturbance = std::max(others / kDisturbed, row.predictions_apart() / kApart);
-    if (disturbance > 1)
+    row.others_share = load.others();
+    ++made;
+    const double disturbance = std::max(row.others_share / kDisturbed, row.predictions_apart() / kApart);
+    if (disturbance > 1 && !options.emulate)
       fmt::print(stderr, "{}: disturbed, others used {:.0f} % of a processor, profiles are {:.0f} % apart\n",
-                 what, 100 * others, 100 * row.predictions_apart());
+                 what, 100 * row.others_share, 100 * row.predictions_apart());
     if (best && disturbance >= least) continue;
     best = std::move(row);
     least = disturbance;
   }
+  best->tries = made;
   return *best;
 }
 
@@ -146,10 +153,13 @@ int run(Options options) {
   limits.gpu_types =
       options.emulate ? std::vector<std::string>{"fast", "middle", "slow"} : std::vector<std::string>{"cpu"};
   limits.placed = options.emulate;
+  if (!options.layout.empty()) limits.layout = parse_layout(options.layout);
   const int steps = options.steps > 0 ? options.steps : options.emulate ? 6 : 10;
 
-  fmt::print("# seed {}{}\nlayout,ranks,pred_s,meas_s,err_pct,pred_peak_bytes,meas_peak_bytes\n",
-             options.seed, options.emulate ? ", emulated devices and links" : ", real computation");
+  fmt::print(
+      "# seed {}{}\nlayout,ranks,pred_s,meas_s,err_pct,pred_peak_bytes,meas_peak_bytes,tries,"
+      "others_pct\n",
+      options.seed, options.emulate ? ", emulated devices and links" : ", real computation");
   Random random = options.seed * 1000003;
   Site site(options.directory, options.emulate);
   Model model;
@@ -171,9 +181,9 @@ int run(Options options) {
       continue;
     }
     const double error_pct = row.error_pct();
-    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{}\n", layout_text(plan), num_ranks(plan),
+    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{},{},{:.0f}\n", layout_text(plan), num_ranks(plan),
                row.predicted_s(), row.measured.iteration_s, error_pct, row.predicted_bytes(),
-               row.measured.peak_bytes);
+               row.measured.peak_bytes, row.tries, 100 * row.others_share);
     std::fflush(stdout);
     if (row.predictions.size() > 1) {
       std::vector<double> each_s;
@@ -207,6 +217,11 @@ int run(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(switches));
   app.add_option("--max-ranks", options.max_ranks, "most ranks of a plan (default: cores, or 32 emulated)")
       ->check(CLI::Range(1, 64));
+  app.add_option(
+      "--layout", options.layout,
+      "of every plan: TP degrees, stages by `,`, pipelines by `/`, such as 4,1/2 (default: drawn)");
+  app.add_option("--tries", options.tries, "most measurements of a plan that others disturb")
+      ->check(CLI::Range(1, 100));
   app.add_option("--steps", options.steps, "steps per run, three of them warm-up")
       ->check(CLI::Range(4, 1000));
   app.add_option("--patience", options.patience_s, "seconds to wait for other programs before measuring");

@@ -34,7 +34,4 @@ struct Case {
 // stages has none at all.
 Case make_case(const CaseOptions& options);
 
-// Throws InputError.
-std::vector<std::vector<int>> parse_layout(const std::string& text);
-
 }  // namespace sailor::equality

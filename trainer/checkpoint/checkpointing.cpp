@@ -2,24 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
 #include <optional>
 #include <stdexcept>
 
-#include "planner/spec/error.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/work_on_all_ranks.h"
 
 namespace sailor {
 namespace {
-
-std::string broadcast_text(Communicator& world, std::string text, int root) {
-  auto bytes = static_cast<int64_t>(text.size());
-  world.broadcast(&bytes, 1, ElementType::i64, root);
-  text.resize(static_cast<std::size_t>(bytes));
-  if (bytes > 0) world.broadcast(text.data(), text.size(), ElementType::u8, root);
-  return text;
-}
 
 // Rank 0 gets the texts of all ranks, in their order.
 std::vector<std::string> gather_texts(Communicator& world, const std::string& text) {
@@ -40,41 +30,6 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& te
     }
   }
   return texts;
-}
-
-enum class Failure : int64_t { none, damaged, input, other };
-
-struct Outcome {
-  Failure failure = Failure::none;
-  std::string text;  // of the first rank that failed with the gravest failure
-};
-
-// Runs `work` on this rank; what came of it on all of them. CommError passes through.
-Outcome on_all_ranks(Communicator& world, const std::function<void()>& work) {
-  Outcome own;
-  try {
-    work();
-  } catch (const CommError&) {
-    throw;
-  } catch (const CheckpointDamaged& error) {
-    own = {Failure::damaged, error.what()};
-  } catch (const InputError& error) {
-    own = {Failure::input, error.what()};
-  } catch (const std::exception& error) {
-    own = {Failure::other, error.what()};
-  }
-  const int64_t size = world.size();
-  int64_t worst = static_cast<int64_t>(own.failure) * size + (size - 1 - world.rank());
-  world.all_reduce(&worst, 1, ElementType::i64, ReduceOp::max);
-  const auto failure = static_cast<Failure>(worst / size);
-  if (failure == Failure::none) return {};
-  const auto rank = static_cast<int>(size - 1 - worst % size);
-  return {failure, broadcast_text(world, own.text, rank)};
-}
-
-void require(const Outcome& outcome) {
-  if (outcome.failure == Failure::input) throw InputError(outcome.text);
-  if (outcome.failure != Failure::none) throw std::runtime_error("checkpoint: " + outcome.text);
 }
 
 std::vector<std::string> state_names(const Optimizer& optimizer) {
@@ -150,15 +105,17 @@ LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, co
     // Rank 0 looks for the next one that has all its parts, and tells the others what is in it.
     std::string path, text;
     std::optional<CheckpointManifest> manifest;
-    for (; world.rank() == 0 && next < candidates.size() && !manifest; ++next) {
-      path = candidates[next];
-      try {
-        manifest = open_checkpoint(path);
-        text = to_json(*manifest);
-      } catch (const CheckpointDamaged& damage) {
-        loaded.skipped.push_back(skipped_line(path, damage.what()));
+    require(on_all_ranks(world, [&] {
+      for (; world.rank() == 0 && next < candidates.size() && !manifest; ++next) {
+        path = candidates[next];
+        try {
+          manifest = open_checkpoint(path);
+          text = to_json(*manifest);
+        } catch (const CheckpointDamaged& damage) {
+          loaded.skipped.push_back(skipped_line(path, damage.what()));
+        }
       }
-    }
+    }));
     if (manifest) --next;
     path = broadcast_text(world, manifest ? path : "", 0);
     if (path.empty()) break;
@@ -170,11 +127,11 @@ LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, co
       read_state(reader, state);
       loaded.steps_done = reader.manifest().step;
     });
-    if (outcome.failure == Failure::none) {
+    if (outcome.failure == Outcome::Failure::none) {
       loaded.path = path;
       break;
     }
-    if (outcome.failure != Failure::damaged) require(outcome);
+    if (outcome.failure != Outcome::Failure::damaged) require(outcome);
     loaded.skipped.push_back(skipped_line(path, outcome.text));
   }
   if (loaded.path.empty() && touched)

@@ -297,6 +297,7 @@ int run() {
   } catch (const CommError& e) {
     failure.text = e.what();
     failure.peer_lost = true;
+    failure.lost_peer = e.peer();
   } catch (const std::exception& e) {
     failure.text = e.what();
   }

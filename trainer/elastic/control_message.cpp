@@ -71,8 +71,8 @@ Json encode(const StepReport& m) {
 }
 
 Json encode(const Failure& m) {
-  return {{"type", "failure"}, {"rank", m.rank}, {"node", m.node},
-          {"pid", m.pid},      {"text", m.text}, {"peer_lost", m.peer_lost}};
+  return {{"type", "failure"}, {"rank", m.rank},           {"node", m.node},          {"pid", m.pid},
+          {"text", m.text},    {"peer_lost", m.peer_lost}, {"lost_peer", m.lost_peer}};
 }
 
 Json encode(const ProcessEnded& m) {
@@ -127,7 +127,8 @@ ControlMessage decode(const Json& j) {
                    .node = j.at("node"),
                    .pid = j.at("pid"),
                    .text = j.at("text"),
-                   .peer_lost = j.at("peer_lost")};
+                   .peer_lost = j.at("peer_lost"),
+                   .lost_peer = j.at("lost_peer")};
   if (type == "ended")
     return ProcessEnded{.node = j.at("node"), .pid = j.at("pid"), .wait_status = j.at("wait_status")};
   if (type == "note") return Note{.rank = j.at("rank"), .step = j.at("step"), .text = j.at("text")};

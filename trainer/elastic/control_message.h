@@ -54,13 +54,14 @@ struct StepReport {
 };
 
 // A rank cannot go on. `peer_lost` marks a failure that is only the echo of another one: a connection that
-// went away.
+// went away, or an answer that did not come.
 struct Failure {
   int rank = 0;
   std::string node{};
   int64_t pid = 0;
   std::string text{};
   bool peer_lost = false;
+  int lost_peer = -1;  // the rank that was waited for; -1 = none in particular
 };
 
 // An agent reaped a process that it had adopted.

@@ -37,7 +37,8 @@ void put_bytes(std::string& out, int field, const std::string& value) {
   out += value;
 }
 
-// Event: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5 (Summary).
+// Event: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5 (Summary),
+// session_log = 7 (SessionLog).
 std::string event(double wall_time_s, int64_t step) {
   std::string out;
   put_key(out, 1, Wire::fixed64);
@@ -73,8 +74,10 @@ uint32_t crc32c(std::string_view bytes) {
 EventFile::EventFile(const std::string& directory, double wall_time_s) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);  // a failure shows below, with the file
-  path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory, static_cast<int64_t>(wall_time_s),
-                      host(), getpid());
+  const std::string name = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory,
+                                       static_cast<int64_t>(wall_time_s), host(), getpid());
+  path_ = name;
+  for (int i = 1; std::filesystem::exists(path_, error); ++i) path_ = fmt::format("{}.{}", name, i);
   out_.open(path_, std::ios::binary | std::ios::trunc);
   std::string first = event(wall_time_s, 0);
   put_bytes(first, 3, "brain.Event:2");
@@ -93,6 +96,15 @@ void EventFile::write(int64_t step, double wall_time_s,
   }
   std::string out = event(wall_time_s, step);
   put_bytes(out, 5, summary);
+  record(out);
+}
+
+void EventFile::begin_session(int64_t step, double wall_time_s) {
+  std::string log;  // SessionLog: status = 1 (enum), of which 1 is START
+  put_key(log, 1, Wire::varint);
+  put_varint(log, 1);
+  std::string out = event(wall_time_s, step);
+  put_bytes(out, 7, log);
   record(out);
 }
 

@@ -20,11 +20,16 @@ uint32_t crc32c(std::string_view bytes);
 
 class EventFile {
  public:
-  // Makes the directory and a new file in it, named as TensorBoard looks for them. Throws std::runtime_error.
+  // Makes the directory and a new file in it, named as TensorBoard looks for them: later files sort after
+  // earlier ones. Throws std::runtime_error.
   EventFile(const std::string& directory, double wall_time_s);
 
   // Throws std::runtime_error when the file cannot be written.
   void write(int64_t step, double wall_time_s, const std::vector<std::pair<std::string, double>>& scalars);
+
+  // Training goes on with `step`: readers forget what earlier files of the directory say of it and later
+  // ones. Throws as write() does.
+  void begin_session(int64_t step, double wall_time_s);
 
   const std::string& path() const { return path_; }
 

@@ -41,7 +41,6 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   fs::remove_all(path_ + "/links", error);
   fs::create_directory(path_ + "/links", error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}/links: {}", path_, error.message()));
-  write_document("metrics.jsonl", "");
 }
 
 void RunDirectory::write_document(const std::string& name, const std::string& text) const {

@@ -16,7 +16,7 @@ namespace sailor {
 
 class RunDirectory {
  public:
-  // Makes `path`, its logs/ and an empty links/, and empties metrics.jsonl. Throws std::runtime_error.
+  // Makes `path`, its logs/ and an empty links/. Throws std::runtime_error.
   explicit RunDirectory(std::string path);
 
   const std::string& path() const { return path_; }

@@ -40,7 +40,7 @@ void Supervisor::receive(const std::string& peer, const ControlMessage& message)
   } else if (const Failure* failure = std::get_if<Failure>(&message)) {
     const std::string text = fmt::format("{}: {}", describe(failure->rank), failure->text);
     if (failure->peer_lost) {
-      if (!echo_) echo_ = text;
+      echoes_.push_back({failure->rank, failure->lost_peer, text});
     } else {
       fail(text);
     }
@@ -97,7 +97,16 @@ std::vector<int> Supervisor::missing_ranks() const {
 
 std::optional<std::string> Supervisor::failure() const {
   if (cause_) return cause_;
-  return node_lost_ ? node_lost_ : echo_;
+  if (node_lost_) return node_lost_;
+  if (echoes_.empty()) return std::nullopt;
+  // Who waits for a rank that waits itself says so as well: the one that has nothing to say is to blame.
+  const auto silent = [&](const Echo& echo) {
+    return echo.lost_peer >= 0 && std::none_of(echoes_.begin(), echoes_.end(), [&](const Echo& other) {
+             return other.rank == echo.lost_peer;
+           });
+  };
+  const auto telling = std::find_if(echoes_.begin(), echoes_.end(), silent);
+  return (telling == echoes_.end() ? echoes_.front() : *telling).text;
 }
 
 std::vector<std::variant<StepReport, Note>> Supervisor::take_progress() {

@@ -74,7 +74,11 @@ class Supervisor {
   // What is said to have gone wrong, most telling first: a rank's own end, a node's end, a lost connection.
   std::optional<std::string> cause_;
   std::optional<std::string> node_lost_;
-  std::optional<std::string> echo_;
+  struct Echo {
+    int rank, lost_peer;  // who says it, and whom it waited for
+    std::string text;
+  };
+  std::vector<Echo> echoes_;  // in the order of their arrival
 };
 
 }  // namespace sailor

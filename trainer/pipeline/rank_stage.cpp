@@ -29,13 +29,7 @@ void check_trainable(const JobSpec& job, const Plan& plan) {
   }
   const ModelFamily& family = model_family(job.model.family);
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (const PlanStage& stage : pipeline.stages) {
-      if (stage.recompute == "selective") {
-        throw InputError(
-            "plan: recompute: the trainer computes whole blocks again or nothing; use \"full\" or \"none\"");
-      }
-      family.check(job.model, stage.tp);
-    }
+    for (const PlanStage& stage : pipeline.stages) family.check(job.model, stage.tp);
   }
 }
 

@@ -90,6 +90,10 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, job(), all_plan_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, job(), {}),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"full\" is not supported")));
+  p.pipelines[1].stages[0].recompute = "selective";
+  EXPECT_THAT(check_plan(p, job(), predictable_features()), IsEmpty());
+  EXPECT_THAT(check_plan(p, job()),
+              ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"selective\" is not supported")));
   p = plan();
   p.zero1 = true;
   EXPECT_THAT(check_plan(p, job(), all_plan_features()), IsEmpty());

@@ -63,8 +63,9 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(note.step, 50);
   EXPECT_EQ(note.text, "step-50 written");
   const auto failure = std::get<Failure>(parse_control_message(
-      to_json(Failure{.rank = 1, .node = "n", .pid = 2, .text = "x", .peer_lost = true})));
+      to_json(Failure{.rank = 1, .node = "n", .pid = 2, .text = "x", .peer_lost = true, .lost_peer = 4})));
   EXPECT_TRUE(failure.peer_lost);
+  EXPECT_EQ(failure.lost_peer, 4);
 }
 
 TEST(ControlMessage, ADivergedLossIsNotAnError) {

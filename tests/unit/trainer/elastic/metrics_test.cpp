@@ -1,12 +1,15 @@
 // What a run leaves for people and other programs: lines, event files, traces.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "planner/spec/text_file.h"
 #include "trainer/elastic/event_file.h"
@@ -130,6 +133,65 @@ TEST(EventFile, RecordsAreWhatTensorBoardReads) {
   EXPECT_EQ(found[1], expected);
 }
 
+std::vector<std::string> event_files(const RunDirectory& directory) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.file("tensorboard")))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+StepReport report_of_step(int64_t step, double loss) {
+  StepReport report = kReport;
+  report.step = step;
+  report.loss = loss;
+  return report;
+}
+
+TEST(MetricsWriter, ARunThatGoesOnKeepsWhatWasWrittenOfTheStepsBeforeIt) {
+  const std::string path = ::testing::TempDir() + "/metrics-resumed";
+  std::filesystem::remove_all(path);
+  const StepFacts facts{.steps = 10, .tokens = 100};
+  {
+    const RunDirectory directory(path);
+    MetricsWriter writer(directory, facts, "");
+    for (int64_t step = 1; step <= 5; ++step) writer.write(report_of_step(step, 1));
+  }
+  // The crash left half a line, and the checkpoint is of step 3.
+  std::ofstream(path + "/metrics.jsonl", std::ios::app) << "{\"step\":2";
+  std::ofstream(path + "/metrics.csv", std::ios::app) << "2,";
+  const RunDirectory directory(path);
+  {
+    MetricsWriter writer(directory, facts, "");
+    EXPECT_NE(read_text_file(directory.file("metrics.jsonl")), "") << "nothing is known of this run yet";
+    for (int64_t step = 4; step <= 6; ++step) writer.write(report_of_step(step, 2));
+  }
+  std::vector<std::string> steps, rows;
+  std::istringstream jsonl(read_text_file(directory.file("metrics.jsonl")));
+  for (std::string line; std::getline(jsonl, line);) {
+    const auto json = nlohmann::json::parse(line);
+    steps.push_back(fmt::format("{} {}", json.at("step").get<int>(), json.at("loss").get<double>()));
+  }
+  EXPECT_THAT(steps, ElementsAre("1 1", "2 1", "3 1", "4 2", "5 2", "6 2"));
+  std::istringstream csv(read_text_file(directory.file("metrics.csv")));
+  for (std::string line; std::getline(csv, line);) rows.push_back(line.substr(0, line.find(',', 2)));
+  EXPECT_THAT(rows, ElementsAre("step", "1,1", "2,1", "3,1", "4,2", "5,2", "6,2"));
+  // TensorBoard drops what it has of steps from 4 on when it comes to the second file.
+  const std::vector<std::string> events = event_files(directory);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(records(events[0]).size(), 6u);
+  const std::vector<std::string> resumed = records(events[1]);
+  ASSERT_EQ(resumed.size(), 5u);
+  // step (2, varint) 4; session_log (7, bytes) { status (1, varint) START }
+  EXPECT_EQ(resumed[1].substr(9), std::string("\x10\x04\x3a\x02\x08\x01"));
+
+  // A third one starts from the beginning.
+  MetricsWriter(directory, facts, "").write(report_of_step(1, 3));
+  const std::string again = read_text_file(directory.file("metrics.jsonl"));
+  EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 1);
+  EXPECT_EQ(event_files(directory).size(), 1u);
+}
+
 TEST(MetricsWriter, EveryStepIsInAllFiles) {
   const std::string path = ::testing::TempDir() + "/metrics-run";
   std::filesystem::remove_all(path);
@@ -137,8 +199,8 @@ TEST(MetricsWriter, EveryStepIsInAllFiles) {
   const StepFacts facts{.steps = 10, .tokens = 100};
   for (int run = 0; run < 2; ++run) {  // the second one begins anew
     MetricsWriter writer(directory, facts, "");
-    writer.write(kReport);
-    writer.write(kReport);
+    writer.write(report_of_step(1, 5.312));
+    writer.write(report_of_step(2, 5.312));
   }
   const std::string jsonl = read_text_file(directory.file("metrics.jsonl"));
   EXPECT_EQ(std::count(jsonl.begin(), jsonl.end(), '\n'), 2);
@@ -147,9 +209,7 @@ TEST(MetricsWriter, EveryStepIsInAllFiles) {
   EXPECT_TRUE(line.at("validation_loss").is_null());
   const std::string csv = read_text_file(directory.file("metrics.csv"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
-  std::vector<std::string> events;
-  for (const auto& entry : std::filesystem::directory_iterator(directory.file("tensorboard")))
-    events.push_back(entry.path());
+  const std::vector<std::string> events = event_files(directory);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(records(events[0]).size(), 3u);
 }

@@ -64,6 +64,25 @@ TEST_F(SupervisorTest, AKilledRankIsNamedWithNodeAndSignalAndBeatsItsEcho) {
   EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 1 on n1 (pid 11) was killed by signal 9"));
 }
 
+TEST_F(SupervisorTest, OfRanksThatWaitForOneAnotherTheSilentOneIsNamed) {
+  const auto waits = [&](int rank, int peer) {
+    supervisor.receive("p" + std::to_string(rank),
+                       Failure{.rank = rank,
+                               .text = "recv on c: rank " + std::to_string(peer) + " on host h: no answer",
+                               .peer_lost = true,
+                               .lost_peer = peer});
+  };
+  waits(3, 0);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 0 on host h: no answer"));
+  waits(0, 2);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 2 on host h: no answer"));
+  waits(1, 0);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 2 on host h: no answer"));
+  waits(2, 3);  // nobody is silent: who said it first
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 3: recv on c: rank 0"));
+  EXPECT_FALSE(supervisor.cause_known());
+}
+
 TEST_F(SupervisorTest, ANodeThatIsGoneExplainsLostConnectionsButNotARanksOwnEnd) {
   supervisor.receive(
       "a",

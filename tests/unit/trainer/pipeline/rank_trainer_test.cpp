@@ -385,7 +385,7 @@ TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
   EXPECT_THAT(error_of(job, chunks), ::testing::HasSubstr("3 stages do not make up 2 chunks"));
   Plan selective = good;
   selective.pipelines[0].stages[0].recompute = "selective";
-  EXPECT_THAT(error_of(job, selective), ::testing::HasSubstr("recompute"));
+  EXPECT_THAT(error_of(job, selective), ::testing::HasSubstr("recompute \"selective\" is not supported"));
   Plan uncovered = good;
   uncovered.pipelines[1].stages[0].end_layer = 2;
   EXPECT_THAT(error_of(job, uncovered), ::testing::HasSubstr("pipeline 1"));

@@ -1,0 +1,17 @@
+// Layouts as programs are given them and print them: pipelines separated by `/`, each a list of the TP
+// degrees of its stages separated by `,`. `4,1/2` is a pipeline of two stages beside one of a single stage.
+// Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+using TpLayout = std::vector<std::vector<int>>;  // TP degrees by pipeline and stage
+
+// Throws InputError naming `--layout`.
+TpLayout parse_layout(const std::string& text);
+std::string to_text(const TpLayout& layout);
+
+}  // namespace sailor
