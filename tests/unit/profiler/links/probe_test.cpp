@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -86,7 +87,7 @@ class Probe : public testing::Test {
     return outcome.measurements + static_cast<int>(outcome.notes.size());
   }
 
-  std::string directory_ = testing::TempDir() + "probe_test";
+  std::string directory_ = testing::TempDir() + "probe_test." + std::to_string(getpid());
   ProbeRequest request_;
 };
 
