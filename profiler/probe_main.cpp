@@ -1,5 +1,5 @@
-// `sailor probe`: measures the links between the ranks that mpirun or srun started, or shows what was
-// measured.
+// `sailor probe`: measures the links between the ranks that it starts, or that mpirun or srun started, or
+// shows what was measured.
 #include <arpa/inet.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -14,12 +14,14 @@
 #include <set>
 #include <sstream>
 
+#include "planner/cli/program.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "planner/spec/snapshot.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 #include "profiler/links/probe.h"
+#include "profiler/links/probe_launch.h"
 #include "profiler/links/probe_report.h"
 #include "profiler/profile_directory.h"
 #include "profiler/topology/topology_report.h"
@@ -27,7 +29,6 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_endpoint.h"
-#include "trainer/elastic/program_path.h"
 
 namespace {
 
@@ -44,6 +45,8 @@ struct Arguments {
   std::string cluster;
   std::string network;
   int ranks = 0;
+  bool on_nodes = false;
+  int per_node = 2;
   ProbeRequest request;
 };
 
@@ -110,6 +113,7 @@ Card parse_card(const std::string& text) {
 
 ProbeRank own_kind(const Arguments& arguments) {
   const std::string node = node_name();
+  if (const std::optional<NodeKind> kind = kind_of_node(node)) return {node, kind->gpu_type, kind->zone};
   if (arguments.cluster.empty()) return {node, arguments.gpu_type, arguments.zone};
   const Snapshot snapshot = load_snapshot(arguments.cluster);
   const SnapshotNode* known = snapshot.find(node);
@@ -138,33 +142,6 @@ std::string how_measured(const std::vector<Card>& cards) {
                      fmt::gmtime(std::chrono::system_clock::now()), where, cards.size());
 }
 
-bool launched() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
-    if (std::getenv(name) != nullptr) return true;
-  return false;
-}
-
-// Becomes mpirun, which starts this program again as several ranks of this machine.
-[[noreturn]] void launch_here(int ranks, int argc, char** argv) {
-  std::vector<std::string> command = {mpirun_path()};
-  if (geteuid() == 0) command.push_back("--allow-run-as-root");
-  for (const auto& [name, value] : {std::pair("plm", "isolated"),
-                                    {"ras", "^slurm"},
-                                    {"pml", "ob1"},
-                                    {"btl", "self,tcp"},
-                                    {"rtc_hwloc_vmhole", "none"}})
-    command.insert(command.end(), {"--mca", name, value});
-  command.insert(command.end(), {"--host", fmt::format("localhost:{}", ranks), "--oversubscribe", "--quiet",
-                                 "--bind-to", "none", "-np", std::to_string(ranks),
-                                 std::filesystem::read_symlink("/proc/self/exe").string()});
-  command.insert(command.end(), argv + 1, argv + argc);
-  std::vector<char*> pointers;
-  for (std::string& word : command) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execv(pointers.front(), pointers.data());
-  throw std::runtime_error("cannot start " + command.front());
-}
-
 int run_rank(Arguments arguments) {
   ProbeRequest& request = arguments.request;
   const ProbeRank kind = own_kind(arguments);
@@ -183,8 +160,7 @@ int run_rank(Arguments arguments) {
   const bool speaks = world.rank == 0;
   if (world.size < 2)
     throw InputError(
-        "there is nothing to measure with one rank: start several, e.g. `mpirun -np 4 sailor probe` or `srun "
-        "--mpi=pmix -N2 --ntasks-per-node=2 sailor probe`");
+        "there is nothing to measure with one rank: start several, e.g. with --per-node or --ranks");
   if (const int64_t most = affordable_bytes(cards); most < request.max_bytes) {
     if (speaks)
       std::cerr << fmt::format("note: messages of {} MiB at most: a rank's node has no memory for more\n",
@@ -223,12 +199,15 @@ int run(Arguments arguments, int argc, char** argv) {
   }
   if (arguments.directory.empty()) arguments.directory = default_profile_directory();
   arguments.request.file = arguments.directory + "/network.json";
-  if (!launched()) {
-    if (arguments.ranks < 2)
-      throw InputError(
-          "start it on the nodes to measure, e.g. `srun --mpi=pmix -N2 --ntasks-per-node=2 sailor probe`, or "
-          "give --ranks N to measure between N ranks of this machine");
-    launch_here(arguments.ranks, argc, argv);
+  if (!is_launched()) {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if (arguments.on_nodes) become_allocation(words);
+    if (arguments.ranks > 0) become_ranks_here(arguments.ranks, words);
+    if (std::getenv("SLURM_JOB_ID") != nullptr) become_ranks_of_job(arguments.per_node, words);
+    throw InputError(
+        "say where: --on-nodes for free nodes of the cluster, --ranks N for N ranks of this machine, or "
+        "start "
+        "it inside a Slurm job");
   }
   return run_rank(std::move(arguments));
 }
@@ -267,7 +246,14 @@ void add_options(CLI::App& app, Arguments& arguments) {
       "--messages-only", [&arguments] { arguments.request.collectives = false; },
       "measure no collectives, which nothing but a person reads");
   app.add_flag("--again", arguments.request.again, "measure what is in the file once more");
-  app.add_option("--ranks", arguments.ranks, "start so many ranks on this machine")->check(CLI::Range(2, 64));
+  CLI::Option* here = app.add_option("--ranks", arguments.ranks, "start so many ranks on this machine")
+                          ->check(CLI::Range(2, 64));
+  app.add_flag("--on-nodes", arguments.on_nodes,
+               "start ranks on two free nodes of every GPU type and zone of the cluster, as a Slurm job")
+      ->excludes(here);
+  app.add_option("--per-node", arguments.per_node, "ranks on each node of a Slurm job")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -279,18 +265,5 @@ int main(int argc, char** argv) {
       "measured; shows the topology of this machine",
       "sailor probe"};
   add_options(app, arguments);
-  try {
-    app.parse(argc, argv);
-    return run(std::move(arguments), argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::cerr << "sailor: " << e.what() << " (see `sailor probe --help`)\n";
-    return kBadInput;
-  } catch (const InputError& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kBadInput;
-  } catch (const std::exception& e) {
-    std::cerr << "sailor: " << e.what() << '\n';
-    return kFailed;
-  }
+  return cli::run_program(app, argc, argv, [&] { return run(std::move(arguments), argc, argv); });
 }

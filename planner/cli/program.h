@@ -1,5 +1,6 @@
 // How a program of one verb (sailor-run, sailor-profile, ...) parses its command line and ends: bad usage and
-// bad input are one line on stderr and exit code 2, any other error is one line and 1.
+// bad input are one line on stderr and exit code 2, any other error is one line and 1. Options' callbacks may
+// throw InputError.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,13 +15,11 @@ template <class Run>
 int run_program(CLI::App& app, int argc, char** argv, Run run) {
   try {
     app.parse(argc, argv);
+    return run();
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     std::cerr << "sailor: " << e.what() << " (see `" << app.get_name() << " --help`)\n";
     return kBadInput;
-  }
-  try {
-    return run();
   } catch (const InputError& e) {
     std::cerr << "sailor: " << e.what() << '\n';
     return kBadInput;

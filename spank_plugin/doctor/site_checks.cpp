@@ -133,7 +133,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
   }
   if (links == 0)
     findings.push_back(problem("links", "no network profile: nothing that sends messages can be planned",
-                               "`sailor probe` measures one inside an allocation over several nodes"));
+                               "`sailor probe --on-nodes` measures one"));
   else
     findings.push_back(well("links", counted(links, "network profile")));
   return findings;

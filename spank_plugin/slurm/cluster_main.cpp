@@ -15,14 +15,15 @@ namespace sailor {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: sailor-cluster [--yaml] [--config FILE]\n"
+    "usage: sailor-cluster [--yaml] [--busy] [--config FILE]\n"
     "\n"
     "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
     "Nodes that it could not get are listed under not_free with the reason.\n"
+    "--busy takes nodes that run jobs for free ones.\n"
     "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n";
 
 struct Arguments {
-  bool help = false;
+  bool help = false, busy = false;
   std::string config = site_config_path();
 };
 
@@ -32,6 +33,8 @@ Arguments parse_arguments(int argc, char** argv) {
     std::string word = argv[i];
     if (word == "-h" || word == "--help") {
       arguments.help = true;
+    } else if (word == "--busy") {
+      arguments.busy = true;
     } else if (word == "--config" && i + 1 < argc) {
       arguments.config = argv[++i];
     } else if (word.rfind("--config=", 0) == 0) {
@@ -51,7 +54,9 @@ int run(int argc, char** argv) {
   }
   SiteConfig site = load_site_config(arguments.config);
   slurm_init(nullptr);
-  LiveCluster cluster = live_cluster(read_slurm(), site, NodeWishes{});
+  NodeWishes wishes;
+  wishes.include_busy = arguments.busy;
+  LiveCluster cluster = live_cluster(read_slurm(), site, wishes);
   std::string yaml = to_yaml(cluster.snapshot);
   fwrite(yaml.data(), 1, yaml.size(), stdout);
   return fflush(stdout) == 0 ? kDone : kFailed;

@@ -27,9 +27,9 @@ int remote_shell(std::vector<std::string> arguments) {
   if (!nodes) throw std::runtime_error("SAILOR_NODES is not set: this program is started by sailor run");
   const std::vector<std::string> command(arguments.begin() + 1, arguments.end());
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::vector<std::string> step =
-      sailor::remote_shell_command(arguments.front(), fmt::format("{}", fmt::join(command, " ")),
-                                   sailor::parse_allocated_nodes(nodes), self);
+  const std::vector<std::string> step = sailor::remote_shell_command(
+      arguments.front(), fmt::format("{}", fmt::join(command, " ")), sailor::parse_allocated_nodes(nodes),
+      std::getenv("SAILOR_NO_AGENTS") != nullptr ? "" : self);
   // This process becomes srun: by its number the controller knows whose step has ended.
   setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
   std::vector<char*> argv;

@@ -43,22 +43,22 @@ constexpr const char* kStepDefaults[] = {"SLURM_CPU_BIND",
                                          "SLURM_THREADS_PER_CORE",
                                          "SLURM_WHOLE"};
 
-std::string host_list(const LaunchRequest& request) {
-  const RankLayout layout(request.plan);
-  std::string hosts;
-  for (const std::string& node : layout.nodes())
-    hosts += fmt::format("{}{}:{}", hosts.empty() ? "" : ",", node, layout.ranks_on(node).size());
-  return hosts;
-}
-
 }  // namespace
 
-std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
-                                        const std::string& agent_program, const std::string& rank_program) {
+std::vector<std::string> mpirun_command(const std::string& mpirun, const std::vector<HostRanks>& hosts,
+                                        const std::string& agent_program,
+                                        const std::vector<std::string>& program) {
   std::vector<std::string> command = {mpirun};
   auto option = [&command](const std::string& name, const std::string& value) {
     command.insert(command.end(), {"--mca", name, value});
   };
+  const bool local = agent_program.empty();
+  std::string host_list;
+  size_t ranks = 0;
+  for (const HostRanks& host : hosts) {
+    host_list += fmt::format("{}{}:{}", host_list.empty() ? "" : ",", host.node, host.ranks);
+    ranks += host.ranks;
+  }
   if (geteuid() == 0) command.push_back("--allow-run-as-root");
   option("ras", "^slurm");
   // Only the bootstrap runs over MPI: plain TCP suffices, and nodes that share a host name must not try
@@ -68,20 +68,30 @@ std::vector<std::string> launch_command(const LaunchRequest& request, const std:
   // The daemons would share their topology at an address that they guess to be free; sometimes it is not, and
   // they crash. Nothing is bound here, so nobody reads it.
   option("rtc_hwloc_vmhole", "none");
-  if (request.local) {
+  if (local) {
     option("plm", "isolated");
-    command.insert(command.end(), {"--host", fmt::format("localhost:{}", num_ranks(request.plan))});
   } else {
     option("plm", "rsh");
     option("plm_rsh_agent", agent_program + " remote-shell");
     option("plm_rsh_no_tree_spawn", "1");
     // Otherwise the daemons leave their Slurm step.
     option("orte_leave_session_attached", "1");
-    command.insert(command.end(), {"--host", host_list(request)});
   }
-  command.insert(command.end(), {"--oversubscribe", "--bind-to", "none", "-np",
-                                 std::to_string(num_ranks(request.plan)), rank_program});
+  command.insert(command.end(), {"--host", local ? fmt::format("localhost:{}", ranks) : host_list});
+  command.insert(command.end(), {"--oversubscribe", "--bind-to", "none", "-np", std::to_string(ranks)});
+  command.insert(command.end(), program.begin(), program.end());
   return command;
+}
+
+std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
+                                        const std::string& agent_program, const std::string& rank_program) {
+  if (request.local)
+    return mpirun_command(mpirun, {{"localhost", static_cast<size_t>(num_ranks(request.plan))}}, "",
+                          {rank_program});
+  const RankLayout layout(request.plan);
+  std::vector<HostRanks> hosts;
+  for (const std::string& node : layout.nodes()) hosts.push_back({node, layout.ranks_on(node).size()});
+  return mpirun_command(mpirun, hosts, agent_program, {rank_program});
 }
 
 pid_t start_ranks(const LaunchRequest& request) {
@@ -105,8 +115,9 @@ std::vector<std::string> remote_shell_command(const std::string& host, const std
                                    "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
   if (node->het_group >= 0) argv.push_back(fmt::format("--het-group={}", node->het_group));
   if (node->cpus > 0) argv.insert(argv.end(), {"-c", std::to_string(node->cpus)});
-  argv.insert(argv.end(), {"-w", host, "-N1", "-n1", "--export=ALL", "--input=none", agent_program, "node",
-                           "sh", "-c", command});
+  argv.insert(argv.end(), {"-w", host, "-N1", "-n1", "--export=ALL", "--input=none"});
+  if (!agent_program.empty()) argv.insert(argv.end(), {agent_program, "node"});
+  argv.insert(argv.end(), {"sh", "-c", command});
   return argv;
 }
 

@@ -26,12 +26,22 @@ struct LaunchRequest {
 // local. Throws std::runtime_error.
 pid_t start_ranks(const LaunchRequest& request);
 
+struct HostRanks {
+  std::string node;
+  size_t ranks = 0;
+};
+// Open MPI's command line that starts `program` (with its arguments) on every host as often as it says, over
+// srun by way of `agent_program`; on this machine, whatever the hosts are called, when that is empty.
+std::vector<std::string> mpirun_command(const std::string& mpirun, const std::vector<HostRanks>& hosts,
+                                        const std::string& agent_program,
+                                        const std::vector<std::string>& program);
+
 // The launcher's command line, for explanations and tests.
 std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
                                         const std::string& agent_program, const std::string& rank_program);
 
-// The remote shell's command line that runs `command` under an agent on `host`. Throws std::runtime_error for
-// a host that is not among `nodes`.
+// The remote shell's command line that runs `command` on `host`, under an agent unless `agent_program` is
+// empty. Throws std::runtime_error for a host that is not among `nodes`.
 std::vector<std::string> remote_shell_command(const std::string& host, const std::string& command,
                                               const std::vector<AllocatedNode>& nodes,
                                               const std::string& agent_program);

@@ -67,6 +67,18 @@ TEST(LaunchCommand, HostsAndSlotsComeFromThePlan) {
   EXPECT_EQ(command.back(), "/x/sailor-rank");
 }
 
+TEST(LaunchCommand, ProgramsThatStayInTheirStepsNeedNoPlan) {
+  const auto command = mpirun_command("mpirun", {{"n1", 2}, {"n2", 3}}, "/x/sailor-agent", {"/x/p", "-a"});
+  EXPECT_THAT(command, IsSupersetOf({"n1:2,n2:3", "/x/sailor-agent remote-shell", "5"}));
+  EXPECT_EQ(std::vector<std::string>(command.end() - 2, command.end()),
+            (std::vector<std::string>{"/x/p", "-a"}));
+  const auto here = mpirun_command("mpirun", {{"localhost", 2}}, "", {"/x/p"});
+  EXPECT_THAT(here, IsSupersetOf({"isolated", "localhost:2", "2"}));
+  const auto step = remote_shell_command("n1", "orted", {{"n1", -1, 0}}, "");
+  EXPECT_EQ(std::vector<std::string>(step.end() - 3, step.end()),
+            (std::vector<std::string>{"sh", "-c", "orted"}));
+}
+
 TEST(RemoteShell, StepsOverlapTakeNoMemoryAndNameTheirComponent) {
   const auto command =
       remote_shell_command("n2", "orted --x", {{"n1", 0, 8}, {"n2", 1, 4}}, "/x/sailor-agent");

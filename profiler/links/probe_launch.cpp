@@ -1,0 +1,119 @@
+#include "profiler/links/probe_launch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+#include "planner/spec/error.h"
+#include "planner/spec/snapshot.h"
+#include "trainer/elastic/allocation.h"
+#include "trainer/elastic/launcher.h"
+#include "trainer/elastic/program_path.h"
+#include "trainer/elastic/subprocess.h"
+
+namespace sailor {
+namespace {
+
+constexpr const char* kKinds = "SAILOR_NODE_KINDS";  // NODE=TYPE@ZONE, comma between nodes
+constexpr size_t kNodesOfAKind = 2;                  // enough for links between and within them
+
+std::string self() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+[[noreturn]] void become(std::vector<std::string> command) {
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  execvp(words.front(), words.data());
+  throw std::runtime_error(fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
+}
+
+std::vector<std::string> rank_program(const std::vector<std::string>& arguments) {
+  std::vector<std::string> program = {self()};
+  program.insert(program.end(), arguments.begin(), arguments.end());
+  return program;
+}
+
+Snapshot live_cluster(bool busy_too) {
+  std::vector<std::string> command = {program_path("sailor-cluster"), "--yaml"};
+  if (busy_too) command.push_back("--busy");
+  return parse_snapshot(run_and_read(command), "sailor-cluster");
+}
+
+}  // namespace
+
+bool is_launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
+}
+
+void become_ranks_here(int ranks, const std::vector<std::string>& arguments) {
+  become(mpirun_command(mpirun_path(), {{"localhost", static_cast<size_t>(ranks)}}, "",
+                        rank_program(arguments)));
+}
+
+void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments) {
+  const Allocation job = allocation_from_environment();
+  const Snapshot cluster = live_cluster(/*busy_too=*/true);
+  std::vector<HostRanks> hosts;
+  std::string kinds;
+  for (const AllocatedNode& node : job.nodes) {
+    const SnapshotNode* known = cluster.find(node.name);
+    if (known == nullptr)
+      throw InputError(
+          fmt::format("node {} of job {} has no GPU type of the site's catalog: look at `sailor cluster`",
+                      node.name, job.job_id));
+    hosts.push_back({node.name, static_cast<size_t>(per_node)});
+    kinds += fmt::format("{}{}={}@{}", kinds.empty() ? "" : ",", node.name, known->gpu_type, known->zone);
+  }
+  setenv(kKinds, kinds.c_str(), 1);
+  setenv("SAILOR_NODES", to_text(job.nodes).c_str(), 1);
+  setenv("SAILOR_NO_AGENTS", "1", 1);  // ranks stay in their steps, and end with them
+  clean_step_environment();
+  become(mpirun_command(mpirun_path(), hosts, program_path("sailor-agent"), rank_program(arguments)));
+}
+
+void become_allocation(std::vector<std::string> arguments) {
+  std::erase(arguments, "--on-nodes");
+  const Snapshot cluster = live_cluster(/*busy_too=*/false);
+  std::map<std::pair<std::string, std::string>, size_t> taken;  // by GPU type and zone
+  std::map<std::string, std::vector<std::string>> by_partition;
+  for (const SnapshotNode& node : cluster.nodes) {
+    if (taken[{node.gpu_type, node.zone}]++ < kNodesOfAKind)
+      by_partition[node.partition].push_back(node.name);
+  }
+  if (by_partition.empty()) throw std::runtime_error("no node with GPUs is free");
+  std::vector<std::string> command = {"salloc", "--quiet"};
+  for (const auto& [partition, nodes] : by_partition) {
+    if (command.size() > 2) command.push_back(":");
+    command.insert(command.end(),
+                   {"--job-name=sailor-probe", "--exclusive", fmt::format("--nodes={}", nodes.size()),
+                    fmt::format("--nodelist={}", fmt::join(nodes, ",")), "--partition=" + partition});
+  }
+  const std::vector<std::string> program = rank_program(arguments);
+  command.insert(command.end(), program.begin(), program.end());
+  become(std::move(command));
+}
+
+std::optional<NodeKind> kind_of_node(const std::string& node) {
+  const char* kinds = std::getenv(kKinds);
+  std::istringstream entries(kinds == nullptr ? "" : kinds);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const size_t equals = entry.find('='), at = entry.find('@', equals);
+    if (entry.substr(0, equals) != node || at == std::string::npos) continue;
+    return NodeKind{entry.substr(equals + 1, at - equals - 1), entry.substr(at + 1)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace sailor
