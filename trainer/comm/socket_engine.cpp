@@ -25,6 +25,35 @@ void poll_until(std::vector<pollfd>& polled, Clock::time_point until) {
 
 }  // namespace
 
+bool SocketChannel::may_send() const {
+  if (sends.empty()) return false;
+  const LinkPacer::Passage& passage = sends.front().passage;
+  return passage.through && (passage.leaves == Clock::time_point{} || passage.leaves <= Clock::now());
+}
+
+Clock::time_point SocketChannel::next_due() const {
+  auto due = Clock::time_point::max();
+  if (sends.empty()) return due;
+  if (sends.front().passage.through && !may_send()) due = sends.front().passage.leaves;
+  const auto next =
+      std::find_if(sends.begin(), sends.end(), [](const Piece& p) { return !p.passage.through; });
+  return next == sends.end() ? due : std::min(due, next->passage.at);
+}
+
+void SocketChannel::take_turns(LinkPacer& links) {
+  const auto now = Clock::now();
+  Clock::time_point link_free{};
+  for (Piece& piece : sends) {
+    LinkPacer::Passage& passage = piece.passage;
+    if (!passage.through) passage.at = std::max(passage.at, link_free);
+    while (!passage.through) {
+      if (passage.at > now) return;
+      links.take_turn(passage);
+    }
+    link_free = passage.at;
+  }
+}
+
 SocketEngine::SocketEngine() : helper_([this] { help(); }) {}
 
 SocketEngine::~SocketEngine() {
@@ -63,8 +92,11 @@ std::shared_ptr<SocketBatch> SocketEngine::post(SocketMesh& mesh, std::span<cons
     auto& queue = transfer.kind == Transfer::Kind::send ? channel.sends : channel.receives;
     queue.push_back({static_cast<char*>(transfer.data), bytes, batch});
     if (mesh.links && transfer.kind == Transfer::Kind::send)
-      queue.back().not_before =
-          mesh.links->departure(mesh.own_rank, mesh.ranks[static_cast<std::size_t>(transfer.peer)], bytes);
+      queue.back().passage = {.from = mesh.own_rank,
+                              .to = mesh.ranks[static_cast<std::size_t>(transfer.peer)],
+                              .bytes = bytes,
+                              .at = Clock::now(),
+                              .through = false};
     ++batch->remaining;
   }
   // Most messages fit into the kernel's buffers and leave right here.
@@ -165,10 +197,8 @@ Clock::time_point SocketEngine::collect(std::vector<pollfd>& polled, std::vector
     for (int peer = 0; peer < static_cast<int>(mesh->channels.size()); ++peer) {
       const SocketChannel& channel = mesh->channels[peer];
       if (!channel.pending()) continue;
-      const bool may_send = channel.may_send();
-      if (!channel.sends.empty() && !may_send)
-        first_due = std::min(first_due, channel.sends.front().not_before);
-      const int events = (may_send ? POLLOUT : 0) | (channel.sends.empty() ? 0 : POLLRDHUP) |
+      if (mesh->links) first_due = std::min(first_due, channel.next_due());
+      const int events = (channel.may_send() ? POLLOUT : 0) | (channel.sends.empty() ? 0 : POLLRDHUP) |
                          (channel.receives.empty() ? 0 : POLLIN);
       polled.push_back({channel.fd.get(), static_cast<short>(events), 0});
       watched.push_back({mesh, peer});
@@ -179,10 +209,13 @@ Clock::time_point SocketEngine::collect(std::vector<pollfd>& polled, std::vector
 
 void SocketEngine::progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched) {
   for (std::size_t i = 1; i < polled.size(); ++i) {
-    if (!polled[i].revents) continue;
     SocketMesh& mesh = *watched[i].mesh;
     if (!mesh.failure.empty()) continue;  // failed or destroyed meanwhile
-    advance(mesh, watched[i].peer, (polled[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+    if (polled[i].revents) {
+      advance(mesh, watched[i].peer, (polled[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+    } else if (mesh.links) {
+      advance_sends(mesh, watched[i].peer);  // perhaps due by now
+    }
   }
 }
 
@@ -196,6 +229,7 @@ void SocketEngine::advance(SocketMesh& mesh, int peer, bool hung_up) {
 
 void SocketEngine::advance_sends(SocketMesh& mesh, int peer) {
   SocketChannel& channel = mesh.channels[peer];
+  if (mesh.links) channel.take_turns(*mesh.links);
   while (channel.may_send()) {
     SocketChannel::Piece& piece = channel.sends.front();
     const auto sent = ::send(channel.fd.get(), piece.data, piece.left, MSG_NOSIGNAL);

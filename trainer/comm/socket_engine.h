@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "trainer/comm/file_descriptor.h"
+#include "trainer/comm/link_pacer.h"
 #include "trainer/comm/mesh_communicator.h"
 #include "trainer/comm/socket_listener.h"
 
@@ -41,8 +42,7 @@ struct SocketChannel {
     char* data;
     std::size_t left;
     std::shared_ptr<SocketBatch> batch;
-    // An emulated link has the message only then; the epoch = at once.
-    std::chrono::steady_clock::time_point not_before{};
+    LinkPacer::Passage passage{};  // over an emulated link; through and due at once where there is none
   };
   FileDescriptor fd;  // invalid for oneself and after close
   std::deque<Piece> sends;
@@ -50,11 +50,11 @@ struct SocketChannel {
 
   bool pending() const { return !sends.empty() || !receives.empty(); }
   // Whether the first message that waits to be sent may leave now.
-  bool may_send() const {
-    if (sends.empty()) return false;
-    const auto due = sends.front().not_before;
-    return due == decltype(due){} || due <= std::chrono::steady_clock::now();
-  }
+  bool may_send() const;
+  // When an emulated link has something to do next: a turn or a message is due. The largest time = nothing.
+  LinkPacer::Clock::time_point next_due() const;
+  // Lets messages take the turns that are due, one message after the other.
+  void take_turns(LinkPacer& links);
 };
 
 // The state of one communicator inside the engine.
@@ -96,8 +96,8 @@ class SocketEngine {
     std::shared_ptr<SocketMesh> mesh;
     int peer;
   };
-  // What to poll: every channel with pending transfers. Returns when the first message that an emulated link
-  // holds back is due; the largest time when there is none.
+  // What to poll: every channel with pending transfers. Returns when the first of the emulated links has
+  // something to do; the largest time when none has.
   std::chrono::steady_clock::time_point collect(std::vector<pollfd>& polled,
                                                 std::vector<Watched>& watched) const;
   void progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -19,6 +20,9 @@ namespace {
 // A reservation further ahead than that is left over from before the machine's last start.
 constexpr int64_t kStale_ns = int64_t{3600} * 1'000'000'000;
 
+// About how long a turn is: short beside what is emulated, long beside what it takes to wake up for it.
+constexpr double kTurn_s = 2e-3;
+
 const PlanStage& stage_of(const Plan& plan, const RankSlot& slot) {
   return plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)];
 }
@@ -27,12 +31,13 @@ std::string node_of(const RankSlot& slot) {
   return slot.node.empty() ? fmt::format("stage-{}-{}", slot.pipeline, slot.stage) : slot.node;
 }
 
-// Occupies what is free at `free_at` for `busy_ns`, and returns when that is over.
-int64_t reserve(std::atomic<int64_t>& free_at, int64_t now_ns, int64_t busy_ns) {
+// Occupies what is free at `free_at` for `busy_ns`, not before `from_ns`, and returns when that is over. Not
+// before the present would be wrong: who wakes up late for a turn would leave the time in between unused.
+int64_t reserve(std::atomic<int64_t>& free_at, int64_t from_ns, int64_t busy_ns) {
   int64_t free_ns = free_at.load();
   int64_t end_ns;
   do {
-    const int64_t start_ns = free_ns > now_ns + kStale_ns ? now_ns : std::max(now_ns, free_ns);
+    const int64_t start_ns = free_ns > from_ns + kStale_ns ? from_ns : std::max(from_ns, free_ns);
     end_ns = start_ns + busy_ns;
   } while (!free_at.compare_exchange_weak(free_ns, end_ns));
   return end_ns;
@@ -80,20 +85,30 @@ EmulatedNetwork::~EmulatedNetwork() {
   munmap(interface_free_at_, sizeof(FreeAt));
 }
 
-EmulatedNetwork::Clock::time_point EmulatedNetwork::departure(int from, int to, std::size_t bytes) {
-  if (from != rank_) throw std::logic_error("EmulatedNetwork: a message of another rank");
-  const Link& link = to_.at(static_cast<size_t>(to));
-  if (!link.paced) return {};
-  const auto size = static_cast<double>(bytes);
+void EmulatedNetwork::take_turn(Passage& passage) {
+  if (passage.from != rank_) throw std::logic_error("EmulatedNetwork: a message of another rank");
+  const Link& link = to_.at(static_cast<size_t>(passage.to));
+  if (!link.paced) {
+    passage.through = true;
+    return;
+  }
+  const auto size = static_cast<double>(passage.bytes);
   const double latency_s = link.curve.time_s(1);
-  const auto busy_ns = [&](double senders) {  // one sender's share, when so many send at once
-    return static_cast<int64_t>(std::max(0.0, link.curve.time_s(size, senders) - latency_s) / senders * 1e9);
+  const auto busy_s = [&](double senders) {  // one sender's share, when so many send at once
+    return std::max(0.0, link.curve.time_s(size, senders) - latency_s) / senders;
   };
-  const int64_t now_ns = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
-  int64_t gone_ns = reserve(link.same_node ? near_port_free_at_ : far_port_free_at_, now_ns, busy_ns(1));
   constexpr double kMany = 1e6;  // so many that only the node's rate matters
-  if (!link.same_node) gone_ns = std::max(gone_ns, reserve(*interface_free_at_, now_ns, busy_ns(kMany)));
-  return Clock::time_point(std::chrono::nanoseconds(gone_ns + static_cast<int64_t>(latency_s * 1e9)));
+  const double port_s = busy_s(1), interface_s = link.same_node ? 0 : busy_s(kMany);
+  const double turns = std::max(1.0, std::ceil(std::max(port_s, interface_s) / kTurn_s));
+  const auto turn_ns = [&](double whole_s) { return static_cast<int64_t>(whole_s / turns * 1e9); };
+
+  const int64_t from_ns = std::chrono::nanoseconds(passage.at.time_since_epoch()).count();
+  int64_t end_ns = reserve(link.same_node ? near_port_free_at_ : far_port_free_at_, from_ns, turn_ns(port_s));
+  if (!link.same_node) end_ns = std::max(end_ns, reserve(*interface_free_at_, from_ns, turn_ns(interface_s)));
+  passage.at = Clock::time_point(std::chrono::nanoseconds(end_ns));
+  if (++passage.turns < turns) return;
+  passage.through = true;
+  passage.leaves = passage.at + std::chrono::nanoseconds(static_cast<int64_t>(latency_s * 1e9));
 }
 
 }  // namespace sailor

@@ -4,9 +4,9 @@
 // Every rank has a port for messages within its node and one for those to other nodes, and every node has one
 // interface that its ranks share. A message occupies its sender's port for the time that its bytes take by
 // the curve, and the interface for the time that they take at the node's rate (none, where the link has no
-// such rate), each one after the other: a token bucket that holds one message. It arrives the link's latency
-// later. Stages that are not placed on nodes count as a node each. Messages within a TP group are not
-// delayed: their time is in the layer profile.
+// such rate), in turns of about two milliseconds (link_pacer.h): what competes for them shares them evenly,
+// message by message. It arrives the link's latency after its last turn. Stages that are not placed on nodes
+// count as a node each. Messages within a TP group are not delayed: their time is in the layer profile.
 //
 // Ranks are processes of one machine here; those of one node share the state of its interface through a small
 // file. One object per rank; one thread at a time.
@@ -35,7 +35,7 @@ class EmulatedNetwork : public LinkPacer {
   EmulatedNetwork(const EmulatedNetwork&) = delete;
   EmulatedNetwork& operator=(const EmulatedNetwork&) = delete;
 
-  Clock::time_point departure(int from, int to, std::size_t bytes) override;
+  void take_turn(Passage& passage) override;
 
  private:
   struct Link {

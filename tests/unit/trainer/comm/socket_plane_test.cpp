@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "tests/unit/trainer/comm/ranks.h"
@@ -139,8 +140,9 @@ TEST(SocketPlane, OneListenerServesGenerationAfterGeneration) {
 // Every message of rank 0 is held back for 100 ms.
 class Slow : public LinkPacer {
  public:
-  Clock::time_point departure(int from, int, std::size_t) override {
-    return from == 0 ? Clock::now() + 100ms : Clock::time_point{};
+  void take_turn(Passage& passage) override {
+    passage.through = true;
+    if (passage.from == 0) passage.leaves = passage.at + 100ms;
   }
 };
 
@@ -166,6 +168,60 @@ TEST(SocketPlane, AnEmulatedLinkHoldsMessagesBackWhileTheSenderDoesSomethingElse
       EXPECT_GT(took, 50ms);
       EXPECT_LT(took, 390ms) << "the helper sends it, not the sender's wait";
     }
+  });
+}
+
+// Rank 0 has a card that passes 1 KiB in 20 ms; other ranks' messages take no time.
+class Card : public LinkPacer {
+ public:
+  void take_turn(Passage& passage) override {
+    if (passage.from != 0) {
+      passage.through = true;
+      return;
+    }
+    EXPECT_LE(passage.at, Clock::now()) << "a turn is asked for when the one before it is over";
+    passage.at = free_at_ = std::max(passage.at, free_at_) + 20ms;
+    passage.through = ++passage.turns * std::size_t{1024} >= passage.bytes;
+    passage.leaves = passage.at;
+  }
+
+ private:
+  Clock::time_point free_at_{};
+};
+
+TEST(SocketPlane, MessagesOnAnEmulatedCardTakeTurns) {
+  Card card;
+  CommOptions options{20s};
+  options.links = &card;
+  TestJob job("socket", 3, options);
+  job.run([](CommFactory& factory) {
+    const auto comm = factory.create("c", all_ranks(3));
+    std::vector<char> large(40 << 10, 'x'), small(1 << 10, 'y'), after(1 << 10, 'z');
+    comm->barrier();
+    const auto start = std::chrono::steady_clock::now();
+    const auto took = [&] { return std::chrono::steady_clock::now() - start; };
+    if (factory.rank() == 0) {
+      const auto first = comm->send(large.data(), large.size(), ElementType::u8, 1);
+      const auto second = comm->send(after.data(), after.size(), ElementType::u8, 1);
+      const auto third = comm->send(small.data(), small.size(), ElementType::u8, 2);
+      first->wait();
+      second->wait();
+      third->wait();
+    } else if (factory.rank() == 1) {
+      std::fill(large.begin(), large.end(), ' ');
+      comm->recv(large.data(), large.size(), ElementType::u8, 0)->wait();
+      EXPECT_GT(took(), 500ms) << "41 turns of 20 ms";
+      std::fill(after.begin(), after.end(), ' ');
+      comm->recv(after.data(), after.size(), ElementType::u8, 0)->wait();
+      EXPECT_EQ(large.back(), 'x') << "messages of one pair stay in order";
+      EXPECT_EQ(after.back(), 'z');
+    } else {
+      std::fill(small.begin(), small.end(), ' ');
+      comm->recv(small.data(), small.size(), ElementType::u8, 0)->wait();
+      EXPECT_EQ(small.back(), 'y');
+      EXPECT_LT(took(), 500ms) << "the large message is not through yet";
+    }
+    comm->barrier();
   });
 }
 
