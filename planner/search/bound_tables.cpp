@@ -53,9 +53,14 @@ std::vector<ResourceLimit> most_binding_first(ModeCosts& costs, std::vector<Reso
 }
 
 BoundTables::BoundTables(ModeCosts& costs, const std::vector<ResourceLimit>& limits)
-    : costs_(costs), uses_(costs, limits), no_sync_(costs, 1) {
+    : costs_(costs), limits_(limits), uses_(costs, limits), no_sync_(costs, 1) {
   for (int layer = 0; layer < costs.stage().layers(); ++layer)
     shortest_s_ = std::max(shortest_s_, costs.stage().least_compute_s(layer, layer + 1));
+}
+
+const EgressFloor& BoundTables::egress() {
+  if (!egress_) egress_ = std::make_unique<EgressFloor>(costs_, limits_);
+  return *egress_;
 }
 
 const StageSync& BoundTables::sync(int replicas) {

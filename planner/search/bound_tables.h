@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/search/coverage.h"
+#include "planner/search/egress_floor.h"
 
 namespace sailor {
 
@@ -22,6 +23,7 @@ class BoundTables {
 
   StageUses& uses() { return uses_; }
   const StageSync& sync(int replicas);
+  const EgressFloor& egress();
   // No pipeline that holds all layers within `capacity` (by limit, for one replica) has a bottleneck shorter
   // than this; infinite when none has one of at most `most_s`. At least as short as the truth by up to
   // kFloorStep, and more where memory binds.
@@ -40,6 +42,8 @@ class BoundTables {
   const std::vector<double>& need_at(Floors& floors, int step);
 
   ModeCosts& costs_;
+  const std::vector<ResourceLimit>& limits_;
+  std::unique_ptr<EgressFloor> egress_;  // once it is asked for
   StageUses uses_;
   const StageSync no_sync_;                         // of one replica: nothing to sum
   std::map<int, std::unique_ptr<StageSync>> sync_;  // by replicas

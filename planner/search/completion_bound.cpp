@@ -27,11 +27,15 @@ CompletionBound::CompletionBound(const SkeletonProblem& problem, BoundTables& ta
       rounds_(problem.microbatches - 1),
       cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)),
       coarse_(coarse),
+      egress_matters_(cost_matters_ && tables.egress().matters()),
       accepted_s_(kNever),
       accepted_usd_(kNever),
       capacity_(capacity),
       left_(capacity),
-      levels_(coarse ? kCoarseLevels : kMostLevels) {}
+      nothing_(capacity.size(), 0),
+      levels_(coarse ? kCoarseLevels : kMostLevels) {
+  if (egress_matters_) egress_prices_ = tables.egress().prices(problem.replicas, problem.microbatches);
+}
 
 std::unique_ptr<Coverage> CompletionBound::new_coverage(bool coarse) {
   int most_in_flight = coarse ? kCoarseInFlight : kFineInFlight;
@@ -39,6 +43,14 @@ std::unique_ptr<Coverage> CompletionBound::new_coverage(bool coarse) {
     most_in_flight = std::min(most_in_flight, static_cast<int>(std::min(p_.microbatches, 1e6)));
   return std::make_unique<Coverage>(p_.costs, tables_.uses(), sync_, p_.replicas, most_in_flight,
                                     coarse ? kCoarseLimits : kFineLimits, cost_matters_);
+}
+
+double CompletionBound::priced_usd_per_s(const double* used, const double* more, size_t limits) const {
+  double most = 0;
+  for (size_t limit = 0; limit < limits; ++limit)
+    if (const std::optional<double>& credit = p_.limits[limit].credit_usd_per_s)
+      most = std::max(most, p_.replicas * (used[limit] + more[limit]) - *credit);
+  return most;
 }
 
 bool CompletionBound::whole_possible(Coverage& coverage) {
@@ -111,20 +123,32 @@ void CompletionBound::prepare(Level& level) {
   level.least_sync_s = p_.replicas > 1 ? least_sync_s(level.longest_s, sync_s) : 0;
 }
 
+double CompletionBound::usd_per_s(const PartialPipeline& whole) const {
+  return std::max(whole.usd_per_s, priced_usd_per_s(whole.used, nothing_.data(), nothing_.size()));
+}
+
+double CompletionBound::transfer_usd(const PartialPipeline& whole) const {
+  if (!egress_matters_) return whole.transfer_usd;
+  return std::max(whole.transfer_usd,
+                  tables_.egress().usd(egress_prices_, whole.used, nothing_.data(), nothing_.size()));
+}
+
 double CompletionBound::least_value(const PartialPipeline& pipeline, bool any) {
   const StageCosts& stage = p_.costs.stage();
   const bool throughput = p_.goal.objective == Objective::throughput;
   const double least_s = stage.least_compute_s(0, pipeline.first_layer);
   const double gpus_usd =
       cost_matters_ ? p_.microbatches * p_.replicas * stage.least_usd(0, pipeline.first_layer) : 0;
-  const auto usd_of = [&](double iteration_s, double usd_per_s) {
-    return pipeline.transfer_usd + std::max(iteration_s * (pipeline.usd_per_s + usd_per_s),
-                                            iteration_s * pipeline.usd_per_s + gpus_usd);
+  const auto usd_of = [&](double iteration_s, double rest_usd_per_s, double all_usd_per_s,
+                          double egress_usd) {
+    return std::max(pipeline.transfer_usd, egress_usd) +
+           std::max(iteration_s * std::max(pipeline.usd_per_s + rest_usd_per_s, all_usd_per_s),
+                    iteration_s * pipeline.usd_per_s + gpus_usd);
   };
   const double iteration_s = p_.overhead_s + rounds_ * std::max(pipeline.bottleneck_s, floor_s_) +
                              pipeline.sum_s + least_s + pipeline.sync_s;
   if (iteration_s >= accepted_s_) return kNever;
-  const double usd = cost_matters_ ? usd_of(iteration_s, 0) : 0;
+  const double usd = cost_matters_ ? usd_of(iteration_s, 0, 0, 0) : 0;
   if (cost_matters_ && usd > accepted_usd_) {
     money_mattered_ = true;
     return kNever;
@@ -141,16 +165,22 @@ double CompletionBound::least_value(const PartialPipeline& pipeline, bool any) {
     const double known_s = p_.overhead_s + rounds_ * std::max(pipeline.bottleneck_s, level.shortest_s) +
                            pipeline.sum_s + std::max(pipeline.sync_s, level.least_sync_s);
     if (known_s + least_s >= accepted_s_) continue;
+    if (throughput && known_s + least_s >= least) continue;
+    if (!level.coverage->possible(pipeline.first_layer, pipeline.in_flight, pipeline.behind, left_.data()))
+      continue;
     const double level_s =
         known_s + std::max(least_s, level.sum->seconds(pipeline.first_layer, left_.data()));
     if (level_s >= accepted_s_ || (throughput && level_s >= least)) continue;
-    if (!level.coverage->possible(pipeline.first_layer, pipeline.in_flight, pipeline.behind, left_.data()))
-      continue;
     double value = level_s;
     if (cost_matters_) {
+      const double* need = level.coverage->need(pipeline.first_layer, pipeline.in_flight, pipeline.behind);
+      const double egress_usd = egress_matters_ ? tables_.egress().usd(egress_prices_, pipeline.used, need,
+                                                                       level.coverage->limits())
+                                                : 0;
       const double level_usd = usd_of(
           level_s,
-          p_.replicas * level.coverage->usd_per_s(pipeline.first_layer, pipeline.in_flight, pipeline.behind));
+          p_.replicas * level.coverage->usd_per_s(pipeline.first_layer, pipeline.in_flight, pipeline.behind),
+          priced_usd_per_s(pipeline.used, need, level.coverage->limits()), egress_usd);
       if (level_usd > accepted_usd_ * (1 + kLoose)) {
         money_mattered_ = true;
         continue;

@@ -43,6 +43,9 @@ class CompletionBound {
   // The least iteration time (cost, when that is the objective) of an accepted completion; infinite when
   // there is none. With `any` some finite value will do as well as the least.
   double least_value(const PartialPipeline& pipeline, bool any);
+  // What a complete pipeline costs: GPUs at least so much per second, and traffic at least so much at all.
+  double usd_per_s(const PartialPipeline& whole) const;
+  double transfer_usd(const PartialPipeline& whole) const;
   // Was some pipeline refused for what it would cost?
   bool money_mattered() const { return money_mattered_; }
 
@@ -57,6 +60,8 @@ class CompletionBound {
 
   std::unique_ptr<Coverage> new_coverage(bool coarse);
   double once_s() const { return p_.costs.stage().least_compute_s(0, layers_); }
+  // What pipelines that use so much cost, at least, by the limits that tell.
+  double priced_usd_per_s(const double* used, const double* more, size_t limits) const;
   double left_for_sync_s(const Level& level, double sum_s) const {
     return accepted_s_ - p_.overhead_s - rounds_ * level.shortest_s - sum_s;
   }
@@ -71,10 +76,12 @@ class CompletionBound {
   const double rounds_;
   const bool cost_matters_;
   const bool coarse_;
+  const bool egress_matters_;
+  EgressFloor::Prices egress_prices_;
   bool money_mattered_ = false;
   double accepted_s_, accepted_usd_;
   double floor_s_ = 0;
-  std::vector<double> capacity_, left_;  // by limit
+  std::vector<double> capacity_, left_, nothing_;  // by limit
   std::unique_ptr<Coverage> probe_;
   std::vector<Level> levels_;  // ever shorter bottlenecks
   size_t levels_in_use_ = 0;

@@ -40,6 +40,7 @@ class Coverage {
   // before it one more each: by limit, then USD per second; infinite when there are no such stages. `behind`:
   // other stages follow. Valid until set_limits().
   const double* need(int end, int in_flight, bool behind);
+  size_t limits() const { return limits_; }  // that are looked at
   // Can they be held by what is `left` of every limit?
   bool possible(int end, int in_flight, bool behind, const double* left) {
     return suffices(need(end, in_flight, behind), left, limits_);

@@ -1,6 +1,7 @@
 #include "planner/search/least_sum.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace sailor {
@@ -15,7 +16,8 @@ LeastSum::LeastSum(const ModeCosts& costs, const StageUses& uses, const std::vec
   prices_.push_back({});
   for (size_t limit = 0; limit < std::min(most_limits, capacity.size()); ++limit)
     for (double factor : {0.6, 2.2})
-      if (capacity[limit] > 0) prices_.push_back({limit, factor * once / capacity[limit]});
+      if (capacity[limit] > 0 && std::isfinite(capacity[limit]))
+        prices_.push_back({limit, factor * once / capacity[limit]});
 }
 
 void LeastSum::update(const Coverage& coverage) {

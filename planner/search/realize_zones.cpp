@@ -1,23 +1,19 @@
 // By rules, for many GPUs. First how many replicas of each stage each group of options (a type and TP degree
-// in a region) gets; then, for every order of a region's zones, the zones are filled: with whole pipelines as
-// far as they go, or stage by stage. The best of what comes out is taken.
+// in a region) gets (share_out.h); then, for every order of a region's zones, the zones are filled: with
+// whole pipelines as far as they go, or stage by stage. The best of what comes out is taken.
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <string>
 
 #include "planner/search/realize.h"
+#include "planner/search/share_out.h"
 
 namespace sailor {
 namespace {
 
 constexpr size_t kMostZonesToPermute = 5;
-
-// Replicas of a stage by group: options of one type and TP degree in the stage's region, by zone.
-struct Share {
-  std::vector<int> options;
-  int replicas = 0;
-};
+constexpr size_t kMostShareOuts = 3;
 
 class Zones {
  public:
@@ -29,7 +25,15 @@ class Zones {
         threshold_(threshold) {}
 
   std::optional<Realized> run() {
-    if (!share_out()) return std::nullopt;
+    for (StageShares& shares : share_outs(p_, skeleton_, kMostShareOuts)) {
+      shares_ = std::move(shares);
+      fill_zones();
+    }
+    return std::move(best_);
+  }
+
+ private:
+  void fill_zones() {
     // The zones of each region, in their own order at first.
     std::vector<std::string> regions;
     for (const auto& shares : shares_) {
@@ -59,72 +63,6 @@ class Zones {
       } while (zones.size() > 1 && std::next_permutation(zones.begin(), zones.end()));
       zones = best;
     }
-    return std::move(best_);
-  }
-
- private:
-  // How many replicas each group gets: all the slowest at first, then moved where GPUs are short.
-  bool share_out() {
-    const std::vector<std::vector<int>> serving = serving_options(p_, skeleton_);
-    std::map<std::pair<std::string, std::string>, int> left;  // (region, type), GPUs
-    std::vector<bool> counted(resources_.pools.size(), false);
-    for (const Option& option : resources_.options)
-      if (!counted[option.pool]) {
-        counted[option.pool] = true;
-        left[{option.region, option.gpu_type}] += resources_.pools[option.pool].gpus();
-      }
-    for (const std::vector<int>& options : serving) {
-      if (options.empty()) return false;
-      std::vector<Share> shares;
-      for (int o : options) {
-        const Option& option = resources_.options[o];
-        const auto same = std::find_if(shares.begin(), shares.end(), [&](const Share& share) {
-          return alike_but_for_zone(resources_.options[share.options[0]], option);
-        });
-        if (same == shares.end())
-          shares.push_back({{o}, 0});
-        else
-          same->options.push_back(o);
-      }
-      shares[0].replicas = p_.replicas;
-      const Option& slowest = resources_.options[shares[0].options[0]];
-      left[{slowest.region, slowest.gpu_type}] -= p_.replicas * slowest.tp;
-      shares_.push_back(std::move(shares));
-    }
-    const auto supply = [&](const Share& share) -> int& {
-      const Option& option = resources_.options[share.options[0]];
-      return left[{option.region, option.gpu_type}];
-    };
-    const auto tp = [&](const Share& share) { return resources_.options[share.options[0]].tp; };
-    for (int round = 0; round < 64; ++round) {
-      // Of all moves out of a short supply, the one that frees most per GPU that it takes elsewhere.
-      Share *from = nullptr, *to = nullptr;
-      double best = 0;
-      bool is_short = false;
-      for (auto& shares : shares_)
-        for (Share& a : shares) {
-          if (a.replicas == 0 || supply(a) >= 0) continue;
-          is_short = true;
-          for (Share& b : shares) {
-            if (&a == &b || &supply(a) == &supply(b) || supply(b) < tp(b)) continue;
-            const double gain = static_cast<double>(tp(a)) / tp(b);
-            if (gain > best) {
-              best = gain;
-              from = &a;
-              to = &b;
-            }
-          }
-        }
-      if (!is_short) return true;
-      if (from == nullptr) return false;
-      const int n =
-          std::min({from->replicas, (-supply(*from) + tp(*from) - 1) / tp(*from), supply(*to) / tp(*to)});
-      supply(*from) += n * tp(*from);
-      supply(*to) -= n * tp(*to);
-      from->replicas -= n;
-      to->replicas += n;
-    }
-    return false;
   }
 
   using Order = std::map<std::string, std::vector<std::string>>;
@@ -260,7 +198,7 @@ class Zones {
   const Resources& resources_;
   const Skeleton& skeleton_;
   double threshold_;
-  std::vector<std::vector<Share>> shares_;  // by stage
+  StageShares shares_;
   std::optional<Realized> best_;
 };
 

@@ -2,6 +2,7 @@
 // cluster. Immutable value type.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "planner/search/stage_modes.h"
@@ -12,6 +13,9 @@ namespace sailor {
 struct ResourceLimit {
   std::vector<double> weight;  // by option: of one replica
   double capacity = 0;
+  // Of what binds nothing but tells what a plan costs (priced_money.h): USD per second, at least the weights
+  // of all replicas less this.
+  std::optional<double> credit_usd_per_s;
 };
 
 // The limits that modes are held against: what Resources counts (of a single zone only with `zones_alone`:

@@ -1,0 +1,36 @@
+// How long a search may take: a limit, and the share of it that may have passed by now. Remembers whether
+// either ended anything. Not thread-safe.
+#pragma once
+
+#include <chrono>
+
+namespace sailor {
+
+class Deadline {
+ public:
+  explicit Deadline(double limit_s) : limit_s_(limit_s), started_(std::chrono::steady_clock::now()) {}
+
+  double elapsed_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
+  // From now on only so much of the limit may have passed.
+  void allow(double share) { share_ = share; }
+  bool expired() {
+    const double now_s = elapsed_s();
+    timed_out_ = timed_out_ || now_s > limit_s_;
+    const bool spent = now_s > share_ * limit_s_;
+    cut_short_ = cut_short_ || spent;
+    return timed_out_ || spent;
+  }
+  bool timed_out() const { return timed_out_; }  // expired() saw the whole limit pass
+  bool cut_short() const { return cut_short_; }  // or a share
+
+ private:
+  const double limit_s_;
+  const std::chrono::steady_clock::time_point started_;
+  double share_ = 1;
+  bool timed_out_ = false;
+  bool cut_short_ = false;
+};
+
+}  // namespace sailor

@@ -1,0 +1,155 @@
+#include "planner/search/passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/search/box_search.h"
+#include "planner/search/deepening.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// The quick look before the search: partial pipelines per layer and leading mode, and configurations in a row
+// that may bring nothing.
+constexpr size_t kBeam = 4;
+constexpr int kMostInVain = 12;
+// The same where searches by deepening take long: after so many partial pipelines.
+constexpr size_t kNarrowBeam = 2;
+constexpr int kFewInVain = 4;
+constexpr int64_t kLong = 60000;
+
+// More modes than that and partial pipelines are too many to list.
+constexpr int kWideModes = 64;
+
+// A good plan ends long searches early, and a look at few partial pipelines finds one sooner: it is worth
+// its time where many of them have come up.
+void look_at_longest(SearchState& state, Pass pass, const std::vector<int64_t>& took) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < took.size(); ++i)
+    if (took[i] > 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return took[a] > took[b]; });
+  int in_vain = 0;
+  for (size_t i : order) {
+    if (in_vain >= kFewInVain || state.expired()) break;
+    const double before = state.best_sum;
+    state.search_configuration(state.configurations[i], pass, kAnyStages, kNarrowBeam);
+    in_vain = state.best_sum < before ? 0 : in_vain + 1;
+  }
+}
+
+void search_by_deepening(SearchState& state, Pass pass) {
+  Deepening problem;
+  std::vector<int64_t> took(state.configurations.size(), 0);
+  int64_t labels = 0;
+  bool looked = false;
+  for (const Configuration& c : state.configurations) problem.bounds.push_back(state.value_bound(c));
+  problem.best = [&] { return state.best_sum; };
+  problem.limited = std::isfinite(state.goal.max_usd) || std::isfinite(state.goal.max_iteration_s);
+  problem.possible = [&](size_t i, double target) {
+    const Configuration& c = state.configurations[i];
+    return skeletons_possible(state.skeleton_problem(c, pass), target);
+  };
+  problem.search = [&](size_t i, double target, double searched) -> std::optional<int64_t> {
+    if (labels > kLong && !std::exchange(looked, true)) look_at_longest(state, pass, took);
+    target = std::min(target, state.best_sum);
+    const SkeletonOutcome outcome =
+        state.search_configuration(state.configurations[i], pass, kAnyStages, 0, target, searched);
+    took[i] = outcome.labels;
+    labels += outcome.labels;
+    return outcome.complete ? std::optional(outcome.labels) : std::nullopt;
+  };
+  problem.expired = [&] { return state.expired(); };
+  const Deepened done = deepen(problem);
+  state.pass_complete = done.complete;
+  state.open_value = std::min(state.open_value, done.open_value);
+}
+
+// Too many modes to list partial pipelines?
+bool is_wide(SearchState& state, Pass pass) {
+  return !state.native && state.goal.objective == Objective::throughput && pass != Pass::exact &&
+         !state.configurations.empty() &&
+         state.tables_of(state.configurations.front(), pass).costs->size() > kWideModes;
+}
+
+void search_in_boxes(SearchState& state, Pass pass) {
+  std::vector<BoxConfiguration> boxes;
+  std::vector<const Configuration*> of;
+  for (const Configuration& c : state.configurations) {
+    if (state.worse(c)) continue;
+    boxes.push_back({state.tables_of(c, pass).costs.get(), c.replicas, c.rounds, c.bound_s});
+    of.push_back(&c);
+  }
+  const BoxOutcome outcome = search_boxes(
+      boxes, state.overhead_s, [&] { return state.best_sum; },
+      [&](const BoxConfiguration& box, const Skeleton& skeleton) {
+        const RealizeProblem form{*box.costs, box.replicas, box.rounds, state.overhead_s, state.goal};
+        state.realize_skeleton(form, skeleton, *of[&box - boxes.data()]);
+      },
+      [&] { return state.expired(); });
+  state.result.stats.labels += outcome.priced;
+  state.pass_complete = outcome.complete;
+  state.open_value = kNever;
+  for (const BoxConfiguration& box : boxes) state.open_value = std::min(state.open_value, box.bound_s);
+}
+
+// Bounds that know about stages instead of work alone, and the order of search by them.
+void sharpen_bounds(SearchState& state, Pass pass) {
+  for (Configuration& c : state.configurations) {
+    if (state.expired() || (state.worse(c) && !state.native)) break;
+    if (state.worse(c)) continue;
+    double& bound = state.goal.objective == Objective::throughput ? c.bound_s : c.bound_usd;
+    const SkeletonProblem problem = state.skeleton_problem(c, pass);
+    bound = std::max(bound, least_skeleton_value(problem, state.accepted_value(c.rounds)));
+  }
+  state.sort_configurations();
+}
+
+// A look at a few partial pipelines only, where the best plan may be: what it finds bounds the rest.
+void search_promising(SearchState& state, Pass pass) {
+  const bool widely = std::exchange(state.widely, state.native);
+  int in_vain = 0;
+  for (const Configuration& c : state.configurations) {
+    if (in_vain >= kMostInVain || state.expired() || (state.worse(c) && !state.native)) break;
+    if (state.worse(c)) continue;
+    const double before = state.best_sum;
+    state.search_configuration(c, pass, kAnyStages, kBeam);
+    in_vain = state.best_sum < before ? 0 : in_vain + 1;
+  }
+  state.widely = widely;
+}
+
+}  // namespace
+
+void search_pass(SearchState& state, Pass pass, int max_stages) {
+  state.pass_complete = true;
+  state.open_value = kNever;
+  if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
+    if (is_wide(state, pass)) return search_in_boxes(state, pass);
+    if (state.on(feature::kDeepening) && !state.native) return search_by_deepening(state, pass);
+    sharpen_bounds(state, pass);
+    search_promising(state, pass);
+  }
+  for (const Configuration& c : state.configurations) {
+    if (state.worse(c) && state.on(feature::kBestFirst) && !state.native) break;
+    if (state.worse(c)) continue;
+    if (state.expired()) {
+      state.pass_complete = false;
+      state.open_value = std::min(state.open_value, state.value_bound(c));
+      if (state.on(feature::kBestFirst)) break;
+      continue;
+    }
+    const SkeletonOutcome outcome = state.search_configuration(c, pass, max_stages, 0);
+    if (outcome.complete) continue;
+    state.pass_complete = false;
+    state.open_value = std::min(state.open_value, state.value_bound(c));
+  }
+}
+
+}  // namespace sailor

@@ -1,0 +1,13 @@
+// One pass of the search over all configurations: in which order they are searched, and how far each time.
+#pragma once
+
+#include "planner/search/search_state.h"
+
+namespace sailor {
+
+// Searches `state.configurations` for plans of at most `max_stages` stages. By deepening (deepening.h) under
+// the published model, in boxes (box_search.h) where there are many modes, else from the best bound on with a
+// look at the promising ones first. Says in `state` whether it was complete, and what it left open.
+void search_pass(SearchState& state, Pass pass, int max_stages);
+
+}  // namespace sailor

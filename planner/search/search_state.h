@@ -1,0 +1,91 @@
+// What the passes of one search share: the problem, the tables made for it, and what was found so far; and
+// how one configuration is searched and what comes out of it is kept.
+//
+// `best_sum` is the least value of a realized skeleton by the sums of the search, which under the published
+// model is that of the best plan; it never rises. Keeps references to the context and the options. Not
+// thread-safe.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "planner/search/candidates.h"
+#include "planner/search/configurations.h"
+#include "planner/search/deadline.h"
+#include "planner/search/pass_tables.h"
+#include "planner/search/realize.h"
+#include "planner/search/search.h"
+#include "planner/search/shortlist.h"
+
+namespace sailor {
+
+// What PlanOptions::without may name.
+namespace feature {
+inline constexpr char kBestFirst[] = "best-first";
+inline constexpr char kBounding[] = "bounding";
+inline constexpr char kDeepening[] = "deepening";
+inline constexpr char kDominance[] = "dominance";
+inline constexpr char kEqualRounds[] = "equal-rounds";
+inline constexpr char kShortFirst[] = "short-first";
+}  // namespace feature
+
+inline constexpr int kAnyStages = 1 << 20;
+
+class SearchState {
+ public:
+  // Throws InputError when the job names what the snapshot does not have.
+  SearchState(const PlanningContext& context, const PlanOptions& options);
+  SearchState(const SearchState&) = delete;
+  SearchState& operator=(const SearchState&) = delete;
+
+  const PlanningContext& context;
+  const PlanOptions& options;
+  Deadline deadline;
+  const bool native;
+  SearchResult result;
+  const Resources resources;
+  const Goal goal;
+  const double overhead_s;  // of every iteration
+  const CostTables tables;
+  Candidates candidates;
+  std::vector<Configuration> configurations;  // what is searched now, in the order of search
+  double best_sum;
+  bool widely = false;         // native: what is not quite as good by its sum may be by its timeline
+  bool pass_complete = false;  // of the last pass
+  double open_value;           // the least value that the last pass could not rule out
+
+  bool on(const char* feature) const { return options.without.count(feature) == 0; }
+  bool expired() { return deadline.expired(); }
+  double value_bound(const Configuration& c) const { return c.bound(goal.objective); }
+  // A cut of a configuration must add up to less than this to be looked at.
+  double accepted_value(double rounds) const;
+  bool worse(const Configuration& c) const {
+    return on(feature::kBounding) && value_bound(c) >= accepted_value(c.rounds);
+  }
+  void sort_configurations();  // by bound
+
+  // One replica is no mix.
+  static Pass pass_of(const Configuration& c, Pass pass) {
+    return pass == Pass::exact && c.replicas == 1 ? Pass::pure : pass;
+  }
+  PassTables& tables_of(const Configuration& c, Pass pass) { return pass_tables_.get(*c.costs, pass); }
+  // With the tables of pass_of().
+  SkeletonProblem skeleton_problem(const Configuration& c, Pass pass);
+
+  // Realizes and keeps what is better than accepted. `beam`: see SkeletonProblem. Only for values below
+  // `target`; skeletons of less than `searched` have been realized.
+  SkeletonOutcome search_configuration(const Configuration& c, Pass pass, int max_stages, size_t beam,
+                                       double target = std::numeric_limits<double>::infinity(),
+                                       double searched = 0);
+  void realize_skeleton(const RealizeProblem& form, const Skeleton& skeleton, const Configuration& c);
+  // Which replica runs in which zone: the few layouts that are worth it are looked at more closely.
+  void improve_shortlist();
+
+ private:
+  void keep(const Realized& realized, const StageCosts& costs, int replicas);
+
+  PassTablesOf pass_tables_;
+  Shortlist shortlist_;
+};
+
+}  // namespace sailor

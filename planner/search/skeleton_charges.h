@@ -1,0 +1,25 @@
+// What a complete skeleton costs at least when traffic between zones has a price: with every stage spread
+// over zones, so that all sums of gradients cross between them; or with some stage in one zone, so that some
+// pipelines send their microbatches across (egress_floor.h). Pure.
+#pragma once
+
+#include <vector>
+
+#include "planner/search/egress_floor.h"
+#include "planner/search/label_store.h"
+
+namespace sailor {
+
+struct SkeletonCharge {
+  double iteration_s = 0;
+  double usd = 0;
+};
+
+// The ways that there are: every plan of the skeleton takes and costs no less than one of them. `label`: the
+// first stage, with all others behind it; `without_sync_s`: an iteration but for its sums of gradients;
+// `usd_per_s`: what the GPUs cost; `transfer_usd`: what traffic costs, whatever the way.
+std::vector<SkeletonCharge> skeleton_charges(const SkeletonProblem& problem, const EgressFloor& egress,
+                                             const Label& label, double without_sync_s, double usd_per_s,
+                                             double transfer_usd);
+
+}  // namespace sailor

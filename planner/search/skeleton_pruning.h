@@ -1,0 +1,51 @@
+// Which partial pipelines of a skeleton search need not be followed: those that no completion of which can be
+// accepted, by the user's limits or by what the caller still accepts (its threshold, which falls as skeletons
+// are found). Bounds follow the threshold in steps; versions tell them apart. Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "planner/search/completion_bound.h"
+#include "planner/search/label_store.h"
+
+namespace sailor {
+
+class SkeletonPruning {
+ public:
+  // `capacity`: by limit, for one replica. `coarse`: quicker bounds. Says in `outcome` why something was left
+  // out. All references must outlive this.
+  SkeletonPruning(const SkeletonProblem& problem, BoundTables& tables, const std::vector<double>& capacity,
+                  bool coarse, const std::function<double()>& threshold, SkeletonOutcome& outcome);
+
+  // What an iteration may still take.
+  double accepted_s() const;
+  bool worse_than_accepted(double iteration_s, double usd);
+  // Can no completion of the label be accepted? Sets its bound and the version of bounds otherwise.
+  bool hopeless(Label& label);
+  // Keeps the bounds in step with what is accepted.
+  void tighten();
+  // Asks for the threshold anew.
+  void refresh() { threshold_now_ = threshold_(); }
+
+  int version() const { return bounds_version_; }
+  CompletionBound& completion() { return completion_; }
+  PartialPipeline partial(const Label& label) const;
+
+ private:
+  double accepted_usd() const;
+
+  const SkeletonProblem& p_;
+  const ModeCosts& costs_;
+  const bool published_;
+  const double rounds_;
+  const bool cost_matters_;
+  const std::function<double()>& threshold_;
+  SkeletonOutcome& outcome_;
+  CompletionBound completion_;
+  double threshold_now_;  // falls only when something is found
+  double tightened_s_, tightened_usd_;
+  int bounds_version_ = 0;
+};
+
+}  // namespace sailor
