@@ -22,6 +22,15 @@ none "the simulator knows the search" '#include "planner/(search|report|cli)/' p
 none "the emulated devices share code with the simulator" '#include "planner/simulator' trainer
 none "torch/torch.h takes 14 s a file" 'torch/torch\.h' trainer profiler tests
 
+# Two types of one name in one namespace are one type to the linker: it keeps one of their inline functions, whatever the compiler made
+# of the other.
+twice=$(grep -rhoE --include='*.h' '^(struct|class|union) [A-Za-z_]+' planner trainer profiler spank_plugin | grep -vE ';$' | sort | uniq -d)
+twice=$(while read -r kind name; do
+  [[ -z $name ]] || grep -rlE --include='*.h' "^$kind $name( final)?( : .*)? \\{" planner trainer profiler spank_plugin | paste -sd' ' |
+    awk -v n="$name" 'NF > 1 {print n ": " $0}'
+done <<< "$twice")
+[[ -z $twice ]] || { printf 'types of the same name:\n%s\n' "$twice"; failed=1; }
+
 extra=$(ls | grep -vxE 'CMakeLists.txt|CMakePresets.json|spank_plugin|planner|trainer|profiler|etc|tests|README.md|LICENSE|CHANGELOG.md|build.*' || true)
 [[ -z $extra ]] || { echo "the top level is fixed; these stand beside it: $extra"; failed=1; }
 long=$(find planner trainer profiler spank_plugin tests etc -name '*.cpp' -o -name '*.h' -o -name '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2, $1}')

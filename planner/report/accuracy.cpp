@@ -38,8 +38,8 @@ std::string choice_group(const RunRecord& record) {
   return group;
 }
 
-Outcome make_outcome(const RunRecord& record, const Prediction& prediction) {
-  Outcome outcome;
+RunOutcome make_outcome(const RunRecord& record, const Prediction& prediction) {
+  RunOutcome outcome;
   outcome.row = record.name;
   outcome.model = record.model;
   outcome.group = choice_group(record);
@@ -95,44 +95,45 @@ std::optional<double> rank_correlation(const std::vector<Pair>& pairs) {
   return together / std::sqrt(of_predicted * of_measured);
 }
 
-std::optional<double> oracle_gap_pct(const std::vector<Outcome>& outcomes) {
-  std::map<std::string, std::vector<const Outcome*>> groups;
-  for (const Outcome& outcome : outcomes)
+std::optional<double> oracle_gap_pct(const std::vector<RunOutcome>& outcomes) {
+  std::map<std::string, std::vector<const RunOutcome*>> groups;
+  for (const RunOutcome& outcome : outcomes)
     if (outcome.ran && outcome.predicted_s && outcome.measured_s) groups[outcome.group].push_back(&outcome);
   std::vector<double> gaps;
   for (const auto& [name, group] : groups) {
     if (group.size() < 2) continue;
-    const auto chosen = std::min_element(group.begin(), group.end(), [](const Outcome* a, const Outcome* b) {
-      return std::pair(!a->fits, *a->predicted_s) < std::pair(!b->fits, *b->predicted_s);
-    });
-    const auto best = std::min_element(group.begin(), group.end(), [](const Outcome* a, const Outcome* b) {
-      return *a->measured_s < *b->measured_s;
-    });
+    const auto chosen =
+        std::min_element(group.begin(), group.end(), [](const RunOutcome* a, const RunOutcome* b) {
+          return std::pair(!a->fits, *a->predicted_s) < std::pair(!b->fits, *b->predicted_s);
+        });
+    const auto best = std::min_element(
+        group.begin(), group.end(),
+        [](const RunOutcome* a, const RunOutcome* b) { return *a->measured_s < *b->measured_s; });
     gaps.push_back(error_pct(*(*chosen)->measured_s, *(*best)->measured_s));
   }
   if (gaps.empty()) return std::nullopt;
   return quantile(gaps, 0.5);
 }
 
-std::vector<Pair> time_pairs(const std::vector<Outcome>& outcomes) {
+std::vector<Pair> time_pairs(const std::vector<RunOutcome>& outcomes) {
   std::vector<Pair> pairs;
-  for (const Outcome& outcome : outcomes)
+  for (const RunOutcome& outcome : outcomes)
     if (outcome.ran && outcome.predicted_s && outcome.measured_s)
       pairs.push_back({*outcome.predicted_s, *outcome.measured_s});
   return pairs;
 }
 
-std::vector<Pair> other_time_pairs(const std::vector<Outcome>& outcomes) {
+std::vector<Pair> other_time_pairs(const std::vector<RunOutcome>& outcomes) {
   std::vector<Pair> pairs;
-  for (const Outcome& outcome : outcomes)
+  for (const RunOutcome& outcome : outcomes)
     if (outcome.ran && outcome.other_prediction_s && outcome.measured_s)
       pairs.push_back({*outcome.other_prediction_s, *outcome.measured_s});
   return pairs;
 }
 
-std::vector<Pair> memory_pairs(const std::vector<Outcome>& outcomes) {
+std::vector<Pair> memory_pairs(const std::vector<RunOutcome>& outcomes) {
   std::vector<Pair> pairs;
-  for (const Outcome& outcome : outcomes)
+  for (const RunOutcome& outcome : outcomes)
     if (outcome.ran && outcome.predicted_bytes && outcome.measured_bytes)
       pairs.push_back({*outcome.predicted_bytes, *outcome.measured_bytes});
   return pairs;

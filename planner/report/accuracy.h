@@ -11,7 +11,7 @@
 namespace sailor {
 
 // One run, predicted and measured. What was not measured, or failed when it ran, is absent.
-struct Outcome {
+struct RunOutcome {
   std::string row;
   std::string model;
   std::string group;  // runs among which one would choose: same model, global batch and GPUs
@@ -23,7 +23,7 @@ struct Outcome {
   std::string note;                          // why there is no prediction
 };
 
-Outcome make_outcome(const RunRecord& record, const Prediction& prediction);
+RunOutcome make_outcome(const RunRecord& record, const Prediction& prediction);
 // The same model, global batch and number of GPUs by type: what a user would choose a plan among.
 std::string choice_group(const RunRecord& record);
 
@@ -48,10 +48,10 @@ std::optional<double> rank_correlation(const std::vector<Pair>& pairs);
 // Median over the groups with two runs or more of (measured time of the run that is predicted fastest / the
 // fastest measured - 1) in percent; nothing without such a group. A run that is predicted not to fit is not
 // chosen while another is.
-std::optional<double> oracle_gap_pct(const std::vector<Outcome>& outcomes);
+std::optional<double> oracle_gap_pct(const std::vector<RunOutcome>& outcomes);
 
-std::vector<Pair> time_pairs(const std::vector<Outcome>& outcomes);
-std::vector<Pair> other_time_pairs(const std::vector<Outcome>& outcomes);
-std::vector<Pair> memory_pairs(const std::vector<Outcome>& outcomes);
+std::vector<Pair> time_pairs(const std::vector<RunOutcome>& outcomes);
+std::vector<Pair> other_time_pairs(const std::vector<RunOutcome>& outcomes);
+std::vector<Pair> memory_pairs(const std::vector<RunOutcome>& outcomes);
 
 }  // namespace sailor

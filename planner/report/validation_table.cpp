@@ -18,7 +18,7 @@ constexpr size_t kMostSeries = 8;
 // The predicted runs of one model, or of all.
 struct Part {
   std::string name;
-  std::vector<Outcome> outcomes;
+  std::vector<RunOutcome> outcomes;
   size_t estimated = 0;
 
   void add(const ValidatedRun& run) {
@@ -47,12 +47,12 @@ Part whole_of(const Validation& validation) {
   return whole;
 }
 
-std::optional<double> time_error(const Outcome& o) {
+std::optional<double> time_error(const RunOutcome& o) {
   if (!o.predicted_s || !o.measured_s) return std::nullopt;
   return error_pct(*o.predicted_s, *o.measured_s);
 }
 
-std::optional<double> memory_error(const Outcome& o) {
+std::optional<double> memory_error(const RunOutcome& o) {
   if (!o.predicted_bytes || !o.measured_bytes) return std::nullopt;
   return error_pct(*o.predicted_bytes, *o.measured_bytes);
 }
@@ -90,7 +90,7 @@ void add_rows(std::string& out, const Part& part) {
 }
 
 // The larger of a run's two errors.
-double distance(const Outcome& o) {
+double distance(const RunOutcome& o) {
   return std::max(std::fabs(time_error(o).value_or(0)), std::fabs(memory_error(o).value_or(0)));
 }
 
@@ -106,7 +106,7 @@ std::string worst_runs(const Validation& validation) {
   std::string out = fmt::format("{:<28} {:<22} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7}\n", "FARTHEST OFF",
                                 "MODEL", "PRED (s)", "MEAS (s)", "ERR %", "PRED GiB", "MEAS GiB", "ERR %");
   for (const ValidatedRun* run : scored) {
-    const Outcome& o = run->outcome;
+    const RunOutcome& o = run->outcome;
     const char* mark = run->estimated ? "~" : "";
     out += fmt::format(
         "{:<28} {:<22} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7}\n", cut_to(o.row, 28), cut_to(o.model, 22),
@@ -141,7 +141,7 @@ Json part_json(const Part& part) {
 }
 
 Json run_json(const ValidatedRun& run) {
-  const Outcome& o = run.outcome;
+  const RunOutcome& o = run.outcome;
   Json json = {{"run", o.row},
                {"file", run.where.file},
                {"line", run.where.line},
@@ -192,7 +192,7 @@ std::string validation_table(const Validation& validation) {
   if (!worst.empty()) out += "\n" + worst;
 
   size_t failed = 0, called_too_large = 0, too_large = 0;
-  for (const Outcome& o : whole.outcomes) {
+  for (const RunOutcome& o : whole.outcomes) {
     failed += o.ran ? 0 : 1;
     called_too_large += !o.ran && !o.fits ? 1 : 0;
     too_large += o.ran && !o.fits ? 1 : 0;
@@ -232,7 +232,7 @@ std::string validation_csv(const Validation& validation) {
     return value ? fmt::format(fmt::runtime(format), *value) : "";
   };
   for (const ValidatedRun& run : validation.runs) {
-    const Outcome& o = run.outcome;
+    const RunOutcome& o = run.outcome;
     if (!o.predicted_s) continue;
     out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", quoted(o.row), quoted(o.model),
                        optional(o.predicted_s, "{:.6g}"), optional(o.measured_s, "{:.6g}"),

@@ -10,7 +10,7 @@
 namespace sailor {
 
 struct ValidatedRun {
-  Outcome outcome;  // without a prediction, its note says why
+  RunOutcome outcome;  // without a prediction, its note says why
   Where where;
   bool estimated = false;  // layer times come from the catalog and the model's shape, not from a profile
 };

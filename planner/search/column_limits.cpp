@@ -112,7 +112,7 @@ void ColumnLimits::list_uses() {
 }
 
 double ColumnLimits::iteration_s(const Limits& limits) const {
-  std::vector<StageTimes> times = costs_.fixed();
+  std::vector<StageParts> times = costs_.fixed();
   for (int i = 0; i + 1 < stages_; ++i) {
     times[i].activation_s = seconds_[2 * i][limits[2 * i]];
     times[i].gradient_s = seconds_[2 * i + 1][limits[2 * i + 1]];

@@ -65,13 +65,13 @@ int Layout::Stage::option_of(int replica) const {
   return runs.back().option;
 }
 
-double iteration_s(CostModel model, const std::vector<StageTimes>& stages, double microbatches,
+double iteration_s(CostModel model, const std::vector<StageParts>& stages, double microbatches,
                    double overhead_s) {
   const bool published = model == CostModel::published;
   const size_t P = stages.size();
   double bottleneck = 0, sum = 0, update = 0, sync = 0;
   for (size_t i = 0; i < P; ++i) {
-    const StageTimes& stage = stages[i];
+    const StageParts& stage = stages[i];
     if (published) {
       const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
       double comm = stage.activation_s + gradient_before;
@@ -97,11 +97,11 @@ double iteration_s(CostModel model, const std::vector<StageTimes>& stages, doubl
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
                      double microbatches, double overhead_s) {
   const size_t P = layout.stages.size();
-  std::vector<StageTimes> times(P);
+  std::vector<StageParts> times(P);
   double usd_per_s = 0, transfer = 0;
   for (size_t i = 0; i < P; ++i) {
     const Layout::Stage& stage = layout.stages[i];
-    StageTimes& t = times[i];
+    StageParts& t = times[i];
     for (const auto& [option, count] : stage.runs) {
       t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
       t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer, replicas));

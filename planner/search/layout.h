@@ -36,7 +36,7 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
                      double microbatches, double overhead_s);
 
 // What that sum is made of, by stage: each the slowest of the stage's replicas or pairs of them.
-struct StageTimes {
+struct StageParts {
   double compute_s = 0;
   double activation_s = 0, gradient_s = 0;  // over the boundary behind the stage
   double update_s = 0;
@@ -48,7 +48,7 @@ struct StageTimes {
 inline double round_trip_bottleneck_s(double trip_s, int stages, double microbatches) {
   return microbatches > stages ? trip_s * std::floor((microbatches - 1) / stages) / (microbatches - 1) : 0;
 }
-double iteration_s(CostModel model, const std::vector<StageTimes>& stages, double microbatches,
+double iteration_s(CostModel model, const std::vector<StageParts>& stages, double microbatches,
                    double overhead_s);
 
 // The layout of a plan whose pipelines have one cut; nothing for others, and where an option is not there.

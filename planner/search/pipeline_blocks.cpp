@@ -172,7 +172,7 @@ BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
       const int inside = last ? block.times - 1 : block.times;
       for (int i = 0; i < stages_; ++i) {
         const int o = column[i];
-        StageTimes &t = times_[i], &smooth = smooth_[i];
+        StageParts &t = times_[i], &smooth = smooth_[i];
         usd_per_s += block.times * resources.options[options_[o]].usd_per_s;
         if (i + 1 < stages_) {
           const size_t facing = at(i, o, column[i + 1]);
@@ -200,7 +200,7 @@ BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
       }
     }
   }
-  for (StageTimes& t : smooth_)
+  for (StageParts& t : smooth_)
     for (double* sum : {&t.activation_s, &t.gradient_s, &t.sync_s})
       *sum = *sum > 0 ? std::pow(*sum / p_.replicas, 1 / kPower) : 0;
   Score out;

@@ -44,7 +44,7 @@ class BlockCosts {
   bool open() const;
   // What no arrangement changes (compute and update), and what pairs of options take: neighbours in the ring
   // of a stage, and those that face each other over the boundary behind a stage.
-  const std::vector<StageTimes>& fixed() const { return fixed_; }
+  const std::vector<StageParts>& fixed() const { return fixed_; }
   double sync_s(int stage, int a, int b) const { return sync_s_[at(stage, a, b)]; }
   double activation_s(int stage, int a, int b) const { return activation_s_[at(stage, a, b)]; }
   double gradient_s(int stage, int a, int b) const { return gradient_s_[at(stage, a, b)]; }
@@ -69,11 +69,11 @@ class BlockCosts {
   Layout cut_;  // stages without runs
   std::vector<int> options_;
   std::vector<std::vector<int>> alike_, serving_;
-  std::vector<StageTimes> fixed_;  // compute and update
+  std::vector<StageParts> fixed_;  // compute and update
   std::vector<double> sync_usd_, message_usd_;
   // Seconds, and seconds as a power.
   std::vector<double> sync_s_, activation_s_, gradient_s_, sync_power_, activation_power_, gradient_power_;
-  std::vector<StageTimes> times_, smooth_;
+  std::vector<StageParts> times_, smooth_;
   std::vector<int64_t> counts_;
 };
 

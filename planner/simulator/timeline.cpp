@@ -13,7 +13,7 @@ namespace {
 using timeline_detail::Durations;
 using timeline_detail::Record;
 using timeline_detail::Ticks;
-using timeline_detail::Work;
+using timeline_detail::TimelineWork;
 
 constexpr double StageTimes::*kFields[] = {&StageTimes::forward_s, &StageTimes::backward_s,
                                            &StageTimes::send_forward_s, &StageTimes::send_backward_s};
@@ -65,7 +65,7 @@ Durations in_ticks(std::span<const StageTimes> times, double tick_s) {
 }
 
 template <class Player>
-Timeline play(const Work& work, int64_t microbatches_per_unit) {
+Timeline play(const TimelineWork& work, int64_t microbatches_per_unit) {
   Record record(work);
   Player player(work, record);
   const double skipped = timeline_detail::play_all(player, microbatches_per_unit, work.with_events);
@@ -90,7 +90,7 @@ Timeline play(const Work& work, int64_t microbatches_per_unit) {
   return out;
 }
 
-Timeline play(const Work& work) {
+Timeline play(const TimelineWork& work) {
   using enum P2p;
   using namespace timeline_detail;
   if (work.chunks > 1) {
@@ -118,7 +118,7 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
   check_times(last_microbatch, stages);
   if (last_microbatch.empty()) last_microbatch = times;
 
-  Work work;
+  TimelineWork work;
   work.stages = stages;
   work.chunks = schedule.chunks;
   work.microbatches = microbatches;

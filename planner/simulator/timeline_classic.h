@@ -16,7 +16,7 @@ namespace sailor::timeline_detail {
 template <P2p kP2p>
 class ClassicPlayer {
  public:
-  ClassicPlayer(const Work& work, Record& record)
+  ClassicPlayer(const TimelineWork& work, Record& record)
       : work_(work), record_(record), P_(work.stages), warm_up_(work.last_stage_warm_up + P_ - 1) {
     free_.assign(P_, 0);
     activation_.assign(P_ + 1, 0);
@@ -118,7 +118,7 @@ class ClassicPlayer {
     if (down) record_.transfer(Kind::send_forward, i, 0, m, down_start, down_start + down_s);
   }
 
-  const Work& work_;
+  const TimelineWork& work_;
   Record& record_;
   const int P_;
   const int64_t warm_up_;          // W_0

@@ -22,7 +22,7 @@ struct Durations {
   std::vector<Ticks> forward, backward, send_forward, send_backward;
 };
 
-struct Work {
+struct TimelineWork {
   int stages = 1;
   int chunks = 1;
   int64_t microbatches = 1;
@@ -38,7 +38,7 @@ struct Work {
 
 // What is kept of the operations played.
 struct Record {
-  explicit Record(const Work& work)
+  explicit Record(const TimelineWork& work)
       : work(work),
         chunk_end(static_cast<size_t>(work.stages) * work.chunks),
         last_backward(work.stages),
@@ -65,7 +65,7 @@ struct Record {
             chunk};
   }
 
-  const Work& work;
+  const TimelineWork& work;
   std::vector<Ticks> chunk_end;                               // [chunk x stages + stage]
   std::vector<Ticks> last_backward;                           // by stage, when it began
   std::vector<std::vector<TimelineEvent>> events, transfers;  // by stage

@@ -18,7 +18,7 @@ namespace sailor::timeline_detail {
 template <P2p kP2p>
 class InterleavedPlayer {
  public:
-  InterleavedPlayer(const Work& work, Record& record)
+  InterleavedPlayer(const TimelineWork& work, Record& record)
       : work_(work),
         record_(record),
         P_(work.stages),
@@ -178,7 +178,7 @@ class InterleavedPlayer {
     if (!kRegular) note_transfer(Kind::send_backward, i, chunk, k, start, end);
   }
 
-  const Work& work_;
+  const TimelineWork& work_;
   Record& record_;
   const int P_;
   const int64_t operations_;  // of a stage in each direction

@@ -38,7 +38,7 @@ std::string number(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "";
 }
 
-void print_row(const Outcome& o) {
+void print_row(const RunOutcome& o) {
   const bool timed = o.predicted_s && o.measured_s, weighed = o.predicted_bytes && o.measured_bytes;
   fmt::print("{},{},{},{},{},{},{},{}\n", o.row, number(o.predicted_s, "{:.6g}"),
              number(o.measured_s, "{:.6g}"),
@@ -56,7 +56,7 @@ void print_summary(const std::string& name, const std::vector<Pair>& pairs, std:
              gap ? fmt::format("{:.2f}", *gap) : "-");
 }
 
-void print_both(const std::string& name, const std::vector<Outcome>& outcomes) {
+void print_both(const std::string& name, const std::vector<RunOutcome>& outcomes) {
   print_summary(name, time_pairs(outcomes), oracle_gap_pct(outcomes));
   print_summary(name + ":theirs", other_time_pairs(outcomes), std::nullopt);
   print_summary(name + ":memory", memory_pairs(outcomes), std::nullopt);
@@ -97,7 +97,7 @@ using Predict = std::function<Prediction(const RunRecord&, const Assumptions&)>;
 void print_leave_one_out(const Options& options, const std::vector<RunRecord>& records,
                          const Assumptions& assumptions, const Predict& predict) {
   const CalibrationRecipe recipe = recipe_of(options.set);
-  std::map<std::string, std::vector<Outcome>> parts;
+  std::map<std::string, std::vector<RunOutcome>> parts;
   for (size_t left_out = 0; left_out < records.size(); ++left_out) {
     std::vector<RunRecord> others = records;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
@@ -157,11 +157,11 @@ int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
     apply(found, assumptions);
   }
 
-  std::vector<Outcome> all, timed_apart;
-  std::map<std::string, std::vector<Outcome>> parts;
+  std::vector<RunOutcome> all, timed_apart;
+  std::map<std::string, std::vector<RunOutcome>> parts;
   if (options.with_rows) fmt::print("row,pred_s,meas_s,err_pct,pred_bytes,meas_bytes,mem_err_pct,fits\n");
   for (const RunRecord& record : records) {
-    Outcome outcome;
+    RunOutcome outcome;
     try {
       outcome = make_outcome(record, predict(record, assumptions));
     } catch (const InputError& error) {
@@ -182,7 +182,7 @@ int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
   print_summary(options.set + ":apart", time_pairs(timed_apart), std::nullopt);
   if (options.leave_one_out) print_leave_one_out(options, scored(options.set, records), assumptions, predict);
   size_t too_large = 0;
-  for (const Outcome& outcome : all) too_large += outcome.ran && !outcome.fits ? 1 : 0;
+  for (const RunOutcome& outcome : all) too_large += outcome.ran && !outcome.fits ? 1 : 0;
   fmt::print("# {}:ran-but-called-too-large {}\n", options.set, too_large);
   if (parts.empty() || !options.with_rows) {
     drawn.push_back({options.set, time_pairs(all)});

@@ -95,11 +95,12 @@ std::optional<std::size_t> hello_size(const std::string& head) {
   return kHelloHeadBytes + scope + name + sizeof(Proof);
 }
 
-std::optional<Hello> read_hello(const JobSecret& secret, const std::string& bytes, const Nonce& acceptor) {
+std::optional<ReceivedHello> read_hello(const JobSecret& secret, const std::string& bytes,
+                                        const Nonce& acceptor) {
   const std::size_t signed_bytes = bytes.size() - sizeof(Proof);
   const Proof proof = prove(secret, "hello", text_of(acceptor) + bytes.substr(0, signed_bytes));
   if (!same(proof, bytes.data() + signed_bytes)) return std::nullopt;
-  Hello hello;
+  ReceivedHello hello;
   const char* at = bytes.data() + sizeof kMagic;
   hello.who.from = static_cast<int>(take<uint32_t>(at));
   hello.who.to = static_cast<int>(take<uint32_t>(at));

@@ -46,12 +46,13 @@ std::string make_hello(const JobSecret& secret, const Introduction& who, const N
 // Bytes of the whole hello as its head announces them; nullopt when the head is not one. Requires
 // kHelloHeadBytes bytes.
 std::optional<std::size_t> hello_size(const std::string& head);
-struct Hello {
+struct ReceivedHello {
   Introduction who;
   Nonce connector;
 };
 // nullopt unless the proof is right. Requires hello_size() bytes.
-std::optional<Hello> read_hello(const JobSecret& secret, const std::string& bytes, const Nonce& acceptor);
+std::optional<ReceivedHello> read_hello(const JobSecret& secret, const std::string& bytes,
+                                        const Nonce& acceptor);
 
 std::string make_welcome(const JobSecret& secret, const Nonce& acceptor, const Nonce& connector);
 bool check_welcome(const JobSecret& secret, const std::string& bytes, const Nonce& acceptor,

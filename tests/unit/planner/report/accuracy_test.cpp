@@ -52,8 +52,8 @@ TEST(Accuracy, RankCorrelationOfNothingToOrderIsNone) {
   EXPECT_FALSE(rank_correlation({{1, 1}, {1, 2}, {1, 3}}));
 }
 
-Outcome outcome(const std::string& group, double predicted_s, double measured_s, bool fits = true) {
-  Outcome one;
+RunOutcome outcome(const std::string& group, double predicted_s, double measured_s, bool fits = true) {
+  RunOutcome one;
   one.group = group;
   one.predicted_s = predicted_s;
   one.measured_s = measured_s;
@@ -65,8 +65,9 @@ TEST(Accuracy, TheOracleGapIsWhatTheChoiceCosts) {
   // The second is chosen, the first was best: 25 %.
   EXPECT_DOUBLE_EQ(*oracle_gap_pct({outcome("a", 2, 4), outcome("a", 1, 5), outcome("a", 3, 6)}), 25);
   // Three groups: 25, 0 and 100 %; a group of one is no choice.
-  std::vector<Outcome> all = {outcome("a", 2, 4), outcome("a", 1, 5), outcome("b", 1, 1), outcome("b", 2, 2),
-                              outcome("c", 1, 6), outcome("c", 2, 3), outcome("d", 1, 1)};
+  std::vector<RunOutcome> all = {outcome("a", 2, 4), outcome("a", 1, 5), outcome("b", 1, 1),
+                                 outcome("b", 2, 2), outcome("c", 1, 6), outcome("c", 2, 3),
+                                 outcome("d", 1, 1)};
   EXPECT_DOUBLE_EQ(*oracle_gap_pct(all), 25);
   all.pop_back();
   all.erase(all.begin(), all.begin() + 2);
@@ -79,13 +80,13 @@ TEST(Accuracy, WhatIsCalledTooLargeIsChosenOnlyWhenNothingElseIs) {
   EXPECT_DOUBLE_EQ(*oracle_gap_pct({outcome("a", 1, 4, false), outcome("a", 2, 5)}), 25);
   EXPECT_DOUBLE_EQ(*oracle_gap_pct({outcome("a", 1, 4, false), outcome("a", 2, 5, false)}), 0);
   // What failed when it ran is no measurement.
-  Outcome failed = outcome("a", 0.5, 0.1);
+  RunOutcome failed = outcome("a", 0.5, 0.1);
   failed.ran = false;
   EXPECT_DOUBLE_EQ(*oracle_gap_pct({failed, outcome("a", 2, 4), outcome("a", 1, 5)}), 25);
 }
 
 TEST(Accuracy, PairsAreOfRunsThatWereMeasuredAndPredicted) {
-  std::vector<Outcome> outcomes(4);
+  std::vector<RunOutcome> outcomes(4);
   outcomes[0] = outcome("a", 1, 2);
   outcomes[0].predicted_bytes = 3;
   outcomes[0].measured_bytes = 4;
@@ -139,7 +140,7 @@ TEST(Accuracy, AnOutcomeHoldsBothSidesOfARun) {
     prediction.stages[static_cast<size_t>(i)].memory.weights_bytes = 100 + i % 2;
   }
   RunRecord run = record();
-  Outcome o = make_outcome(run, prediction);
+  RunOutcome o = make_outcome(run, prediction);
   EXPECT_EQ(o.row, "17");
   EXPECT_EQ(*o.predicted_s, 3.3);
   EXPECT_EQ(*o.measured_s, 3);
