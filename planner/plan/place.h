@@ -10,7 +10,8 @@
 
 namespace sailor {
 
-// Throws std::runtime_error naming the stage that found no node (the search never offers such a plan).
+// Throws std::runtime_error naming the stage that found no node, or the pipeline with too few stages for
+// plan.interleave (the search never offers such plans).
 void place(Plan& plan, const Snapshot& snapshot);
 
 }  // namespace sailor

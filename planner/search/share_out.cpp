@@ -69,8 +69,9 @@ class ShareOut {
       if (money && usd_a != usd_b) return usd_a < usd_b;
       return std::tie(groups_a, usd_a, n_a) < std::tie(groups_b, usd_b, n_b);
     });
-    for (auto& [rank, way] : found) {
+    for (auto& ranked : found) {
       if (out.size() >= most) break;
+      StageShares& way = ranked.second;
       if (std::none_of(out.begin(), out.end(), [&](const StageShares& other) { return same(way, other); }))
         out.push_back(std::move(way));
     }

@@ -103,6 +103,17 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, job()), ElementsAre("global batch 11 is not the job's 10"));
 }
 
+TEST(Place, APipelineWithFewerStagesThanChunksIsNamed) {
+  Plan p = plan();
+  p.interleave = 2;
+  try {
+    place(p, cluster());
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("pipeline 1: 1 stages cannot be 2 chunks"));
+  }
+}
+
 TEST(CheckPlan, NamesWhatDoesNotFitTheCluster) {
   Plan p = plan();
   p.pipelines.push_back(p.pipelines[1]);
