@@ -1,23 +1,21 @@
 #include "profiler/base_memory.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "planner/plan/plan_json.h"
 #include "planner/spec/text_file.h"
+#include "profiler/scratch_directory.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/elastic/run_directory.h"
 #include "trainer/elastic/subprocess.h"
 
 namespace sailor {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr int kLayers = 2, kHidden = 32, kSequence = 16, kBatch = 4;
@@ -70,16 +68,8 @@ int64_t train(const JobSpec& job, const std::string& directory) {
 }  // namespace
 
 int64_t measure_base_memory_bytes(const JobSpec& job) {
-  std::string directory = (fs::temp_directory_path() / "sailor-profile-XXXXXX").string();
-  if (!mkdtemp(directory.data())) throw std::runtime_error("cannot make a temporary directory");
-  struct Remover {
-    const std::string& path;
-    ~Remover() {
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
-    }
-  } remover{directory};
-  return train(job, directory);
+  const ScratchDirectory scratch;
+  return train(job, scratch.path());
 }
 
 }  // namespace sailor

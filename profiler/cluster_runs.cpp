@@ -1,49 +1,21 @@
 #include "profiler/cluster_runs.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <thread>
 
-#include "planner/spec/text_file.h"
-#include "trainer/elastic/program_path.h"
+#include "profiler/scratch_directory.h"
 #include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {
-
-namespace fs = std::filesystem;
-
-// What is measured for a type: itself, or what it is emulated by.
-const std::string& measured_type(const std::string& name, const Catalog& catalog) {
-  const GpuType& type = catalog.at(name);
-  return type.emulation ? type.emulation->profile : name;
-}
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() : path_((fs::temp_directory_path() / "sailor-cluster-XXXXXX").string()) {
-    if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a temporary directory");
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 // Hands on the whole lines that a program has written since the last call.
 class LogReader {
@@ -117,7 +89,7 @@ std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Ca
   std::set<std::string> busy;
   for (const SnapshotNode& node : snapshot.nodes) {
     if (!catalog.gpu_types.contains(node.gpu_type)) continue;
-    const std::string& type = measured_type(node.gpu_type, catalog);
+    const std::string& type = profiled_as(node.gpu_type, catalog.at(node.gpu_type));
     if (static_cast<int>(node.free_gpus.size()) < node.gpus) {
       busy.insert(type);
       continue;
@@ -133,17 +105,13 @@ std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Ca
   return result;
 }
 
-Snapshot read_live_cluster() {
-  return parse_snapshot(run_and_read({program_path("sailor-cluster"), "--yaml"}), "sailor-cluster");
-}
-
 int run_on_cluster(const std::vector<ClusterRun>& runs, const std::vector<std::string>& command,
                    const std::function<void(const std::string&)>& line) {
   const ScratchDirectory scratch;
   const InterruptGuard guard;
   std::map<pid_t, Running> running;
   for (const ClusterRun& run : runs) {
-    const std::string log = scratch.file(run.node);
+    const std::string log = scratch.path() + "/" + run.node;
     std::ofstream(log).close();
     SpawnOptions options;
     options.output_file = log;

@@ -22,9 +22,6 @@ struct ClusterRun {
 std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Catalog& catalog,
                                               std::vector<std::string>& notes);
 
-// Reads the live cluster with sailor-cluster. Throws InputError, std::runtime_error.
-Snapshot read_live_cluster();
-
 // Runs `command` + {"--gpu-type", TYPE} on the node of every run, all at once, through srun. `line` gets what
 // they print, line by line, after "NODE: ". Returns the number of runs that failed; when this process is
 // interrupted, so are they. Throws std::runtime_error.

@@ -16,6 +16,7 @@
 #include "planner/spec/site_config.h"
 #include "profiler/base_memory.h"
 #include "profiler/cluster_runs.h"
+#include "profiler/live_cluster.h"
 #include "profiler/profile_directory.h"
 #include "profiler/profile_job.h"
 #include "trainer/elastic/program_path.h"

@@ -24,11 +24,9 @@ none "torch/torch.h takes 14 s a file" 'torch/torch\.h' trainer profiler tests
 
 # Two types of one name in one namespace are one type to the linker: it keeps one of their inline functions, whatever the compiler made
 # of the other.
-twice=$(grep -rhoE --include='*.h' '^(struct|class|union) [A-Za-z_]+' planner trainer profiler spank_plugin | grep -vE ';$' | sort | uniq -d)
-twice=$(while read -r kind name; do
-  [[ -z $name ]] || grep -rlE --include='*.h' "^$kind $name( final)?( : .*)? \\{" planner trainer profiler spank_plugin | paste -sd' ' |
-    awk -v n="$name" 'NF > 1 {print n ": " $0}'
-done <<< "$twice")
+twice=$(grep -roE --include='*.h' '^(struct|class) [A-Za-z]+( final)?( : [^;]*)? \{' planner trainer profiler spank_plugin |
+  sed -E 's/^([^:]*):(struct|class) ([A-Za-z]+).*/\3 \1/' | sort -u |
+  awk '{files[$1] = files[$1] " " $2; ++n[$1]} END {for (name in n) if (n[name] > 1) print name ":" files[name]}')
 [[ -z $twice ]] || { printf 'types of the same name:\n%s\n' "$twice"; failed=1; }
 
 extra=$(ls | grep -vxE 'CMakeLists.txt|CMakePresets.json|spank_plugin|planner|trainer|profiler|etc|tests|README.md|LICENSE|CHANGELOG.md|build.*' || true)

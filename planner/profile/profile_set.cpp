@@ -77,11 +77,6 @@ LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double 
   return profile;
 }
 
-// The type whose profile serves for `name`.
-const std::string& source_of(const std::string& name, const GpuType& type) {
-  return type.emulation ? type.emulation->profile : name;
-}
-
 // Stands in for a profile that is missing; false when the catalog does not say enough of the type.
 bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found, ProfileSet& set) {
   static const std::vector<ProfileFile> none;
@@ -113,7 +108,7 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
   set.notes = std::move(found.notes);
   // What was measured first: estimates must not take the place of measured sizes.
   for (const auto& [name, type] : catalog.gpu_types) {
-    const auto it = found.by_type.find(source_of(name, type));
+    const auto it = found.by_type.find(profiled_as(name, type));
     if (it == found.by_type.end()) continue;
     LayerProfile profile = unroll(it->second, job.model.layers);
     if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
@@ -125,7 +120,7 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
     set.notes.push_back(fmt::format(
         "type {}: no profile of {} ({}) in {}{}", name, job.model.name, to_string(job.training.precision),
         fmt::join(directories, ", "),
-        type.emulation ? " for the emulated type's base " + in_quotes(source_of(name, type)) : ""));
+        type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
   }
   if (set.layers.empty()) {
     throw InputError(

@@ -46,6 +46,12 @@ struct GpuType {
   std::optional<Emulation> emulation;
 };
 
+// The type whose measured profile serves for `type`, which the catalog calls `name`: what it is emulated by,
+// or itself.
+inline const std::string& profiled_as(const std::string& name, const GpuType& type) {
+  return type.emulation ? type.emulation->profile : name;
+}
+
 struct Catalog {
   std::string file;
   std::map<std::string, GpuType> gpu_types;

@@ -13,11 +13,10 @@
 #include <stdexcept>
 
 #include "planner/spec/error.h"
-#include "planner/spec/snapshot.h"
+#include "profiler/live_cluster.h"
 #include "trainer/elastic/allocation.h"
 #include "trainer/elastic/launcher.h"
 #include "trainer/elastic/program_path.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {
@@ -43,12 +42,6 @@ std::vector<std::string> rank_program(const std::vector<std::string>& arguments)
   return program;
 }
 
-Snapshot live_cluster(bool busy_too) {
-  std::vector<std::string> command = {program_path("sailor-cluster"), "--yaml"};
-  if (busy_too) command.push_back("--busy");
-  return parse_snapshot(run_and_read(command), "sailor-cluster");
-}
-
 }  // namespace
 
 bool is_launched() {
@@ -64,7 +57,7 @@ void become_ranks_here(int ranks, const std::vector<std::string>& arguments) {
 
 void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments) {
   const Allocation job = allocation_from_environment();
-  const Snapshot cluster = live_cluster(/*busy_too=*/true);
+  const Snapshot cluster = read_live_cluster(/*busy_too=*/true);
   std::vector<HostRanks> hosts;
   std::string kinds;
   for (const AllocatedNode& node : job.nodes) {
@@ -85,7 +78,7 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
 
 void become_allocation(std::vector<std::string> arguments) {
   std::erase(arguments, "--on-nodes");
-  const Snapshot cluster = live_cluster(/*busy_too=*/false);
+  const Snapshot cluster = read_live_cluster();
   std::map<std::pair<std::string, std::string>, size_t> taken;  // by GPU type and zone
   std::map<std::string, std::vector<std::string>> by_partition;
   for (const SnapshotNode& node : cluster.nodes) {

@@ -120,7 +120,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
   for (const auto& [slurm_type, count] : nodes_by_type(cluster)) {
     const auto type = site.catalog.gpu_types.find(type_of(site, slurm_type));
     if (type == site.catalog.gpu_types.end()) continue;
-    const std::string& measured = type->second.emulation ? type->second.emulation->profile : type->first;
+    const std::string& measured = profiled_as(type->first, type->second);
     if (!told.insert(measured).second) continue;
     const auto found = profiles.find(measured);
     if (found == profiles.end()) {

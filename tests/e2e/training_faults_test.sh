@@ -6,9 +6,14 @@
 
 setup_training 100000
 
-# training WHAT: a job that has done three steps.
+# training WHAT: a job that has done three steps. Without one there is no process to kill: the test ends.
 training() {
-  start_training && wait_until 60 steps_done 3 && ok "$1: training" || not_ok "$1: training"
+  if start_training && wait_until 60 steps_done 3; then ok "$1: training"; return; fi
+  not_ok "$1: training"
+  scontrol show job "$job" || true
+  training_processes
+  cat "$output" || true
+  exit 1
 }
 gone() {  # WHAT SECONDS
   expect "$1: no process is left" wait_until "$2" no_training_processes

@@ -1,0 +1,17 @@
+#include "profiler/live_cluster.h"
+
+#include <string>
+#include <vector>
+
+#include "trainer/elastic/program_path.h"
+#include "trainer/elastic/subprocess.h"
+
+namespace sailor {
+
+Snapshot read_live_cluster(bool busy_too) {
+  std::vector<std::string> command = {program_path("sailor-cluster"), "--yaml"};
+  if (busy_too) command.push_back("--busy");
+  return parse_snapshot(run_and_read(command), "sailor-cluster");
+}
+
+}  // namespace sailor

@@ -1,0 +1,11 @@
+// The live Slurm cluster, as the program sailor-cluster tells it, so that measuring links no Slurm library.
+#pragma once
+
+#include "planner/spec/snapshot.h"
+
+namespace sailor {
+
+// `busy_too`: nodes that run jobs count as free. Throws InputError, std::runtime_error.
+Snapshot read_live_cluster(bool busy_too = false);
+
+}  // namespace sailor

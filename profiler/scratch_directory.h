@@ -1,0 +1,31 @@
+// A directory for the files of one measurement, removed with all that is in it.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace sailor {
+
+class ScratchDirectory {
+ public:
+  // Throws std::runtime_error.
+  ScratchDirectory() : path_((std::filesystem::temp_directory_path() / "sailor-XXXXXX").string()) {
+    if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a temporary directory");
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,54 @@
+// The block of the first transformers: attention over equal heads and an MLP of two matrices, each after a
+// LayerNorm and added to what it was given. What tells the families apart that have it is said in a
+// LayerNormBlockSpec. Parameters are those of gpt2.cpp.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/model/dropout.h"
+#include "trainer/model/layer.h"
+#include "trainer/model/linear.h"
+#include "trainer/model/norms.h"
+#include "trainer/model/parameter_maker.h"
+
+namespace sailor {
+
+struct LayerNormBlockSpec {
+  // Where the parameters stand in a model directory.
+  std::string norm1, norm2;
+  StoredRows qkv, proj, fc1, fc2;
+  bool qkv_bias = true;
+  at::Tensor (*activation)(const at::Tensor&) = nullptr;  // of the MLP
+  bool scaled_scores = true;                              // by 1 / sqrt(head size)
+  int64_t window = 0;                                     // of attend(); 0 = all tokens before
+};
+
+class LayerNormBlock : public Layer {
+ public:
+  LayerNormBlock(const LayerContext& context, int index, LayerNormBlockSpec spec);
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
+
+ private:
+  LayerNormBlock(ParameterMaker make, LayerNormBlockSpec spec);
+  at::Tensor attention(const at::Tensor& x) const;
+
+  Dropout dropout_;
+  int64_t size_;  // of a head
+  double scale_;
+  int64_t window_;
+  at::Tensor (*activation_)(const at::Tensor&);
+  LayerNorm norm1_;
+  OutputSplitLinear qkv_;
+  InputSplitLinear proj_;
+  LayerNorm norm2_;
+  OutputSplitLinear fc1_;
+  InputSplitLinear fc2_;
+};
+
+// GELU in the form of the first transformers, by tanh.
+at::Tensor gelu_by_tanh(const at::Tensor& x);
+
+}  // namespace sailor
