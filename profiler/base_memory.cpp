@@ -10,9 +10,9 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/spec/text_file.h"
-#include "profiler/scratch_directory.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/elastic/run_directory.h"
+#include "trainer/elastic/scratch_directory.h"
 #include "trainer/elastic/subprocess.h"
 
 namespace sailor {

@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "profiler/scratch_directory.h"
+#include "trainer/elastic/scratch_directory.h"
 #include "trainer/elastic/subprocess.h"
 
 namespace sailor {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "trainer/elastic/control_client.h"
+#include "trainer/elastic/scratch_directory.h"
 #include "trainer/elastic/signals.h"
 #include "trainer/elastic/subprocess.h"
 
@@ -47,7 +48,10 @@ int run_agent(const std::vector<std::string>& command) {
              end_now();
            },
        .stop = [&end_now](const Stop&) { end_now(); }});
-  const pid_t daemon = spawn(command);
+  // Open MPI's daemon clears its session directory when it starts, and with it those of others that are just
+  // starting on this host for the same job: nodes that share a host, in one directory, sometimes fail.
+  const ScratchDirectory scratch;
+  const pid_t daemon = spawn(command, {.environment = {{"TMPDIR", scratch.path()}}});
   const std::string node = node_name();
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);

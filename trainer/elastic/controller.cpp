@@ -159,6 +159,7 @@ bool Controller::must_end() {
 }
 
 void Controller::end_everything(const Stop& stop) {
+  supervisor_.told_to_end();
   server_.broadcast(stop);
   const auto start = Clock::now();
   while (!no_children_ && since(start) < kOrderlyEnd_s) turn(std::chrono::milliseconds(50));

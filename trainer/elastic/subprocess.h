@@ -11,7 +11,7 @@ namespace sailor {
 
 struct SpawnOptions {
   std::map<std::string, std::string> environment;  // added to this process's
-  std::string output_file;                         // stdout and stderr, appended; empty = inherited
+  std::string output_file{};                       // stdout and stderr, appended; empty = inherited
 };
 
 // Starts `argv` (argv[0] is looked up in PATH) with default signal handling, nothing blocked, and /dev/null

@@ -96,6 +96,7 @@ std::vector<int> Supervisor::missing_ranks() const {
 }
 
 std::optional<std::string> Supervisor::failure() const {
+  if (told_to_end_) return verdict_;
   if (cause_) return cause_;
   if (node_lost_) return node_lost_;
   if (echoes_.empty()) return std::nullopt;

@@ -31,6 +31,8 @@ class Supervisor {
   void peer_silent(const std::string& peer, double silence_s);
   // Something that concerns no rank in particular went wrong.
   void fail(const std::string& text);
+  // Everybody has been told to end: how they end from now on says nothing of what went wrong.
+  void told_to_end() { verdict_ = failure(), told_to_end_ = true; }
 
   bool all_joined() const { return static_cast<int>(ranks_.size()) == num_ranks_; }
   bool all_finished() const { return static_cast<int>(finished_.size()) == num_ranks_; }
@@ -79,6 +81,8 @@ class Supervisor {
     std::string text;
   };
   std::vector<Echo> echoes_;  // in the order of their arrival
+  bool told_to_end_ = false;
+  std::optional<std::string> verdict_;  // failure() at that time
 };
 
 }  // namespace sailor

@@ -99,6 +99,15 @@ TEST_F(SupervisorTest, ANodeThatIsGoneExplainsLostConnectionsButNotARanksOwnEnd)
   EXPECT_THAT(supervisor.failure().value(), HasSubstr("rank 0 on n1"));
 }
 
+TEST_F(SupervisorTest, ARankThatEndsBecauseItWasToldToIsNotTheCause) {
+  join(0, 10);
+  join(1, 11);
+  supervisor.receive("p0", Failure{.rank = 0, .text = "connection to rank 1 lost", .peer_lost = true});
+  supervisor.told_to_end();
+  supervisor.process_ended("n1", 10, 256);
+  EXPECT_THAT(supervisor.failure().value(), HasSubstr("connection to rank 1 lost"));
+}
+
 TEST_F(SupervisorTest, ARankThatEndsAfterItFinishedIsNoFailure) {
   join(0, 10);
   supervisor.receive("p0", Finished{.rank = 0});

@@ -1,4 +1,4 @@
-// A directory for the files of one measurement, removed with all that is in it.
+// A private directory for files that live as long as this object, removed with all that is in it.
 #pragma once
 
 #include <stdlib.h>
