@@ -24,11 +24,11 @@
 #include "profiler/links/probe_launch.h"
 #include "profiler/links/probe_report.h"
 #include "profiler/profile_directory.h"
-#include "profiler/topology/topology_report.h"
 #include "trainer/comm/mpi_bootstrap.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_endpoint.h"
+#include "trainer/topology/topology_report.h"
 
 namespace {
 

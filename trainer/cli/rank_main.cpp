@@ -35,6 +35,8 @@
 #include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/rank_trainer.h"
 #include "trainer/pipeline/tensor_cache.h"
+#include "trainer/topology/machine_topology.h"
+#include "trainer/topology/process_binding.h"
 
 namespace {
 
@@ -132,6 +134,14 @@ void redirect_output(const std::string& file) {
   close(output);
 }
 
+// Close to its GPU, when this machine really has it.
+void bind_to_gpu(int gpu) {
+  const MachineTopology machine = discover_topology();
+  if (gpu < 0 || gpu >= static_cast<int>(machine.bindings.size())) return;
+  const std::string cpus = bind_process(machine.bindings[static_cast<size_t>(gpu)]);
+  if (!cpus.empty()) std::cerr << fmt::format("bound to processors {}, close to GPU {}\n", cpus, gpu);
+}
+
 // Ends the process from the control channel's thread, whatever the trainer's thread is doing.
 [[noreturn]] void end_process(const std::string& text, int exit_code) {
   if (!text.empty()) std::cerr << "sailor-rank: " << text << std::endl;
@@ -221,6 +231,7 @@ void train(const JobSpec& job, const Plan& plan, const Place& place, Listener& l
   const TokenData data = TokenData::open(job);
   const EmulatedParts emulation = emulated_parts(job, plan, slot, run_directory);
   const EmulatedDevice* device = emulation.device.get();
+  if (!device) bind_to_gpu(slot.gpu);
   CommOptions options;
   options.links = emulation.network.get();
   SocketFactory factory(slot.rank, place.endpoints, place.secret, listener, options);

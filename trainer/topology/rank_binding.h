@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "profiler/topology/machine_topology.h"
+#include "trainer/topology/machine_topology.h"
 
 namespace sailor {
 

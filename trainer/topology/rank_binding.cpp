@@ -1,4 +1,4 @@
-#include "profiler/topology/rank_binding.h"
+#include "trainer/topology/rank_binding.h"
 
 #include <fmt/format.h>
 

@@ -6,9 +6,9 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
-#include "profiler/topology/machine_topology.h"
-#include "profiler/topology/rank_binding.h"
-#include "profiler/topology/topology_report.h"
+#include "trainer/topology/machine_topology.h"
+#include "trainer/topology/rank_binding.h"
+#include "trainer/topology/topology_report.h"
 
 namespace sailor {
 namespace {
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 MachineTopology machine(const std::string& name) {
-  return load_topology(std::string(SAILOR_SOURCE_DIR) + "/tests/unit/profiler/topology/machines/" + name +
+  return load_topology(std::string(SAILOR_SOURCE_DIR) + "/tests/unit/trainer/topology/machines/" + name +
                        ".xml");
 }
 
@@ -77,7 +77,7 @@ TEST(Topology, ANodeWithoutGpusHasNothingToBind) {
 
 TEST(Topology, WithoutNvlinksInTheRecordPciDecides) {
   std::string xml = read_text_file(std::string(SAILOR_SOURCE_DIR) +
-                                   "/tests/unit/profiler/topology/machines/eight-gpus-nvlink.xml");
+                                   "/tests/unit/trainer/topology/machines/eight-gpus-nvlink.xml");
   const size_t begin = xml.find("<distances2"), end = xml.find("</distances2>") + 13;
   xml.erase(begin, end - begin);
   const MachineTopology box = parse_topology(xml, "box.xml");

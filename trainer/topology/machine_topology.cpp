@@ -1,4 +1,4 @@
-#include "profiler/topology/machine_topology.h"
+#include "trainer/topology/machine_topology.h"
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -12,7 +12,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
-#include "profiler/topology/rank_binding.h"
+#include "trainer/topology/rank_binding.h"
 
 namespace sailor {
 namespace {

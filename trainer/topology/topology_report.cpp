@@ -1,4 +1,4 @@
-#include "profiler/topology/topology_report.h"
+#include "trainer/topology/topology_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
