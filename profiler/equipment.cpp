@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "planner/spec/text_file.h"
+#include "profiler/cpu_quota.h"
 
 namespace sailor {
 namespace {
@@ -35,6 +36,8 @@ MeasuredWith this_equipment(int ranks) {
   measured.at = utc_time(std::time(nullptr));
   measured.host = host.data();
   measured.device = processor_name();
+  if (const CpuQuota quota = cpu_quota(); quota.processors < ranks)
+    measured.device += fmt::format(" with {:.2f} processors' time", quota.processors);
   measured.libraries =
       fmt::format("libtorch {}.{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH);
   measured.ranks = ranks;

@@ -13,6 +13,7 @@
 #include "planner/profile/network_file.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "profiler/cpu_quota.h"
 #include "profiler/crowd_bench.h"
 #include "profiler/equipment.h"
 #include "profiler/layer_bench.h"
@@ -38,6 +39,7 @@ constexpr int kSizesMicrobatch = 4;
 constexpr int kRounds = 3;       // of all cells, one after the other
 constexpr int kMostRounds = 20;  // of cells that are not precise yet, while there is time
 constexpr int kSamplesPerRound = 5;
+constexpr double kQuotaPeriods = 4;  // that a measurement lasts at least, when there is a quota
 
 // What earlier runs measured of the same thing with the same equipment; empty when there is nothing, or
 // nothing that can be read.
@@ -202,6 +204,13 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
       kLayerShare * request.seconds /
       (2.0 * kRounds * static_cast<double>(benches.size() * request.microbatches.size()));
   layer_options.min_samples = kSamplesPerRound;
+  if (const CpuQuota quota = cpu_quota(); quota.processors < ranks) {
+    layer_options.with_interruptions = true;
+    layer_options.min_seconds = kQuotaPeriods * quota.period_s;
+    outcome.notes.push_back(fmt::format(
+        "the control group of this process may use {:.2f} processors, for {} ranks: times hold the pauses",
+        quota.processors, ranks));
+  }
   MeasuringOptions collective_options;
   collective_options.max_seconds = layer_options.max_seconds;
   CrowdBench crowd(job, ranks, collective_options);

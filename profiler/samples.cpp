@@ -14,6 +14,12 @@ double Samples::median() const {
   return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
+double Samples::mean() const {
+  double sum = 0;
+  for (const double value : values_) sum += value;
+  return values_.empty() ? 0 : sum / size();
+}
+
 double Samples::usual_mean() const {
   const double most = 2 * median();
   double sum = 0;
@@ -47,6 +53,7 @@ double Samples::relative_error() const {
 
 bool enough(const Samples& samples, double elapsed_s, const MeasuringOptions& options) {
   if (samples.size() < std::min(options.min_samples, options.max_samples)) return false;
+  if (elapsed_s < std::min(options.min_seconds, options.max_seconds)) return false;
   return samples.relative_error() <= options.relative_error || elapsed_s >= options.max_seconds ||
          samples.size() >= options.max_samples;
 }

@@ -14,6 +14,7 @@ class Samples {
   int size() const { return static_cast<int>(values_.size()); }
 
   double median() const;  // 0 without samples
+  double mean() const;    // 0 without samples
   // Without the outliers. 0 without samples.
   double usual_mean() const;
   // Samples above twice the median: they were interrupted.
@@ -37,8 +38,11 @@ struct MeasuringOptions {
   double relative_error = 0.02;
   int min_samples = 15;
   int max_samples = 300;
+  double min_seconds = 0;
   double max_seconds = 0.5;  // what was measured by then counts
   int warm_up = 2;
+  // Interruptions are how this machine computes (cpu_quota.h), and count.
+  bool with_interruptions = false;
 };
 
 // Whether one more sample is worth taking.

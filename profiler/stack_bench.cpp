@@ -200,10 +200,13 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));
     whole_update.add(seconds[0] + seconds[1] + seconds[2]);
   }
+  const auto mean_of = [&options](const Samples& samples) {
+    return options.with_interruptions ? samples.mean() : samples.usual_mean();
+  };
   for (size_t k = 0; k < result.size(); ++k) {
-    result[k].times.forward_s = forward[k].usual_mean();
-    result[k].times.backward_s = backward[k].usual_mean();
-    result[k].times.update_s = update[k].usual_mean();
+    result[k].times.forward_s = mean_of(forward[k]);
+    result[k].times.backward_s = mean_of(backward[k]);
+    result[k].times.update_s = mean_of(update[k]);
     result[k].samples = both[k].size();
     result[k].outliers = both[k].outliers();
     result[k].relative_error = std::min(both[k].relative_error(), 10.0);

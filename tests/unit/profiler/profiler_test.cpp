@@ -180,6 +180,18 @@ TEST(Samples, TheUsualMeanHoldsSmallDisturbancesAndNoInterruptions) {
   EXPECT_EQ(samples.usual_mean(), 0);
   for (const double v : {1.0, 1.0, 1.0, 1.8, 50.0}) samples.add(v);
   EXPECT_DOUBLE_EQ(samples.usual_mean(), 1.2);
+  EXPECT_DOUBLE_EQ(samples.mean(), 54.8 / 5);
+}
+
+TEST(Samples, MeasuringGoesOnForTheLeastTimeButNeverBeyondTheMost) {
+  Samples samples;
+  for (int i = 0; i < 20; ++i) samples.add(1.0);
+  MeasuringOptions options{.relative_error = 0.5, .min_samples = 5, .min_seconds = 0.2, .max_seconds = 1};
+  EXPECT_FALSE(enough(samples, 0.1, options));
+  EXPECT_TRUE(enough(samples, 0.3, options));
+  options.min_seconds = 10;
+  EXPECT_FALSE(enough(samples, 0.9, options));
+  EXPECT_TRUE(enough(samples, 1.0, options));
 }
 
 TEST(CrowdBench, TheTypicalMeasurementIsTheMeanOfEachPart) {
