@@ -271,12 +271,14 @@ ConstraintSpec read_constraints(const Field& field) {
 }
 
 CheckpointSpec read_checkpoint(const Field& field) {
-  MapField map(field, {"directory", "every_steps", "keep"});
+  MapField map(field, {"directory", "every_steps", "keep", "on_error"});
   CheckpointSpec checkpoint;
   checkpoint.directory = map.required("directory").text();
   if (auto every = map.optional("every_steps"))
     checkpoint.every_steps = every->integer<int64_t>(0, kMaxCount);
   if (auto keep = map.optional("keep")) checkpoint.keep = keep->integer<int>(1, 1'000'000);
+  if (auto on_error = map.optional("on_error"))
+    checkpoint.stop_on_error = on_error->choice({"stop", "continue"}) == 0;
   return checkpoint;
 }
 

@@ -114,6 +114,7 @@ struct CheckpointSpec {
   std::string directory;  // empty = none
   int64_t every_steps = 0;
   int keep = 3;
+  bool stop_on_error = true;  // when one cannot be written; else training goes on with a warning
 };
 
 struct ElasticSpec {

@@ -157,6 +157,15 @@ std::string begin_checkpoint(const std::string& directory, int64_t step) {
   return path;
 }
 
+void require_space(const std::string& directory, int64_t bytes) {
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  if (error || static_cast<double>(space.available) > static_cast<double>(bytes)) return;
+  fail("save", directory,
+       fmt::format("{:.1f} MB are needed, {:.1f} MB are free; make room, or keep fewer (checkpoint.keep)",
+                   1e-6 * static_cast<double>(bytes), 1e-6 * static_cast<double>(space.available)));
+}
+
 std::string commit_checkpoint(const std::string& directory, const CheckpointManifest& manifest) {
   if (const std::string wrong = incomplete(manifest); !wrong.empty())
     throw std::logic_error("a checkpoint that is not complete: " + wrong);
@@ -180,12 +189,14 @@ std::string commit_checkpoint(const std::string& directory, const CheckpointMani
   return path;
 }
 
-void prune_checkpoints(const std::string& directory, int64_t step, int keep) {
+std::vector<std::string> prune_checkpoints(const std::string& directory, int64_t step, int keep) {
+  std::vector<std::string> removed;
   int complete = 0;
   for (const std::string& path : list_checkpoints(directory)) {
     if (step_of_path(path) > step) continue;
     if (complete >= keep) {
       remove_folder(path);
+      removed.push_back(path);
       continue;
     }
     try {
@@ -194,6 +205,7 @@ void prune_checkpoints(const std::string& directory, int64_t step, int keep) {
     } catch (const CheckpointDamaged&) {
     }
   }
+  return removed;
 }
 
 }  // namespace sailor

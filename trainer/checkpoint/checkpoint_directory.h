@@ -39,11 +39,13 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::string& directory,
 // Makes the folder that checkpoint `step` is written into, empty, and returns its path; removes what
 // unfinished ones left.
 std::string begin_checkpoint(const std::string& directory, int64_t step);
+// Throws when the file system of `directory` has no room for `bytes` more.
+void require_space(const std::string& directory, int64_t bytes);
 // All files are written and synced: completes the folder of begin_checkpoint() and returns its final path. An
 // older one of the same step is replaced.
 std::string commit_checkpoint(const std::string& directory, const CheckpointManifest& manifest);
 // Keeps the newest `keep` complete ones up to the step that was just written, and removes what is older. What
-// is newer than that step was found damaged, and stays for people to look at.
-void prune_checkpoints(const std::string& directory, int64_t step, int keep);
+// is newer than that step was found damaged, and stays for people to look at. Returns what was removed.
+std::vector<std::string> prune_checkpoints(const std::string& directory, int64_t step, int keep);
 
 }  // namespace sailor

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <stdexcept>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace sailor {
 namespace {
 
 constexpr std::size_t kCachedFiles = 32;
+constexpr int64_t kAtOnce = 16 * kChecksumBlockBytes;  // read by verify()
 
 }  // namespace
 
@@ -49,7 +51,7 @@ int64_t CheckpointReader::block_bytes(std::size_t file, int64_t block) const {
   return std::min(kChecksumBlockBytes, manifest_.files[file].bytes - block * kChecksumBlockBytes);
 }
 
-void CheckpointReader::read_block(std::size_t file, int64_t block, char* out) {
+void CheckpointReader::fetch_block(std::size_t file, int64_t block, char* out) {
   const CheckpointFile& entry = manifest_.files[file];
   const std::string name = path_ + "/" + entry.name;
   int& descriptor = descriptors_[file];
@@ -65,10 +67,15 @@ void CheckpointReader::read_block(std::size_t file, int64_t block, char* out) {
     done += n;
   }
   bytes_read_ += bytes;
+}
+
+void CheckpointReader::check_block(std::size_t file, int64_t block, const char* bytes) const {
+  const CheckpointFile& entry = manifest_.files[file];
+  const int64_t begin = block * kChecksumBlockBytes, count = block_bytes(file, block);
   const auto at = static_cast<std::size_t>(block * kChecksumDigits);
-  if (entry.checksums.compare(at, kChecksumDigits, checksum_of(out, bytes)) != 0)
-    throw CheckpointDamaged(fmt::format("{} is not what was written: bytes {} to {} have another checksum",
-                                        name, begin, begin + bytes));
+  if (entry.checksums.compare(at, kChecksumDigits, checksum_of(bytes, count)) != 0)
+    throw CheckpointDamaged(fmt::format("{}/{} is not what was written: bytes {} to {} have another checksum",
+                                        path_, entry.name, begin, begin + count));
 }
 
 const std::vector<char>& CheckpointReader::cached_block(std::size_t file, int64_t block) {
@@ -77,18 +84,26 @@ const std::vector<char>& CheckpointReader::cached_block(std::size_t file, int64_
   if (cached.block != block) {
     cached.block = -1;
     cached.bytes.resize(static_cast<std::size_t>(block_bytes(file, block)));
-    read_block(file, block, cached.bytes.data());
+    fetch_block(file, block, cached.bytes.data());
+    check_block(file, block, cached.bytes.data());
     cached.block = block;
   }
   return cached.bytes;
 }
 
 void CheckpointReader::read_bytes(std::size_t file, int64_t first, int64_t count, char* out) {
+  std::future<void> checking;  // of the block before, while the next one is read
+  const auto check_before = [&checking] {
+    if (checking.valid()) checking.get();
+  };
   while (count > 0) {
     const int64_t block = first / kChecksumBlockBytes, begin = block * kChecksumBlockBytes;
     const int64_t whole = block_bytes(file, block), part = std::min(count, begin + whole - first);
     if (part == whole) {
-      read_block(file, block, out);
+      fetch_block(file, block, out);
+      check_before();
+      checking = std::async(part < count ? std::launch::async : std::launch::deferred,
+                            [this, file, block, out] { check_block(file, block, out); });
     } else {
       std::memcpy(out, cached_block(file, block).data() + (first - begin), static_cast<std::size_t>(part));
     }
@@ -96,6 +111,7 @@ void CheckpointReader::read_bytes(std::size_t file, int64_t first, int64_t count
     out += part;
     count -= part;
   }
+  check_before();
 }
 
 void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out) {
@@ -119,11 +135,11 @@ void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64
 }
 
 void CheckpointReader::verify() {
-  std::vector<char> buffer(static_cast<std::size_t>(kChecksumBlockBytes));
+  std::vector<char> buffer(static_cast<std::size_t>(kAtOnce));
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     const int64_t bytes = manifest_.files[file].bytes;
-    for (int64_t block = 0; block * kChecksumBlockBytes < bytes; ++block)
-      read_block(file, block, buffer.data());
+    for (int64_t first = 0; first < bytes; first += kAtOnce)
+      read_bytes(file, first, std::min(kAtOnce, bytes - first), buffer.data());
   }
 }
 

@@ -41,7 +41,8 @@ class CheckpointReader {
     CheckpointPiece piece;
   };
   void read_bytes(std::size_t file, int64_t first, int64_t count, char* out);
-  void read_block(std::size_t file, int64_t block, char* out);  // and checks it
+  void fetch_block(std::size_t file, int64_t block, char* out);
+  void check_block(std::size_t file, int64_t block, const char* bytes) const;
   const std::vector<char>& cached_block(std::size_t file, int64_t block);
   int64_t block_bytes(std::size_t file, int64_t block) const;
 

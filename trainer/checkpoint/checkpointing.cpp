@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 
 namespace sailor {
@@ -32,28 +33,19 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& te
   return texts;
 }
 
-std::vector<std::string> state_names(const Optimizer& optimizer) {
-  std::vector<std::string> names;
-  if (optimizer.slices().empty()) return names;
-  for (const OptimizerState& state : optimizer.state(0)) {
-    if (state.name != "master") names.push_back(state.name);
-  }
-  return names;
-}
-
 // On rank 0, of what all ranks have written.
-CheckpointManifest make_manifest(const RankState& state, int64_t steps_done,
+CheckpointManifest make_manifest(const JobSpec& job, const Plan& plan, const StateSnapshot& snapshot,
                                  const std::vector<std::string>& shards) {
   CheckpointManifest manifest;
-  manifest.step = steps_done;
-  manifest.optimizer_steps = state.optimizer.steps_done();
-  manifest.model = state.job.model;
-  manifest.precision = state.job.training.precision;
-  manifest.optimizer = state.job.training.optimizer.name;
-  manifest.seed = state.job.training.seed;
-  manifest.global_batch = state.job.training.global_batch;
-  manifest.plan = summary(state.plan);
-  manifest.tensors = checkpoint_tensors(state.job, state_names(state.optimizer));
+  manifest.step = snapshot.steps_done();
+  manifest.optimizer_steps = snapshot.optimizer_steps();
+  manifest.model = job.model;
+  manifest.precision = job.training.precision;
+  manifest.optimizer = job.training.optimizer.name;
+  manifest.seed = job.training.seed;
+  manifest.global_batch = job.training.global_batch;
+  manifest.plan = summary(plan);
+  manifest.tensors = checkpoint_tensors(job, snapshot.optimizer_states());
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i) index[manifest.tensors[i].name] = i;
   for (const std::string& text : shards) {
@@ -68,26 +60,31 @@ CheckpointManifest make_manifest(const RankState& state, int64_t steps_done,
 
 }  // namespace
 
-SavedCheckpoint save_checkpoint(Communicator& world, const RankState& state, int64_t steps_done,
-                                const std::string& directory, int keep) {
+SavedCheckpoint save_checkpoint(Communicator& world, const JobSpec& job, const Plan& plan,
+                                const StateSnapshot& snapshot, const std::string& directory, int keep) {
   std::string folder, shard;
   require(on_all_ranks(world, [&] {
-    if (world.rank() == 0) folder = begin_checkpoint(directory, steps_done);
+    if (world.rank() != 0) return;
+    folder = begin_checkpoint(directory, snapshot.steps_done());
+    int64_t bytes = 0;
+    for (const CheckpointTensor& tensor : checkpoint_tensors(job, snapshot.optimizer_states()))
+      bytes += tensor.elements() * stored_element_bytes(tensor.dtype);
+    require_space(directory, bytes);
   }));
   folder = broadcast_text(world, folder, 0);
   require(on_all_ranks(world, [&] {
-    const std::vector<ShardPiece> pieces = pieces_to_write(state);
-    if (!pieces.empty())
-      shard = to_text(write_shard(folder, fmt::format("rank-{:05}.safetensors", world.rank()), pieces));
+    if (!snapshot.pieces().empty())
+      shard = to_text(
+          write_shard(folder, fmt::format("rank-{:05}.safetensors", world.rank()), snapshot.pieces()));
   }));
   const std::vector<std::string> shards = gather_texts(world, shard);
   SavedCheckpoint saved;
   require(on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
-    const CheckpointManifest manifest = make_manifest(state, steps_done, shards);
+    const CheckpointManifest manifest = make_manifest(job, plan, snapshot, shards);
     saved.path = commit_checkpoint(directory, manifest);
     saved.bytes = manifest.bytes();
-    prune_checkpoints(directory, steps_done, keep);
+    prune_checkpoints(directory, snapshot.steps_done(), keep);
   }));
   saved.path = broadcast_text(world, saved.path, 0);
   world.broadcast(&saved.bytes, 1, ElementType::i64, 0);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/state_snapshot.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/communicator.h"
 
@@ -19,11 +20,11 @@ struct SavedCheckpoint {
   int64_t bytes = 0;
 };
 
-// Writes the state after `steps_done` iterations to `directory` (checkpoint_directory.h), then removes older
-// ones but the newest `keep`. Returns when it is on the disk. Throws std::runtime_error when it cannot be
-// written: what was there before stays.
-SavedCheckpoint save_checkpoint(Communicator& world, const RankState& state, int64_t steps_done,
-                                const std::string& directory, int keep);
+// Writes what the ranks have copied after the same step to `directory` (checkpoint_directory.h), then removes
+// older ones but the newest `keep`. Returns when it is on the disk. Throws std::runtime_error when it cannot
+// be written: what was there before stays.
+SavedCheckpoint save_checkpoint(Communicator& world, const JobSpec& job, const Plan& plan,
+                                const StateSnapshot& snapshot, const std::string& directory, int keep);
 
 struct LoadedCheckpoint {
   std::string path;  // empty: there was none, and nothing was changed

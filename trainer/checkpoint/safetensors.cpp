@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -25,7 +26,8 @@ namespace {
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMostHeaderBytes = static_cast<int64_t>(kMaxTextFileBytes);
 constexpr int64_t kMostBytes = int64_t{1} << 60;
-constexpr int64_t kAlignment = 8;  // of the tensors' bytes, as other writers have it
+constexpr int64_t kSumAside = int64_t{1} << 20;  // so many bytes are worth a thread for their checksums
+constexpr int64_t kAlignment = 8;                // of the tensors' bytes, as other writers have it
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw InputError({path, 0}, what + "; it is damaged or no safetensors file, get it again");
@@ -241,12 +243,15 @@ SafetensorsWriter::~SafetensorsWriter() {
 }
 
 void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
+  std::future<void> summing;  // while it is written; waits for its end in any case
   if (checksums_ != nullptr) {
     if (offset != checksummed_bytes_)
       throw std::logic_error(path_ + ": tensors with checksums are written in the file's order");
-    checksums_->add(data, bytes);
     checksummed_bytes_ += bytes;
+    summing = std::async(bytes < kSumAside ? std::launch::deferred : std::launch::async,
+                         [this, data, bytes] { checksums_->add(data, bytes); });
   }
+  const int64_t first = offset, count = bytes;
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t n = pwrite(fd_, from, static_cast<size_t>(bytes), offset);
@@ -256,6 +261,9 @@ void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes
     offset += n;
     bytes -= n;
   }
+  // Lets the disk begin now instead of in finish(); where that cannot be, finish() takes longer.
+  if (count >= kSumAside) sync_file_range(fd_, first, count, SYNC_FILE_RANGE_WRITE);
+  if (summing.valid()) summing.get();
 }
 
 void SafetensorsWriter::write(const std::string& name, const void* data, int64_t bytes) {

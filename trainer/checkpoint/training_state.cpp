@@ -18,8 +18,6 @@ namespace {
 
 using Runs = std::vector<std::pair<int64_t, int64_t>>;
 
-constexpr const char* kMaster = "master";  // of the optimizer's states, what a checkpoint has as the value
-
 int64_t row_elements(const ParameterSpec& parameter) {
   return std::max<int64_t>(1, parameter.columns);
 }
@@ -154,11 +152,11 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
       if (count <= 0) continue;
       at::Tensor value = slice.value;
       for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (held.name == kMaster) value = held.tensor;
+        if (held.name == kMasterState) value = held.tensor;
       }
       add(slice.name, value.narrow(0, first - begin, count), first);
       for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (held.name != kMaster)
+        if (held.name != kMasterState)
           add(slice.name + "/" + held.name, held.tensor.narrow(0, first - begin, count), first);
       }
     }
@@ -199,7 +197,7 @@ void read_state(CheckpointReader& reader, const RankState& state) {
     for (const std::size_t i : slices_of[parameter->name]) {
       const OptimizerSlice& slice = state.optimizer.slices()[i];
       for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (held.name == kMaster) {
+        if (held.name == kMasterState) {
           held.tensor.copy_(exact.narrow(0, slice.first, slice.count));
         } else {
           read_into(reader, find(reader, state.job, parameter->name + "/" + held.name), base + slice.first,

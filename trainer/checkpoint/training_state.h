@@ -20,6 +20,9 @@
 
 namespace sailor {
 
+// Of the optimizer's states, the one that a checkpoint has as the parameter's value.
+constexpr const char* kMasterState = "master";
+
 // What one rank has to do with: of the job, its plan, and itself. All outlive the object.
 struct RankState {
   const JobSpec& job;

@@ -1,13 +1,15 @@
-// `sailor checkpoint ls|verify|export`: looks at the checkpoints of a job, without any rank.
+// `sailor checkpoint ls|verify|export|prune`: looks after the checkpoints of a job, without any rank.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 
 #include "planner/cli/program.h"
 #include "planner/spec/error.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/model/registry.h"
@@ -96,11 +98,19 @@ int export_one(const std::string& source, const std::string& directory) {
   return kDone;
 }
 
+int prune(const std::string& directory, int keep) {
+  const DirectoryLock lock(directory);
+  for (const std::string& path : prune_checkpoints(directory, std::numeric_limits<int64_t>::max(), keep))
+    std::cout << fmt::format("{:<14} removed\n", name_of(path));
+  return kDone;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::string directory, target;
-  CLI::App app{"Lists, checks and exports the checkpoints of a job", "sailor checkpoint"};
+  int keep = 1;
+  CLI::App app{"Lists, checks, exports and removes the checkpoints of a job", "sailor checkpoint"};
   app.require_subcommand(1);
   CLI::App* ls =
       app.add_subcommand("ls", "list them, newest first: what each holds, and whether it is complete");
@@ -110,9 +120,16 @@ int main(int argc, char** argv) {
   for (CLI::App* command : {ls, check, to_model})
     command->add_option("DIR", directory, "checkpoint.directory of a job, or one step-N of it")->required();
   to_model->add_option("-o,--directory", target, "where the model goes; made if absent")->required();
+  CLI::App* remove =
+      app.add_subcommand("prune", "remove all but the newest complete ones; no job may write there");
+  remove->add_option("DIR", directory, "checkpoint.directory of a job")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  remove->add_option("--keep", keep, "how many stay")->required()->check(CLI::Range(1, 1'000'000));
   return cli::run_program(app, argc, argv, [&] {
     if (*ls) return list(directory);
     if (*check) return verify(directory);
+    if (*remove) return prune(directory, keep);
     return export_one(directory, target);
   });
 }

@@ -203,18 +203,30 @@ class Checkpoints {
                               loaded.steps_done < job_.training.steps ? "" : "; nothing is left to do"));
   }
 
+  // Starts to save, and says what came of those before; of the last one before this returns.
   void save_if_due(RankTrainer& trainer) const {
     if (directory_.empty()) return;
     const int64_t done = trainer.next_step(), every = job_.checkpoint.every_steps;
-    if ((every == 0 || done % every != 0) && done != job_.training.steps) return;
-    const auto start = std::chrono::steady_clock::now();
-    const SavedCheckpoint saved = trainer.save(directory_, job_.checkpoint.keep);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    tell(trainer, fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s", saved.path,
-                              1e-6 * static_cast<double>(saved.bytes), seconds));
+    const bool last = done == job_.training.steps;
+    if ((every > 0 && done % every == 0) || last) trainer.save(directory_, job_.checkpoint.keep);
+    for (const SaveResult& result : trainer.saves(/*wait=*/last)) report(trainer, result);
   }
 
  private:
+  void report(const RankTrainer& trainer, const SaveResult& result) const {
+    if (result.error.empty()) {
+      tell(trainer,
+           fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training stood still for {:.2f} s",
+                       result.saved.path, 1e-6 * static_cast<double>(result.saved.bytes), result.written_s,
+                       result.stopped_s));
+    } else if (job_.checkpoint.stop_on_error) {
+      throw std::runtime_error(result.error);
+    } else {
+      tell(trainer, fmt::format("warning: the state after step {} was not saved: {}; training goes on",
+                                result.steps_done, result.error));
+    }
+  }
+
   void tell(const RankTrainer& trainer, const std::string& text) const {
     if (slot_.rank == 0) control_.send(Note{.rank = 0, .step = trainer.next_step(), .text = text});
   }

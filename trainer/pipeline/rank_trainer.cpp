@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "planner/plan/rank_layout.h"
+#include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
+#include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/model/registry.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
@@ -29,10 +31,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::unique_ptr<Communicator> all_ranks(CommFactory& factory, int size) {
+std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string& name, int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return factory.create("world", ranks);
+  return factory.create(name, ranks);
 }
 
 }  // namespace
@@ -43,6 +45,7 @@ struct RankTrainer::Impl {
   const Plan plan;
   const RankLayout layout;
   const RankSlot slot;
+  CommFactory& factory;
   const TokenData& data;
   Pacer* const pacer;
   RankStage stage;
@@ -51,20 +54,24 @@ struct RankTrainer::Impl {
   std::unique_ptr<Optimizer> optimizer;
   StepRecorder recorder;
   PipelineExecutor executor;
+  std::string locked;                             // the directory of checkpoints that nobody else writes to
+  std::unique_ptr<DirectoryLock> directory_lock;  // on rank 0
+  std::unique_ptr<BackgroundSaver> saver;         // once something was saved
   bool trace_next_step = false;
   int64_t next_step = 0;
 
-  Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& factory, const TokenData& d, Pacer* pc)
+  Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc)
       : job(j),
         plan((check_trainable(j, p), p)),
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
+        factory(f),
         data(d),
         pacer(pc),
         stage(job, plan, layout, rank, factory),
         gradient_sync(plan, layout, rank, factory, stage.tp.get(), stage.parameters(),
                       job.model.tied_embeddings),
-        world(all_ranks(factory, layout.size())),
+        world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
@@ -158,7 +165,24 @@ struct RankTrainer::Impl {
 
   RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer}; }
 
+  // Rank 0 speaks for the job.
+  void lock(const std::string& directory) {
+    if (directory == locked) return;
+    require(on_all_ranks(*world, [&] {
+      if (slot.rank == 0) directory_lock = std::make_unique<DirectoryLock>(directory);
+    }));
+    locked = directory;
+  }
+
+  void save(const std::string& directory, int keep) {
+    lock(directory);
+    if (!saver)
+      saver = std::make_unique<BackgroundSaver>(job, plan, all_ranks(factory, "saver", layout.size()));
+    saver->start(state(), next_step, directory, keep);
+  }
+
   LoadedCheckpoint load(const std::string& directory) {
+    lock(directory);
     LoadedCheckpoint loaded = load_checkpoint(*world, state(), directory);
     if (!loaded.path.empty()) next_step = loaded.steps_done;
     return loaded;
@@ -277,8 +301,13 @@ int64_t RankTrainer::next_step() const {
 void RankTrainer::set_next_step(int64_t step) {
   impl_->next_step = step;
 }
-SavedCheckpoint RankTrainer::save(const std::string& directory, int keep) {
-  return save_checkpoint(*impl_->world, impl_->state(), impl_->next_step, directory, keep);
+void RankTrainer::save(const std::string& directory, int keep) {
+  impl_->save(directory, keep);
+}
+std::vector<SaveResult> RankTrainer::saves(bool wait) {
+  if (!impl_->saver) return {};
+  if (wait) impl_->saver->wait();
+  return impl_->saver->results();
 }
 LoadedCheckpoint RankTrainer::load(const std::string& directory) {
   return impl_->load(directory);

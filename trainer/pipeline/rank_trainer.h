@@ -17,7 +17,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
-#include "trainer/checkpoint/checkpointing.h"
+#include "trainer/checkpoint/background_saver.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/step_trace.h"
@@ -68,10 +68,15 @@ class RankTrainer {
   void set_next_step(int64_t step);  // after values were loaded by other means than load()
 
   // The state after next_step() iterations, to and from a directory of checkpoints that all ranks reach; any
-  // plan loads what any other has saved. All ranks call them between the same two steps. Throw what
-  // save_checkpoint() and load_checkpoint() throw (checkpointing.h).
-  SavedCheckpoint save(const std::string& directory, int keep);
+  // plan loads what any other has saved. All ranks call these three between the same two steps. save()
+  // returns when the state is copied (background_saver.h); saves(true) waits until it is written. From the
+  // first call on nobody else may write there (directory_lock.h). Throw InputError, CommError, what
+  // load_checkpoint() throws (checkpointing.h), and std::runtime_error when the directory cannot be written
+  // to.
+  void save(const std::string& directory, int keep);
   LoadedCheckpoint load(const std::string& directory);
+  // What came of the saves that have ended since the last call. Throws CommError.
+  std::vector<SaveResult> saves(bool wait = false);
 
   // Writes the model as it is now to a directory in the form of export_model(), from rank 0; the directory is
   // on its file system. All ranks call it between the same two steps. Throws what export_model() throws on

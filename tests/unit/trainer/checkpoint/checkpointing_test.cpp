@@ -15,6 +15,7 @@
 #include "tests/unit/trainer/small_training.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/model/registry.h"
 #include "trainer/pipeline/rank_trainer.h"
@@ -37,6 +38,15 @@ JobSpec small_job(const std::string& family = "gpt2") {
 Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
                const std::vector<int>& microbatches) {
   return sailor::make_plan(job, /*microbatch=*/1, pipelines, microbatches);
+}
+
+// Saves, and returns what came of it.
+SaveResult save_now(RankTrainer& trainer, const std::string& directory, int keep) {
+  trainer.save(directory, keep);
+  const std::vector<SaveResult> results = trainer.saves(/*wait=*/true);
+  EXPECT_EQ(results.size(), 1u);
+  EXPECT_EQ(results.at(0).steps_done, trainer.next_step());
+  return results.at(0);
 }
 
 class Checkpointing : public ::testing::Test {
@@ -65,7 +75,7 @@ class Checkpointing : public ::testing::Test {
       if (load) loaded = trainer.load(directory_);
       std::vector<double> losses;
       while (trainer.next_step() < until) losses.push_back(trainer.step().loss);
-      if (save) trainer.save(directory_, keep);
+      if (save) save_now(trainer, directory_, keep);
       const std::lock_guard lock(mutex);
       if (factory.rank() == 0) {
         trained.losses = losses;
@@ -269,7 +279,7 @@ TEST_F(Checkpointing, TheNewestAreKeptAndWhatAnInterruptedOneLeftIsRemoved) {
   for (int step = 1; step <= 4; ++step) train(job, plan, true, step, true, 2);
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory_)) names.insert(entry.path().filename());
-  EXPECT_THAT(names, ::testing::ElementsAre("step-3", "step-4", "step-x.tmp"));
+  EXPECT_THAT(names, ::testing::ElementsAre("LOCK", "step-3", "step-4", "step-x.tmp"));
   // A damaged newest one does not count, and is replaced when training comes there again.
   fs::remove(directory_ + "/step-4/DONE");
   const Trained again = train(job, plan, true, 4, true, 1);
@@ -308,30 +318,119 @@ TEST_F(Checkpointing, ACheckpointOfAnotherJobIsOneClearError) {
   EXPECT_EQ(error_with([](JobSpec& j) { j.training.precision = Precision::bf16; }), "no error");
 }
 
-TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingCanGoOn) {
+// What is done before one save of two ranks between two good ones; `error` = what that save says on both.
+struct Obstacle {
+  std::string name;
+  std::function<void(const std::string&directory)> put, remove;
+  std::string error;
+};
+
+TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingGoesOn) {
   const JobSpec job = small_job();
   const Plan plan = make_plan(job, {{1, 1}}, {8});
   const TokenData data = repeating_data(job);
-  fs::create_directories(directory_);
-  write_bytes(directory_ + "/file", "no directory");
-  TestJob ranks("thread", 2);
-  std::mutex mutex;
-  std::set<std::string> texts;
+  const Obstacle obstacles[] = {
+      {"a file is in the way", [](const std::string& d) { write_bytes(d + "/step-2.tmp", "no directory"); },
+       [](const std::string& d) { fs::remove(d + "/step-2.tmp"); }, "checkpoint: cannot "},
+      {"the directory is gone, and a file in its place",
+       [](const std::string& d) {
+         fs::rename(d, d + "-away");
+         write_bytes(d, "no directory");
+       },
+       [](const std::string& d) {
+         fs::remove(d);
+         fs::rename(d + "-away", d);
+       },
+       "checkpoint: cannot "}};
+  for (const Obstacle& obstacle : obstacles) {
+    SCOPED_TRACE(obstacle.name);
+    fs::remove_all(directory_);
+    TestJob ranks("thread", 2);
+    std::mutex mutex;
+    std::set<std::string> errors;
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      trainer.step();
+      EXPECT_EQ(save_now(trainer, directory_, 3).saved.path, directory_ + "/step-1");
+      trainer.step();
+      if (factory.rank() == 0) obstacle.put(directory_);
+      const SaveResult result = save_now(trainer, directory_, 3);
+      {
+        const std::lock_guard lock(mutex);
+        errors.insert(result.error);
+      }
+      if (factory.rank() == 0) obstacle.remove(directory_);
+      trainer.step();
+      EXPECT_EQ(save_now(trainer, directory_, 3).saved.path, directory_ + "/step-3");
+    });
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_THAT(*errors.begin(), ::testing::StartsWith(obstacle.error));
+    EXPECT_THAT(list_checkpoints(directory_),
+                ::testing::ElementsAre(directory_ + "/step-3", directory_ + "/step-1"));
+    for (const std::string& path : list_checkpoints(directory_))
+      CheckpointReader(path, open_checkpoint(path)).verify();
+  }
+}
+
+TEST_F(Checkpointing, WhatIsSavedIsTheStateOfItsStepThoughTrainingWentOn) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 2}, {1}}, {5, 3});
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", num_ranks(plan));
   ranks.run([&](CommFactory& factory) {
     RankTrainer trainer(job, plan, factory.rank(), factory, data);
-    trainer.step();
-    try {
-      trainer.save(directory_ + "/file", 3);
-      ADD_FAILURE() << "it was saved into a file";
-    } catch (const std::runtime_error& error) {
-      const std::lock_guard lock(mutex);
-      texts.insert(error.what());
+    std::vector<SaveResult> results;
+    for (int i = 0; i < 4; ++i) {
+      trainer.step();
+      trainer.save(directory_, 10);
+      trainer.step();  // while it is written
+      for (const SaveResult& result : trainer.saves()) results.push_back(result);
     }
-    trainer.step();
-    EXPECT_EQ(trainer.save(directory_, 3).path, directory_ + "/step-2");
+    for (const SaveResult& result : trainer.saves(/*wait=*/true)) results.push_back(result);
+    EXPECT_EQ(results.size(), 4u);
+    for (const SaveResult& result : results) EXPECT_EQ(result.error, "");
   });
-  ASSERT_EQ(texts.size(), 1u);
-  EXPECT_THAT(*texts.begin(), ::testing::HasSubstr("cannot make " + directory_ + "/file"));
+  // The same, saved by a training that stands still.
+  const std::string moving = directory_ + "-moving";
+  fs::rename(directory_, moving);
+  for (const int64_t steps : {1, 3, 5, 7}) train(job, plan, true, steps, true, 10);
+  for (const int64_t steps : {1, 3, 5, 7}) {
+    const std::string step = "/step-" + std::to_string(steps);
+    const CheckpointManifest a = open_checkpoint(moving + step), b = open_checkpoint(directory_ + step);
+    ASSERT_EQ(a.files.size(), b.files.size());
+    for (std::size_t i = 0; i < a.files.size(); ++i)
+      EXPECT_EQ(a.files[i].checksums, b.files[i].checksums) << step;
+  }
+  fs::remove_all(moving);
+}
+
+TEST_F(Checkpointing, ASecondJobOnTheDirectoryIsRefusedUntilTheFirstOneEnds) {
+  const JobSpec job = small_job();
+  const Plan plan = make_plan(job, {{1, 1}}, {8});
+  {
+    const DirectoryLock other(directory_);
+    try {
+      train(job, plan, true, 1, true);
+      ADD_FAILURE() << "two jobs write into one directory";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(),
+                  ::testing::HasSubstr(directory_ + ": checkpoints are being written here by "));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("process " + std::to_string(getpid())));
+    }
+  }
+  EXPECT_EQ(train(job, plan, true, 1, true).loaded.path, "");
+  EXPECT_EQ(train(job, plan, true, 2, true).loaded.path, directory_ + "/step-1");
+}
+
+TEST_F(Checkpointing, ADiskThatIsTooSmallIsToldBeforeAnythingIsWritten) {
+  fs::create_directories(directory_);
+  EXPECT_NO_THROW(require_space(directory_, 1));
+  try {
+    require_space(directory_, int64_t{1} << 60);
+    ADD_FAILURE() << "a disk of an exabyte";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("MB are needed"));
+  }
 }
 
 TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
@@ -345,7 +444,7 @@ TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
     ranks.run([&](CommFactory& factory) {
       RankTrainer trainer(job, plan, factory.rank(), factory, data);
       trainer.step();
-      trainer.save(directory_, 1);
+      save_now(trainer, directory_, 1);
       trainer.export_to(directory_ + "/by-ranks");
     });
     const std::string path = directory_ + "/step-1";
