@@ -15,6 +15,7 @@
 #include "trainer/comm/mpi_bootstrap.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
+#include "trainer/elastic/scratch_directory.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_buffer.h"
 
@@ -22,26 +23,6 @@ namespace sailor::equality {
 namespace {
 
 const CommOptions kCommOptions{std::chrono::minutes(2)};
-
-// A directory that goes away with its contents.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "equality-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw std::runtime_error("cannot make a temporary directory");
-    path_ = pattern;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 std::string outcome_file(const std::string& directory, int rank) {
   return fmt::format("{}/rank.{}", directory, rank);
@@ -66,10 +47,8 @@ int run_program(const std::vector<std::string>& arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace
-
-Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference) {
-  const int ranks = num_ranks(c.plan);
+Outcome run_segment(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference) {
+  const int ranks = num_ranks(segment.plan);
   ThreadHub hub(ranks, kCommOptions);
   std::vector<std::unique_ptr<CommFactory>> factories;
   for (int rank = 0; rank < ranks; ++rank) factories.push_back(hub.factory(rank));
@@ -82,7 +61,7 @@ Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& referenc
     threads.emplace_back([&, rank] {
       try {
         const Outcome mine =
-            train_and_compare(c, reference, rank, *factories[static_cast<std::size_t>(rank)]);
+            train_and_compare(c, segment, reference, rank, *factories[static_cast<std::size_t>(rank)]);
         const std::lock_guard lock(mutex);
         all.add(mine);
       } catch (...) {
@@ -97,8 +76,19 @@ Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& referenc
   return all;
 }
 
+}  // namespace
+
+Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference) {
+  if (!c.second_plan) return run_segment(c, {.plan = c.plan}, reference);
+  const ScratchDirectory directory;
+  Outcome outcome = run_segment(c, {.plan = c.plan, .save_to = directory.path()}, reference);
+  outcome.add(
+      run_segment(c, {.plan = *c.second_plan, .end = 2 * kSteps, .load_from = directory.path()}, reference));
+  return outcome;
+}
+
 Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference) {
-  const TemporaryDirectory directory;
+  const ScratchDirectory directory;
   save_reference(reference, reference_file(directory.path()));
   const int ranks = num_ranks(c.plan);
   std::vector<std::string> command = {"mpirun",
@@ -149,7 +139,7 @@ int run_as_mpi_rank(const CaseOptions& options, const std::string& directory) {
   for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);
 
   SocketFactory factory(boot.rank, endpoints, boot.secret, listener, kCommOptions);
-  const Outcome outcome = train_and_compare(c, reference, boot.rank, factory);
+  const Outcome outcome = train_and_compare(c, {.plan = c.plan}, reference, boot.rank, factory);
   std::ofstream out(outcome_file(directory, boot.rank));
   out << fmt::format("{} {} {} {} {}\n", std::min(outcome.loss_err, 1e300), std::min(outcome.grad_err, 1e300),
                      outcome.max_in_flight, outcome.in_flight_ok ? 1 : 0, outcome.worst);

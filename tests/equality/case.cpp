@@ -94,6 +94,42 @@ void draw_recompute(Random& random, Plan& plan) {
   stages[random() % stages.size()]->recompute = "full";
 }
 
+// Another plan for the same job: other degrees that divide `splits`, other pipelines, cuts and shares.
+Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int splits) {
+  constexpr int kMaxRanks = 12;
+  const int microbatches = static_cast<int>((first.global_batch + first.microbatch - 1) / first.microbatch);
+  while (true) {
+    Plan plan = first;
+    plan.pipelines.clear();
+    plan.interleave = 1;
+    plan.zero1 = random() % 2 == 0;
+    const std::vector<int> shares =
+        draw_shares(random, microbatches, between(random, 1, std::min(4, microbatches)));
+    int ranks = 0;
+    for (const int share : shares) {
+      std::vector<int> degrees(static_cast<std::size_t>(between(random, 1, 4)), 1);
+      for (int& tp : degrees) {
+        while (splits % (tp = between(random, 1, 4)) != 0) {
+        }
+        ranks += tp;
+      }
+      const std::vector<int> cut =
+          draw_shares(random, job.model.num_all_layers(), static_cast<int>(degrees.size()));
+      plan.pipelines.push_back(make_pipeline(degrees, cut, share));
+    }
+    if (ranks <= kMaxRanks) return plan;
+  }
+}
+
+std::string layout_of(const Plan& plan) {
+  Layout layout;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    layout.emplace_back();
+    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.tp);
+  }
+  return to_text(layout);
+}
+
 // What not every family has. Every TP degree divides `splits`, and so it must the key and value heads.
 void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std::string>& features) {
   const FamilyTraits* traits = find_family(model.family);
@@ -220,6 +256,13 @@ Case make_case(const CaseOptions& options) {
   }
   const int64_t message = row_bytes * model.sequence;
   if (most_stages > 1) features.insert(fmt::format("message_{}KiB", message / 1024));
+  if (options.resume) {
+    Random second_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
+    result.second_plan = draw_second_plan(second_random, result.job, plan, heads);
+    result.layout += " > " + layout_of(*result.second_plan);
+    training.steps = 2 * kSteps;
+    if (result.second_plan->zero1) features.insert("then_zero1");
+  }
   result.features = fmt::format("{}", fmt::join(features, ";"));
   return result;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "planner/plan/plan.h"
@@ -11,7 +12,7 @@
 
 namespace sailor::equality {
 
-constexpr int kSteps = 20;
+constexpr int kSteps = 20;  // under each plan
 
 struct CaseOptions {
   uint64_t seed = 1;
@@ -19,12 +20,14 @@ struct CaseOptions {
   Precision precision = Precision::fp32;
   std::string layout;  // empty: drawn too
   std::string family = "gpt2";
+  bool resume = false;  // a second plan goes on from the first one's checkpoint
 };
 
 struct Case {
   JobSpec job;
   Plan plan;
-  std::string layout;    // as on the command line
+  std::optional<Plan> second_plan;
+  std::string layout;    // as on the command line; of two plans `FIRST > SECOND`
   std::string features;  // what makes it interesting, `;` between
 
   TokenData data() const;

@@ -55,16 +55,16 @@ void Outcome::add(const Outcome& other) {
   in_flight_ok = in_flight_ok && other.in_flight_ok;
 }
 
-Outcome train_and_compare(const Case& c, const std::vector<ReferenceStep>& reference, int rank,
-                          CommFactory& factory) {
-  const RankLayout layout(c.plan);
+Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
+                          int rank, CommFactory& factory) {
+  const RankLayout layout(segment.plan);
   const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
-  const PlanPipeline& pipeline = c.plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-  const int allowed =
-      most_in_flight(c.plan.interleave, slot.stage, num_groups(c.plan, pipeline), pipeline.microbatches);
+  const PlanPipeline& pipeline = segment.plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
+  const int allowed = most_in_flight(segment.plan.interleave, slot.stage, num_groups(segment.plan, pipeline),
+                                     pipeline.microbatches);
 
   const TokenData data = c.data();
-  RankTrainer trainer(c.job, c.plan, rank, factory, data);
+  RankTrainer trainer(c.job, segment.plan, rank, factory, data);
   std::map<std::string, int64_t> first_of;  // of this rank's elements in the whole parameter
   for (Parameter* parameter : trainer.parameters()) {
     const int64_t first_row = parameter->sharded ? slot.tp_rank * parameter->value.size(0) : 0;
@@ -72,9 +72,11 @@ Outcome train_and_compare(const Case& c, const std::vector<ReferenceStep>& refer
     keep_off_kinks(c.job, parameter->name, first_row, parameter->value);
   }
   trainer.optimizer().values_were_loaded();
+  if (!segment.load_from.empty() && trainer.load(segment.load_from).path.empty())
+    throw std::runtime_error("there is no checkpoint to go on from");
   Outcome outcome;
-  for (std::size_t step = 0; step < reference.size(); ++step) {
-    const ReferenceStep& expected = reference[step];
+  for (int64_t step = trainer.next_step(); step < segment.end; ++step) {
+    const ReferenceStep& expected = reference[static_cast<std::size_t>(step)];
     const StepResult result = trainer.step();
     outcome.loss_err =
         worse(outcome.loss_err, std::abs(result.loss - expected.loss) / std::abs(expected.loss));
@@ -94,6 +96,11 @@ Outcome train_and_compare(const Case& c, const std::vector<ReferenceStep>& refer
       count(run_difference(slice.gradient, whole.view({-1}), first_of.at(slice.name) + slice.first) / scale,
             slice.name);
     }
+  }
+  if (!segment.save_to.empty()) {
+    trainer.save(segment.save_to, /*keep=*/1);
+    for (const SaveResult& result : trainer.saves(/*wait=*/true))
+      if (!result.error.empty()) throw std::runtime_error(result.error);
   }
   return outcome;
 }

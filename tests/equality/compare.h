@@ -30,8 +30,16 @@ struct Outcome {
   void add(const Outcome& other);
 };
 
-Outcome train_and_compare(const Case& c, const std::vector<ReferenceStep>& reference, int rank,
-                          CommFactory& factory);
+// A part of the training under one plan.
+struct Segment {
+  const Plan& plan;
+  int64_t end = kSteps;     // goes on until so many steps are done
+  std::string load_from{};  // directory of checkpoints; empty: from the beginning
+  std::string save_to{};    // after the last step, unless empty
+};
+
+Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
+                          int rank, CommFactory& factory);
 
 // Whole initial values of every parameter, as train_and_compare() starts from them.
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job);

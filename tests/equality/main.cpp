@@ -61,6 +61,8 @@ int run(int argc, char** argv) {
   app.add_option("--backend", backend, "thread or mpi")->check(CLI::IsMember({"thread", "mpi"}));
   app.add_option("--layout", options.layout, "TP degrees, stages by `,`, pipelines by `/`, such as 4,1/2");
   app.add_option("--family", options.family, "model family");
+  app.add_flag("--resume", options.resume,
+               "go on for as many steps under a second plan, from a checkpoint; thread backend");
   app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself under mpirun
   app.add_option("--index", options.index)->group("");
   try {
@@ -69,6 +71,7 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? kDone : kBadInput;
   }
 
+  if (options.resume && backend != "thread") throw InputError("--resume: needs --backend thread");
   at::set_num_threads(1);
   scalar_type(options.precision);  // says what cannot be trained
   model_family(options.family);
@@ -82,7 +85,8 @@ int run(int argc, char** argv) {
     Outcome outcome;
     bool ok = false;
     try {
-      const auto reference = run_reference(c.job, initial_values_of(c.job), c.data(), kSteps);
+      const auto reference =
+          run_reference(c.job, initial_values_of(c.job), c.data(), options.resume ? 2 * kSteps : kSteps);
       outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference);
       const Tolerance limit = tolerance(c.job);
       ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok;
