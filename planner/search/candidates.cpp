@@ -10,8 +10,11 @@
 namespace sailor {
 namespace {
 
-constexpr int kMostPlaced = 8;
-constexpr double kClose = 1.05;
+// Plans that are placed on nodes before one is chosen: so many, and as long as they are within this factor of
+// the best. Until then every stage counts as a node of its own, and sums of gradients within a node are far
+// faster.
+constexpr int kMostPlaced = 16;
+constexpr double kClose = 1.5;
 
 // What a user would call a different plan: GPUs by type and zone, and the TP degrees of the stages of each
 // kind of pipeline.
@@ -26,7 +29,7 @@ std::string structure(const Plan& plan) {
     }
     ++shapes[shape];
   }
-  std::string key;
+  std::string key = plan.zero1 ? "zero1;" : "";
   for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
   for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);
   return key;

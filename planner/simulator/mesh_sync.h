@@ -1,6 +1,7 @@
 // Gradient sums as our own trainer's communicators do them: every member of a group sends each other member
 // its part, then the sum of its own part, over ports that a rank has for itself and network cards that the
-// ranks of a node share. The rank's own processor packs, adds and unpacks between the messages. Pure.
+// ranks of a node share. The rank's own processor packs, adds and unpacks between the messages. Here is what
+// a sum needs of each; when the sums of a plan end is in mesh_replay.h. Pure.
 #pragma once
 
 #include <string>
@@ -11,17 +12,29 @@
 namespace sailor::native {
 
 struct MeshSums {
+  // What one pipeline's GPUs (all TP ranks of a stage) need for one phase, parts or sums, of a bucket.
+  struct Member {
+    int node = 0;       // numbered from 0
+    double port_s = 0;  // of the sender's own port, the slowest of its TP ranks
+    double card_s = 0;  // of the node's cards, all of its TP ranks together; 0 when nothing leaves the node
+  };
+  // Neighbouring layers with the same holders that are summed together.
+  struct Bucket {
+    size_t group = 0;  // in the list of layer groups
+    int first_layer = 0;
+    double latency_s = 0;         // of a phase
+    std::vector<Member> members;  // by pipeline
+  };
+
   std::vector<double> alone_s;      // by layer group: with the network to itself
   std::vector<double> processor_s;  // of that: the ranks' own work
-  struct NodeWork {
-    std::string node;
-    size_t group;
-    double busy_s;  // how long the group keeps the node's cards
-  };
-  std::vector<NodeWork> work;
+  std::vector<Bucket> buckets;      // from the last layer down, the order in which ranks sum them
+  int nodes = 0;
   double tally_s = 0;  // two numbers that all ranks sum at the end of an iteration
 };
 
+// Buckets take layers until they hold the style's sync_bucket_bytes (of one TP rank's share), as the
+// trainer's do (trainer/parallel/gradient_buckets.h). None for a single pipeline.
 MeshSums mesh_sums(const PlanningContext& context, const Plan& plan, const std::vector<LayerGroup>& groups);
 
 }  // namespace sailor::native

@@ -8,8 +8,8 @@
 #include "planner/profile/collectives.h"
 #include "planner/simulator/cost.h"
 #include "planner/simulator/gradient_sync.h"
+#include "planner/simulator/mesh_replay.h"
 #include "planner/simulator/mesh_sync.h"
-#include "planner/simulator/overlapped_sums.h"
 
 namespace sailor::native {
 namespace {
@@ -275,43 +275,21 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
   const auto gpus_of = [&](size_t g, size_t j) {
     return static_cast<size_t>(groups[g].stage_of[j] % common.groups_of(plan.pipelines[j]));
   };
-  // Our own trainer sums a layer as soon as it is finished.
-  const bool by_layer = mesh && D > 1 && style.gradient_sync == FrameworkStyle::Sync::overlapped;
-  OverlappedSums overlapped;
-  if (by_layer) {
-    std::vector<double> sums_s, processor_s, parameters;
-    for (size_t g = 0; g < groups.size(); ++g) {
-      sums_s.push_back(sums[g].reduce_s);
-      processor_s.push_back(mesh_times.processor_s[g] / (sharded ? 2 : 1));
-    }
-    for (const PlanStage& stage : plan.pipelines[0].stages)
-      for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
-        parameters.push_back(
-            static_cast<double>(sizes_of(context, stage.tp).at(static_cast<size_t>(layer)).parameters));
-    overlapped = overlapped_sums(plan, groups, sums_s, processor_s, parameters, last_backwards, ready_s);
-  }
-  // A node's cards cannot be done before they have worked off what all groups give them, whatever the order.
-  std::map<std::string, std::pair<double, double>> cards;  // first start, work
-  for (const MeshSums::NodeWork& work : mesh_times.work) {
-    double start_s = 0;
-    for (size_t j = 0; j < D; ++j) start_s = std::max(start_s, ready_s[j][gpus_of(work.group, j)]);
-    if (by_layer) start_s = overlapped.begin_s[work.group];
-    const auto [card, is_new] = cards.emplace(work.node, std::pair(start_s, 0.0));
-    card->second.first = std::min(card->second.first, start_s);
-    card->second.second += work.busy_s / (sharded ? 2 : 1);
-  }
-  if (by_layer) {
+  if (mesh && D > 1) {
+    const bool overlapped = style.gradient_sync == FrameworkStyle::Sync::overlapped;
+    const MeshEnds ends =
+        replay_mesh(plan, groups, mesh_times, last_backwards, ready_s, {overlapped, sharded});
     for (size_t g = 0; g < groups.size(); ++g)
       for (size_t j = 0; j < D; ++j) {
         out.stages[base[j] + static_cast<size_t>(groups[g].stage_of[j])].sync_s +=
-            overlapped.of_group_s[g] + sums[g].gather_s;
+            ends.of_group_s[g] + sums[g].gather_s;
         const size_t at = gpus_of(g, j);
-        if (timelines != nullptr && overlapped.end_s[j][at] > ready_s[j][at])
+        if (timelines != nullptr && ends.end_s[j][at] > ready_s[j][at])
           (*timelines)[j].events.push_back({TimelineEvent::Kind::sync, static_cast<int>(at), -1,
-                                            ready_s[j][at], overlapped.end_s[j][at],
+                                            ready_s[j][at], ends.end_s[j][at],
                                             groups[g].stage_of[j] / common.groups_of(plan.pipelines[j])});
       }
-    ready_s = overlapped.end_s;
+    ready_s = ends.end_s;
   } else if (D > 1) {
     for (size_t g = 0; g < groups.size(); ++g) {
       double start_s = 0, begin_s = 0;
@@ -338,11 +316,9 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
       }
     }
   }
-  double carded_s = 0;
-  for (const auto& [node, card] : cards) carded_s = std::max(carded_s, card.first + card.second);
   if (mesh && D > 1) {
     // The iteration ends for all together: two numbers of all ranks are summed before the optimizer steps.
-    double last_s = carded_s;
+    double last_s = 0;
     for (const auto& of_pipeline : ready_s)
       for (double ready : of_pipeline) last_s = std::max(last_s, ready);
     for (auto& of_pipeline : ready_s)

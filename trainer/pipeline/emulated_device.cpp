@@ -73,6 +73,11 @@ EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start
   return Clock::time_point(std::chrono::nanoseconds(start_ns));
 }
 
+void EmulatedDevice::part_computed(const PhaseWork& part, Clock::time_point start) {
+  const std::chrono::duration<double> emulated(profiled_time_s(profile_, part));
+  sleep_until(latest(start) + std::chrono::duration_cast<Clock::duration>(emulated));
+}
+
 void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
   const double emulated_s = profiled_time_s(profile_, work);
   start = latest(start);

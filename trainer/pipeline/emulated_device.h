@@ -34,6 +34,7 @@ class EmulatedDevice : public Pacer {
 
   void joins(Communicator* tp) override { tp_ = tp; }
   void computed(const PhaseWork& work, Clock::time_point start) override;
+  void part_computed(const PhaseWork& part, Clock::time_point start) override;
   const Counters& counters() const { return counters_; }
 
  private:

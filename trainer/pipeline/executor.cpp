@@ -74,7 +74,7 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
   const auto start = Pacer::Clock::now();
   recorder_.timed(TaskKind::forward, step.microbatch, [&] {
     x = chunk.forward(flights.back(), batch, std::move(x));
-    paced(Phase::forward, chunk, sequences, start);
+    if (pacer_) pacer_->computed(phase_work(Phase::forward, chunk, sequences), start);
   });
   run_.max_in_flight = std::max(run_.max_in_flight, ++in_flight_);
   if (last(step.chunk)) {
@@ -97,9 +97,22 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   const bool last_microbatch = step.microbatch + 1 == work.microbatches;
   const auto start = Pacer::Clock::now();
   recorder_.timed(TaskKind::backward, step.microbatch, [&] {
-    gradient = chunk.backward(flights.front(), std::move(gradient),
-                              [&](int layer) { work.layer_finished(layer, last_microbatch); });
-    paced(Phase::backward, chunk, work.sequences(step.microbatch), start);
+    std::vector<int> finished;  // of an emulated device, whose sums must not begin before it is that far
+    gradient = chunk.backward(flights.front(), std::move(gradient), [&](int layer) {
+      if (pacer_ && last_microbatch) {
+        finished.push_back(layer);
+      } else {
+        work.layer_finished(layer, last_microbatch);
+      }
+    });
+    if (!pacer_) return;
+    PhaseWork part = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
+    for (const int layer : finished) {
+      part.first_layer = layer;
+      pacer_->part_computed(part, start);
+      work.layer_finished(layer, last_microbatch);
+    }
+    pacer_->computed(phase_work(Phase::backward, chunk, work.sequences(step.microbatch)), start);
   });
   flights.pop_front();
   --in_flight_;
@@ -132,17 +145,15 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
   return loss;
 }
 
-void PipelineExecutor::paced(Phase phase, const Chunk& chunk, int sequences, Pacer::Clock::time_point start) {
-  if (!pacer_) return;
-  pacer_->computed({.phase = phase,
-                    .pipeline = position_.pipeline,
-                    .stage = position_.group,
-                    .first_layer = chunk.first_layer(),
-                    .end_layer = chunk.end_layer(),
-                    .tp = position_.tp,
-                    .sequences = sequences,
-                    .recompute = chunk.recomputes()},
-                   start);
+PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequences) const {
+  return {.phase = phase,
+          .pipeline = position_.pipeline,
+          .stage = position_.group,
+          .first_layer = chunk.first_layer(),
+          .end_layer = chunk.end_layer(),
+          .tp = position_.tp,
+          .sequences = sequences,
+          .recompute = chunk.recomputes()};
 }
 
 }  // namespace sailor

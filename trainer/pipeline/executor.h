@@ -66,7 +66,7 @@ class PipelineExecutor {
   void send(StageLink& to, const at::Tensor& tensor);
   void forward(const PipelineWork& work, const ScheduleStep& step);
   void backward(const PipelineWork& work, const ScheduleStep& step);
-  void paced(Phase phase, const Chunk& chunk, int sequences, Pacer::Clock::time_point start);
+  PhaseWork phase_work(Phase phase, const Chunk& chunk, int sequences) const;
 
   const GroupPosition position_;
   const ModelSpec model_;

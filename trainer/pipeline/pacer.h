@@ -40,6 +40,12 @@ class Pacer {
     (void)work;
     (void)start;
   }
+  // The same for the layers that a backward computes first, [first_layer, end_layer) of what computed() will
+  // be called for: returns when the emulated device would be done with them. Nothing is counted.
+  virtual void part_computed(const PhaseWork& part, Clock::time_point start) {
+    (void)part;
+    (void)start;
+  }
   // Called at the start of each iteration, and at its end after the update.
   virtual void iteration_begins() {}
   virtual void iteration_ends(Clock::time_point start) { (void)start; }

@@ -196,15 +196,18 @@ TEST(NativeModel, AllSumsOfAStageHideBehindItsLastBackward) {
   EXPECT_NEAR(with_style(in, style, plan).sync_s, 0, 1e-12);
 }
 
-TEST(NativeModel, OurOwnTrainerLeavesTheLowestLayerToBeSummedAfterTheBackward) {
+TEST(NativeModel, OurOwnTrainerLeavesTheLowestLayersToBeSummedAfterTheBackward) {
   Instance in = two_types();
   in.set_network(0, 1e9);
   const Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
-  const double after = with_style(in, sums_afterwards(), plan).sync_s;
-  // Layers are alike in size; the embedding's backward, a fifth of a block's, is too short for the sum of the
-  // first block to hide behind it.
-  const double layer_s = after / 6, embedding_s = 0.2 * 0.02 * 2 / 3;
+  // Two layers of 4 MB make a bucket of 4 MiB: the lowest is done when the backward is.
+  EXPECT_NEAR(simulate(in.context(), plan).sync_s, with_style(in, sums_afterwards(), plan).sync_s / 3, 1e-9);
+  // Layers of 8 MB are buckets of their own; the embedding's backward, a fifth of a block's, is too short for
+  // the sum of the first block to hide behind it.
+  for (LayerSizes& layer : in.profiles.sizes.by_tp[1]) layer.parameters *= 2;
+  const double layer_s = with_style(in, sums_afterwards(), plan).sync_s / 6, embedding_s = 0.2 * 0.02 * 2 / 3;
   ASSERT_GT(layer_s, embedding_s);
+  ASSERT_LT(layer_s, 5 * embedding_s + embedding_s);
   EXPECT_NEAR(simulate(in.context(), plan).sync_s, layer_s - embedding_s + layer_s, 1e-9);
 }
 

@@ -73,6 +73,16 @@ TEST(EmulatedDevice, WaitsFromTheStartOfTheComputationNotFromItsEnd) {
   EXPECT_LT(best_wait_s, 0.050) << "10 ms remained, not 60";
 }
 
+TEST(EmulatedDevice, APartOfABackwardTakesItsShareOfTheTimeAndIsNotCounted) {
+  EmulatedDevice device(three_layers());
+  PhaseWork part = forward(2, 3, 1, 2);
+  part.phase = Phase::backward;
+  const auto start = Clock::now();
+  device.part_computed(part, start);
+  EXPECT_GE(std::chrono::duration<double>(Clock::now() - start).count(), 0.060);
+  EXPECT_EQ(device.counters().tasks, 0);
+}
+
 TEST(EmulatedDevice, CountsComputationThatIsSlowerThanTheDevice) {
   EmulatedDevice device(three_layers());
   const auto start = Clock::now() - std::chrono::milliseconds(100);

@@ -94,9 +94,14 @@ class RecordingPacer : public Pacer {
     EXPECT_LE(start, Clock::now());
     works.push_back(work);
   }
+  void part_computed(const PhaseWork& part, Clock::time_point) override {
+    EXPECT_EQ(part.phase, Phase::backward);
+    parts.push_back({part.first_layer, part.end_layer, part.sequences});
+  }
   void iteration_begins() override { ++begun; }
   void iteration_ends(Clock::time_point) override { ++ended; }
   std::vector<PhaseWork> works;
+  std::vector<std::vector<int>> parts;  // first layer, end, sequences
   int begun = 0, ended = 0;
 };
 
@@ -124,6 +129,10 @@ TEST(RankTrainer, ThePacerSeesEveryPhaseWithItsSequences) {
         << "the last microbatch is smaller";
     EXPECT_THAT(sequences[Phase::backward], ::testing::ElementsAre(2, 2, 2, 1));
     EXPECT_THAT(sequences[Phase::update], ::testing::ElementsAre(0));
+    // Of the last backward, before a layer's gradients are summed: layer by layer, from the last down.
+    const int end = stage * 2 + 2;
+    EXPECT_THAT(pacer.parts,
+                ::testing::ElementsAre(std::vector<int>{end - 1, end, 1}, std::vector<int>{end - 2, end, 1}));
     EXPECT_EQ(pacer.begun, 1);
     EXPECT_EQ(pacer.ended, 1);
   }
