@@ -173,10 +173,19 @@ int ModeCosts::find_lowest_first(int option, int end, int in_flight, int replica
   if (table.size() < (kind + 1) * of_a_kind) table.resize((kind + 1) * of_a_kind, -1);
   int16_t& known = table[kind * of_a_kind + static_cast<size_t>(in_flight) * (layers + 1) + end];
   if (known < 0) {
-    int first = end;
-    while (first > 0 && costs_.fits(option, first - 1, end, in_flight, costs_.memory_replicas(replicas)))
-      --first;
-    known = static_cast<int16_t>(first);
+    const auto fits = [&](int first) {
+      return costs_.fits(option, first, end, in_flight, costs_.memory_replicas(replicas));
+    };
+    // More layers need more memory; but the first stage of all has no messages to hold.
+    int first = 1, most = end;
+    while (first < most) {
+      const int middle = (first + most) / 2;
+      if (fits(middle))
+        most = middle;
+      else
+        first = middle + 1;
+    }
+    known = static_cast<int16_t>(first == 1 && fits(0) ? 0 : first);
   }
   return known;
 }

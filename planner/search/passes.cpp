@@ -132,9 +132,13 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
   state.open_value = kNever;
   if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
     if (is_wide(state, pass)) return search_in_boxes(state, pass);
-    if (state.on(feature::kDeepening) && !state.native) return search_by_deepening(state, pass);
-    sharpen_bounds(state, pass);
-    search_promising(state, pass);
+    const bool by_deepening = state.on(feature::kDeepening) && !state.native;
+    // Deepening alone needs no look before, but the plan of before says where to look no further.
+    if (!by_deepening || state.options.previous != nullptr) {
+      sharpen_bounds(state, pass);
+      search_promising(state, pass);
+    }
+    if (by_deepening) return search_by_deepening(state, pass);
   }
   for (const Configuration& c : state.configurations) {
     if (state.worse(c) && state.on(feature::kBestFirst) && !state.native) break;

@@ -15,6 +15,7 @@
 #include "planner/search/layout.h"
 #include "planner/search/passes.h"
 #include "planner/search/previous_plan.h"
+#include "planner/search/same_shape.h"
 #include "planner/search/search_state.h"
 #include "planner/spec/error.h"
 
@@ -36,11 +37,11 @@ class Search {
 
   SearchResult run() {
     list_all();
-    start_from_previous();
     // All replicas of a stage of one type and TP degree, or mixes too where a region has several types.
     const bool small = !state_.native && is_small(state_.resources);
     const bool mixes = small || types_share_a_region();
     const Pass pass = small ? Pass::exact : mixes ? Pass::mixed : Pass::alike;
+    start_from_previous(pass);
     if (!further_.empty()) state_.deadline.allow(kPlainShare);
     search_configurations(pass, false);
     if (!further_.empty()) {
@@ -83,7 +84,7 @@ class Search {
   }
 
   // A plan of before, and what becomes of it with a little more or less, bounds the search from the start.
-  void start_from_previous() {
+  void start_from_previous(Pass pass) {
     if (state_.options.previous == nullptr) return;
     for (Plan& plan : still_possible(*state_.options.previous, state_.context.job, state_.resources.usable)) {
       try {
@@ -95,6 +96,10 @@ class Search {
       }
     }
     if (!state_.native) state_.best_sum = std::min(state_.best_sum, state_.candidates.best());
+    state_.configurations = state_.options.previous->zero1 ? further_ : plain_;
+    search_same_shape(state_, *state_.options.previous, pass);
+    state_.configurations = plain_;
+    if (state_.on(feature::kBestFirst)) state_.sort_configurations();
   }
 
   // What the search's own sums say of a plan; nothing when it has no one cut.

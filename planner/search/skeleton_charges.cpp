@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -9,6 +10,7 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kMostListed = 8;  // stages; of more there are too many choices
 
 // How long a stage sums gradients at least when it is spread over zones.
 double sync_across_zones_s(const SkeletonProblem& p, const Label& stage) {
@@ -24,6 +26,63 @@ double sync_across_zones_s(const SkeletonProblem& p, const Label& stage) {
                                                            stage.end_layer, p.replicas));
   return least;
 }
+
+// What `one` uses of every limit and those behind it do not: what the stage does by itself.
+std::vector<double> use_of(const Label& one, size_t limits) {
+  std::vector<double> use(one.used, one.used + limits);
+  for (size_t limit = 0; one.next != nullptr && limit < limits; ++limit) use[limit] -= one.next->used[limit];
+  return use;
+}
+
+// Some stages are spread over zones, the others all in one: in the same, or no pipeline is all in one.
+class SomeSpread {
+ public:
+  SomeSpread(const SkeletonProblem& problem, const EgressFloor& egress, const Label& label)
+      : egress_(egress), label_(label), prices_(egress.prices(problem.replicas, problem.microbatches)) {
+    for (const Label* l = &label; l != nullptr; l = l->next)
+      stages_.push_back({use_of(*l, problem.limits.size()),
+                         egress.ring_usd(l->first_layer, l->end_layer, problem.replicas),
+                         sync_across_zones_s(problem, *l)});
+  }
+
+  // Calls `visit` with seconds of the longest sum and USD for traffic, for every choice of stages.
+  template <typename Visit>
+  void for_all(Visit visit) const {
+    std::vector<double> spread(stages_[0].use.size());
+    std::vector<std::vector<double>> alone;
+    for (uint32_t which = 0; which + 1 < 1u << stages_.size(); ++which) {
+      std::fill(spread.begin(), spread.end(), 0);
+      alone.clear();
+      double sync_s = label_.sync_s, rings_usd = 0;
+      for (size_t i = 0; i < stages_.size(); ++i) {
+        if (!(which >> i & 1u)) {
+          alone.push_back(stages_[i].use);
+          continue;
+        }
+        for (size_t limit = 0; limit < spread.size(); ++limit) spread[limit] += stages_[i].use[limit];
+        sync_s = std::max(sync_s, stages_[i].sync_across_s);
+        rings_usd += stages_[i].ring_usd;
+      }
+      if (!std::isfinite(sync_s) || !std::isfinite(rings_usd)) continue;
+      double messages_usd = egress_.messages_usd(prices_, label_.used, spread.data());
+      if (messages_usd > prices_.messages_usd && alone.size() > 1 &&
+          egress_.each_in_a_zone(alone, prices_.replicas))
+        messages_usd = prices_.messages_usd;
+      visit(sync_s, rings_usd + messages_usd);
+    }
+  }
+
+ private:
+  struct Stage {
+    std::vector<double> use;  // by limit
+    double ring_usd, sync_across_s;
+  };
+
+  const EgressFloor& egress_;
+  const Label& label_;
+  const EgressFloor::Prices prices_;
+  std::vector<Stage> stages_;
+};
 
 }  // namespace
 
@@ -46,11 +105,15 @@ std::vector<SkeletonCharge> skeleton_charges(const SkeletonProblem& problem, con
   for (const Label* l = &label; l != nullptr && std::isfinite(spread_usd); l = l->next)
     spread_sync_s = std::max(spread_sync_s, sync_across_zones_s(problem, *l));
   std::vector<SkeletonCharge> ways;
-  for (const auto& [sync_s, traffic_usd] :
-       {std::pair{label.sync_s, apart_usd}, std::pair{spread_sync_s, spread_usd}}) {
+  const auto add = [&](double sync_s, double traffic_usd) {
     const SkeletonCharge way = at(sync_s, std::max(label.transfer_usd, traffic_usd));
     if (std::isfinite(way.usd)) ways.push_back(way);
-  }
+  };
+  add(spread_sync_s, spread_usd);
+  if (label.stages <= kMostListed)
+    SomeSpread(problem, egress, label).for_all(add);
+  else
+    add(label.sync_s, apart_usd);
   return ways;
 }
 

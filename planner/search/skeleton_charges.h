@@ -1,6 +1,8 @@
-// What a complete skeleton costs at least when traffic between zones has a price: with every stage spread
-// over zones, so that all sums of gradients cross between them; or with some stage in one zone, so that some
-// pipelines send their microbatches across (egress_floor.h). Pure.
+// What a complete skeleton costs at least when traffic between zones has a price and no zone holds it all:
+// every stage is spread over zones, and all rings cross between them; or each is in one zone, not all in the
+// same, and every pipeline sends its microbatches across; or some are spread and the others in one zone, and
+// then the rings of those cross, and so many pipelines as have to leave the zone with them (egress_floor.h).
+// Pure.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "planner/search/label_store.h"
-#include "planner/search/layout.h"
+#include "planner/search/new_stage.h"
 #include "planner/search/skeleton_charges.h"
 #include "planner/search/skeleton_pruning.h"
 
@@ -15,6 +15,7 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kLoose = 1e-9;   // relative; for sums in another order
 constexpr double kSlack = 1e-12;  // relative; absorbs rounding when equals are compared
 
 class SkeletonSearch {
@@ -86,30 +87,16 @@ class SkeletonSearch {
     }
   }
 
-  // A stage that is put before a partial pipeline, as long as its first layer is open.
-  struct NewStage {
-    const Label& behind;
-    Label label;        // but for what depends on the first layer
-    double sum_s;       // of the label without the stage's own work
-    double activation;  // to the stage behind
-    int in_flight;
-    double messages_usd = -1;  // of all pipelines and microbatches; negative: not asked yet
-  };
-
   void extend(const Label& label) {
-    const int end = label.first_layer, stages = label.stages + 1;
-    NewStage stage{
-        label, {}, 0, 0, published_ ? stages : std::min(stages, static_cast<int>(p_.microbatches))};
-    stage.label.next = label.stages > 0 ? &label : nullptr;
-    stage.label.end_layer = end;
-    stage.label.stages = stages;
+    const int end = label.first_layer;
+    NewStage stage(p_, label);
     // The last one that there may be must hold all layers that are left.
-    const int highest = stages >= p_.max_stages ? 0 : end - 1;
+    const int highest = stage.label.stages >= p_.max_stages ? 0 : end - 1;
     for (int mode = 0; mode < costs_.size() && outcome_.complete; ++mode) {
       const int lowest =
-          costs_.lowest_first(costs_.modes()[mode].slowest(), end, stage.in_flight, p_.replicas);
+          costs_.lowest_first(costs_.modes()[mode].slowest(), end, stage.in_flight(), p_.replicas);
       if (lowest > 0) outcome_.out_of_memory = true;
-      if (lowest > highest || !begin(stage, mode)) continue;
+      if (lowest > highest || !stage.set_mode(mode)) continue;
       const int* number = uses_.of_segments(mode, end);
       for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
         if (segment.highest < lowest) break;
@@ -120,32 +107,6 @@ class SkeletonSearch {
           break;
       }
     }
-  }
-
-  // What the messages to the stage behind make of it; false when no link is known.
-  bool begin(NewStage& stage, int mode) const {
-    const Label& behind = stage.behind;
-    double activation = 0, gradient = 0;
-    if (behind.stages > 0) {
-      activation = costs_.activation_s(mode, behind.mode, behind.first_layer);
-      gradient = costs_.gradient_s(mode, behind.mode, behind.first_layer);
-      if (!std::isfinite(activation) || !std::isfinite(gradient)) return false;
-    }
-    stage.label.mode = mode;
-    stage.label.pure = behind.pure && costs_.modes()[mode].kind == StageMode::Kind::pure;
-    stage.sum_s = behind.sum_s + activation;
-    // The stage that was leading is now complete: its gradient message is known.
-    if (published_) {
-      const double extra = (behind.stages == 1 ? 2 : 1) * gradient;
-      stage.label.bottleneck_s = std::max(behind.bottleneck_s, behind.leading_s + extra);
-      stage.sum_s += extra;
-    } else {
-      stage.label.bottleneck_s = std::max({behind.bottleneck_s, behind.leading_s, gradient});
-      stage.sum_s += gradient;
-    }
-    stage.activation = stage.label.last_message_s = activation;
-    stage.messages_usd = -1;
-    return true;
   }
 
   // Are there GPUs for one more stage?
@@ -159,7 +120,7 @@ class SkeletonSearch {
   // serves unless memory leaves out some groups. False when longer stages need not be tried.
   bool try_lengths(NewStage& stage, const ModeCosts::Segment& segment, const StageUse& covering, int highest,
                    int lowest) {
-    const Label& behind = stage.behind;
+    const Label& behind = stage.behind();
     Label& next = stage.label;
     const int mode = next.mode, end = next.end_layer;
     const double accepted = pruning_.accepted_s();
@@ -171,20 +132,14 @@ class SkeletonSearch {
         outcome_.complete = false;
         return false;
       }
-      const double compute = costs_.compute_s(mode, first, end);
-      next.first_layer = first;
-      next.sum_s = stage.sum_s + compute;
-      next.leading_s = published_
-                           ? compute + stage.activation
-                           : std::max({compute, stage.activation,
-                                       round_trip_bottleneck_s(next.sum_s, next.stages, p_.microbatches)});
+      stage.set_first(first);
       const double at_least_s = p_.overhead_s + rounds_ * std::max(next.bottleneck_s, next.leading_s) +
                                 next.sum_s + costs_.stage().least_compute_s(0, first) + behind.sync_s;
       if (p_.bounding && at_least_s >= accepted) {
         outcome_.too_slow = outcome_.too_slow || std::isfinite(p_.goal.max_iteration_s);
         return false;
       }
-      const uint32_t groups = costs_.allowed(mode, first, end, stage.in_flight, p_.replicas);
+      const uint32_t groups = costs_.allowed(mode, first, end, stage.in_flight(), p_.replicas);
       if (groups == 0) continue;
       if (groups != known_groups) {
         known_groups = groups;
@@ -198,11 +153,7 @@ class SkeletonSearch {
       next.sync_s = std::max(behind.sync_s, sync_.seconds(mode, first, end));
       if (!std::isfinite(next.sync_s)) continue;
       if (cost_matters_) {
-        if (stage.messages_usd < 0)
-          stage.messages_usd =
-              behind.stages > 0 ? p_.microbatches * p_.replicas * costs_.message_usd(mode, behind.mode, end)
-                                : 0;
-        next.transfer_usd = behind.transfer_usd + stage.messages_usd;
+        next.transfer_usd = behind.transfer_usd + stage.messages_usd();
         next.usd_per_s = behind.usd_per_s + p_.replicas * use->usd_per_s;
       }
       next.used = used_.data();
@@ -232,6 +183,33 @@ class SkeletonSearch {
     return std::isfinite(best);
   }
 
+  // Groups of a stage's mode that are no faster than its slowest.
+  uint32_t slowest_groups(const Label& stage) const {
+    const std::vector<StageMode::Group>& groups = costs_.modes()[stage.mode].groups;
+    const auto seconds = [&](size_t g) {
+      return costs_.stage().compute_s(groups[g].option, stage.first_layer, stage.end_layer);
+    };
+    uint32_t out = 1;
+    for (size_t g = 1; g < groups.size() && g < 32; ++g)
+      if (seconds(g) >= seconds(0) * (1 - kLoose)) out |= 1u << g;
+    return out;
+  }
+
+  // A mode names its slowest option, so one replica at least runs on it: a stage of which none does is in
+  // another mode, and faster. Are there GPUs for that one, too?
+  bool slowest_can_serve(const Label& label) const {
+    for (size_t limit = 0; limit < limits_; ++limit) {
+      double used = label.used[limit] * p_.replicas;
+      for (const Label* l = &label; l != nullptr; l = l->next) {
+        const double behind = l->next == nullptr ? 0 : l->next->used[limit];
+        used += std::max(0.0, costs_.least_weight(l->mode, slowest_groups(*l), p_.limits[limit]) -
+                                  (l->used[limit] - behind));
+      }
+      if (used > p_.limits[limit].capacity * (1 + kLoose) + kLoose) return false;
+    }
+    return true;
+  }
+
   void complete(const Label& label) {
     double leading = label.leading_s, sum = label.sum_s;
     if (published_ && label.stages > 3) {
@@ -243,7 +221,7 @@ class SkeletonSearch {
         p_.overhead_s + rounds_ * std::max(label.bottleneck_s, leading) + sum + label.update_s;
     skeleton.iteration_s = without_sync_s + label.sync_s;
     if (cost_matters_ && !count_money(label, without_sync_s, skeleton)) return;
-    if (pruning_.worse_than_accepted(skeleton.iteration_s, skeleton.usd)) return;
+    if (pruning_.worse_than_accepted(skeleton.iteration_s, skeleton.usd) || !slowest_can_serve(label)) return;
     for (const Label* l = &label; l != nullptr; l = l->next)
       skeleton.stages.push_back({l->first_layer, l->end_layer, l->mode});
     found_(skeleton);

@@ -4,20 +4,18 @@
 
 namespace sailor {
 
-StageSync::StageSync(const ModeCosts& costs, int replicas) : costs_(costs), row_(costs.modes().size()) {
-  const auto& stages = costs.stage().size_class_stages();
-  for (int mode = 0; mode < costs.size(); ++mode) {
-    if (costs.sync_like(mode) != mode) {
-      row_[mode] = row_[costs.sync_like(mode)];
-      continue;
-    }
-    row_[mode] = static_cast<int>(seconds_.size());
-    for (const auto& [first, end] : stages) seconds_.push_back(costs.sync_s(mode, first, end, replicas));
-  }
+StageSync::StageSync(const ModeCosts& costs, int replicas)
+    : costs_(costs), replicas_(replicas), rows_(costs.modes().size()) {}
+
+const StageSync::Row& StageSync::fill(int mode) const {
+  Row& row = rows_[mode];
+  for (const auto& [first, end] : costs_.stage().size_class_stages())
+    row.seconds.push_back(costs_.sync_s(mode, first, end, replicas_));
   // Classes stand in the order of sizes.
-  at_least_ = seconds_;
-  for (size_t i = at_least_.size(); i-- > 0;)
-    if ((i + 1) % stages.size() != 0) at_least_[i] = std::min(at_least_[i], at_least_[i + 1]);
+  row.at_least = row.seconds;
+  for (size_t i = row.at_least.size() - 1; i-- > 0;)
+    row.at_least[i] = std::min(row.at_least[i], row.at_least[i + 1]);
+  return row;
 }
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
 // How long stages sum gradients between D replicas, by mode and layers: a table, because the search asks far
 // more often than there are different answers (stages with equally many parameters, modes over the same
-// links). Immutable once built.
+// links). Rows are filled when they are first asked for, so one thread at a time.
 #pragma once
 
 #include <vector>
@@ -11,21 +11,30 @@ namespace sailor {
 
 class StageSync {
  public:
+  // `costs` must outlive this.
   StageSync(const ModeCosts& costs, int replicas);
 
-  double seconds(int mode, int first, int end) const { return seconds_[at(mode, first, end)]; }
+  double seconds(int mode, int first, int end) const { return row(mode).seconds[at(first, end)]; }
   // The same for this stage or any that holds more parameters, at least: falls when layers are taken away,
   // which the times themselves need not do.
-  double this_or_longer_s(int mode, int first, int end) const { return at_least_[at(mode, first, end)]; }
+  double this_or_longer_s(int mode, int first, int end) const { return row(mode).at_least[at(first, end)]; }
 
  private:
-  size_t at(int mode, int first, int end) const {
-    return static_cast<size_t>(row_[mode]) + costs_.stage().size_class(first, end);
+  // By size class; empty until asked for.
+  struct Row {
+    std::vector<double> seconds, at_least;
+  };
+
+  const Row& row(int mode) const {
+    const Row& row = rows_[costs_.sync_like(mode)];
+    return row.seconds.empty() ? fill(costs_.sync_like(mode)) : row;
   }
+  size_t at(int first, int end) const { return costs_.stage().size_class(first, end); }
+  const Row& fill(int mode) const;
 
   const ModeCosts& costs_;
-  std::vector<int> row_;  // by mode: where its times begin
-  std::vector<double> seconds_, at_least_;
+  const int replicas_;
+  mutable std::vector<Row> rows_;  // by the first mode that sums alike
 };
 
 }  // namespace sailor
