@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
@@ -34,6 +36,22 @@ bool is_job_spec(const std::string& script) {
     if (word == "run" && program == "sailor") return true;
   }
   return false;
+}
+
+std::optional<std::string> job_spec_of_command(const std::vector<std::string>& words) {
+  if (words.empty()) return std::nullopt;
+  if (words[0].substr(words[0].rfind('/') + 1) == "sailor") {
+    if (words.size() < 2 || words[1] != "run") return std::nullopt;
+    auto file = std::find_if(words.begin() + 2, words.end(),
+                             [](const std::string& word) { return word.compare(0, 1, "-") != 0; });
+    return file == words.end() ? std::nullopt : std::optional<std::string>(*file);
+  }
+  if (!is_readable_file(words[0])) return std::nullopt;
+  std::string line(256, '\0');
+  std::ifstream file(words[0], std::ios::binary);
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(file.gcount()));
+  return is_job_spec(line) ? std::optional<std::string>(words[0]) : std::nullopt;
 }
 
 void refuse_components(const std::string& script, const std::string& name) {

@@ -2,12 +2,18 @@
 // components. Pure but for finding and reading files.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace sailor {
 
 // A job spec is a script whose interpreter line runs `sailor run`: `#!/usr/bin/env -S sailor run`.
 bool is_job_spec(const std::string& script);
+
+// The job spec that a command runs: `./job.yaml`, `sailor run [OPTION...] job.yaml`; nothing when it runs
+// none. Reads the first line of the command's file.
+std::optional<std::string> job_spec_of_command(const std::vector<std::string>& words);
 
 // Throws InputError when the script has its own heterogeneous components (`#SBATCH hetjob`): the planner
 // chooses them.

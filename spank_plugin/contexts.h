@@ -7,14 +7,13 @@
 
 namespace sailor {
 
-// sbatch and salloc (allocator.cpp). Return an error to Slurm or end the process when a planned submission
-// fails: Slurm would otherwise submit the job unplanned where the plugin is optional.
+// sbatch and salloc (allocator.cpp).
 int allocator_init(spank_t spank);
 int allocator_options_done(spank_t spank, int argc, char* const* argv);
 
 // srun (local.cpp).
 int local_init(spank_t spank);
-int local_options_done();
+int local_options_done(spank_t spank, int argc, char* const* argv);
 
 // slurmstepd (remote.cpp).
 int remote_init(spank_t spank);

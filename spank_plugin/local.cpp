@@ -1,31 +1,17 @@
-// srun: its options are known, so that `srun --help` shows them, and refused: this version plans batch jobs
-// only.
-#include <unistd.h>
-
-#include <cstdio>
-
-#include "planner/spec/error.h"
+// srun: plans like sbatch when it asks for a job of its own; inside a job it starts a step, and is left
+// alone.
 #include "spank_plugin/contexts.h"
-#include "spank_plugin/spank_options.h"
+#include "spank_plugin/planned_submission.h"
 
 namespace sailor {
 
 int local_init(spank_t spank) {
-  try {
-    forget_options_of_enclosing_job();
-    register_options(spank);
-  } catch (...) {
-    // A plain srun runs on without our options.
-  }
+  begin_submission(spank, SubmitProgram::srun);
   return ESPANK_SUCCESS;
 }
 
-int local_options_done() {
-  if (given_options().empty()) return ESPANK_SUCCESS;
-  fprintf(stderr, "sailor: srun --%s: only sbatch is supported in this version; submit the job with sbatch\n",
-          given_options().begin()->first.c_str());
-  fflush(stderr);
-  _exit(kBadInput);
+int local_options_done(spank_t spank, int argc, char* const* argv) {
+  return finish_options(spank, SubmitProgram::srun, argc, argv);
 }
 
 }  // namespace sailor

@@ -4,7 +4,7 @@ namespace sailor {
 
 std::vector<std::string> planned_command(const std::vector<std::string>& argv,
                                          std::optional<size_t> script_index,
-                                         const std::vector<Component>& components,
+                                         const std::vector<std::vector<std::string>>& components,
                                          const std::vector<std::string>& extra,
                                          const std::vector<std::string>& repeated) {
   size_t insert_at = script_index.value_or(argv.size());
@@ -15,8 +15,7 @@ std::vector<std::string> planned_command(const std::vector<std::string>& argv,
       command.emplace_back(":");
       command.insert(command.end(), repeated.begin(), repeated.end());
     }
-    std::vector<std::string> options = sbatch_options(components[i]);
-    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), components[i].begin(), components[i].end());
     if (i == 0) command.insert(command.end(), extra.begin(), extra.end());
   }
   command.insert(command.end(), argv.begin() + static_cast<long>(insert_at), argv.end());

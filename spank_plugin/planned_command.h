@@ -1,4 +1,4 @@
-// The command line of a planned submission: the user's own sbatch command with the options of the plan's
+// The command line of a planned submission: the user's own command with the options of the plan's
 // components added. Pure.
 #pragma once
 
@@ -6,16 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "spank_plugin/slurm/allocation.h"
-
 namespace sailor {
 
-// Inserts the components' options before the script (at `script_index` of argv; nothing = the script is on
-// standard input or wrapped). The user's options keep their place: later ones win where both name the same.
-// `repeated` are options of the user that Slurm does not hand on from the first component to the others.
+// Inserts the components' options before the script or command (at `script_index` of argv; nothing = there is
+// none, or it is on standard input or wrapped). The user's options keep their place: later ones win where
+// both name the same. `repeated` are options of the user that Slurm does not hand on from the first component
+// to the others.
 std::vector<std::string> planned_command(const std::vector<std::string>& argv,
                                          std::optional<size_t> script_index,
-                                         const std::vector<Component>& components,
+                                         const std::vector<std::vector<std::string>>& components,
                                          const std::vector<std::string>& extra,
                                          const std::vector<std::string>& repeated);
 

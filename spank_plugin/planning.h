@@ -32,14 +32,16 @@ struct PlannedJob {
   std::vector<Component> components;
   std::string site_config;  // absolute path
   std::string table;        // for people: the candidates, or the given plan stage by stage
+  std::string comment;      // the job's, one line
 };
 
 // What is free now, given the site config.
 using ClusterSource = std::function<LiveCluster(const SiteConfig&)>;
 
-// Searches for the best plan, or checks options.plan_file. Throws InputError, Refusal (no feasible plan, time
+// Searches for the best plan within wishes.max_nodes, or checks options.plan_file. `cluster` heeds the other
+// wishes. Throws InputError, Refusal (no feasible plan, time
 // limit), or std::runtime_error; what `cluster` throws passes through.
 PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string& site_config_file,
-                    const ClusterSource& cluster);
+                    const NodeWishes& wishes, const ClusterSource& cluster);
 
 }  // namespace sailor

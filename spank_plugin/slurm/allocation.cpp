@@ -40,6 +40,7 @@ Component make_component(const std::string& partition, const std::vector<std::st
   component.tasks_per_node = ranks.at(nodes.front());
   for (const std::string& node : nodes) {
     component.tasks += ranks.at(node);
+    component.tasks_by_node.push_back(ranks.at(node));
     if (ranks.at(node) != component.tasks_per_node) component.tasks_per_node.reset();
     if (gres_of(cluster, node) != component.gres) component.gres.clear();
   }
@@ -106,7 +107,7 @@ std::vector<Component> allocate(const Plan& plan, const LiveCluster& cluster) {
   return components;
 }
 
-std::vector<std::string> sbatch_options(const Component& component) {
+std::vector<std::string> submit_options(const Component& component) {
   std::vector<std::string> options = {
       fmt::format("--partition={}", component.partition),
       fmt::format("--nodelist={}", fmt::join(component.nodes, ",")),
@@ -117,6 +118,17 @@ std::vector<std::string> sbatch_options(const Component& component) {
     options.push_back(fmt::format("--ntasks-per-node={}", *component.tasks_per_node));
   if (!component.gres.empty()) options.push_back("--gres=" + component.gres);
   options.emplace_back("--exclusive");
+  return options;
+}
+
+std::vector<std::string> submit_options_with_tasks(const Component& component) {
+  std::vector<std::string> options = submit_options(component);
+  if (component.tasks_per_node) return options;
+  std::vector<std::string> hosts;  // one per task
+  for (size_t i = 0; i < component.nodes.size(); ++i)
+    hosts.insert(hosts.end(), static_cast<size_t>(component.tasks_by_node[i]), component.nodes[i]);
+  options.push_back(fmt::format("--nodelist={}", fmt::join(hosts, ",")));
+  options.emplace_back("--distribution=arbitrary");
   return options;
 }
 

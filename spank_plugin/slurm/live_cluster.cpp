@@ -10,6 +10,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
+#include "spank_plugin/slurm/feature_expression.h"
 #include "spank_plugin/slurm/gres.h"
 
 namespace sailor {
@@ -19,46 +20,38 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Why this user's job cannot use the partition; nothing when it can.
-std::optional<std::string> partition_obstacle(const SlurmPartition& partition, const NodeWishes& wishes) {
-  if (!partition.up) return "is not up";
-  if (partition.restricted) return "is open only to root or with a reservation";
-  if (wishes.time_limit_s && partition.max_time_s && *wishes.time_limit_s > *partition.max_time_s) {
-    return fmt::format("allows jobs of {:.0f} minutes at most", *partition.max_time_s / 60);
-  }
-  return std::nullopt;
-}
-
-std::vector<const SlurmPartition*> usable_partitions(const SlurmView& view, const SiteConfig& site,
-                                                     const NodeWishes& wishes) {
-  std::vector<std::string> names;
-  for (const SlurmPartition& partition : view.partitions) names.push_back(partition.name);
-  for (const std::string& wished : wishes.partitions) {
-    if (!contains(names, wished)) {
-      throw InputError(fmt::format("partition {}: does not exist or is not open to you{} (partitions: {})",
-                                   in_quotes(wished), did_you_mean(wished, names), fmt::join(names, ", ")));
-    }
-  }
-  std::vector<const SlurmPartition*> usable;
-  for (const SlurmPartition& partition : view.partitions) {
-    bool wished = wishes.partitions.empty() || contains(wishes.partitions, partition.name);
-    if (wished && !partition_obstacle(partition, wishes)) usable.push_back(&partition);
-  }
-  std::stable_partition(usable.begin(), usable.end(), [&](const SlurmPartition* partition) {
-    return partition->name != site.umbrella_partition;
-  });
-  return usable;
-}
-
 // The reservation that stands in the way of a job that starts now; nullptr when there is none.
 const SlurmReservation* conflicting_reservation(const SlurmView& view, const std::string& node,
-                                                double job_time_s) {
+                                                double job_time_s, const std::string& own_reservation) {
   for (const SlurmReservation& reservation : view.reservations) {
+    if (reservation.name == own_reservation) continue;
     bool overlaps = static_cast<double>(reservation.start) < static_cast<double>(view.now) + job_time_s &&
                     reservation.end > view.now;
     if (overlaps && contains(reservation.nodes, node)) return &reservation;
   }
   return nullptr;
+}
+
+// The reservation that the job is to use; nullptr when it uses none.
+const SlurmReservation* own_reservation(const SlurmView& view, const NodeWishes& wishes) {
+  if (wishes.reservation.empty()) return nullptr;
+  std::vector<std::string> names;
+  for (const SlurmReservation& reservation : view.reservations) {
+    if (reservation.name != wishes.reservation) {
+      names.push_back(reservation.name);
+      continue;
+    }
+    if (reservation.end <= view.now)
+      throw InputError(fmt::format("reservation {} is over", in_quotes(reservation.name)));
+    if (reservation.start > view.now && !wishes.include_busy) {
+      throw InputError(fmt::format(
+          "reservation {} begins in {} minutes; submit then, or wait for it with --sailor-wait=nodes",
+          in_quotes(reservation.name), (reservation.start - view.now + 59) / 60));
+    }
+    return &reservation;
+  }
+  throw InputError(fmt::format("reservation {}: there is none of this name{}", in_quotes(wishes.reservation),
+                               did_you_mean(wishes.reservation, names)));
 }
 
 // How long the job may run in this partition; without any limit every reservation to come is in its way.
@@ -105,7 +98,13 @@ std::vector<Gpus> gpus_of(const SlurmNode& node) {
 class Offers {
  public:
   Offers(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes)
-      : view_(view), site_(site), wishes_(wishes), partitions_(usable_partitions(view, site, wishes)) {
+      : view_(view),
+        site_(site),
+        wishes_(wishes),
+        partitions_(usable_partitions(view, site.umbrella_partition, wishes)),
+        reservation_(own_reservation(view, wishes)) {
+    if (!wishes.features.empty()) satisfies({}, wishes.features);  // is an expression, whatever the nodes
+    check_names(wishes.only_nodes, "--nodelist");
     for (const SlurmPartition& partition : view.partitions) {
       for (const std::string& node : partition.nodes) all_partitions_of_[node].push_back(partition.name);
     }
@@ -128,10 +127,12 @@ class Offers {
       }
       offer(node, gpus.front(), cluster);
     }
+    std::set<std::string> offered;
+    for (const SnapshotNode& node : cluster.snapshot.nodes) offered.insert(node.name);
     for (const SlurmPartition* partition : partitions_) {
       LivePartition live{partition->name, partition->max_nodes, {}};
       for (const std::string& node : partition->nodes) {
-        if (cluster.snapshot.find(node) != nullptr) live.nodes.push_back(node);
+        if (offered.count(node) > 0) live.nodes.push_back(node);
       }
       cluster.partitions.push_back(std::move(live));
     }
@@ -143,19 +144,22 @@ class Offers {
     auto it = usable_partitions_of_.find(node.name);
     if (it == usable_partitions_of_.end()) return partition_reason(node.name);
     if (contains(wishes_.excluded_nodes, node.name)) return "excluded with --exclude";
-    if (std::optional<std::string> obstacle = state_obstacle(node.state)) return obstacle;
+    if (!wishes_.only_nodes.empty() && !contains(wishes_.only_nodes, node.name)) return "not in --nodelist";
+    if (!wishes_.features.empty() && !satisfies(node.features, wishes_.features))
+      return "has not the features of --constraint";
+    bool in_reservation = reservation_ != nullptr && contains(reservation_->nodes, node.name);
+    if (reservation_ != nullptr && !in_reservation)
+      return fmt::format("not in reservation {}", reservation_->name);
+    if (std::optional<std::string> obstacle =
+            state_obstacle(node.state, {in_reservation, !wishes_.include_busy}))
+      return obstacle;
     if (gpus.size() > 1) return "has GPUs of several types";
     if (!wishes_.include_busy) {
-      if (node.state & NODE_STATE_COMPLETING) return "completing a job";
-      if (node.state & NODE_STATE_PLANNED) return "planned for another job";
-      if (gpus.front().used > 0)
-        return fmt::format("{} of {} GPUs in use", gpus.front().used, gpus.front().count);
-      uint32_t base = node.state & NODE_STATE_BASE;
-      if (node.allocated_cpus > 0 || base != NODE_STATE_IDLE) return "runs another job";
+      if (std::optional<std::string> use = use_by_others(node)) return use;
     }
     const SlurmPartition& partition = *it->second.front();
     if (const SlurmReservation* reservation =
-            conflicting_reservation(view_, node.name, job_time_s(partition, wishes_))) {
+            conflicting_reservation(view_, node.name, job_time_s(partition, wishes_), wishes_.reservation)) {
       return fmt::format("reserved by {}", reservation->name);
     }
     // A job may take no more than MaxNodes of a partition: the first ones are as good as any.
@@ -176,6 +180,14 @@ class Offers {
       }
     }
     return fmt::format("not in partition {}", fmt::join(wishes_.partitions, ", "));
+  }
+
+  void check_names(const std::vector<std::string>& names, const char* option) const {
+    for (const std::string& name : names) {
+      bool known = std::any_of(view_.nodes.begin(), view_.nodes.end(),
+                               [&](const SlurmNode& node) { return node.name == name; });
+      if (!known) throw InputError(fmt::format("{}: this cluster has no node {}", option, in_quotes(name)));
+    }
   }
 
   void offer(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) {
@@ -201,24 +213,38 @@ class Offers {
   const SiteConfig& site_;
   const NodeWishes& wishes_;
   std::vector<const SlurmPartition*> partitions_;
-  std::map<std::string, std::vector<std::string>> all_partitions_of_;               // by node
+  const SlurmReservation* reservation_;                                // that the job uses; nullptr = none
+  std::map<std::string, std::vector<std::string>> all_partitions_of_;  // by node
   std::map<std::string, std::vector<const SlurmPartition*>> usable_partitions_of_;  // by node
   std::map<std::string, int> offered_;                                              // nodes, by partition
 };
 
 }  // namespace
 
-std::optional<std::string> state_obstacle(uint32_t state) {
+std::optional<std::string> use_by_others(const SlurmNode& node) {
+  if (node.state & NODE_STATE_COMPLETING) return "completing a job";
+  if (node.state & NODE_STATE_PLANNED) return "planned for another job";
+  for (const Gpus& gpus : gpus_of(node)) {
+    if (gpus.used > 0) return fmt::format("{} of {} GPUs in use", gpus.used, gpus.count);
+  }
+  uint32_t base = node.state & NODE_STATE_BASE;
+  if (node.allocated_cpus > 0 || base != NODE_STATE_IDLE) return "runs another job";
+  return std::nullopt;
+}
+
+std::optional<std::string> state_obstacle(uint32_t state, const StateNeeds& needs) {
   uint32_t base = state & NODE_STATE_BASE;
   if (base == NODE_STATE_DOWN) return "down";
   if (state & (NODE_STATE_DRAIN | NODE_STATE_POWER_DRAIN)) return "drained";
   if (state & NODE_STATE_FAIL) return "failing";
   if (state & NODE_STATE_NO_RESPOND) return "not responding";
-  if (state & NODE_STATE_MAINT) return "in maintenance";
-  if (state & NODE_STATE_RES) return "reserved";
+  if (!needs.in_reservation) {
+    if (state & NODE_STATE_MAINT) return "in maintenance";
+    if (state & NODE_STATE_RES) return "reserved";
+  }
   if (state & (NODE_STATE_REBOOT_REQUESTED | NODE_STATE_REBOOT_ISSUED)) return "rebooting";
-  if (state & (NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN | NODE_STATE_POWERING_UP |
-               NODE_STATE_POWER_DOWN | NODE_STATE_POWER_UP)) {
+  if (needs.now && (state & (NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN | NODE_STATE_POWERING_UP |
+                             NODE_STATE_POWER_DOWN | NODE_STATE_POWER_UP))) {
     return "powered down or powering";
   }
   if (state & NODE_STATE_INVALID_REG) return "invalid registration";

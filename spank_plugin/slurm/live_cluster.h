@@ -1,9 +1,9 @@
 // The live Slurm cluster as the planner sees it: the snapshot of what a new job of this user could get, and
 // what is needed to ask Slurm for the nodes of a plan. Pure: the input is a SlurmView.
 //
-// In this version a node is offered whole or not at all: one that runs any job is listed in
-// Snapshot::not_free with the reason, as are nodes that are down, drained, reserved, powered off or planned
-// for another job.
+// A node is offered whole or not at all: one that runs any job is listed in Snapshot::not_free with the
+// reason, as are nodes that are down, drained, reserved, powered off or planned for another job, and those
+// that the user's own options leave out.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,19 @@
 
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
+#include "spank_plugin/slurm/partition_rules.h"
 #include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {
 
 // What the user said about the allocation.
-struct NodeWishes {
-  std::vector<std::string> partitions;  // only these; empty = all that are open
+struct NodeWishes : PartitionWishes {
+  std::vector<std::string> only_nodes;  // --nodelist; empty = all
   std::vector<std::string> excluded_nodes;
-  std::optional<double> time_limit_s;  // of the job; partitions that do not allow it are left out
-  bool include_busy = false;           // also nodes that run jobs now: the job will wait for them
+  std::string features;          // --constraint (feature_expression.h); empty = any
+  std::optional<int> max_nodes;  // of the whole job; live_cluster() leaves the choice of nodes to the planner
+  // Also nodes that run jobs now or are powered down: the job will wait for them.
+  bool include_busy = false;
 };
 
 struct LivePartition {
@@ -41,10 +44,20 @@ struct LiveCluster {
   std::vector<LiveNode> nodes;            // parallel to snapshot.nodes
 };
 
-// Throws InputError when a wished-for partition does not exist or is not open to the user.
+// Throws InputError when a wished-for partition, node or reservation does not exist or is not open to the
+// user, and on a feature expression that is none.
 LiveCluster live_cluster(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes);
 
+// What the wishes ask of a state besides "up".
+struct StateNeeds {
+  bool in_reservation = false;  // the job uses the reservation that the node is in
+  bool now = true;              // powered-down nodes are too late
+};
 // Why a node in this state takes no new job (or none yet); nothing when it does. Allocated nodes do.
-std::optional<std::string> state_obstacle(uint32_t node_state);
+std::optional<std::string> state_obstacle(uint32_t node_state, const StateNeeds& needs = {});
+
+// Why the node cannot be had now because others use it: it runs a job, or is about to; nothing when it is
+// idle.
+std::optional<std::string> use_by_others(const SlurmNode& node);
 
 }  // namespace sailor

@@ -68,7 +68,12 @@ SlurmPartition read_partition(const partition_info_t& info) {
   SlurmPartition partition;
   partition.name = text(info.name);
   partition.up = info.state_up == PARTITION_UP;
-  partition.restricted = (info.flags & (PART_FLAG_ROOT_ONLY | PART_FLAG_REQ_RESV)) != 0;
+  partition.root_only = (info.flags & PART_FLAG_ROOT_ONLY) != 0;
+  partition.needs_reservation = (info.flags & PART_FLAG_REQ_RESV) != 0;
+  partition.allowed_accounts = split_commas(text(info.allow_accounts));
+  partition.denied_accounts = split_commas(text(info.deny_accounts));
+  partition.allowed_qos = split_commas(text(info.allow_qos));
+  partition.denied_qos = split_commas(text(info.deny_qos));
   if (info.max_nodes != INFINITE && info.max_nodes != NO_VAL)
     partition.max_nodes = static_cast<int>(info.max_nodes);
   partition.max_time_s = minutes(info.max_time);
@@ -92,17 +97,22 @@ std::vector<std::string> expand_hosts(const std::string& hosts) {
   return names;
 }
 
-SlurmView read_slurm() {
-  SlurmView view;
-  view.now = time(nullptr);
-
+std::vector<SlurmNode> read_nodes() {
+  std::vector<SlurmNode> result;
   node_info_msg_t* raw_nodes = nullptr;
   if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL) != SLURM_SUCCESS) fail("nodes");
   NodeInfo nodes(raw_nodes);
   for (uint32_t i = 0; i < nodes->record_count; ++i) {
     // Powered-down cloud nodes that this user may not see have no name.
-    if (nodes->node_array[i].name != nullptr) view.nodes.push_back(read_node(nodes->node_array[i]));
+    if (nodes->node_array[i].name != nullptr) result.push_back(read_node(nodes->node_array[i]));
   }
+  return result;
+}
+
+SlurmView read_slurm() {
+  SlurmView view;
+  view.now = time(nullptr);
+  view.nodes = read_nodes();
 
   // No SHOW_ALL: partitions that are hidden or closed to the user's groups are left out by the controller.
   partition_info_msg_t* raw_partitions = nullptr;
@@ -118,8 +128,8 @@ SlurmView read_slurm() {
   ReservationInfo reservations(raw_reservations);
   for (uint32_t i = 0; i < reservations->record_count; ++i) {
     const reserve_info_t& info = reservations->reservation_array[i];
-    view.reservations.push_back(
-        {text(info.name), info.start_time, info.end_time, expand_hosts(text(info.node_list))});
+    view.reservations.push_back({text(info.name), info.start_time, info.end_time,
+                                 expand_hosts(text(info.node_list)), text(info.partition)});
   }
   return view;
 }

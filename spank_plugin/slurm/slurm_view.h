@@ -21,7 +21,12 @@ struct SlurmNode {
 struct SlurmPartition {
   std::string name;
   bool up = true;
-  bool restricted = false;  // root only, or only with a reservation
+  bool root_only = false;
+  bool needs_reservation = false;
+  std::vector<std::string> allowed_accounts;  // empty = all but the denied ones
+  std::vector<std::string> denied_accounts;
+  std::vector<std::string> allowed_qos;  // likewise
+  std::vector<std::string> denied_qos;
   std::optional<int> max_nodes;
   std::optional<double> max_time_s;
   std::optional<double> default_time_s;
@@ -33,6 +38,7 @@ struct SlurmReservation {
   int64_t start = 0;
   int64_t end = 0;
   std::vector<std::string> nodes;
+  std::string partition;  // jobs in it must use this one; empty = any
 };
 
 struct SlurmView {
@@ -45,6 +51,8 @@ struct SlurmView {
 // Asks the controller, as the calling user. Needs an initialised libslurm in the process (slurm_init(), or
 // being sbatch itself). Throws std::runtime_error with Slurm's reason.
 SlurmView read_slurm();
+// Only the nodes.
+std::vector<SlurmNode> read_nodes();
 
 // Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x.
 std::vector<std::string> expand_hosts(const std::string& hosts);

@@ -105,14 +105,10 @@ refused "not a job spec" --sailor-objective=cost no_spec.sh
 refused "throughput or cost" --sailor-objective=speed tiny.yaml
 refused "did you mean" --sailor-max-gpus=A100-4O=2 tiny.yaml
 refused "did you mean \"small\"" --sailor-objective=cost -p smal tiny.yaml
-refused "the plan decides it" --sailor-objective=cost -N2 tiny.yaml
+refused "the plan decides it" --sailor-objective=cost -n2 tiny.yaml
 refused "remove ':'" --sailor-objective=cost -p fast : -p small tiny.yaml
 refused "missing.yaml" --sailor-job=missing.yaml body.sh
 expect "nothing of that was submitted" equal "$(last_job)" "$before"
-run srun --sailor-objective=cost hostname
-expect "srun: exit 2 and one line" equal "$rc $(wc -l <<<"$err")" "2 1"
-run salloc --sailor-objective=cost hostname
-expect "salloc: exit 2 and one line" equal "$rc $(wc -l <<<"$err")" "2 1"
 
 # Options in #SBATCH lines and in the environment; commands inside the job are plain ones.
 cat >lines.sh <<'SCRIPT'

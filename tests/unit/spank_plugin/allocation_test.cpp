@@ -56,7 +56,7 @@ Plan plan_on(std::vector<std::pair<std::string, int>> stages) {
 TEST(Allocation, OnePartitionGivesAnOrdinaryJobOnExactlyTheNodes) {
   auto components = allocate(plan_on({{"a10", 4}, {"a2", 4}}), cluster_of({kFast, kSlow}));
   ASSERT_EQ(components.size(), 1u);
-  EXPECT_THAT(sbatch_options(components[0]),
+  EXPECT_THAT(submit_options(components[0]),
               ElementsAre("--partition=fast", "--nodelist=a2,a10", "--nodes=2", "--ntasks=8",
                           "--ntasks-per-node=4", "--gres=gpu:big:4", "--exclusive"));
 }
@@ -67,7 +67,7 @@ TEST(Allocation, TwoPartitionsGiveComponentsInTheOrderOfTheirNodes) {
   EXPECT_EQ(components[0].partition, "fast");
   EXPECT_THAT(components[0].nodes, ElementsAre("a1", "a2"));
   EXPECT_EQ(components[0].tasks, 6);
-  EXPECT_THAT(sbatch_options(components[0]), Not(Contains(StartsWith("--ntasks-per-node"))));
+  EXPECT_THAT(submit_options(components[0]), Not(Contains(StartsWith("--ntasks-per-node"))));
   EXPECT_EQ(components[1].partition, "slow");
   EXPECT_EQ(components[1].tasks, 2);
 }

@@ -130,7 +130,7 @@ TEST_F(LiveClusterTest, AnUnknownPartitionIsAnErrorThatNamesTheNearest) {
 TEST_F(LiveClusterTest, PartitionsThatAreDownOrRestrictedAreLeftOut) {
   view.partitions[0].up = false;
   view.partitions[1].up = false;
-  view.partitions[2].restricted = true;
+  view.partitions[2].root_only = true;
   EXPECT_THAT(offered(), IsEmpty());
   EXPECT_THAT(reason("a1"), HasSubstr("is not up"));
 }
@@ -152,7 +152,7 @@ TEST_F(LiveClusterTest, NoMoreNodesThanThePartitionAllowsPerJob) {
 }
 
 TEST_F(LiveClusterTest, AReservationToComeBlocksOnlyJobsThatWouldReachIt) {
-  view.reservations = {{"maintenance", view.now + 3600, view.now + 7200, {"a1"}}};
+  view.reservations = {{"maintenance", view.now + 3600, view.now + 7200, {"a1"}, ""}};
   wishes.time_limit_s = 3000;
   EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
   wishes.time_limit_s = 4000;
@@ -181,6 +181,81 @@ TEST_F(LiveClusterTest, TheFirstZoneRuleThatNamesPartitionOrFeatureDecides) {
   EXPECT_EQ(cluster.snapshot.find("a2")->zone, "z1");
   EXPECT_EQ(cluster.snapshot.find("b1")->zone, "z0");
   EXPECT_EQ(cluster.snapshot.find("b1")->region, "r0");
+}
+
+TEST_F(LiveClusterTest, OnlyTheNodesThatTheUserNames) {
+  wishes.only_nodes = {"a2", "b1"};
+  EXPECT_THAT(offered(), ElementsAre("a2", "b1"));
+  EXPECT_EQ(reason("a1"), "not in --nodelist");
+  wishes.only_nodes = {"a2", "typo"};
+  EXPECT_THROW(offered(), InputError);
+}
+
+TEST_F(LiveClusterTest, OnlyNodesWithTheFeatures) {
+  view.nodes[1].features = {"rack7", "fast"};
+  view.nodes[2].features = {"rack7"};
+  wishes.features = "rack7";
+  EXPECT_THAT(offered(), ElementsAre("a2", "b1"));
+  wishes.features = "rack7&fast";
+  EXPECT_THAT(offered(), ElementsAre("a2"));
+  EXPECT_EQ(reason("b1"), "has not the features of --constraint");
+  view.nodes.clear();  // even then
+  wishes.features = "rack7&";
+  EXPECT_THROW(offered(), InputError);
+}
+
+TEST_F(LiveClusterTest, AReservationOffersItsOwnNodesAndOpensItsPartition) {
+  view.nodes[0].state |= NODE_STATE_RES;
+  view.nodes[2].state |= NODE_STATE_RES | NODE_STATE_MAINT;
+  view.partitions[1].needs_reservation = true;
+  view.partitions.erase(view.partitions.begin());  // the umbrella would open it
+  view.reservations = {{"mine", view.now - 10, view.now + 5000, {"a1", "b1"}, ""}};
+  EXPECT_THAT(offered(), ElementsAre("b2"));
+  wishes.reservation = "mine";
+  EXPECT_THAT(offered(), ElementsAre("a1", "b1"));
+  EXPECT_EQ(reason("b2"), "not in reservation mine");
+  view.reservations[0].partition = "fast";
+  EXPECT_THAT(offered(), ElementsAre("a1"));
+  view.reservations.push_back({"other", view.now + 100, view.now + 200, {"a1"}, ""});
+  EXPECT_EQ(reason("a1"), "reserved by other");
+  wishes.reservation = "mien";
+  try {
+    offered();
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean \"mine\""));
+  }
+}
+
+TEST_F(LiveClusterTest, AReservationToComeIsForJobsThatWait) {
+  view.reservations = {{"later", view.now + 600, view.now + 5000, {"a1"}, ""}};
+  wishes.reservation = "later";
+  EXPECT_THROW(offered(), InputError);
+  wishes.include_busy = true;
+  EXPECT_THAT(offered(), ElementsAre("a1"));
+  wishes.include_busy = false;
+  view.reservations[0] = {"later", view.now - 600, view.now - 1, {"a1"}, ""};
+  EXPECT_THROW(offered(), InputError);
+}
+
+TEST_F(LiveClusterTest, PartitionsThatRefuseTheAccountOrQosAreLeftOut) {
+  view.partitions = {partition("fast", {"a1", "a2"}), partition("slow", {"b1", "b2"})};
+  view.partitions[0].allowed_accounts = {"physics"};
+  view.partitions[1].denied_qos = {"low"};
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));  // nothing said: Slurm decides
+  wishes.account = "biology";
+  EXPECT_THAT(offered(), ElementsAre("b1", "b2"));
+  EXPECT_EQ(reason("a1"), "partition fast is not open to account biology");
+  wishes.account = "physics";
+  wishes.qos = "low";
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2"));
+}
+
+TEST_F(LiveClusterTest, PoweredDownNodesAreOfferedToAJobThatWaitsForThem) {
+  view.nodes[0].state = NODE_STATE_IDLE | NODE_STATE_CLOUD | NODE_STATE_POWERED_DOWN;
+  EXPECT_EQ(reason("a1"), "powered down or powering");
+  wishes.include_busy = true;
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "planner/spec/error.h"
 #include "spank_plugin/batch_script.h"
 #include "spank_plugin/planned_command.h"
 #include "spank_plugin/plugin_config.h"
 #include "spank_plugin/second_life.h"
+#include "spank_plugin/slurm/allocation.h"
 #include "spank_plugin/submit_options.h"
 
 namespace sailor {
@@ -95,6 +97,18 @@ TEST(BatchScript, AJobSpecIsWhatSailorRunInterprets) {
   EXPECT_FALSE(is_job_spec(""));
 }
 
+TEST(BatchScript, ACommandRunsAJobSpecByItselfOrThroughSailorRun) {
+  std::string file = testing::TempDir() + "spec_command.yaml";
+  std::ofstream(file) << "#!/usr/bin/env -S sailor run\nmodel: {}\n";
+  EXPECT_EQ(job_spec_of_command({file, "--help"}), file);
+  EXPECT_EQ(job_spec_of_command({"/opt/bin/sailor", "run", "--local", "job.yaml"}), "job.yaml");
+  EXPECT_EQ(job_spec_of_command({"sailor", "plan", "job.yaml"}), std::nullopt);
+  EXPECT_EQ(job_spec_of_command({"sailor", "run"}), std::nullopt);
+  EXPECT_EQ(job_spec_of_command({"/bin/sh", file}), std::nullopt);
+  EXPECT_EQ(job_spec_of_command({"/nowhere/at/all"}), std::nullopt);
+  EXPECT_EQ(job_spec_of_command({}), std::nullopt);
+}
+
 TEST(BatchScript, ScriptsWithComponentsOfTheirOwnAreRefused) {
   refuse_components("#!/bin/bash\n#SBATCH --job-name=hetjob\n", "s");
   try {
@@ -115,8 +129,8 @@ TEST(PluginConfig, UnknownWordsAreErrors) {
   EXPECT_THROW(parse_plugin_config(1, bad), InputError);
 }
 
-Component component(const std::string& partition, const std::string& node) {
-  return {partition, {node}, 1, 1, "gpu:x:1"};
+std::vector<std::string> component(const std::string& partition, const std::string& node) {
+  return submit_options({partition, {node}, 1, {1}, 1, "gpu:x:1"});
 }
 
 TEST(PlannedCommand, KeepsTheUsersWordsAndPutsThePlanBeforeTheScript) {

@@ -1,4 +1,4 @@
-#include "spank_plugin/sbatch_process.h"
+#include "spank_plugin/submit_process.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -27,12 +27,12 @@ bool slurm_option_isset(void* options, const char* name) __attribute__((weak));
 namespace sailor {
 namespace {
 
-// sbatch's global `slurm_opt_t opt`; nullptr when this build does not export it.
-void* sbatch_options_object() {
+// The program's global `slurm_opt_t opt`; nullptr when this build does not export it.
+void* options_object() {
   return dlsym(RTLD_DEFAULT, "opt");
 }
 
-// getopt's state is global and sbatch's parser uses it after us.
+// getopt's state is global and Slurm's own parser uses it after us.
 class SavedGetopt {
  public:
   SavedGetopt() : index_(optind), errors_(opterr) {
@@ -87,6 +87,23 @@ void move_stdin_to_memory() {
 
 }  // namespace
 
+SubmitProgram submit_program() {
+  // Each of the three has a global object of its own that the others lack.
+  if (dlsym(RTLD_DEFAULT, "sropt") != nullptr) return SubmitProgram::srun;
+  return dlsym(RTLD_DEFAULT, "saopt") != nullptr ? SubmitProgram::salloc : SubmitProgram::sbatch;
+}
+
+const char* to_string(SubmitProgram program) {
+  switch (program) {
+    case SubmitProgram::salloc:
+      return "salloc";
+    case SubmitProgram::srun:
+      return "srun";
+    default:
+      return "sbatch";
+  }
+}
+
 std::vector<std::string> command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::stringstream content;
@@ -99,7 +116,7 @@ std::vector<std::string> command_line() {
 }
 
 std::optional<ParsedCommand> parse_command(const std::vector<std::string>& argv) {
-  void* options = sbatch_options_object();
+  void* options = options_object();
   if (options == nullptr || slurm_option_table_create == nullptr || slurm_option_table_destroy == nullptr)
     return std::nullopt;
   char* short_options = nullptr;
@@ -144,16 +161,13 @@ std::optional<ParsedCommand> parse_command(const std::vector<std::string>& argv)
   return parsed;
 }
 
-bool option_is_set(const char* name) {
-  void* options = sbatch_options_object();
-  return options != nullptr && slurm_option_isset != nullptr && slurm_option_isset(options, name);
-}
-
-std::string option_value(const char* name) {
-  if (!option_is_set(name) || slurm_option_get == nullptr) return "";
+std::optional<std::string> option_value(const char* name) {
+  void* options = options_object();
+  if (options == nullptr || slurm_option_isset == nullptr || !slurm_option_isset(options, name))
+    return std::nullopt;
   // Owned by the caller, but allocated with Slurm's private allocator: left to the end of this short-lived
   // process.
-  const char* value = slurm_option_get(sbatch_options_object(), name);
+  const char* value = slurm_option_get == nullptr ? nullptr : slurm_option_get(options, name);
   return value == nullptr ? "" : value;
 }
 

@@ -1,0 +1,26 @@
+// Where the job spec of a planned submission comes from: --sailor-job, the batch script, or the command that
+// salloc is to run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/spec/job_spec.h"
+#include "spank_plugin/submit_options.h"
+#include "spank_plugin/submit_process.h"
+
+namespace sailor {
+
+struct Submission {
+  std::vector<std::string> argv;
+  std::optional<size_t> script_index;  // of the script or command
+  std::string job_path;                // absolute; empty when the spec is on standard input
+  JobSpec job;
+};
+
+// Reads the spec that this process's submission is about; a script on standard input begins at stdin_offset.
+// Throws InputError; std::runtime_error when this build of Slurm does not say what was parsed.
+Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset);
+
+}  // namespace sailor

@@ -1,0 +1,93 @@
+#include "spank_plugin/node_limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "planner/spec/error.h"
+#include "planner/spec/quantity.h"
+#include "planner/spec/text.h"
+#include "spank_plugin/slurm/slurm_view.h"
+
+namespace sailor {
+namespace {
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// The upper end of Slurm's `N` or `MIN-MAX`.
+int parse_max_nodes(const std::string& text) {
+  std::string last = text.substr(text.rfind('-') + 1);
+  int count = 0;
+  auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
+  if (error != std::errc() || end != last.data() + last.size() || count < 1)
+    throw InputError(fmt::format("--nodes: must be a number of nodes, is {}", in_quotes(text)));
+  return count;
+}
+
+}  // namespace
+
+void refuse_contradictions(const OptionLookup& option) {
+  if (option("array"))
+    throw InputError("--array: a planned job is one job; submit each with a plan of its own");
+  for (const char* name :
+       {"ntasks", "ntasks-per-node", "ntasks-per-socket", "ntasks-per-core", "ntasks-per-gpu", "gres", "gpus",
+        "gpus-per-node", "gpus-per-socket", "gpus-per-task", "cpus-per-gpu", "mem-per-gpu"}) {
+    if (option(name)) {
+      throw InputError(
+          fmt::format("--{}: the plan decides it; remove it (--sailor-max-gpus limits the plan)", name));
+    }
+  }
+  if (option("nodefile"))
+    throw InputError("--nodefile: use --nodelist, which limits the plan to these nodes");
+  if (option("clusters")) throw InputError("--clusters: a plan is made for this cluster; submit it there");
+  for (const char* name : {"contiguous", "switches", "spread-job", "distribution"}) {
+    if (option(name)) throw InputError(fmt::format("--{}: the plan places the job; remove it", name));
+  }
+  std::string reservation = option("reservation").value_or("");
+  if (reservation.find(',') != std::string::npos)
+    throw InputError("--reservation: a planned job uses one reservation, not several");
+}
+
+NodeWishes node_wishes(const OptionLookup& option, const SubmitOptions& options, const JobSpec& job) {
+  NodeWishes wishes;
+  wishes.partitions = options.overrides.partitions;
+  if (wishes.partitions.empty()) wishes.partitions = split_commas(option("partition").value_or(""));
+  if (wishes.partitions.empty()) wishes.partitions = job.resources.partitions;
+  wishes.only_nodes = expand_hosts(option("nodelist").value_or(""));
+  wishes.excluded_nodes = expand_hosts(option("exclude").value_or(""));
+  wishes.features = option("constraint").value_or("");
+  if (std::optional<std::string> nodes = option("nodes")) wishes.max_nodes = parse_max_nodes(*nodes);
+  wishes.reservation = option("reservation").value_or("");
+  wishes.time_limit_s = parse_duration(option("time").value_or(""));
+  wishes.account = option("account").value_or("");
+  wishes.qos = option("qos").value_or("");
+  wishes.include_busy = options.wait_for_nodes;
+  return wishes;
+}
+
+std::vector<std::string> repeated_options(const OptionLookup& option) {
+  std::vector<std::string> repeated;
+  for (const char* name : {"cpus-per-task", "constraint", "mincpus", "tmp", "threads-per-core"}) {
+    if (std::optional<std::string> value = option(name))
+      repeated.push_back(fmt::format("--{}={}", name, *value));
+  }
+  return repeated;
+}
+
+std::string reason_to_start_later(const OptionLookup& option) {
+  for (const char* name : {"begin", "dependency", "hold"}) {
+    if (option(name)) return std::string("--") + name;
+  }
+  return "";
+}
+
+}  // namespace sailor

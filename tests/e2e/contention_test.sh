@@ -1,0 +1,99 @@
+#!/bin/bash
+# What may happen between planning and running: others submit at the same time, the job is requeued, a planned node is drained, slurmctld
+# dies. A job runs where its own plan says, or not at all.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+restore() {
+  scontrol update nodename=t[1-2] state=resume 2>/dev/null || true
+  rm -f "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+  sinfo -h >/dev/null 2>&1 || start_slurmctld
+}
+start_slurmctld() { slurmctld >/dev/null 2>&1 </dev/null && wait_until 20 sinfo -h >/dev/null; }
+
+# Two people submit jobs at the same time (SAILOR_SUBMISSIONS each); one queues for busy nodes, the other plans on free ones and comes back when there are none. The plan
+# is checked by the job itself.
+cat >check.sh <<'SCRIPT'
+#!/bin/bash
+planned=$({ printf '\x1f\x8b\x08\x00\x00\x00\x00\x00'; base64 -d <<<"$SLURM_SPANK_SAILOR_PLAN_0"; } | gzip -dc 2>/dev/null |
+  grep -o '"node": *"[^"]*"' | cut -d'"' -f4 | sort -u | paste -sd,)
+given=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sort | paste -sd,)
+[ "$planned" = "$given" ] && echo "right $given" >>"landed.$1" || echo "wrong $planned $given" >>"landed.$1"
+SCRIPT
+chmod a+rx check.sh
+: >landed.queue; : >landed.free
+chmod a+w landed.*
+options=(--sailor-objective=throughput --sailor-job=tiny.yaml --sailor-time-limit=1 -p small,medium -N 1 --open-mode=append -o submit.out)
+count=${SAILOR_SUBMISSIONS:-15}
+submit() { # NAME OPTION...
+  local name=$1 i accepted=0 tries=0 rc
+  shift
+  while [ $accepted -lt $count ] && [ $tries -lt $((8 * count)) ]; do
+    tries=$((tries + 1))
+    rc=0
+    user timeout 60 sbatch "${options[@]}" "$@" check.sh "$name" >/dev/null 2>>"submit.$name" </dev/null || rc=$?
+    case $rc in 0) accepted=$((accepted + 1)) ;; 3) sleep 0.1 ;; *) return 1 ;; esac
+  done
+  echo $accepted >"accepted.$name"
+}
+submit queue --sailor-wait=nodes &
+submit free --sailor-wait=plan &
+wait
+expect "both submitted $count jobs" equal "$(cat accepted.queue accepted.free | paste -sd' ')" "$count $count"
+expect "all ended" wait_until 60 no_jobs
+expect "each ran on the nodes of its own plan" equal "$(cat landed.* | cut -d' ' -f1 | sort | uniq -c | tr -s ' ')" " $((2 * count)) right"
+expect "on several nodes" test "$(cat landed.* | sort -u | wc -l)" -ge 2
+expect "who waits is told for what" grep -q "note: the job waits for its nodes: " submit.queue
+grep -h "planning again" submit.free | sort | uniq -c || true
+wait_idle
+
+# A requeued job keeps its plan and its nodes.
+run sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -p small --requeue -o /dev/null body.sh
+expect "submitted" submitted
+before=$(cat "plan.$job")
+rm -f "ready.$job" "plan.$job"
+scontrol requeue "$job"
+# Slurm would wait two minutes before it starts a requeued job again. Asked seldom: every time anew puts it off.
+begun_again() {
+  [ "$(squeue -h -j "$job" -o %r)" != BeginTime ] || scontrol update jobid="$job" starttime=now || true
+  wait_until 3 test -s "ready.$job"
+}
+if wait_until 40 begun_again; then
+  expect "requeued: the same plan" equal "$(cat "plan.$job")" "$before"
+  expect "requeued: on its nodes" equal "$(nodes_of_job "$job")" "$(nodes_of_plan "plan.$job")"
+else
+  not_ok "requeued: starts again"
+fi
+release
+
+# A node that is drained between plan and start: the job waits for it, and then runs there.
+run sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -p small --hold -o /dev/null body.sh
+job=$(sed -n 's/^Submitted batch job //p' <<<"$out")
+scontrol update nodename=t1 state=drain reason=test
+scontrol release "$job"
+sleep 2
+expect "a drained node: the job waits" equal "$(squeue -h -j "$job" -o %T)" PENDING
+scontrol update nodename=t1 state=resume
+expect "and runs when it is back" wait_until 30 test -s "ready.$job"
+expect "on the planned nodes" equal "$(nodes_of_job "$job")" "t1 t2"
+release
+
+# slurmctld dies while the job is planned: one line, nothing submitted. The planner waits for a profile that never ends.
+before=$(last_job)
+mkfifo -m 666 "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+user timeout 100 sbatch --sailor-objective=throughput tiny.yaml >killed.out 2>killed.err </dev/null &
+planning=$!
+exec 9>"$SAILOR_CLUSTER_DIR/profiles/slow.json" # as soon as the planner reads it
+kill -9 "$(cat "$SAILOR_CLUSTER_DIR/run/slurmctld.pid")"
+sleep 0.3
+cat "$e2e/fixtures/tiny_profile.json" >&9
+exec 9>&-
+rc=0
+wait $planning || rc=$?
+out=$(cat killed.out) err=$(cat killed.err)
+expect "slurmctld killed: exit 1" equal $rc 1
+expect "one line" one_error "$err"
+expect "which names it" contains "$err" "slurmctld"
+rm -f "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+start_slurmctld
+expect "nothing was submitted" test "$(last_job)" -le "$before" # fewer: what slurmctld had not saved
+finish

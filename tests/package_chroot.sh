@@ -1,0 +1,88 @@
+#!/bin/bash
+# The Debian package on a machine that has only Debian: a root made by debootstrap, with Slurm from the distribution. Installed, `sailor doctor`
+# is green and jobs are planned; removed, plain jobs run as before. Needs root, debootstrap, the network and about 3 GB.
+#
+# usage: tests/package_chroot.sh [--root DIR]      an existing root in DIR is used again, and kept
+set -euo pipefail
+source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${SAILOR_BUILD_DIR:-$source_root/build}
+root=
+[ "${1:-}" != --root ] || root=$2
+[ "$UID" = 0 ] || { echo "sailor: tests/package_chroot.sh needs root" >&2; exit 1; }
+command -v debootstrap >/dev/null || { echo "sailor: debootstrap is missing: apt-get install debootstrap" >&2; exit 1; }
+
+if [ "${SAILOR_INNER:-}" != yes ]; then
+  made=
+  if [ -z "$root" ]; then root=$(mktemp -d "${TMPDIR:-/tmp}/sailor-package-root.XXXXXX"); chmod 755 "$root"; made=$root; fi
+  trap '[ -z "$made" ] || rm -rf --one-file-system -- "$made"' EXIT
+  if [ ! -e "$root/usr/bin/apt-get" ]; then
+    debootstrap --variant=minbase bookworm "$root" "${SAILOR_DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$root.log" 2>&1 ||
+      { tail -5 "$root.log"; exit 1; }
+    rm -f "$root.log"
+    cp /etc/resolv.conf "$root/etc/"
+    # This machine's own mirrors, where it has some.
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+      [ ! -s "$list" ] || { rm -f "$root/etc/apt/sources.list"; break; }
+    done
+    cp -r /etc/apt/sources.list* /etc/apt/apt.conf.d "$root/etc/apt/" 2>/dev/null || true
+  fi
+  rm -rf "$root/deb" "$root/src"
+  (cd "$build" && cpack -G DEB -B "$root/deb" >/dev/null)
+  mkdir -p "$root/src"
+  cp -r "$source_root/tests" "$source_root/etc" "$root/src/"
+  SAILOR_INNER=yes unshare --mount --pid --fork --kill-child "$0" --root "$root"
+  exit
+fi
+
+mount --make-rprivate /
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --rbind /sys "$root/sys"
+cat >"$root/inside.sh" <<'INSIDE'
+set -euo pipefail
+export DEBIAN_FRONTEND=noninteractive
+step() { echo "== $*"; }
+printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d # no daemon starts by itself
+step Slurm
+apt-get -qq update >/dev/null
+apt-get -qq -y install --no-install-recommends slurmctld slurmd slurm-client munge procps >/dev/null 2>&1
+step "the packages"
+apt-get -qq -y install --no-install-recommends /deb/*.deb >/dev/null 2>&1
+sailor --help >/dev/null
+grep -qxF "include /etc/slurm/plugstack.conf.d/*.conf" /etc/slurm/plugstack.conf # Debian's own
+id user >/dev/null 2>&1 || useradd -m user
+mkdir -p /var/lib/sailor/profiles
+cp /src/tests/e2e/fixtures/tiny_profile.json /src/etc/dev/network.json /var/lib/sailor/profiles/
+sed -i 's/^#gres:/gres:/' /etc/sailor/sailor.yaml
+echo 'gres: {a100: A100-40, v100: V100-16, t4: T4-16}' >/tmp/gres
+sed -i -e '/^gres:/d' -e '/^profiles:/r /tmp/gres' /etc/sailor/sailor.yaml
+# The throw-away cluster without a plugin of a build; it includes what the package put into /etc.
+mkdir -p /empty/bin
+/src/tests/cluster.sh up --user user --build /empty >/tmp/exports 2>/tmp/err || { cat /tmp/err; exit 1; }
+. /tmp/exports
+cp /etc/slurm/plugstack.conf "$SAILOR_CLUSTER_DIR/etc/plugstack.conf"
+unset SAILOR_CONFIG # the package's
+user() { runuser -u user -- "$@"; }
+cd /tmp
+cp /src/tests/e2e/fixtures/tiny.yaml . && chmod a+r tiny.yaml
+step doctor
+user sailor doctor --nodes >/tmp/doctor || { cat /tmp/doctor; echo "doctor is not green"; exit 1; }
+step "a planned job"
+user sbatch --sailor-objective=throughput --sailor-dry-run tiny.yaml 2>/dev/null | grep -q -- --nodelist=
+user srun --sailor-objective=throughput --sailor-job=tiny.yaml -p small hostname | wc -l | grep -qx 4
+step "a plain job"
+[ "$(user srun -N2 -p fast echo plain | sort -u)" = plain ]
+step "removed"
+apt-get -qq -y remove sailor sailor-trainer >/dev/null 2>&1
+[ ! -e /etc/slurm/plugstack.conf.d/sailor.conf ] && [ -f /etc/sailor/sailor.yaml ]
+[ "$(user srun -N2 -p fast echo plain 2>/tmp/err | sort -u)" = plain ]
+[ ! -s /tmp/err ] || { cat /tmp/err; echo "srun complains"; exit 1; }
+user sbatch -W -o /dev/null --wrap true >/dev/null
+! user sbatch --sailor-objective=throughput tiny.yaml >/dev/null 2>&1
+/src/tests/cluster.sh down
+apt-get -qq -y purge sailor >/dev/null 2>&1
+[ ! -e /etc/sailor/sailor.yaml ]
+echo "all passed"
+INSIDE
+chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  bash /inside.sh </dev/null
