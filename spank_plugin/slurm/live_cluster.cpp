@@ -229,6 +229,7 @@ std::optional<std::string> use_by_others(const SlurmNode& node) {
   }
   uint32_t base = node.state & NODE_STATE_BASE;
   if (node.allocated_cpus > 0 || base != NODE_STATE_IDLE) return "runs another job";
+  if (node.promised_to != 0) return fmt::format("job {} waits for it", node.promised_to);
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -22,6 +23,7 @@ struct Releaser {
   }
 };
 using NodeInfo = std::unique_ptr<node_info_msg_t, Releaser<slurm_free_node_info_msg>>;
+using JobInfo = std::unique_ptr<job_info_msg_t, Releaser<slurm_free_job_info_msg>>;
 using PartitionInfo = std::unique_ptr<partition_info_msg_t, Releaser<slurm_free_partition_info_msg>>;
 using ReservationInfo = std::unique_ptr<reserve_info_msg_t, Releaser<slurm_free_reservation_info_msg>>;
 
@@ -62,6 +64,25 @@ SlurmNode read_node(const node_info_t& info) {
     node.allocated_cpus = cpus;
   }
   return node;
+}
+
+// Planned jobs ask for their nodes by name: until they start, the nodes are idle and yet not free.
+void read_promises(std::vector<SlurmNode>& nodes) {
+  job_info_msg_t* raw_jobs = nullptr;
+  if (slurm_load_jobs(0, &raw_jobs, 0) != SLURM_SUCCESS) fail("jobs");
+  JobInfo jobs(raw_jobs);
+  std::map<std::string, uint32_t> promised;
+  for (uint32_t i = 0; i < jobs->record_count; ++i) {
+    const slurm_job_info_t& job = jobs->job_array[i];
+    bool waits = (job.job_state & JOB_STATE_BASE) == JOB_PENDING && job.priority != 0 &&
+                 job.eligible_time != 0 && job.eligible_time <= time(nullptr);
+    if (!waits) continue;
+    for (const std::string& node : expand_hosts(text(job.req_nodes))) promised.emplace(node, job.job_id);
+  }
+  for (SlurmNode& node : nodes) {
+    auto it = promised.find(node.name);
+    if (it != promised.end()) node.promised_to = it->second;
+  }
 }
 
 SlurmPartition read_partition(const partition_info_t& info) {
@@ -106,6 +127,7 @@ std::vector<SlurmNode> read_nodes() {
     // Powered-down cloud nodes that this user may not see have no name.
     if (nodes->node_array[i].name != nullptr) result.push_back(read_node(nodes->node_array[i]));
   }
+  read_promises(result);
   return result;
 }
 

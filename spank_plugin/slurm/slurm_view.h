@@ -16,6 +16,7 @@ struct SlurmNode {
   std::string gres;  // e.g. gpu:NAME:4
   std::string gres_used;
   std::vector<std::string> features;
+  uint32_t promised_to = 0;  // a job that could start but for its nodes, and asks for this one; 0 = none
 };
 
 struct SlurmPartition {
@@ -51,7 +52,7 @@ struct SlurmView {
 // Asks the controller, as the calling user. Needs an initialised libslurm in the process (slurm_init(), or
 // being sbatch itself). Throws std::runtime_error with Slurm's reason.
 SlurmView read_slurm();
-// Only the nodes.
+// Only the nodes, and which jobs wait for them.
 std::vector<SlurmNode> read_nodes();
 
 // Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x.

@@ -18,6 +18,7 @@ planned=$({ printf '\x1f\x8b\x08\x00\x00\x00\x00\x00'; base64 -d <<<"$SLURM_SPAN
   grep -o '"node": *"[^"]*"' | cut -d'"' -f4 | sort -u | paste -sd,)
 given=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sort | paste -sd,)
 [ "$planned" = "$given" ] && echo "right $given" >>"landed.$1" || echo "wrong $planned $given" >>"landed.$1"
+sleep 1 # so that they meet, however quick the machine is
 SCRIPT
 chmod a+rx check.sh
 : >landed.queue; : >landed.free
@@ -95,5 +96,8 @@ expect "one line" one_error "$err"
 expect "which names it" contains "$err" "slurmctld"
 rm -f "$SAILOR_CLUSTER_DIR/profiles/slow.json"
 start_slurmctld
+# What it had not saved when it was killed is back as it was before.
+squeue -h -o %A | sort -u | xargs -r scancel
+scontrol update nodename=t[1-2] state=resume 2>/dev/null || true
 expect "nothing was submitted" test "$(last_job)" -le "$before" # fewer: what slurmctld had not saved
 finish

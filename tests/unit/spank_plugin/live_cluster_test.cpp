@@ -101,6 +101,14 @@ TEST_F(LiveClusterTest, PartlyUsedNodesAreNotFree) {
   EXPECT_THAT(offered(), ElementsAre("b1", "b2"));
 }
 
+TEST_F(LiveClusterTest, AnIdleNodeThatAJobWaitsForIsNotFree) {
+  view.nodes[0].promised_to = 17;
+  EXPECT_THAT(offered(), ElementsAre("a2", "b1", "b2"));
+  EXPECT_EQ(reason("a1"), "job 17 waits for it");
+  wishes.include_busy = true;
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+}
+
 TEST_F(LiveClusterTest, BusyNodesAreOfferedToAJobThatWaitsForThem) {
   view.nodes[0].gres_used = "gpu:big:4(IDX:0-3)";
   view.nodes[0].state = NODE_STATE_ALLOCATED;
