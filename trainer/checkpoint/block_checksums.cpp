@@ -1,47 +1,38 @@
 #include "trainer/checkpoint/block_checksums.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <stdexcept>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace sailor {
 namespace {
 
-constexpr size_t kHashBytes = kChecksumDigits / 2;
-
-void begin(crypto_generichash_state& state) {
-  static const bool ready = sodium_init() >= 0;
-  if (!ready) throw std::runtime_error("libsodium cannot be used on this machine");
-  crypto_generichash_init(&state, nullptr, 0, kHashBytes);
-}
-
-std::string end(crypto_generichash_state& state) {
-  std::array<unsigned char, kHashBytes> hash{};
-  crypto_generichash_final(&state, hash.data(), hash.size());
-  std::array<char, 2 * kHashBytes + 1> digits{};
-  sodium_bin2hex(digits.data(), digits.size(), hash.data(), hash.size());
-  return digits.data();
+std::string digits_of(const XXH128_hash_t& hash) {
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 }  // namespace
 
 std::string checksum_of(const void* data, int64_t bytes) {
-  crypto_generichash_state state;
-  begin(state);
-  crypto_generichash_update(&state, static_cast<const unsigned char*>(data),
-                            static_cast<unsigned long long>(bytes));
-  return end(state);
+  return digits_of(XXH3_128bits(data, static_cast<std::size_t>(bytes)));
 }
 
-BlockChecksums::BlockChecksums() {
-  begin(state_);
+struct BlockChecksums::State {
+  XXH3_state_t hash;
+};
+
+BlockChecksums::BlockChecksums() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(&state_->hash);
 }
+BlockChecksums::~BlockChecksums() = default;
 
 void BlockChecksums::add(const void* data, int64_t bytes) {
   const auto* next = static_cast<const unsigned char*>(data);
   while (bytes > 0) {
     const int64_t part = std::min(bytes, kChecksumBlockBytes - in_block_);
-    crypto_generichash_update(&state_, next, static_cast<unsigned long long>(part));
+    XXH3_128bits_update(&state_->hash, next, static_cast<std::size_t>(part));
     next += part;
     bytes -= part;
     in_block_ += part;
@@ -50,8 +41,8 @@ void BlockChecksums::add(const void* data, int64_t bytes) {
 }
 
 void BlockChecksums::end_block() {
-  digits_ += end(state_);
-  begin(state_);
+  digits_ += digits_of(XXH3_128bits_digest(&state_->hash));
+  XXH3_128bits_reset(&state_->hash);
   in_block_ = 0;
 }
 
