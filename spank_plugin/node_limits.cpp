@@ -8,20 +8,11 @@
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "planner/spec/text.h"
+#include "spank_plugin/slurm/name_list.h"
 #include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {
 namespace {
-
-std::vector<std::string> split_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 // The upper end of Slurm's `N` or `MIN-MAX`.
 int parse_max_nodes(const std::string& text) {

@@ -12,13 +12,10 @@
 #include "planner/spec/text.h"
 #include "spank_plugin/slurm/feature_expression.h"
 #include "spank_plugin/slurm/gres.h"
+#include "spank_plugin/slurm/name_list.h"
 
 namespace sailor {
 namespace {
-
-bool contains(const std::vector<std::string>& list, const std::string& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 // The reservation that stands in the way of a job that starts now; nullptr when there is none.
 const SlurmReservation* conflicting_reservation(const SlurmView& view, const std::string& node,

@@ -6,13 +6,10 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
+#include "spank_plugin/slurm/name_list.h"
 
 namespace sailor {
 namespace {
-
-bool contains(const std::vector<std::string>& list, const std::string& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 // Slurm compares accounts and QOS by name; without a name it takes the user's default, which only it knows.
 std::optional<std::string> name_obstacle(const std::string& name, const std::vector<std::string>& allowed,

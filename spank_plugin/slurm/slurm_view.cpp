@@ -12,6 +12,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "spank_plugin/slurm/name_list.h"
+
 namespace sailor {
 namespace {
 
@@ -33,17 +35,6 @@ using ReservationInfo = std::unique_ptr<reserve_info_msg_t, Releaser<slurm_free_
 
 std::string text(const char* value) {
   return value == nullptr ? "" : value;
-}
-
-std::vector<std::string> split_commas(const std::string& value) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  while (begin < value.size()) {
-    size_t end = std::min(value.find(',', begin), value.size());
-    if (end > begin) parts.push_back(value.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 std::optional<double> minutes(uint32_t value) {

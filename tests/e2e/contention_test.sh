@@ -10,8 +10,8 @@ restore() {
 }
 start_slurmctld() { slurmctld >/dev/null 2>&1 </dev/null && wait_until 20 sinfo -h >/dev/null; }
 
-# Two people submit jobs at the same time (SAILOR_SUBMISSIONS each); one queues for busy nodes, the other plans on free ones and comes back when there are none. The plan
-# is checked by the job itself.
+# Two people submit jobs at the same time (SAILOR_SUBMISSIONS each); one queues for busy nodes, the other plans on free ones and comes back
+# when there are none. The plan is checked by the job itself.
 cat >check.sh <<'SCRIPT'
 #!/bin/bash
 planned=$({ printf '\x1f\x8b\x08\x00\x00\x00\x00\x00'; base64 -d <<<"$SLURM_SPANK_SAILOR_PLAN_0"; } | gzip -dc 2>/dev/null |

@@ -38,7 +38,6 @@ void BackgroundSaver::start(const RankState& state, int64_t steps_done, const st
   const auto begin = Clock::now();
   wait();
   snapshot_.take(state, steps_done);
-  started_ = true;
   const double stopped_s = since(begin);
   writing_ = std::async(std::launch::async, [this, directory, keep, stopped_s] {
     // Of this thread and those that it starts; refused where limits do, and then it does without.

@@ -45,16 +45,11 @@ class BackgroundSaver {
   // Of checkpoints that have ended since the last call. Throws CommError when ranks were lost meanwhile.
   std::vector<SaveResult> results();
 
-  // The newest copy that was started, for as long as no other is; nullptr before the first.
-  const StateSnapshot* snapshot() const { return started_ ? &snapshot_ : nullptr; }
-
  private:
   const JobSpec& job_;
   const Plan& plan_;
   const std::unique_ptr<Communicator> group_;
   StateSnapshot snapshot_;
-  bool started_ = false;
-  double stopped_s_ = 0;
   std::future<SaveResult> writing_;
   std::vector<std::future<SaveResult>> ended_;
 };

@@ -27,7 +27,7 @@ std::string this_process() {
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::string& directory) : directory_(directory) {
+DirectoryLock::DirectoryLock(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}: {}", directory, error.message()));

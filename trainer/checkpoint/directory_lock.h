@@ -15,10 +15,7 @@ class DirectoryLock {
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  const std::string& directory() const { return directory_; }
-
  private:
-  std::string directory_;
   int descriptor_ = -1;
 };
 

@@ -32,7 +32,10 @@ class Supervisor {
   // Something that concerns no rank in particular went wrong.
   void fail(const std::string& text);
   // Everybody has been told to end: how they end from now on says nothing of what went wrong.
-  void told_to_end() { verdict_ = failure(), told_to_end_ = true; }
+  void told_to_end() {
+    verdict_ = failure();
+    told_to_end_ = true;
+  }
 
   bool all_joined() const { return static_cast<int>(ranks_.size()) == num_ranks_; }
   bool all_finished() const { return static_cast<int>(finished_.size()) == num_ranks_; }

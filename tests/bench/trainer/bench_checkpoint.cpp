@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -15,7 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "planner/spec/error.h"
+#include "planner/cli/program.h"
 #include "tests/bench/trainer/training.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/comm/thread_plane.h"
@@ -115,62 +114,59 @@ void row(const std::string& what, double ours, double other, double ratio, const
 int run(int argc, char** argv) {
   std::string job_file, directory;
   int threads = 2, interval = 50, rounds = 3;
-  CLI::App app{"Measures what checkpoints cost"};
+  CLI::App app{"Measures what checkpoints cost", "bench_checkpoint"};
   app.add_option("job", job_file, "job YAML")->required();
   app.add_option("--directory", directory, "where to write; on the disk that is meant")->required();
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--interval", interval, "steps between checkpoints")->check(CLI::PositiveNumber);
   app.add_option("--rounds", rounds)->check(CLI::PositiveNumber);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadInput;
-  }
-  const JobSpec job = load_job_spec(job_file);
-  at::set_num_threads(threads);
-  fmt::print("what,ours_s,other_s,ratio,wanted\n");
-  int64_t bytes = 0;
-  {
-    const TokenData data = random_tokens(job);
-    ThreadHub hub(1);
-    const auto factory = hub.factory(0);
-    RankTrainer trainer(job, even_plan(job, {}), 0, *factory, data);
-    const auto stand_still = [&] {
-      trainer.save(directory, 1);
-      const SaveResult result = trainer.saves(/*wait=*/true).at(0);
-      if (!result.error.empty()) throw std::runtime_error(result.error);
-      return result;
-    };
-    trainer.step();
-    bytes = stand_still().saved.bytes;
-    for (int round = 0; round < rounds; ++round) {
-      std::vector<double> steps_s;
-      for (int i = 0; i < 3; ++i) steps_s.push_back(trainer.step().step_s);
-      std::sort(steps_s.begin(), steps_s.end());
-      const double usual_s = steps_s[1];
-      const auto start = Clock::now();
-      trainer.save(directory, 1);
-      int steps = 0;
-      for (; trainer.saves().empty(); ++steps) trainer.step();
-      const double extra_s = since(start) - steps * usual_s;
-      row(fmt::format("training while a checkpoint is written: {} steps", steps), since(start),
-          steps * usual_s, 1 + extra_s / (interval * usual_s),
-          fmt::format("<= 1.05 over {} steps", interval));
-      const SaveResult result = stand_still();
-      const double plain_s = plain_write_s(directory + "/plain", bytes);
-      row(fmt::format("writing {:.0f} MB", 1e-6 * static_cast<double>(bytes)), result.written_s, plain_s,
-          plain_s / result.written_s, ">= 0.8");
+  return cli::run_program(app, argc, argv, [&]() -> int {
+    const JobSpec job = load_job_spec(job_file);
+    at::set_num_threads(threads);
+    fmt::print("what,ours_s,other_s,ratio,wanted\n");
+    int64_t bytes = 0;
+    {
+      const TokenData data = random_tokens(job);
+      ThreadHub hub(1);
+      const auto factory = hub.factory(0);
+      RankTrainer trainer(job, even_plan(job, {}), 0, *factory, data);
+      const auto stand_still = [&] {
+        trainer.save(directory, 1);
+        const SaveResult result = trainer.saves(/*wait=*/true).at(0);
+        if (!result.error.empty()) throw std::runtime_error(result.error);
+        return result;
+      };
+      trainer.step();
+      bytes = stand_still().saved.bytes;
+      for (int round = 0; round < rounds; ++round) {
+        std::vector<double> steps_s;
+        for (int i = 0; i < 3; ++i) steps_s.push_back(trainer.step().step_s);
+        std::sort(steps_s.begin(), steps_s.end());
+        const double usual_s = steps_s[1];
+        const auto start = Clock::now();
+        trainer.save(directory, 1);
+        int steps = 0;
+        for (; trainer.saves().empty(); ++steps) trainer.step();
+        const double extra_s = since(start) - steps * usual_s;
+        row(fmt::format("training while a checkpoint is written: {} steps", steps), since(start),
+            steps * usual_s, 1 + extra_s / (interval * usual_s),
+            fmt::format("<= 1.05 over {} steps", interval));
+        const SaveResult result = stand_still();
+        const double plain_s = plain_write_s(directory + "/plain", bytes);
+        row(fmt::format("writing {:.0f} MB", 1e-6 * static_cast<double>(bytes)), result.written_s, plain_s,
+            plain_s / result.written_s, ">= 0.8");
+      }
     }
-  }
-  const std::string newest = list_checkpoints(directory).at(0);
-  for (int round = 0; round < rounds; ++round) {
-    forget(newest);
-    const double read_s = plain_read_s(newest);
-    forget(newest);
-    const double loaded_s = load_s(job, even_plan(job, {.tp = 2}), directory);
-    row("loading by two TP ranks", loaded_s, read_s, read_s / loaded_s, ">= 0.8");
-  }
-  return kDone;
+    const std::string newest = list_checkpoints(directory).at(0);
+    for (int round = 0; round < rounds; ++round) {
+      forget(newest);
+      const double read_s = plain_read_s(newest);
+      forget(newest);
+      const double loaded_s = load_s(job, even_plan(job, {.tp = 2}), directory);
+      row("loading by two TP ranks", loaded_s, read_s, read_s / loaded_s, ">= 0.8");
+    }
+    return kDone;
+  });
 }
 
 }  // namespace
@@ -179,13 +175,5 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   sailor::keep_freed_memory();
   sailor::use_tensor_cache();
-  try {
-    return sailor::bench::run(argc, argv);
-  } catch (const sailor::InputError& error) {
-    std::fprintf(stderr, "sailor: %s\n", error.what());
-    return sailor::kBadInput;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sailor: %s\n", error.what());
-    return sailor::kFailed;
-  }
+  return sailor::bench::run(argc, argv);
 }

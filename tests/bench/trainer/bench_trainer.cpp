@@ -3,10 +3,10 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
+#include "planner/cli/program.h"
 #include "tests/bench/trainer/training.h"
 #include "trainer/comm/mpi_bootstrap.h"
 #include "trainer/comm/thread_plane.h"
@@ -35,7 +35,7 @@ int run(int argc, char** argv) {
   std::string job_file;
   Shape shape;
   int threads = 1, warm_up = 2, steps = 5, batch = 0;
-  CLI::App app{"Times training steps; under mpirun each process is a rank"};
+  CLI::App app{"Times training steps; under mpirun each process is a rank", "bench_trainer"};
   app.add_option("job", job_file, "job YAML")->required();
   app.add_option("--stages", shape.stages)->check(CLI::PositiveNumber);
   app.add_option("--tp", shape.tp)->check(CLI::PositiveNumber);
@@ -44,39 +44,36 @@ int run(int argc, char** argv) {
   app.add_option("--threads", threads, "of each rank")->check(CLI::PositiveNumber);
   app.add_option("--warm-up", warm_up, "steps that are not timed")->check(CLI::NonNegativeNumber);
   app.add_option("--steps", steps, "steps that are")->check(CLI::PositiveNumber);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadInput;
-  }
-  JobSpec job = load_job_spec(job_file);
-  if (batch > 0) job.training.global_batch = batch;
-  if (shape.stages > job.model.num_all_layers()) throw InputError("--stages: more than layers");
-  if (job.training.global_batch % shape.microbatches != 0)
-    throw InputError("--microbatches: does not divide the sequences of a step");
-  const Plan plan = even_plan(job, shape);
-  at::set_num_threads(threads);
+  return cli::run_program(app, argc, argv, [&]() -> int {
+    JobSpec job = load_job_spec(job_file);
+    if (batch > 0) job.training.global_batch = batch;
+    if (shape.stages > job.model.num_all_layers()) throw InputError("--stages: more than layers");
+    if (job.training.global_batch % shape.microbatches != 0)
+      throw InputError("--microbatches: does not divide the sequences of a step");
+    const Plan plan = even_plan(job, shape);
+    at::set_num_threads(threads);
 
-  double step_s = 0;
-  if (shape.ranks() == 1) {
-    ThreadHub hub(1);
-    step_s = median_step_s(job, plan, 0, *hub.factory(0), warm_up, steps);
-  } else {
-    Listener listener("127.0.0.1");
-    const BootstrapResult boot = mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", 0}));
-    if (boot.size != shape.ranks())
-      throw InputError(fmt::format("this plan wants mpirun -n {}, not {}", shape.ranks(), boot.size));
-    listener.start(boot.secret);
-    std::vector<Endpoint> endpoints;
-    for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);
-    SocketFactory factory(boot.rank, endpoints, boot.secret, listener);
-    step_s = median_step_s(job, plan, boot.rank, factory, warm_up, steps);
-    if (boot.rank != 0) return kDone;
-  }
-  const auto tokens = static_cast<double>(job.training.global_batch * job.model.sequence);
-  fmt::print("{},{},{},{},{:.4f},{:.1f}\n", shape.stages, shape.tp, shape.microbatches, threads, step_s,
-             tokens / step_s);
-  return kDone;
+    double step_s = 0;
+    if (shape.ranks() == 1) {
+      ThreadHub hub(1);
+      step_s = median_step_s(job, plan, 0, *hub.factory(0), warm_up, steps);
+    } else {
+      Listener listener("127.0.0.1");
+      const BootstrapResult boot = mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", 0}));
+      if (boot.size != shape.ranks())
+        throw InputError(fmt::format("this plan wants mpirun -n {}, not {}", shape.ranks(), boot.size));
+      listener.start(boot.secret);
+      std::vector<Endpoint> endpoints;
+      for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);
+      SocketFactory factory(boot.rank, endpoints, boot.secret, listener);
+      step_s = median_step_s(job, plan, boot.rank, factory, warm_up, steps);
+      if (boot.rank != 0) return kDone;
+    }
+    const auto tokens = static_cast<double>(job.training.global_batch * job.model.sequence);
+    fmt::print("{},{},{},{},{:.4f},{:.1f}\n", shape.stages, shape.tp, shape.microbatches, threads, step_s,
+               tokens / step_s);
+    return kDone;
+  });
 }
 
 }  // namespace
@@ -86,13 +83,5 @@ int main(int argc, char** argv) {
   // As a rank does.
   sailor::keep_freed_memory();
   sailor::use_tensor_cache();
-  try {
-    return sailor::bench::run(argc, argv);
-  } catch (const sailor::InputError& error) {
-    std::fprintf(stderr, "sailor: %s\n", error.what());
-    return sailor::kBadInput;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sailor: %s\n", error.what());
-    return sailor::kFailed;
-  }
+  return sailor::bench::run(argc, argv);
 }
