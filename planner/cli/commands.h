@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/plan/features.h"
+#include "planner/replay/replay.h"
 #include "planner/spec/overrides.h"
 
 namespace sailor::cli {
@@ -29,7 +30,7 @@ struct PlanCommand {
   PlanSource source;
   int top = 5;
   Format format = Format::table;
-  std::string previous;  // file of the plan that ran until now; empty = none
+  std::string previous;  // file of the plan that ran until now, or of its result; empty = none
   std::string output;    // file for the chosen plan; empty = none
 };
 
@@ -59,6 +60,19 @@ struct ValidateCommand {
   std::string svg;  // file for predicted against measured; empty = none
 };
 
+struct ReplayCommand {
+  PlanSource source;  // the cluster is for prices, regions and sizes of nodes only; empty = none
+  std::string trace;
+  std::string gpu_type, zone;  // of a trace that does not say
+  int gpus_per_node = 0;       // 0 = as in the cluster, else 1
+  std::optional<double> until_s;
+  std::optional<int64_t> checkpoint_steps;  // absent = the job's, else by time
+  ReplayOptions options;
+  uint64_t seed = 1;
+  bool events = false;
+  Format format = Format::table;
+};
+
 struct ClusterCommand {
   std::string cluster;  // snapshot file; empty = the live cluster
   std::string config;
@@ -69,6 +83,7 @@ int run_plan(const PlanCommand& command);
 int run_pareto(const ParetoCommand& command);
 int run_simulate(const SimulateCommand& command);
 int run_validate(const ValidateCommand& command);
+int run_replay(const ReplayCommand& command);
 int run_cluster(const ClusterCommand& command);
 
 }  // namespace sailor::cli

@@ -16,7 +16,7 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "pareto", "plan", "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "pareto", "plan", "replay", "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -87,7 +87,9 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
       ->type_name("K")
       ->check(CLI::Range(1, 1000));
   add_format(verb, command.format, {"table", "json", "yaml"});
-  verb->add_option("--previous", command.previous, "plan that ran until now: planning again starts from it")
+  verb->add_option(
+          "--previous", command.previous,
+          "plan that ran until now, or the --format json that it came from: planning again starts there")
       ->type_name("PLAN.json");
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");
@@ -147,6 +149,42 @@ CLI::App* add_validate(CLI::App& app, ValidateCommand& command) {
   return verb;
 }
 
+CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
+  CLI::App* verb = app.add_subcommand(
+      "replay", "say how much training a job gets done while GPUs come and go as in a trace");
+  verb->add_option("trace", command.trace, "GPUs or nodes over time (CSV or JSON)")
+      ->required()
+      ->type_name("TRACE");
+  add_source(verb, command.source, "longest search for each set of GPUs (default: the site's)");
+  verb->get_option("--cluster")->description("cluster snapshot, for prices, regions and sizes of nodes");
+  verb->add_option("--gpu-type", command.gpu_type, "GPU type, where the trace does not say")
+      ->type_name("TYPE");
+  verb->add_option("--zone", command.zone, "zone, where the trace does not say")->type_name("ZONE");
+  verb->add_option("--gpus-per-node", command.gpus_per_node,
+                   "GPUs of a node (default: as in --cluster, else 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--until", command.until_s, "seconds to replay (default: to the trace's last row)")
+      ->type_name("S")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--reconfigure", command.options.reconfigure_s,
+                   "seconds that a reconfiguration takes (default: 11.35, the paper's)")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0));
+  verb->add_option("--restart", command.options.restart_s,
+                   "seconds until a requeued job trains again (default: 130)")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0));
+  verb->add_option("--checkpoint-every", command.checkpoint_steps,
+                   "steps between two checkpoints (default: the job's, else those of 600 s)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--seed", command.seed, "which nodes go (default: 1)")->type_name("N");
+  verb->add_flag("--events", command.events, "show what the elastic job does at every change");
+  add_format(verb, command.format, {"table", "json"});
+  return verb;
+}
+
 CLI::App* add_cluster(CLI::App& app, ClusterCommand& command) {
   CLI::App* verb = app.add_subcommand("cluster", "show what is free: of the live cluster, or in a snapshot");
   verb->add_option("--cluster", command.cluster, "cluster snapshot to show")->type_name("FILE");
@@ -194,9 +232,11 @@ int run(int argc, char** argv) {
   PlanCommand plan_command;
   SimulateCommand simulate_command;
   ValidateCommand validate_command;
+  ReplayCommand replay_command;
   ClusterCommand cluster_command;
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
+  CLI::App* replay_verb = add_replay(app, replay_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
   CLI::App* validate_verb = add_validate(app, validate_command);
   add_cluster(app, cluster_command);
@@ -209,6 +249,7 @@ int run(int argc, char** argv) {
   }
   if (*pareto_verb) return run_pareto(pareto_command);
   if (*plan_verb) return run_plan(plan_command);
+  if (*replay_verb) return run_replay(replay_command);
   if (*simulate_verb) return run_simulate(simulate_command);
   if (*validate_verb) return run_validate(validate_command);
   return run_cluster(cluster_command);

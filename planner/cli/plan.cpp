@@ -37,8 +37,7 @@ int run_plan(const PlanCommand& command) {
   const PlanningInputs inputs = read_inputs(command.source);
   PlanOptions options = options_of(command.source, inputs.site);
   options.top_k = command.top;
-  std::optional<Plan> previous;
-  if (!command.previous.empty()) options.previous = &previous.emplace(load_plan(command.previous));
+  if (!command.previous.empty()) options.previous = load_candidates(command.previous);
 
   const SearchResult result = search(inputs.context(), options);
   print_result(command, inputs, result);

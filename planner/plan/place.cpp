@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace sailor {
 namespace {
 
+constexpr int kNoSwitch = -1;
+
 struct FreeNode {
   const SnapshotNode* node;
-  std::vector<int> gpus;  // still free, ascending
+  std::vector<int> gpus;        // still free, ascending
+  int leaf_switch = kNoSwitch;  // numbered in the order of names
 };
 
 struct StageRef {
@@ -24,7 +29,16 @@ struct StageRef {
 // order does not matter.
 std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
   std::vector<FreeNode> nodes;
-  for (const SnapshotNode& node : snapshot.nodes) nodes.push_back({&node, node.free_gpus});
+  std::map<std::string, int> switches;
+  for (const SnapshotNode& node : snapshot.nodes) {
+    nodes.push_back({&node, node.free_gpus});
+    if (!node.leaf_switch.empty()) switches.emplace(node.leaf_switch, 0);
+  }
+  int number = 0;
+  for (auto& [name, index] : switches) index = number++;
+  for (FreeNode& free : nodes) {
+    if (!free.node->leaf_switch.empty()) free.leaf_switch = switches.at(free.node->leaf_switch);
+  }
   std::sort(nodes.begin(), nodes.end(),
             [](const auto& a, const auto& b) { return a.node->name < b.node->name; });
   for (const PlanPipeline& pipeline : plan.pipelines) {
@@ -39,35 +53,114 @@ std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
   return nodes;
 }
 
+// The nodes of one type in one zone: all that a stage may choose from.
+struct Pool {
+  std::vector<FreeNode*> nodes;
+  std::vector<int> gpus_below;  // free GPUs by leaf switch
+  int gpus_to_place = 0;        // of stages without a node
+};
+using Pools = std::map<std::pair<std::string, std::string>, Pool>;
+
+// Which leaf switch suits a stage. Of a snapshot without switches all nodes suit equally.
+class SwitchChoice {
+ public:
+  SwitchChoice(const Plan& plan, int switches) : plan_(plan), switches_(static_cast<size_t>(switches)) {
+    for (const PlanPipeline& pipeline : plan.pipelines)
+      switch_of_.emplace_back(pipeline.stages.size(), kNoSwitch);
+  }
+
+  void placed(const StageRef& ref, const FreeNode& node) {
+    switch_of_[ref.pipeline][ref.stage] = node.leaf_switch;
+  }
+
+  // How many of those that this stage talks to are below each switch.
+  std::vector<int> peers_of(const StageRef& ref) const {
+    std::vector<int> peers(switches_, 0);
+    if (switches_ == 0) return peers;
+    const PlanStage& stage = plan_.pipelines[ref.pipeline].stages[ref.stage];
+    for (size_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const std::vector<PlanStage>& stages = plan_.pipelines[p].stages;
+      for (size_t s = 0; s < stages.size(); ++s) {
+        if (switch_of_[p][s] == kNoSwitch) continue;
+        const bool neighbour = p == ref.pipeline && (s + 1 == ref.stage || s == ref.stage + 1);
+        const bool replica = p != ref.pipeline && stages[s].first_layer < stage.end_layer &&
+                             stage.first_layer < stages[s].end_layer;
+        if (neighbour || replica) ++peers[static_cast<size_t>(switch_of_[p][s])];
+      }
+    }
+    return peers;
+  }
+
+  // The smaller the better.
+  static std::pair<int, int> rank(const FreeNode& node, const Pool& pool, const std::vector<int>& peers) {
+    if (node.leaf_switch == kNoSwitch) return {0, std::numeric_limits<int>::max()};
+    const auto below = static_cast<size_t>(node.leaf_switch);
+    const int gpus = pool.gpus_below[below];
+    // Behind all that hold what is left to place the largest first.
+    const int too_small = std::numeric_limits<int>::max() - 1 - gpus;
+    return {-peers[below], gpus >= pool.gpus_to_place ? gpus : too_small};
+  }
+
+ private:
+  const Plan& plan_;
+  size_t switches_;
+  std::vector<std::vector<int>> switch_of_;  // by pipeline and stage
+};
+
+Pools pools_of(const Plan& plan, const std::vector<StageRef>& order, std::vector<FreeNode>& nodes,
+               int switches) {
+  Pools pools;
+  for (FreeNode& free : nodes) {
+    Pool& pool = pools[{free.node->gpu_type, free.node->zone}];
+    pool.nodes.push_back(&free);
+    pool.gpus_below.resize(static_cast<size_t>(switches), 0);
+    if (free.leaf_switch != kNoSwitch)
+      pool.gpus_below[static_cast<size_t>(free.leaf_switch)] += static_cast<int>(free.gpus.size());
+  }
+  for (const StageRef& ref : order) {
+    const PlanStage& stage = plan.pipelines[ref.pipeline].stages[ref.stage];
+    const auto it = pools.find({stage.gpu_type, stage.zone});
+    if (it != pools.end()) it->second.gpus_to_place += stage.tp;
+  }
+  return pools;
+}
+
 // Tries to place every stage of `order`; returns the stage that found no node, or nothing.
 const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::vector<FreeNode> nodes,
                           bool prefer_own_nodes) {
-  // Only the nodes of its type and zone are of interest to a stage.
-  std::map<std::pair<std::string, std::string>, std::vector<FreeNode*>> pools;
+  int switches = 0;
   std::map<std::string, const FreeNode*> by_name;
-  for (FreeNode& free : nodes) {
-    pools[{free.node->gpu_type, free.node->zone}].push_back(&free);
+  for (const FreeNode& free : nodes) {
     by_name[free.node->name] = &free;
+    switches = std::max(switches, free.leaf_switch + 1);
   }
+  Pools pools = pools_of(plan, order, nodes, switches);
+  SwitchChoice choice(plan, switches);
   std::vector<std::vector<const FreeNode*>> own(plan.pipelines.size());
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
-    for (const PlanStage& stage : plan.pipelines[p].stages) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const PlanStage& stage = plan.pipelines[p].stages[s];
       if (stage.node.empty()) continue;
-      if (const auto it = by_name.find(stage.node); it != by_name.end()) own[p].push_back(it->second);
+      if (const auto it = by_name.find(stage.node); it != by_name.end()) {
+        own[p].push_back(it->second);
+        choice.placed({p, s}, *it->second);
+      }
     }
   }
   for (const StageRef& ref : order) {
     PlanStage& stage = plan.pipelines[ref.pipeline].stages[ref.stage];
-    FreeNode* best = nullptr;
+    const auto found = pools.find({stage.gpu_type, stage.zone});
+    if (found == pools.end()) return &ref;
+    Pool& pool = found->second;
+    const std::vector<int> peers = choice.peers_of(ref);
+    const std::vector<const FreeNode*>& of_pipeline = own[ref.pipeline];
     auto rank = [&](const FreeNode& free) {
-      const std::vector<const FreeNode*>& of_pipeline = own[ref.pipeline];
       bool foreign =
           prefer_own_nodes && std::find(of_pipeline.begin(), of_pipeline.end(), &free) == of_pipeline.end();
-      return std::pair(foreign, free.gpus.size());
+      return std::tuple(foreign, free.gpus.size(), SwitchChoice::rank(free, pool, peers));
     };
-    const auto pool = pools.find({stage.gpu_type, stage.zone});
-    if (pool == pools.end()) return &ref;
-    for (FreeNode* free : pool->second) {
+    FreeNode* best = nullptr;
+    for (FreeNode* free : pool.nodes) {
       bool fits = static_cast<int>(free->gpus.size()) >= stage.tp;
       if (fits && (best == nullptr || rank(*free) < rank(*best))) best = free;
     }
@@ -76,6 +169,9 @@ const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::v
     stage.gpus.assign(best->gpus.begin(), best->gpus.begin() + stage.tp);
     best->gpus.erase(best->gpus.begin(), best->gpus.begin() + stage.tp);
     own[ref.pipeline].push_back(best);
+    choice.placed(ref, *best);
+    pool.gpus_to_place -= stage.tp;
+    if (best->leaf_switch != kNoSwitch) pool.gpus_below[static_cast<size_t>(best->leaf_switch)] -= stage.tp;
   }
   return nullptr;
 }

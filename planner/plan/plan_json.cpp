@@ -117,6 +117,21 @@ Plan load_plan(const std::string& path) {
   return parse_plan(read_text_file(path), path);
 }
 
+std::vector<Plan> load_candidates(const std::string& path) {
+  Document document = parse_json(read_text_file(path), path);
+  if (document.root.find("sailor_plan_result") == nullptr) return {read_plan(Field(document))};
+  std::vector<Plan> plans;
+  for (const auto& [key, value] : Field(document).entries()) {
+    if (key != "candidates") continue;
+    for (const Field& candidate : value.items()) {
+      for (const auto& [part, plan] : candidate.entries())
+        if (part == "plan") plans.push_back(read_plan(plan));
+    }
+  }
+  if (plans.empty()) Field(document).fail("a result without a plan: nothing was found when it was written");
+  return plans;
+}
+
 Where where_in_plan(const std::string& path, int pipeline, int stage) {
   try {
     Document document = parse_json(read_text_file(path), path);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/spec/error.h"
@@ -12,6 +13,8 @@
 namespace sailor {
 
 Plan load_plan(const std::string& path);
+// The plan of a plan file, or all candidates of a result of `sailor plan --format json`, best first.
+std::vector<Plan> load_candidates(const std::string& path);
 // Where a stage stands in a plan file (or, with stage < 0, a pipeline; with pipeline < 0, the list of
 // pipelines), for errors that were found later. The file as a whole when it cannot be read again.
 Where where_in_plan(const std::string& path, int pipeline, int stage);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <map>
 
+#include "planner/spec/busy_nodes.h"
+
 namespace sailor {
 namespace {
 
@@ -129,22 +131,52 @@ std::string explain_gpus(const PlanningContext& context, const PlanOptions& opti
   return "";
 }
 
+bool in(const std::vector<std::string>& filter, const std::string& name) {
+  return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
+}
+
+// The busy nodes that the job would take.
+std::vector<BusyNode> wanted_busy_nodes(const PlanningContext& context) {
+  const ResourceSpec& limits = context.job.resources;
+  std::vector<BusyNode> wanted;
+  for (const BusyNode& busy : context.snapshot.busy) {
+    const auto most = limits.max_gpus.find(busy.node.gpu_type);
+    const bool allowed = most == limits.max_gpus.end() || most->second > 0;
+    if (allowed && in(limits.zones, busy.node.zone) && in(limits.partitions, busy.node.partition) &&
+        context.profiles.layers.contains(busy.node.gpu_type))
+      wanted.push_back(busy);
+  }
+  return wanted;
+}
+
+// Others hold the nodes that a plan would need.
+std::string explain_busy(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+  const std::vector<BusyNode> wanted = wanted_busy_nodes(context);
+  if (wanted.empty()) return "";
+  Snapshot all_free = context.snapshot;
+  for (const BusyNode& busy : wanted) all_free.nodes.push_back(busy.node);
+  const SearchResult relaxed =
+      search({context.job, all_free, context.catalog, context.profiles}, quick(options, budget));
+  if (relaxed.status != SearchStatus::found) return "";
+  return fmt::format("there is a plan only with nodes that are busy: {}: {}", busy_nodes_text(wanted),
+                     kHowToWait);
+}
+
 }  // namespace
 
 std::string explain_infeasible(const PlanningContext& context, const PlanOptions& options,
                                const SearchResult& result) {
-  if (context.snapshot.nodes.empty())
+  if (context.snapshot.nodes.empty() && context.snapshot.busy.empty())
     return fmt::format("the cluster has no nodes (snapshot: {})", context.snapshot.file);
   int free = 0, wanted = 0;
   const ResourceSpec& limits = context.job.resources;
-  const auto in = [](const std::vector<std::string>& filter, const std::string& name) {
-    return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
-  };
   for (const SnapshotNode& node : context.snapshot.nodes) {
     free += static_cast<int>(node.free_gpus.size());
     if (in(limits.zones, node.zone) && in(limits.partitions, node.partition))
       wanted += static_cast<int>(node.free_gpus.size());
   }
+  const Budget budget(std::clamp(options.time_limit_s / 2, 0.1, 1.0));
+  if (std::string text = explain_busy(context, options, budget); !text.empty()) return text;
   if (free == 0) return "no GPU of the cluster is free now: wait, or ask for other partitions";
   if (wanted == 0) {
     std::string where;
@@ -154,7 +186,6 @@ std::string explain_infeasible(const PlanningContext& context, const PlanOptions
           fmt::format("{} partition {}", where.empty() ? "" : " and", fmt::join(limits.partitions, ", "));
     return fmt::format("no GPU is free in{}: wait, or allow other zones and partitions", where);
   }
-  const Budget budget(std::clamp(options.time_limit_s / 2, 0.1, 1.0));
   if (std::string text = explain_limits(context, options, budget); !text.empty()) return text;
   const auto count = [&](const char* reason) {
     const auto it = result.rejected.find(reason);

@@ -29,6 +29,7 @@ void check_zones(const JobSpec& job, const PlanOverrides& overrides, const SiteC
   std::set<std::string> known = {site.default_zone.zone};
   for (const ZoneRule& rule : site.zones) known.insert(rule.zone);
   for (const SnapshotNode& node : snapshot.nodes) known.insert(node.zone);
+  for (const BusyNode& busy : snapshot.busy) known.insert(busy.node.zone);
   for (size_t i = 0; i < job.resources.zones.size(); ++i) {
     const std::string& zone = job.resources.zones[i];
     if (known.contains(zone)) continue;
@@ -58,6 +59,8 @@ void drop_unknown_types(Snapshot& snapshot, const Catalog& catalog) {
     }
   }
   snapshot.nodes = std::move(known);
+  std::erase_if(snapshot.busy,
+                [&](const BusyNode& busy) { return !catalog.gpu_types.contains(busy.node.gpu_type); });
 }
 
 // The plan rests on figures that may no longer hold; empty when they are young enough, or of no known age.

@@ -133,8 +133,10 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
   if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
     if (is_wide(state, pass)) return search_in_boxes(state, pass);
     const bool by_deepening = state.on(feature::kDeepening) && !state.native;
+    // A budget keeps a small problem's search from good plans for long: one is found by a look.
+    const bool budget = pass == Pass::exact && std::isfinite(state.goal.max_usd);
     // Deepening alone needs no look before, but the plan of before says where to look no further.
-    if (!by_deepening || state.options.previous != nullptr) {
+    if (!by_deepening || budget || !state.options.previous.empty()) {
       sharpen_bounds(state, pass);
       search_promising(state, pass);
     }

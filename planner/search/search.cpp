@@ -83,10 +83,18 @@ class Search {
     return out;
   }
 
-  // A plan of before, and what becomes of it with a little more or less, bounds the search from the start.
+  // Plans of before, and what becomes of them with a little more or less, bound the search from the start.
   void start_from_previous(Pass pass) {
-    if (state_.options.previous == nullptr) return;
-    for (Plan& plan : still_possible(*state_.options.previous, state_.context.job, state_.resources.usable)) {
+    for (const Plan& previous : state_.options.previous) {
+      if (state_.expired()) break;
+      start_from(previous, pass);
+    }
+    state_.configurations = plain_;
+    if (state_.on(feature::kBestFirst)) state_.sort_configurations();
+  }
+
+  void start_from(const Plan& previous, Pass pass) {
+    for (Plan& plan : still_possible(previous, state_.context.job, state_.resources.usable)) {
       try {
         ++state_.result.stats.plans_scored;
         if (!state_.candidates.score(plan, state_.result.rejected)) continue;
@@ -96,10 +104,8 @@ class Search {
       }
     }
     if (!state_.native) state_.best_sum = std::min(state_.best_sum, state_.candidates.best());
-    state_.configurations = state_.options.previous->zero1 ? further_ : plain_;
-    search_same_shape(state_, *state_.options.previous, pass);
-    state_.configurations = plain_;
-    if (state_.on(feature::kBestFirst)) state_.sort_configurations();
+    state_.configurations = previous.zero1 ? further_ : plain_;
+    search_same_shape(state_, previous, pass);
   }
 
   // What the search's own sums say of a plan; nothing when it has no one cut.
@@ -259,6 +265,13 @@ SearchResult search(const PlanningContext& context, const PlanOptions& options) 
     if (std::find(known.begin(), known.end(), feature) == known.end())
       throw InputError(
           fmt::format("unknown search feature \"{}\" (features: {})", feature, fmt::join(known, ", ")));
+  if (context.job.elastic.enabled && offers(options, PlanFeature::zero1)) {
+    PlanOptions robust = options;
+    robust.allow.erase(PlanFeature::zero1);
+    robust.explain = false;
+    SearchResult result = Search(context, robust).run();
+    if (result.status == SearchStatus::found) return result;
+  }
   return Search(context, options).run();
 }
 

@@ -32,9 +32,10 @@ struct PlanOptions {
   int top_k = 5;  // candidates to return, best first
   double time_limit_s = 2.0;
   bool explain = true;  // when nothing is found, plan again under relaxed conditions to say what would help
-  // The plan that ran until now, to start from when a few nodes came or went; must outlive the call. It
-  // bounds the search, and never makes the result worse.
-  const Plan* previous = nullptr;
+  // The plan that ran until now, to start from when a few nodes came or went, then the other candidates of
+  // the search that it came from, best first: with other nodes one of them is often the best. They bound the
+  // search, and never make the result worse.
+  std::vector<Plan> previous;
   std::set<std::string> without;  // prunings switched off, for measurements; see feature_names()
 };
 std::vector<std::string> feature_names();
@@ -72,6 +73,8 @@ struct SearchResult {
   SearchStats stats;
 };
 
+// An elastic job gets a plan with ZeRO-1 only where there is none without: what one rank alone holds is lost
+// with it.
 SearchResult search(const PlanningContext& context, const PlanOptions& options);
 
 }  // namespace sailor

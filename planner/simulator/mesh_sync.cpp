@@ -4,7 +4,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <tuple>
+#include <string_view>
+#include <utility>
 
 namespace sailor::native {
 namespace {
@@ -27,16 +28,30 @@ struct Kind {
   int count = 0;
 };
 
+// A node by its name; a stage that is not placed yet has one of its own, by its place in the plan.
+using NodeKey = std::pair<std::string_view, size_t>;
+
+NodeKey node_of(const PlanStage& stage, size_t pipeline, int index) {
+  constexpr size_t kMostStages = size_t{1} << 32;
+  if (stage.node.empty()) return {{}, pipeline * kMostStages + static_cast<size_t>(index)};
+  return {stage.node, 0};
+}
+
 struct Members {
   std::vector<Class> classes;
   std::vector<Kind> kinds;
-  std::vector<std::string> nodes;
+  std::vector<NodeKey> nodes;
   std::vector<size_t> kind_of;  // by pipeline
 };
 
-std::string node_of(const PlanStage& stage, size_t pipeline, int index) {
-  // A stage that is not placed yet has a node of its own.
-  return stage.node.empty() ? std::to_string(pipeline) + "." + std::to_string(index) : stage.node;
+// The class of a stage; there are few, and neighbours in the list are mostly of one.
+size_t class_of(const PlanStage& stage, std::vector<Class>& classes) {
+  for (size_t c = classes.size(); c-- > 0;) {
+    const PlanStage& other = *classes[c].stage;
+    if (stage.tp == other.tp && stage.gpu_type == other.gpu_type && stage.zone == other.zone) return c;
+  }
+  classes.push_back({&stage});
+  return classes.size() - 1;
 }
 
 // The place of `key` in a list that `index` numbers in the order of first calls.
@@ -48,18 +63,16 @@ size_t number_of(std::map<Key, size_t>& index, Key key) {
 
 Members members_of(const Plan& plan, const LayerGroup& group) {
   Members out;
-  std::map<std::tuple<std::string, std::string, int>, size_t> classes;
-  std::map<std::string, size_t> nodes;
+  std::map<NodeKey, size_t> nodes;
   std::map<std::pair<size_t, size_t>, size_t> kinds;
   for (size_t j = 0; j < plan.pipelines.size(); ++j) {
     const int index = group.stage_of[j];
     const PlanStage& stage = plan.pipelines[j].stages[static_cast<size_t>(index)];
-    const size_t of_class = number_of(classes, {stage.gpu_type, stage.zone, stage.tp});
-    if (of_class == out.classes.size()) out.classes.push_back({&stage});
+    const size_t of_class = class_of(stage, out.classes);
     ++out.classes[of_class].count;
-    const std::string name = node_of(stage, j, index);
-    const size_t node = number_of(nodes, name);
-    if (node == out.nodes.size()) out.nodes.push_back(name);
+    const NodeKey key = node_of(stage, j, index);
+    const size_t node = number_of(nodes, key);
+    if (node == out.nodes.size()) out.nodes.push_back(key);
     const size_t kind = number_of(kinds, {of_class, node});
     if (kind == out.kinds.size()) out.kinds.push_back({of_class, node});
     ++out.kinds[kind].count;
@@ -184,10 +197,16 @@ MeshSums mesh_sums(const PlanningContext& context, const Plan& plan, const std::
   sums.alone_s.assign(groups.size(), 0);
   sums.processor_s.assign(groups.size(), 0);
   double latency_s = 0;
+  const PlanStage& first = plan.pipelines[0].stages[0];
+  const PlanStage* before = nullptr;
+  const auto linked_alike = [&](const PlanStage& a, const PlanStage& b) {
+    return a.tp == b.tp && a.gpu_type == b.gpu_type && a.zone == b.zone &&
+           on_one_node(a, first) == on_one_node(b, first);
+  };
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) {
-      const PlanStage& first = plan.pipelines[0].stages[0];
-      if (&stage == &first) continue;
+      if (&stage == &first || (before != nullptr && linked_alike(stage, *before))) continue;
+      before = &stage;
       const LinkCurve* link = find_link(context.profiles.network, link_end(stage, stage.tp),
                                         link_end(first, first.tp), on_one_node(stage, first));
       if (link != nullptr) latency_s = std::max(latency_s, link->latency_s());
@@ -196,7 +215,7 @@ MeshSums mesh_sums(const PlanningContext& context, const Plan& plan, const std::
   if (ranks > 1) sums.tally_s = (ranks <= kFewRanks ? 1 : 2) * latency_s;
   if (plan.pipelines.size() < 2) return sums;
   const double element = context.framework.sync_bytes_at(context.job.training.precision);
-  std::map<std::string, int> nodes;
+  std::map<NodeKey, int> nodes;
   for (size_t g = groups.size(); g-- > 0;) {
     const LayerGroup& group = groups[g];
     const PlanStage& any = plan.pipelines[0].stages[static_cast<size_t>(group.stage_of[0])];
@@ -207,8 +226,8 @@ MeshSums mesh_sums(const PlanningContext& context, const Plan& plan, const std::
     const Members members = members_of(plan, group);
     const Sum sum(context, members);
     std::vector<int> node_of_group;
-    for (const std::string& name : members.nodes)
-      node_of_group.push_back(nodes.emplace(name, static_cast<int>(nodes.size())).first->second);
+    for (const NodeKey& node : members.nodes)
+      node_of_group.push_back(nodes.emplace(node, static_cast<int>(nodes.size())).first->second);
     double whole_bytes = 0;
     for (int layer = group.first_layer; layer < group.end_layer; ++layer) whole_bytes += layer_bytes(layer);
     const Needs whole = sum.needs(whole_bytes);

@@ -193,6 +193,17 @@ double messages_usd(const PlanningContext& context, const Plan& plan) {
   return usd;
 }
 
+// Do both take the same time and memory, whatever else the plan does? Of placed ones nobody says so: who
+// shares a node with whom matters.
+bool alike(const PlanPipeline& a, const PlanPipeline& b) {
+  const auto same = [](const PlanStage& x, const PlanStage& y) {
+    return x.node.empty() && y.node.empty() && x.first_layer == y.first_layer && x.end_layer == y.end_layer &&
+           x.tp == y.tp && x.gpu_type == y.gpu_type && x.zone == y.zone && x.recompute == y.recompute;
+  };
+  return a.microbatches == b.microbatches &&
+         std::equal(a.stages.begin(), a.stages.end(), b.stages.begin(), b.stages.end(), same);
+}
+
 // Everything of one pipeline up to its last backward. Equal pipelines are predicted once.
 class Pipelines {
  public:
@@ -235,6 +246,17 @@ Prediction predict(const PlanningContext& context, const Plan& plan, std::vector
   for (size_t j = 0; j < D; ++j) {
     base[j] = out.stages.size();
     const PlanPipeline& pipeline = plan.pipelines[j];
+    if (j > 0 && alike(pipeline, plan.pipelines[j - 1])) {  // most are
+      for (size_t i = 0; i < pipeline.stages.size(); ++i) {
+        out.stages.push_back(out.stages[base[j - 1] + i]);
+        out.stages.back().pipeline = static_cast<int>(j);
+      }
+      ready_s[j] = ready_s[j - 1];
+      last_backward_s[j] = last_backward_s[j - 1];
+      last_backwards[j] = last_backwards[j - 1];
+      if (timelines != nullptr) timelines->push_back(Timeline(timelines->back()));
+      continue;
+    }
     const int groups = common.groups_of(pipeline), entries = static_cast<int>(pipeline.stages.size());
     for (int i = 0; i < entries; ++i) out.stages.push_back(predict_stage(common, static_cast<int>(j), i));
     const std::span<StagePrediction> stages(out.stages.data() + base[j], static_cast<size_t>(entries));

@@ -270,8 +270,8 @@ ConstraintSpec read_constraints(const Field& field) {
   return constraints;
 }
 
-CheckpointSpec read_checkpoint(const Field& field) {
-  MapField map(field, {"directory", "every_steps", "keep", "on_error"});
+CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
+  MapField map(field, {"directory", "every_steps", "keep", "on_error", "memory_copies"});
   CheckpointSpec checkpoint;
   checkpoint.directory = map.required("directory").text();
   if (auto every = map.optional("every_steps"))
@@ -279,6 +279,9 @@ CheckpointSpec read_checkpoint(const Field& field) {
   if (auto keep = map.optional("keep")) checkpoint.keep = keep->integer<int>(1, 1'000'000);
   if (auto on_error = map.optional("on_error"))
     checkpoint.stop_on_error = on_error->choice({"stop", "continue"}) == 0;
+  checkpoint.memory_copies = elastic ? MemoryCopies::neighbour : MemoryCopies::own;
+  if (auto copies = map.optional("memory_copies"))
+    checkpoint.memory_copies = static_cast<MemoryCopies>(copies->choice({"none", "own", "neighbour"}));
   return checkpoint;
 }
 
@@ -312,11 +315,22 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
     job.objective_given = true;
   }
   if (auto constraints = map.optional("constraints")) job.constraints = read_constraints(*constraints);
-  if (auto checkpoint = map.optional("checkpoint")) job.checkpoint = read_checkpoint(*checkpoint);
   if (auto elastic = map.optional("elastic")) {
-    MapField inner(*elastic, {"enabled"});
+    MapField inner(*elastic, {"enabled", "wait", "lease", "grow_every"});
     job.elastic.enabled = inner.required("enabled").boolean();
+    if (auto wait = inner.optional("wait")) job.elastic.wait_s = wait->duration_s();
+    if (auto lease = inner.optional("lease")) {
+      job.elastic.lease_s = lease->duration_s();
+      if (job.elastic.lease_s < 2 || job.elastic.lease_s > 3600) lease->fail("must be between 2s and 1h");
+    }
+    if (auto every = inner.optional("grow_every")) {
+      job.elastic.grow_every_s = every->duration_s();
+      if (job.elastic.grow_every_s != 0 && job.elastic.grow_every_s < 1)
+        every->fail("must be 0 (never) or at least 1s");
+    }
   }
+  if (auto checkpoint = map.optional("checkpoint"))
+    job.checkpoint = read_checkpoint(*checkpoint, job.elastic.enabled);
   if (auto metrics = map.optional("metrics")) job.metrics = read_metrics(*metrics, job.training);
   collect_lines(document.root, "", job.lines);
   if (job.lines.contains("training.validation") && job.data.validation.empty())

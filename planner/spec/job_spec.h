@@ -110,15 +110,24 @@ struct ConstraintSpec {
   std::optional<double> min_iterations_per_s;
 };
 
+// Whose part of the last checkpoint's state a rank keeps in its host's memory.
+enum class MemoryCopies { none, own, neighbour };
+
 struct CheckpointSpec {
   std::string directory;  // empty = none
   int64_t every_steps = 0;
   int keep = 3;
   bool stop_on_error = true;  // when one cannot be written; else training goes on with a warning
+  MemoryCopies memory_copies = MemoryCopies::own;  // by default `neighbour` in elastic jobs
 };
 
+// What to do when nodes come and go.
 struct ElasticSpec {
   bool enabled = false;
+  double wait_s = 600;  // for nodes, while what is left of them can not hold the job; then it fails
+  double lease_s = 5;   // who is not heard of for so long is lost
+  // How often the cluster is looked at for free nodes that would help; 0 = never: the job keeps its nodes.
+  double grow_every_s = 60;
 };
 
 struct JobSpec {

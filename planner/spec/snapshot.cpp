@@ -18,8 +18,13 @@ namespace {
 constexpr int kMaxGpusPerNode = 4096;
 constexpr int kMaxGpus = 1'000'000;  // of all nodes: ten times the largest cluster there is
 
-SnapshotNode read_node(const Field& field) {
-  MapField map(field, {"name", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus"});
+void all_free(SnapshotNode& node) {
+  node.free_gpus.resize(static_cast<size_t>(node.gpus));
+  std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+}
+
+// What free and busy nodes have in common.
+SnapshotNode read_place(const MapField& map) {
   SnapshotNode node;
   node.name = map.required("name").name();
   if (auto partition = map.optional("partition")) node.partition = partition->text_or_empty();
@@ -28,6 +33,13 @@ SnapshotNode read_node(const Field& field) {
   if (auto region = map.optional("region")) node.region = region->name();
   node.gpu_type = map.required("gpu_type").name();
   node.gpus = map.required("gpus").integer<int>(0, kMaxGpusPerNode);
+  if (auto leaf_switch = map.optional("switch")) node.leaf_switch = leaf_switch->name();
+  return node;
+}
+
+SnapshotNode read_node(const Field& field) {
+  MapField map(field, {"name", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus", "switch"});
+  SnapshotNode node = read_place(map);
   if (auto free = map.optional("free_gpus")) {
     for (const Field& item : free->items()) {
       int gpu = item.integer<int>(0, kMaxGpusPerNode);
@@ -37,10 +49,20 @@ SnapshotNode read_node(const Field& field) {
       node.free_gpus.push_back(gpu);
     }
   } else {
-    node.free_gpus.resize(static_cast<size_t>(node.gpus));
-    std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+    all_free(node);
   }
   return node;
+}
+
+BusyNode read_busy_node(const Field& field) {
+  MapField map(field,
+               {"name", "partition", "zone", "region", "gpu_type", "gpus", "switch", "state", "free_in_s"});
+  BusyNode busy;
+  busy.node = read_place(map);
+  all_free(busy.node);
+  busy.state = map.required("state").text();
+  if (auto seconds = map.optional("free_in_s")) busy.free_in_s = seconds->non_negative();
+  return busy;
 }
 
 // A text as YAML: plain where it is plainly a text, else in double quotes.
@@ -79,6 +101,38 @@ std::string yaml_table(const char* key, const PriceTable& table) {
   return out.empty() ? out : fmt::format("{}:\n{}", key, out);
 }
 
+// `name: a1, partition: fast, ...` up to `gpus: 4`.
+std::string yaml_place(const SnapshotNode& node) {
+  std::string out = fmt::format("name: {}, ", yaml_text(node.name));
+  if (!node.partition.empty()) out += fmt::format("partition: {}, ", yaml_text(node.partition));
+  return out + fmt::format("zone: {}, region: {}, gpu_type: {}, gpus: {}", yaml_text(node.zone),
+                           yaml_text(node.region), yaml_text(node.gpu_type), node.gpus);
+}
+
+std::string yaml_switch(const SnapshotNode& node) {
+  return node.leaf_switch.empty() ? "" : ", switch: " + yaml_text(node.leaf_switch);
+}
+
+// Holds of all nodes of a snapshot together.
+class NodeRules {
+ public:
+  void check(const SnapshotNode& node, const Field& item) {
+    gpus_ += node.gpus;
+    if (gpus_ > kMaxGpus) item.fail(fmt::format("more than {} GPUs in all", kMaxGpus));
+    if (!names_.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " stands twice");
+    const std::string& region = region_of_.emplace(node.zone, node.region).first->second;
+    if (region != node.region) {
+      item.fail(fmt::format("the zone {} is in region {} here and in {} above", in_quotes(node.zone),
+                            in_quotes(node.region), in_quotes(region)));
+    }
+  }
+
+ private:
+  std::set<std::string> names_;
+  std::map<std::string, std::string> region_of_;
+  int gpus_ = 0;
+};
+
 }  // namespace
 
 const SnapshotNode* Snapshot::find(const std::string& node) const {
@@ -96,24 +150,20 @@ std::map<std::pair<std::string, std::string>, int> Snapshot::free_by_zone_and_ty
 Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document),
-               {"sailor_snapshot", "nodes", "usd_per_hour", "egress_usd_per_gb", "not_free"});
+               {"sailor_snapshot", "nodes", "busy", "usd_per_hour", "egress_usd_per_gb", "not_free"});
   require_version(map, "sailor_snapshot", 1);
   Snapshot snapshot;
   snapshot.file = file_name;
-  std::set<std::string> names;
-  std::map<std::string, std::string> region_of;
-  int gpus = 0;
+  NodeRules rules;
   for (const Field& item : map.required("nodes").items()) {
-    SnapshotNode node = read_node(item);
-    gpus += node.gpus;
-    if (gpus > kMaxGpus) item.fail(fmt::format("more than {} GPUs in all", kMaxGpus));
-    if (!names.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " stands twice");
-    const std::string& region = region_of.emplace(node.zone, node.region).first->second;
-    if (region != node.region) {
-      item.fail(fmt::format("the zone {} is in region {} here and in {} above", in_quotes(node.zone),
-                            in_quotes(node.region), in_quotes(region)));
+    snapshot.nodes.push_back(read_node(item));
+    rules.check(snapshot.nodes.back(), item);
+  }
+  if (auto busy = map.optional("busy")) {
+    for (const Field& item : busy->items()) {
+      snapshot.busy.push_back(read_busy_node(item));
+      rules.check(snapshot.busy.back().node, item);
     }
-    snapshot.nodes.push_back(std::move(node));
   }
   if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("egress_usd_per_gb")) snapshot.egress_usd_per_gb = read_price_table(*prices);
@@ -131,11 +181,14 @@ std::string to_yaml(const Snapshot& snapshot) {
   std::string out = "sailor_snapshot: 1\nnodes:";
   out += snapshot.nodes.empty() ? " []\n" : "\n";
   for (const SnapshotNode& node : snapshot.nodes) {
-    out += fmt::format("  - {{name: {}, ", yaml_text(node.name));
-    if (!node.partition.empty()) out += fmt::format("partition: {}, ", yaml_text(node.partition));
-    out += fmt::format("zone: {}, region: {}, gpu_type: {}, gpus: {}, free_gpus: [{}]}}\n",
-                       yaml_text(node.zone), yaml_text(node.region), yaml_text(node.gpu_type), node.gpus,
-                       fmt::join(node.free_gpus, ", "));
+    out += fmt::format("  - {{{}, free_gpus: [{}]{}}}\n", yaml_place(node), fmt::join(node.free_gpus, ", "),
+                       yaml_switch(node));
+  }
+  if (!snapshot.busy.empty()) out += "busy:\n";
+  for (const BusyNode& busy : snapshot.busy) {
+    out += fmt::format("  - {{{}{}, state: {}{}}}\n", yaml_place(busy.node), yaml_switch(busy.node),
+                       yaml_text(busy.state),
+                       busy.free_in_s ? fmt::format(", free_in_s: {:.0f}", *busy.free_in_s) : "");
   }
   out += yaml_table("usd_per_hour", snapshot.usd_per_hour);
   out += yaml_table("egress_usd_per_gb", snapshot.egress_usd_per_gb);

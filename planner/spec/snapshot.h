@@ -5,12 +5,16 @@
 //
 //     sailor_snapshot: 1
 //     nodes:
-//       - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: NAME, gpus: 4, free_gpus: [0, 1, 3]}
+//       - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: NAME, gpus: 4, free_gpus: [0, 1, 3],
+//          switch: s1}
+//     busy:                                         # could be had, but for the jobs of others
+//       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU; overrides the catalog
 //     egress_usd_per_gb: {z1: {z2: 0.01}}          # absent pairs cost nothing
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,14 +28,23 @@ struct SnapshotNode {
   std::string gpu_type;
   int gpus = 0;                // GPUs that the node has
   std::vector<int> free_gpus;  // indices of those that a new job could get now, ascending
+  std::string leaf_switch;     // of the network: nodes below one are neighbours; empty = not known
+};
+
+// A node that a new job could have if others did not hold it now.
+struct BusyNode {
+  SnapshotNode node;                // as it will be: all of its GPUs free
+  std::string state;                // "in use", ...
+  std::optional<double> free_in_s;  // after the snapshot was made, at the latest; nothing = nobody knows
 };
 
 struct Snapshot {
   std::string file;  // where it came from: a path, or "slurm"
   std::vector<SnapshotNode> nodes;
+  std::vector<BusyNode> busy;
   std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;  // [from zone][to zone]
-  std::vector<std::string> not_free;  // "NODE: reason" of nodes left out, for explanations
+  std::vector<std::string> not_free;  // "NODE: reason" of nodes left out, busy ones too, for explanations
 
   const SnapshotNode* find(const std::string& node) const;
   // Free GPUs by (zone, GPU type).

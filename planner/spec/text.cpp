@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace sailor {
 namespace {
@@ -90,6 +91,15 @@ std::string alternatives(const std::vector<std::string>& words) {
     out += words[i];
   }
   return out;
+}
+
+std::string duration_text(double seconds) {
+  if (seconds <= 90) return fmt::format("{:.0f} s", std::ceil(seconds));
+  const double minutes = std::ceil(seconds / 60);
+  if (minutes <= 90) return fmt::format("{:.0f} min", minutes);
+  if (minutes > 48 * 60) return fmt::format("{:.0f} days", std::ceil(minutes / (24 * 60)));
+  const double hours = std::floor(minutes / 60), rest = minutes - 60 * hours;
+  return rest == 0 ? fmt::format("{:.0f} h", hours) : fmt::format("{:.0f} h {:.0f} min", hours, rest);
 }
 
 }  // namespace sailor

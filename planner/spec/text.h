@@ -24,4 +24,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 // `A, B or C`; empty for no words.
 std::string alternatives(const std::vector<std::string>& words);
 
+// `40 s`, `35 min`, `2 h 10 min`, `3 days`, rounded up. Requires seconds >= 0.
+std::string duration_text(double seconds);
+
 }  // namespace sailor

@@ -34,7 +34,7 @@ Snapshot snapshot_of(const Problem& problem) {
   for (const NodeOfCluster& node : problem.nodes)
     snapshot.nodes.push_back({node.name, "", problem.zones[node.zone].name,
                               "region-" + std::to_string(problem.zones[node.zone].region + 1),
-                              problem.types[node.type].name, node.gpus, node.free});
+                              problem.types[node.type].name, node.gpus, node.free, ""});
   for (size_t z = 0; z < problem.zones.size(); ++z) {
     for (size_t t = 0; t < problem.types.size(); ++t)
       snapshot.usd_per_hour[problem.types[t].name][problem.zones[z].name] = problem.usd_per_hour[t][z];

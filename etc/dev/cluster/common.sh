@@ -12,6 +12,8 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cluster_dir=${SAILOR_CLUSTER_DIR:-${TMPDIR:-/tmp}/sailor-cluster-$UID}
 case $cluster_dir in /*) ;; *) cluster_dir=$PWD/$cluster_dir ;; esac
 slurm_conf=$cluster_dir/etc/slurm.conf
+# The node of --apart: its network namespace, its address, and the end of its link that the others see.
+apart_netns=sailor-apart apart_address=10.213.0.2 apart_link=sailor-apart
 [ ! -e "$cluster_dir" ] || { [ -O "$cluster_dir" ] && [ ! -L "$cluster_dir" ]; } || fail "$cluster_dir belongs to somebody else"
 
 # has FILE STRING: does this file of /proc (fields end in NUL) hold the string? False when the process is gone or not ours to read.

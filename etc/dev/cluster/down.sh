@@ -18,7 +18,11 @@ if [ -s "$cluster_dir/run/slurmctld.pid" ] && is_ours "$(cat "$cluster_dir/run/s
 fi
 stop_daemons
 end_processes 2 $(our_pids) # what outlived its job
-rest=$(our_pids | paste -sd' ')
+for _ in $(seq 50); do # what was killed takes a moment to go
+  rest=$(our_pids | paste -sd' ')
+  [ -n "$rest" ] || break
+  sleep 0.1
+done
 [ -z "$rest" ] || fail "processes that do not end: $rest"
 rm -rf -- "$cluster_dir"
 say "down"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # make_config.sh: writes the Slurm and Sailor configuration of a throw-away cluster. Called by up.sh with the settings in the
-# environment: cluster_dir, node_count, base_port, slurm_user, slurmd_user, umbrella (yes or no), plugin (path, may be empty).
+# environment: cluster_dir, node_count, base_port, slurm_user, slurmd_user, umbrella (yes or no), switches (0 = no topology), plugin (path, may be
+# empty), address (of the nodes and slurmctld), apart (a node with another one, may be empty) and apart_address.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
@@ -37,7 +38,9 @@ while read -r name partition type count; do
   chmod 1777 "$cluster_dir/tmp/$name"
   for ((i = 0; i < count; i++)); do make_device "$cluster_dir/dev/$name/gpu$i" "$i"; done
   # CPUs and memory are far more than the machine has: whether jobs fit is decided by GPUs alone.
-  echo "NodeName=$name NodeHostname=$host NodeAddr=127.0.0.1 Port=$port CPUs=64 Boards=1 SocketsPerBoard=1" \
+  node_address=$address
+  [ "$name" != "$apart" ] || node_address=$apart_address
+  echo "NodeName=$name NodeHostname=$host NodeAddr=$node_address Port=$port CPUs=64 Boards=1 SocketsPerBoard=1" \
     "CoresPerSocket=64 ThreadsPerCore=1 RealMemory=64000 Gres=gpu:$type:$count State=UNKNOWN" >>"$cluster_dir/etc/nodes.conf"
   echo "NodeName=$name Name=gpu Type=$type File=$cluster_dir/dev/$name/gpu[0-$((count - 1))]" >>"$cluster_dir/etc/gres.conf"
 done <"$cluster_dir/etc/nodes.txt"
@@ -46,7 +49,7 @@ nodes_of() { awk -v p="$1" '$2 == p {print $1}' "$cluster_dir/etc/nodes.txt" | p
 
 cat >"$cluster_dir/etc/slurm.conf" <<CONF
 ClusterName=sailordev
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$host($address)
 SlurmctldPort=$base_port
 SlurmUser=$slurm_user
 SlurmdUser=$slurmd_user
@@ -94,6 +97,18 @@ for partition in "${partitions[@]}"; do
 done
 if [ "$umbrella" = yes ]; then
   echo "PartitionName=all Nodes=ALL MaxTime=12:00:00 State=UP" >>"$cluster_dir/etc/slurm.conf"
+fi
+
+# The network, when it has switches: leaves below one spine.
+rm -f "$cluster_dir/etc/topology.conf"
+if [ "$switches" -gt 0 ]; then
+  echo "TopologyPlugin=topology/tree" >>"$cluster_dir/etc/slurm.conf"
+  awk -v switches="$switches" '
+    { leaf = place[$2]++ % switches + 1; nodes[leaf] = nodes[leaf] (nodes[leaf] == "" ? "" : ",") $1 }
+    END {
+      for (i = 1; i <= switches; i++) if (nodes[i] != "") { print "SwitchName=s" i " Nodes=" nodes[i]; last = i }
+      print "SwitchName=spine Switches=s[1-" last "]"
+    }' "$cluster_dir/etc/nodes.txt" >"$cluster_dir/etc/topology.conf"
 fi
 
 # A fresh include directory, as /etc/slurm/plugstack.conf.d on a real cluster.

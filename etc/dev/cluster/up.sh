@@ -1,5 +1,5 @@
 #!/bin/bash
-# up.sh [--nodes N] [--user NAME] [--umbrella] [--build DIR]: starts a throw-away Slurm cluster on this machine.
+# up.sh [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--build DIR]: starts a throw-away Slurm cluster on this machine.
 # See tests/cluster.sh --help.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,6 +8,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 node_count=6
 user=
 umbrella=no
+switches=0
+apart=
 build=${SAILOR_BUILD_DIR:-$repository/build}
 while [ $# -gt 0 ]; do
   case $1 in
@@ -18,11 +20,16 @@ while [ $# -gt 0 ]; do
     --build) build=${2:?--build needs a directory}; shift ;;
     --build=*) build=${1#*=} ;;
     --umbrella) umbrella=yes ;;
+    --switches) switches=${2:?--switches needs a number}; shift ;;
+    --switches=*) switches=${1#*=} ;;
+    --apart) apart=${2:?--apart needs a node}; shift ;;
+    --apart=*) apart=${1#*=} ;;
     *) say "unknown argument $1 (tests/cluster.sh --help)"; exit 2 ;;
   esac
   shift
 done
 case $node_count in '' | *[!0-9]* | 0) say "--nodes $node_count: not a number of nodes"; exit 2 ;; esac
+case $switches in '' | *[!0-9]*) say "--switches $switches: not a number of switches"; exit 2 ;; esac
 [ ${#cluster_dir} -le 70 ] || fail "$cluster_dir: too long for Unix sockets; set SAILOR_CLUSTER_DIR to a shorter path"
 for program in munged slurmctld slurmd sinfo; do
   command -v $program >/dev/null || PATH=$PATH:/usr/sbin:/sbin
@@ -72,7 +79,23 @@ fi
 plugin=
 if [ -f "$build/lib/spank_sailor.so" ]; then plugin=$build/lib/spank_sailor.so
 else say "$build/lib/spank_sailor.so is not built: this cluster has no plugin"; fi
-export cluster_dir node_count slurm_user slurmd_user umbrella plugin SAILOR_CLUSTER_DIR="$cluster_dir"
+# A node in a network namespace of its own: what is between it and the others is one link, which can be cut.
+address=127.0.0.1
+if [ -n "$apart" ]; then
+  [ "$UID" = 0 ] || fail "--apart: network namespaces need root"
+  [ ! -e /sys/class/net/$apart_link ] || fail "--apart: there is a device $apart_link: start this in a network namespace of its own (unshare -n -m)"
+  ip link set lo up
+  ip netns add "$apart_netns"
+  ip link add $apart_link type veth peer name eth0 netns "$apart_netns"
+  address=10.213.0.1
+  ip address add $address/30 dev $apart_link
+  ip link set $apart_link up
+  ip -n "$apart_netns" link set lo up
+  ip -n "$apart_netns" address add $apart_address/30 dev eth0
+  ip -n "$apart_netns" link set eth0 up
+fi
+export address apart apart_address
+export cluster_dir node_count slurm_user slurmd_user umbrella switches plugin SAILOR_CLUSTER_DIR="$cluster_dir"
 export SLURM_CONF=$slurm_conf
 
 # A block of ports that nobody listens on, chosen at random below the ephemeral range.
@@ -106,7 +129,13 @@ start_daemons() {
     --socket="$cluster_dir/munge/munge.socket" --pid-file="$cluster_dir/munge/munged.pid" \
     --log-file="$cluster_dir/munge/munged.log" --seed-file="$cluster_dir/munge/munged.seed" --origin=127.0.0.1 || return 1
   start slurmctld -i || return 1
-  while read -r name _; do start slurmd -N "$name" || return 1; done <"$cluster_dir/etc/nodes.txt"
+  while read -r name _; do
+    if [ "$name" = "$apart" ]; then
+      start nsenter --net="/run/netns/$apart_netns" slurmd -N "$name" || return 1
+    else
+      start slurmd -N "$name" || return 1
+    fi
+  done <"$cluster_dir/etc/nodes.txt"
 }
 
 wait_until_idle() {

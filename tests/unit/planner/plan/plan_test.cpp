@@ -1,12 +1,15 @@
 #include "planner/plan/plan.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <numeric>
 
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
 
 namespace sailor {
 namespace {
@@ -66,6 +69,26 @@ TEST(PlanJson, ForeignFiguresInThePredictionAreLeftAlone) {
   std::string json = to_json(example(), -1);
   json.insert(json.find("\"iteration_s\""), "\"their_score\": 7, ");
   EXPECT_DOUBLE_EQ(parse_plan(json, "p").prediction->iteration_s, 1.5);
+}
+
+TEST(PlanJson, CandidatesAreThoseOfAResultOrThePlanItself) {
+  const std::string path = ::testing::TempDir() + "sailor-candidates-" + std::to_string(getpid());
+  const Plan first = example();
+  Plan second = first;
+  second.microbatch = 2 * first.microbatch;
+  const auto candidate = [](const Plan& plan) {
+    return R"({"plan": )" + to_json(plan) + R"(, "prediction": {}})";
+  };
+  write_file_atomically(path, R"({"sailor_plan_result": 1, "candidates": [)" + candidate(first) + "," +
+                                  candidate(second) + "]}");
+  const std::vector<Plan> both = load_candidates(path);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(to_json(both[1]), to_json(second));
+  write_file_atomically(path, to_json(first));
+  ASSERT_EQ(load_candidates(path).size(), 1u);
+  write_file_atomically(path, R"({"sailor_plan_result": 1, "status": "infeasible", "candidates": []})");
+  EXPECT_THROW(load_candidates(path), InputError);
+  std::filesystem::remove(path);
 }
 
 TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {

@@ -51,7 +51,7 @@ Plan plan() {
 }
 
 SnapshotNode node(const std::string& name, const std::string& type, std::vector<int> free, int gpus = 4) {
-  return {name, "", "z1", "z1", type, gpus, std::move(free)};
+  return {name, "", "z1", "z1", type, gpus, std::move(free), ""};
 }
 
 Snapshot cluster() {

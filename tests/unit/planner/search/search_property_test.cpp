@@ -269,7 +269,7 @@ TEST_P(SearchProperty, StartingFromThePreviousPlanNeverWorsensTheObjective) {
     auto& nodes = inputs.snapshot.nodes;
     nodes.erase(nodes.begin() + random.integer(0, static_cast<int>(nodes.size()) - 1));
     PlanOptions again = options();
-    again.previous = &before.candidates[0].plan;
+    again.previous = {before.candidates[0].plan};
     const double anew = best(inputs), replanned = value(inputs, search(inputs.context(), again));
     if (anew == kNever)
       EXPECT_EQ(replanned, kNever);

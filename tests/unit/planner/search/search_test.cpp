@@ -174,6 +174,27 @@ TEST(Search, SharesOptimizerStatesWhereNothingElseFits) {
   EXPECT_TRUE(check_plan(result.candidates[0].plan, in.job, options.allow).empty());
 }
 
+TEST(Search, AnElasticJobSharesOptimizerStatesOnlyWhereItHasTo) {
+  int shared = 0;
+  for (uint64_t seed = 400; seed < 440; ++seed) {
+    Instance in = test::random_instance(seed, 0);
+    in.set_network(1e-6, 1e12);
+    PlanOptions options = exact(CostModel::native, SearchSpace::full);
+    options.allow.insert(PlanFeature::zero1);
+    const SearchResult any = search(in.context(), options);
+    options.allow.erase(PlanFeature::zero1);
+    const bool has_to = search(in.context(), options).status != SearchStatus::found;
+    options.allow.insert(PlanFeature::zero1);
+    in.job.elastic.enabled = true;
+    const SearchResult elastic = search(in.context(), options);
+    ASSERT_EQ(elastic.status, any.status);
+    if (any.status != SearchStatus::found) continue;
+    shared += any.candidates[0].plan.zero1;
+    EXPECT_EQ(elastic.candidates[0].plan.zero1, has_to) << seed;
+  }
+  EXPECT_GT(shared, 0) << "nothing was at stake";
+}
+
 TEST(Search, OffersOnlyWhatIsAllowed) {
   for (uint64_t seed = 400; seed < 420; ++seed) {
     const Instance in = test::random_instance(seed, 0);
@@ -342,6 +363,28 @@ TEST(Search, BudgetAndThroughputFloorBind) {
   ASSERT_EQ(fast_enough.status, SearchStatus::found);
   EXPECT_GE(fast_enough.candidates[0].prediction.iterations_per_s(),
             *in.job.constraints.min_iterations_per_s);
+}
+
+TEST(Search, BusyNodesThatWouldDoAreNamedBeforeAnythingElse) {
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.explain = true;
+  options.time_limit_s = 2;
+  Instance in = mixed_cluster();
+  for (const SnapshotNode& node : in.snapshot.nodes)
+    in.snapshot.busy.push_back(
+        {node, "in use", node.gpu_type == "fast" ? std::optional(600.0) : std::nullopt});
+  in.snapshot.nodes.clear();
+  in.add_node("t1", "unmeasured", 4);  // free, but without a profile
+  in.catalog.gpu_types["unmeasured"] = in.catalog.gpu_types["fast"];
+  const SearchResult result = search(in.context(), options);
+  EXPECT_EQ(result.status, SearchStatus::infeasible);
+  EXPECT_THAT(result.reason, ::testing::HasSubstr("there is a plan only with nodes that are busy: "));
+  EXPECT_THAT(result.reason, ::testing::HasSubstr("of type fast (in use)"));
+  EXPECT_THAT(result.reason,
+              ::testing::HasSubstr("the first comes free within 10 min: wait for them with --sailor-wait"));
+  // Busy nodes that the job may not use help nobody.
+  in.job.resources.max_gpus = {{"fast", 0}, {"slow", 0}};
+  EXPECT_THAT(search(in.context(), options).reason, ::testing::HasSubstr("has a layer profile"));
 }
 
 TEST(Search, InfeasibleSaysWhatBindsAndWhatWouldHelp) {

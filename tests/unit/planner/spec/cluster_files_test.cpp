@@ -79,6 +79,30 @@ TEST(Snapshot, WritingAndReadingGivesTheSame) {
   EXPECT_EQ((second.free_by_zone_and_type().at({"z1", "big"})), 3);
 }
 
+TEST(Snapshot, SwitchesAndBusyNodesAreKept) {
+  const std::string yaml =
+      "sailor_snapshot: 1\n"
+      "nodes:\n"
+      "  - {name: a1, zone: z, region: z, gpu_type: x, gpus: 2, free_gpus: [0, 1], switch: s1}\n"
+      "busy:\n"
+      "  - {name: a2, partition: p, zone: z, region: z, gpu_type: x, gpus: 2, switch: s2, state: \"in use\", "
+      "free_in_s: 900}\n"
+      "  - {name: a3, zone: z, region: z, gpu_type: x, gpus: 2, state: \"powered down\"}\n";
+  const Snapshot snapshot = parse_snapshot(yaml, "s");
+  EXPECT_EQ(snapshot.nodes[0].leaf_switch, "s1");
+  ASSERT_EQ(snapshot.busy.size(), 2u);
+  EXPECT_THAT(snapshot.busy[0].node.free_gpus, ElementsAre(0, 1));
+  EXPECT_EQ(snapshot.busy[0].free_in_s, 900);
+  EXPECT_EQ(snapshot.busy[1].free_in_s, std::nullopt);
+  EXPECT_EQ(to_yaml(snapshot), yaml);
+  EXPECT_EQ(snapshot.find("a2"), nullptr) << "a busy node is not on offer";
+  EXPECT_THAT(
+      error_of(parse_snapshot, yaml + "  - {name: a1, zone: z, gpu_type: x, gpus: 1, state: in use}\n"),
+      HasSubstr("stands twice"));
+  EXPECT_THAT(error_of(parse_snapshot, yaml + "  - {name: a4, zone: z, gpu_type: x, gpus: 1}\n"),
+              HasSubstr("missing key \"state\""));
+}
+
 TEST(Snapshot, RefusesImpossibleNodes) {
   auto error = [](const std::string& nodes) {
     return error_of(parse_snapshot, "sailor_snapshot: 1\nnodes:\n" + nodes);

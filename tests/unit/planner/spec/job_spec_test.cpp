@@ -60,9 +60,40 @@ TEST(JobSpec, ABatchScriptIsAJobSpec) {
   EXPECT_DOUBLE_EQ(*job.constraints.max_usd_per_iteration, 1.2);
   EXPECT_EQ(job.checkpoint.keep, 3);
   EXPECT_TRUE(job.elastic.enabled);
+  EXPECT_EQ(job.checkpoint.memory_copies, MemoryCopies::neighbour);
   EXPECT_FALSE(job.objective_given);
   EXPECT_EQ(job.where("resources.max_gpus.big").text(), "job.yaml:9");
   EXPECT_EQ(job.where("resources.zones[0]").text(), "job.yaml:9");
+}
+
+TEST(JobSpec, AnElasticJobSaysHowLongItWaits) {
+  const auto elastic = [](const std::string& inner) {
+    return parse_job_spec(with("elastic: {enabled: true}", "elastic: {enabled: true" + inner + "}"),
+                          "job.yaml")
+        .elastic;
+  };
+  EXPECT_DOUBLE_EQ(elastic("").wait_s, 600);
+  EXPECT_DOUBLE_EQ(elastic("").lease_s, 5);
+  EXPECT_DOUBLE_EQ(elastic(", wait: 2h, lease: 10s").wait_s, 7200);
+  EXPECT_DOUBLE_EQ(elastic(", wait: 2h, lease: 10s").lease_s, 10);
+  EXPECT_THAT(error_of(with("elastic: {enabled: true}", "elastic: {enabled: true, lease: 100ms}")),
+              HasSubstr("elastic.lease: must be between 2s and 1h"));
+  EXPECT_DOUBLE_EQ(elastic("").grow_every_s, 60);
+  EXPECT_DOUBLE_EQ(elastic(", grow_every: 5min").grow_every_s, 300);
+  EXPECT_DOUBLE_EQ(elastic(", grow_every: 0").grow_every_s, 0);
+  EXPECT_THAT(error_of(with("elastic: {enabled: true}", "elastic: {enabled: true, grow_every: 100ms}")),
+              HasSubstr("elastic.grow_every: must be 0"));
+  EXPECT_THAT(error_of(with("elastic: {enabled: true}", "elastic: {enabled: true, wiat: 2h}")),
+              HasSubstr("wait"));
+}
+
+TEST(JobSpec, CopiesInMemoryFollowElasticityUnlessTheyAreNamed) {
+  const auto copies = [](const std::string& yaml) {
+    return parse_job_spec(yaml, "job.yaml").checkpoint.memory_copies;
+  };
+  EXPECT_EQ(copies(with("enabled: true", "enabled: false")), MemoryCopies::own);
+  EXPECT_EQ(copies(with("every_steps: 5", "memory_copies: none")), MemoryCopies::none);
+  EXPECT_THAT(error_of(with("every_steps: 5", "memory_copies: all")), HasSubstr("checkpoint.memory_copies"));
 }
 
 TEST(JobSpec, UnknownKeysNameTheNearestKnownOne) {
