@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
@@ -12,20 +11,6 @@
 #include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {
-namespace {
-
-// The upper end of Slurm's `N` or `MIN-MAX`.
-int parse_max_nodes(const std::string& text) {
-  std::string last = text.substr(text.rfind('-') + 1);
-  int count = 0;
-  auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
-  if (error != std::errc() || end != last.data() + last.size() || count < 1)
-    throw InputError(fmt::format("--nodes: must be a number of nodes, is {}", in_quotes(text)));
-  return count;
-}
-
-}  // namespace
-
 void refuse_contradictions(const OptionLookup& option) {
   if (option("array"))
     throw InputError("--array: a planned job is one job; submit each with a plan of its own");

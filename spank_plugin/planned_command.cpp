@@ -1,5 +1,7 @@
 #include "spank_plugin/planned_command.h"
 
+#include <charconv>
+
 namespace sailor {
 
 std::vector<std::string> planned_command(const std::vector<std::string>& argv,
@@ -20,6 +22,16 @@ std::vector<std::string> planned_command(const std::vector<std::string>& argv,
   }
   command.insert(command.end(), argv.begin() + static_cast<long>(insert_at), argv.end());
   return command;
+}
+
+std::optional<uint32_t> submitted_job(const std::string& line) {
+  constexpr char kSentence[] = "Submitted batch job ";
+  const size_t begin = line.rfind(kSentence, 0) == 0 ? sizeof kSentence - 1 : 0;
+  uint32_t job = 0;
+  const auto [end, error] = std::from_chars(line.data() + begin, line.data() + line.size(), job);
+  const bool number = error == std::errc() && job != 0;
+  const bool ends = end != line.data() + line.size() && (*end == '\n' || *end == ' ' || *end == ';');
+  return number && ends ? std::optional<uint32_t>(job) : std::nullopt;
 }
 
 std::string shell_line(const std::vector<std::string>& words) {

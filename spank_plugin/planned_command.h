@@ -1,7 +1,8 @@
 // The command line of a planned submission: the user's own command with the options of the plan's
-// components added. Pure.
+// components added, and what the program says about the job then. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ std::vector<std::string> planned_command(const std::vector<std::string>& argv,
                                          const std::vector<std::vector<std::string>>& components,
                                          const std::vector<std::string>& extra,
                                          const std::vector<std::string>& repeated);
+
+// The job of `Submitted batch job 12` or of --parsable's `12;cluster`; nothing for any other line.
+std::optional<uint32_t> submitted_job(const std::string& line);
 
 // One line that a shell reads back as the same words.
 std::string shell_line(const std::vector<std::string>& words);

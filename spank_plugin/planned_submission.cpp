@@ -21,7 +21,10 @@
 #include "spank_plugin/second_life.h"
 #include "spank_plugin/slurm/live_cluster.h"
 #include "spank_plugin/slurm/plan_environment.h"
+#include "spank_plugin/slurm/submitted_job.h"
 #include "spank_plugin/spank_options.h"
+#include "spank_plugin/submission_child.h"
+#include "spank_plugin/submitted_limits.h"
 
 namespace sailor {
 namespace {
@@ -50,48 +53,134 @@ std::string enclosing_job(SubmitProgram program) {
   return job == nullptr ? "" : job;
 }
 
-// The first planned node that others use now, with the reason; nothing when all are free.
-std::optional<std::string> node_in_use(const PlannedJob& planned) {
+// The first planned node of which `use` says why it cannot be had, with the reason; nothing when it says so
+// of none.
+std::optional<std::string> first_in_use(const PlannedJob& planned,
+                                        std::optional<std::string> (*use)(const SlurmNode&)) {
   std::vector<SlurmNode> nodes = read_nodes();
   for (const Component& component : planned.components) {
     for (const std::string& name : component.nodes) {
       auto node = std::find_if(nodes.begin(), nodes.end(),
                                [&](const SlurmNode& candidate) { return candidate.name == name; });
-      if (node == nodes.end()) return name + " is gone";
-      if (std::optional<std::string> use = use_by_others(*node)) return name + " " + *use;
+      if (node == nodes.end()) return name + " (gone)";
+      if (std::optional<std::string> reason = use(*node)) return fmt::format("{} ({})", name, *reason);
     }
   }
   return std::nullopt;
 }
 
+// How often a job is planned because others took its nodes; then it waits for them.
+class Tries {
+ public:
+  void count() { ++count_; }
+  bool more() const { return count_ < kMost; }
+
+ private:
+  static constexpr int kMost = 5;
+  int count_ = 0;
+};
+
+void say_taken(const std::string& taken, const char* then) {
+  fprintf(stderr, "sailor: since the job was planned, others took %s; %s\n", taken.c_str(), then);
+}
+
 // Plans until the planned nodes are still free afterwards: another submission may have taken them meanwhile.
 PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const std::string& site_file,
-                              const NodeWishes& wishes) {
-  constexpr int kMostTries = 5;
-  for (int tries = 1;; ++tries) {
+                              const NodeWishes& wishes, Tries& tries) {
+  while (true) {
+    tries.count();
     PlannedJob planned = plan_job(options, job, site_file, wishes, [&](const SiteConfig& site) {
       return live_cluster(read_slurm(), site, wishes);
     });
     if (options.dry_run) return planned;
-    std::optional<std::string> taken = node_in_use(planned);
+    std::optional<std::string> taken = first_in_use(planned, use_by_others);
     if (!taken) return planned;
     if (wishes.include_busy) {
       planned.table += fmt::format("note: the job waits for its nodes: {}\n", *taken);
+      planned.waits = true;
       return planned;
     }
-    bool again = tries < kMostTries;
-    fprintf(stderr, "sailor: since the job was planned, %s; %s\n", taken->c_str(),
-            again ? "planning again" : "the job waits for its nodes");
-    if (!again) return planned;
+    say_taken(*taken, tries.more() ? "planning again" : "the job waits for its nodes");
+    if (!tries.more()) {
+      planned.waits = true;
+      return planned;
+    }
   }
 }
 
+// The node of a job just submitted that others took first; nothing when the job has its nodes, or waits for
+// other reasons. The scheduler is given a moment to decide.
+std::optional<std::string> taken_from(uint32_t job_id, const PlannedJob& planned) {
+  constexpr int kLooks = 4;
+  constexpr useconds_t kPause_us = 25'000;
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) usleep(kPause_us);
+    if (!is_pending(job_id)) return std::nullopt;
+    std::optional<std::string> taken = first_in_use(planned, use_by_running_jobs);
+    // Its own start looks the same as somebody else's.
+    if (taken && is_pending(job_id)) return taken;
+  }
+  return std::nullopt;
+}
+
 // What the plan adds to the first component of the user's command.
-std::vector<std::string> extra_options(const Submission& submission, const PlannedJob& planned) {
+std::vector<std::string> extra_options(SubmitProgram program, const Submission& submission,
+                                       const PlannedJob& planned) {
   std::vector<std::string> extra;
-  if (submission.job.elastic.enabled) extra.emplace_back("--no-kill");
+  if (submission.job.elastic.enabled) {
+    extra.emplace_back("--no-kill");
+    if (program == SubmitProgram::sbatch) {
+      // When the controller's node is lost, the job begins again and goes on from its checkpoint.
+      if (!option_value("no-requeue")) extra.emplace_back("--requeue");
+      if (!option_value("open-mode")) extra.emplace_back("--open-mode=append");
+    }
+  }
   if (!option_value("comment")) extra.push_back("--comment=" + planned.comment);
   return extra;
+}
+
+std::vector<std::string> command_for(SubmitProgram program, const Submission& submission,
+                                     const PlannedJob& planned) {
+  std::vector<std::vector<std::string>> components;
+  for (const Component& component : planned.components) {
+    components.push_back(program == SubmitProgram::srun ? submit_options_with_tasks(component)
+                                                        : submit_options(component));
+  }
+  return planned_command(submission.argv, submission.script_index, components,
+                         extra_options(program, submission, planned), repeated_options(option_value));
+}
+
+EnvironmentVariables variables_for(const Submission& submission, const PlannedJob& planned,
+                                   const std::string& limits) {
+  EnvironmentVariables variables = plan_environment(planned.plan);
+  // Relative paths of a spec on standard input start from where it was submitted.
+  variables.emplace_back("SAILOR_JOB", submission.job_path.empty()
+                                           ? (std::filesystem::current_path() / "job.yaml").string()
+                                           : submission.job_path);
+  variables.emplace_back("SAILOR_CONFIG", planned.site_config);
+  variables.emplace_back("SAILOR_LIMITS", limits);
+  return variables;
+}
+
+// Submits with sbatch and looks at the job then: somebody may have taken its nodes in the last moment.
+// Returns when it was withdrawn for that, to be planned again; else ends the process.
+void submit_and_look(const std::vector<std::string>& command, const EnvironmentVariables& variables,
+                     const PlannedJob& planned, bool may_plan_again) {
+  SubmissionChild sbatch(command, variables);
+  std::optional<uint32_t> job = submitted_job(sbatch.first_line());
+  try {
+    std::optional<std::string> taken = job ? taken_from(*job, planned) : std::nullopt;
+    if (taken && may_plan_again) {
+      withdraw_job(*job);
+      say_taken(*taken, fmt::format("job {} is withdrawn, planning again", *job).c_str());
+      return;
+    }
+    if (taken) say_taken(*taken, fmt::format("job {} waits for its nodes", *job).c_str());
+  } catch (const std::exception& error) {
+    fprintf(stderr, "sailor: job %u is submitted, but whether it has its nodes is not known: %s\n", *job,
+            one_line(error.what()).c_str());
+  }
+  end_submission(sbatch.hand_on(), "");
 }
 
 [[noreturn]] void plan_and_run_again(SubmitProgram program, int argc, char* const* argv) {
@@ -110,37 +199,30 @@ std::vector<std::string> extra_options(const Submission& submission, const Plann
   bool own_config = getenv("SAILOR_CONFIG") == nullptr && !config.site_config.empty();
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
   options.overrides.partitions = wishes.partitions;
-  PlannedJob planned = plan_on_free_nodes(options, submission.job,
-                                          own_config ? config.site_config : site_config_path(), wishes);
-  fputs(planned.table.c_str(), stderr);
-  if (std::string why = reason_to_start_later(option_value); !why.empty() && !wishes.include_busy) {
-    fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
-            why.c_str());
+  std::string later = reason_to_start_later(option_value);
+  for (Tries tries;;) {
+    PlannedJob planned = plan_on_free_nodes(
+        options, submission.job, own_config ? config.site_config : site_config_path(), wishes, tries);
+    fputs(planned.table.c_str(), stderr);
+    if (!later.empty() && !wishes.include_busy) {
+      fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
+              later.c_str());
+    }
+    std::vector<std::string> command = command_for(program, submission, planned);
+    if (options.dry_run) {
+      printf("%s\n", shell_line(command).c_str());
+      end_submission(kDone, "");
+    }
+    EnvironmentVariables variables = variables_for(submission, planned, limits_text(values, option_value));
+    if (program == SubmitProgram::sbatch && !submission.script_index)
+      lseek(STDIN_FILENO, state().stdin_offset, SEEK_SET);
+    if (program != SubmitProgram::sbatch || !later.empty() || planned.waits) {
+      // salloc and srun say themselves that they wait; of the others it is known already.
+      leave_to_second_life(variables);
+      run_again(command);
+    }
+    submit_and_look(command, variables, planned, !wishes.include_busy && tries.more());
   }
-
-  std::vector<std::vector<std::string>> components;
-  for (const Component& component : planned.components) {
-    components.push_back(program == SubmitProgram::srun ? submit_options_with_tasks(component)
-                                                        : submit_options(component));
-  }
-  std::vector<std::string> command =
-      planned_command(submission.argv, submission.script_index, components,
-                      extra_options(submission, planned), repeated_options(option_value));
-  if (options.dry_run) {
-    printf("%s\n", shell_line(command).c_str());
-    end_submission(kDone, "");
-  }
-
-  EnvironmentVariables variables = plan_environment(planned.plan);
-  // Relative paths of a spec on standard input start from where it was submitted.
-  variables.emplace_back("SAILOR_JOB", submission.job_path.empty()
-                                           ? (std::filesystem::current_path() / "job.yaml").string()
-                                           : submission.job_path);
-  variables.emplace_back("SAILOR_CONFIG", planned.site_config);
-  leave_to_second_life(variables);
-  if (program == SubmitProgram::sbatch && !submission.script_index)
-    lseek(STDIN_FILENO, state().stdin_offset, SEEK_SET);
-  run_again(command);
 }
 
 // The job carries its plan; what salloc and srun start takes it from their own environment.
@@ -162,7 +244,10 @@ void begin_submission(spank_t spank, SubmitProgram program) {
     register_options(spank);
     state().variables = take_from_first_life();
     if (program != SubmitProgram::sbatch) return;
-    if (!state().variables) keep_script_on_stdin();
+    if (state().variables)
+      setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the first life waits for the first line (sbatch --wait)
+    else
+      keep_script_on_stdin();
     state().stdin_offset = std::max(0L, static_cast<long>(lseek(STDIN_FILENO, 0, SEEK_CUR)));
   } catch (...) {
     // Nothing of this is needed for a plain job; a planned one finds out when its options are done.

@@ -1,5 +1,8 @@
 // A planned submission, the same for sbatch, salloc and srun. It has two lives: the first plans and runs the
-// program again with the plan's nodes on its command line; the second submits, with the plan attached.
+// program again with the plan's nodes on its command line; the second submits, with the plan attached. salloc
+// and srun become their second life; sbatch has it as a child (submission_child.h), and looks at the job
+// then: when others took its nodes in the last moment, it is withdrawn and planned again, or waits, and says
+// so.
 //
 // Without a --sailor-* option nothing of this happens: no file is opened, no RPC is made. One object per
 // process; SPANK offers no place of its own for it. Nothing here throws.

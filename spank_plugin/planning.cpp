@@ -16,9 +16,11 @@
 #include "planner/search/load_inputs.h"
 #include "planner/search/search.h"
 #include "planner/simulator/simulate.h"
+#include "planner/spec/busy_nodes.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 #include "spank_plugin/node_choice.h"
+#include "spank_plugin/waiting_offer.h"
 
 namespace sailor {
 namespace {
@@ -26,6 +28,10 @@ namespace {
 // One line for a snapshot that offers nothing.
 std::string nothing_free(const Snapshot& snapshot) {
   if (snapshot.not_free.empty()) return "the cluster has no GPU node that this job may use";
+  if (!snapshot.busy.empty()) {
+    return fmt::format("every GPU node that this job may use is busy: {}: {}", busy_nodes_text(snapshot.busy),
+                       kHowToWait);
+  }
   constexpr size_t kMaxShown = 4;
   size_t shown = std::min(kMaxShown, snapshot.not_free.size());
   std::string some =
@@ -72,15 +78,15 @@ PlannedJob use_given_plan(const SubmitOptions& options, const NodeWishes& wishes
 }
 
 // Within --nodes: searches once for every choice of nodes, all in the same time limit.
-SearchResult search_within(int max_nodes, const PlanningInputs& inputs, PlanOptions options,
+SearchResult search_within(int max_nodes, const PlanningContext& context, PlanOptions options,
                            std::vector<std::string>& notes) {
-  NodeChoices choices = choose_nodes(inputs.snapshot, max_nodes);
+  NodeChoices choices = choose_nodes(context.snapshot, max_nodes);
   options.time_limit_s /= static_cast<double>(choices.snapshots.size());
   std::optional<SearchResult> best;
   for (const Snapshot& snapshot : choices.snapshots) {
     SearchResult result =
-        search(PlanningContext{inputs.job, snapshot, inputs.catalog, inputs.profiles}, options);
-    best = best ? better_of(std::move(*best), std::move(result), inputs.job.objective) : std::move(result);
+        search(PlanningContext{context.job, snapshot, context.catalog, context.profiles}, options);
+    best = best ? better_of(std::move(*best), std::move(result), context.job.objective) : std::move(result);
   }
   if (!choices.complete) {
     notes.push_back(fmt::format("--nodes={}: not every choice of nodes was tried", max_nodes));
@@ -91,12 +97,44 @@ SearchResult search_within(int max_nodes, const PlanningInputs& inputs, PlanOpti
   return std::move(*best);
 }
 
-PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, PlanningInputs& inputs) {
+SearchResult search_nodes(const NodeWishes& wishes, const PlanningContext& context,
+                          const PlanOptions& options, std::vector<std::string>& notes) {
+  bool few = wishes.max_nodes && static_cast<int>(context.snapshot.nodes.size()) > *wishes.max_nodes;
+  return few ? search_within(*wishes.max_nodes, context, options, notes) : search(context, options);
+}
+
+// One line that says so when the training would be done earlier on nodes that come free later. Looked for
+// only where it costs little beside the search itself.
+std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs, PlanOptions options,
+                         const SearchResult& found, int64_t clock_s) {
+  constexpr double kLongSearch_s = 0.5;
+  constexpr double kTimeLimit_s = 0.2;
+  if (wishes.include_busy || inputs.job.objective != Objective::throughput) return "";
+  if (inputs.snapshot.busy.empty() || found.stats.search_s > kLongSearch_s) return "";
+  const Candidate& now = found.candidates.front();
+  options.top_k = 1;
+  options.explain = false;
+  options.previous = {now.plan};
+  const ShortSearch plan = [&](const Snapshot& snapshot, double time_limit_s) {
+    std::vector<std::string> notes;
+    options.time_limit_s = time_limit_s;
+    return search_nodes(wishes, {inputs.job, snapshot, inputs.catalog, inputs.profiles}, options, notes);
+  };
+  std::optional<WaitingOffer> offer = worth_waiting(inputs.snapshot, now, inputs.job.training.steps,
+                                                    std::min(kTimeLimit_s, options.time_limit_s / 4), plan);
+  if (!offer) return "";
+  // The last --exclude counts.
+  if (!offer->later_nodes.empty())
+    offer->later_nodes.insert(offer->later_nodes.end(), wishes.excluded_nodes.begin(),
+                              wishes.excluded_nodes.end());
+  return waiting_text(*offer, clock_s);
+}
+
+PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, PlanningInputs& inputs,
+                       int64_t clock_s) {
   PlanOptions plan_options;
   plan_options.time_limit_s = options.time_limit_s.value_or(inputs.site.planner_time_limit_s);
-  bool few = wishes.max_nodes && static_cast<int>(inputs.snapshot.nodes.size()) > *wishes.max_nodes;
-  SearchResult result = few ? search_within(*wishes.max_nodes, inputs, plan_options, inputs.notes)
-                            : search(inputs.context(), plan_options);
+  SearchResult result = search_nodes(wishes, inputs.context(), plan_options, inputs.notes);
   if (result.status == SearchStatus::time_limit) {
     throw Refusal(
         kTimeLimit,
@@ -109,6 +147,7 @@ PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, P
   PlannedJob planned;
   planned.plan = result.candidates.front().plan;
   planned.table = candidate_table(inputs.context(), result);
+  planned.table += waiting_note(wishes, inputs, plan_options, result, clock_s);
   return planned;
 }
 
@@ -140,7 +179,7 @@ PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string
         return live.snapshot;
       });
   if (inputs.snapshot.nodes.empty()) throw Refusal(kInfeasible, nothing_free(inputs.snapshot));
-  PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs)
+  PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now)
                                                  : use_given_plan(options, wishes, inputs);
   for (const std::string& note : inputs.notes) planned.table += "note: " + note + "\n";
   planned.components = allocate(planned.plan, live);

@@ -33,6 +33,7 @@ struct PlannedJob {
   std::string site_config;  // absolute path
   std::string table;        // for people: the candidates, or the given plan stage by stage
   std::string comment;      // the job's, one line
+  bool waits = false;       // others hold some of its nodes, and the user knows
 };
 
 // What is free now, given the site config.

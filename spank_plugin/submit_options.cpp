@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 
@@ -55,6 +57,15 @@ void add_environment_defaults(OptionValues& values, const char* (*get)(const cha
       values[definition.name] = value;
     }
   }
+}
+
+int parse_max_nodes(const std::string& text) {
+  std::string last = text.substr(text.rfind('-') + 1);
+  int count = 0;
+  auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
+  if (error != std::errc() || end != last.data() + last.size() || count < 1)
+    throw InputError(fmt::format("--nodes: must be a number of nodes, is {}", in_quotes(text)));
+  return count;
 }
 
 SubmitOptions parse_submit_options(const OptionValues& values) {

@@ -39,5 +39,7 @@ struct SubmitOptions {
 
 // Throws InputError naming the option.
 SubmitOptions parse_submit_options(const OptionValues& values);
+// The upper end of Slurm's `--nodes=N` or `--nodes=MIN-MAX`. Throws InputError.
+int parse_max_nodes(const std::string& text);
 
 }  // namespace sailor

@@ -7,7 +7,6 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "spank_plugin/doctor/plugstack.h"
+#include "spank_plugin/doctor/program_checks.h"
 #include "spank_plugin/doctor/site_checks.h"
 #include "spank_plugin/slurm/live_cluster.h"
 
@@ -110,42 +110,25 @@ std::optional<SlurmSettings> check_slurm(Findings& findings) {
   return settings;
 }
 
-// The programs of a job, each with its libraries.
-Findings check_programs() {
-  Findings findings;
-  const std::array<const char*, 3> verbs = {"run", "checkpoint", "profile"};
-  for (const char* verb : verbs) {
-    const std::string path = cli::find_external(verb);
-    if (path.empty()) {
-      findings.push_back(problem("programs", fmt::format("sailor-{} is not installed", verb),
-                                 "install Sailor on this node, or on a file system that it shares"));
-    } else if (const std::string said = output_of(path + " --help");
-               said.find("Usage") == std::string::npos) {
-      findings.push_back(problem("programs", path + " does not start",
-                                 "run it by hand: a library may be missing (ldd " + path + ")"));
-    }
+// The programs of a job, each with its libraries, and what starts them.
+Findings check_programs_here(bool compute_node) {
+  std::vector<ProgramState> programs;
+  for (const char* verb : {"run", "checkpoint", "profile"}) {
+    ProgramState program{verb, cli::find_external(verb), false};
+    program.starts =
+        !program.path.empty() && output_of(program.path + " --help").find("Usage") != std::string::npos;
+    programs.push_back(std::move(program));
   }
-  if (findings.empty())
-    findings.push_back(
-        well("programs", fs::path(cli::find_external("run")).parent_path().string() + "/sailor-*"));
-  return findings;
+  const std::string mpirun =
+      output_of("command -v \"${SAILOR_MPIRUN:-mpirun.openmpi}\" || command -v mpirun");
+  return check_programs(programs, mpirun.substr(0, mpirun.find('\n')), compute_node);
 }
 
 Findings check_launch() {
-  Findings findings;
-  const std::string mpirun =
-      output_of("command -v \"${SAILOR_MPIRUN:-mpirun.openmpi}\" || command -v mpirun");
-  if (mpirun.empty())
-    findings.push_back(problem("mpi", "there is no mpirun", "install Open MPI, or set SAILOR_MPIRUN"));
-  else
-    findings.push_back(well("mpi", mpirun.substr(0, mpirun.find('\n'))));
   if (output_of("srun --mpi=list").find("pmix") == std::string::npos)
-    findings.push_back(warning("mpi", "srun offers no pmix",
-                               "jobs start by mpirun over srun, which needs none; "
-                               "`srun --mpi=pmix` would not work"));
-  else
-    findings.push_back(well("mpi", "srun offers pmix"));
-  return findings;
+    return {warning("mpi", "srun offers no pmix",
+                    "jobs start by mpirun over srun, which needs none; `srun --mpi=pmix` would not work")};
+  return {well("mpi", "srun offers pmix")};
 }
 
 Findings check_options() {
@@ -199,7 +182,7 @@ int run(int argc, char** argv) {
   const std::optional<SlurmSettings> slurm = check_slurm(findings);
   if (slurm) add(findings, check_plugstack(slurm->plugstack, slurm->plugin_dir, slurm->version));
   if (slurm) add(findings, check_options());
-  add(findings, check_programs());
+  add(findings, check_programs_here(arguments.here));
   const std::optional<Site> site = check_site(arguments.config, findings);
   if (!arguments.here) {
     add(findings, check_launch());

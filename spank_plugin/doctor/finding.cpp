@@ -9,7 +9,7 @@
 namespace sailor {
 namespace {
 
-constexpr std::array<const char*, 3> kLevels = {"ok", "warning", "problem"};
+constexpr std::array<const char*, 4> kLevels = {"ok", "note", "warning", "problem"};
 
 std::string without_breaks(std::string text) {
   std::replace_if(

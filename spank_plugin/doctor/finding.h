@@ -7,7 +7,7 @@
 namespace sailor {
 
 struct Finding {
-  enum class Level { ok, warning, problem };
+  enum class Level { ok, note, warning, problem };
   Level level = Level::ok;
   std::string about;   // one word: slurm, plugin, catalog, ...
   std::string text;    // how it is
@@ -18,6 +18,10 @@ using Findings = std::vector<Finding>;
 
 inline Finding well(std::string about, std::string text) {
   return {Finding::Level::ok, std::move(about), std::move(text), ""};
+}
+// Well for some nodes, not for others: the reader knows.
+inline Finding note(std::string about, std::string text, std::string remedy) {
+  return {Finding::Level::note, std::move(about), std::move(text), std::move(remedy)};
 }
 inline Finding warning(std::string about, std::string text, std::string remedy) {
   return {Finding::Level::warning, std::move(about), std::move(text), std::move(remedy)};

@@ -4,28 +4,48 @@
 
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
+#include "spank_plugin/node_limits.h"
 #include "spank_plugin/slurm/live_cluster.h"
 
 namespace sailor {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: sailor-cluster [--yaml] [--busy] [--config FILE]\n"
+    "usage: sailor-cluster [--yaml] [--busy] [--config FILE] [--partition=P,...] [--nodelist=N,...]\n"
+    "                      [--exclude=N,...] [--constraint=F] [--reservation=R] [--account=A] [--qos=Q] "
+    "[--time=T]\n"
     "\n"
     "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
     "Nodes that it could not get are listed under not_free with the reason.\n"
+    "Options that name what sbatch's of the same name do: of a job that is submitted with them.\n"
     "--busy takes nodes that run jobs for free ones.\n"
     "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n";
 
 struct Arguments {
   bool help = false, busy = false;
+  std::map<std::string, std::string> of_job;  // options that the job would be submitted with
   std::string config = site_config_path();
 };
+
+constexpr const char* kJobOptions[] = {"partition",   "nodelist", "exclude", "constraint",
+                                       "reservation", "account",  "qos",     "time"};
+
+// `--NAME=VALUE` of one of them.
+bool take_job_option(const std::string& word, std::map<std::string, std::string>& options) {
+  for (const std::string name : kJobOptions) {
+    if (word.rfind("--" + name + "=", 0) != 0) continue;
+    options[name] = word.substr(name.size() + 3);
+    return true;
+  }
+  return false;
+}
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
@@ -39,7 +59,7 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.config = argv[++i];
     } else if (word.rfind("--config=", 0) == 0) {
       arguments.config = word.substr(9);
-    } else if (word != "--yaml") {
+    } else if (word != "--yaml" && !take_job_option(word, arguments.of_job)) {
       throw InputError(word + ": unknown argument, see sailor-cluster --help");
     }
   }
@@ -54,7 +74,12 @@ int run(int argc, char** argv) {
   }
   SiteConfig site = load_site_config(arguments.config);
   slurm_init(nullptr);
-  NodeWishes wishes;
+  const auto option = [&](const char* name) -> std::optional<std::string> {
+    auto it = arguments.of_job.find(name);
+    if (it == arguments.of_job.end()) return std::nullopt;
+    return it->second;
+  };
+  NodeWishes wishes = node_wishes(option, SubmitOptions{}, JobSpec{});
   wishes.include_busy = arguments.busy;
   LiveCluster cluster = live_cluster(read_slurm(), site, wishes);
   std::string yaml = to_yaml(cluster.snapshot);

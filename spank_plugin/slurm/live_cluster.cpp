@@ -91,6 +91,14 @@ std::vector<Gpus> gpus_of(const SlurmNode& node) {
   return result;
 }
 
+// The state of a node that only has to be waited for, in the fewest words.
+std::string busy_state(const SlurmNode& node) {
+  if (node.state & NODE_STATE_COMPLETING) return "completing a job";
+  if (node.state & NODE_STATE_PLANNED) return "planned for another job";
+  if (use_by_running_jobs(node)) return "in use";
+  return node.promised_to != 0 ? "waited for by another job" : "powered down";
+}
+
 // Decides node by node; keeps what is the same for all of them.
 class Offers {
  public:
@@ -112,18 +120,21 @@ class Offers {
 
   LiveCluster collect() {
     LiveCluster cluster;
+    cluster.now = view_.now;
     cluster.snapshot.file = "slurm";
     cluster.snapshot.usd_per_hour = site_.usd_per_hour;
     cluster.snapshot.egress_usd_per_gb = site_.egress_usd_per_gb;
     for (const SlurmNode& node : view_.nodes) {
       std::vector<Gpus> gpus = gpus_of(node);
       if (gpus.empty()) continue;  // not a GPU node: not worth a word
-      if (std::optional<std::string> obstacle = obstacle_of(node, gpus)) {
+      if (std::optional<std::string> obstacle = obstacle_of(node, gpus, wishes_.include_busy)) {
         cluster.snapshot.not_free.push_back(node.name + ": " + *obstacle);
+        if (!wishes_.include_busy && !obstacle_of(node, gpus, true)) note_busy(node, gpus.front(), cluster);
         continue;
       }
       offer(node, gpus.front(), cluster);
     }
+    keep_within_partition_limits(cluster.snapshot.busy);
     std::set<std::string> offered;
     for (const SnapshotNode& node : cluster.snapshot.nodes) offered.insert(node.name);
     for (const SlurmPartition* partition : partitions_) {
@@ -137,7 +148,9 @@ class Offers {
   }
 
  private:
-  std::optional<std::string> obstacle_of(const SlurmNode& node, const std::vector<Gpus>& gpus) {
+  // Why the job cannot have the node: now, or also when it waits for those who hold it.
+  std::optional<std::string> obstacle_of(const SlurmNode& node, const std::vector<Gpus>& gpus,
+                                         bool include_busy) {
     auto it = usable_partitions_of_.find(node.name);
     if (it == usable_partitions_of_.end()) return partition_reason(node.name);
     if (contains(wishes_.excluded_nodes, node.name)) return "excluded with --exclude";
@@ -147,11 +160,10 @@ class Offers {
     bool in_reservation = reservation_ != nullptr && contains(reservation_->nodes, node.name);
     if (reservation_ != nullptr && !in_reservation)
       return fmt::format("not in reservation {}", reservation_->name);
-    if (std::optional<std::string> obstacle =
-            state_obstacle(node.state, {in_reservation, !wishes_.include_busy}))
+    if (std::optional<std::string> obstacle = state_obstacle(node.state, {in_reservation, !include_busy}))
       return obstacle;
     if (gpus.size() > 1) return "has GPUs of several types";
-    if (!wishes_.include_busy) {
+    if (!include_busy) {
       if (std::optional<std::string> use = use_by_others(node)) return use;
     }
     const SlurmPartition& partition = *it->second.front();
@@ -187,23 +199,57 @@ class Offers {
     }
   }
 
-  void offer(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) {
-    const SlurmPartition& partition = *usable_partitions_of_.at(node.name).front();
-    ++offered_[partition.name];
+  SnapshotNode snapshot_node(const SlurmNode& node, const Gpus& gpus) const {
     const ZoneRule& zone = zone_of(node, all_partitions_of_.at(node.name), site_);
     auto type = site_.gres.find(gpus.type);
     SnapshotNode entry;
     entry.name = node.name;
-    entry.partition = partition.name;
+    entry.partition = usable_partitions_of_.at(node.name).front()->name;
     entry.zone = zone.zone;
     entry.region = zone.region;
     entry.gpu_type = type != site_.gres.end() ? type->second : (gpus.type.empty() ? "gpu" : gpus.type);
     entry.gpus = gpus.count;
     entry.free_gpus.resize(gpus.count);
     std::iota(entry.free_gpus.begin(), entry.free_gpus.end(), 0);
+    entry.leaf_switch = node.leaf_switch;
+    return entry;
+  }
+
+  void offer(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) {
+    SnapshotNode entry = snapshot_node(node, gpus);
+    ++offered_[entry.partition];
     cluster.snapshot.nodes.push_back(std::move(entry));
     std::string request = gpus.type.empty() ? "gpu" : "gpu:" + gpus.type;
     cluster.nodes.push_back({node.name, fmt::format("{}:{}", request, gpus.count)});
+  }
+
+  void note_busy(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) const {
+    BusyNode busy{snapshot_node(node, gpus), busy_state(node), std::nullopt};
+    // A job that waits for the node takes it before us, for a time that nobody knows.
+    const bool only_runs =
+        use_by_running_jobs(node) && node.promised_to == 0 && (node.state & NODE_STATE_PLANNED) == 0;
+    if (only_runs && node.jobs_end)
+      busy.free_in_s = static_cast<double>(std::max<int64_t>(0, *node.jobs_end - view_.now));
+    cluster.snapshot.busy.push_back(std::move(busy));
+  }
+
+  // Of busy nodes those that a job could have beside the free ones, the first to come free.
+  void keep_within_partition_limits(std::vector<BusyNode>& busy) const {
+    std::map<std::string, int> left;  // by partition
+    for (const SlurmPartition* partition : partitions_) {
+      if (!partition->max_nodes) continue;
+      auto offered = offered_.find(partition->name);
+      left[partition->name] = *partition->max_nodes - (offered == offered_.end() ? 0 : offered->second);
+    }
+    if (left.empty()) return;
+    const double kNobodyKnows = 1e18;
+    std::stable_sort(busy.begin(), busy.end(), [kNobodyKnows](const BusyNode& a, const BusyNode& b) {
+      return a.free_in_s.value_or(kNobodyKnows) < b.free_in_s.value_or(kNobodyKnows);
+    });
+    std::erase_if(busy, [&](const BusyNode& node) {
+      auto it = left.find(node.node.partition);
+      return it != left.end() && it->second-- <= 0;
+    });
   }
 
   const SlurmView& view_;
@@ -218,14 +264,19 @@ class Offers {
 
 }  // namespace
 
-std::optional<std::string> use_by_others(const SlurmNode& node) {
+std::optional<std::string> use_by_running_jobs(const SlurmNode& node) {
   if (node.state & NODE_STATE_COMPLETING) return "completing a job";
-  if (node.state & NODE_STATE_PLANNED) return "planned for another job";
   for (const Gpus& gpus : gpus_of(node)) {
     if (gpus.used > 0) return fmt::format("{} of {} GPUs in use", gpus.used, gpus.count);
   }
   uint32_t base = node.state & NODE_STATE_BASE;
   if (node.allocated_cpus > 0 || base != NODE_STATE_IDLE) return "runs another job";
+  return std::nullopt;
+}
+
+std::optional<std::string> use_by_others(const SlurmNode& node) {
+  if (node.state & NODE_STATE_PLANNED) return "planned for another job";
+  if (std::optional<std::string> use = use_by_running_jobs(node)) return use;
   if (node.promised_to != 0) return fmt::format("job {} waits for it", node.promised_to);
   return std::nullopt;
 }

@@ -3,7 +3,7 @@
 //
 // A node is offered whole or not at all: one that runs any job is listed in Snapshot::not_free with the
 // reason, as are nodes that are down, drained, reserved, powered off or planned for another job, and those
-// that the user's own options leave out.
+// that the user's own options leave out. Those that only have to be waited for are also in Snapshot::busy.
 #pragma once
 
 #include <optional>
@@ -39,6 +39,7 @@ struct LiveNode {
 };
 
 struct LiveCluster {
+  int64_t now = 0;                        // seconds since the epoch
   Snapshot snapshot;                      // partition of a node: the first one that is not the umbrella
   std::vector<LivePartition> partitions;  // open to the user, in Slurm's order, the umbrella last
   std::vector<LiveNode> nodes;            // parallel to snapshot.nodes
@@ -59,5 +60,7 @@ std::optional<std::string> state_obstacle(uint32_t node_state, const StateNeeds&
 // Why the node cannot be had now because others use it: it runs a job, or is about to; nothing when it is
 // idle.
 std::optional<std::string> use_by_others(const SlurmNode& node);
+// The same without those who only wait for it.
+std::optional<std::string> use_by_running_jobs(const SlurmNode& node);
 
 }  // namespace sailor

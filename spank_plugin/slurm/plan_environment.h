@@ -6,6 +6,7 @@
 //     SAILOR_PLAN_0, SAILOR_PLAN_1, ...   the plan
 //     SAILOR_JOB                          absolute path of the job spec, when it came from a file
 //     SAILOR_CONFIG                       absolute path of the site config
+//     SAILOR_LIMITS                       what the submission limits (submitted_limits.h)
 #pragma once
 
 #include <optional>

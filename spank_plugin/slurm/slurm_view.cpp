@@ -12,6 +12,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "spank_plugin/slurm/allocation.h"
+#include "spank_plugin/slurm/leaf_switches.h"
 #include "spank_plugin/slurm/name_list.h"
 
 namespace sailor {
@@ -57,14 +59,36 @@ SlurmNode read_node(const node_info_t& info) {
   return node;
 }
 
-// Planned jobs ask for their nodes by name: until they start, the nodes are idle and yet not free.
-void read_promises(std::vector<SlurmNode>& nodes) {
+// When the jobs on one node end, as far as Slurm shows them.
+struct JobsOnNode {
+  int64_t last_end = 0;
+  bool open_end = false;  // one of them has no time limit, or stands still
+};
+
+void note_ends(const slurm_job_info_t& job, std::map<std::string, JobsOnNode>& jobs) {
+  const uint32_t base = job.job_state & JOB_STATE_BASE;
+  const bool holds_nodes =
+      base == JOB_RUNNING || base == JOB_SUSPENDED || (job.job_state & JOB_COMPLETING) != 0;
+  if (!holds_nodes) return;
+  const bool open_end = base == JOB_SUSPENDED || (base == JOB_RUNNING && job.time_limit == INFINITE);
+  for (const std::string& node : expand_hosts(text(job.nodes))) {
+    JobsOnNode& here = jobs[node];
+    here.last_end = std::max<int64_t>(here.last_end, job.end_time);
+    here.open_end = here.open_end || open_end;
+  }
+}
+
+// What the jobs of all users say about nodes: when those that run will end, and which are waited for: planned
+// jobs ask for their nodes by name, and until they start these are idle and yet not free.
+void read_jobs(std::vector<SlurmNode>& nodes) {
   job_info_msg_t* raw_jobs = nullptr;
   if (slurm_load_jobs(0, &raw_jobs, 0) != SLURM_SUCCESS) fail("jobs");
   JobInfo jobs(raw_jobs);
   std::map<std::string, uint32_t> promised;
+  std::map<std::string, JobsOnNode> running;
   for (uint32_t i = 0; i < jobs->record_count; ++i) {
     const slurm_job_info_t& job = jobs->job_array[i];
+    note_ends(job, running);
     bool waits = (job.job_state & JOB_STATE_BASE) == JOB_PENDING && job.priority != 0 &&
                  job.eligible_time != 0 && job.eligible_time <= time(nullptr);
     if (!waits) continue;
@@ -73,6 +97,8 @@ void read_promises(std::vector<SlurmNode>& nodes) {
   for (SlurmNode& node : nodes) {
     auto it = promised.find(node.name);
     if (it != promised.end()) node.promised_to = it->second;
+    auto jobs_here = running.find(node.name);
+    if (jobs_here != running.end() && !jobs_here->second.open_end) node.jobs_end = jobs_here->second.last_end;
   }
 }
 
@@ -109,6 +135,16 @@ std::vector<std::string> expand_hosts(const std::string& hosts) {
   return names;
 }
 
+std::string compress_hosts(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end(), host_less);  // else b2,b3,b1 becomes b[2-3,1]
+  hostlist_t list = slurm_hostlist_create(nullptr);
+  if (list == nullptr) return fmt::format("{}", fmt::join(names, ","));
+  for (const std::string& name : names) slurm_hostlist_push_host(list, name.c_str());
+  const std::unique_ptr<char, decltype(&free)> ranged(slurm_hostlist_ranged_string_malloc(list), free);
+  slurm_hostlist_destroy(list);
+  return text(ranged.get());
+}
+
 std::vector<SlurmNode> read_nodes() {
   std::vector<SlurmNode> result;
   node_info_msg_t* raw_nodes = nullptr;
@@ -118,7 +154,7 @@ std::vector<SlurmNode> read_nodes() {
     // Powered-down cloud nodes that this user may not see have no name.
     if (nodes->node_array[i].name != nullptr) result.push_back(read_node(nodes->node_array[i]));
   }
-  read_promises(result);
+  read_jobs(result);
   return result;
 }
 
@@ -126,6 +162,10 @@ SlurmView read_slurm() {
   SlurmView view;
   view.now = time(nullptr);
   view.nodes = read_nodes();
+  const std::map<std::string, std::string> leaf_switches = read_leaf_switches();
+  for (SlurmNode& node : view.nodes) {
+    if (auto it = leaf_switches.find(node.name); it != leaf_switches.end()) node.leaf_switch = it->second;
+  }
 
   // No SHOW_ALL: partitions that are hidden or closed to the user's groups are left out by the controller.
   partition_info_msg_t* raw_partitions = nullptr;

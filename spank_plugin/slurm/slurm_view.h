@@ -17,6 +17,9 @@ struct SlurmNode {
   std::string gres_used;
   std::vector<std::string> features;
   uint32_t promised_to = 0;  // a job that could start but for its nodes, and asks for this one; 0 = none
+  // When the last of the jobs that run here reaches its time limit; nothing = one has none, or none is seen.
+  std::optional<int64_t> jobs_end;
+  std::string leaf_switch;  // of Slurm's topology; empty when it has none
 };
 
 struct SlurmPartition {
@@ -55,7 +58,8 @@ SlurmView read_slurm();
 // Only the nodes, and which jobs wait for them.
 std::vector<SlurmNode> read_nodes();
 
-// Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x.
+// Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x, and back.
 std::vector<std::string> expand_hosts(const std::string& hosts);
+std::string compress_hosts(std::vector<std::string> names);
 
 }  // namespace sailor

@@ -21,6 +21,14 @@ for word in "ok       slurm" "ok       plugin" "ok       sbatch" "ok       progr
   expect "it says: $word" contains "$out" "$word"
 done
 
+# A login node: planner and plugin, but no trainer.
+mkdir -p login && cp "$(command -v sailor)" "$(command -v sailor-doctor)" login/ && chmod -R a+rX login
+run login/sailor doctor
+expect "a login node without the trainer: exit 0" equal "$rc $(grep -c '^problem' <<<"$out")" "0 0"
+expect "with a note" contains "$out" "note     programs   the trainer is not installed here"
+run login/sailor-doctor --here
+expect "a compute node without it: exit 1" equal "$rc" 1
+
 : >"$SAILOR_CLUSTER_DIR/etc/plugstack.conf"
 run sailor doctor
 expect "no line for the plugin: exit 1" equal "$rc" 1

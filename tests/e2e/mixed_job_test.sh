@@ -10,7 +10,7 @@ cp "$e2e/fixtures/mixed_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
 chmod a+r job.yaml text.txt "$SAILOR_CLUSTER_DIR/profiles/mixed_profile.json"
 
 run sbatch --sailor-objective=throughput job.yaml
-job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
+job=$(job_submitted)
 expect "submitted" test -n "$job"
 expect "the table is shown" contains "$err" "PIPELINES"
 expect "it trains" wait_until 60 steps_done 1

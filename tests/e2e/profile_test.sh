@@ -66,4 +66,21 @@ expect "the profiles so far can be read" equal "$(for f in profiles/*.json; do s
 run sailor profile --on-nodes "${small[@]}" --seconds 2 tiny.yaml
 expect "the next run ends well" equal "$rc" 0
 expect "nothing is unfinished" equal "$(rounds)" 0
+wait_idle
+
+# One of the jobs is cancelled: the others end well.
+rm -f profiles/*
+user env SAILOR_CONFIG="$SAILOR_CONFIG" sailor profile --on-nodes "${small[@]}" --seconds 15 tiny.yaml >/dev/null 2>cancelled.log &
+waiting=$!
+expect "three jobs measure" wait_until 60 three_jobs_measure
+scancel "$(squeue -h -w v1 -o %A)"
+code=0; wait $waiting || code=$?
+err=$(cat cancelled.log)
+expect "a cancelled job is a failure" equal "$code" 1
+expect "which names its type" contains "$err" "V100-16"
+expect "the others are measured" equal "$(ls profiles/*A100-40.json profiles/*cpu.json | wc -l)" 2
+expect "and what the cancelled one measured is kept" equal "$(rounds)" 1
+run sailor profile --on-nodes "${small[@]}" --seconds 2 tiny.yaml
+expect "the next run ends well" equal "$rc $(types)" "0 A100-40 V100-16 cpu"
+expect "nothing is unfinished" equal "$(rounds)" 0
 finish

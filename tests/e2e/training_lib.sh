@@ -58,10 +58,12 @@ JSON
   user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
 }
 
+# The job that the last `run sbatch` has submitted.
+job_submitted() { sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out"; }
 # start_training [SBATCH OPTIONS]: submits job.yaml with plan.json; sets job and output.
 start_training() {
   run sbatch --sailor-plan=plan.json --sailor-objective=throughput "$@" job.yaml
-  job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
+  job=$(job_submitted)
   output=$work/slurm-$job.out
   [ -n "$job" ]
 }

@@ -16,7 +16,7 @@ LiveCluster cluster_of(std::vector<LivePartition> partitions) {
   LiveCluster cluster;
   cluster.partitions = std::move(partitions);
   auto add = [&](const std::string& name, const std::string& partition, const std::string& type, int gpus) {
-    SnapshotNode node{name, partition, "z", "r", type, gpus, std::vector<int>(gpus)};
+    SnapshotNode node{name, partition, "z", "r", type, gpus, std::vector<int>(gpus), ""};
     std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
     cluster.snapshot.nodes.push_back(node);
     cluster.nodes.push_back({name, "gpu:" + type + ":" + std::to_string(gpus)});

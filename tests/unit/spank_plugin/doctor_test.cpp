@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "spank_plugin/doctor/plugstack.h"
+#include "spank_plugin/doctor/program_checks.h"
 #include "spank_plugin/doctor/site_checks.h"
 #include "tests/unit/planner/scratch.h"
 
@@ -30,6 +31,28 @@ std::vector<Finding::Level> levels(const Findings& findings) {
 constexpr auto kOk = Finding::Level::ok;
 constexpr auto kWarning = Finding::Level::warning;
 constexpr auto kProblem = Finding::Level::problem;
+
+TEST(ProgramChecks, ALoginNodeMayBeWithoutTheTrainerAComputeNodeMayNot) {
+  const std::vector<ProgramState> none = {{"run", "", false}, {"checkpoint", "", false}};
+  const Findings login = check_programs(none, "", /*compute_node=*/false);
+  EXPECT_THAT(levels(login), ElementsAre(Finding::Level::note));
+  EXPECT_FALSE(has_problems(login));
+  EXPECT_THAT(to_text(login), HasSubstr("note     programs"));
+  EXPECT_THAT(levels(parse_lines(to_lines(login))), ElementsAre(Finding::Level::note));
+  EXPECT_THAT(levels(check_programs(none, "", true)), ElementsAre(kProblem, kProblem, kProblem));
+}
+
+TEST(ProgramChecks, HalfATrainerIsAProblemAnywhere) {
+  const std::vector<ProgramState> half = {{"run", "/x/sailor-run", true}, {"checkpoint", "", false}};
+  EXPECT_THAT(levels(check_programs(half, "/bin/mpirun", false)), ElementsAre(kProblem, kOk));
+  const std::vector<ProgramState> broken = {{"run", "/x/sailor-run", false}};
+  const Findings findings = check_programs(broken, "/bin/mpirun", false);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_THAT(findings[0].remedy, HasSubstr("ldd /x/sailor-run"));
+  const std::vector<ProgramState> whole = {{"run", "/x/sailor-run", true}};
+  EXPECT_THAT(levels(check_programs(whole, "/bin/mpirun", true)), ElementsAre(kOk, kOk));
+  EXPECT_EQ(check_programs(whole, "/bin/mpirun", true)[0].text, "/x/sailor-*");
+}
 
 TEST(Plugstack, IncludesAreFollowedRelativeToTheFileAndCommentsAreNone) {
   const std::string dir = test::scratch_directory("plugstack");

@@ -117,6 +117,55 @@ TEST_F(LiveClusterTest, BusyNodesAreOfferedToAJobThatWaitsForThem) {
   EXPECT_THAT(offered(), ElementsAre("a1", "b1", "b2"));
 }
 
+TEST_F(LiveClusterTest, NodesThatOnlyHaveToBeWaitedForAreBusy) {
+  view.nodes[0].gres_used = "gpu:big:2(IDX:0-1)";
+  view.nodes[0].jobs_end = view.now + 900;
+  view.nodes[0].leaf_switch = "s1";
+  view.nodes[1].gres_used = "gpu:big:2(IDX:0-1)";
+  view.nodes[1].jobs_end = view.now + 60;
+  view.nodes[1].promised_to = 17;
+  view.nodes[2].state = NODE_STATE_IDLE | NODE_STATE_POWERED_DOWN;
+  view.nodes[3].state = NODE_STATE_ALLOCATED | NODE_STATE_DRAIN;
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  EXPECT_THAT(cluster.snapshot.nodes, IsEmpty());
+  EXPECT_EQ(cluster.snapshot.not_free.size(), 4u);
+  ASSERT_EQ(cluster.snapshot.busy.size(), 3u);
+  const BusyNode& first = cluster.snapshot.busy[0];
+  EXPECT_EQ(first.node.name, "a1");
+  EXPECT_EQ(first.node.gpu_type, "BIG-40");
+  EXPECT_THAT(first.node.free_gpus, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(first.node.leaf_switch, "s1");
+  EXPECT_EQ(first.state, "in use");
+  EXPECT_EQ(first.free_in_s, 900);
+  EXPECT_EQ(cluster.snapshot.busy[1].free_in_s, std::nullopt) << "job 17 takes it next";
+  EXPECT_EQ(cluster.snapshot.busy[2].state, "powered down");
+  wishes.excluded_nodes = {"a1"};
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.busy.size(), 2u);
+  wishes.include_busy = true;  // then they are on offer
+  cluster = live_cluster(view, site, wishes);
+  EXPECT_THAT(cluster.snapshot.busy, IsEmpty());
+  EXPECT_EQ(cluster.snapshot.nodes.size(), 2u);
+}
+
+TEST_F(LiveClusterTest, BusyNodesBeyondWhatThePartitionGivesAJobAreOfNoUse) {
+  view.partitions = {partition("fast", {"a1", "a2"}), partition("slow", {"b1", "b2"})};
+  view.partitions[0].max_nodes = 1;
+  for (size_t i : {0u, 1u}) {
+    view.nodes[i].allocated_cpus = 1;
+    view.nodes[i].jobs_end = view.now + 900 - 100 * static_cast<int64_t>(i);
+  }
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  ASSERT_EQ(cluster.snapshot.busy.size(), 1u);
+  EXPECT_EQ(cluster.snapshot.busy[0].node.name, "a2") << "the first to come free";
+}
+
+TEST_F(LiveClusterTest, LeafSwitchesAreHandedOn) {
+  view.nodes[1].leaf_switch = "s2";
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  EXPECT_EQ(cluster.snapshot.find("a1")->leaf_switch, "");
+  EXPECT_EQ(cluster.snapshot.find("a2")->leaf_switch, "s2");
+}
+
 TEST_F(LiveClusterTest, OnlyWishedPartitionsAreOffered) {
   wishes.partitions = {"slow"};
   EXPECT_THAT(offered(), ElementsAre("b1", "b2"));

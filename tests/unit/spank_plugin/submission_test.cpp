@@ -154,6 +154,16 @@ TEST(PlannedCommand, ShellLinesReadBackAsTheSameWords) {
   EXPECT_EQ(shell_line({"a", "", "it's", "x=y,z"}), "a '' 'it'\\''s' x=y,z");
 }
 
+TEST(PlannedCommand, FindsTheJobInWhatSbatchSays) {
+  EXPECT_EQ(submitted_job("Submitted batch job 12\n"), 12u);
+  EXPECT_EQ(submitted_job("Submitted batch job 12 on cluster x\n"), 12u);
+  EXPECT_EQ(submitted_job("12\n"), 12u);
+  EXPECT_EQ(submitted_job("12;x\n"), 12u);
+  EXPECT_EQ(submitted_job(""), std::nullopt);
+  EXPECT_EQ(submitted_job("12"), std::nullopt) << "cut off";
+  EXPECT_EQ(submitted_job("sbatch: job 12\n"), std::nullopt);
+}
+
 TEST(SecondLife, TakesWhatTheFirstLeftExactlyOnce) {
   leave_to_second_life({{"SAILOR_PLAN_0", "abc="}, {"SAILOR_JOB", "/a b/c=d.yaml"}});
   auto taken = take_from_first_life();

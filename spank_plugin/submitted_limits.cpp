@@ -1,0 +1,73 @@
+#include "spank_plugin/submitted_limits.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/error.h"
+#include "spank_plugin/slurm/name_list.h"
+#include "spank_plugin/slurm/plan_environment.h"
+
+namespace sailor {
+namespace {
+
+constexpr const char* kPlanLimits[] = {"sailor-objective", "sailor-max-cost", "sailor-min-throughput",
+                                       "sailor-max-gpus",  "sailor-zones",    "sailor-partitions"};
+// Those of Slurm that say which nodes a job may have.
+constexpr const char* kNodeLimits[] = {"nodelist", "exclude", "constraint", "reservation", "account", "qos"};
+
+std::optional<std::string> find(const OptionValues& values, const std::string& name) {
+  auto it = values.find(name);
+  if (it == values.end()) return std::nullopt;
+  return it->second;
+}
+
+}  // namespace
+
+std::string limits_text(const OptionValues& given, const OptionLookup& slurm_option) {
+  nlohmann::ordered_json limits = nlohmann::ordered_json::object();
+  for (const char* name : kPlanLimits) {
+    if (const auto value = find(given, name)) limits[name] = *value;
+  }
+  for (const char* name : kNodeLimits) {
+    if (const auto value = slurm_option(name)) limits[name] = *value;
+  }
+  for (const char* name : {"partition", "nodes"}) {
+    if (const auto value = slurm_option(name)) limits[name] = *value;
+  }
+  return limits.dump();
+}
+
+SubmittedLimits parse_limits(const std::string& text, const JobSpec& job) {
+  OptionValues all, of_the_plan;
+  if (!text.empty()) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object()) throw InputError("SLURM_SPANK_SAILOR_LIMITS: is no JSON object");
+    for (const auto& [name, value] : json.items()) {
+      if (value.is_string()) all[name] = value.get<std::string>();
+    }
+  }
+  for (const char* name : kPlanLimits) {
+    if (const auto value = find(all, name)) of_the_plan[name] = *value;
+  }
+  const SubmitOptions options = parse_submit_options(of_the_plan);
+  SubmittedLimits limits{.overrides = options.overrides, .node_limits = {}, .most_nodes = {}};
+  std::vector<std::string> partitions = limits.overrides.partitions;
+  if (partitions.empty()) partitions = split_commas(find(all, "partition").value_or(""));
+  if (partitions.empty()) partitions = job.resources.partitions;
+  if (!partitions.empty())
+    limits.node_limits.push_back(fmt::format("--partition={}", fmt::join(partitions, ",")));
+  for (const char* name : kNodeLimits) {
+    if (const auto value = find(all, name))
+      limits.node_limits.push_back(fmt::format("--{}={}", name, *value));
+  }
+  if (const auto nodes = find(all, "nodes")) limits.most_nodes = parse_max_nodes(*nodes);
+  return limits;
+}
+
+SubmittedLimits submitted_limits(const JobSpec& job) {
+  return parse_limits(job_variable("SAILOR_LIMITS").value_or(""), job);
+}
+
+}  // namespace sailor

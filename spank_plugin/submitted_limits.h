@@ -1,0 +1,29 @@
+// What the user said of a planned submission that holds for the job's whole life: an elastic job plans again
+// under the same objective and limits, on nodes that the submission could have had. Travels with the job as
+// SAILOR_LIMITS (slurm/plan_environment.h), a JSON object of options by name. Pure but for the environment.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/spec/job_spec.h"
+#include "spank_plugin/node_limits.h"
+#include "spank_plugin/submit_options.h"
+
+namespace sailor {
+
+// The limits among the options of a submission, Slurm's own included, as text.
+std::string limits_text(const OptionValues& given, const OptionLookup& slurm_option);
+
+struct SubmittedLimits {
+  PlanOverrides overrides;
+  std::vector<std::string> node_limits;  // arguments of sailor-cluster
+  std::optional<int> most_nodes;
+};
+// Back from such a text; an empty one has no limits but those of the job spec. Throws InputError.
+SubmittedLimits parse_limits(const std::string& text, const JobSpec& job);
+// Of the job that this process runs in.
+SubmittedLimits submitted_limits(const JobSpec& job);
+
+}  // namespace sailor

@@ -1,0 +1,140 @@
+# Shared by the tests of elastic jobs:
+#
+#     . elastic_lib.sh NAME [OPTIONS OF cluster.sh up]
+#
+# brings up a cluster of the test's own, with an umbrella partition, so that the job is an ordinary one: it survives nodes. With lib.sh and
+# training_lib.sh it has a job over eight GPUs of six nodes, faults, and what the event log says about them. SAILOR_KEEP=DIR keeps what the
+# runs wrote.
+export SAILOR_CLUSTER_DIR=${SAILOR_CLUSTER_DIR:-$(mktemp -u "${TMPDIR:-/tmp}/sailor-$1.XXXXXX")}
+"$(dirname "${BASH_SOURCE[0]}")/../cluster.sh" up --umbrella "${@:2}" >/dev/null
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$e2e/training_lib.sh"
+trap '[ -z "${SAILOR_KEEP:-}" ] || cp -r "$work" "$SAILOR_KEEP"; leave; "$e2e/../cluster.sh" down' EXIT
+
+# The batch step, and with it the controller, is on the first node: it is left alone.
+controller_node=a1
+
+# setup_elastic STEPS PRECISION: job.yaml, reference.yaml (the same, not elastic), text.txt and plan.json, and the model's profile.
+setup_elastic() {
+  make_text >text.txt
+  # Emulated devices a little slower than the CPU, not as much as the cluster's own catalog has it: many steps in short time. All alike,
+  # so that plans use many of them.
+  sed -i 's/slowdown: [0-9]*/slowdown: 4/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
+  cat >job.yaml <<YAML
+#!/usr/bin/env -S sailor run
+#SBATCH --job-name=elastic --time=01:00:00
+model: {family: gpt2, layers: 4, hidden: 32, heads: 4, sequence: 32, vocabulary: 256}
+training:
+  global_batch: 8
+  steps: $1
+  precision: $2
+  optimizer: {name: adamw, lr: 2.0e-3, beta2: 0.98}
+  clip_grad_norm: 1.0
+data: {train: text.txt, format: bytes}
+checkpoint: {directory: checkpoints, every_steps: 20, keep: 2}
+elastic: {enabled: true}
+YAML
+  grep -v -e '^elastic' -e '^checkpoint' job.yaml >reference.yaml
+  # Eight ranks on six nodes: TP 2 before TP 1, twice, and two pipelines of a single GPU.
+  cat >plan.json <<'JSON'
+{"sailor_plan": 1, "model": "gpt2-4x32", "global_batch": 8, "microbatch": 1,
+ "pipelines": [
+  {"microbatches": 2, "stages": [
+    {"layers": [0, 3], "gpu_type": "A100-40", "zone": "dev-a", "tp": 2, "recompute": "none", "node": "a1", "gpus": [0, 1]},
+    {"layers": [3, 6], "gpu_type": "V100-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "v1", "gpus": [0]}]},
+  {"microbatches": 2, "stages": [
+    {"layers": [0, 3], "gpu_type": "A100-40", "zone": "dev-a", "tp": 2, "recompute": "none", "node": "a2", "gpus": [0, 1]},
+    {"layers": [3, 6], "gpu_type": "V100-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "v2", "gpus": [0]}]},
+  {"microbatches": 2, "stages": [
+    {"layers": [0, 6], "gpu_type": "T4-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "t1", "gpus": [0]}]},
+  {"microbatches": 2, "stages": [
+    {"layers": [0, 6], "gpu_type": "T4-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "t2", "gpus": [0]}]}],
+ "zero1": false, "interleave": 1}
+JSON
+  chmod a+r ./*.yaml plan.json text.txt
+  user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
+}
+
+# Four ranks on two nodes instead: plan.json.
+plan_on_two_nodes() {
+  cat >plan.json <<'JSON'
+{"sailor_plan": 1, "model": "gpt2-4x32", "global_batch": 8, "microbatch": 1,
+ "pipelines": [
+  {"microbatches": 2, "stages": [{"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "node": "a1", "gpus": [0]}]},
+  {"microbatches": 2, "stages": [{"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "node": "a1", "gpus": [1]}]},
+  {"microbatches": 2, "stages": [{"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "node": "a2", "gpus": [0]}]},
+  {"microbatches": 2, "stages": [{"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "node": "a2", "gpus": [1]}]}],
+ "zero1": false, "interleave": 1}
+JSON
+}
+# The undisturbed run: sets reference to its job.
+train_reference() {
+  run sbatch --sailor-plan=plan.json --sailor-objective=throughput reference.yaml
+  reference=$(job_submitted)
+  expect "the undisturbed run ends" wait_until 200 job_ended "$reference"
+}
+# start_elastic [SBATCH OPTIONS]: as start_training; sets events too.
+start_elastic() {
+  start_training "$@" && events=$work/sailor-$job/events.jsonl
+}
+
+events=
+# How many events of that name there are.
+count_events() {
+  local count
+  count=$(grep -c "\"event\":\"$1\"" "$events" 2>/dev/null) || true
+  echo "${count:-0}"
+}
+more_events() { [ "$(count_events "$1")" -gt "$2" ]; }  # NAME THAN
+last_event() { grep "\"event\":\"$1\"" "$events" | tail -1; }
+# field EVENT-LINE KEY: a number, word or boolean at the top of the line.
+field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$1"; }
+
+node_of_pid() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -n 's/^SLURMD_NODENAME=//p'; }
+# The ranks of this cluster's job, "PID NODE", one per line, oldest first.
+ranks() {
+  local pid
+  for pid in $(pids_of sailor-rank | sort -n); do echo "$pid $(node_of_pid "$pid")"; done
+}
+# Those that the plan in force uses.
+working_ranks() {
+  last_event running | sed 's/.*"kept":/"kept":/' | grep -o '"node":"[^"]*","gpu":[0-9]*,"pid":[0-9]*' |
+    sed 's/"node":"\([^"]*\)","gpu":[0-9]*,"pid":\([0-9]*\)/\2 \1/'
+}
+# Nodes that the plan in force uses, but the controller's; the first of the processes on a node.
+nodes_in_use() { working_ranks | awk -v mine="$controller_node" '$2 != mine { print $2 }' | sort -u; }
+all_ranks_there() { [ "$(pids_of sailor-rank | wc -l)" = "$1" ]; }
+working_rank_on() { working_ranks | awk -v node="$1" '$2 == node { print $1; exit }'; }
+
+# kill_nodes NODE...: power off: all processes of the nodes and their slurmd at once.
+kill_nodes() {
+  local node pid victims=()
+  for node; do
+    for pid in $(pids_of sailor-rank) $(pids_of sailor-agent); do
+      [ "$(node_of_pid "$pid")" = "$node" ] || continue
+      victims+=("$pid")
+      # Its Slurm step, so that nobody reports what happened.
+      [ "$(cat "/proc/$pid/comm")" != sailor-agent ] || victims+=("$(awk '{ print $4 }' "/proc/$pid/stat")")
+    done
+    victims+=("$(cat "$SAILOR_CLUSTER_DIR/run/slurmd.$node.pid")")
+  done
+  kill -9 "${victims[@]}"
+}
+# The nodes' slurmd come back; what ran there does not.
+revive_nodes() {
+  local node
+  for node; do slurmd -N "$node" >/dev/null 2>&1 </dev/null; done
+}
+
+# elapsed COMMAND...: its seconds, to a tenth.
+now() { date +%s.%N; }
+seconds_since() { awk "BEGIN { printf \"%.1f\", $(now) - $1 }"; }
+
+# The loss of every step that both runs have agrees to TOLERANCE (relative); at least LEAST steps.
+same_losses() {  # METRICS.csv METRICS.csv TOLERANCE LEAST
+  awk -F, -v tolerance="$3" -v least="$4" '
+    FNR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") column = i; next }
+    NR == FNR { loss[$1] = $column; next }
+    $1 in loss { d = ($column - loss[$1]) / loss[$1]; if (d < 0) d = -d; if (d > worst) { worst = d; at = $1 } n++ }
+    END { printf "  %d steps compared, largest difference %.1e at step %d\n", n, worst, at; exit !(n >= least && worst <= tolerance) }' "$1" "$2"
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# An elastic job loses a rank, its first rank, a hung rank, a node, and two nodes at once: it trains on within 10 s each time, no survivor
+# is started again, and the losses are those of an undisturbed run.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" elastic
+
+setup_elastic 100000 fp64
+sed -i 's/steps: 100000/steps: 150/' reference.yaml
+
+train_reference
+expect "well" equal "$(json "sailor-$reference/summary.json" status)" finished
+wait_idle
+
+expect "submitted" start_elastic
+expect "one ordinary job over all nodes" equal "$(partitions_of_job "$job")" all
+expect "it trains" wait_until 60 steps_done 5
+
+# fault WHAT COMMAND...: after it, training goes on within 10 s, and who survives is not started again.
+fault() {
+  local what=$1 resumed running before start line survivors
+  shift
+  resumed=$(count_events resumed) running=$(count_events running)
+  before=$(ranks | awk '{ print $1 }' | sort)
+  start=$(now)
+  "$@"
+  if ! wait_until 20 more_events resumed "$resumed"; then not_ok "$what: training goes on"; tail -5 "$events"; return; fi
+  line=$(grep '"event":"running"' "$events" | sed -n "$((running + 1))p")
+  expect "$what: a step is done again after $(seconds_since "$start") s ($(grep -o '"[a-z]*_s":[0-9.]*' <<<"$line" | tr '\n' ' '))" \
+    awk "BEGIN { exit !($(seconds_since "$start") < 10) }"
+  expect "$what: no survivor was started again" contains "$line" '"pids_kept":true'
+  survivors=$(comm -12 <(echo "$before") <(ranks | awk '{ print $1 }' | sort) | wc -l)
+  expect "$what: $survivors processes live on" test "$survivors" -ge "$least_survivors"
+}
+# back COUNT: processes that ended are started again, so that there are so many, and the plan in force is at rest.
+back() {
+  expect "what ended is started again" wait_until 40 all_ranks_there "$1"
+  wait_until 10 at_rest || true
+}
+at_rest() { [ "$(grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events" | tail -1)" = '"event":"resumed"' ] && sleep 1; }
+
+least_survivors=7
+fault "a rank is killed" kill -9 "$(working_rank_on "$(nodes_in_use | head -1)")"
+back 8
+fault "a rank on the controller's node is killed" kill -9 "$(working_rank_on $controller_node)"
+back 8
+fault "a rank hangs" kill -STOP "$(working_rank_on "$(nodes_in_use | tail -1)")"
+back 8
+least_survivors=5
+gone=$(nodes_in_use | head -1)
+fault "a node is lost" kill_nodes "$gone"
+least_survivors=3
+mapfile -t more < <(nodes_in_use | tail -2)
+fault "two nodes are lost" kill_nodes "${more[@]}"
+revive_nodes "$gone" "${more[@]}"
+expect "nodes that come back are used again" wait_until 60 all_ranks_there 8
+
+expect "it goes on" wait_until 60 steps_done 160
+expect "its losses are those of the undisturbed run" \
+  same_losses "sailor-$reference/metrics.csv" "sailor-$job/metrics.csv" 1e-9 140
+scancel "$job"
+expect "no process is left" wait_until 30 no_training_processes
+expect "files are whole" whole_files
+expect "the last event is its end" contains "$(tail -1 "$events")" '"event":"ended"'
+finish

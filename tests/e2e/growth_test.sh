@@ -1,0 +1,96 @@
+#!/bin/bash
+# A training job takes up nodes that become free, where they help: a node too slow to help is left alone; one that another job gives
+# back is asked for, its ranks join, the iteration time falls as predicted, and the losses stay those of the undisturbed run. When the
+# job is cancelled, or its controller killed, nothing is left of its helper jobs.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" growth
+
+setup_elastic 100000 fp64
+# Iterations that are long against what two cores do besides; the T4s of no use at all.
+sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 60/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 80/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 3000/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
+sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/' job.yaml
+sed -i 's/steps: 100000/steps: 120/' reference.yaml
+
+# hold NODES: a plain job of somebody else on these nodes; sets held to its id.
+hold() {
+  run sbatch -p all -w "$1" -N "$(tr , '\n' <<<"$1" | wc -l)" --exclusive --wrap "sleep 3600"
+  held=$(job_submitted)
+  wait_until 30 job_runs "$held"
+}
+job_runs() { scontrol show job -o "$1" | grep -q JobState=RUNNING; }
+helpers() { squeue -h -o '%A %j %N' | awk -v name="sailor-$job-helper" '$2 == name { print $3 }' | sort | paste -sd' '; }
+no_helpers() { [ -z "$(helpers)" ]; }
+submit() {
+  run sbatch --sailor-objective=throughput "$@"
+  job=$(job_submitted)
+  output=$work/slurm-$job.out events=$work/sailor-$job/events.jsonl
+  [ -n "$job" ]
+}
+status() { run sailor status "$job" --json; echo "$out"; }
+iteration_s() { json <(status) iteration_s; }
+
+hold a2,v2,t1
+others=$held
+hold v1
+next=$held
+
+# The undisturbed run, on the one node that is left, and a useless one.
+expect "submitted" submit reference.yaml
+reference=$job
+wait_until 30 job_runs "$job" || true
+expect "it runs on the node that helps" equal "$(nodes_of_job "$job")" a1
+expect "the undisturbed run ends" wait_until 200 job_ended "$reference"
+expect "well" equal "$(json "sailor-$reference/summary.json" status)" finished
+
+expect "submitted" submit job.yaml
+expect "it trains" wait_until 60 steps_done 25
+expect "a node that would not help is not taken" wait_until 30 more_events not_worth 0
+expect "no helper job" no_helpers
+before=$(iteration_s)
+
+scancel "$next"
+if ! wait_until 60 more_events grew 0; then not_ok "the node that another job gave back is taken"; tail -5 "$events"; cat "sailor-$job/logs/helpers.log"; fi
+expect "the helper job has it" equal "$(helpers)" v1
+expect "the plan uses it" wait_until 30 more_events resumed 0
+expect "8 ranks" equal "$(field "$(last_event running)" ranks)" 8
+expect "the first 4 live on" contains "$(last_event running)" '"pids_kept":true'
+steps=$(wc -l <"sailor-$job/metrics.jsonl")
+expect "it goes on" wait_until 60 steps_done $((steps + 30))
+now=$(iteration_s) promised=$(field "$(last_event grow_asked)" then_s)
+expect "an iteration takes $now s instead of $before s, as promised ($promised s)" \
+  awk "BEGIN { exit !($now < 0.9 * $before && $now < 1.2 * $promised && $now > 0.8 * $promised) }"
+expect "the useless node is still free" equal "$(sinfo -h -n t2 -o %T -p all)" idle
+
+expect "it goes on" wait_until 60 steps_done 120
+expect "its losses are those of the undisturbed run" \
+  same_losses "sailor-$reference/metrics.csv" "sailor-$job/metrics.csv" 1e-9 110
+
+# Better nodes come free: eight GPUs are all that eight sequences need, and those of v1 are the slower ones.
+scancel "$others"
+if ! wait_until 60 more_events released 0; then not_ok "the node that is of no use any more is given back"; tail -5 "$events"; fi
+only_the_better() { [ "$(helpers)" = a2 ]; }
+expect "a better one is there instead" wait_until 40 only_the_better
+expect "on 8 ranks" equal "$(field "$(last_event running)" ranks)" 8
+slower_is_free() { [ "$(sinfo -h -n v1 -o %T -p all)" = idle ]; }
+expect "others can have it" wait_until 20 slower_is_free
+hold v1,v2,t1
+others=$held
+
+# Its controller is killed: Slurm starts the job again, which goes on from its newest state, and grows again.
+restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
+started_again() { [ "$(restarts)" = 1 ]; }
+grown=$(count_events grew) steps=$(wc -l <"sailor-$job/metrics.jsonl")
+kill -9 "$(pids_of sailor-run)"
+expect "its helper job ends with the controller" wait_until 30 no_helpers
+expect "Slurm starts it again" wait_until 90 started_again
+# Slurm lets two minutes pass, so that the credentials of the first start are void.
+expect "it trains" wait_until 240 steps_done $((steps + 20))
+expect "from its newest state" contains "$(last_event running)" '"state_from":"checkpoint"'
+expect "it takes the node again" wait_until 60 more_events grew "$grown"
+
+scancel "$job"
+expect "no process is left" wait_until 30 no_training_processes
+expect "no helper job is left" wait_until 10 no_helpers
+expect "the last event is its end" contains "$(tail -1 "$events")" '"event":"ended"'
+scancel "$others"
+finish

@@ -1,0 +1,91 @@
+#!/bin/bash
+# Another user of the machine, without a key, works on the ports of a training job: unknown keys, garbage, messages larger than any, and a
+# real connection's bytes again. It gets nothing and disturbs nothing: no event, no lost process, the losses of the undisturbed run.
+set -euo pipefail
+[ "$UID" = 0 ] || { echo "skipped: another user's processes need root"; exit 77; }
+command -v ss >/dev/null || { echo "skipped: there is no ss"; exit 77; }
+. "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" strangers
+mkdir -m 777 "$work/outside"
+cp "$SAILOR_BUILD_DIR/bin/stranger" "$work/outside/"  # where somebody else can start it
+
+setup_elastic 100000 fp64
+sed -i 's/enabled: true/enabled: true, grow_every: 0/' job.yaml
+sed -i 's/steps: 100000/steps: 150/' reference.yaml
+train_reference
+wait_idle
+
+expect "submitted" start_elastic
+expect "it trains" wait_until 60 steps_done 5
+controller=$(pids_of sailor-run)
+
+# address_of PID: where it listens; on every address, this means the first rank's.
+address_of() { ss -Hltnp | awk -v pid="pid=$1," 'index($0, pid) && !found { print $4; found = 1 }'; }
+# stranger WORDS: as somebody else; its line in said.
+stranger() {
+  said=$(runuser -u daemon -- timeout 60 "$work/outside/stranger" "$@" 2>&1) || true
+  echo "  stranger $*: $said"
+}
+# Something of the job that must not reach anybody else.
+secret=$(tr '\0' '\n' <"/proc/$(pids_of sailor-rank | head -1)/environ" | sed -n 's/^SAILOR_DATA_SECRET=//p')
+expect "the job has a secret" test ${#secret} -ge 32
+expect "its processes do not show it" test -z "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -F -f <(echo "$secret"))"
+expect "its files do not show it" test -z "$(grep -rlF -f <(echo "$secret") "$work" || true)"
+expect "others cannot read its environment" test -z "$(runuser -u daemon -- cat "/proc/$controller/environ" 2>/dev/null)"
+
+# Real connections, to be sent again: those that a new rank, and a new generation, make.
+mapfile -t old < <(ranks | awk '{ print $1 }' | head -2)
+data=("$(address_of "${old[0]}")" "$(address_of "${old[1]}")")
+control=${data[0]%:*}:$(address_of "$controller" | sed 's/.*://')
+recorders=()
+for port in "$control" "${data[@]}"; do
+  "$SAILOR_BUILD_DIR/bin/stranger" record "$port" "$work/outside/$port" 12 >"$work/outside/$port.said" 2>&1 &
+  recorders+=($!)
+done
+resumed=$(count_events resumed)
+kill -9 "$(working_rank_on "$(nodes_in_use | tail -1)")"
+expect "a rank is lost, and training goes on" wait_until 20 more_events resumed "$resumed"
+expect "it is started again" wait_until 40 all_ranks_there 8
+wait "${recorders[@]}" || true
+chmod -R a+r "$work/outside"
+expect "connections to the control port were recorded" grep -q '^[1-9]' "$work/outside/$control.said"
+recorded=
+for port in "${data[@]}"; do if grep -q '^[1-9]' "$work/outside/$port.said"; then recorded=$port; fi; done
+expect "connections to a data port were recorded" test -n "$recorded"
+at_rest() { [ "$(tail -1 "$events" | sed 's/.*"event":"\([a-z_]*\)".*/\1/')" = resumed ]; }
+expect "the plan is at rest" wait_until 30 at_rest
+sleep 2
+
+descriptors() { ls "/proc/$1/fd" | wc -l; }
+rss_mib() { awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$1/status"; }
+events_before=$(wc -l <"$events") ranks_before=$(ranks) open_before=$(descriptors "$controller") rss_before=$(rss_mib "$controller")
+rank=${old[0]}
+[ "${recorded:-}" != "${data[1]}" ] || rank=${old[1]}
+rank_open=$(descriptors "$rank") rank_rss=$(rss_mib "$rank")
+steps=$(wc -l <"sailor-$job/metrics.jsonl")
+
+for port in "$control" "${recorded:-${data[0]}}"; do
+  what=control
+  [ "$port" = "$control" ] || what=data
+  stranger keyless "$port"
+  expect "$what port: a stranger's key gets no message" equal "$said" none
+  stranger garbage "$port" 5
+  expect "$what port: garbage gets no answer" contains "$said" "; none"
+  stranger oversized "$port"
+  expect "$what port: oversized messages get no answer" contains "$said" "none, "
+  stranger replay "$port" "$work/outside/$port"
+  expect "$what port: what was recorded gets no answer" contains "$said" "; none"
+done
+
+expect "it trains on" wait_until 30 steps_done $((steps + 20))
+expect "no event" equal "$(tail -n +$((events_before + 1)) "$events")" ""
+expect "no process was lost" equal "$(ranks)" "$ranks_before"
+let_go() { [ "$(descriptors "$controller")" -le $((open_before + 2)) ] && [ "$(descriptors "$rank")" -le $((rank_open + 2)) ]; }
+expect "connections are let go" wait_until 60 let_go
+expect "memory is not: controller $rss_before -> $(rss_mib "$controller") MiB, rank $rank_rss -> $(rss_mib "$rank") MiB" \
+  test "$(rss_mib "$controller")" -le $((rss_before + 40)) -a "$(rss_mib "$rank")" -le $((rank_rss + 40))
+expect "it goes on" wait_until 60 steps_done 160
+expect "its losses are those of the undisturbed run" \
+  same_losses "sailor-$reference/metrics.csv" "sailor-$job/metrics.csv" 1e-9 140
+scancel "$job"
+expect "no process is left" wait_until 30 no_training_processes
+finish
