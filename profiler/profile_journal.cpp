@@ -46,6 +46,12 @@ Json conditions(const MeasuredWith& equipment) {
           {"ranks", equipment.ranks}};
 }
 
+std::string line_of(int tp, int microbatch, const StackBench::ByKind& measured) {
+  Json kinds = Json::array();
+  for (const LayerMeasurement& m : measured) kinds.push_back(to_json(m));
+  return Json{{"tp", tp}, {"microbatch", microbatch}, {"kinds", kinds}}.dump() + "\n";
+}
+
 }  // namespace
 
 std::string ProfileJournal::path_of(const std::string& profile_path) {
@@ -76,18 +82,16 @@ ProfileJournal::ProfileJournal(const std::string& profile_path, const MeasuredWi
       }
     }
   }
-  // Begun anew with what is of use, so that nothing is appended to half a line.
-  const Rounds kept = std::move(rounds_);
-  rounds_.clear();
-  write_file_atomically(path_, own.dump() + "\n");
-  for (const auto& [cell, rounds] : kept)
-    for (const StackBench::ByKind& round : rounds) add(cell.first, cell.second, round);
+  // Replaced by what is of use of it, so that nothing is appended to half a line; all at once, so that an
+  // interruption now loses nothing.
+  std::string text = own.dump() + "\n";
+  for (const auto& [cell, rounds] : rounds_)
+    for (const StackBench::ByKind& round : rounds) text += line_of(cell.first, cell.second, round);
+  write_file_atomically(path_, text);
 }
 
 void ProfileJournal::add(int tp, int microbatch, const StackBench::ByKind& measured) {
-  Json kinds = Json::array();
-  for (const LayerMeasurement& m : measured) kinds.push_back(to_json(m));
-  append(Json{{"tp", tp}, {"microbatch", microbatch}, {"kinds", kinds}}.dump() + "\n");
+  append(line_of(tp, microbatch, measured));
   rounds_[{tp, microbatch}].push_back(measured);
 }
 

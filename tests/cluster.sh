@@ -2,7 +2,7 @@
 # The throw-away Slurm cluster: everything on this machine, in one private directory, no systemd. The work is in etc/dev/cluster/.
 usage() {
   cat <<'TEXT'
-usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--build DIR]
+usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--build DIR]
        tests/cluster.sh down
        tests/cluster.sh env
 
@@ -12,6 +12,11 @@ up    starts munge, slurmctld and one slurmd per node, waits until all nodes are
       --user NAME   the ordinary user who is meant to submit; created as a system user if it is missing.
                     Default: sailor if there is such a user, else nobody
       --umbrella    adds a partition "all" over all nodes, and names it in the site config
+      --switches N  a network of N leaf switches below one (topology/tree); the nodes of a partition are dealt out to
+                    them in turn: of four, the first and third are on s1 when there are two. Default: no topology
+      --apart NODE  this node is in a network namespace of its own, behind the device sailor-apart: `ip link set
+                    sailor-apart down` cuts it off. Needs root, and a caller in a network namespace that is its own
+                    (unshare -n -m tests/cluster.sh ...)
       --build DIR   where spank_sailor.so and the programs are. Default: build/ of this repository
 down  ends its jobs and its daemons, and removes its directory
 env   prints the exports of a running cluster again

@@ -13,16 +13,17 @@ namespace {
 constexpr double kSame = 1e-9;  // relative
 
 struct Planned {
-  std::optional<Plan> plan;
-  double value = 0;  // of the objective; 0 = no plan
+  std::vector<Plan> plans;  // best first
+  double value = 0;         // of the objective; 0 = no plan
   double ms = 0;
 };
 
-Planned plan(const Inputs& inputs, CostModel model, double time_limit_s, const Plan* previous) {
+Planned plan(const Inputs& inputs, CostModel model, double time_limit_s, int candidates,
+             const std::vector<Plan>& previous) {
   PlanOptions plan_options;
   plan_options.cost_model = model;
   plan_options.space = model == CostModel::native ? SearchSpace::full : SearchSpace::paper;
-  plan_options.top_k = 1;
+  plan_options.top_k = candidates;
   plan_options.time_limit_s = time_limit_s;
   plan_options.explain = false;
   plan_options.previous = previous;
@@ -32,7 +33,7 @@ Planned plan(const Inputs& inputs, CostModel model, double time_limit_s, const P
   out.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (result.candidates.empty()) return out;
   const Candidate& best = result.candidates.front();
-  out.plan = best.plan;
+  for (const Candidate& candidate : result.candidates) out.plans.push_back(candidate.plan);
   out.value = inputs.job.objective == Objective::cost ? best.prediction.usd_per_iteration()
                                                       : best.prediction.iteration_s;
   return out;
@@ -60,19 +61,21 @@ std::string replan_header() {
 Replans replan(const Scenario& scenario, const Inputs& inputs, CostModel model,
                const ReplanOptions& options) {
   const Inputs fewer = without_nodes(inputs, options);
-  const Planned all = plan(inputs, model, options.time_limit_s, nullptr);
-  const Planned few = plan(fewer, model, options.time_limit_s, nullptr);
+  const Planned all = plan(inputs, model, options.time_limit_s, options.candidates, {});
+  const Planned few = plan(fewer, model, options.time_limit_s, options.candidates, {});
   int gpus = 0;
   for (const PoolSize& pool : scenario.pools) gpus += pool.gpus;
   Replans out;
   const auto add = [&](const char* event, const Inputs& now, const Planned& before, const Planned& nothing) {
-    if (!before.plan) return;
-    const Planned again = plan(now, model, options.again_time_limit_s, &*before.plan);
+    if (before.plans.empty()) return;
+    const Planned again = plan(now, model, options.again_time_limit_s, 1, before.plans);
     out.slowest_ms = std::max(out.slowest_ms, again.ms);
     const bool worse = options.again_time_limit_s >= options.time_limit_s && nothing.value > 0 &&
                        (again.value == 0 || again.value > nothing.value * (1 + kSame));
     out.worse = out.worse || worse;
-    const auto text = [](const Planned& planned) { return planned.plan ? summary(*planned.plan) : ""; };
+    const auto text = [](const Planned& planned) {
+      return planned.plans.empty() ? "" : summary(planned.plans.front());
+    };
     out.csv.push_back(fmt::format(
         "{},{},{},{},{:.1f},{:.1f},{:.6f},{:.6f},{:.6f},\"{}\",\"{}\",\"{}\"", scenario.name,
         to_string(model), event, gpus, nothing.ms, again.ms, nothing.value, again.value,

@@ -13,6 +13,7 @@ namespace sailor::bench {
 struct ReplanOptions {
   double time_limit_s = 10;        // from nothing
   double again_time_limit_s = 10;  // from the plan of before
+  int candidates = 16;             // of the plan of before
   double part = 0.1;               // of the nodes come or go
   uint64_t seed = 1;               // which ones
 };

@@ -4,7 +4,8 @@
 #     case,runs,median_ms,p90_ms
 #
 # without, with: `sbatch --hold --wrap true` without the plugin and with it, in turn. planned-N: a planned submission on a cluster of N nodes, all of
-# which the planner may take; all in, from sbatch's start to its end. Exits with 1 when plain jobs cost 5 ms more or a planned one 1 s.
+# which the planner may take; all in, from sbatch's start to its end. started-N: the same on the few nodes that are up, for a job that starts at
+# once and is looked at. Exits with 1 when plain jobs cost 5 ms more or a planned one 1 s.
 #
 # usage: tests/bench/submit_latency.sh [--runs N] [--nodes N]      default 60 runs, 1000 nodes (most of them powered-down cloud nodes)
 set -euo pipefail
@@ -77,6 +78,11 @@ done
 for ((i = 0; i < 10; i++)); do
   timed planned sbatch --hold --sailor-objective=throughput --sailor-wait=nodes tiny.yaml
 done
+for ((i = 0; i < 10; i++)); do
+  scancel -u "$(id -un)"
+  while squeue -h -t running,completing -o %A | grep -q .; do sleep 0.1; done
+  timed started sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -o /dev/null --wrap 'sleep 60'
+done
 SCRIPT
 chmod a+rx measure.sh
 if [ "$UID" = 0 ]; then runuser -u "$SAILOR_CLUSTER_USER" -- ./measure.sh "$runs"; else ./measure.sh "$runs"; fi
@@ -88,5 +94,8 @@ echo case,runs,median_ms,p90_ms
 row without without
 row with with
 row "planned-$seen" planned
-awk -v a="$(quantile without 0.5)" -v b="$(quantile with 0.5)" -v c="$(quantile planned 0.5)" \
-  'BEGIN {printf "# plain jobs: %.2f ms more (limit 5), planned: %.0f ms (limit 1000)\n", (b - a) / 1000, c / 1000; exit !(b - a < 5000 && c < 1e6)}'
+row "started-$seen" started
+awk -v a="$(quantile without 0.5)" -v b="$(quantile with 0.5)" -v c="$(quantile planned 0.5)" -v d="$(quantile started 0.5)" 'BEGIN {
+  printf "# plain jobs: %.2f ms more (limit 5), planned: %.0f and %.0f ms (limit 1000)\n", (b - a) / 1000, c / 1000, d / 1000
+  exit !(b - a < 5000 && c < 1e6 && d < 1e6)
+}'

@@ -18,10 +18,6 @@ namespace {
 using Random = std::mt19937_64;
 using Layout = TpLayout;
 
-int between(Random& random, int low, int high) {  // the standard's distributions differ between libraries
-  return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
-}
-
 // What a plan may have beside its layout, each on in about every second case in which it is possible.
 struct Options {
   bool recompute = false;
@@ -256,12 +252,16 @@ Case make_case(const CaseOptions& options) {
   }
   const int64_t message = row_bytes * model.sequence;
   if (most_stages > 1) features.insert(fmt::format("message_{}KiB", message / 1024));
-  if (options.resume) {
+  if (options.resume || options.lose_ranks) {
     Random second_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * kSteps;
     if (result.second_plan->zero1) features.insert("then_zero1");
+    if (options.lose_ranks) {
+      result.third_plan = draw_second_plan(second_random, result.job, plan, heads);
+      result.layout += " > " + layout_of(*result.third_plan);
+    }
   }
   result.features = fmt::format("{}", fmt::join(features, ";"));
   return result;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
 
 #include "planner/plan/plan.h"
@@ -14,21 +15,28 @@ namespace sailor::equality {
 
 constexpr int kSteps = 20;  // under each plan
 
+// A number of [low, high]; the standard's distributions differ between libraries.
+inline int between(std::mt19937_64& random, int low, int high) {
+  return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
+}
+
 struct CaseOptions {
   uint64_t seed = 1;
   int index = 0;  // of the case
   Precision precision = Precision::fp32;
   std::string layout;  // empty: drawn too
   std::string family = "gpt2";
-  bool resume = false;  // a second plan goes on from the first one's checkpoint
+  bool resume = false;      // a second plan goes on from the first one's checkpoint
+  bool lose_ranks = false;  // further plans go on with what ranks that are left hold in memory
 };
 
 struct Case {
   JobSpec job;
   Plan plan;
   std::optional<Plan> second_plan;
-  std::string layout;    // as on the command line; of two plans `FIRST > SECOND`
-  std::string features;  // what makes it interesting, `;` between
+  std::optional<Plan> third_plan;  // of ranks that are lost twice
+  std::string layout;              // as on the command line; of several plans `FIRST > SECOND`
+  std::string features;            // what makes it interesting, `;` between
 
   TokenData data() const;
 };

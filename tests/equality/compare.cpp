@@ -9,7 +9,6 @@
 #include "tests/equality/reference/families.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_buffer.h"
-#include "trainer/pipeline/rank_trainer.h"
 #include "trainer/pipeline/schedule.h"
 
 namespace sailor::equality {
@@ -55,54 +54,65 @@ void Outcome::add(const Outcome& other) {
   in_flight_ok = in_flight_ok && other.in_flight_ok;
 }
 
+Comparison::Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& trainer)
+    : job_(c.job), trainer_(trainer) {
+  const RankLayout layout(plan);
+  const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
+  const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
+  allowed_in_flight_ =
+      most_in_flight(plan.interleave, slot.stage, num_groups(plan, pipeline), pipeline.microbatches);
+  tp_rank_ = slot.tp_rank;
+  for (const Parameter* parameter : trainer.parameters())
+    first_of_[parameter->name] = parameter->sharded ? slot.tp_rank * parameter->value.numel() : 0;
+}
+
+void Comparison::set_initial_values() {
+  for (Parameter* parameter : trainer_.parameters()) {
+    const int64_t first_row = parameter->sharded ? tp_rank_ * parameter->value.size(0) : 0;
+    keep_off_kinks(job_, parameter->name, first_row, parameter->value);
+  }
+  trainer_.optimizer().values_were_loaded();
+}
+
+void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
+  outcome_.loss_err =
+      worse(outcome_.loss_err, std::abs(result.loss - expected.loss) / std::abs(expected.loss));
+  outcome_.max_in_flight = std::max(outcome_.max_in_flight, result.max_in_flight);
+  // The schedule reaches its bound, and no more.
+  outcome_.in_flight_ok = outcome_.in_flight_ok && result.max_in_flight == allowed_in_flight_;
+
+  const auto count = [&](double error, const std::string& what) {
+    if (worse(outcome_.grad_err, error) > outcome_.grad_err)
+      outcome_.worst = fmt::format("{} at step {}", what, result.step);
+    outcome_.grad_err = worse(outcome_.grad_err, error);
+  };
+  count(std::abs(result.grad_norm - expected.grad_norm) / expected.grad_norm, "norm");
+  for (const OptimizerSlice& slice : trainer_.optimizer().slices()) {
+    const at::Tensor& whole = expected.gradients.at(slice.name);
+    const double scale = std::max(whole.abs().max().item<double>(), 1e-3 * expected.largest_gradient);
+    count(run_difference(slice.gradient, whole.view({-1}), first_of_.at(slice.name) + slice.first) / scale,
+          slice.name);
+  }
+}
+
 Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
                           int rank, CommFactory& factory) {
-  const RankLayout layout(segment.plan);
-  const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
-  const PlanPipeline& pipeline = segment.plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-  const int allowed = most_in_flight(segment.plan.interleave, slot.stage, num_groups(segment.plan, pipeline),
-                                     pipeline.microbatches);
-
   const TokenData data = c.data();
   RankTrainer trainer(c.job, segment.plan, rank, factory, data);
-  std::map<std::string, int64_t> first_of;  // of this rank's elements in the whole parameter
-  for (Parameter* parameter : trainer.parameters()) {
-    const int64_t first_row = parameter->sharded ? slot.tp_rank * parameter->value.size(0) : 0;
-    first_of[parameter->name] = parameter->sharded ? slot.tp_rank * parameter->value.numel() : 0;
-    keep_off_kinks(c.job, parameter->name, first_row, parameter->value);
-  }
-  trainer.optimizer().values_were_loaded();
+  Comparison comparison(c, segment.plan, rank, trainer);
+  comparison.set_initial_values();
   if (!segment.load_from.empty() && trainer.load(segment.load_from).path.empty())
     throw std::runtime_error("there is no checkpoint to go on from");
-  Outcome outcome;
-  for (int64_t step = trainer.next_step(); step < segment.end; ++step) {
-    const ReferenceStep& expected = reference[static_cast<std::size_t>(step)];
-    const StepResult result = trainer.step();
-    outcome.loss_err =
-        worse(outcome.loss_err, std::abs(result.loss - expected.loss) / std::abs(expected.loss));
-    outcome.max_in_flight = std::max(outcome.max_in_flight, result.max_in_flight);
-    outcome.in_flight_ok = outcome.in_flight_ok &&
-                           result.max_in_flight == allowed;  // the schedule reaches its bound, and no more
-
-    const auto count = [&](double error, const std::string& what) {
-      if (worse(outcome.grad_err, error) > outcome.grad_err)
-        outcome.worst = fmt::format("{} at step {}", what, step);
-      outcome.grad_err = worse(outcome.grad_err, error);
-    };
-    count(std::abs(result.grad_norm - expected.grad_norm) / expected.grad_norm, "norm");
-    for (const OptimizerSlice& slice : trainer.optimizer().slices()) {
-      const at::Tensor& whole = expected.gradients.at(slice.name);
-      const double scale = std::max(whole.abs().max().item<double>(), 1e-3 * expected.largest_gradient);
-      count(run_difference(slice.gradient, whole.view({-1}), first_of.at(slice.name) + slice.first) / scale,
-            slice.name);
-    }
+  while (trainer.next_step() < segment.end) {
+    const ReferenceStep& expected = reference[static_cast<std::size_t>(trainer.next_step())];
+    comparison.add(trainer.step(), expected);
   }
   if (!segment.save_to.empty()) {
     trainer.save(segment.save_to, /*keep=*/1);
     for (const SaveResult& result : trainer.saves(/*wait=*/true))
       if (!result.error.empty()) throw std::runtime_error(result.error);
   }
-  return outcome;
+  return comparison.outcome();
 }
 
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job) {

@@ -10,12 +10,14 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "tests/equality/case.h"
 #include "tests/equality/reference_model.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor::equality {
 
@@ -28,6 +30,25 @@ struct Outcome {
   std::string worst;         // the parameter and step of grad_err
 
   void add(const Outcome& other);
+};
+
+// Of one rank's trainer.
+class Comparison {
+ public:
+  // `c` and `trainer` outlive the object.
+  Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& trainer);
+
+  // Before the first step of all: see above.
+  void set_initial_values();
+  void add(const StepResult& result, const ReferenceStep& expected);
+  const Outcome& outcome() const { return outcome_; }
+
+ private:
+  const JobSpec& job_;
+  RankTrainer& trainer_;
+  int allowed_in_flight_ = 0, tp_rank_ = 0;
+  std::map<std::string, int64_t> first_of_;  // of this rank's elements in the whole parameter
+  Outcome outcome_;
 };
 
 // A part of the training under one plan.

@@ -28,6 +28,7 @@
 
 #include "planner/spec/error.h"
 #include "tests/equality/backends.h"
+#include "tests/equality/lost_ranks.h"
 #include "tests/equality/reference/families.h"
 #include "trainer/model/registry.h"
 
@@ -51,6 +52,7 @@ int run(int argc, char** argv) {
   CaseOptions options;
   int count = 1;
   std::string backend = "thread", rank_directory;
+  bool tell = false;
   CLI::App app{"Compares the trainer with plain autograd on one process"};
   const std::map<std::string, Precision> precisions = {
       {"fp32", Precision::fp32}, {"fp64", Precision::fp64}, {"bf16", Precision::bf16}};
@@ -58,11 +60,17 @@ int run(int argc, char** argv) {
   app.add_option("--count", count, "number of cases")->check(CLI::PositiveNumber);
   app.add_option("--dtype", options.precision, "fp32, fp64 or bf16")
       ->transform(CLI::CheckedTransformer(precisions));
-  app.add_option("--backend", backend, "thread or mpi")->check(CLI::IsMember({"thread", "mpi"}));
+  app.add_option("--backend", backend, "thread or mpi; with --lose-ranks thread or socket")
+      ->check(CLI::IsMember({"thread", "mpi", "socket"}));
   app.add_option("--layout", options.layout, "TP degrees, stages by `,`, pipelines by `/`, such as 4,1/2");
   app.add_option("--family", options.family, "model family");
   app.add_flag("--resume", options.resume,
                "go on for as many steps under a second plan, from a checkpoint; thread backend");
+  app.add_flag(
+      "--lose-ranks", options.lose_ranks,
+      "lose ranks at random points, and go on for as many steps with what the others have, under other "
+      "plans and with ranks that join; thread backend, or socket");
+  app.add_flag("--tell", tell, "with --lose-ranks: what was lost where, on stderr");
   app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself under mpirun
   app.add_option("--index", options.index)->group("");
   try {
@@ -72,6 +80,10 @@ int run(int argc, char** argv) {
   }
 
   if (options.resume && backend != "thread") throw InputError("--resume: needs --backend thread");
+  if (options.lose_ranks && backend == "mpi")
+    throw InputError("--lose-ranks: needs --backend thread or socket");
+  if (!options.lose_ranks && backend == "socket") throw InputError("--backend socket: needs --lose-ranks");
+  if (options.resume && options.lose_ranks) throw InputError("--resume: not with --lose-ranks");
   at::set_num_threads(1);
   scalar_type(options.precision);  // says what cannot be trained
   model_family(options.family);
@@ -85,11 +97,21 @@ int run(int argc, char** argv) {
     Outcome outcome;
     bool ok = false;
     try {
-      const auto reference =
-          run_reference(c.job, initial_values_of(c.job), c.data(), options.resume ? 2 * kSteps : kSteps);
-      outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference);
+      const auto reference = run_reference(c.job, initial_values_of(c.job), c.data(),
+                                           options.resume || options.lose_ranks ? 2 * kSteps : kSteps);
+      std::string problem;
+      if (options.lose_ranks) {
+        const LossesOutcome losses = train_with_losses(options, c, backend, reference);
+        outcome = losses.outcome;
+        problem = losses.problem;
+        if (tell || !problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, losses.story);
+        if (!problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, problem);
+      } else {
+        outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference);
+      }
       const Tolerance limit = tolerance(c.job);
-      ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok;
+      ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok &&
+           problem.empty();
       if (!ok) fmt::print(stderr, "case {}: worst is {}\n", options.index, outcome.worst);
     } catch (const InputError&) {
       throw;

@@ -57,6 +57,7 @@ seeds() {  # TARGET FOLDER
       add "$golden"/broken/run-*
       for file in "$golden"/fixtures/runs/*; do head -n 1 "$file" > "$to/${file##*/}"; done
       ;;
+    trace) add "$golden"/fixtures/traces/* ;;
     assumptions)
       bundle framework.yaml "$golden"/fixtures/assumptions/frameworks/plain.yaml \
         platform.yaml "$golden"/fixtures/assumptions/platforms/hall.yaml \

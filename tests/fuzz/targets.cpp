@@ -10,6 +10,7 @@
 #include "planner/plan/run_record.h"
 #include "planner/plan/validate.h"
 #include "planner/profile/profile_set.h"
+#include "planner/replay/availability_trace.h"
 #include "planner/report/candidate_table.h"
 #include "planner/search/load_inputs.h"
 #include "planner/search/search.h"
@@ -101,6 +102,21 @@ void model_config(const std::string& input) {
   const std::string written = to_model_config(read, "float32");
   if (to_model_config(parse_model_config(written, "written.json"), "float32") != written)
     broken("a model changes when it is written and read");
+}
+
+void trace(const std::string& input) {
+  const AvailabilityTrace read = parse_trace(input, "trace.csv");
+  if (read.changes.empty()) broken("a trace without a count");
+  double before = -1;
+  for (const AvailabilityTrace::Change& change : read.changes) {
+    if (!(change.at_s > before)) broken("times of a trace do not ascend");
+    before = change.at_s;
+    if (change.count.size() != read.pools.size()) broken("counts are not of all pools");
+    for (const int count : change.count) {
+      if (count < 0) broken("fewer GPUs than none");
+    }
+  }
+  if (!(read.end_s >= before)) broken("a trace ends before its last change");
 }
 
 void safetensors(const std::string& input) {
@@ -224,6 +240,7 @@ const std::map<std::string, Target>& targets() {
                                                     {"plan", plan},
                                                     {"packed_plan", packed_plan},
                                                     {"run_record", run_record},
+                                                    {"trace", trace},
                                                     {"assumptions", assumptions},
                                                     {"planning", planning}};
   return all;

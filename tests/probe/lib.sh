@@ -1,4 +1,4 @@
-# Shared by the tests of `sailor probe` (sourced): a scratch directory, verdicts, figures out of a profile.
+# Shared by the tests of `sailor probe` and `sailor profile` (sourced): a scratch directory, verdicts, figures out of a profile.
 set -euo pipefail
 bin=${SAILOR_BUILD_DIR:?}/bin
 work=$(mktemp -d)

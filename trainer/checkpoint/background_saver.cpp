@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/spec/error.h"
+#include "trainer/checkpoint/memory_copies.h"
 
 namespace sailor {
 namespace {
@@ -27,27 +28,35 @@ bool has_ended(const std::future<SaveResult>& writing) {
 }  // namespace
 
 BackgroundSaver::BackgroundSaver(const JobSpec& job, const Plan& plan, std::unique_ptr<Communicator> group)
-    : job_(job), plan_(plan), group_(std::move(group)) {}
+    : job_(job), plan_(plan), layout_(plan), group_(std::move(group)) {}
 
 BackgroundSaver::~BackgroundSaver() {
-  if (writing_.valid() && !has_ended(writing_)) group_->abort();
+  give_up();
 }
 
-void BackgroundSaver::start(const RankState& state, int64_t steps_done, const std::string& directory,
+void BackgroundSaver::give_up() {
+  if (!writing_.valid()) return;
+  if (!has_ended(writing_)) group_->abort();
+  wait();
+}
+
+void BackgroundSaver::start(const RankState& state, const StateVersion& version, const std::string& directory,
                             int keep) {
   const auto begin = Clock::now();
   wait();
-  snapshot_.take(state, steps_done);
+  own_->take(state, version);
   const double stopped_s = since(begin);
   writing_ = std::async(std::launch::async, [this, directory, keep, stopped_s] {
     // Of this thread and those that it starts; refused where limits do, and then it does without.
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
     const auto copied = Clock::now();
     SaveResult result;
-    result.steps_done = snapshot_.steps_done();
+    result.steps_done = own_->version().steps_done;
     result.stopped_s = stopped_s;
     try {
-      result.saved = save_checkpoint(*group_, job_, plan_, snapshot_, directory, keep);
+      if (job_.checkpoint.memory_copies == MemoryCopies::neighbour)
+        result.not_copied = exchange_copies(*group_, layout_, *own_, *neighbours_);
+      result.saved = save_checkpoint(*group_, job_, plan_, own_, directory, keep);
     } catch (const CommError&) {
       throw;
     } catch (const std::exception& error) {
@@ -56,6 +65,15 @@ void BackgroundSaver::start(const RankState& state, int64_t steps_done, const st
     result.written_s = since(copied);
     return result;
   });
+}
+
+std::vector<std::shared_ptr<const StateSnapshot>> BackgroundSaver::copies() const {
+  std::vector<std::shared_ptr<const StateSnapshot>> copies;
+  if (job_.checkpoint.memory_copies == MemoryCopies::none) return copies;
+  for (const auto& copy : {own_, neighbours_}) {
+    if (copy->whole()) copies.push_back(copy);
+  }
+  return copies;
 }
 
 void BackgroundSaver::wait() {

@@ -18,7 +18,9 @@ namespace sailor {
 namespace {
 
 constexpr std::size_t kCachedFiles = 32;
-constexpr int64_t kAtOnce = 16 * kChecksumBlockBytes;  // read by verify()
+constexpr int64_t kBlocksAtOnce = 8;                // read, and then checked beside the next ones
+constexpr int64_t kAheadBytes = int64_t{96} << 20;  // at most, asked of the disk before they are read
+constexpr int64_t kAtOnce = 2 * kBlocksAtOnce * kChecksumBlockBytes;  // read by verify()
 
 }  // namespace
 
@@ -51,14 +53,44 @@ int64_t CheckpointReader::block_bytes(std::size_t file, int64_t block) const {
   return std::min(kChecksumBlockBytes, manifest_.files[file].bytes - block * kChecksumBlockBytes);
 }
 
-void CheckpointReader::fetch_block(std::size_t file, int64_t block, char* out) {
-  const CheckpointFile& entry = manifest_.files[file];
-  const std::string name = path_ + "/" + entry.name;
+int CheckpointReader::descriptor_of(std::size_t file) {
   int& descriptor = descriptors_[file];
-  if (descriptor < 0) descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor >= 0) return descriptor;
+  const std::string name = path_ + "/" + manifest_.files[file].name;
+  descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
     throw CheckpointDamaged(fmt::format("{} cannot be opened: {}", name, std::strerror(errno)));
-  const int64_t begin = block * kChecksumBlockBytes, bytes = block_bytes(file, block);
+  return descriptor;
+}
+
+void CheckpointReader::announce(const Range& range) {
+  if (range.bytes > 0) announced_.push_back(range);
+  bytes_announced_ += range.bytes;
+}
+
+void CheckpointReader::announce(const CheckpointTensor* tensor, int64_t first, int64_t count) {
+  for (const Range& range : ranges_of(tensor, first, count)) announce(range);
+}
+
+// Blocks are read whole, so whole ones are asked for; the disk need not listen.
+void CheckpointReader::work_ahead() {
+  while (!announced_.empty() && ahead_ < kAheadBytes) {
+    Range& next = announced_.front();
+    const int64_t part = std::min(next.bytes, kBlocksAtOnce * kChecksumBlockBytes);
+    const int64_t begin = next.first / kChecksumBlockBytes * kChecksumBlockBytes;
+    const int64_t end =
+        (next.first + part + kChecksumBlockBytes - 1) / kChecksumBlockBytes * kChecksumBlockBytes;
+    posix_fadvise(descriptor_of(next.file), begin, end - begin, POSIX_FADV_WILLNEED);
+    ahead_ += part;
+    next.first += part;
+    next.bytes -= part;
+    if (next.bytes == 0) announced_.pop_front();
+  }
+}
+
+void CheckpointReader::fetch(std::size_t file, int64_t begin, int64_t bytes, char* out) {
+  const std::string name = path_ + "/" + manifest_.files[file].name;
+  const int descriptor = descriptor_of(file);
   for (int64_t done = 0; done < bytes;) {
     const ssize_t n = pread(descriptor, out + done, static_cast<size_t>(bytes - done), begin + done);
     if (n < 0 && errno == EINTR) continue;
@@ -84,7 +116,7 @@ const std::vector<char>& CheckpointReader::cached_block(std::size_t file, int64_
   if (cached.block != block) {
     cached.block = -1;
     cached.bytes.resize(static_cast<std::size_t>(block_bytes(file, block)));
-    fetch_block(file, block, cached.bytes.data());
+    fetch(file, block * kChecksumBlockBytes, block_bytes(file, block), cached.bytes.data());
     check_block(file, block, cached.bytes.data());
     cached.block = block;
   }
@@ -92,21 +124,32 @@ const std::vector<char>& CheckpointReader::cached_block(std::size_t file, int64_
 }
 
 void CheckpointReader::read_bytes(std::size_t file, int64_t first, int64_t count, char* out) {
-  std::future<void> checking;  // of the block before, while the next one is read
+  std::future<void> checking;  // of the blocks before, while the next ones are read
   const auto check_before = [&checking] {
     if (checking.valid()) checking.get();
   };
   while (count > 0) {
-    const int64_t block = first / kChecksumBlockBytes, begin = block * kChecksumBlockBytes;
-    const int64_t whole = block_bytes(file, block), part = std::min(count, begin + whole - first);
-    if (part == whole) {
-      fetch_block(file, block, out);
+    work_ahead();
+    const int64_t block = first / kChecksumBlockBytes, within = first % kChecksumBlockBytes;
+    int64_t blocks = 0, part = 0;  // that are wanted as a whole
+    for (; within == 0 && blocks < kBlocksAtOnce && part < count; ++blocks) {
+      const int64_t bytes = block_bytes(file, block + blocks);
+      if (part + bytes > count) break;
+      part += bytes;
+    }
+    if (blocks > 0) {
+      fetch(file, first, part, out);
       check_before();
       checking = std::async(part < count ? std::launch::async : std::launch::deferred,
-                            [this, file, block, out] { check_block(file, block, out); });
+                            [this, file, block, blocks, out] {
+                              for (int64_t i = 0; i < blocks; ++i)
+                                check_block(file, block + i, out + i * kChecksumBlockBytes);
+                            });
     } else {
-      std::memcpy(out, cached_block(file, block).data() + (first - begin), static_cast<std::size_t>(part));
+      part = std::min(count, block_bytes(file, block) - within);
+      std::memcpy(out, cached_block(file, block).data() + within, static_cast<std::size_t>(part));
     }
+    ahead_ -= std::min(ahead_, part);
     first += part;
     out += part;
     count -= part;
@@ -114,8 +157,10 @@ void CheckpointReader::read_bytes(std::size_t file, int64_t first, int64_t count
   check_before();
 }
 
-void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out) {
-  if (count == 0) return;
+std::vector<CheckpointReader::Range> CheckpointReader::ranges_of(const CheckpointTensor* tensor,
+                                                                 int64_t first, int64_t count) const {
+  std::vector<Range> ranges;
+  if (count == 0) return ranges;
   if (tensor == nullptr || first < 0 || count < 0 || first > tensor->elements() - count)
     throw std::logic_error(path_ + ": elements outside of a tensor");
   const std::vector<Place>& places = places_[static_cast<std::size_t>(tensor - manifest_.tensors.data())];
@@ -123,19 +168,29 @@ void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64
   auto place = std::upper_bound(places.begin(), places.end(), first,
                                 [](int64_t at, const Place& p) { return at < p.piece.first; });
   --place;  // every element stands somewhere: parse_manifest() has seen to it
-  auto* to = static_cast<char*>(out);
   for (; count > 0; ++place) {
     const int64_t skipped = first - place->piece.first;
     const int64_t part = std::min(count, place->piece.count - skipped);
-    read_bytes(place->file, place->piece.byte + skipped * element, part * element, to);
+    ranges.push_back({place->file, place->piece.byte + skipped * element, part * element});
     first += part;
-    to += part * element;
     count -= part;
+  }
+  return ranges;
+}
+
+void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out) {
+  auto* to = static_cast<char*>(out);
+  for (const Range& range : ranges_of(tensor, first, count)) {
+    read_bytes(range.file, range.first, range.bytes, to);
+    to += range.bytes;
+    bytes_delivered_ += range.bytes;
   }
 }
 
 void CheckpointReader::verify() {
   std::vector<char> buffer(static_cast<std::size_t>(kAtOnce));
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file)
+    announce({file, 0, manifest_.files[file].bytes});
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     const int64_t bytes = manifest_.files[file].bytes;
     for (int64_t first = 0; first < bytes; first += kAtOnce)

@@ -7,6 +7,8 @@
 // of the manifest reads none twice. Needs no libtorch. One thread per object.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,18 +32,32 @@ class CheckpointReader {
   // Elements [first, first + count) of a tensor of manifest(), in its type. Throws CheckpointDamaged when
   // what is in the files is not what was written, or cannot be read.
   void read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out);
+  // What read() will be asked for, in that order: the disk works some way ahead of it.
+  void announce(const CheckpointTensor* tensor, int64_t first, int64_t count);
   // Reads every file whole. Throws CheckpointDamaged.
   void verify();
   // Read from the files so far.
   int64_t bytes_read() const { return bytes_read_; }
+  // All that was announced, and what read() has given of it. Thread-safe.
+  int64_t bytes_announced() const { return bytes_announced_; }
+  int64_t bytes_delivered() const { return bytes_delivered_; }
 
  private:
   struct Place {
     std::size_t file = 0;
     CheckpointPiece piece;
   };
+  struct Range {  // of a file
+    std::size_t file = 0;
+    int64_t first = 0, bytes = 0;
+  };
+  // The places of elements in the files, in their order.
+  std::vector<Range> ranges_of(const CheckpointTensor* tensor, int64_t first, int64_t count) const;
+  void announce(const Range& range);
+  void work_ahead();
+  int descriptor_of(std::size_t file);
   void read_bytes(std::size_t file, int64_t first, int64_t count, char* out);
-  void fetch_block(std::size_t file, int64_t block, char* out);
+  void fetch(std::size_t file, int64_t begin, int64_t bytes, char* out);
   void check_block(std::size_t file, int64_t block, const char* bytes) const;
   const std::vector<char>& cached_block(std::size_t file, int64_t block);
   int64_t block_bytes(std::size_t file, int64_t block) const;
@@ -57,6 +73,9 @@ class CheckpointReader {
   };
   std::map<std::size_t, CachedBlock> cache_;  // one block each of a few files
   int64_t bytes_read_ = 0;
+  std::atomic<int64_t> bytes_announced_ = 0, bytes_delivered_ = 0;
+  std::deque<Range> announced_;  // and not asked of the disk yet
+  int64_t ahead_ = 0;            // bytes that were asked of it, and not read yet
 };
 
 }  // namespace sailor

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <optional>
 #include <stdexcept>
 
@@ -34,17 +35,17 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& te
 }
 
 // On rank 0, of what all ranks have written.
-CheckpointManifest make_manifest(const JobSpec& job, const Plan& plan, const StateSnapshot& snapshot,
+CheckpointManifest make_manifest(const JobSpec& job, const std::string& plan, const StateSnapshot& snapshot,
                                  const std::vector<std::string>& shards) {
   CheckpointManifest manifest;
-  manifest.step = snapshot.steps_done();
+  manifest.step = snapshot.version().steps_done;
   manifest.optimizer_steps = snapshot.optimizer_steps();
   manifest.model = job.model;
   manifest.precision = job.training.precision;
   manifest.optimizer = job.training.optimizer.name;
   manifest.seed = job.training.seed;
   manifest.global_batch = job.training.global_batch;
-  manifest.plan = summary(plan);
+  manifest.plan = plan;
   manifest.tensors = checkpoint_tensors(job, snapshot.optimizer_states());
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i) index[manifest.tensors[i].name] = i;
@@ -61,37 +62,69 @@ CheckpointManifest make_manifest(const JobSpec& job, const Plan& plan, const Sta
 }  // namespace
 
 SavedCheckpoint save_checkpoint(Communicator& world, const JobSpec& job, const Plan& plan,
-                                const StateSnapshot& snapshot, const std::string& directory, int keep) {
-  std::string folder, shard;
-  require(on_all_ranks(world, [&] {
-    if (world.rank() != 0) return;
-    folder = begin_checkpoint(directory, snapshot.steps_done());
-    int64_t bytes = 0;
-    for (const CheckpointTensor& tensor : checkpoint_tensors(job, snapshot.optimizer_states()))
-      bytes += tensor.elements() * stored_element_bytes(tensor.dtype);
-    require_space(directory, bytes);
-  }));
-  folder = broadcast_text(world, folder, 0);
-  require(on_all_ranks(world, [&] {
-    if (!snapshot.pieces().empty())
-      shard = to_text(
-          write_shard(folder, fmt::format("rank-{:05}.safetensors", world.rank()), snapshot.pieces()));
-  }));
-  const std::vector<std::string> shards = gather_texts(world, shard);
-  SavedCheckpoint saved;
-  require(on_all_ranks(world, [&] {
-    if (world.rank() != 0) return;
-    const CheckpointManifest manifest = make_manifest(job, plan, snapshot, shards);
-    saved.path = commit_checkpoint(directory, manifest);
-    saved.bytes = manifest.bytes();
-    prune_checkpoints(directory, snapshot.steps_done(), keep);
-  }));
+                                const std::shared_ptr<const StateSnapshot>& snapshot,
+                                const std::string& directory, int keep) {
+  // What the work of this rank uses: it may outlive the call.
+  struct Saving {
+    JobSpec job;
+    std::string plan, directory;
+    int keep = 0;
+    std::shared_ptr<const StateSnapshot> snapshot;
+    std::string folder, shard;
+    std::vector<std::string> shards;
+    SavedCheckpoint saved;
+    std::atomic<bool> stop = false;
+  };
+  const auto saving = std::make_shared<Saving>();
+  saving->job = job;
+  saving->plan = summary(plan);
+  saving->directory = directory;
+  saving->keep = keep;
+  saving->snapshot = snapshot;
+  const StopFlag stop(saving, &saving->stop);
+  const int rank = world.rank();
+  const int64_t step = snapshot->version().steps_done;
+  require(on_all_ranks(
+      world,
+      [saving, rank, step] {
+        if (rank != 0) return;
+        saving->folder = begin_checkpoint(saving->directory, step);
+        int64_t bytes = 0;
+        for (const CheckpointTensor& tensor :
+             checkpoint_tensors(saving->job, saving->snapshot->optimizer_states()))
+          bytes += tensor.elements() * stored_element_bytes(tensor.dtype);
+        require_space(saving->directory, bytes);
+      },
+      stop));
+  saving->folder = broadcast_text(world, saving->folder, 0);
+  require(on_all_ranks(
+      world,
+      [saving, rank] {
+        if (saving->snapshot->pieces().empty()) return;
+        saving->shard = to_text(write_shard(saving->folder, fmt::format("rank-{:05}.safetensors", rank),
+                                            saving->snapshot->pieces(), &saving->stop));
+      },
+      stop));
+  saving->shards = gather_texts(world, saving->shard);
+  require(on_all_ranks(
+      world,
+      [saving, rank, step] {
+        if (rank != 0) return;
+        const CheckpointManifest manifest =
+            make_manifest(saving->job, saving->plan, *saving->snapshot, saving->shards);
+        saving->saved.path = commit_checkpoint(saving->directory, manifest);
+        saving->saved.bytes = manifest.bytes();
+        prune_checkpoints(saving->directory, step, saving->keep);
+      },
+      stop));
+  SavedCheckpoint saved = saving->saved;
   saved.path = broadcast_text(world, saved.path, 0);
   world.broadcast(&saved.bytes, 1, ElementType::i64, 0);
   return saved;
 }
 
-LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, const std::string& directory) {
+LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, const std::string& directory,
+                                 const LoadProgress& progress) {
   LoadedCheckpoint loaded;
   std::vector<std::string> candidates;  // on rank 0
   require(on_all_ranks(world, [&] {
@@ -117,13 +150,20 @@ LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, co
     path = broadcast_text(world, manifest ? path : "", 0);
     if (path.empty()) break;
     text = broadcast_text(world, text, 0);
-    const Outcome outcome = on_all_ranks(world, [&] {
-      CheckpointReader reader(path, parse_manifest(text, path));
-      require_fit(reader.manifest(), path, state.job);
-      touched = true;
-      read_state(reader, state);
-      loaded.steps_done = reader.manifest().step;
-    });
+    CheckpointReader reader(path, parse_manifest(text, path));
+    const WorkProgress reading{[&](int64_t done, int64_t total) {
+                                 if (progress) progress(done, total);
+                               },
+                               [&] { return std::pair(reader.bytes_delivered(), reader.bytes_announced()); }};
+    const Outcome outcome = on_all_ranks(
+        world,
+        [&] {
+          require_fit(reader.manifest(), path, state.job);
+          touched = true;
+          read_state(reader, state);
+          loaded.steps_done = reader.manifest().step;
+        },
+        nullptr, &reading);
     if (outcome.failure == Outcome::Failure::none) {
       loaded.path = path;
       break;

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,9 +24,11 @@ struct SavedCheckpoint {
 
 // Writes what the ranks have copied after the same step to `directory` (checkpoint_directory.h), then removes
 // older ones but the newest `keep`. Returns when it is on the disk. Throws std::runtime_error when it cannot
-// be written: what was there before stays.
+// be written: what was there before stays. With a CommError it ends within a second: a write that the disk
+// does not let go by then is left behind, with its share in the snapshot.
 SavedCheckpoint save_checkpoint(Communicator& world, const JobSpec& job, const Plan& plan,
-                                const StateSnapshot& snapshot, const std::string& directory, int keep);
+                                const std::shared_ptr<const StateSnapshot>& snapshot,
+                                const std::string& directory, int keep);
 
 struct LoadedCheckpoint {
   std::string path;  // empty: there was none, and nothing was changed
@@ -32,9 +36,13 @@ struct LoadedCheckpoint {
   std::vector<std::string> skipped;  // a line for each newer one that is damaged
 };
 
+// Called now and then while a checkpoint is read, on every rank, with sums over all of them.
+using LoadProgress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
+
 // Loads the newest complete one. Throws InputError when it is of a job that this one cannot go on from,
 // std::runtime_error when all that looked complete turned out to be damaged while they were read: the state
 // is undefined then.
-LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, const std::string& directory);
+LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, const std::string& directory,
+                                 const LoadProgress& progress = nullptr);
 
 }  // namespace sailor

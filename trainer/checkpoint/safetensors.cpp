@@ -9,8 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <future>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -26,8 +26,9 @@ namespace {
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMostHeaderBytes = static_cast<int64_t>(kMaxTextFileBytes);
 constexpr int64_t kMostBytes = int64_t{1} << 60;
-constexpr int64_t kSumAside = int64_t{1} << 20;  // so many bytes are worth a thread for their checksums
-constexpr int64_t kAlignment = 8;                // of the tensors' bytes, as other writers have it
+// At once: for its checksum and the copy, it comes from memory only once.
+constexpr int64_t kAppendBytes = int64_t{256} << 10;
+constexpr int64_t kTensorAlignment = 8;  // of the tensors' bytes, as other writers have it
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw InputError({path, 0}, what + "; it is damaged or no safetensors file, get it again");
@@ -184,7 +185,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first, int64_t co
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
                                      const std::map<std::string, std::string>& metadata,
-                                     BlockChecksums* checksums)
+                                     BlockChecksums* checksums, const std::atomic<bool>* stop)
     : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())), checksums_(checksums) {
   // Wide types first, so that each begins at a multiple of its size.
   std::stable_sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
@@ -211,82 +212,61 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Stored
     end += tensor.bytes;
   }
   header += "}";
-  while (header.size() % kAlignment != 0) header += ' ';
+  while (header.size() % kTensorAlignment != 0) header += ' ';
   const auto data = kLengthBytes + static_cast<int64_t>(header.size());
+  std::set<std::string> names;
   for (StoredTensor& tensor : tensors) {
     tensor.first_byte += data;
-    if (!missing_.emplace(tensor.name, tensor).second)
+    if (!names.insert(tensor.name).second)
       throw std::logic_error(fmt::format("{}: two tensors named {}", path, tensor.name));
   }
   tensors_ = std::move(tensors);
   file_bytes_ = data + end;
 
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail("write", temporary_);
+  std::array<unsigned char, kLengthBytes> length{};
+  for (size_t i = 0; i < length.size(); ++i)
+    length[i] = static_cast<unsigned char>(header.size() >> (8 * i) & 0xff);
   try {
-    std::array<unsigned char, kLengthBytes> length{};
-    for (size_t i = 0; i < length.size(); ++i)
-      length[i] = static_cast<unsigned char>(header.size() >> (8 * i) & 0xff);
-    write_at(0, length.data(), kLengthBytes);
-    write_at(kLengthBytes, header.data(), static_cast<int64_t>(header.size()));
+    file_ = std::make_unique<SequentialFile>(temporary_, file_bytes_, stop);
+    append(length.data(), kLengthBytes);
+    append(header.data(), static_cast<int64_t>(header.size()));
   } catch (...) {
-    close(fd_);
     unlink(temporary_.c_str());
     throw;
   }
 }
 
 SafetensorsWriter::~SafetensorsWriter() {
-  if (fd_ < 0) return;
-  close(fd_);
+  if (!file_) return;
+  file_.reset();
   unlink(temporary_.c_str());
 }
 
-void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
-  std::future<void> summing;  // while it is written; waits for its end in any case
-  if (checksums_ != nullptr) {
-    if (offset != checksummed_bytes_)
-      throw std::logic_error(path_ + ": tensors with checksums are written in the file's order");
-    checksummed_bytes_ += bytes;
-    summing = std::async(bytes < kSumAside ? std::launch::deferred : std::launch::async,
-                         [this, data, bytes] { checksums_->add(data, bytes); });
-  }
-  const int64_t first = offset, count = bytes;
+void SafetensorsWriter::append(const void* data, int64_t bytes) {
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = pwrite(fd_, from, static_cast<size_t>(bytes), offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("write", temporary_);
-    from += n;
-    offset += n;
-    bytes -= n;
+    const int64_t part = std::min(bytes, kAppendBytes);
+    if (checksums_ != nullptr) checksums_->add(from, part);
+    file_->append(from, part);
+    from += part;
+    bytes -= part;
   }
-  // Lets the disk begin now instead of in finish(); where that cannot be, finish() takes longer.
-  if (count >= kSumAside) sync_file_range(fd_, first, count, SYNC_FILE_RANGE_WRITE);
-  if (summing.valid()) summing.get();
 }
 
 void SafetensorsWriter::write(const std::string& name, const void* data, int64_t bytes) {
-  const auto tensor = missing_.find(name);
-  if (tensor == missing_.end() || tensor->second.bytes != bytes)
+  if (next_ == tensors_.size() || tensors_[next_].name != name || tensors_[next_].bytes != bytes)
     throw std::logic_error(
-        fmt::format("{}: {} is not to be written, or not with {} bytes", path_, name, bytes));
-  write_at(tensor->second.first_byte, data, bytes);
-  missing_.erase(tensor);
+        fmt::format("{}: {} is not to be written now, or not with {} bytes", path_, name, bytes));
+  append(data, bytes);
+  ++next_;
 }
 
 void SafetensorsWriter::finish() {
-  if (!missing_.empty())
-    throw std::logic_error(fmt::format("{}: {} was never written", path_, missing_.begin()->first));
-  if (fsync(fd_) != 0) fail("write", temporary_);
-  close(fd_);
-  fd_ = -1;
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    unlink(temporary_.c_str());
-    errno = error;
-    fail("write", path_);
-  }
+  if (next_ != tensors_.size())
+    throw std::logic_error(fmt::format("{}: {} was never written", path_, tensors_[next_].name));
+  file_->finish();
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("write", path_);
+  file_.reset();
 }
 
 }  // namespace sailor

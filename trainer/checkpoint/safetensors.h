@@ -8,13 +8,16 @@
 // wrong. Needs no libtorch.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "trainer/checkpoint/block_checksums.h"
+#include "trainer/checkpoint/sequential_file.h"
 
 namespace sailor {
 
@@ -59,10 +62,11 @@ class SafetensorsFile {
 class SafetensorsWriter {
  public:
   // Names, types and shapes; places are chosen here. `checksums`, if given, sees the whole file and outlives
-  // the object; tensors are then written in the order of tensors(). Throws std::runtime_error when the file
-  // cannot be written, std::logic_error on a type or shape that cannot be.
+  // the object. Once `stop`, if given, is true, writing throws std::runtime_error. Throws std::runtime_error
+  // when the file cannot be written, std::logic_error on a type or shape that cannot be.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
-                    const std::map<std::string, std::string>& metadata, BlockChecksums* checksums = nullptr);
+                    const std::map<std::string, std::string>& metadata, BlockChecksums* checksums = nullptr,
+                    const std::atomic<bool>* stop = nullptr);
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
@@ -70,20 +74,20 @@ class SafetensorsWriter {
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by place in the file
   int64_t file_bytes() const { return file_bytes_; }
 
-  void write(const std::string& name, const void* data, int64_t bytes);  // the whole tensor, once
+  // The whole of the next one of tensors(). Throws std::logic_error when it is another.
+  void write(const std::string& name, const void* data, int64_t bytes);
   // Throws std::logic_error when a tensor was not written.
   void finish();
 
  private:
-  void write_at(int64_t offset, const void* data, int64_t bytes);
+  void append(const void* data, int64_t bytes);
 
-  std::string path_, temporary_;
-  int fd_ = -1;
+  const std::string path_, temporary_;
   std::vector<StoredTensor> tensors_;
-  std::map<std::string, StoredTensor> missing_;
+  std::size_t next_ = 0;  // to be written
   int64_t file_bytes_ = 0;
   BlockChecksums* const checksums_;
-  int64_t checksummed_bytes_ = 0;
+  std::unique_ptr<SequentialFile> file_;  // until finish()
 };
 
 }  // namespace sailor

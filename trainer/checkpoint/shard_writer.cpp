@@ -17,11 +17,11 @@ std::string stored_name(const ShardPiece& piece) {
 }  // namespace
 
 WrittenShard write_shard(const std::string& directory, const std::string& name,
-                         const std::vector<ShardPiece>& pieces) {
+                         const std::vector<ShardPiece>& pieces, const std::atomic<bool>* stop) {
   std::vector<StoredTensor> tensors;
   for (const ShardPiece& piece : pieces) tensors.push_back({stored_name(piece), piece.dtype, {piece.count}});
   BlockChecksums checksums;
-  SafetensorsWriter writer(directory + "/" + name, tensors, {}, &checksums);
+  SafetensorsWriter writer(directory + "/" + name, tensors, {}, &checksums, stop);
   std::map<std::string, const ShardPiece*> by_name;
   for (const ShardPiece& piece : pieces) by_name[stored_name(piece)] = &piece;
   WrittenShard shard;

@@ -2,6 +2,7 @@
 // tensors are named `TENSOR@FIRST`. Needs no libtorch.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct WrittenShard {
   std::vector<ShardPiece> contents;  // without data
 };
 
-// Writes and syncs `directory`/`name`. Throws std::runtime_error naming path and reason.
+// Writes and syncs `directory`/`name`. Throws std::runtime_error naming path and reason, soon after `stop`,
+// if given, has become true.
 WrittenShard write_shard(const std::string& directory, const std::string& name,
-                         const std::vector<ShardPiece>& pieces);
+                         const std::vector<ShardPiece>& pieces, const std::atomic<bool>* stop = nullptr);
 
 // For messages between ranks.
 std::string to_text(const WrittenShard& shard);

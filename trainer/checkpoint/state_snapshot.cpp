@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "trainer/checkpoint/safetensors.h"
 
@@ -11,7 +12,7 @@ namespace sailor {
 namespace {
 
 constexpr int64_t kCopyBytes = int64_t{4} << 20;  // of one thread at a time
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kSnapshotAlignment = 64;
 
 std::vector<std::string> state_names(const Optimizer& optimizer) {
   std::vector<std::string> names;
@@ -31,30 +32,68 @@ void copy(char* to, const void* from, int64_t bytes) {
   });
 }
 
+int64_t bytes_of(const ShardPiece& piece) {
+  return piece.count * stored_element_bytes(piece.dtype);
+}
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kSnapshotAlignment - 1) / kSnapshotAlignment * kSnapshotAlignment;
+}
+
 }  // namespace
 
-void StateSnapshot::take(const RankState& state, int64_t steps_done) {
-  steps_done_ = steps_done;
+void StateSnapshot::take(const RankState& state, const StateVersion& version) {
+  whole_ = false;
+  version_ = version;
   optimizer_steps_ = state.optimizer.steps_done();
   optimizer_states_ = state_names(state.optimizer);
   pieces_ = pieces_to_write(state);
-  const auto bytes_of = [](const ShardPiece& piece) {
-    return piece.count * stored_element_bytes(piece.dtype);
-  };
-  const auto aligned = [](int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
-  int64_t needed = 0;
-  for (const ShardPiece& piece : pieces_) needed += aligned(bytes_of(piece));
-  if (needed > capacity_) {
+  std::vector<const void*> sources;
+  for (const ShardPiece& piece : pieces_) sources.push_back(piece.data);
+  place_pieces();
+  for (std::size_t i = 0; i < pieces_.size(); ++i)
+    copy(const_cast<char*>(static_cast<const char*>(pieces_[i].data)), sources[i], bytes_of(pieces_[i]));
+  whole_ = true;
+}
+
+// One after the other, in memory that is there for all of them.
+void StateSnapshot::place_pieces() {
+  size_ = 0;
+  for (const ShardPiece& piece : pieces_) size_ += aligned(bytes_of(piece));
+  if (size_ > capacity_) {
     bytes_.reset();  // never both
-    bytes_ = std::unique_ptr<char[]>(new char[static_cast<std::size_t>(needed)]);
-    capacity_ = needed;
+    bytes_ = std::unique_ptr<char[]>(new char[static_cast<std::size_t>(size_)]);
+    capacity_ = size_;
   }
   char* next = bytes_.get();
   for (ShardPiece& piece : pieces_) {
-    copy(next, piece.data, bytes_of(piece));
     piece.data = next;
     next += aligned(bytes_of(piece));
   }
+}
+
+std::string StateSnapshot::description() const {
+  nlohmann::json pieces = nlohmann::json::array();
+  for (const ShardPiece& piece : pieces_)
+    pieces.push_back({piece.tensor, piece.dtype, piece.first, piece.count});
+  return nlohmann::json{{"steps_done", version_.steps_done},
+                        {"lineage", version_.lineage},
+                        {"optimizer_steps", optimizer_steps_},
+                        {"optimizer_states", optimizer_states_},
+                        {"pieces", pieces}}
+      .dump();
+}
+
+void StateSnapshot::expect(const std::string& description) {
+  whole_ = false;
+  const nlohmann::json json = nlohmann::json::parse(description);
+  version_ = {json.at("steps_done"), json.at("lineage")};
+  optimizer_steps_ = json.at("optimizer_steps");
+  optimizer_states_ = json.at("optimizer_states");
+  pieces_.clear();
+  for (const nlohmann::json& piece : json.at("pieces"))
+    pieces_.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});
+  place_pieces();
 }
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
 // What one rank writes of the state of training after a step, copied out of the tensors that training goes on
-// with. It takes as much memory as the rank's share of the checkpoint, which is kept for the next one. One
-// thread at a time.
+// with; or a copy of what another rank has copied so. It takes as much memory as the rank's share of the
+// checkpoint, which is kept for the next one. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/shard_writer.h"
+#include "trainer/checkpoint/state_version.h"
 #include "trainer/checkpoint/training_state.h"
 
 namespace sailor {
@@ -16,20 +17,36 @@ namespace sailor {
 class StateSnapshot {
  public:
   // Replaces what was here. Copies with as many threads as libtorch computes with.
-  void take(const RankState& state, int64_t steps_done);
+  void take(const RankState& state, const StateVersion& version);
 
-  int64_t steps_done() const { return steps_done_; }
+  // False while nothing was put here, and while something is.
+  bool whole() const { return whole_; }
+  const StateVersion& version() const { return version_; }
   int64_t optimizer_steps() const { return optimizer_steps_; }
   // Names of the optimizer's states that a checkpoint has beside the values.
   const std::vector<std::string>& optimizer_states() const { return optimizer_states_; }
   const std::vector<ShardPiece>& pieces() const { return pieces_; }  // point into the copy
 
+  // For a copy elsewhere: what it is made of, and all its bytes.
+  std::string description() const;
+  const char* memory() const { return bytes_.get(); }
+  int64_t bytes() const { return size_; }
+  // Becomes such a copy: it makes room, the caller fills bytes() at memory(), and says so.
+  void expect(const std::string& description);
+  char* memory() { return bytes_.get(); }
+  void arrived() { whole_ = true; }
+  int64_t capacity() const { return capacity_; }  // bytes that there is room for already
+
  private:
-  int64_t steps_done_ = 0, optimizer_steps_ = 0;
+  void place_pieces();
+
+  bool whole_ = false;
+  StateVersion version_;
+  int64_t optimizer_steps_ = 0;
   std::vector<std::string> optimizer_states_;
   std::vector<ShardPiece> pieces_;
   std::unique_ptr<char[]> bytes_;
-  int64_t capacity_ = 0;
+  int64_t size_ = 0, capacity_ = 0;
 };
 
 }  // namespace sailor

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "planner/spec/error.h"
+#include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/stored_rows.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/groups.h"
@@ -17,10 +18,6 @@ namespace sailor {
 namespace {
 
 using Runs = std::vector<std::pair<int64_t, int64_t>>;
-
-int64_t row_elements(const ParameterSpec& parameter) {
-  return std::max<int64_t>(1, parameter.columns);
-}
 
 // A TP group that holds a parameter.
 struct Replica {
@@ -44,32 +41,15 @@ std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, con
   return replicas;
 }
 
-std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout) {
-  std::vector<int> tps;
-  for (const RankSlot& slot : layout.slots()) tps.push_back(slot.tp);
-  std::map<std::string, ParameterSpec> specs;
-  for (ParameterSpec& spec : list_parameters(job.model, padded_vocabulary(job.model.vocabulary, tps)))
-    specs[spec.name] = std::move(spec);
-  return specs;
-}
-
-// Where a rank's flat parameter begins in the whole one.
-int64_t base_of(const RankState& state, const ParameterSpec& spec) {
-  return spec.sharded ? spec.rows / state.slot.tp * state.slot.tp_rank * row_elements(spec) : 0;
-}
-
-int64_t held_elements(const RankState& state, const ParameterSpec& spec) {
-  return (spec.sharded ? spec.rows / state.slot.tp : spec.rows) * row_elements(spec);
-}
-
-int64_t real_elements(const ParameterSpec& spec) {
-  return spec.real_rows * row_elements(spec);
+// How many elements of a tensor, from `first` on, are for `out`: what is beyond its end is padding there.
+int64_t count_into(const CheckpointTensor* tensor, int64_t first, const at::Tensor& out) {
+  return std::clamp<int64_t>(tensor->elements() - first, 0, out.numel());
 }
 
 // Elements [first, first + out.numel()) of a tensor, those beyond its end left as they are.
 void read_into(CheckpointReader& reader, const CheckpointTensor* tensor, int64_t first,
                const at::Tensor& out) {
-  const int64_t count = std::clamp<int64_t>(tensor->elements() - first, 0, out.numel());
+  const int64_t count = count_into(tensor, first, out);
   if (count == 0) return;
   const at::Tensor target = out.narrow(0, 0, count);
   const at::ScalarType type = stored_scalar_type(tensor->dtype, reader.path());
@@ -140,7 +120,7 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const OptimizerSlice& slice = slices[i];
     const ParameterSpec& spec = specs.at(slice.name);
-    const int64_t begin = base_of(state, spec) + slice.first;
+    const int64_t begin = base_of(state.slot, spec) + slice.first;
     const int64_t end = std::min(begin + slice.count, real_elements(spec));
     // With ZeRO-1 a slice of what is summed belongs to one rank alone.
     const bool alone = state.plan.zero1 && replicas_of(state.plan, state.layout, spec).size() > 1;
@@ -182,10 +162,25 @@ void read_state(CheckpointReader& reader, const RankState& state) {
   std::map<std::string, std::vector<std::size_t>> slices_of;
   for (std::size_t i = 0; i < state.optimizer.slices().size(); ++i)
     slices_of[state.optimizer.slices()[i].name].push_back(i);
+  // First all is announced, then read in the same order.
+  for (const Parameter* parameter : state.parameters) {
+    const int64_t base = base_of(state.slot, specs.at(parameter->name));
+    const auto announce = [&](const std::string& name, int64_t first, const at::Tensor& out) {
+      const CheckpointTensor* stored = find(reader, state.job, name);
+      reader.announce(stored, first, count_into(stored, first, out));
+    };
+    announce(parameter->name, base, parameter->value);
+    for (const std::size_t i : slices_of[parameter->name]) {
+      for (const OptimizerState& held : state.optimizer.state(i)) {
+        if (held.name != kMasterState)
+          announce(parameter->name + "/" + held.name, base + state.optimizer.slices()[i].first, held.tensor);
+      }
+    }
+  }
   for (const Parameter* parameter : state.parameters) {
     const ParameterSpec& spec = specs.at(parameter->name);
-    const int64_t base = base_of(state, spec);
-    if (parameter->value.numel() != held_elements(state, spec))
+    const int64_t base = base_of(state.slot, spec);
+    if (parameter->value.numel() != held_elements(state.slot, spec))
       throw std::logic_error(parameter->name + ": held with another number of rows");
     const CheckpointTensor* stored = find(reader, state.job, parameter->name);
     const at::Tensor value = parameter->value.detach().view({-1});

@@ -3,6 +3,9 @@
 #include <chrono>
 #include <future>
 #include <stdexcept>
+#include <thread>
+#include <tuple>
+#include <utility>
 
 #include "planner/spec/error.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -14,6 +17,7 @@ using Failure = Outcome::Failure;
 
 // How often a rank that still works says so: often beside any deadline, seldom beside the work.
 constexpr auto kSign = std::chrono::milliseconds(100);
+constexpr auto kPatience = std::chrono::milliseconds(500);
 
 Outcome outcome_of(std::future<void>& work) {
   try {
@@ -38,13 +42,29 @@ std::string broadcast_text(Communicator& world, std::string text, int root) {
   return text;
 }
 
-Outcome on_all_ranks(Communicator& world, const std::function<void()>& work) {
-  std::future<void> working = std::async(std::launch::async, work);
-  for (bool all_done = false; !all_done;) {
-    int64_t busy = working.wait_for(kSign) == std::future_status::ready ? 0 : 1;
-    world.all_reduce(&busy, 1, ElementType::i64, ReduceOp::max);
-    all_done = busy == 0;
+Outcome on_all_ranks(Communicator& world, const std::function<void()>& work, const StopFlag& stop,
+                     const WorkProgress* progress) {
+  std::packaged_task<void()> task(work);
+  std::future<void> working = task.get_future();
+  std::thread thread(std::move(task));
+  try {
+    for (bool all_done = false; !all_done;) {
+      int64_t sums[] = {working.wait_for(kSign) == std::future_status::ready ? 0 : 1, 0, 0};  // busy ranks
+      if (progress != nullptr) std::tie(sums[1], sums[2]) = progress->own();
+      world.all_reduce(sums, progress != nullptr ? 3 : 1, ElementType::i64, ReduceOp::sum);
+      all_done = sums[0] == 0;
+      if (progress != nullptr) progress->tell(sums[1], sums[2]);
+    }
+  } catch (...) {
+    if (stop) *stop = true;
+    if (!stop || working.wait_for(kPatience) == std::future_status::ready) {
+      thread.join();
+    } else {
+      thread.detach();
+    }
+    throw;
   }
+  thread.join();
   Outcome own = outcome_of(working);
   const int64_t size = world.size();
   int64_t worst = static_cast<int64_t>(own.failure) * size + (size - 1 - world.rank());

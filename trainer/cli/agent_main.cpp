@@ -1,6 +1,7 @@
 // sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/elastic/agent.h)
 // sailor-agent remote-shell HOST COMMAND...   become a Slurm step that runs COMMAND under an agent on HOST
 // (mpirun calls this)
+// sailor-agent helper ...               keep a helper job (trainer/elastic/helper_job.h)
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "planner/spec/error.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/allocation.h"
+#include "trainer/elastic/helper_job.h"
 #include "trainer/elastic/launcher.h"
 
 namespace {
@@ -46,8 +48,12 @@ int main(int argc, char** argv) try {
   const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
   if (mode == "node" && !rest.empty()) return sailor::run_agent(rest);
   if (mode == "remote-shell") return remote_shell(rest);
+  if (mode == "helper")
+    return sailor::keep_helper_job(sailor::parse_keeper(rest),
+                                   std::filesystem::read_symlink("/proc/self/exe"));
   std::cerr
-      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND...   (started by sailor run)\n";
+      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | helper ...   (started by "
+         "sailor run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {
   std::cerr << "sailor-agent: " << e.what() << '\n';

@@ -22,6 +22,7 @@
 #include "trainer/elastic/model_flops.h"
 #ifdef SAILOR_WITH_SLURM
 #include "spank_plugin/slurm/plan_environment.h"
+#include "spank_plugin/submitted_limits.h"
 #endif
 
 namespace {
@@ -34,7 +35,7 @@ struct Arguments {
   std::string plan_file;
   std::string directory;
   bool local = false;
-  double lease_s = 15;
+  std::optional<double> lease_s;
   int64_t trace_step = 0;
 };
 
@@ -85,14 +86,6 @@ void check_checkpoints(const JobSpec& job) {
   if (found) require_fit(found->manifest, found->path, job);
 }
 
-// Keys that are accepted, because later versions act on them, but that change nothing now.
-void warn_about_unused_keys(const JobSpec& job) {
-  auto warn = [&job](const std::string& text) {
-    std::cerr << fmt::format("sailor: warning: {}: {}\n", job.file, text);
-  };
-  if (job.elastic.enabled) warn("elastic: this version does not replan; the loss of a rank ends the job");
-}
-
 // Whether a GPU type of the plan is emulated on this cluster.
 bool is_emulated(const Plan& plan, const Catalog& catalog) {
   for (const PlanPipeline& pipeline : plan.pipelines) {
@@ -127,7 +120,6 @@ int run(const Arguments& arguments) {
   const TokenData data = TokenData::open(job);
   if (!job.data.validation.empty()) TokenData::open_validation(job);
   check_checkpoints(job);
-  warn_about_unused_keys(job);
 
   ControllerOptions options;
   options.local = arguments.local;
@@ -151,7 +143,20 @@ int run(const Arguments& arguments) {
     options.emulated = is_emulated(plan, catalog);
     options.peak_flops = peak_flops(plan, catalog, job.training.precision);
   }
-  options.lease_s = arguments.lease_s;
+  constexpr double kLease_s = 15;  // of a job that nothing but its end can come of
+  options.lease_s = arguments.lease_s.value_or(job.elastic.enabled ? job.elastic.lease_s : kLease_s);
+  options.elastic = job.elastic.enabled;
+  options.nodes_s = job.elastic.wait_s;
+  options.replanning.site_config = site_config_path();
+  options.grow_every_s = options.elastic ? job.elastic.grow_every_s : 0;
+#ifdef SAILOR_WITH_SLURM
+  const SubmittedLimits limits = submitted_limits(job);
+  options.replanning.overrides = limits.overrides;
+  options.node_limits = limits.node_limits;
+  options.most_nodes = limits.most_nodes;
+#else
+  options.grow_every_s = 0;  // nobody asks Slurm
+#endif
   return run_controller(job, job_text, plan, options, std::cout);
 }
 
@@ -169,8 +174,9 @@ int main(int argc, char** argv) {
   app.add_option("--trace-step", arguments.trace_step,
                  "write a timeline of this step, for chrome://tracing or Perfetto")
       ->check(CLI::PositiveNumber);
-  app.add_option("--lease", arguments.lease_s,
-                 "seconds that ranks live on when the controller cannot be reached")
+  app.add_option(
+         "--lease", arguments.lease_s,
+         "seconds that ranks live on when the controller cannot be reached (default: 15, or elastic.lease)")
       ->check(CLI::Range(1.0, 3600.0));
   return cli::run_program(app, argc, argv, [&] { return run(arguments); });
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "trainer/elastic/scontrol_line.h"
 #include "trainer/elastic/subprocess.h"
 
 namespace sailor {
@@ -27,6 +28,17 @@ void add_component(Allocation& allocation, int het_group, const std::string& suf
   size_t index = 0;
   for (std::string name; std::getline(names, name); ++index)
     allocation.nodes.push_back({name, het_group, index < cpus.size() ? cpus[index] : 0});
+}
+
+// Nothing when the job has no time limit, or Slurm does not say.
+std::optional<int64_t> job_end(const std::string& job_id) {
+  if (const std::string end = variable("SLURM_JOB_END_TIME"); !end.empty()) return std::atoll(end.c_str());
+  try {
+    return time_in_scontrol(run_and_read({"timeout", "10", "scontrol", "show", "job", "-o", job_id}),
+                            "EndTime");
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -52,6 +64,7 @@ Allocation allocation_from_environment() {
     for (int i = 0; i < std::atoi(components.c_str()); ++i)
       add_component(allocation, i, fmt::format("_HET_GROUP_{}", i));
   }
+  allocation.end_s = job_end(allocation.job_id);
   return allocation;
 }
 

@@ -2,6 +2,8 @@
 // processors.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +13,14 @@ struct AllocatedNode {
   std::string name;
   int het_group = -1;  // -1 in an ordinary job
   int cpus = 0;        // processors that the job has there; 0 = unknown
+  // Job that holds it, where that is not the one that the program runs in: a helper job (helper_job.h).
+  std::string helper_job{};
 };
 
 struct Allocation {
   std::string job_id;
   std::vector<AllocatedNode> nodes;
+  std::optional<int64_t> end_s{};  // when the job reaches its time limit, since 1970; nothing = it has none
 
   const AllocatedNode* find(const std::string& node) const;
 };

@@ -33,6 +33,7 @@ struct ControlClient::State {
   std::mutex mutex;
   std::condition_variable drained;
   std::deque<std::string> queue;  // guarded by mutex
+  int64_t last_number = 0;        // of messages; of the thread
   bool closing = false;           // guarded by mutex
   Clock::time_point lease_end;    // of the thread
   bool called_back = false;       // of the thread
@@ -48,11 +49,19 @@ struct ControlClient::State {
     [[maybe_unused]] const ssize_t written = write(wake, &one, sizeof one);
   }
 
+  // The controller counts no message twice.
+  bool send_numbered(const std::string& json) {
+    const std::string text = fmt::format("{} {}", last_number + 1, json);
+    if (!dealer.send(zmq::buffer(text), zmq::send_flags::dontwait)) return false;
+    ++last_number;
+    return true;
+  }
+
   // Returns false when it is time to end.
   bool send_queued() {
     std::unique_lock lock(mutex);
     while (!queue.empty()) {
-      if (!dealer.send(zmq::buffer(queue.front()), zmq::send_flags::dontwait)) break;
+      if (!send_numbered(queue.front())) break;
       queue.pop_front();
     }
     if (queue.empty()) drained.notify_all();
@@ -66,8 +75,9 @@ struct ControlClient::State {
       if (const Lease* lease = std::get_if<Lease>(&message)) {
         lease_end = Clock::now() + seconds(lease->seconds);
         // Not sent when the queue is full: silence is what the controller should see then.
-        dealer.send(zmq::buffer(to_json(Alive{lease->generation})), zmq::send_flags::dontwait);
+        send_numbered(to_json(Alive{lease->generation, callbacks.in_step_s ? callbacks.in_step_s() : 0}));
       }
+      if (callbacks.message) callbacks.message(message);
       if (const Stop* stop = std::get_if<Stop>(&message); stop && !called_back) {
         called_back = true;
         if (callbacks.stop) callbacks.stop(*stop);

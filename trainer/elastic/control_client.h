@@ -1,7 +1,7 @@
 // A rank's or agent's end of the control channel. One background thread owns the socket: it sends what is
 // queued, and watches the lease. When the lease runs out (the controller is gone or cannot be reached) or a
 // stop arrives, it calls back, once, on that thread; the owner then ends its process. The lease first runs
-// from the construction.
+// from the construction. Other messages of the controller are handed over on that thread too.
 //
 // send() is thread-safe and never blocks on the network.
 #pragma once
@@ -19,6 +19,10 @@ class ControlClient {
   struct Callbacks {
     std::function<void()> lease_expired;
     std::function<void(const Stop&)> stop;
+    // Whatever else the controller says, leases included.
+    std::function<void(const ControlMessage&)> message{};
+    // What Alive::in_step_s is to say; absent = 0.
+    std::function<double()> in_step_s{};
   };
 
   // Connects to `address`, one of endpoint.addresses. Throws std::runtime_error.

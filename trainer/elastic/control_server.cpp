@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <map>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <utility>
 #include <zmq.hpp>
 
 namespace sailor {
@@ -11,6 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr const char* kZapDomain = "sailor";
+constexpr int64_t kMostMessageBytes = int64_t{16} << 20;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string z85(const zmq::message_t& key) {
   if (key.size() != 32) return {};
@@ -27,7 +36,16 @@ struct ControlServer::State {
   zmq::context_t context{1};
   zmq::socket_t gate{context, zmq::socket_type::rep};  // ZeroMQ asks here whether a client key is welcome
   zmq::socket_t router{context, zmq::socket_type::router};
-  std::map<std::string, Clock::time_point> peers;  // when each was last heard
+  struct Peer {
+    Clock::time_point heard;
+    std::optional<Clock::time_point> unanswered;  // the first lease that it has not answered yet
+    double in_step_s = 0;                         // in that generation
+    int generation = 0;
+  };
+  std::map<std::string, Peer> peers;
+  std::map<std::string, int64_t> last_number;  // of messages, by connection
+  std::set<std::string> banned;
+  std::vector<Dropped> dropped;
   Clock::time_point next_lease = Clock::now();
 
   // Answers one authentication request (ZeroMQ RFC 27).
@@ -52,18 +70,57 @@ struct ControlServer::State {
       router.send(zmq::buffer(text), zmq::send_flags::dontwait);
   }
 
+  // "NUMBER JSON": numbers rise, so that no message counts twice.
+  ControlMessage read(const std::string& peer, const std::string& text) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) throw std::runtime_error("a message without a number");
+    int64_t& last = last_number[peer];
+    if (number <= last)
+      throw std::runtime_error(fmt::format("message {} after message {}: a replay", number, last));
+    last = number;
+    return parse_control_message(std::string(end, text.data() + text.size()));
+  }
+
+  void hear(const std::string& peer, ControlMessage message, std::vector<Received>& out) {
+    const bool hello = std::holds_alternative<Hello>(message);
+    if (!hello && !peers.contains(peer)) return;
+    if (hello && peers.contains(peer)) throw std::runtime_error("a second hello");
+    Peer& known = peers[peer];
+    known.heard = Clock::now();
+    if (hello) {
+      known.unanswered = Clock::now();
+      send(peer, to_json(Lease{generation, options.lease_s}));
+    } else if (const Alive* alive = std::get_if<Alive>(&message)) {
+      known.unanswered.reset();
+      known.in_step_s = alive->in_step_s;
+      known.generation = alive->generation;
+      return;
+    }
+    out.push_back({peer, std::move(message)});
+  }
+
   void receive_into(std::vector<Received>& out) {
-    zmq::message_t peer, body;
-    while (router.recv(peer, zmq::recv_flags::dontwait)) {
-      if (!peer.more() || !router.recv(body))
-        throw std::runtime_error("control channel: message without a body");
-      out.push_back({peer.to_string(), parse_control_message(body.to_string())});
-      const bool hello = std::holds_alternative<Hello>(out.back().message);
-      if (hello || peers.contains(out.back().peer)) peers[out.back().peer] = Clock::now();
-      if (hello) {
-        send(out.back().peer, to_json(Lease{generation, options.lease_s}));
+    zmq::message_t frame;
+    while (router.recv(frame, zmq::recv_flags::dontwait)) {
+      const std::string peer = frame.to_string();
+      std::vector<std::string> parts;
+      while (frame.more() && router.recv(frame)) parts.push_back(frame.to_string());
+      if (banned.contains(peer)) continue;
+      try {
+        if (parts.size() != 1) throw std::runtime_error(fmt::format("a message of {} parts", parts.size()));
+        hear(peer, read(peer, parts.front()), out);
+      } catch (const std::exception& e) {
+        dropped.push_back({peer, e.what()});
+        drop(peer);
       }
     }
+  }
+
+  void drop(const std::string& peer) {
+    banned.insert(peer);
+    peers.erase(peer);
+    last_number.erase(peer);
   }
 };
 
@@ -79,6 +136,7 @@ ControlServer::ControlServer(Options options) try : state_(std::make_unique<Stat
   s.gate.set(zmq::sockopt::linger, 0);
   s.gate.bind("inproc://zeromq.zap.01");
   s.router.set(zmq::sockopt::linger, 500);
+  s.router.set(zmq::sockopt::maxmsgsize, kMostMessageBytes);
   s.router.set(zmq::sockopt::curve_server, true);
   s.router.set(zmq::sockopt::curve_secretkey, server.secret_key);
   s.router.set(zmq::sockopt::zap_domain, std::string(kZapDomain));
@@ -115,6 +173,9 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
   do {
     if (Clock::now() >= s.next_lease) {
       broadcast(Lease{s.generation, s.options.lease_s});
+      for (auto& [peer, known] : s.peers) {
+        if (!known.unanswered) known.unanswered = Clock::now();
+      }
       s.next_lease = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(s.options.lease_period_s));
     }
@@ -129,22 +190,44 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
     if (items[1].revents) s.answer_gate();
     if (items[0].revents) s.receive_into(received);
     for (size_t i = 2; i < items.size(); ++i) woken = woken || items[i].revents;
-    std::erase_if(received, [](const Received& r) { return std::holds_alternative<Alive>(r.message); });
   } while (received.empty() && !woken && Clock::now() < deadline);
   return received;
 }
 
 std::vector<std::string> ControlServer::silent_peers(double silence_s) const {
   std::vector<std::string> silent;
-  for (const auto& [peer, heard] : state_->peers) {
-    if (std::chrono::duration<double>(Clock::now() - heard).count() > silence_s) silent.push_back(peer);
+  for (const auto& [peer, known] : state_->peers) {
+    if (known.unanswered && since(*known.unanswered) > silence_s) silent.push_back(peer);
   }
   return silent;
 }
 
+double ControlServer::in_step_s(const std::string& peer) const {
+  auto it = state_->peers.find(peer);
+  if (it == state_->peers.end() || it->second.generation != state_->generation) return 0;
+  return it->second.in_step_s;
+}
+
+double ControlServer::silence_s(const std::string& peer) const {
+  auto it = state_->peers.find(peer);
+  return it == state_->peers.end() ? 0 : since(it->second.heard);
+}
+
 void ControlServer::broadcast(const ControlMessage& message) {
   const std::string text = to_json(message);
-  for (const auto& [peer, heard] : state_->peers) state_->send(peer, text);
+  for (const auto& [peer, known] : state_->peers) state_->send(peer, text);
+}
+
+void ControlServer::send(const std::string& peer, const ControlMessage& message) {
+  if (state_->peers.contains(peer)) state_->send(peer, to_json(message));
+}
+
+void ControlServer::drop(const std::string& peer) {
+  state_->drop(peer);
+}
+
+std::vector<ControlServer::Dropped> ControlServer::take_dropped() {
+  return std::exchange(state_->dropped, {});
 }
 
 }  // namespace sailor

@@ -2,7 +2,8 @@
 // together, whatever happens: the last step, a rank's failure, a signal. Ranks that it cannot reach end by
 // themselves when their lease runs out.
 //
-// One generation so far: the plan it was given. A failure stops the job.
+// A failure stops the job, unless it is elastic: then it goes on with what is left, in another generation
+// (generations.h).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "trainer/elastic/allocation.h"
+#include "trainer/elastic/replanner.h"
 
 namespace sailor {
 
@@ -30,6 +32,14 @@ struct ControllerOptions {
   // For the summary: what predictions of this run are made from.
   std::string catalog{};
   std::vector<std::string> profiles{};
+  bool elastic = false;
+  Replanner::Options replanning{};  // of an elastic job
+  double grow_every_s = 0;          // from look to look for more nodes; 0 = never
+  // Of a submission: limits on the nodes that the job may have, as sailor-cluster takes them, and their
+  // number.
+  std::vector<std::string> node_limits{};
+  std::optional<int> most_nodes{};
+  double nodes_s = 600;  // that an elastic job waits for nodes while no plan is possible
   double lease_s = 15;
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };

@@ -13,6 +13,11 @@
 namespace sailor {
 namespace {
 
+// Open MPI's daemon clears its session directory when it starts, and with it those of others that are just
+// starting on this host for the same job (agent.cpp does the same).
+constexpr const char* kInOwnDirectory =
+    "TMPDIR=$(mktemp -d) || exit 1; export TMPDIR; trap 'rm -rf \"$TMPDIR\"' EXIT; {}";
+
 // srun reads these as defaults of options. The job's own values (memory, tasks, binding) do not fit a step
 // that only watches over ranks, and some contradict the options below.
 constexpr const char* kStepDefaults[] = {"SLURM_CPU_BIND",
@@ -113,16 +118,31 @@ std::vector<std::string> remote_shell_command(const std::string& host, const std
   if (!node) throw std::runtime_error(fmt::format("node {} does not belong to this job", host));
   std::vector<std::string> argv = {"srun",    "--mpi=none", "--overlap",
                                    "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
+  if (!node->helper_job.empty()) argv.push_back("--jobid=" + node->helper_job);
   if (node->het_group >= 0) argv.push_back(fmt::format("--het-group={}", node->het_group));
   if (node->cpus > 0) argv.insert(argv.end(), {"-c", std::to_string(node->cpus)});
   argv.insert(argv.end(), {"-w", host, "-N1", "-n1", "--export=ALL", "--input=none"});
-  if (!agent_program.empty()) argv.insert(argv.end(), {agent_program, "node"});
-  argv.insert(argv.end(), {"sh", "-c", command});
+  if (!agent_program.empty()) {
+    argv.insert(argv.end(), {agent_program, "node", "sh", "-c", command});
+  } else {
+    argv.insert(argv.end(), {"sh", "-c", fmt::format(kInOwnDirectory, command)});
+  }
   return argv;
 }
 
 void clean_step_environment() {
   for (const char* name : kStepDefaults) unsetenv(name);
+}
+
+void forget_slurm_job() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry, name = text.substr(0, text.find('='));
+    for (const char* prefix : {"SLURM_", "SBATCH_", "SALLOC_", "SRUN_"}) {
+      if (name.starts_with(prefix) && !name.starts_with("SLURM_CONF")) names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
 }
 
 }  // namespace sailor

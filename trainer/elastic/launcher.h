@@ -48,5 +48,8 @@ std::vector<std::string> remote_shell_command(const std::string& host, const std
 
 // Removes from this process's environment what would steer a step in ways that its command line does not say.
 void clean_step_environment();
+// Removes everything by which Slurm's programs know the job that this process runs in, and defaults of their
+// options: what this process starts in another job would mix the two up.
+void forget_slurm_job();
 
 }  // namespace sailor

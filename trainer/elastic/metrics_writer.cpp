@@ -70,14 +70,13 @@ MetricsWriter::MetricsWriter(const RunDirectory& directory, const StepFacts& fac
 
 // Only the first step tells whether this run goes on from an earlier one's.
 void MetricsWriter::begin(int64_t first_step) {
-  begun_ = true;
   directory_.write_document("metrics.jsonl", lines_before(read_text_file(directory_.file("metrics.jsonl")),
                                                           first_step, step_of_json));
   const std::string header = step_csv_header() + "\n", csv = read_text_file(directory_.file("metrics.csv"));
   const bool same_columns = csv.compare(0, header.size(), header) == 0;
   directory_.write_document("metrics.csv",
                             header + (same_columns ? lines_before(csv, first_step, step_of_csv) : ""));
-  if (first_step > 1) return events_.begin_session(first_step, wall_time_s());
+  if (first_step > 1 || last_step_ > 0) return events_.begin_session(first_step, wall_time_s());
   for (const fs::path& file : earlier_events_) {
     std::error_code ignored;
     fs::remove_all(file, ignored);
@@ -85,7 +84,8 @@ void MetricsWriter::begin(int64_t first_step) {
 }
 
 void MetricsWriter::write(const StepReport& report) {
-  if (!begun_) begin(report.step);
+  if (last_step_ == 0 || report.step <= last_step_) begin(report.step);
+  last_step_ = report.step;
   directory_.append_line("metrics.jsonl", step_json(report, facts_));
   directory_.append_line("metrics.csv", step_csv(report, facts_));
   std::vector<std::pair<std::string, double>> scalars;

@@ -3,7 +3,8 @@
 //
 // A run that goes on from a checkpoint goes on in the files too: what an earlier run in the same directory
 // wrote of the steps before its first one stays, and what it wrote of later steps, which are trained again,
-// goes away. So each step is there once, and a run from the beginning finds the files empty.
+// goes away. So each step is there once, and a run from the beginning finds the files empty. A step that is
+// trained again in the same run replaces what was written of it and of later ones.
 #pragma once
 
 #include <filesystem>
@@ -32,7 +33,7 @@ class MetricsWriter {
   const StepFacts& facts_;
   std::vector<std::filesystem::path> earlier_events_;  // of the run directory's own, by earlier runs
   EventFile events_;
-  bool begun_ = false;
+  int64_t last_step_ = 0;  // that was written; 0 = none
 };
 
 }  // namespace sailor

@@ -47,6 +47,12 @@ void RunDirectory::write_document(const std::string& name, const std::string& te
   write_file_atomically(file(name), text);
 }
 
+void RunDirectory::remove(const std::string& name) const {
+  std::error_code error;
+  fs::remove(file(name), error);
+  if (error) throw std::runtime_error(fmt::format("cannot remove {}: {}", file(name), error.message()));
+}
+
 void RunDirectory::append_line(const std::string& name, const std::string& line) const {
   const std::string path = file(name);
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);

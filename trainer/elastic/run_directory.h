@@ -3,6 +3,7 @@
 //     plan.json      the plan in force          job.yaml       the job spec as submitted
 //     metrics.jsonl, metrics.csv, tensorboard/  one line or event per step
 //     trace-step-N.json  timeline of step N     summary.json   written once, when the run has ended
+//     events.jsonl   of an elastic job: what happened to its processes and plans (event_log.h)
 //     run.json       the run as measured, for `sailor validate`; written with the summary
 //     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //
@@ -25,6 +26,8 @@ class RunDirectory {
 
   // Throws std::runtime_error naming file and reason.
   void write_document(const std::string& name, const std::string& text) const;
+  // Does nothing when there is no such file.
+  void remove(const std::string& name) const;
   void append_line(const std::string& name, const std::string& line) const;
 
  private:

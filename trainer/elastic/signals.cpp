@@ -49,9 +49,9 @@ void SelfPipe::notify() {
   [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof one);
 }
 
-std::vector<int> wait_for_signals(SignalDescriptor& signals, SelfPipe& pipe) {
+std::vector<int> wait_for_signals(SignalDescriptor& signals, SelfPipe& pipe, int timeout_ms) {
   pollfd items[] = {{signals.descriptor(), POLLIN, 0}, {pipe.descriptor(), POLLIN, 0}};
-  poll(items, 2, -1);
+  poll(items, 2, timeout_ms);
   uint64_t count;
   while (read(pipe.descriptor(), &count, sizeof count) > 0) {
   }

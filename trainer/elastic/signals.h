@@ -39,7 +39,8 @@ class SelfPipe {
   int fd_ = -1;
 };
 
-// Waits for a signal or a notification; returns the signals.
-std::vector<int> wait_for_signals(SignalDescriptor& signals, SelfPipe& pipe);
+// Waits for a signal or a notification, or until `timeout_ms` have passed (-1 = for ever); returns the
+// signals.
+std::vector<int> wait_for_signals(SignalDescriptor& signals, SelfPipe& pipe, int timeout_ms = -1);
 
 }  // namespace sailor

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,8 @@ pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options) {
                                      O_WRONLY | O_CREAT | O_APPEND, 0644);
     posix_spawn_file_actions_adddup2(&actions.value, STDOUT_FILENO, STDERR_FILENO);
   }
+  if (options.stdout_descriptor >= 0)
+    posix_spawn_file_actions_adddup2(&actions.value, options.stdout_descriptor, STDOUT_FILENO);
   Attributes attributes;
   const std::vector<std::string> environment = merged_environment(options.environment);
   pid_t pid = -1;
@@ -77,6 +80,22 @@ pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options) {
                                  pointers(argv).data(), pointers(environment).data());
   if (error != 0) throw std::runtime_error(fmt::format("cannot start {}: {}", argv[0], std::strerror(error)));
   return pid;
+}
+
+FileDescriptor memory_file(const char* name) {
+  FileDescriptor file(memfd_create(name, MFD_CLOEXEC));
+  if (!file.valid())
+    throw std::runtime_error(fmt::format("cannot make a file in memory: {}", std::strerror(errno)));
+  return file;
+}
+
+std::string read_all(int descriptor) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  lseek(descriptor, 0, SEEK_SET);
+  for (ssize_t n; (n = read(descriptor, buffer.data(), buffer.size())) > 0;)
+    text.append(buffer.data(), static_cast<size_t>(n));
+  return text;
 }
 
 std::string run_and_read(const std::vector<std::string>& argv) {

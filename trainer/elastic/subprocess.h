@@ -7,16 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "trainer/comm/file_descriptor.h"
+
 namespace sailor {
 
 struct SpawnOptions {
   std::map<std::string, std::string> environment;  // added to this process's
   std::string output_file{};                       // stdout and stderr, appended; empty = inherited
+  int stdout_descriptor = -1;                      // stdout alone, instead of there
 };
 
 // Starts `argv` (argv[0] is looked up in PATH) with default signal handling, nothing blocked, and /dev/null
 // as stdin. Returns its process id; the caller reaps it. Throws std::runtime_error naming the program.
 pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options = {});
+
+// A file in memory, for what a program prints; and all that stands in one. Throws std::runtime_error.
+FileDescriptor memory_file(const char* name);
+std::string read_all(int descriptor);
 
 // Runs a program to its end and returns its standard output. Throws std::runtime_error when it cannot be
 // started or fails.

@@ -19,25 +19,47 @@ std::string Supervisor::describe(int rank) const {
   return fmt::format("rank {} on {} (pid {})", rank, it->second.node, it->second.pid);
 }
 
+void Supervisor::begin_generation(int number, const Plan& plan, const std::vector<Hello>& ranks) {
+  for (const auto& [rank, report] : last_reports_) {
+    if (report.step > last_step_) add_progress(report);
+  }
+  generation_ = number;
+  plan_ = plan;
+  num_ranks_ = num_ranks(plan);
+  ranks_.clear();
+  for (size_t rank = 0; rank < ranks.size(); ++rank) ranks_[static_cast<int>(rank)] = ranks[rank];
+  finished_.clear();
+  last_reports_.clear();
+  trace_.clear();
+  steps_s_.clear();
+}
+
+void Supervisor::add_progress(const StepReport& step) {
+  progress_.emplace_back(step);
+  steps_s_.push_back(step.step_s);
+  training_s_ += step.step_s;
+  ++steps_done_;
+  last_step_ = step.step;
+  if (step.loss && !first_loss_) first_loss_ = step.loss;
+  if (step.loss) last_loss_ = step.loss;
+  if (step.validation_loss) validation_loss_ = step.validation_loss;
+}
+
 void Supervisor::receive(const std::string& peer, const ControlMessage& message) {
   if (const Hello* hello = std::get_if<Hello>(&message)) {
     peers_[peer] = *hello;
-    if (hello->role != ControlRole::rank) return;
+    if (hello->role != ControlRole::rank || hello->rank < 0) return;
     ranks_[hello->rank] = *hello;
     if (early_ends_.contains({hello->node, hello->pid}))
       fail(fmt::format("{} ended at once; see its log", describe(hello->rank)));
   } else if (const StepReport* step = std::get_if<StepReport>(&message)) {
+    if (step->generation != generation_) return;
     last_reports_[step->rank] = *step;
     last_reports_[step->rank].tasks.clear();
     if (!step->tasks.empty()) trace_[step->rank] = step->tasks;
-    if (step->rank != 0) return;
-    progress_.emplace_back(*step);
-    steps_s_.push_back(step->step_s);
-    last_step_ = step->step;
-    if (step->loss && !first_loss_) first_loss_ = step->loss;
-    if (step->loss) last_loss_ = step->loss;
-    if (step->validation_loss) validation_loss_ = step->validation_loss;
+    if (step->rank == 0) add_progress(*step);
   } else if (const Failure* failure = std::get_if<Failure>(&message)) {
+    if (failure->generation != generation_) return;
     const std::string text = fmt::format("{}: {}", describe(failure->rank), failure->text);
     if (failure->peer_lost) {
       echoes_.push_back({failure->rank, failure->lost_peer, text});
@@ -47,11 +69,11 @@ void Supervisor::receive(const std::string& peer, const ControlMessage& message)
   } else if (const ProcessEnded* ended = std::get_if<ProcessEnded>(&message)) {
     process_ended(ended->node, ended->pid, ended->wait_status);
   } else if (const Note* note = std::get_if<Note>(&message)) {
-    if (note->rank != 0) return;
+    if (note->rank != 0 || note->generation != generation_) return;
     progress_.emplace_back(*note);
     last_step_ = note->step;
   } else if (const Finished* finished = std::get_if<Finished>(&message)) {
-    finished_[finished->rank] = *finished;
+    if (finished->generation == generation_) finished_[finished->rank] = *finished;
   }
 }
 
@@ -131,7 +153,7 @@ RunSummary Supervisor::summarize() const {
   if (summary.measured_iteration_s && *summary.measured_iteration_s > 0)
     summary.tokens_per_s =
         static_cast<double>(job_.training.global_batch * job_.model.sequence) / *summary.measured_iteration_s;
-  for (const double step_s : steps_s_) summary.training_s += step_s;
+  summary.training_s = training_s_;
   const RankLayout layout(plan_);
   for (const RankSlot& slot : layout.slots()) {
     auto hello = ranks_.find(slot.rank);

@@ -1,6 +1,6 @@
-// What the controller knows about its ranks: who has joined, how far they are, who has finished, what went
-// wrong first. Pure bookkeeping: messages and ended processes in, answers out; no sockets, no processes, no
-// clock. Not thread-safe.
+// What the controller knows about the ranks of the generation in force: who has joined, how far they are, who
+// has finished, what went wrong first. Pure bookkeeping: messages and ended processes in, answers out; no
+// sockets, no processes, no clock. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -20,6 +20,10 @@ namespace sailor {
 class Supervisor {
  public:
   Supervisor(const JobSpec& job, const Plan& plan);
+
+  // Another plan is in force from now on, with these processes, by rank. Messages of other generations are
+  // ignored. What the generation before reported without its rank 0 is progress all the same.
+  void begin_generation(int number, const Plan& plan, const std::vector<Hello>& ranks);
 
   // A message of a peer (an opaque name of its connection).
   void receive(const std::string& peer, const ControlMessage& message);
@@ -48,24 +52,29 @@ class Supervisor {
   // Whether failure() is a cause. An echo alone means that the cause may still arrive.
   bool cause_known() const { return cause_.has_value(); }
 
-  // Steps that rank 0 has reported since the last call, and what it had to say to people, in order.
+  // Steps that rank 0 has reported since the last call, and what it had to say to people, in order. A job
+  // that had to go back to an earlier state reports steps again.
   std::vector<std::variant<StepReport, Note>> take_progress();
   // The traced step's tasks by rank, once every rank has reported them; then never again.
   std::optional<std::map<int, std::vector<TracedTask>>> take_trace();
   // How far rank 0 has said that training is: in a run that goes on from a checkpoint, more than the steps of
   // this run.
   int64_t last_step() const { return last_step_; }
-  int64_t steps_done() const { return static_cast<int64_t>(steps_s_.size()); }
+  int64_t steps_done() const { return steps_done_; }
+  // Of the generation in force: how long its steps took, in their order.
+  const std::vector<double>& steps_s() const { return steps_s_; }
 
   // Figures of the run so far; status, job id and error are the caller's.
   RunSummary summarize() const;
 
  private:
   std::string describe(int rank) const;
+  void add_progress(const StepReport& step);
 
   const JobSpec& job_;
-  const Plan& plan_;
+  Plan plan_;
   int num_ranks_;
+  int generation_ = 1;
   std::map<int, Hello> ranks_;
   std::map<std::string, Hello> peers_;
   std::map<int, Finished> finished_;
@@ -73,6 +82,8 @@ class Supervisor {
   std::set<std::pair<std::string, int64_t>> early_ends_;  // reaped before their hello arrived
   std::vector<std::variant<StepReport, Note>> progress_;
   std::vector<double> steps_s_;
+  int64_t steps_done_ = 0;
+  double training_s_ = 0;
   int64_t last_step_ = 0;
   std::map<int, std::vector<TracedTask>> trace_;
   std::optional<double> first_loss_, last_loss_, validation_loss_;

@@ -11,6 +11,10 @@ namespace sailor {
 // start of the process.
 void keep_freed_memory();
 
+// Host memory that this process may still take: what the machine has left, or what the limits of the
+// process's control groups leave, if that is less. 0 when it cannot be told.
+int64_t available_host_bytes();
+
 // Most memory that was resident at once in the life of this process image. Throws std::runtime_error.
 int64_t peak_resident_bytes();
 

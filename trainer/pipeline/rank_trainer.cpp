@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -13,12 +15,15 @@
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
+#include "trainer/checkpoint/held_state.h"
+#include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/model/registry.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/pipeline/executor.h"
 #include "trainer/pipeline/rank_stage.h"
+#include "trainer/pipeline/step_progress.h"
 #include "trainer/pipeline/tensor_cache.h"
 
 namespace sailor {
@@ -35,6 +40,11 @@ std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string&
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return factory.create(name, ranks);
+}
+
+int64_t new_lineage() {
+  std::random_device random;
+  return static_cast<int64_t>(std::uniform_int_distribution<int64_t>(1)(random));
 }
 
 }  // namespace
@@ -57,8 +67,12 @@ struct RankTrainer::Impl {
   std::string locked;                             // the directory of checkpoints that nobody else writes to
   std::unique_ptr<DirectoryLock> directory_lock;  // on rank 0
   std::unique_ptr<BackgroundSaver> saver;         // once something was saved
+  std::vector<SaveResult> failed_saves;           // that did not even begin
+  // In memory, of the last snapshots that the trainer before took; until there are new ones.
+  std::vector<std::shared_ptr<const StateSnapshot>> inherited_copies;
+  StepProgress progress;
+  LoadProgress tell_loading;
   bool trace_next_step = false;
-  int64_t next_step = 0;
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc)
       : job(j),
@@ -78,6 +92,8 @@ struct RankTrainer::Impl {
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
+
+  int64_t next_step() const { return progress.version().steps_done; }
 
   // The tokens of `sequences` sequences, of which `sequence(i)` gives the i-th.
   template <class Sequence>
@@ -104,9 +120,9 @@ struct RankTrainer::Impl {
       Batch batch;
       if (tokens) {
         batch = tokens_of(range.sequences,
-                          [&](int i) { return data.sequence(next_step, range.first_sequence + i); });
+                          [&](int i) { return data.sequence(next_step(), range.first_sequence + i); });
       }
-      batch.step = next_step;
+      batch.step = next_step();
       batch.first_sequence = range.first_sequence;
       return batch;
     };
@@ -166,26 +182,120 @@ struct RankTrainer::Impl {
   RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer}; }
 
   // Rank 0 speaks for the job.
-  void lock(const std::string& directory) {
-    if (directory == locked) return;
-    require(on_all_ranks(*world, [&] {
+  Outcome lock(const std::string& directory) {
+    if (directory == locked) return {};
+    Outcome locking = on_all_ranks(*world, [&] {
       if (slot.rank == 0) directory_lock = std::make_unique<DirectoryLock>(directory);
-    }));
-    locked = directory;
+    });
+    if (locking.failure == Outcome::Failure::none) locked = directory;
+    return locking;
   }
 
   void save(const std::string& directory, int keep) {
-    lock(directory);
+    const Outcome locking = lock(directory);
+    if (locking.failure == Outcome::Failure::other) {
+      SaveResult& failed = failed_saves.emplace_back();
+      failed.steps_done = next_step();
+      failed.error = "checkpoint: " + locking.text;
+      return;
+    }
+    require(locking);
     if (!saver)
       saver = std::make_unique<BackgroundSaver>(job, plan, all_ranks(factory, "saver", layout.size()));
-    saver->start(state(), next_step, directory, keep);
+    inherited_copies.clear();
+    saver->start(state(), progress.version(), directory, keep);
   }
 
-  LoadedCheckpoint load(const std::string& directory) {
-    lock(directory);
-    LoadedCheckpoint loaded = load_checkpoint(*world, state(), directory);
-    if (!loaded.path.empty()) next_step = loaded.steps_done;
+  std::vector<SaveResult> saves(bool wait) {
+    std::vector<SaveResult> results = std::exchange(failed_saves, {});
+    if (!saver) return results;
+    if (wait) saver->wait();
+    for (SaveResult& result : saver->results()) results.push_back(std::move(result));
+    return results;
+  }
+
+  LoadedCheckpoint load(const std::string& directory, int64_t lineage = 0) {
+    require(lock(directory));
+    progress.is_replaced();
+    LoadedCheckpoint loaded = load_checkpoint(*world, state(), directory, tell_loading);
+    progress.starts_from({loaded.path.empty() ? next_step() : loaded.steps_done, lineage}, lineage);
     return loaded;
+  }
+
+  // All that this process has of the state of training, for those who go on with it.
+  std::vector<HeldState> held() {
+    std::vector<HeldState> held;
+    if (progress.whole()) held.push_back(held_by(state(), progress.version()));
+    for (const auto& copy : copies()) held.push_back(held_by(job, layout, *copy));
+    return held;
+  }
+
+  std::vector<std::shared_ptr<const StateSnapshot>> copies() const {
+    std::vector<std::shared_ptr<const StateSnapshot>> all = inherited_copies;
+    if (!saver) return all;
+    for (auto& copy : saver->copies()) all.push_back(std::move(copy));
+    return all;
+  }
+
+  // Comes to the last step that any of the survivors has, and lets go of what is not the state.
+  static void finish_generation(Communicator& everybody, Impl* previous) {
+    if (previous) previous->stop_saving();
+    const std::optional<StepSums> owed =
+        StepProgress::owed_update(everybody, previous ? &previous->progress : nullptr);
+    if (owed) previous->update(*owed);
+  }
+
+  static void give(Impl* previous, const JobSpec& job, CommFactory& factory) {
+    const auto everybody = all_ranks(factory, "restore", factory.size());
+    finish_generation(*everybody, previous);
+    transfer_state(*everybody, previous ? previous->held() : std::vector<HeldState>(), nullptr,
+                   job.training.precision);
+  }
+
+  Restored restore(Impl* previous, const std::string& directory, int givers) {
+    progress.is_replaced();
+    const auto with_givers = givers > 0 ? all_ranks(factory, "restore", layout.size() + givers) : nullptr;
+    Communicator& everybody = with_givers ? *with_givers : *world;
+    finish_generation(everybody, previous);
+    if (previous) inherited_copies = previous->copies();
+    int64_t lineage = slot.rank == 0 ? new_lineage() : 0;
+    world->broadcast(&lineage, 1, ElementType::i64, 0);
+    Restored restored;
+    const RankState target = this->state();
+    if (const auto state = transfer_state(everybody, previous ? previous->held() : std::vector<HeldState>(),
+                                          &target, job.training.precision)) {
+      restored.from = state->from_copies ? Restored::From::memory : Restored::From::peers;
+      restored.bytes_received = state->bytes_received;
+      progress.starts_from(state->version, lineage);
+      // That the directory cannot be written to is told when something is to be saved.
+      const Outcome locking = directory.empty() ? Outcome() : lock(directory);
+      if (locking.failure == Outcome::Failure::input) require(locking);
+    } else {
+      LoadedCheckpoint loaded;
+      if (directory.empty()) {
+        progress.starts_from({0, lineage}, lineage);
+      } else {
+        loaded = load(directory, lineage);
+      }
+      restored.from = loaded.path.empty() ? Restored::From::start : Restored::From::checkpoint;
+      restored.skipped = std::move(loaded.skipped);
+      restored.path = std::move(loaded.path);
+    }
+    restored.steps_done = next_step();
+    world->barrier();
+    return restored;
+  }
+
+  // Somebody else goes on: what is being written is given up, and others may write to the directory.
+  void stop_saving() {
+    if (saver) saver->give_up();
+    directory_lock.reset();
+    locked.clear();
+  }
+
+  void update(const StepSums& sums) {
+    optimizer->step(learning_rate(job.training, next_step()), clipping_factor(sums.gradient_norm));
+    progress.updated();
   }
 
   // The optimizer has run since `start`: the device that is emulated may need longer.
@@ -239,9 +349,10 @@ struct RankTrainer::Impl {
     if (pacer) pacer->iteration_begins();
     recorder.begin(std::exchange(trace_next_step, false));
     StepResult result;
-    result.step = next_step;
+    result.step = next_step();
     result.tokens = job.training.global_batch * job.model.sequence;
-    result.learning_rate = learning_rate(job.training, next_step);
+    result.learning_rate = learning_rate(job.training, next_step());
+    progress.step_begins();
     const auto clear = Clock::now();
     gradient_sync.begin_iteration();
     Clock::duration early = Clock::now() - clear;  // work of the update that is done before it
@@ -256,15 +367,18 @@ struct RankTrainer::Impl {
     const Clock::duration norm = Clock::now() - start;
     early += norm;
     recorder.add(TaskKind::update, -1, start, start + norm);
+    progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 2, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
     if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) stop_not_finite(result, own_loss);
+    const StepSums sums{result.loss, result.grad_norm};
+    progress.committed(sums);
 
     recorder.timed(TaskKind::update, -1, [&] {
       const auto update_start = Clock::now() - early;
-      optimizer->step(result.learning_rate, clipping_factor(result.grad_norm));
+      update(sums);
       pace_update(update_start);
     });
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
@@ -274,12 +388,25 @@ struct RankTrainer::Impl {
     result.gradient_sync_s = recorder.total_s(TaskKind::sync);
     result.update_s = recorder.total_s(TaskKind::update);
     result.tasks = recorder.take_tasks();
-    ++next_step;
     if (pacer) pacer->iteration_ends(begin);
     result.step_s = seconds_since(begin);
     return result;
   }
 };
+
+const char* to_string(Restored::From from) {
+  switch (from) {
+    case Restored::From::peers:
+      return "peers";
+    case Restored::From::memory:
+      return "memory";
+    case Restored::From::checkpoint:
+      return "checkpoint";
+    case Restored::From::start:
+      return "start";
+  }
+  return "?";
+}
 
 RankTrainer::RankTrainer(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory,
                          const TokenData& data, Pacer* pacer)
@@ -296,21 +423,28 @@ double RankTrainer::evaluate(const TokenData& data, int64_t sequences) {
   return impl_->evaluate(data, sequences);
 }
 int64_t RankTrainer::next_step() const {
-  return impl_->next_step;
+  return impl_->next_step();
 }
 void RankTrainer::set_next_step(int64_t step) {
-  impl_->next_step = step;
+  impl_->progress.starts_from({step, 0}, 0);
 }
 void RankTrainer::save(const std::string& directory, int keep) {
   impl_->save(directory, keep);
 }
 std::vector<SaveResult> RankTrainer::saves(bool wait) {
-  if (!impl_->saver) return {};
-  if (wait) impl_->saver->wait();
-  return impl_->saver->results();
+  return impl_->saves(wait);
 }
 LoadedCheckpoint RankTrainer::load(const std::string& directory) {
   return impl_->load(directory);
+}
+void RankTrainer::tell_loading(LoadProgress progress) {
+  impl_->tell_loading = std::move(progress);
+}
+Restored RankTrainer::restore(RankTrainer* previous, const std::string& directory, int givers) {
+  return impl_->restore(previous ? previous->impl_.get() : nullptr, directory, givers);
+}
+void RankTrainer::give(RankTrainer* previous, const JobSpec& job, CommFactory& factory) {
+  Impl::give(previous ? previous->impl_.get() : nullptr, job, factory);
 }
 void RankTrainer::export_to(const std::string& directory) {
   impl_->export_to(directory);

@@ -4,9 +4,15 @@
 //     RankTrainer trainer(job, plan, rank, factory, data);
 //     for (;;) { StepResult r = trainer.step(); ... }
 //
-// All ranks of the plan construct one and call step() the same number of times. A CommError leaves the object
-// unusable (destroy it, and build another over a new factory); the values of parameters are those before the
-// step or after it, never in between, unless the plan has ZeRO-1 and ranks were exchanging updated values.
+// All ranks of the plan construct one and call step() the same number of times. After a CommError the object
+// trains no more; what it holds is the state before the step or after it, never in between, and a trainer
+// built over a new factory, of any plan, takes it over with restore():
+//
+//     old_factory.abort();  // and step() of `old` has thrown
+//     auto next = std::make_unique<RankTrainer>(job, new_plan, new_rank, new_factory, data);
+//     const Restored restored = next->restore(old.get(), directory);  // throws: keep `old`
+//     old = std::move(next);  // only now its factory may go
+//
 // One thread per object.
 #pragma once
 
@@ -44,6 +50,22 @@ struct StepResult {
   std::vector<TracedTask> tasks;  // when asked for with trace_next_step()
 };
 
+// What restore() has found.
+struct Restored {
+  enum class From {
+    peers,       // what ranks of the generation before had in use: nothing is lost
+    memory,      // copies in host memory of the last snapshot, on some rank at least
+    checkpoint,  // the newest complete one on the disk
+    start        // nothing: initial values
+  };
+  From from = From::start;
+  int64_t steps_done = 0;            // the next step has this index; the same on every rank
+  int64_t bytes_received = 0;        // by this rank, from others
+  std::vector<std::string> skipped;  // a line for each newer checkpoint that is damaged
+  std::string path;                  // of the checkpoint
+};
+const char* to_string(Restored::From from);  // as in the enumeration
+
 class RankTrainer {
  public:
   // Throws InputError when job and plan do not fit each other or the model family, CommError when groups
@@ -75,6 +97,28 @@ class RankTrainer {
   // to.
   void save(const std::string& directory, int keep);
   LoadedCheckpoint load(const std::string& directory);
+  // Of a checkpoint that is being read, by any of these functions: called now and then in the thread that
+  // called, with sums over all ranks.
+  void tell_loading(LoadProgress progress);
+  // Makes this new trainer's state that of a job whose ranks were lost or have changed: a way to begin for
+  // any generation, the first one included. All ranks of this trainer's plan call it, before the first step.
+  //
+  // `previous` is this process's trainer of the generation before, of any plan and rank of the same job,
+  // whose step failed or was interrupted (its factory was aborted; nobody is inside one of its functions);
+  // nullptr in a process that joins. It is read, and the step that all ranks had finished summing the
+  // gradients of is completed in it; its factory must still be there. `directory` of checkpoints may be
+  // empty.
+  //
+  // The newest state that is whole among all ranks is taken: of the survivors, else of copies in memory, else
+  // of the directory, else the initial values. What load() says about the directory holds here too. Throws
+  // CommError when a rank is lost meanwhile, and whatever load() throws: this trainer is of no use then, and
+  // `previous` as good as before for the next try. After it has returned, destroy `previous`.
+  // `givers` is the number of ranks behind those of the plan in `factory`: survivors that are in no plan any
+  // more, but hold state that may be needed. They call give() meanwhile.
+  Restored restore(RankTrainer* previous, const std::string& directory, int givers = 0);
+  // The part of a process that is not in the new plan, with its trainer of the generation before, or nullptr.
+  // `factory` is that of the new generation. Throws CommError; `previous` is as good as before then.
+  static void give(RankTrainer* previous, const JobSpec& job, CommFactory& factory);
   // What came of the saves that have ended since the last call. Throws CommError.
   std::vector<SaveResult> saves(bool wait = false);
 

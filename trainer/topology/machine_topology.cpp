@@ -67,8 +67,11 @@ MachineTopology::Device device_of(hwloc_topology_t topology, hwloc_obj_t object)
   for (hwloc_obj_t child = object->io_first_child; child != nullptr; child = child->next_sibling) {
     if (child->type != HWLOC_OBJ_OS_DEVICE || child->name == nullptr) continue;
     // The name by which communication libraries choose a card comes first.
-    const bool first = child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
-    device.names.insert(first ? device.names.begin() : device.names.end(), child->name);
+    const bool rdma = child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
+    device.names.insert(rdma ? device.names.begin() : device.names.end(), child->name);
+    if (rdma && device.rdma_name.empty()) device.rdma_name = child->name;
+    if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK && device.interface_name.empty())
+      device.interface_name = child->name;
   }
   const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(topology, object);
   device.cpus = list_text(place->cpuset);

@@ -34,9 +34,11 @@ struct MachineTopology {
     std::string pci;                 // "0000:07:00.0"
     std::string model;               // what the recorded machine says, else "10de:20b0" (vendor, device)
     std::vector<std::string> names;  // of the operating system: "mlx5_0", "ib0", "nvml0"
-    std::string cpus;                // processors close to it
-    std::vector<int> numa_nodes;     // close to it; several when the machine does not say which
-    double link_gb_per_s = 0;        // of the PCI link; 0 = not known
+    // Of them, for network cards: by which RDMA and by which sockets know it; empty = not that kind of card.
+    std::string rdma_name, interface_name;
+    std::string cpus;             // processors close to it
+    std::vector<int> numa_nodes;  // close to it; several when the machine does not say which
+    double link_gb_per_s = 0;     // of the PCI link; 0 = not known
   };
   // Where the rank of a GPU is best bound.
   struct Binding {

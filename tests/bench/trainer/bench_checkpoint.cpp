@@ -114,18 +114,20 @@ void row(const std::string& what, double ours, double other, double ratio, const
 int run(int argc, char** argv) {
   std::string job_file, directory;
   int threads = 2, interval = 50, rounds = 3;
+  bool only_loading = false;
   CLI::App app{"Measures what checkpoints cost", "bench_checkpoint"};
   app.add_option("job", job_file, "job YAML")->required();
   app.add_option("--directory", directory, "where to write; on the disk that is meant")->required();
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--interval", interval, "steps between checkpoints")->check(CLI::PositiveNumber);
   app.add_option("--rounds", rounds)->check(CLI::PositiveNumber);
+  app.add_flag("--only-loading", only_loading, "of what an earlier run has left in the directory");
   return cli::run_program(app, argc, argv, [&]() -> int {
     const JobSpec job = load_job_spec(job_file);
     at::set_num_threads(threads);
     fmt::print("what,ours_s,other_s,ratio,wanted\n");
     int64_t bytes = 0;
-    {
+    if (!only_loading) {
       const TokenData data = random_tokens(job);
       ThreadHub hub(1);
       const auto factory = hub.factory(0);

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -67,6 +69,24 @@ TEST_F(Journal, HalfALineIsIgnoredAndNothingIsAppendedToIt) {
   const ProfileJournal again(profile(), equipment_);
   EXPECT_EQ(again.rounds().size(), 2u);
   EXPECT_TRUE(again.rounds().contains({1, 8}));
+}
+
+// Room for the file's first line, but not for all of it.
+TEST_F(Journal, ADiskThatFillsWhileTheNextRunBeginsCostsNothing) {
+  {
+    ProfileJournal journal(profile(), equipment_);
+    for (int i = 1; i <= 5; ++i) journal.add(1, i, round(0.1));
+  }
+  const std::string before = read_text_file(ProfileJournal::path_of(profile()));
+  rlimit usual{};
+  getrlimit(RLIMIT_FSIZE, &usual);
+  const rlimit little{.rlim_cur = before.size() / 2, .rlim_max = usual.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &little);
+  EXPECT_THROW(ProfileJournal(profile(), equipment_), std::runtime_error);
+  setrlimit(RLIMIT_FSIZE, &usual);
+  EXPECT_EQ(read_text_file(ProfileJournal::path_of(profile())), before);
+  EXPECT_EQ(ProfileJournal(profile(), equipment_).rounds().size(), 5u);
 }
 
 TEST_F(Journal, OtherConditionsBeginAnew) {

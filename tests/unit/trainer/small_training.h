@@ -27,6 +27,17 @@ inline JobSpec small_job(const std::string& family, int layers, int64_t global_b
   return job;
 }
 
+// With all that makes one step depend on those before it, and on how many there are.
+inline JobSpec scheduled_job(const std::string& family, int64_t steps) {
+  JobSpec job = small_job(family, /*layers=*/4, /*global_batch=*/8);
+  job.training.steps = steps;
+  job.training.optimizer.weight_decay = 0.1;
+  job.training.clip_grad_norm = 1.0;
+  job.training.schedule.name = "cosine";
+  job.training.schedule.warmup_steps = 2;
+  return job;
+}
+
 // Pipelines as TP degrees per stage; layers are cut as evenly as they go.
 inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std::vector<int>>& pipelines,
                       const std::vector<int>& microbatches) {

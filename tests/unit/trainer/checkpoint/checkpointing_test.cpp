@@ -26,13 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 JobSpec small_job(const std::string& family = "gpt2") {
-  JobSpec job = sailor::small_job(family, /*layers=*/4, /*global_batch=*/8);
-  job.training.steps = 6;
-  job.training.optimizer.weight_decay = 0.1;
-  job.training.clip_grad_norm = 1.0;
-  job.training.schedule.name = "cosine";
-  job.training.schedule.warmup_steps = 2;
-  return job;
+  return scheduled_job(family, /*steps=*/6);
 }
 
 Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
@@ -422,6 +416,20 @@ TEST_F(Checkpointing, ASecondJobOnTheDirectoryIsRefusedUntilTheFirstOneEnds) {
   EXPECT_EQ(train(job, plan, true, 2, true).loaded.path, directory_ + "/step-1");
 }
 
+// Of one run, as ranks of several generations are: the one before may hang, and hold the lock.
+TEST_F(Checkpointing, ThePresentProcessOfARunTakesTheLockFromTheOneBefore) {
+  setenv("SAILOR_RUN_DIRECTORY", "/runs/7", 1);
+  const DirectoryLock before(directory_);
+  auto now = std::make_unique<DirectoryLock>(directory_);
+  setenv("SAILOR_RUN_DIRECTORY", "/runs/8", 1);
+  EXPECT_THROW(DirectoryLock{directory_}, InputError) << "another run";
+  unsetenv("SAILOR_RUN_DIRECTORY");
+  EXPECT_THROW(DirectoryLock{directory_}, InputError) << "no run";
+  now.reset();
+  const DirectoryLock next(directory_);  // though the first one still has its file
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1) << "LOCK alone";
+}
+
 TEST_F(Checkpointing, ADiskThatIsTooSmallIsToldBeforeAnythingIsWritten) {
   fs::create_directories(directory_);
   EXPECT_NO_THROW(require_space(directory_, 1));
@@ -461,6 +469,33 @@ TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
 }
 
 // A rank of two reads about half, not all.
+TEST_F(Checkpointing, HowMuchOfItIsReadIsToldOnEveryRank) {
+  const JobSpec job = small_job();
+  const TokenData data = repeating_data(job);
+  train(job, make_plan(job, {{1}}, {8}), false, 1, true);
+  const Plan plan = make_plan(job, {{1, 2}, {1}}, {5, 3});
+  TestJob ranks("thread", num_ranks(plan));
+  std::mutex mutex;
+  std::multiset<std::pair<int64_t, int64_t>> last;  // told to each rank
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    std::pair<int64_t, int64_t> told;
+    trainer.tell_loading([&](int64_t done, int64_t total) {
+      EXPECT_GE(done, told.first) << "it only grows";
+      told = {done, total};
+    });
+    trainer.load(directory_);
+    const std::lock_guard lock(mutex);
+    last.insert(told);
+  });
+  ASSERT_EQ(last.size(), static_cast<std::size_t>(num_ranks(plan)));
+  const auto [done, total] = *last.begin();
+  EXPECT_EQ(last.count({done, total}), last.size()) << "the same on all of them";
+  EXPECT_EQ(done, total) << "it comes to its end";
+  // Two pipelines have everything, once each, and what TP does not shard is on both ranks of a group.
+  EXPECT_GE(total, 2 * open_checkpoint(directory_ + "/step-1").bytes() * 9 / 10);
+}
+
 TEST_F(Checkpointing, ARankReadsTheBlocksThatItNeedsOnly) {
   JobSpec job = small_job();
   job.model.hidden = 256;

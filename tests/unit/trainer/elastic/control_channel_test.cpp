@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <zmq.hpp>
 
 #include "trainer/elastic/control_client.h"
 #include "trainer/elastic/control_server.h"
@@ -58,7 +59,8 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   const auto ended = std::get<ProcessEnded>(parse_control_message(to_json(ProcessEnded{"n2", 17, 9})));
   EXPECT_EQ(ended.node, "n2");
   EXPECT_EQ(ended.wait_status, 9);
-  const auto note = std::get<Note>(parse_control_message(to_json(Note{1, 50, "step-50 written"})));
+  const auto note =
+      std::get<Note>(parse_control_message(to_json(Note{.rank = 1, .step = 50, .text = "step-50 written"})));
   EXPECT_EQ(note.rank, 1);
   EXPECT_EQ(note.step, 50);
   EXPECT_EQ(note.text, "step-50 written");
@@ -66,6 +68,55 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
       to_json(Failure{.rank = 1, .node = "n", .pid = 2, .text = "x", .peer_lost = true, .lost_peer = 4})));
   EXPECT_TRUE(failure.peer_lost);
   EXPECT_EQ(failure.lost_peer, 4);
+}
+
+TEST(ControlMessage, GenerationsSurviveTheWireWithTheirPlan) {
+  Generation generation{.number = 3,
+                        .base = 1,
+                        .ranks = {{"n1", 17, "10.0.0.1", 4711}, {"n2", 18, "10.0.0.2", 4712}},
+                        .scope = "generation-3",
+                        .why = "rank 2 is gone"};
+  generation.plan.model = "m";
+  generation.plan.global_batch = 4;
+  generation.plan.microbatch = 2;
+  PlanStage stage;
+  stage.end_layer = 3;
+  stage.gpu_type = "A";
+  stage.zone = "z";
+  stage.node = "n1";
+  stage.gpus = {0};
+  generation.plan.pipelines = {{2, {stage}}};
+  const auto back = std::get<Generation>(parse_control_message(to_json(generation)));
+  EXPECT_EQ(back.number, 3);
+  EXPECT_EQ(back.base, 1);
+  EXPECT_EQ(back.ranks, generation.ranks);
+  EXPECT_EQ(back.scope, generation.scope);
+  EXPECT_EQ(back.plan.pipelines.at(0).stages.at(0).node, "n1");
+  const auto interrupt = std::get<Interrupt>(
+      parse_control_message(to_json(Interrupt{.generation = 2, .after_step = 9, .save = true})));
+  EXPECT_EQ(interrupt.after_step, 9);
+  EXPECT_TRUE(interrupt.save);
+  const auto idle =
+      std::get<Idle>(parse_control_message(to_json(Idle{.generation = 2, .rank = 1, .steps_done = 7})));
+  EXPECT_EQ(idle.steps_done, 7);
+  const auto started = std::get<Started>(parse_control_message(to_json(Started{.generation = 2,
+                                                                               .rank = 1,
+                                                                               .steps_done = 7,
+                                                                               .state_from = "peers",
+                                                                               .bytes_received = 5,
+                                                                               .groups_s = 0.5,
+                                                                               .state_s = 0.25,
+                                                                               .pid = 17,
+                                                                               .start_ticks = 99,
+                                                                               .device_contexts = 1})));
+  EXPECT_EQ(started.state_from, "peers");
+  EXPECT_EQ(started.start_ticks, 99);
+  EXPECT_EQ(started.device_contexts, 1);
+  const auto start = std::get<StartProcess>(parse_control_message(to_json(StartProcess{"n1", "a1", 2})));
+  EXPECT_EQ(start.place, "a1");
+  EXPECT_EQ(start.gpu, 2);
+  EXPECT_EQ(std::get<EndProcess>(parse_control_message(to_json(EndProcess{"n1", 17}))).pid, 17);
+  EXPECT_EQ(std::get<Leaving>(parse_control_message(to_json(Leaving{"n1", 25}))).grace_s, 25);
 }
 
 TEST(ControlMessage, ADivergedLossIsNotAnError) {
@@ -149,6 +200,93 @@ TEST(ControlChannel, ASilentPeerIsNoticed) {
   }
   for (int i = 0; i < 30; ++i) server.poll(20ms);
   EXPECT_EQ(server.silent_peers(0.3).size(), 1u);
+}
+
+TEST(ControlChannel, AControllerThatDidNotPollTakesNobodyForSilent) {
+  ControlServer server(loopback(5));
+  ControlClient client(server.endpoint(), "127.0.0.1", {});
+  client.send(hello_of(0));
+  ASSERT_EQ(receive(server, 1, 5s).size(), 1u);
+  for (int i = 0; i < 5; ++i) server.poll(20ms);
+  std::this_thread::sleep_for(800ms);  // no lease is given out meanwhile
+  server.poll(20ms);
+  EXPECT_TRUE(server.silent_peers(0.3).empty());
+}
+
+// A peer that has the job's keys, and says what it likes.
+struct RawPeer {
+  zmq::context_t context{1};
+  zmq::socket_t socket{context, zmq::socket_type::dealer};
+  explicit RawPeer(const ControlEndpoint& endpoint) {
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::curve_serverkey, endpoint.server_public_key);
+    socket.set(zmq::sockopt::curve_publickey, endpoint.client.public_key);
+    socket.set(zmq::sockopt::curve_secretkey, endpoint.client.secret_key);
+    socket.connect("tcp://127.0.0.1:" + std::to_string(endpoint.port));
+  }
+  void say(const std::string& text) { socket.send(zmq::buffer(text), zmq::send_flags::none); }
+};
+
+TEST(ControlChannel, APeerThatMisbehavesIsDroppedAndTheOthersGoOn) {
+  const std::string hello = to_json(hello_of(1)), step = to_json(StepReport{.rank = 1, .step = 1});
+  const std::vector<std::vector<std::string>> misdeeds = {
+      {"1 " + hello, "2 {not json"},             // not parseable
+      {"1 " + hello, "2 " + step, "2 " + step},  // replayed
+      {"1 " + hello, "3 " + step, "2 " + step},  // replayed later
+      {"1 " + hello, step},                      // without a number
+      {"1 " + hello, "2 " + hello},              // twice the same introduction
+  };
+  for (const auto& misdeed : misdeeds) {
+    ControlServer server(loopback(5));
+    ControlClient good(server.endpoint(), "127.0.0.1", {});
+    good.send(hello_of(0));
+    ASSERT_EQ(receive(server, 1, 5s).size(), 1u);
+    RawPeer bad(server.endpoint());
+    for (const std::string& text : misdeed) bad.say(text);
+    std::vector<ControlServer::Dropped> dropped;
+    for (int i = 0; i < 200 && dropped.empty(); ++i) {
+      server.poll(20ms);
+      dropped = server.take_dropped();
+    }
+    ASSERT_EQ(dropped.size(), 1u) << misdeed.back();
+    EXPECT_FALSE(dropped[0].reason.empty());
+    EXPECT_EQ(server.num_peers(), 1);
+    bad.say("9 " + step);
+    good.send(StepReport{.rank = 0, .step = 7});
+    const auto heard = receive(server, 1, 5s);
+    ASSERT_EQ(heard.size(), 1u) << "the dropped one is not heard, the other is";
+    EXPECT_EQ(std::get<StepReport>(heard[0]).step, 7);
+  }
+}
+
+TEST(ControlChannel, AnOversizedMessageGetsNowhere) {
+  ControlServer server(loopback(5));
+  RawPeer bad(server.endpoint());
+  bad.say("1 " + to_json(hello_of(1)));
+  ASSERT_EQ(receive(server, 1, 5s).size(), 1u);
+  bad.say("2 " + std::string(size_t{17} << 20, ' '));
+  ControlClient good(server.endpoint(), "127.0.0.1", {});
+  good.send(hello_of(0));
+  const auto heard = receive(server, 1, 5s);
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_EQ(std::get<Hello>(heard[0]).rank, 0);
+}
+
+TEST(ControlChannel, ALeaseIsAnsweredWithTheTimeInsideTheStep) {
+  ControlServer server(loopback(5));
+  ControlClient client(server.endpoint(), "127.0.0.1",
+                       {.lease_expired = nullptr, .stop = nullptr, .in_step_s = [] { return 3.5; }});
+  client.send(hello_of(0));
+  std::string peer;
+  for (int i = 0; i < 50; ++i) {
+    for (const auto& received : server.poll(20ms)) peer = received.peer;
+  }
+  EXPECT_DOUBLE_EQ(server.in_step_s(peer), 3.5);
+  // What it said of the generation before is no news of this one.
+  server.set_generation(2);
+  EXPECT_DOUBLE_EQ(server.in_step_s(peer), 0);
+  for (int i = 0; i < 75; ++i) server.poll(20ms);
+  EXPECT_DOUBLE_EQ(server.in_step_s(peer), 3.5);
 }
 
 TEST(ControlEndpoint, SurvivesTheEnvironment) {

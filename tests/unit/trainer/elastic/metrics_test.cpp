@@ -192,6 +192,24 @@ TEST(MetricsWriter, ARunThatGoesOnKeepsWhatWasWrittenOfTheStepsBeforeIt) {
   EXPECT_EQ(event_files(directory).size(), 1u);
 }
 
+TEST(MetricsWriter, AStepThatIsTrainedAgainReplacesWhatFollowedIt) {
+  const std::string path = ::testing::TempDir() + "/metrics-again";
+  std::filesystem::remove_all(path);
+  const StepFacts facts{.steps = 10, .tokens = 100};
+  const RunDirectory directory(path);
+  MetricsWriter writer(directory, facts, "");
+  for (int64_t step = 1; step <= 5; ++step) writer.write(report_of_step(step, 1));
+  for (int64_t step = 3; step <= 4; ++step) writer.write(report_of_step(step, 2));
+  std::vector<std::string> steps;
+  std::istringstream jsonl(read_text_file(directory.file("metrics.jsonl")));
+  for (std::string line; std::getline(jsonl, line);) {
+    const auto json = nlohmann::json::parse(line);
+    steps.push_back(fmt::format("{} {}", json.at("step").get<int>(), json.at("loss").get<double>()));
+  }
+  EXPECT_THAT(steps, ElementsAre("1 1", "2 1", "3 2", "4 2"));
+  EXPECT_EQ(event_files(directory).size(), 1u) << "TensorBoard reads of it in the same file";
+}
+
 TEST(MetricsWriter, EveryStepIsInAllFiles) {
   const std::string path = ::testing::TempDir() + "/metrics-run";
   std::filesystem::remove_all(path);

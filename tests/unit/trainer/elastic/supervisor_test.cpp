@@ -207,5 +207,52 @@ TEST_F(SupervisorTest, ATraceIsCompleteWhenEveryRankHasReportedItsTasks) {
   EXPECT_EQ(supervisor.take_trace(), std::nullopt);
 }
 
+TEST_F(SupervisorTest, ANewGenerationStartsItsFiguresAnewAndIgnoresTheOldOnesMessages) {
+  join(0, 10);
+  join(1, 11);
+  supervisor.receive("p0", StepReport{.rank = 0, .step = 1, .loss = 5, .step_s = 1});
+  supervisor.receive("p0", Finished{.rank = 0});
+  Plan less = plan;
+  less.pipelines[0].stages[0].tp = 1;
+  less.pipelines[0].stages[0].gpus = {1};
+  supervisor.begin_generation(2, less, {Hello{.rank = 1, .node = "n1", .pid = 11}});
+  EXPECT_TRUE(supervisor.all_joined());
+  supervisor.receive("p1", Finished{.generation = 1, .rank = 0});
+  supervisor.receive("p1", StepReport{.generation = 1, .rank = 0, .step = 2, .loss = 4});
+  supervisor.receive("p1", Failure{.generation = 1, .rank = 0, .text = "old news"});
+  supervisor.receive("p1", Note{.generation = 1, .rank = 0, .step = 9, .text = "old news"});
+  EXPECT_FALSE(supervisor.all_finished());
+  EXPECT_FALSE(supervisor.failure());
+  EXPECT_EQ(supervisor.last_step(), 1);
+  supervisor.receive("p1", StepReport{.generation = 2, .rank = 0, .step = 2, .loss = 3, .step_s = 2});
+  supervisor.receive("p1", Finished{.generation = 2, .rank = 0});
+  EXPECT_TRUE(supervisor.all_finished());
+  const RunSummary summary = supervisor.summarize();
+  EXPECT_EQ(summary.steps, 2);
+  EXPECT_EQ(summary.last_loss, 3);
+  EXPECT_EQ(summary.measured_iteration_s, 2) << "of the plan that is in force";
+  EXPECT_DOUBLE_EQ(summary.training_s, 3);
+  ASSERT_EQ(summary.ranks.size(), 1u);
+}
+
+TEST_F(SupervisorTest, AStepThatOnlyAnotherRankReportedIsProgressWhenRankZeroIsGone) {
+  join(0, 10);
+  join(1, 11);
+  supervisor.receive("p0", StepReport{.rank = 0, .step = 1, .loss = 5});
+  supervisor.receive("p1", StepReport{.rank = 1, .step = 1, .loss = 5});
+  supervisor.receive("p1", StepReport{.rank = 1, .step = 2, .loss = 4});
+  EXPECT_EQ(supervisor.take_progress().size(), 1u);
+  supervisor.begin_generation(2, plan, {});
+  const auto progress = supervisor.take_progress();
+  ASSERT_EQ(progress.size(), 1u);
+  EXPECT_EQ(std::get<StepReport>(progress[0]).step, 2);
+}
+
+TEST_F(SupervisorTest, AProcessThatJoinsLaterIsNoRankYet) {
+  join(0, 10);
+  supervisor.receive("p9", Hello{.rank = -1, .node = "n1", .pid = 99});
+  EXPECT_EQ(supervisor.missing_ranks(), std::vector<int>{1});
+}
+
 }  // namespace
 }  // namespace sailor

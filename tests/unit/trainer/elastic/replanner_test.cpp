@@ -1,0 +1,177 @@
+// The plan that a job goes on with: cut down when there is nothing to search with, and placed where its state
+// is.
+#include "trainer/elastic/replanner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/plan/validate.h"
+#include "planner/spec/error.h"
+#include "trainer/elastic/keep_stages.h"
+
+namespace sailor {
+namespace {
+
+using testing::HasSubstr;
+
+PlanStage stage(int first, int end, int tp, const std::string& node, std::vector<int> gpus) {
+  PlanStage stage;
+  stage.first_layer = first;
+  stage.end_layer = end;
+  stage.gpu_type = "A";
+  stage.zone = "z";
+  stage.tp = tp;
+  stage.node = node;
+  stage.gpus = std::move(gpus);
+  return stage;
+}
+
+Plan plan_of(std::vector<PlanPipeline> pipelines, int64_t global_batch = 4, int microbatch = 1) {
+  Plan plan;
+  plan.model = "m";
+  plan.global_batch = global_batch;
+  plan.microbatch = microbatch;
+  plan.pipelines = std::move(pipelines);
+  return plan;
+}
+
+SnapshotNode node_of(const std::string& name, std::vector<int> gpus) {
+  SnapshotNode node;
+  node.name = name;
+  node.zone = node.region = "z";
+  node.gpu_type = "A";
+  node.gpus = static_cast<int>(gpus.size());
+  node.free_gpus = std::move(gpus);
+  return node;
+}
+Snapshot snapshot_of(std::vector<SnapshotNode> nodes) {
+  Snapshot snapshot;
+  snapshot.nodes = std::move(nodes);
+  return snapshot;
+}
+
+Replanner::Options nowhere() {
+  Replanner::Options options;
+  options.site_config = "/nowhere/sailor.yaml";
+  return options;
+}
+
+struct ReplannerTest : testing::Test {
+  JobSpec job = [] {
+    JobSpec j;
+    j.model.name = "m";
+    j.model.family = "gpt2";
+    j.model.layers = 4;
+    j.model.hidden = 8;
+    j.model.heads = 4;
+    j.model.feed_forward = 32;
+    j.model.sequence = 8;
+    j.model.vocabulary = 64;
+    j.training.global_batch = 12;
+    j.training.steps = 10;
+    return j;
+  }();
+  // Three pipelines: two stages, one of TP 2; a single stage; two single GPUs.
+  Plan plan = plan_of({{2, {stage(0, 3, 2, "n1", {0, 1}), stage(3, 6, 1, "n2", {0})}},
+                       {2, {stage(0, 6, 1, "n2", {1})}},
+                       {2, {stage(0, 2, 1, "n3", {0}), stage(2, 6, 1, "n3", {1})}}},
+                      12, 2);
+  Replanner replanner{job, plan, nowhere()};
+
+  std::vector<LiveGpu> all() const {
+    return {{"n1", 0}, {"n1", 1}, {"n2", 0}, {"n2", 1}, {"n3", 0}, {"n3", 1}};
+  }
+};
+
+TEST_F(ReplannerTest, WithoutASiteConfigThePipelinesThatAreWholeGoOnWithTheSameBatch) {
+  std::vector<LiveGpu> left = all();
+  left.erase(left.begin());  // GPU 0 of n1: the first pipeline is not whole
+  const Replanned replanned = replanner.plan_for(left, plan);
+  ASSERT_TRUE(replanned.plan) << replanned.text;
+  EXPECT_EQ(replanned.plan->pipelines.size(), 2u);
+  EXPECT_EQ(replanned.plan->pipelines[0].microbatches, 3);
+  EXPECT_EQ(replanned.plan->pipelines[1].microbatches, 3);
+  EXPECT_EQ(replanned.plan->global_batch, 12);
+  EXPECT_TRUE(check_plan(*replanned.plan, job).empty());
+  EXPECT_THAT(replanned.text, HasSubstr("2 of the plan's 3 pipelines"));
+  EXPECT_THAT(replanned.text, HasSubstr("/nowhere/sailor.yaml"));
+}
+
+TEST_F(ReplannerTest, WhatCameBackIsUsedAsInTheBeginning) {
+  std::vector<LiveGpu> left = all();
+  left.erase(left.begin());
+  const Plan less = *replanner.plan_for(left, plan).plan;
+  const Plan again = *replanner.plan_for(all(), less).plan;
+  EXPECT_EQ(again.pipelines.size(), 3u);
+  EXPECT_EQ(again.pipelines[0].microbatches, 2);
+  EXPECT_TRUE(replanner.better(again, less));
+  EXPECT_FALSE(replanner.better(less, again));
+}
+
+TEST_F(ReplannerTest, NoWholePipelineIsNoPlan) {
+  const Replanned replanned = replanner.plan_for({{"n1", 0}, {"n2", 0}, {"n3", 1}}, plan);
+  EXPECT_FALSE(replanned.plan);
+  EXPECT_THAT(replanned.text, HasSubstr("no plan for the 3 GPUs"));
+}
+
+TEST_F(ReplannerTest, APlanThatUsesAGpuTwiceIsRefused) {
+  plan.pipelines[1].stages[0].gpus = {0};
+  EXPECT_THROW(Replanner(job, plan, nowhere()), InputError);
+}
+
+TEST_F(ReplannerTest, BetterIsFasterByAFewPercentOrCheaperWhenCostIsTheObjective) {
+  Plan fast = plan, faster = plan;
+  fast.prediction.emplace();
+  fast.prediction->iteration_s = fast.prediction->usd_per_iteration = 1.0;
+  faster.prediction.emplace();
+  faster.prediction->iteration_s = 0.9;
+  faster.prediction->usd_per_iteration = 2.0;
+  EXPECT_TRUE(replanner.better(faster, fast));
+  EXPECT_FALSE(replanner.better(fast, faster));
+  faster.prediction->iteration_s = 0.99;
+  EXPECT_FALSE(replanner.better(faster, fast)) << "not worth a change";
+  job.objective = Objective::cost;
+  EXPECT_TRUE(replanner.better(fast, faster));
+}
+
+TEST(ImaginedNodes, EveryStageGetsGpusOfItsOwn) {
+  Plan plan = plan_of({{2, {stage(0, 3, 2, "", {}), stage(3, 6, 1, "", {})}}, {2, {stage(0, 6, 1, "", {})}}});
+  place_on_imagined_nodes(plan);
+  EXPECT_EQ(plan.pipelines[0].stages[0].node, "stage-0-0");
+  EXPECT_EQ(plan.pipelines[0].stages[0].gpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(plan.pipelines[1].stages[0].node, "stage-1-0");
+}
+
+TEST(KeepStages, StagesStayWhereTheirLayersAre) {
+  // Before: layers 0-2 on n1, 3-5 on n2, and a copy of all on n3, which is lost.
+  Plan before = plan_of(
+      {{2, {stage(0, 3, 1, "n1", {0}), stage(3, 6, 1, "n2", {0})}}, {2, {stage(0, 6, 1, "n3", {0})}}});
+  const Snapshot left = snapshot_of({node_of("n1", {0}), node_of("n2", {0})});
+  // The search knows nothing of that, and put the stages the other way round.
+  Plan after = plan_of({{4, {stage(0, 4, 1, "n2", {0}), stage(4, 6, 1, "n1", {0})}}});
+  EXPECT_DOUBLE_EQ(keep_stages(after, left, held_stages(before)), 5) << "3 layers on n1, 2 on n2";
+  EXPECT_EQ(after.pipelines[0].stages[0].node, "n1");
+  EXPECT_EQ(after.pipelines[0].stages[1].node, "n2");
+}
+
+TEST(KeepStages, TpRanksKeepTheirGpus) {
+  Plan before = plan_of({{4, {stage(0, 6, 2, "n1", {3, 1})}}});
+  const Snapshot left = snapshot_of({node_of("n1", {0, 1, 2, 3})});
+  Plan after = before;
+  after.pipelines[0].stages[0].gpus = {0, 1};
+  EXPECT_DOUBLE_EQ(keep_stages(after, left, held_stages(before)), 6);
+  EXPECT_EQ(after.pipelines[0].stages[0].gpus, (std::vector<int>{3, 1}));
+}
+
+TEST(KeepStages, AStageThatNeedsAWholeNodeIsNotLockedOut) {
+  // Keeping the single stages on n1 would leave no room for the TP group.
+  Plan before = plan_of({{2, {stage(0, 6, 1, "n1", {0})}}, {2, {stage(0, 6, 1, "n2", {0})}}});
+  const Snapshot left = snapshot_of({node_of("n1", {0, 1}), node_of("n2", {0, 1})});
+  Plan after = plan_of(
+      {{2, {stage(0, 3, 2, "n1", {0, 1}), stage(3, 6, 1, "n2", {0})}}, {2, {stage(0, 6, 1, "n2", {1})}}});
+  keep_stages(after, left, held_stages(before));
+  EXPECT_TRUE(check_plan(after, left).empty());
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,64 @@
+#include "trainer/checkpoint/held_state.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+
+#include "trainer/checkpoint/parameter_place.h"
+
+namespace sailor {
+namespace {
+
+const char* memory_of(const at::Tensor& tensor) {
+  return static_cast<const char*>(tensor.data_ptr());
+}
+
+std::map<std::string, std::size_t> parameter_indices(const std::map<std::string, ParameterSpec>& specs) {
+  std::map<std::string, std::size_t> indices;
+  for (const auto& [name, spec] : specs) indices.emplace(name, indices.size());
+  return indices;
+}
+
+}  // namespace
+
+HeldState held_by(const RankState& state, const StateVersion& version) {
+  HeldState held{.version = version, .optimizer_steps = state.optimizer.steps_done()};
+  const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
+  const std::map<std::string, std::size_t> indices = parameter_indices(specs);
+  const std::vector<OptimizerSlice>& slices = state.optimizer.slices();
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const ParameterSpec& spec = specs.at(slices[i].name);
+    HeldRun run{.parameter = indices.at(slices[i].name),
+                .first = base_of(state.slot, spec) + slices[i].first};
+    run.count = std::min(slices[i].count, real_elements(spec) - run.first);
+    if (run.count <= 0) continue;
+    run.tensors.push_back(memory_of(slices[i].value));
+    for (const OptimizerState& optimizer_state : state.optimizer.state(i)) {
+      if (optimizer_state.name == kMasterState) {
+        run.tensors.front() = memory_of(optimizer_state.tensor);
+      } else {
+        run.tensors.push_back(memory_of(optimizer_state.tensor));
+      }
+    }
+    held.runs.push_back(std::move(run));
+  }
+  return held;
+}
+
+HeldState held_by(const JobSpec& job, const RankLayout& layout, const StateSnapshot& snapshot) {
+  HeldState held{.version = snapshot.version(), .optimizer_steps = snapshot.optimizer_steps(), .copy = true};
+  const std::map<std::string, std::size_t> indices = parameter_indices(specs_by_name(job, layout));
+  // pieces_to_write() puts the states of a run behind its values.
+  for (const ShardPiece& piece : snapshot.pieces()) {
+    if (const auto parameter = indices.find(piece.tensor); parameter != indices.end()) {
+      held.runs.push_back({.parameter = parameter->second, .first = piece.first, .count = piece.count});
+    } else if (held.runs.empty() || held.runs.back().first != piece.first) {
+      throw std::logic_error("snapshot: " + piece.tensor + " stands without its values");
+    }
+    held.runs.back().tensors.push_back(static_cast<const char*>(piece.data));
+  }
+  return held;
+}
+
+}  // namespace sailor

@@ -1,0 +1,195 @@
+#include "trainer/checkpoint/state_transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "trainer/checkpoint/fetch_plan.h"
+#include "trainer/checkpoint/parameter_place.h"
+#include "trainer/comm/exchange_lists.h"
+#include "trainer/model/registry.h"
+#include "trainer/parallel/gradient_buffer.h"
+
+namespace sailor {
+namespace {
+
+constexpr int64_t kMessageBytes = int64_t{4} << 20;  // at most, in one transfer
+// Per peer, that are waited for together: the communicator's deadline is for them, not for the whole state.
+constexpr int64_t kTogetherBytes = int64_t{64} << 20;
+
+// What a rank needs, and the staging areas of values that it holds in another type than they are updated in.
+class Needs {
+ public:
+  explicit Needs(const RankState& target) : target_(target) {
+    const std::map<std::string, ParameterSpec> specs = specs_by_name(target.job, target.layout);
+    std::map<std::string, std::size_t> indices;
+    for (const auto& [name, spec] : specs) indices.emplace(name, indices.size());
+    const auto add = [&](const std::string& name, int64_t first_of_rank, std::size_t tensor,
+                         const at::Tensor& memory) {
+      const ParameterSpec& spec = specs.at(name);
+      const int64_t first = base_of(target.slot, spec) + first_of_rank;
+      const int64_t count = std::min(memory.numel(), real_elements(spec) - first);
+      if (count > 0)
+        runs_.push_back({indices.at(name), first, count, tensor, static_cast<char*>(memory.data_ptr())});
+    };
+    for (const Parameter* parameter : target.parameters) {
+      const at::Tensor value = parameter->value.detach().view({-1});
+      const at::ScalarType exact = gradient_type(value.scalar_type());
+      const bool staged = exact != value.scalar_type();
+      if (staged) staging_[parameter->name] = at::zeros_like(value, value.options().dtype(exact));
+      add(parameter->name, 0, 0, staged ? staging_.at(parameter->name) : value);
+    }
+    const std::vector<OptimizerSlice>& slices = target.optimizer.slices();
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      std::size_t tensor = 0;
+      for (const OptimizerState& state : target.optimizer.state(i)) {
+        if (state.name != kMasterState) add(slices[i].name, slices[i].first, ++tensor, state.tensor);
+      }
+    }
+  }
+
+  const std::vector<NeededRun>& runs() const { return runs_; }
+
+  // Everything has arrived.
+  void finish(int64_t optimizer_steps) {
+    for (const Parameter* parameter : target_.parameters) {
+      const auto staged = staging_.find(parameter->name);
+      if (staged != staging_.end()) parameter->value.detach().view({-1}).copy_(staged->second);
+    }
+    const std::vector<OptimizerSlice>& slices = target_.optimizer.slices();
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      for (const OptimizerState& state : target_.optimizer.state(i)) {
+        if (state.name == kMasterState)
+          state.tensor.copy_(staging_.at(slices[i].name).narrow(0, slices[i].first, slices[i].count));
+      }
+    }
+    target_.optimizer.set_steps_done(optimizer_steps);
+  }
+
+ private:
+  const RankState& target_;
+  std::vector<NeededRun> runs_;
+  std::map<std::string, at::Tensor> staging_;
+};
+
+// The messages between this rank and one peer, as many to be waited for at once as kTogetherBytes are.
+class Messages {
+ public:
+  Messages(Communicator& world, int peer, ElementType type) : world_(world), peer_(peer), type_(type) {}
+
+  void add(Transfer::Kind kind, char* memory, int64_t count) {
+    const auto element = static_cast<int64_t>(element_size(type_));
+    for (int64_t done = 0, most = kMessageBytes / element; done < count; done += most) {
+      const int64_t part = std::min(most, count - done);
+      int64_t& bytes = kind == Transfer::Kind::send ? sent_bytes_ : received_bytes_;
+      const auto batch = static_cast<std::size_t>(bytes / kTogetherBytes);
+      if (batch >= batches_.size()) batches_.resize(batch + 1);
+      batches_[batch].push_back(
+          {kind, memory + done * element, static_cast<std::size_t>(part), type_, peer_});
+      bytes += part * element;
+    }
+  }
+
+  void post() {
+    for (const std::vector<Transfer>& batch : batches_) works_.push_back(world_.exchange(batch));
+  }
+  void wait(std::size_t batch) {
+    if (batch < works_.size()) works_[batch]->wait();
+  }
+  std::size_t batches() const { return batches_.size(); }
+  int64_t received_bytes() const { return received_bytes_; }
+
+ private:
+  Communicator& world_;
+  const int peer_;
+  const ElementType type_;
+  std::vector<std::vector<Transfer>> batches_;
+  std::vector<std::unique_ptr<Work>> works_;
+  int64_t sent_bytes_ = 0, received_bytes_ = 0;
+};
+
+char* memory_of(const std::vector<HeldState>& held, std::size_t state, std::size_t run, std::size_t tensor,
+                int64_t offset, int64_t element_bytes) {
+  return const_cast<char*>(held.at(state).runs.at(run).tensors.at(tensor)) + offset * element_bytes;
+}
+
+// Brings everything into the memory of the fetches. Returns the bytes that came from other ranks.
+int64_t fetch(Communicator& world, const std::vector<HeldState>& held, const std::vector<Fetch>& fetches,
+              ElementType type) {
+  const auto element = static_cast<int64_t>(element_size(type));
+  std::vector<NumberList> wanted(static_cast<std::size_t>(world.size()));
+  for (const Fetch& f : fetches) {
+    NumberList& list = wanted[static_cast<std::size_t>(f.rank)];
+    if (f.rank != world.rank())
+      list.insert(list.end(), {static_cast<int64_t>(f.state), static_cast<int64_t>(f.run),
+                               static_cast<int64_t>(f.tensor), f.offset, f.count});
+  }
+  const std::vector<NumberList> asked = exchange_lists(world, wanted);
+  std::vector<Messages> messages;
+  for (int peer = 0; peer < world.size(); ++peer) {
+    Messages& with_peer = messages.emplace_back(world, peer, type);
+    const NumberList& list = asked[static_cast<std::size_t>(peer)];
+    for (auto next = list.begin(); next != list.end(); next += 5)
+      with_peer.add(Transfer::Kind::send,
+                    memory_of(held, static_cast<std::size_t>(next[0]), static_cast<std::size_t>(next[1]),
+                              static_cast<std::size_t>(next[2]), next[3], element),
+                    next[4]);
+  }
+  for (const Fetch& f : fetches) {
+    if (f.rank != world.rank())
+      messages[static_cast<std::size_t>(f.rank)].add(Transfer::Kind::recv, f.memory, f.count);
+  }
+  std::size_t batches = 0;
+  for (Messages& with_peer : messages) {
+    with_peer.post();
+    batches = std::max(batches, with_peer.batches());
+  }
+  for (const Fetch& f : fetches) {
+    if (f.rank == world.rank())
+      std::memcpy(f.memory, memory_of(held, f.state, f.run, f.tensor, f.offset, element),
+                  static_cast<std::size_t>(f.count * element));
+  }
+  int64_t received = 0;
+  for (std::size_t batch = 0; batch < batches; ++batch) {
+    for (Messages& with_peer : messages) with_peer.wait(batch);
+  }
+  for (const Messages& with_peer : messages) received += with_peer.received_bytes();
+  return received;
+}
+
+}  // namespace
+
+std::optional<TransferredState> transfer_state(Communicator& world, const std::vector<HeldState>& held,
+                                               const RankState* target, Precision precision) {
+  const at::NoGradGuard no_graph;
+  const std::vector<KnownState> known = heard(all_gather_lists(world, told(held)));
+  const std::vector<StateChoice> choices = choices_of(known);
+  if (choices.empty()) return std::nullopt;
+  std::optional<Needs> needs;
+  if (target) needs.emplace(*target);
+  NumberList lacking;
+  for (const StateChoice& choice : choices)
+    lacking.push_back(needs ? missing(needs->runs(), runs_of(known, choice)) : 0);
+  world.all_reduce(lacking.data(), lacking.size(), ElementType::i64, ReduceOp::sum);
+  const auto whole = std::find(lacking.begin(), lacking.end(), 0);
+  if (whole == lacking.end()) return std::nullopt;
+  const StateChoice& choice = choices[static_cast<std::size_t>(whole - lacking.begin())];
+
+  const RunsByParameter runs = runs_of(known, choice);
+  const at::ScalarType exact = gradient_type(scalar_type(precision));
+  const ElementType type = element_type(exact);
+  std::vector<Fetch> fetches;
+  if (needs)
+    fetches = plan_fetches(target->layout, target->slot.rank, static_cast<int64_t>(element_size(type)),
+                           needs->runs(), runs);
+  TransferredState transferred{.version = choice.version, .from_copies = choice.with_copies};
+  transferred.bytes_received = fetch(world, held, fetches, type);
+  const auto chosen =
+      std::find_if(known.begin(), known.end(), [&](const KnownState& state) { return choice.admits(state); });
+  if (needs) needs->finish(chosen->optimizer_steps);
+  return transferred;
+}
+
+}  // namespace sailor

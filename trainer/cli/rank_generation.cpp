@@ -1,0 +1,276 @@
+#include "trainer/cli/rank_generation.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+
+#include "planner/profile/profile_set.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
+#include "planner/spec/text_file.h"
+#include "trainer/elastic/agent.h"
+#include "trainer/elastic/process_identity.h"
+#include "trainer/elastic/rank_identity.h"
+#include "trainer/pipeline/host_memory.h"
+#include "trainer/topology/machine_topology.h"
+#include "trainer/topology/nic_environment.h"
+#include "trainer/topology/process_binding.h"
+
+namespace sailor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kTellLoading = std::chrono::seconds(5);  // how often
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+CommOptions options_of(EmulatedNetwork* links) {
+  CommOptions options;
+  options.links = links;
+  return options;
+}
+
+StepReport report_of(const StepResult& result, int generation, int rank, double step_s) {
+  return {.generation = generation,
+          .rank = rank,
+          .step = result.step + 1,
+          .loss = result.loss,
+          .gradient_norm = result.grad_norm,
+          .learning_rate = result.learning_rate,
+          .step_s = step_s,
+          .phases_s = {{"forward", result.forward_s},
+                       {"backward", result.backward_s},
+                       {"wait", result.wait_s},
+                       {"gradient_sync", result.gradient_sync_s},
+                       {"update", result.update_s}},
+          .peak_rss_bytes = peak_resident_bytes(),
+          .max_in_flight = result.max_in_flight,
+          .tasks = result.tasks};
+}
+
+// The loss on data that is not trained on, when the job wants it.
+class Validation {
+ public:
+  explicit Validation(const JobSpec& job) : job_(job) {
+    if (!job.data.validation.empty()) data_ = TokenData::open_validation(job);
+  }
+
+  // After `steps_done` steps; the same answer on every rank.
+  std::optional<double> loss(RankTrainer& trainer, int64_t steps_done) const {
+    const ValidationSpec& spec = job_.training.validation;
+    if (!data_ || (steps_done % spec.every_steps != 0 && steps_done != job_.training.steps))
+      return std::nullopt;
+    return trainer.evaluate(*data_, spec.sequences > 0 ? spec.sequences : 4 * job_.training.global_batch);
+  }
+
+ private:
+  const JobSpec& job_;
+  std::optional<TokenData> data_;
+};
+
+// Tells how long the present step has been going on (RankResources::step_began_ns), while it lives.
+class InStep {
+ public:
+  explicit InStep(std::atomic<int64_t>& began_ns) : began_ns_(began_ns) {
+    began_ns_ = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+  }
+  ~InStep() { began_ns_ = 0; }
+  InStep(const InStep&) = delete;
+  InStep& operator=(const InStep&) = delete;
+
+ private:
+  std::atomic<int64_t>& began_ns_;
+};
+
+void add(EmulatedDevice::Counters& sum, const EmulatedDevice::Counters& more) {
+  sum.tasks += more.tasks;
+  sum.overrun_tasks += more.overrun_tasks;
+  sum.overrun_s += more.overrun_s;
+  sum.emulated_s += more.emulated_s;
+}
+
+}  // namespace
+
+std::vector<Endpoint> endpoints_of(const Generation& assignment) {
+  std::vector<Endpoint> endpoints;
+  for (const GenerationRank& rank : assignment.ranks)
+    endpoints.push_back({rank.address, static_cast<uint16_t>(rank.port)});
+  return endpoints;
+}
+
+RankGeneration::EmulatedParts RankGeneration::emulated_parts(const JobSpec& job, const Plan& plan,
+                                                             const RankSlot& slot,
+                                                             const std::string& run_directory) {
+  if (!std::filesystem::exists(site_config_path())) return {};
+  const SiteConfig site = load_site_config(site_config_path());
+  const Catalog catalog = load_catalog(site.catalog);
+  bool any = false;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) any = any || catalog.at(stage.gpu_type).emulation;
+  }
+  if (!any) return {};
+  const ProfileSet profiles = load_profiles(site.profiles, job, catalog);
+  EmulatedParts emulation;
+  emulation.network =
+      std::make_unique<EmulatedNetwork>(plan, slot.rank, catalog, profiles.network, run_directory + "/links");
+  const std::string& gpu_type =
+      plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)].gpu_type;
+  if (!catalog.at(gpu_type).emulation) return emulation;
+  auto it = profiles.layers.find(gpu_type);
+  if (it == profiles.layers.end())
+    throw InputError({catalog.file, 0},
+                     fmt::format("GPU type {} is emulated, but there is no profile of this model to "
+                                 "emulate it by; run `sailor profile`",
+                                 gpu_type));
+  emulation.device = std::make_unique<EmulatedDevice>(it->second);
+  return emulation;
+}
+
+RankGeneration::RankGeneration(RankResources& resources, const Generation& assignment, int rank)
+    : resources_(resources),
+      number_(assignment.number),
+      plan_(assignment.plan),
+      givers_(static_cast<int>(assignment.ranks.size()) - num_ranks(plan_)),
+      slot_(RankLayout(plan_).slots().at(static_cast<size_t>(rank))),
+      checkpoints_(resources.job.checkpoint.directory.empty()
+                       ? ""
+                       : relative_to_file(resources.job.checkpoint.directory, resources.job.file)),
+      address_(endpoints_of(assignment).at(static_cast<size_t>(rank)).host),
+      emulation_(emulated_parts(resources.job, plan_, slot_, resources.run_directory)),
+      factory_(rank, endpoints_of(assignment), resources.secret, resources.listener,
+               options_of(emulation_.network.get()), assignment.scope) {}
+
+RankGeneration::~RankGeneration() {
+  if (emulation_.device) add(resources_.counters, emulation_.device->counters());
+}
+
+// Close to its GPU, when this machine really has it.
+void RankGeneration::bind_to_gpu() {
+  const bool here = !resources_.job.elastic.enabled || slot_.node == node_name();
+  if (emulation_.device || resources_.bound || slot_.gpu < 0 || !here) return;
+  resources_.bound = true;
+  const MachineTopology machine = discover_topology();
+  choose_nic(machine, slot_.gpu, address_);
+  if (slot_.gpu >= static_cast<int>(machine.bindings.size())) return;
+  const std::string cpus = bind_process(machine.bindings[static_cast<size_t>(slot_.gpu)]);
+  if (!cpus.empty()) std::cerr << fmt::format("bound to processors {}, close to GPU {}\n", cpus, slot_.gpu);
+}
+
+Started RankGeneration::start(RankGeneration* previous) {
+  announce_generation(slot_, number_);
+  bind_to_gpu();
+  const auto begin = Clock::now();
+  auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
+                                               emulation_.device.get());
+  Started started{.generation = number_,
+                  .rank = slot_.rank,
+                  .groups_s = seconds_since(begin),
+                  .pid = getpid(),
+                  .start_ticks = process_start_ticks(),
+                  .device_contexts = resources_.device_contexts};
+  const auto restore = Clock::now();
+  trainer->tell_loading([this, told = restore](int64_t done, int64_t total) mutable {
+    if (Clock::now() - told < kTellLoading || total == 0) return;
+    told = Clock::now();
+    tell(fmt::format("checkpoint: {:.0f} % of {:.1f} GB read",
+                     100.0 * static_cast<double>(done) / static_cast<double>(total),
+                     1e-9 * static_cast<double>(total)));
+  });
+  const Restored restored = trainer->restore(previous ? previous->trainer() : nullptr, checkpoints_, givers_);
+  trainer_ = std::move(trainer);
+  started.state_s = seconds_since(restore);
+  started.steps_done = trainer_->next_step();
+  started.state_from = to_string(restored.from);
+  started.bytes_received = restored.bytes_received;
+  for (const std::string& line : restored.skipped) tell("checkpoint: " + line);
+  if (restored.from == Restored::From::checkpoint)
+    tell(fmt::format("checkpoint: going on after step {} from {}{}", restored.steps_done, restored.path,
+                     restored.steps_done < resources_.job.training.steps ? "" : "; nothing is left to do"));
+  return started;
+}
+
+void RankGeneration::train(const GenerationInbox& inbox) {
+  const Validation validation(resources_.job);
+  while (trainer_->next_step() < resources_.job.training.steps) {
+    StepReport report = do_step();
+    report.validation_loss = validation.loss(*trainer_, report.step);
+    resources_.control.send(report);
+    save_if_due();
+    const std::optional<Interrupt> stop = inbox.stop_after_step();
+    if (stop && steps_done() >= stop->after_step) {
+      if (stop->save) save_now();
+      return;
+    }
+    if (inbox.interrupted()) return;
+  }
+  finish();
+}
+
+StepReport RankGeneration::do_step() {
+  if (trainer_->next_step() + 1 == resources_.trace_step) trainer_->trace_next_step();
+  const InStep in_step(resources_.step_began_ns);
+  const auto start = Clock::now();
+  const StepResult result = trainer_->step();
+  resources_.max_in_flight = std::max(resources_.max_in_flight, result.max_in_flight);
+  return report_of(result, number_, slot_.rank, seconds_since(start));
+}
+
+// Starts to save, and says what came of those before; of the last one before this returns.
+void RankGeneration::save_if_due() {
+  if (checkpoints_.empty()) return;
+  const int64_t every = resources_.job.checkpoint.every_steps;
+  const bool last = steps_done() == resources_.job.training.steps;
+  if ((every > 0 && steps_done() % every == 0) || last)
+    trainer_->save(checkpoints_, resources_.job.checkpoint.keep);
+  for (const SaveResult& result : trainer_->saves(/*wait=*/last)) report(result);
+}
+
+void RankGeneration::save_now() {
+  if (checkpoints_.empty()) return;
+  trainer_->save(checkpoints_, resources_.job.checkpoint.keep);
+  for (const SaveResult& result : trainer_->saves(/*wait=*/true)) report(result);
+}
+
+void RankGeneration::report(const SaveResult& result) {
+  if (result.error.empty()) {
+    tell(fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training stood still for {:.2f} s",
+                     result.saved.path, 1e-6 * static_cast<double>(result.saved.bytes), result.written_s,
+                     result.stopped_s));
+  } else if (resources_.job.checkpoint.stop_on_error) {
+    throw std::runtime_error(result.error);
+  } else {
+    tell(fmt::format("warning: the state after step {} was not saved: {}; training goes on",
+                     result.steps_done, result.error));
+  }
+}
+
+// Rank 0 speaks for all.
+void RankGeneration::tell(const std::string& text) {
+  if (slot_.rank == 0)
+    resources_.control.send(Note{.generation = number_, .rank = 0, .step = steps_done(), .text = text});
+}
+
+void RankGeneration::finish() {
+  EmulatedDevice::Counters counters = resources_.counters;
+  if (emulation_.device) add(counters, emulation_.device->counters());
+  resources_.control.send(Finished{.generation = number_,
+                                   .rank = slot_.rank,
+                                   .peak_rss_bytes = peak_resident_bytes(),
+                                   .max_in_flight = resources_.max_in_flight,
+                                   .paced_tasks = counters.tasks,
+                                   .overrun_tasks = counters.overrun_tasks,
+                                   .overrun_s = counters.overrun_s,
+                                   .paced_s = counters.emulated_s});
+}
+
+}  // namespace sailor

@@ -1,0 +1,109 @@
+#include "trainer/cli/rank_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <utility>
+
+#include "trainer/elastic/process_identity.h"
+
+namespace sailor {
+
+RankProcess::RankProcess(RankResources& resources, GenerationInbox& inbox, std::string node)
+    : resources_(resources), inbox_(inbox), node_(std::move(node)) {}
+
+int RankProcess::rank_in(const Generation& generation) const {
+  for (size_t rank = 0; rank < generation.ranks.size(); ++rank) {
+    if (generation.ranks[rank].node == node_ && generation.ranks[rank].pid == getpid())
+      return static_cast<int>(rank);
+  }
+  return -1;
+}
+
+void RankProcess::run(std::optional<Generation> first) {
+  Generation generation = first ? std::move(*first) : inbox_.wait_for_newer_than(0);
+  while (true) {
+    // What was state of the job when an older generation ran is out of date.
+    if (previous_ && previous_->number() < generation.base) previous_.reset();
+    const int rank = rank_in(generation);
+    if (rank >= num_ranks(generation.plan)) {
+      give(generation, rank);
+    } else if (rank >= 0) {
+      live_through(generation, rank);
+    }
+    generation = inbox_.wait_for_newer_than(generation.number);
+    if (previous_) previous_->abort();
+  }
+}
+
+void RankProcess::live_through(const Generation& generation, int rank) {
+  std::cerr << fmt::format("generation {}: rank {} of {}\n", generation.number, rank,
+                           generation.ranks.size());
+  resources_.rank = rank;
+  auto now = std::make_unique<RankGeneration>(resources_, generation, rank);
+  RankGeneration& present = *now;
+  inbox_.enter(generation.number, [&present] { present.abort(); });
+  try {
+    const Started started = present.start(previous_.get());
+    previous_ = std::move(now);
+    resources_.control.send(started);
+    present.train(inbox_);
+    // All steps are done, or it was time to stop; peers may still need this rank's connections.
+    inbox_.wait_until_interrupted();
+    inbox_.leave();
+  } catch (const CommError& error) {
+    inbox_.leave();
+    present.abort();
+    leave(generation, rank, error);
+  } catch (const std::exception& error) {
+    inbox_.leave();
+    // What fails because the generation was over anyway says nothing.
+    if (!resources_.job.elastic.enabled || !inbox_.interrupted()) throw;
+    present.abort();
+    leave(generation, rank,
+          CommError("generation", fmt::format("{}", generation.number), -1, "", error.what()));
+  }
+  resources_.control.send(Idle{
+      .generation = generation.number, .rank = rank, .steps_done = previous_ ? previous_->steps_done() : 0});
+}
+
+// Not in the plan any more: hands over what those need that are.
+void RankProcess::give(const Generation& generation, int rank) {
+  std::cerr << fmt::format("generation {}: gives its state\n", generation.number);
+  resources_.rank = rank;
+  SocketFactory factory(rank, endpoints_of(generation), resources_.secret, resources_.listener, {},
+                        generation.scope);
+  inbox_.enter(generation.number, [&factory] { factory.abort(); });
+  try {
+    RankTrainer::give(previous_ ? previous_->trainer() : nullptr, resources_.job, factory);
+    inbox_.leave();
+    resources_.control.send(Started{.generation = generation.number,
+                                    .rank = rank,
+                                    .pid = getpid(),
+                                    .start_ticks = process_start_ticks(),
+                                    .device_contexts = resources_.device_contexts});
+    // What it has is of use until the others train.
+    if (inbox_.wait_until_running(generation.number)) previous_.reset();
+  } catch (const CommError& error) {
+    inbox_.leave();
+    factory.abort();
+    leave(generation, rank, error);
+  }
+  resources_.control.send(Idle{.generation = generation.number, .rank = rank, .steps_done = 0});
+}
+
+void RankProcess::leave(const Generation& generation, int rank, const CommError& error) {
+  if (!resources_.job.elastic.enabled) throw error;
+  std::cerr << "sailor-rank: " << error.what() << std::endl;
+  if (inbox_.interrupted()) return;  // it was told to
+  resources_.control.send(Failure{.generation = generation.number,
+                                  .rank = rank,
+                                  .node = node_,
+                                  .pid = getpid(),
+                                  .text = error.what(),
+                                  .peer_lost = true,
+                                  .lost_peer = error.peer()});
+}
+
+}  // namespace sailor

@@ -1,0 +1,34 @@
+// The life of a rank process through the generations of its job: it trains under one plan after the other,
+// and never ends because others did. Its state goes along in memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trainer/cli/rank_generation.h"
+
+namespace sailor {
+
+class RankProcess {
+ public:
+  // `node` is this node's name, as in the controller's messages.
+  RankProcess(RankResources& resources, GenerationInbox& inbox, std::string node);
+
+  // Begins with `first`, or waits for a generation when there is none. Returns only after a failure that ends
+  // the job: what it throws is none of the others' ends. In a job that is not elastic every failure is.
+  [[noreturn]] void run(std::optional<Generation> first);
+
+ private:
+  int rank_in(const Generation& generation) const;
+  void live_through(const Generation& generation, int rank);
+  void give(const Generation& generation, int rank);
+  void leave(const Generation& generation, int rank, const CommError& error);
+
+  RankResources& resources_;
+  GenerationInbox& inbox_;
+  const std::string node_;
+  std::unique_ptr<RankGeneration> previous_;  // whose state this process has
+};
+
+}  // namespace sailor

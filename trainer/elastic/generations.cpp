@@ -1,0 +1,593 @@
+#include "trainer/elastic/generations.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "planner/plan/plan_json.h"
+#include "planner/plan/rank_layout.h"
+#include "trainer/elastic/subprocess.h"
+
+namespace sailor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kStall = 10;         // times the longest step until now
+constexpr double kFirstStep_s = 300;  // while no step is known
+constexpr double kTogether_s = 1.5;   // who falls silent within that time fell silent together
+constexpr double kSettle_s = 0.5;     // for others that come at the same time
+constexpr double kFirstTry_s = 3;     // until an agent is started again on a node that was lost
+constexpr double kSeldomTry_s = 60;   // at most; from try to try it takes twice as long
+constexpr double kRestart_s = 60;     // until a process that was started is given up
+constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
+constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
+constexpr int64_t kStepsAhead = 2;    // ranks are at most one step apart, and a report is under way
+
+Reconfiguration::Limits limits(const Generations::Options& options) {
+  Reconfiguration::Limits limits;
+  limits.idle_s = options.lease_s + 2;
+  limits.nodes_s = options.nodes_s;
+  return limits;
+}
+
+Json rounded(double seconds) {
+  return std::round(seconds * 1e4) / 1e4;
+}
+
+Json identity(const JobProcess& process) {
+  return {{"node", process.hello.place},
+          {"gpu", process.hello.gpu},
+          {"pid", process.hello.pid},
+          {"start_ticks", process.hello.start_ticks}};
+}
+
+}  // namespace
+
+Generations::Generations(const JobSpec& job, const Plan& plan, Options options, ControlServer& server,
+                         Supervisor& supervisor, const RunDirectory& directory, std::ostream& out)
+    : job_(job),
+      plan_(plan),
+      options_(std::move(options)),
+      server_(server),
+      supervisor_(supervisor),
+      directory_(directory),
+      out_(out),
+      events_(directory),
+      replanner_(job, plan, options_.replanning),
+      growth_(options_.growth, events_, directory.log("helpers.log"),
+              [this](const std::string& text) { say(text); }),
+      reconfiguration_(limits(options_)) {}
+
+void Generations::close() {
+  closed_ = true;
+  growth_.release_all();
+}
+
+void Generations::say(const std::string& text) {
+  out_ << text << std::endl;
+}
+
+void Generations::hello(const std::string& peer, const Hello& hello) {
+  if (hello.role == ControlRole::agent) return agent_joined(peer, hello);
+  const std::optional<int> id = roster_.joined(peer, hello);
+  if (!id) {
+    events_.write("refused", {{"node", hello.node}, {"pid", hello.pid}, {"why", "its GPU has a process"}});
+    return server_.drop(peer);
+  }
+  starting_since_s_.erase({hello.place, hello.gpu});
+  if (!begun()) return begin_when_complete();
+  events_.write("joined", identity(roster_.at(*id)));
+  reconfiguration_.joined(*id, now_s());
+  look_again_s_ = now_s() + kSettle_s;
+}
+
+// An agent that comes later than the job's first ones is that of a node that came back.
+void Generations::agent_joined(const std::string& peer, const Hello& hello) {
+  roster_.agent_joined(peer, hello);
+  if (closed_) return;
+  if (const auto helper = growth_.came(hello.node, now_s())) return helper_came(*helper);
+  if (!lost_nodes_.erase(hello.node)) return;
+  events_.write("returned", {{"node", hello.node}});
+  for (const auto& [place, gpu] : roster_.empty_gpus_on(hello.node)) start_process({hello.node, place, gpu});
+}
+
+void Generations::helper_came(const SnapshotNode& node) {
+  // It may have been ours before, until Slurm took it from the job because it was down.
+  leaving_.erase(node.name);
+  lost_nodes_.erase(node.name);
+  replanner_.add_node(node);
+  for (const int gpu : node.free_gpus) start_process({node.name, node.name, gpu});
+}
+
+// Before anything that they say later is heard.
+void Generations::begin_when_complete() {
+  std::vector<int> ids(static_cast<size_t>(num_ranks(plan_)), -1);
+  for (const int id : roster_.alive()) {
+    const int rank = roster_.at(id).rank;
+    if (rank >= 0 && rank < num_ranks(plan_)) ids[static_cast<size_t>(rank)] = id;
+  }
+  if (std::find(ids.begin(), ids.end(), -1) != ids.end()) return;
+  reconfiguration_.begin(ids, now_s());
+  events_.write("planning", {{"how", replanner_.text()}});
+  events_.write("generation",
+                {{"generation", 1}, {"why", Json::array({"the job starts"})}, {"plan", summary(plan_)}});
+}
+
+void Generations::receive(const std::string& peer, const ControlMessage& message) {
+  if (const auto* said = std::get_if<Hello>(&message)) return hello(peer, *said);
+  if (const auto node = roster_.node_of_agent(peer)) {
+    if (const auto* ended = std::get_if<ProcessEnded>(&message))
+      process_ended(*node, ended->pid, ended->wait_status);
+    if (const auto* leaves = std::get_if<Leaving>(&message)) leaving(*node, leaves->grace_s);
+    return;
+  }
+  const std::optional<int> id = roster_.find_peer(peer);
+  if (!id || roster_.at(*id).gone) return;
+  if (const auto* step = std::get_if<StepReport>(&message)) {
+    step_reported(*step);
+  } else if (const auto* failure = std::get_if<Failure>(&message)) {
+    if (failure->peer_lost)
+      reconfiguration_.broken(*id, failure->generation,
+                              fmt::format("{}: {}", roster_.at(*id).describe(), failure->text),
+                              process_of_rank(failure->lost_peer), now_s());
+  } else if (const auto* idle = std::get_if<Idle>(&message)) {
+    reconfiguration_.idle(*id, idle->generation, now_s());
+  } else if (const auto* begins = std::get_if<Started>(&message)) {
+    started(*id, *begins);
+  }
+}
+
+// Of the present generation; -1 = none.
+int Generations::process_of_rank(int rank) const {
+  for (const int id : reconfiguration_.working()) {
+    if (rank >= 0 && roster_.at(id).rank == rank) return id;
+  }
+  return -1;
+}
+
+void Generations::step_reported(const StepReport& report) {
+  if (report.generation != reconfiguration_.generation()) return;
+  steps_reported_ = std::max(steps_reported_, report.step);
+  longest_step_s_ = std::max(longest_step_s_, report.step_s);
+  reconfiguration_.step_done();
+  if (!wait_first_step_) return;
+  events_.write("resumed", {{"generation", report.generation},
+                            {"step", report.step},
+                            {"to_first_step_s", rounded(now_s() - *wait_first_step_)}});
+  wait_first_step_.reset();
+}
+
+void Generations::started(int process, const Started& started) {
+  if (started.generation != reconfiguration_.generation()) return;
+  started_[process] = started;
+  reconfiguration_.started(process, started.generation, now_s());
+}
+
+// Processes that a plan may use.
+std::vector<int> Generations::usable() const {
+  std::vector<int> ids;
+  for (const int id : roster_.alive()) {
+    if (!leaving_.contains(roster_.at(id).hello.node)) ids.push_back(id);
+  }
+  return ids;
+}
+
+Replanned Generations::plan_for(const std::vector<int>& processes) const {
+  std::vector<LiveGpu> gpus;
+  for (const int id : processes) gpus.push_back({roster_.at(id).hello.place, roster_.at(id).hello.gpu});
+  return replanner_.plan_for(gpus, plan_);
+}
+
+std::optional<std::vector<int>> Generations::processes_of(const Plan& plan) const {
+  std::map<std::pair<std::string, int>, int> by_gpu;
+  for (const int id : usable()) by_gpu[{roster_.at(id).hello.place, roster_.at(id).hello.gpu}] = id;
+  std::vector<int> ids;
+  const RankLayout layout(plan);
+  for (const RankSlot& slot : layout.slots()) {
+    auto it = by_gpu.find({slot.node, slot.gpu});
+    if (it == by_gpu.end()) return std::nullopt;
+    ids.push_back(it->second);
+  }
+  return ids;
+}
+
+void Generations::lose(int process, const std::string& why, double silent_s) {
+  JobProcess& one = roster_.at(process);
+  if (one.gone || closed_) return;
+  one.gone = true;
+  server_.drop(one.peer);
+  Json details = identity(one);
+  details["rank"] = one.rank;
+  details["why"] = why;
+  details["silent_s"] = rounded(silent_s);
+  events_.write("lost", details);
+  say(fmt::format("elastic: lost {}: {}", one.describe(), why));
+  reconfiguration_.lost(process, fmt::format("{}: {}", one.describe(), why), now_s());
+}
+
+void Generations::lose_node(const std::string& node, const std::string& why, double silent_s) {
+  if (closed_) return;
+  roster_.agent_gone(node);
+  if (growth_.holds(node)) {
+    growth_.release(node, why, now_s());
+  } else {
+    lost_nodes_.try_emplace(node, LostNode{.next_try_s = now_s() + kFirstTry_s, .delay_s = kFirstTry_s});
+  }
+  for (const int id : roster_.alive_on(node)) lose(id, why, silent_s);
+}
+
+// Makes sure that a process that is not counted any more is not there any more.
+void Generations::end_process(int process) {
+  const Hello& hello = roster_.at(process).hello;
+  if (const auto agent = roster_.agent_of(hello.node)) {
+    server_.send(*agent, EndProcess{hello.node, hello.pid});
+  } else if (hello.node == options_.node) {
+    kill(static_cast<pid_t>(hello.pid), SIGKILL);
+  }
+}
+
+void Generations::process_ended(const std::string& node, int64_t pid, int wait_status) {
+  const std::optional<int> id = roster_.find(node, pid);
+  if (!id || closed_) return;
+  lose(*id, describe_wait_status(wait_status), server_.silence_s(roster_.at(*id).peer));
+  const Hello& hello = roster_.at(*id).hello;
+  restart(node, hello.place, hello.gpu);
+}
+
+void Generations::restart(const std::string& node, const std::string& place, int gpu) {
+  if (stopping_ || closed_ || leaving_.contains(node)) return;
+  const auto agent = roster_.agent_of(node);
+  if (!agent && node != options_.node) return;
+  if (!restarts_.ended(place, gpu, now_s())) {
+    events_.write("given_up", {{"node", place}, {"gpu", gpu}, {"why", "its processes end again and again"}});
+    return say(
+        fmt::format("elastic: GPU {} of {} is given up: its processes end again and again", gpu, place));
+  }
+  start_process({node, place, gpu});
+}
+
+void Generations::start_process(const StartProcess& what) {
+  if (const auto agent = roster_.agent_of(what.node)) {
+    server_.send(*agent, what);
+  } else {
+    options_.start_process(what);
+  }
+  starting_since_s_[{what.place, what.gpu}] = now_s();
+  events_.write("restart", {{"node", what.place}, {"gpu", what.gpu}});
+}
+
+// The job keeps the nodes that it lost: when they are well again, or only their agent had died, they are
+// used.
+void Generations::look_for_returned_nodes() {
+  if (!options_.start_agent || stopping_) return;
+  for (auto& [node, lost] : lost_nodes_) {
+    if (lost.starting >= 0 || now_s() < lost.next_try_s || leaving_.contains(node)) continue;
+    lost.starting = options_.start_agent(node);
+    lost.delay_s = std::min(2 * lost.delay_s, kSeldomTry_s);
+  }
+}
+
+void Generations::child_ended(int64_t pid, int wait_status) {
+  if (const auto node = growth_.child_ended(static_cast<pid_t>(pid), wait_status, now_s())) {
+    const std::string why = fmt::format("the helper job of {} {}", *node, describe_wait_status(wait_status));
+    roster_.agent_gone(*node);
+    for (const int id : roster_.alive_on(*node)) lose(id, why, 0);
+    return;
+  }
+  for (auto& [node, lost] : lost_nodes_) {
+    if (lost.starting != pid) continue;
+    lost.starting = -1;
+    lost.next_try_s = now_s() + lost.delay_s;
+  }
+  if (const auto node = roster_.node_of_step(pid))
+    lose_node(*node,
+              fmt::format("the Slurm step of the agent on {} {}", *node, describe_wait_status(wait_status)),
+              0);
+}
+
+void Generations::leaving(const std::string& node, double grace_s) {
+  if (!leaving_.insert(node).second) return;
+  events_.write("leaving", {{"node", node}, {"grace_s", grace_s}});
+  say(fmt::format("elastic: {} is told to go within {:.0f} s", node, grace_s));
+  // Nobody knows whether the other nodes are about to hear the same.
+  const bool save = !job_.checkpoint.directory.empty();
+  reconfiguration_.change(fmt::format("{} is told to go", node), steps_reported_ + kStepsAhead, save,
+                          grace_s / 2, now_s());
+}
+
+void Generations::stop_and_save(double within_s) {
+  stopping_ = true;
+  events_.write("told_to_go", {{"within_s", within_s}});
+  reconfiguration_.change("the job is told to go", steps_reported_ + kStepsAhead,
+                          !job_.checkpoint.directory.empty(), within_s, now_s());
+}
+
+bool Generations::stopped() const {
+  using State = Reconfiguration::State;
+  return stopping_ &&
+         (reconfiguration_.state() == State::planning || reconfiguration_.state() == State::waiting ||
+          reconfiguration_.state() == State::ended);
+}
+
+void Generations::look_for_silence() {
+  if (server_.silent_peers(options_.lease_s).empty()) return;
+  // The processes of a node that went away fall silent one after the other: one change is enough.
+  std::vector<std::string> silent = server_.silent_peers(std::max(1.0, options_.lease_s - kTogether_s));
+  for (const std::string& peer : silent) {
+    const double silent_s = server_.silence_s(peer);
+    if (const auto node = roster_.node_of_agent(peer)) {
+      server_.drop(peer);
+      lose_node(*node, fmt::format("no sign of life of its node for {:.1f} s", silent_s), silent_s);
+    }
+  }
+  for (const std::string& peer : silent) {
+    const std::optional<int> id = roster_.find_peer(peer);
+    if (!id || roster_.at(*id).gone) continue;
+    const double silent_s = server_.silence_s(peer);
+    lose(*id, fmt::format("no sign of life for {:.1f} s", silent_s), silent_s);
+    end_process(*id);
+  }
+}
+
+// Everybody is inside a step, for longer than steps take: somebody hangs, and an interrupt finds out who.
+void Generations::look_for_a_stall() {
+  if (reconfiguration_.state() != Reconfiguration::State::running) return;
+  double least_s = 1e9;
+  for (const int id : reconfiguration_.working())
+    least_s = std::min(least_s, server_.in_step_s(roster_.at(id).peer));
+  const double limit_s =
+      longest_step_s_ > 0 ? std::max(options_.lease_s, kStall * longest_step_s_) : kFirstStep_s;
+  if (least_s < limit_s) return;
+  const std::string why = fmt::format("no rank has finished its step for {:.0f} s", least_s);
+  events_.write("stall", {{"in_step_s", rounded(least_s)}});
+  reconfiguration_.change(why, 0, false, 0, now_s());
+}
+
+// Who is about to come is waited for, as long as it takes a process to start.
+bool Generations::others_come() {
+  std::erase_if(starting_since_s_, [&](const auto& one) { return now_s() > one.second + kRestart_s; });
+  return growth_.awaits(now_s()) ||
+         std::any_of(starting_since_s_.begin(), starting_since_s_.end(),
+                     [&](const auto& one) { return now_s() < one.second + kRestart_s / 6; });
+}
+
+// Once all is at rest: what the plan does not use goes back, and more is looked for.
+void Generations::look_for_growth() {
+  if (options_.growth.every_s <= 0 || stopping_ || closed_ || look_again_s_ || wait_first_step_) return;
+  if (reconfiguration_.state() != Reconfiguration::State::running || others_come()) return;
+  std::set<std::string> used;
+  for (const int id : reconfiguration_.working()) used.insert(roster_.at(id).hello.node);
+  for (const std::string& node : growth_.idle(used, kIdleHelper_s, now_s()))
+    give_back(node, "the plan does not use it");
+  std::vector<double> steps_s = supervisor_.steps_s();
+  if (steps_s.size() < kMeasuredSteps) return;
+  steps_s.erase(steps_s.begin(), steps_s.end() - kMeasuredSteps);
+  std::nth_element(steps_s.begin(), steps_s.begin() + kMeasuredSteps / 2, steps_s.end());
+  Growth::Training training{.plan = plan_,
+                            .gpus = {},
+                            .nodes = 0,
+                            .iteration_s = steps_s[kMeasuredSteps / 2],
+                            .steps_left = job_.training.steps - steps_reported_,
+                            .change_s = change_s_};
+  std::set<std::string> nodes;
+  for (const int id : usable()) {
+    const Hello& hello = roster_.at(id).hello;
+    training.gpus.push_back({hello.place, hello.gpu});
+    nodes.insert(hello.node);
+  }
+  training.nodes = nodes.size();
+  growth_.tick(training, replanner_, now_s());
+}
+
+// Its processes are spare: nobody misses them.
+void Generations::give_back(const std::string& node, const std::string& why) {
+  for (const int id : roster_.alive_on(node)) {
+    JobProcess& one = roster_.at(id);
+    server_.send(one.peer, Stop{0, why});
+    one.gone = true;
+    reconfiguration_.lost(id, why, now_s());
+  }
+  if (const auto agent = roster_.agent_of(node)) server_.send(*agent, Stop{0, why});
+  roster_.agent_gone(node);
+  growth_.release(node, why, now_s());
+}
+
+void Generations::look_for_a_better_plan() {
+  if (!look_again_s_ || stopping_ || now_s() < *look_again_s_) return;
+  if (reconfiguration_.state() != Reconfiguration::State::running) return;
+  if (others_come()) return;
+  look_again_s_.reset();
+  const Replanned replanned = plan_for(usable());
+  if (!replanned.plan || !replanner_.better(*replanned.plan, plan_)) return;
+  reconfiguration_.change("more GPUs are ready", steps_reported_ + kStepsAhead, false,
+                          std::max(options_.lease_s, 5 * longest_step_s_), now_s());
+}
+
+void Generations::tick() {
+  for (const ControlServer::Dropped& dropped : server_.take_dropped()) {
+    events_.write("dropped", {{"why", dropped.reason}});
+    if (const auto node = roster_.node_of_agent(dropped.peer)) lose_node(*node, dropped.reason, 0);
+    if (const auto id = roster_.find_peer(dropped.peer); id && !roster_.at(*id).gone) {
+      lose(*id, dropped.reason, 0);
+      end_process(*id);
+    }
+  }
+  look_for_silence();
+  look_for_a_stall();
+  look_for_returned_nodes();
+  look_for_a_better_plan();
+  reconfiguration_.tick(now_s());
+  carry_out();
+  look_for_growth();
+}
+
+void Generations::carry_out() {
+  for (auto actions = reconfiguration_.take_actions(); !actions.empty();
+       actions = reconfiguration_.take_actions()) {
+    for (const ReconfigurationAction& action : actions) {
+      if (const auto* interrupted = std::get_if<SendInterrupt>(&action)) {
+        interrupt(*interrupted);
+      } else if (const auto* drop = std::get_if<DropProcess>(&action)) {
+        const double silent_s = server_.silence_s(roster_.at(drop->process).peer);
+        server_.send(roster_.at(drop->process).peer, Stop{1, drop->why});
+        lose(drop->process, drop->why, silent_s);
+        end_process(drop->process);
+      } else if (std::holds_alternative<MakePlan>(action)) {
+        make_plan();
+      } else if (std::holds_alternative<NowRunning>(action)) {
+        now_running();
+      } else if (const auto* end = std::get_if<EndJob>(&action)) {
+        error_ = end->error;
+      }
+    }
+  }
+}
+
+void Generations::interrupt(const SendInterrupt& what) {
+  for (const int id : reconfiguration_.working())
+    server_.send(roster_.at(id).peer, Interrupt{what.generation, what.after_step, what.save});
+  events_.write("interrupt", {{"generation", what.generation},
+                              {"after_step", what.after_step},
+                              {"why", reconfiguration_.current().reasons}});
+}
+
+void Generations::make_plan() {
+  if (stopping_) return;
+  const double start_s = now_s();
+  Replanned replanned = plan_for(usable());
+  const std::optional<std::vector<int>> ids = replanned.plan ? processes_of(*replanned.plan) : std::nullopt;
+  const double plan_s = now_s() - start_s;
+  if (!ids) {
+    events_.write("no_plan", {{"why", replanned.text}, {"plan_s", rounded(plan_s)}});
+    say(fmt::format("elastic: {}; waiting for more, for up to {:.0f} s", replanned.text, options_.nodes_s));
+    return reconfiguration_.no_plan(replanned.text, now_s());
+  }
+  const std::vector<int> givers = givers_beside(*ids);
+  reconfiguration_.planned(*ids, givers, plan_s, now_s());
+  if (reconfiguration_.state() == Reconfiguration::State::starting)
+    send_generation(*replanned.plan, *ids, givers, plan_s, replanned.text);
+}
+
+// Who has state that the new plan's processes may need, and is none of them: also on a node that goes.
+std::vector<int> Generations::givers_beside(const std::vector<int>& ids) const {
+  std::vector<int> givers;
+  for (const int id : roster_.alive()) {
+    if (holders_.contains(id) && std::find(ids.begin(), ids.end(), id) == ids.end()) givers.push_back(id);
+  }
+  return givers;
+}
+
+void Generations::send_generation(const Plan& plan, const std::vector<int>& ids,
+                                  const std::vector<int>& givers, double plan_s, const std::string& how) {
+  plan_ = plan;
+  started_.clear();
+  roster_.assign(ids);
+  const int number = reconfiguration_.generation();
+  Generation generation{.number = number,
+                        .base = reconfiguration_.base(),
+                        .plan = plan,
+                        .scope = fmt::format("generation-{}", number),
+                        .why = fmt::format("{}", fmt::join(reconfiguration_.current().reasons, "; "))};
+  std::vector<Hello> hellos;
+  for (const int id : ids) {
+    const Hello& hello = roster_.at(id).hello;
+    hellos.push_back(hello);
+    generation.ranks.push_back({hello.node, hello.pid, hello.address, hello.port});
+  }
+  for (const int id : givers) {
+    const Hello& hello = roster_.at(id).hello;
+    generation.ranks.push_back({hello.node, hello.pid, hello.address, hello.port});
+  }
+  holders_.insert(ids.begin(), ids.end());
+  for (const int id : roster_.alive()) server_.send(roster_.at(id).peer, generation);
+  supervisor_.begin_generation(number, plan, hellos);
+  directory_.write_document("plan.json", to_json(plan) + "\n");
+  events_.write("generation", {{"generation", number},
+                               {"why", reconfiguration_.current().reasons},
+                               {"how", how},
+                               {"plan", summary(plan)},
+                               {"plan_s", rounded(plan_s)}});
+  say(fmt::format("elastic: generation {}: {} ({})", number, summary(plan), how));
+  reconfiguration_.set_idle_limit(std::max(options_.lease_s + 2, 2 * longest_step_s_));
+  longest_step_s_ = plan.prediction ? plan.prediction->iteration_s : longest_step_s_;
+}
+
+void Generations::now_running() {
+  const Reconfiguration::Change& change = reconfiguration_.current();
+  const int number = reconfiguration_.generation();
+  server_.set_generation(number);
+  holders_ = reconfiguration_.working();
+  double groups_s = 0, state_s = 0, both_s = 0;
+  int64_t bytes = 0;
+  Json kept = Json::array(), joined = Json::array();
+  bool all_kept = true;
+  Started first;
+  for (const auto& [id, started] : started_) {
+    if (!holders_.contains(id)) continue;  // it only gave
+    groups_s = std::max(groups_s, started.groups_s);
+    state_s = std::max(state_s, started.state_s);
+    both_s = std::max(both_s, started.groups_s + started.state_s);
+    bytes += started.bytes_received;
+    if (started.rank == 0) first = started;
+    Json who = identity(roster_.at(id));
+    who["device_contexts"] = started.device_contexts;
+    (known_as_.contains(id) ? kept : joined).push_back(who);
+    const Identity now{started.start_ticks, started.device_contexts};
+    auto [known, is_new] = known_as_.try_emplace(id, now);
+    all_kept = all_kept && known->second.start_ticks == now.start_ticks &&
+               known->second.device_contexts == now.device_contexts &&
+               started.start_ticks == roster_.at(id).hello.start_ticks;
+    known->second = now;
+  }
+  Json lost = Json::array();
+  for (const int id : change.lost) lost.push_back(identity(roster_.at(id)));
+  const bool begins = number == 1;
+  const int64_t steps_lost = begins ? 0 : std::max<int64_t>(0, steps_reported_ - first.steps_done);
+  Json details = {{"generation", number},
+                  {"why", change.reasons},
+                  {"ranks", holders_.size()},
+                  {"steps_done", first.steps_done},
+                  {"state_from", first.state_from}};
+  if (!begins) {
+    details["steps_lost"] = steps_lost;
+    details["attempts"] = change.attempts;
+    details["cleanup_s"] = rounded(change.idle_s - change.detected_s);
+    details["plan_s"] = rounded(change.plan_s);
+    details["broadcast_s"] = rounded(std::max(0.0, change.running_s - change.sent_s - both_s));
+    details["groups_s"] = rounded(groups_s);
+    details["state_s"] = rounded(state_s);
+    details["bytes_received"] = bytes;
+    details["resume_s"] = rounded(change.running_s - change.detected_s);
+    details["pids_kept"] = all_kept;
+    details["lost"] = lost;
+    say(fmt::format("elastic: {} ranks go on after step {} (state from {}), {:.2f} s after the change began",
+                    started_.size(), first.steps_done, first.state_from,
+                    change.running_s - change.detected_s));
+    wait_first_step_ = change.detected_s;
+    change_s_ = change.running_s - change.idle_s;
+  }
+  details["kept"] = kept;
+  details["joined"] = joined;
+  events_.write("running", details);
+  steps_reported_ = first.steps_done;
+  // Those of a node that goes are not needed any more.
+  for (const std::string& node : leaving_) {
+    for (const int id : roster_.alive_on(node)) server_.send(roster_.at(id).peer, Stop{0, "its node goes"});
+    if (const auto agent = roster_.agent_of(node)) server_.send(*agent, Stop{0, "the node goes"});
+  }
+}
+
+void Generations::log_end(const std::string& status, const std::string& error) {
+  Json details = {{"status", status}, {"generation", reconfiguration_.generation()}};
+  if (!error.empty()) details["error"] = error;
+  events_.write("ended", details);
+}
+
+}  // namespace sailor

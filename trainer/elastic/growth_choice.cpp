@@ -1,0 +1,151 @@
+#include "trainer/elastic/growth_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/plan/rank_layout.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kWorthWhile = 0.02;
+constexpr size_t kMostTries = 16;  // nodes of which it is tried whether the plan is as good without
+
+// GPUs that the plan uses of those nodes.
+std::map<std::string, std::set<int>> used_of(const Plan& plan, const std::vector<SnapshotNode>& nodes) {
+  std::map<std::string, std::set<int>> used;
+  const RankLayout layout(plan);
+  for (const RankSlot& slot : layout.slots()) {
+    const bool among = std::any_of(nodes.begin(), nodes.end(),
+                                   [&](const SnapshotNode& node) { return node.name == slot.node; });
+    if (among) used[slot.node].insert(slot.gpu);
+  }
+  return used;
+}
+
+// A plan with some of the free nodes, and what it promises.
+struct Grown {
+  Plan plan;
+  PlanPrediction prediction;
+  std::map<std::string, std::set<int>> used;  // of the free nodes
+
+  // To be made as small as possible.
+  double value(Objective objective) const {
+    return objective == Objective::cost ? prediction.usd_per_iteration : prediction.iteration_s;
+  }
+};
+
+std::optional<Grown> plan_with(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes) {
+  Replanner replanner = question.replanner;
+  std::vector<LiveGpu> gpus = question.gpus;
+  for (const SnapshotNode& node : nodes) {
+    replanner.add_node(node);
+    for (const int gpu : node.free_gpus) gpus.push_back({node.name, gpu});
+  }
+  Replanned found = replanner.plan_for(gpus, question.plan);
+  if (!found.plan || !found.plan->prediction) return std::nullopt;
+  Grown grown{std::move(*found.plan), {}, {}};
+  grown.prediction = *grown.plan.prediction;
+  grown.used = used_of(grown.plan, nodes);
+  return grown;
+}
+
+std::vector<SnapshotNode> only(const std::vector<SnapshotNode>& nodes,
+                               const std::map<std::string, std::set<int>>& used) {
+  std::vector<SnapshotNode> result;
+  for (const SnapshotNode& node : nodes) {
+    if (used.contains(node.name)) result.push_back(node);
+  }
+  return result;
+}
+
+// Nodes without which the plan is hardly worse are left to others, the least used first.
+Grown without_idlers(const GrowthQuestion& question, Grown grown, const std::vector<SnapshotNode>& nodes) {
+  const Objective objective = question.replanner.job().objective;
+  const double limit = grown.value(objective) * (1 + kWorthWhile);
+  std::vector<std::pair<size_t, std::string>> by_use;
+  for (const auto& [node, gpus] : grown.used) by_use.emplace_back(gpus.size(), node);
+  std::sort(by_use.begin(), by_use.end());
+  if (by_use.size() > kMostTries) by_use.resize(kMostTries);
+  std::vector<SnapshotNode> kept = only(nodes, grown.used);
+  for (const auto& [count, name] : by_use) {
+    const std::string dropped = name;
+    std::vector<SnapshotNode> fewer = kept;
+    std::erase_if(fewer, [&](const SnapshotNode& node) { return node.name == dropped; });
+    if (fewer.size() == kept.size()) continue;  // a plan without another one has dropped it already
+    std::optional<Grown> other = plan_with(question, fewer);
+    if (!other || other->value(objective) > limit) continue;
+    grown = std::move(*other);
+    kept = only(fewer, grown.used);
+  }
+  return grown;
+}
+
+// At most so many nodes: those that the plan uses most.
+std::vector<SnapshotNode> most_used(const Grown& grown, std::vector<SnapshotNode> nodes, int most) {
+  nodes = only(nodes, grown.used);
+  std::stable_sort(nodes.begin(), nodes.end(), [&](const SnapshotNode& a, const SnapshotNode& b) {
+    return grown.used.at(a.name).size() > grown.used.at(b.name).size();
+  });
+  if (static_cast<int>(nodes.size()) > most) nodes.resize(static_cast<size_t>(std::max(0, most)));
+  return nodes;
+}
+
+std::string names(const std::map<std::string, std::set<int>>& used) {
+  std::string text;
+  for (const auto& [node, gpus] : used) text += (text.empty() ? "" : ", ") + node;
+  return text;
+}
+
+GrowthAnswer none(const std::string& why) {
+  return {.nodes = {}, .iteration_s = 0, .why = why};
+}
+
+}  // namespace
+
+bool pays_in_time(double now_s, double then_s, double change_s, int64_t steps_left,
+                  std::optional<double> time_left_s) {
+  double window_s = static_cast<double>(steps_left) * now_s;
+  if (time_left_s) window_s = std::min(window_s, *time_left_s);
+  if (now_s <= 0 || then_s <= 0 || window_s <= change_s) return false;
+  return (window_s - change_s) / then_s > (1 + kWorthWhile) * window_s / now_s;
+}
+
+GrowthAnswer choose_growth(const GrowthQuestion& question) {
+  std::vector<SnapshotNode> nodes;
+  for (const SnapshotNode& node : question.free) {
+    if (question.replanner.could_use(node)) nodes.push_back(node);
+  }
+  if (nodes.empty()) return none("no free node can be used");
+  const std::optional<PlanPrediction> now = question.replanner.prediction_of(question.plan);
+  if (!now) return none("nothing is predicted of the plan in force");
+  std::optional<Grown> grown = plan_with(question, nodes);
+  if (question.most_new && grown && static_cast<int>(grown->used.size()) > *question.most_new)
+    grown = plan_with(question, most_used(*grown, nodes, *question.most_new));
+  if (!grown) return none("no plan was found with the free nodes");
+  if (grown->used.empty()) return none("the best plan uses none of the free nodes");
+  grown = without_idlers(question, std::move(*grown), nodes);
+  if (grown->used.empty()) return none("plans without the free nodes are as good");
+
+  GrowthAnswer answer;
+  // What is measured and what is predicted differ by as much before as after.
+  answer.iteration_s = question.iteration_s * grown->prediction.iteration_s / now->iteration_s;
+  answer.why = fmt::format("with {}: {:.4g} s per iteration instead of {:.4g}", names(grown->used),
+                           answer.iteration_s, question.iteration_s);
+  const bool pays = question.replanner.job().objective == Objective::cost
+                        ? grown->prediction.usd_per_iteration < now->usd_per_iteration * (1 - kWorthWhile)
+                        : pays_in_time(question.iteration_s, answer.iteration_s, question.change_s,
+                                       question.steps_left, question.time_left_s);
+  if (!pays) return answer;
+  for (SnapshotNode node : only(nodes, grown->used)) {
+    const std::set<int>& gpus = grown->used.at(node.name);
+    node.free_gpus.assign(gpus.begin(), gpus.end());
+    answer.nodes.push_back(std::move(node));
+  }
+  return answer;
+}
+
+}  // namespace sailor

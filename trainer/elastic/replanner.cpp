@@ -1,0 +1,198 @@
+#include "trainer/elastic/replanner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "planner/plan/validate.h"
+#include "planner/search/search.h"
+#include "planner/spec/error.h"
+#include "trainer/elastic/keep_stages.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kWorthWhile = 0.02;
+
+std::string region_of(const SiteConfig& site, const std::string& zone) {
+  for (const ZoneRule& rule : site.zones) {
+    if (rule.zone == zone) return rule.region;
+  }
+  return site.default_zone.zone == zone ? site.default_zone.region : zone;
+}
+
+Snapshot gpus_of(const Plan& plan) {
+  std::map<std::string, SnapshotNode> nodes;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const PlanStage& stage = pipeline.stages[s];
+      if (s >= static_cast<size_t>(num_groups(plan, pipeline))) continue;  // on the GPUs of another entry
+      SnapshotNode& node = nodes[stage.node];
+      if (!node.name.empty() && (node.gpu_type != stage.gpu_type || node.zone != stage.zone))
+        throw InputError(fmt::format("plan: node {} has GPUs of type {} and of type {}", stage.node,
+                                     node.gpu_type, stage.gpu_type));
+      node.name = stage.node;
+      node.gpu_type = stage.gpu_type;
+      node.zone = node.region = stage.zone;
+      for (const int gpu : stage.gpus) {
+        if (std::find(node.free_gpus.begin(), node.free_gpus.end(), gpu) != node.free_gpus.end())
+          throw InputError(fmt::format("plan: GPU {} of node {} is used twice", gpu, stage.node));
+        node.free_gpus.push_back(gpu);
+        node.gpus = std::max(node.gpus, gpu + 1);
+      }
+    }
+  }
+  Snapshot snapshot;
+  snapshot.file = "the job's own nodes";
+  for (auto& [name, node] : nodes) {
+    std::sort(node.free_gpus.begin(), node.free_gpus.end());
+    snapshot.nodes.push_back(std::move(node));
+  }
+  return snapshot;
+}
+
+// A value to be made as small as possible.
+std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
+  if (!plan.prediction) return std::nullopt;
+  return job.objective == Objective::cost ? plan.prediction->usd_per_iteration : plan.prediction->iteration_s;
+}
+
+}  // namespace
+
+void place_on_imagined_nodes(Plan& plan) {
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    PlanPipeline& pipeline = plan.pipelines[p];
+    const auto groups = static_cast<size_t>(std::max(1, num_groups(plan, pipeline)));
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      PlanStage& stage = pipeline.stages[s];
+      if (!stage.node.empty()) continue;
+      stage.node = fmt::format("stage-{}-{}", p, s % groups);
+      stage.gpus.resize(static_cast<size_t>(stage.tp));
+      std::iota(stage.gpus.begin(), stage.gpus.end(), 0);
+    }
+  }
+}
+
+Replanner::Replanner(const JobSpec& job, const Plan& plan, const Options& options)
+    : job_(job), first_(plan), options_(options), whole_(gpus_of(plan)) {
+  if (!std::filesystem::exists(options.site_config)) {
+    text_ = fmt::format("there is no {}", options.site_config);
+    return;
+  }
+  try {
+    inputs_ = load_inputs(job, options.site_config, options.overrides, [&](const SiteConfig& site) {
+      for (SnapshotNode& node : whole_.nodes) node.region = region_of(site, node.zone);
+      return whole_;
+    });
+    // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
+    inputs_->job.resources.partitions.clear();
+    text_ = "by searching anew";
+  } catch (const InputError& error) {
+    text_ = error.what();
+  }
+}
+
+Snapshot Replanner::snapshot_of(const std::vector<LiveGpu>& gpus) const {
+  Snapshot snapshot = inputs_ ? inputs_->snapshot : whole_;
+  std::map<std::string, std::set<int>> live;
+  for (const LiveGpu& gpu : gpus) live[gpu.node].insert(gpu.gpu);
+  for (SnapshotNode& node : snapshot.nodes)
+    std::erase_if(node.free_gpus, [&](int gpu) { return !live[node.name].contains(gpu); });
+  std::erase_if(snapshot.nodes, [](const SnapshotNode& node) { return node.free_gpus.empty(); });
+  return snapshot;
+}
+
+// The pipelines of the first plan that are whole, with all the microbatches shared among them as evenly as
+// the first plan did.
+std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
+  const auto live = [&](const PlanStage& stage) {
+    const SnapshotNode* node = snapshot.find(stage.node);
+    return node != nullptr && std::all_of(stage.gpus.begin(), stage.gpus.end(), [&](int gpu) {
+             return std::find(node->free_gpus.begin(), node->free_gpus.end(), gpu) != node->free_gpus.end();
+           });
+  };
+  Plan plan = first_;
+  std::erase_if(plan.pipelines, [&](const PlanPipeline& pipeline) {
+    return !std::all_of(pipeline.stages.begin(), pipeline.stages.end(), live);
+  });
+  if (plan.pipelines.empty()) return std::nullopt;
+  if (plan.pipelines.size() == first_.pipelines.size()) return plan;
+  plan.prediction.reset();
+  const std::vector<int> shares = share_microbatches(num_microbatches(plan.global_batch, plan.microbatch),
+                                                     static_cast<int>(plan.pipelines.size()));
+  for (size_t p = 0; p < shares.size(); ++p) plan.pipelines[p].microbatches = shares[p];
+  if (!check_plan(plan, job_).empty()) return std::nullopt;
+  return plan;
+}
+
+std::optional<Plan> Replanner::search_plan(const Snapshot& snapshot, const Plan& previous,
+                                           std::string& why_not) const {
+  const PlanningContext context{inputs_->job, snapshot, inputs_->catalog, inputs_->profiles};
+  PlanOptions options;
+  options.top_k = 1;
+  options.time_limit_s = options_.time_limit_s;
+  options.explain = false;
+  options.previous = {previous};
+  SearchResult result = search(context, options);
+  if (result.status == SearchStatus::found) return std::move(result.candidates.front().plan);
+  why_not = result.status == SearchStatus::time_limit ? "no plan was found in time" : result.reason;
+  return std::nullopt;
+}
+
+Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous) const {
+  const Snapshot snapshot = snapshot_of(gpus);
+  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process"};
+  std::string why_not = text_;
+  if (inputs_) {
+    try {
+      if (std::optional<Plan> plan = search_plan(snapshot, previous, why_not)) {
+        keep_stages(*plan, snapshot, held_stages(previous));
+        return {std::move(plan), "searched anew"};
+      }
+    } catch (const InputError& error) {  // a link or a shape without a profile
+      why_not = error.what();
+    }
+  }
+  if (std::optional<Plan> plan = cut_down(snapshot)) {
+    const size_t kept = plan->pipelines.size(), all = first_.pipelines.size();
+    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not)};
+  }
+  return {std::nullopt, fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(),
+                                    gpus.size() == 1 ? "" : "s", why_not)};
+}
+
+std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {
+  if (plan.prediction || !inputs_) return plan.prediction;
+  try {
+    const Prediction prediction = simulate(inputs_->context(), plan);
+    return PlanPrediction{prediction.iteration_s, prediction.usd_per_iteration(), std::nullopt, std::nullopt,
+                          prediction.peak_memory_bytes()};
+  } catch (const InputError&) {  // a shape without a profile
+    return std::nullopt;
+  }
+}
+
+void Replanner::add_node(const SnapshotNode& node) {
+  for (Snapshot* snapshot : {&whole_, inputs_ ? &inputs_->snapshot : nullptr}) {
+    if (!snapshot) continue;
+    std::erase_if(snapshot->nodes, [&](const SnapshotNode& known) { return known.name == node.name; });
+    snapshot->nodes.push_back(node);
+  }
+}
+
+bool Replanner::could_use(const SnapshotNode& node) const {
+  return inputs_ && inputs_->catalog.gpu_types.contains(node.gpu_type) &&
+         inputs_->profiles.layers.contains(node.gpu_type);
+}
+
+bool Replanner::better(const Plan& plan, const Plan& than) const {
+  const auto ours = objective_of(job_, plan), theirs = objective_of(job_, than);
+  if (ours && theirs) return *ours < *theirs * (1 - kWorthWhile);
+  return num_ranks(plan) > num_ranks(than);
+}
+
+}  // namespace sailor

@@ -1,0 +1,76 @@
+// Which plan a job goes on with, when some of its processes are gone or new ones have come.
+//
+// Where the site has a catalog and profiles of the model, the planner searches anew, with the job's own
+// objective and limits and starting from the plan in force. Where not, the plan that the job began with is
+// cut down to the pipelines whose GPUs still have a process. The global batch stays. Not thread-safe, but a
+// copy of its own serves another thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/search/load_inputs.h"
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+// A GPU of the job that has a process.
+struct LiveGpu {
+  std::string node;  // as plans call it
+  int gpu = 0;
+};
+
+struct Replanned {
+  std::optional<Plan> plan;  // placed on live GPUs only
+  std::string text;          // one line: how it was made, or why there is none
+};
+
+class Replanner {
+ public:
+  struct Options {
+    std::string site_config;  // that is read when the file is there
+    PlanOverrides overrides;  // of the submission
+    double time_limit_s = 0.3;
+  };
+
+  // `plan` is the one that the job begins with, placed. Never throws for want of a site config or a profile:
+  // text() says then what is missing. Throws InputError when two stages of the plan share a GPU, or give a
+  // node two GPU types.
+  Replanner(const JobSpec& job, const Plan& plan, const Options& options);
+
+  // With `previous`, the plan in force, as what is to be kept as far as possible.
+  Replanned plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous) const;
+  // Is it worth while to change from one plan to the other? By the job's objective, 2 % at least.
+  bool better(const Plan& plan, const Plan& than) const;
+  // What the plan promises: its own prediction, else a simulation; nothing where there are no profiles.
+  std::optional<PlanPrediction> prediction_of(const Plan& plan) const;
+
+  // The job has got another node, of which the GPUs that are free now may be used.
+  void add_node(const SnapshotNode& node);
+  // Whether a node of the cluster could be of use at all: plans are searched, and its GPU type is known.
+  bool could_use(const SnapshotNode& node) const;
+  // The job's own spec, with what the submission changed of it.
+  const JobSpec& job() const { return inputs_ ? inputs_->job : job_; }
+
+  // How plans are made: by search, or by cutting down, and why.
+  const std::string& text() const { return text_; }
+
+ private:
+  Snapshot snapshot_of(const std::vector<LiveGpu>& gpus) const;
+  std::optional<Plan> cut_down(const Snapshot& snapshot) const;
+  std::optional<Plan> search_plan(const Snapshot& snapshot, const Plan& previous, std::string& why_not) const;
+
+  const JobSpec& job_;
+  const Plan first_;
+  const Options options_;
+  Snapshot whole_;  // every GPU of the first plan
+  std::optional<PlanningInputs> inputs_;
+  std::string text_;
+};
+
+// Gives the stages of a plan that is not placed nodes of their own, called `stage-PIPELINE-STAGE`.
+void place_on_imagined_nodes(Plan& plan);
+
+}  // namespace sailor
