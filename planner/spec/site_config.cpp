@@ -41,7 +41,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document),
                {"sailor_site", "catalog", "profiles", "profile_max_age_days", "gres", "default_zone", "zones",
-                "umbrella_partition", "usd_per_hour", "egress_usd_per_gb", "planner", "defaults"});
+                "umbrella_partition", "usd_per_hour", "egress_usd_per_gb", "planner", "elastic", "defaults"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -68,6 +68,10 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
       site.planner_time_limit_s = limit->duration_s();
       if (!(site.planner_time_limit_s > 0)) limit->fail("must be above 0");
     }
+  }
+  if (auto elastic = map.optional("elastic")) {
+    MapField inner(*elastic, {"grow"});
+    if (auto grow = inner.optional("grow")) site.jobs_may_grow = grow->boolean();
   }
   if (auto defaults = map.optional("defaults")) {
     MapField inner(*defaults, {"objective"});

@@ -5,13 +5,15 @@
 //     catalog: catalog.yaml                 # paths are relative to this file
 //     profiles: [profiles]                  # directories with layer and network profiles
 //     profile_max_age_days: 180             # older ones are warned of; 0 = never
-//     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type of the catalog; absent = same
-//     name default_zone: {zone: z1, region: r1} zones:
+//     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type; absent = the same name
+//     default_zone: {zone: z1, region: r1}
+//     zones:
 //       - {zone: z2, region: r1, partitions: [fast], features: [rack7]}    # first match decides
 //     umbrella_partition: all               # a partition over all GPU nodes, if there is one
 //     usd_per_hour: {NAME: {z1: 3.5}}
 //     egress_usd_per_gb: {z1: {z2: 0.01}}
 //     planner: {time_limit: 2s}
+//     elastic: {grow: true}                 # may running jobs ask Slurm for more nodes?
 //     defaults: {objective: throughput}
 #pragma once
 
@@ -40,6 +42,7 @@ struct SiteConfig {
   std::map<std::string, std::map<std::string, double>> usd_per_hour;
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
   double planner_time_limit_s = 2.0;
+  bool jobs_may_grow = true;
   std::string default_objective;  // empty = none
 };
 

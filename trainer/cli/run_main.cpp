@@ -135,8 +135,10 @@ int run(const Arguments& arguments) {
   if (options.trace_step > job.training.steps)
     throw InputError(
         fmt::format("--trace-step: step {} of {} never comes", options.trace_step, job.training.steps));
+  bool jobs_may_grow = true;
   if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
     const SiteConfig site = load_site_config(site_config_path());
+    jobs_may_grow = site.jobs_may_grow;
     options.catalog = site.catalog;
     options.profiles = site.profiles;
     const Catalog catalog = load_catalog(site.catalog);
@@ -148,7 +150,7 @@ int run(const Arguments& arguments) {
   options.elastic = job.elastic.enabled;
   options.nodes_s = job.elastic.wait_s;
   options.replanning.site_config = site_config_path();
-  options.grow_every_s = options.elastic ? job.elastic.grow_every_s : 0;
+  options.grow_every_s = options.elastic && jobs_may_grow ? job.elastic.grow_every_s : 0;
 #ifdef SAILOR_WITH_SLURM
   const SubmittedLimits limits = submitted_limits(job);
   options.replanning.overrides = limits.overrides;

@@ -143,6 +143,13 @@ TEST(SiteConfig, PathsAreRelativeToTheFile) {
   EXPECT_DOUBLE_EQ(site.planner_time_limit_s, 0.5);
   EXPECT_EQ(site.default_objective, "cost");
   EXPECT_EQ(site.default_zone.zone, "default");
+  EXPECT_TRUE(site.jobs_may_grow);
+}
+
+TEST(SiteConfig, KeepsJobsAtTheirNodesWhereTheAdminSaysSo) {
+  EXPECT_FALSE(parse_site_config("sailor_site: 1\ncatalog: c\nelastic: {grow: false}\n", "s").jobs_may_grow);
+  EXPECT_THAT(error_of(parse_site_config, "sailor_site: 1\ncatalog: c\nelastic: {grow: seldom}\n"),
+              HasSubstr("elastic.grow"));
 }
 
 TEST(SiteConfig, ARuleThatMatchesEverythingIsRefused) {
