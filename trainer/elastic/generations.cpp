@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
@@ -19,33 +18,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kStall = 10;         // times the longest step until now
-constexpr double kFirstStep_s = 300;  // while no step is known
 constexpr double kTogether_s = 1.5;   // who falls silent within that time fell silent together
 constexpr double kSettle_s = 0.5;     // for others that come at the same time
-constexpr double kFirstTry_s = 3;     // until an agent is started again on a node that was lost
-constexpr double kSeldomTry_s = 60;   // at most; from try to try it takes twice as long
 constexpr double kRestart_s = 60;     // until a process that was started is given up
 constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
 constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
-constexpr int64_t kStepsAhead = 2;    // ranks are at most one step apart, and a report is under way
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
   Reconfiguration::Limits limits;
   limits.idle_s = options.lease_s + 2;
   limits.nodes_s = options.nodes_s;
   return limits;
-}
-
-Json rounded(double seconds) {
-  return std::round(seconds * 1e4) / 1e4;
-}
-
-Json identity(const JobProcess& process) {
-  return {{"node", process.hello.place},
-          {"gpu", process.hello.gpu},
-          {"pid", process.hello.pid},
-          {"start_ticks", process.hello.start_ticks}};
 }
 
 }  // namespace
@@ -93,7 +76,7 @@ void Generations::agent_joined(const std::string& peer, const Hello& hello) {
   roster_.agent_joined(peer, hello);
   if (closed_) return;
   if (const auto helper = growth_.came(hello.node, now_s())) return helper_came(*helper);
-  if (!lost_nodes_.erase(hello.node)) return;
+  if (!lost_nodes_.back(hello.node)) return;
   events_.write("returned", {{"node", hello.node}});
   for (const auto& [place, gpu] : roster_.empty_gpus_on(hello.node)) start_process({hello.node, place, gpu});
 }
@@ -101,7 +84,7 @@ void Generations::agent_joined(const std::string& peer, const Hello& hello) {
 void Generations::helper_came(const SnapshotNode& node) {
   // It may have been ours before, until Slurm took it from the job because it was down.
   leaving_.erase(node.name);
-  lost_nodes_.erase(node.name);
+  lost_nodes_.back(node.name);
   replanner_.add_node(node);
   for (const int gpu : node.free_gpus) start_process({node.name, node.name, gpu});
 }
@@ -154,19 +137,18 @@ int Generations::process_of_rank(int rank) const {
 
 void Generations::step_reported(const StepReport& report) {
   if (report.generation != reconfiguration_.generation()) return;
-  steps_reported_ = std::max(steps_reported_, report.step);
-  longest_step_s_ = std::max(longest_step_s_, report.step_s);
+  steps_.reported(report.step, report.step_s);
   reconfiguration_.step_done();
   if (!wait_first_step_) return;
   events_.write("resumed", {{"generation", report.generation},
                             {"step", report.step},
-                            {"to_first_step_s", rounded(now_s() - *wait_first_step_)}});
+                            {"to_first_step_s", rounded_s(now_s() - *wait_first_step_)}});
   wait_first_step_.reset();
 }
 
 void Generations::started(int process, const Started& started) {
   if (started.generation != reconfiguration_.generation()) return;
-  started_[process] = started;
+  record_.started(process, started);
   reconfiguration_.started(process, started.generation, now_s());
 }
 
@@ -206,7 +188,7 @@ void Generations::lose(int process, const std::string& why, double silent_s) {
   Json details = identity(one);
   details["rank"] = one.rank;
   details["why"] = why;
-  details["silent_s"] = rounded(silent_s);
+  details["silent_s"] = rounded_s(silent_s);
   events_.write("lost", details);
   say(fmt::format("elastic: lost {}: {}", one.describe(), why));
   reconfiguration_.lost(process, fmt::format("{}: {}", one.describe(), why), now_s());
@@ -218,7 +200,7 @@ void Generations::lose_node(const std::string& node, const std::string& why, dou
   if (growth_.holds(node)) {
     growth_.release(node, why, now_s());
   } else {
-    lost_nodes_.try_emplace(node, LostNode{.next_try_s = now_s() + kFirstTry_s, .delay_s = kFirstTry_s});
+    lost_nodes_.lost(node, now_s());
   }
   for (const int id : roster_.alive_on(node)) lose(id, why, silent_s);
 }
@@ -267,10 +249,8 @@ void Generations::start_process(const StartProcess& what) {
 // used.
 void Generations::look_for_returned_nodes() {
   if (!options_.start_agent || stopping_) return;
-  for (auto& [node, lost] : lost_nodes_) {
-    if (lost.starting >= 0 || now_s() < lost.next_try_s || leaving_.contains(node)) continue;
-    lost.starting = options_.start_agent(node);
-    lost.delay_s = std::min(2 * lost.delay_s, kSeldomTry_s);
+  for (const std::string& node : lost_nodes_.due(now_s())) {
+    if (!leaving_.contains(node)) lost_nodes_.starting(node, options_.start_agent(node));
   }
 }
 
@@ -281,11 +261,7 @@ void Generations::child_ended(int64_t pid, int wait_status) {
     for (const int id : roster_.alive_on(*node)) lose(id, why, 0);
     return;
   }
-  for (auto& [node, lost] : lost_nodes_) {
-    if (lost.starting != pid) continue;
-    lost.starting = -1;
-    lost.next_try_s = now_s() + lost.delay_s;
-  }
+  lost_nodes_.child_ended(static_cast<pid_t>(pid), now_s());
   if (const auto node = roster_.node_of_step(pid))
     lose_node(*node,
               fmt::format("the Slurm step of the agent on {} {}", *node, describe_wait_status(wait_status)),
@@ -298,14 +274,14 @@ void Generations::leaving(const std::string& node, double grace_s) {
   say(fmt::format("elastic: {} is told to go within {:.0f} s", node, grace_s));
   // Nobody knows whether the other nodes are about to hear the same.
   const bool save = !job_.checkpoint.directory.empty();
-  reconfiguration_.change(fmt::format("{} is told to go", node), steps_reported_ + kStepsAhead, save,
-                          grace_s / 2, now_s());
+  reconfiguration_.change(fmt::format("{} is told to go", node), steps_.reachable_by_all(), save, grace_s / 2,
+                          now_s());
 }
 
 void Generations::stop_and_save(double within_s) {
   stopping_ = true;
   events_.write("told_to_go", {{"within_s", within_s}});
-  reconfiguration_.change("the job is told to go", steps_reported_ + kStepsAhead,
+  reconfiguration_.change("the job is told to go", steps_.reachable_by_all(),
                           !job_.checkpoint.directory.empty(), within_s, now_s());
 }
 
@@ -342,11 +318,9 @@ void Generations::look_for_a_stall() {
   double least_s = 1e9;
   for (const int id : reconfiguration_.working())
     least_s = std::min(least_s, server_.in_step_s(roster_.at(id).peer));
-  const double limit_s =
-      longest_step_s_ > 0 ? std::max(options_.lease_s, kStall * longest_step_s_) : kFirstStep_s;
-  if (least_s < limit_s) return;
+  if (least_s < steps_.stall_s(options_.lease_s)) return;
   const std::string why = fmt::format("no rank has finished its step for {:.0f} s", least_s);
-  events_.write("stall", {{"in_step_s", rounded(least_s)}});
+  events_.write("stall", {{"in_step_s", rounded_s(least_s)}});
   reconfiguration_.change(why, 0, false, 0, now_s());
 }
 
@@ -374,7 +348,7 @@ void Generations::look_for_growth() {
                             .gpus = {},
                             .nodes = 0,
                             .iteration_s = steps_s[kMeasuredSteps / 2],
-                            .steps_left = job_.training.steps - steps_reported_,
+                            .steps_left = job_.training.steps - steps_.steps_done(),
                             .change_s = change_s_};
   std::set<std::string> nodes;
   for (const int id : usable()) {
@@ -406,8 +380,8 @@ void Generations::look_for_a_better_plan() {
   look_again_s_.reset();
   const Replanned replanned = plan_for(usable());
   if (!replanned.plan || !replanner_.better(*replanned.plan, plan_)) return;
-  reconfiguration_.change("more GPUs are ready", steps_reported_ + kStepsAhead, false,
-                          std::max(options_.lease_s, 5 * longest_step_s_), now_s());
+  reconfiguration_.change("more GPUs are ready", steps_.reachable_by_all(), false,
+                          std::max(options_.lease_s, 5 * steps_.longest_step_s()), now_s());
 }
 
 void Generations::tick() {
@@ -465,7 +439,7 @@ void Generations::make_plan() {
   const std::optional<std::vector<int>> ids = replanned.plan ? processes_of(*replanned.plan) : std::nullopt;
   const double plan_s = now_s() - start_s;
   if (!ids) {
-    events_.write("no_plan", {{"why", replanned.text}, {"plan_s", rounded(plan_s)}});
+    events_.write("no_plan", {{"why", replanned.text}, {"plan_s", rounded_s(plan_s)}});
     say(fmt::format("elastic: {}; waiting for more, for up to {:.0f} s", replanned.text, options_.nodes_s));
     return reconfiguration_.no_plan(replanned.text, now_s());
   }
@@ -487,7 +461,7 @@ std::vector<int> Generations::givers_beside(const std::vector<int>& ids) const {
 void Generations::send_generation(const Plan& plan, const std::vector<int>& ids,
                                   const std::vector<int>& givers, double plan_s, const std::string& how) {
   plan_ = plan;
-  started_.clear();
+  record_.begin();
   roster_.assign(ids);
   const int number = reconfiguration_.generation();
   Generation generation{.number = number,
@@ -513,10 +487,10 @@ void Generations::send_generation(const Plan& plan, const std::vector<int>& ids,
                                {"why", reconfiguration_.current().reasons},
                                {"how", how},
                                {"plan", summary(plan)},
-                               {"plan_s", rounded(plan_s)}});
+                               {"plan_s", rounded_s(plan_s)}});
   say(fmt::format("elastic: generation {}: {} ({})", number, summary(plan), how));
-  reconfiguration_.set_idle_limit(std::max(options_.lease_s + 2, 2 * longest_step_s_));
-  longest_step_s_ = plan.prediction ? plan.prediction->iteration_s : longest_step_s_;
+  reconfiguration_.set_idle_limit(std::max(options_.lease_s + 2, 2 * steps_.longest_step_s()));
+  steps_.begin_generation(plan.prediction ? plan.prediction->iteration_s : 0);
 }
 
 void Generations::now_running() {
@@ -524,59 +498,17 @@ void Generations::now_running() {
   const int number = reconfiguration_.generation();
   server_.set_generation(number);
   holders_ = reconfiguration_.working();
-  double groups_s = 0, state_s = 0, both_s = 0;
-  int64_t bytes = 0;
-  Json kept = Json::array(), joined = Json::array();
-  bool all_kept = true;
-  Started first;
-  for (const auto& [id, started] : started_) {
-    if (!holders_.contains(id)) continue;  // it only gave
-    groups_s = std::max(groups_s, started.groups_s);
-    state_s = std::max(state_s, started.state_s);
-    both_s = std::max(both_s, started.groups_s + started.state_s);
-    bytes += started.bytes_received;
-    if (started.rank == 0) first = started;
-    Json who = identity(roster_.at(id));
-    who["device_contexts"] = started.device_contexts;
-    (known_as_.contains(id) ? kept : joined).push_back(who);
-    const Identity now{started.start_ticks, started.device_contexts};
-    auto [known, is_new] = known_as_.try_emplace(id, now);
-    all_kept = all_kept && known->second.start_ticks == now.start_ticks &&
-               known->second.device_contexts == now.device_contexts &&
-               started.start_ticks == roster_.at(id).hello.start_ticks;
-    known->second = now;
-  }
-  Json lost = Json::array();
-  for (const int id : change.lost) lost.push_back(identity(roster_.at(id)));
-  const bool begins = number == 1;
-  const int64_t steps_lost = begins ? 0 : std::max<int64_t>(0, steps_reported_ - first.steps_done);
-  Json details = {{"generation", number},
-                  {"why", change.reasons},
-                  {"ranks", holders_.size()},
-                  {"steps_done", first.steps_done},
-                  {"state_from", first.state_from}};
-  if (!begins) {
-    details["steps_lost"] = steps_lost;
-    details["attempts"] = change.attempts;
-    details["cleanup_s"] = rounded(change.idle_s - change.detected_s);
-    details["plan_s"] = rounded(change.plan_s);
-    details["broadcast_s"] = rounded(std::max(0.0, change.running_s - change.sent_s - both_s));
-    details["groups_s"] = rounded(groups_s);
-    details["state_s"] = rounded(state_s);
-    details["bytes_received"] = bytes;
-    details["resume_s"] = rounded(change.running_s - change.detected_s);
-    details["pids_kept"] = all_kept;
-    details["lost"] = lost;
+  const Started first = record_.first();
+  const int64_t steps_lost = number == 1 ? 0 : std::max<int64_t>(0, steps_.steps_done() - first.steps_done);
+  events_.write("running", record_.running(number, change, roster_, holders_, steps_lost));
+  steps_.running(first.steps_done);
+  if (number > 1) {
     say(fmt::format("elastic: {} ranks go on after step {} (state from {}), {:.2f} s after the change began",
-                    started_.size(), first.steps_done, first.state_from,
+                    holders_.size(), first.steps_done, first.state_from,
                     change.running_s - change.detected_s));
     wait_first_step_ = change.detected_s;
     change_s_ = change.running_s - change.idle_s;
   }
-  details["kept"] = kept;
-  details["joined"] = joined;
-  events_.write("running", details);
-  steps_reported_ = first.steps_done;
   // Those of a node that goes are not needed any more.
   for (const std::string& node : leaving_) {
     for (const int id : roster_.alive_on(node)) server_.send(roster_.at(id).peer, Stop{0, "its node goes"});

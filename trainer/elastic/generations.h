@@ -21,11 +21,14 @@
 #include "planner/spec/job_spec.h"
 #include "trainer/elastic/control_server.h"
 #include "trainer/elastic/event_log.h"
+#include "trainer/elastic/generation_record.h"
 #include "trainer/elastic/growth.h"
+#include "trainer/elastic/lost_nodes.h"
 #include "trainer/elastic/reconfiguration.h"
 #include "trainer/elastic/replanner.h"
 #include "trainer/elastic/restart_limit.h"
 #include "trainer/elastic/roster.h"
+#include "trainer/elastic/step_watch.h"
 #include "trainer/elastic/supervisor.h"
 
 namespace sailor {
@@ -122,26 +125,15 @@ class Generations {
   RestartLimit restarts_;
   const Clock::time_point clock_start_ = Clock::now();
 
-  struct Identity {
-    int64_t start_ticks = 0;
-    int device_contexts = 0;
-  };
-  std::map<int, Identity> known_as_;       // processes, as they were when they started last
+  GenerationRecord record_;
+  StepWatch steps_;
+  LostNodes lost_nodes_;
   std::set<int> holders_;                  // of state that is not out of date
-  std::map<int, Started> started_;         // of the present generation
-  int64_t steps_reported_ = 0;             // by whoever is furthest
   std::optional<double> wait_first_step_;  // since when, in a generation that is new
-  double longest_step_s_ = 0;
-  double change_s_ = kUsualChange_s;  // for which training stood still at the last change
-  std::set<std::string> leaving_;     // nodes
+  double change_s_ = kUsualChange_s;       // for which training stood still at the last change
+  std::set<std::string> leaving_;          // nodes
   std::map<std::pair<std::string, int>, double> starting_since_s_;  // GPUs, for which a process was started
-  struct LostNode {
-    double next_try_s = 0;
-    double delay_s = 0;
-    pid_t starting = -1;  // the Slurm step of an agent that is being started
-  };
-  std::map<std::string, LostNode> lost_nodes_;
-  std::optional<double> look_again_s_;  // when a better plan may be possible
+  std::optional<double> look_again_s_;                              // when a better plan may be possible
   bool stopping_ = false, closed_ = false;
   std::optional<std::string> error_;
 };

@@ -1,0 +1,31 @@
+#include "trainer/elastic/step_watch.h"
+
+#include <algorithm>
+
+namespace sailor {
+namespace {
+
+constexpr double kStall = 10;         // times the longest step until now
+constexpr double kFirstStep_s = 300;  // while no step is known
+constexpr int64_t kStepsAhead = 2;    // ranks are at most one step apart, and a report is under way
+
+}  // namespace
+
+void StepWatch::begin_generation(double predicted_s) {
+  if (predicted_s > 0) longest_step_s_ = predicted_s;
+}
+
+void StepWatch::reported(int64_t step, double step_s) {
+  steps_done_ = std::max(steps_done_, step);
+  longest_step_s_ = std::max(longest_step_s_, step_s);
+}
+
+int64_t StepWatch::reachable_by_all() const {
+  return steps_done_ + kStepsAhead;
+}
+
+double StepWatch::stall_s(double lease_s) const {
+  return longest_step_s_ > 0 ? std::max(lease_s, kStall * longest_step_s_) : kFirstStep_s;
+}
+
+}  // namespace sailor

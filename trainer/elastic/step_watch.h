@@ -1,0 +1,31 @@
+// How far training is and how long its steps take: what tells a step that takes long from a rank that hangs,
+// and how far ahead a change of plan must be announced. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sailor {
+
+class StepWatch {
+ public:
+  // A generation begins whose steps should take `predicted_s` (0 = not known).
+  void begin_generation(double predicted_s);
+  // It trains, from `steps_done` on.
+  void running(int64_t steps_done) { steps_done_ = steps_done; }
+  void reported(int64_t step, double step_s);
+
+  // By whoever is furthest.
+  int64_t steps_done() const { return steps_done_; }
+  // The step after which all can stop: nobody has begun the one behind it.
+  int64_t reachable_by_all() const;
+  double longest_step_s() const { return longest_step_s_; }
+  // For how long a rank may be inside its step; leases are `lease_s` long.
+  double stall_s(double lease_s) const;
+
+ private:
+  int64_t steps_done_ = 0;
+  double longest_step_s_ = 0;  // of this generation, or predicted; 0 = not known
+};
+
+}  // namespace sailor
