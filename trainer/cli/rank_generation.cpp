@@ -47,6 +47,7 @@ StepReport report_of(const StepResult& result, int generation, int rank, double 
           .loss = result.loss,
           .gradient_norm = result.grad_norm,
           .learning_rate = result.learning_rate,
+          .data_digest = result.data_digest,
           .step_s = step_s,
           .phases_s = {{"forward", result.forward_s},
                        {"backward", result.backward_s},

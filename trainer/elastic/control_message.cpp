@@ -61,14 +61,10 @@ Json encode(const Alive& m) {
 }
 
 Json encode(const StepReport& m) {
-  Json json = {{"type", "step"},
-               {"generation", m.generation},
-               {"rank", m.rank},
-               {"step", m.step},
-               {"step_s", m.step_s},
-               {"phases_s", m.phases_s},
-               {"peak_rss_bytes", m.peak_rss_bytes},
-               {"max_in_flight", m.max_in_flight}};
+  Json json = {
+      {"type", "step"},         {"generation", m.generation},         {"rank", m.rank},
+      {"step", m.step},         {"data_digest", m.data_digest},       {"step_s", m.step_s},
+      {"phases_s", m.phases_s}, {"peak_rss_bytes", m.peak_rss_bytes}, {"max_in_flight", m.max_in_flight}};
   put_optional(json, "loss", m.loss);
   put_optional(json, "gradient_norm", m.gradient_norm);
   put_optional(json, "learning_rate", m.learning_rate);
@@ -179,6 +175,7 @@ StepReport decode_step(const Json& j) {
           .gradient_norm = take_optional(j, "gradient_norm"),
           .learning_rate = take_optional(j, "learning_rate"),
           .validation_loss = take_optional(j, "validation_loss"),
+          .data_digest = j.at("data_digest"),
           .step_s = j.at("step_s"),
           .phases_s = j.at("phases_s"),
           .peak_rss_bytes = j.at("peak_rss_bytes"),

@@ -58,6 +58,7 @@ struct StepReport {
   std::optional<double> gradient_norm{};
   std::optional<double> learning_rate{};
   std::optional<double> validation_loss{};   // after this step, when it was computed
+  int64_t data_digest = 0;                   // of the tokens of the global batch; the same under every plan
   double step_s = 0;                         // without validation
   std::map<std::string, double> phases_s{};  // where the time went, by name
   int64_t peak_rss_bytes = 0;

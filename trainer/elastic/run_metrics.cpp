@@ -64,12 +64,13 @@ std::string step_json(const StepReport& report, const StepFacts& facts) {
                {"step_s", report.step_s},
                {"tokens_per_s", tokens_per_s(facts.tokens, report.step_s)},
                {"mfu", number_or_null(facts.mfu(report.step_s))},
+               {"data_digest", report.data_digest},
                {"phases_s", report.phases_s}};
   return json.dump();
 }
 
 std::string step_csv_header() {
-  return "step,loss,validation_loss,gradient_norm,learning_rate,step_s,tokens_per_s,mfu";
+  return "step,loss,validation_loss,gradient_norm,learning_rate,step_s,tokens_per_s,mfu,data_digest";
 }
 
 std::string step_csv(const StepReport& report, const StepFacts& facts) {
@@ -84,7 +85,7 @@ std::string step_csv(const StepReport& report, const StepFacts& facts) {
   add(report.step_s);
   add(tokens_per_s(facts.tokens, report.step_s));
   add(facts.mfu(report.step_s));
-  return line;
+  return line + fmt::format(",{}", report.data_digest);
 }
 
 std::optional<double> steady_iteration_s(const std::vector<double>& steps_s) {

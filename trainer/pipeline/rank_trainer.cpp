@@ -18,6 +18,7 @@
 #include "trainer/checkpoint/held_state.h"
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
+#include "trainer/data/token_digest.h"
 #include "trainer/model/registry.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
@@ -72,6 +73,7 @@ struct RankTrainer::Impl {
   std::vector<std::shared_ptr<const StateSnapshot>> inherited_copies;
   StepProgress progress;
   LoadProgress tell_loading;
+  std::vector<double> digests;  // of the step's microbatches' tokens, where this rank answers for them
   bool trace_next_step = false;
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc)
@@ -111,16 +113,25 @@ struct RankTrainer::Impl {
     return batch;
   }
 
+  // One rank of each pipeline's first stage answers for what the pipeline was fed with.
+  bool answers_for_data() const { return slot.tp_rank == 0 && stage.chunks.front().first_layer() == 0; }
+
   PipelineWork training_work() {
     PipelineWork work;
     work.microbatches = plan.pipelines[static_cast<std::size_t>(slot.pipeline)].microbatches;
+    digests.assign(static_cast<std::size_t>(work.microbatches), 0);
     work.sequences = [this](int m) { return microbatch_range(plan, slot.pipeline, m).sequences; };
     work.load = [this](int m, bool tokens) {
       const MicrobatchRange range = microbatch_range(plan, slot.pipeline, m);
       Batch batch;
       if (tokens) {
-        batch = tokens_of(range.sequences,
-                          [&](int i) { return data.sequence(next_step(), range.first_sequence + i); });
+        double digest = 0;
+        batch = tokens_of(range.sequences, [&](int i) {
+          std::vector<int64_t> row = data.sequence(next_step(), range.first_sequence + i);
+          digest += token_digest(row);
+          return row;
+        });
+        if (answers_for_data()) digests[static_cast<std::size_t>(m)] = digest;
       }
       batch.step = next_step();
       batch.first_sequence = range.first_sequence;
@@ -363,15 +374,17 @@ struct RankTrainer::Impl {
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
     const auto start = Clock::now();
     const double own_loss = slot.tp_rank == 0 ? run.loss : 0.0;
-    double numbers[2] = {own_loss, gradient_sync.own_sum_of_squares()};
+    double numbers[3] = {own_loss, gradient_sync.own_sum_of_squares(),
+                         std::accumulate(digests.begin(), digests.end(), 0.0)};
     const Clock::duration norm = Clock::now() - start;
     early += norm;
     recorder.add(TaskKind::update, -1, start, start + norm);
     progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
-                   [&] { world->all_reduce(numbers, 2, ElementType::f64, ReduceOp::sum); });
+                   [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
+    result.data_digest = static_cast<int64_t>(numbers[2]);
     if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) stop_not_finite(result, own_loss);
     const StepSums sums{result.loss, result.grad_norm};
     progress.committed(sums);

@@ -38,8 +38,9 @@ struct StepResult {
   double loss = 0;       // mean over the tokens of the global batch; the same on every rank
   double grad_norm = 0;  // L2 norm of the whole model's gradient before clipping; the same on every rank
   double learning_rate = 0;
-  int64_t tokens = 0;     // of the global batch
-  int max_in_flight = 0;  // most (microbatch, chunk) pairs whose activations this rank held at once
+  int64_t tokens = 0;       // of the global batch
+  int64_t data_digest = 0;  // of the global batch's tokens, the same under every plan (token_digest.h)
+  int max_in_flight = 0;    // most (microbatch, chunk) pairs whose activations this rank held at once
   // Of this rank. They add up to step_s but for bookkeeping.
   double forward_s = 0;
   double backward_s = 0;

@@ -42,6 +42,7 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
                         .gradient_norm = 1.25,
                         .learning_rate = 1e-3,
                         .validation_loss = 3.5,
+                        .data_digest = int64_t{1} << 40,
                         .step_s = 0.5,
                         .phases_s = {{"forward", 0.25}},
                         .peak_rss_bytes = int64_t{1} << 40,
@@ -53,6 +54,7 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(back.loss, 2.5);
   EXPECT_EQ(back.learning_rate, 1e-3);
   EXPECT_EQ(back.validation_loss, 3.5);
+  EXPECT_EQ(back.data_digest, int64_t{1} << 40);
   EXPECT_EQ(back.tasks, step.tasks);
   EXPECT_EQ(back.phases_s.at("forward"), 0.25);
   EXPECT_EQ(back.peak_rss_bytes, int64_t{1} << 40);

@@ -22,8 +22,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const StepReport kReport{
-    .rank = 0, .step = 12, .loss = 5.312, .gradient_norm = 1.21, .learning_rate = 3e-4, .step_s = 0.8};
+const StepReport kReport{.rank = 0,
+                         .step = 12,
+                         .loss = 5.312,
+                         .gradient_norm = 1.21,
+                         .learning_rate = 3e-4,
+                         .data_digest = 99,
+                         .step_s = 0.8};
 
 TEST(StepLine, IsOneLineWithEveryFigure) {
   StepFacts facts{.steps = 1000, .tokens = 4096};
@@ -40,10 +45,10 @@ TEST(StepLine, IsOneLineWithEveryFigure) {
 
 TEST(StepCsv, HasAColumnForEveryNameAndNothingForWhatIsNotKnown) {
   const StepFacts facts{.steps = 1000, .tokens = 4096};
-  EXPECT_EQ(step_csv(kReport, facts), "12,5.312,,1.21,0.0003,0.8,5120,");
+  EXPECT_EQ(step_csv(kReport, facts), "12,5.312,,1.21,0.0003,0.8,5120,,99");
   StepReport diverged = kReport;
   diverged.loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(step_csv(diverged, facts), "12,,,1.21,0.0003,0.8,5120,");
+  EXPECT_EQ(step_csv(diverged, facts), "12,,,1.21,0.0003,0.8,5120,,99");
   auto columns = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
   EXPECT_EQ(columns(step_csv_header()), columns(step_csv(kReport, facts)));
 }

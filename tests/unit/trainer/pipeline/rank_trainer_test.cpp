@@ -13,6 +13,7 @@
 #include "planner/spec/error.h"
 #include "tests/unit/trainer/comm/ranks.h"
 #include "tests/unit/trainer/small_training.h"
+#include "trainer/data/token_digest.h"
 
 namespace sailor {
 namespace {
@@ -52,6 +53,30 @@ TEST(RankTrainer, EveryRankReportsTheSameLossAndItFalls) {
   }
   EXPECT_NEAR(*losses[0].begin(), std::log(11.0), 0.1);
   EXPECT_LT(*losses[29].begin(), 0.6 * *losses[0].begin());
+}
+
+TEST(RankTrainer, SaysWhatDataAStepSawWhateverThePlan) {
+  const JobSpec job = small_job();
+  const TokenData data = repeating_data(job);
+  std::vector<int64_t> expected;
+  for (int64_t step = 0; step < 3; ++step) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < job.training.global_batch; ++i) sum += token_digest(data.sequence(step, i));
+    expected.push_back(sum);
+  }
+  EXPECT_EQ(std::set(expected.begin(), expected.end()).size(), 3u);
+  const auto run = [&](const Plan& plan) {
+    TestJob ranks("thread", num_ranks(plan));
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      for (const int64_t digest : expected) EXPECT_EQ(trainer.step().data_digest, digest) << summary(plan);
+    });
+  };
+  run(make_plan(job, {{1}}, {4}));
+  run(make_plan(job, {{2, 1}, {1}}, {3, 1}));
+  Plan recomputed = make_plan(job, {{1, 1}}, {4});
+  for (PlanStage& stage : recomputed.pipelines[0].stages) stage.recompute = "full";
+  run(recomputed);
 }
 
 TEST(RankTrainer, DropoutFollowsTheStepAndIsOffInValidation) {
