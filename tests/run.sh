@@ -103,7 +103,7 @@ case $action in
         ;;
       elastic)
         configure_and_build ci
-        ctest --test-dir "$build" -C long --output-on-failure -R '^e2e\.(elastic|growth|strangers|partition|requeue|returned_node)$'
+        ctest --test-dir "$build" -C long --output-on-failure -R '^e2e\.(elastic|growth|strangers|partition|requeue|returned_node|growth_requeue)$'
         ;;
       chaos)
         configure_and_build ci product

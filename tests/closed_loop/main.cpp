@@ -161,7 +161,7 @@ int run(Options options) {
       "others_pct\n",
       options.seed, options.emulate ? ", emulated devices and links" : ", real computation");
   Random random = options.seed * 1000003;
-  Site site(options.directory, options.emulate);
+  Site site(options.directory, options.emulate ? limits.max_ranks : 0);
   Model model;
   double sum_pct = 0, worst_pct = 0, worst_memory_pct = 0;
   int failed = 0;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "planner/plan/plan_json.h"
 #include "planner/profile/layer_profile.h"
@@ -25,9 +26,14 @@ namespace sailor::closed_loop {
 namespace fs = std::filesystem;
 namespace {
 
-// A block's forward pass of one sequence on the fastest emulated type. Long beside what a rank needs to wake
-// up on a machine that dozens of ranks share.
+// A block's forward pass of one sequence on the fastest emulated type: long beside what a rank needs to wake
+// up, and beside the real computation of all ranks that share a core.
 constexpr double kFastestLayer_s = 0.004;
+constexpr double kFastestLayerPerRank_s = 0.0008;  // and rank of a core
+
+int cores() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 void run_program(const std::vector<std::string>& command, const std::string& directory,
                  const std::string& log) {
@@ -46,8 +52,11 @@ void run_program(const std::vector<std::string>& command, const std::string& dir
 
 }  // namespace
 
-Site::Site(const std::string& directory, bool emulated)
-    : directory_(fs::absolute(directory)), emulated_(emulated) {
+Site::Site(const std::string& directory, int emulated_ranks)
+    : directory_(fs::absolute(directory)),
+      fastest_layer_s_(emulated_ranks > 0
+                           ? std::max(kFastestLayer_s, kFastestLayerPerRank_s * emulated_ranks / cores())
+                           : 0) {
   fs::create_directories(profiles());
   write_file_atomically(directory_ + "/sailor.yaml",
                         "sailor_site: 1\ncatalog: catalog.yaml\nprofiles: [profiles]\n"
@@ -79,7 +88,7 @@ std::string Site::write_job(const Model& model, int64_t global_batch, int steps)
 
 void Site::profile(const Model& model, double seconds) {
   run_profiler(model, model.microbatches, model.tps, 0, seconds);
-  if (emulated_) write_emulation(model);
+  if (fastest_layer_s_ > 0) write_emulation(model);
 }
 
 void Site::profile(const Model& model, const Plan& plan, double seconds) {
@@ -116,7 +125,7 @@ void Site::write_emulation(const Model& model) const {
       if (cell.kind == LayerKind::block) block_s = std::min(block_s, cell.times.forward_s / cell.microbatch);
     }
   }
-  const double slowdown = std::ceil(kFastestLayer_s / block_s);
+  const double slowdown = std::ceil(fastest_layer_s_ / block_s);
   std::string catalog = "sailor_catalog: 1\ngpu_types:\n  cpu: {memory: 64GiB, usd_per_hour: 1}\n";
   for (const auto& [name, factor] : {std::pair{"fast", 1.0}, {"middle", 1.7}, {"slow", 2.6}})
     catalog +=
@@ -128,7 +137,7 @@ void Site::write_emulation(const Model& model) const {
   // it is four times faster.
   const ModelSpec& m = model.job.model;
   const double activation_bytes = 4.0 * m.sequence * m.hidden;
-  const double interface = std::max(activation_bytes / kFastestLayer_s, 1e6);
+  const double interface = std::max(activation_bytes / fastest_layer_s_, 1e6);
   const auto link = [&](const char* scope, double latency_s, double bytes_per_s) {
     return nlohmann::ordered_json{{"from", nlohmann::ordered_json::object()},
                                   {"to", nlohmann::ordered_json::object()},

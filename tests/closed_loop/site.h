@@ -20,12 +20,13 @@ struct Measured {
 
 class Site {
  public:
-  // Makes the folder `directory`.
-  Site(const std::string& directory, bool emulated);
+  // Makes the folder `directory`. `emulated_ranks` is the largest number of ranks that train() will have on
+  // emulated devices; 0 = none is emulated.
+  Site(const std::string& directory, int emulated_ranks);
 
   // Measures the model's layers and links with `sailor profile`, and writes the catalog. With emulation the
-  // slowdowns are chosen so that the fastest type needs `kFastestLayer_s` for a block's forward pass, and the
-  // links so that messages take their share of an iteration.
+  // slowdowns are chosen so that the real computation of all ranks is a small part of what the machine can
+  // do meanwhile, and the links so that messages take their share of an iteration.
   void profile(const Model& model, double seconds);
   // Only what the plan needs, with as many ranks at work at once as it has.
   void profile(const Model& model, const Plan& plan, double seconds);
@@ -43,7 +44,7 @@ class Site {
   void write_emulation(const Model& model) const;
 
   std::string directory_;
-  bool emulated_;
+  double fastest_layer_s_;  // a block's forward pass of one sequence, emulated; 0 = not emulated
   int runs_ = 0;
 };
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # A training job takes up nodes that become free, where they help: a node too slow to help is left alone; one that another job gives
 # back is asked for, its ranks join, the iteration time falls as predicted, and the losses stay those of the undisturbed run. When the
-# job is cancelled, or its controller killed, nothing is left of its helper jobs.
+# job is cancelled nothing is left of its helper jobs. With --requeue its controller is killed first: the helper jobs end with it, Slurm
+# starts the job again (which takes minutes), and it grows again.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" growth
 
@@ -73,24 +74,26 @@ expect "a better one is there instead" wait_until 40 only_the_better
 expect "on 8 ranks" equal "$(field "$(last_event running)" ranks)" 8
 slower_is_free() { [ "$(sinfo -h -n v1 -o %T -p all)" = idle ]; }
 expect "others can have it" wait_until 20 slower_is_free
-hold v1,v2,t1
-others=$held
 
-# Its controller is killed: Slurm starts the job again, which goes on from its newest state, and grows again.
+# Slurm starts the job again, which goes on from its newest state.
 restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
 started_again() { [ "$(restarts)" = 1 ]; }
-grown=$(count_events grew) steps=$(wc -l <"sailor-$job/metrics.jsonl")
-kill -9 "$(pids_of sailor-run)"
-expect "its helper job ends with the controller" wait_until 30 no_helpers
-expect "Slurm starts it again" wait_until 90 started_again
-# Slurm lets two minutes pass, so that the credentials of the first start are void.
-expect "it trains" wait_until 240 steps_done $((steps + 20))
-expect "from its newest state" contains "$(last_event running)" '"state_from":"checkpoint"'
-expect "it takes the node again" wait_until 60 more_events grew "$grown"
+if [ "${1:-}" = --requeue ]; then
+  hold v1,v2,t1
+  others=$held
+  grown=$(count_events grew) steps=$(wc -l <"sailor-$job/metrics.jsonl")
+  kill -9 "$(pids_of sailor-run)"
+  expect "its helper job ends with the controller" wait_until 30 no_helpers
+  expect "Slurm starts it again" wait_until 90 started_again
+  # Slurm lets two minutes pass, so that the credentials of the first start are void.
+  expect "it trains" wait_until 240 steps_done $((steps + 20))
+  expect "from its newest state" contains "$(last_event running)" '"state_from":"checkpoint"'
+  expect "it takes the node again" wait_until 60 more_events grew "$grown"
+fi
 
 scancel "$job"
 expect "no process is left" wait_until 30 no_training_processes
 expect "no helper job is left" wait_until 10 no_helpers
 expect "the last event is its end" contains "$(tail -1 "$events")" '"event":"ended"'
-scancel "$others"
+[ "${1:-}" != --requeue ] || scancel "$others"
 finish
