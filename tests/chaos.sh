@@ -38,6 +38,7 @@ RANDOM=$((seed % 32768))
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 results=$out  # the tests' library has an `out` of its own
 [ -z "$results" ] || { mkdir -p "$results" && results=$(cd "$results" && pwd); }
+[ -z "$build" ] || build=$(realpath "$build")
 . "$here/e2e/elastic_lib.sh" chaos ${build:+--build "$build"}
 results=${results:-$work/chaos}
 mkdir -p "$results"

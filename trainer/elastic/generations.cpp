@@ -22,6 +22,7 @@ constexpr double kTogether_s = 1.5;   // who falls silent within that time fell 
 constexpr double kSettle_s = 0.5;     // for others that come at the same time
 constexpr double kRestart_s = 60;     // until a process that was started is given up
 constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
+constexpr int kMostInVain = 20;       // changes in a row without a step that was never done before
 constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
@@ -65,6 +66,7 @@ void Generations::hello(const std::string& peer, const Hello& hello) {
     return server_.drop(peer);
   }
   starting_since_s_.erase({hello.place, hello.gpu});
+  restarts_.joined(hello.place, hello.gpu, now_s());
   if (!begun()) return begin_when_complete();
   events_.write("joined", identity(roster_.at(*id)));
   reconfiguration_.joined(*id, now_s());
@@ -137,7 +139,7 @@ int Generations::process_of_rank(int rank) const {
 
 void Generations::step_reported(const StepReport& report) {
   if (report.generation != reconfiguration_.generation()) return;
-  steps_.reported(report.step, report.step_s);
+  if (steps_.reported(report.step, report.step_s)) in_vain_ = 0;
   reconfiguration_.step_done();
   if (!wait_first_step_) return;
   events_.write("resumed", {{"generation", report.generation},
@@ -227,15 +229,31 @@ void Generations::restart(const std::string& node, const std::string& place, int
   if (stopping_ || closed_ || leaving_.contains(node)) return;
   const auto agent = roster_.agent_of(node);
   if (!agent && node != options_.node) return;
-  if (!restarts_.ended(place, gpu, now_s())) {
-    events_.write("given_up", {{"node", place}, {"gpu", gpu}, {"why", "its processes end again and again"}});
-    return say(
-        fmt::format("elastic: GPU {} of {} is given up: its processes end again and again", gpu, place));
+  const double wait_s = restarts_.ended(place, gpu, now_s());
+  if (wait_s <= 0) return start_process({node, place, gpu});
+  restart_at_s_[{place, gpu}] = {{node, place, gpu}, now_s() + wait_s};
+  const std::string why = "its processes end again and again";
+  events_.write("restart_later", {{"node", place}, {"gpu", gpu}, {"in_s", rounded_s(wait_s)}, {"why", why}});
+  say(fmt::format("elastic: GPU {} of {} is left alone for {:.0f} s: {}", gpu, place, wait_s, why));
+}
+
+void Generations::start_what_waits() {
+  if (stopping_) return;
+  std::vector<StartProcess> due;
+  std::erase_if(restart_at_s_, [&](const auto& waiting) {
+    const auto& [what, at_s] = waiting.second;
+    if (now_s() < at_s) return false;
+    due.push_back(what);
+    return true;
+  });
+  for (const StartProcess& what : due) {
+    const bool reachable = roster_.agent_of(what.node) || what.node == options_.node;
+    if (reachable && !leaving_.contains(what.node)) start_process(what);
   }
-  start_process({node, place, gpu});
 }
 
 void Generations::start_process(const StartProcess& what) {
+  restart_at_s_.erase({what.place, what.gpu});
   if (const auto agent = roster_.agent_of(what.node)) {
     server_.send(*agent, what);
   } else {
@@ -396,6 +414,7 @@ void Generations::tick() {
   look_for_silence();
   look_for_a_stall();
   look_for_returned_nodes();
+  start_what_waits();
   look_for_a_better_plan();
   reconfiguration_.tick(now_s());
   carry_out();
@@ -506,6 +525,9 @@ void Generations::now_running() {
     say(fmt::format("elastic: {} ranks go on after step {} (state from {}), {:.2f} s after the change began",
                     holders_.size(), first.steps_done, first.state_from,
                     change.running_s - change.detected_s));
+    if (++in_vain_ > kMostInVain)
+      error_ = fmt::format("{} changes in a row and no further step done than {}; the last one: {}", in_vain_,
+                           steps_.furthest(), fmt::join(change.reasons, "; "));
     wait_first_step_ = change.detected_s;
     change_s_ = change.running_s - change.idle_s;
   }

@@ -26,7 +26,7 @@
 #include "trainer/elastic/lost_nodes.h"
 #include "trainer/elastic/reconfiguration.h"
 #include "trainer/elastic/replanner.h"
-#include "trainer/elastic/restart_limit.h"
+#include "trainer/elastic/restart_delay.h"
 #include "trainer/elastic/roster.h"
 #include "trainer/elastic/step_watch.h"
 #include "trainer/elastic/supervisor.h"
@@ -89,6 +89,7 @@ class Generations {
   void restart(const std::string& node, const std::string& place, int gpu);
   void start_process(const StartProcess& what);
   void agent_joined(const std::string& peer, const Hello& hello);
+  void start_what_waits();
   void look_for_returned_nodes();
   void look_for_silence();
   void look_for_a_stall();
@@ -122,12 +123,15 @@ class Generations {
   Growth growth_;
   Roster roster_;
   Reconfiguration reconfiguration_;
-  RestartLimit restarts_;
+  RestartDelay restarts_;
+  std::map<std::pair<std::string, int>, std::pair<StartProcess, double>>
+      restart_at_s_;  // by GPU, while it waits
   const Clock::time_point clock_start_ = Clock::now();
 
   GenerationRecord record_;
   StepWatch steps_;
   LostNodes lost_nodes_;
+  int in_vain_ = 0;                        // changes since training was last further than ever
   std::set<int> holders_;                  // of state that is not out of date
   std::optional<double> wait_first_step_;  // since when, in a generation that is new
   double change_s_ = kUsualChange_s;       // for which training stood still at the last change

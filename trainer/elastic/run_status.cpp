@@ -72,7 +72,9 @@ std::string text_of(const Json& event) {
   if (name == "lost") return fmt::format("lost {}: {}", gpu_of(event), reasons(event));
   if (name == "joined") return fmt::format("joined: {}", gpu_of(event));
   if (name == "restart") return fmt::format("a process is started for {}", gpu_of(event));
-  if (name == "given_up") return fmt::format("given up: {}, {}", gpu_of(event), reasons(event));
+  if (name == "restart_later")
+    return fmt::format("{} is left alone for {:.0f} s: {}", gpu_of(event), number(event, "in_s").value_or(0),
+                       reasons(event));
   if (name == "grow_asked") return fmt::format("asks Slurm for nodes: {}", reasons(event));
   if (name == "grew") return fmt::format("{} is the job's now", word(event, "node"));
   if (name == "grow_refused") return fmt::format("not given: {}: {}", word(event, "node"), reasons(event));

@@ -13,10 +13,13 @@ class StepWatch {
   void begin_generation(double predicted_s);
   // It trains, from `steps_done` on.
   void running(int64_t steps_done) { steps_done_ = steps_done; }
-  void reported(int64_t step, double step_s);
+  // Returns whether training has never been so far.
+  bool reported(int64_t step, double step_s);
 
   // By whoever is furthest.
   int64_t steps_done() const { return steps_done_; }
+  // In any generation.
+  int64_t furthest() const { return furthest_; }
   // The step after which all can stop: nobody has begun the one behind it.
   int64_t reachable_by_all() const;
   double longest_step_s() const { return longest_step_s_; }
@@ -24,7 +27,7 @@ class StepWatch {
   double stall_s(double lease_s) const;
 
  private:
-  int64_t steps_done_ = 0;
+  int64_t steps_done_ = 0, furthest_ = 0;
   double longest_step_s_ = 0;  // of this generation, or predicted; 0 = not known
 };
 

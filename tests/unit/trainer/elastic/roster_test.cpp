@@ -7,7 +7,6 @@
 
 #include "trainer/elastic/data_secret.h"
 #include "trainer/elastic/process_identity.h"
-#include "trainer/elastic/restart_limit.h"
 
 namespace sailor {
 namespace {
@@ -59,15 +58,6 @@ TEST(Roster, WhoIsInNoGenerationIsSpare) {
   EXPECT_EQ(roster.at(b).rank, 0);
   EXPECT_EQ(roster.at(b).describe(), "rank 0 on n1 (pid 11)");
   EXPECT_EQ(roster.at(a).describe(), "spare process on n1 (pid 10)");
-}
-
-TEST(RestartLimit, ThreeEndsInTenMinutesAreEnoughForAGpuButNotForItsNeighbour) {
-  RestartLimit limit;
-  EXPECT_TRUE(limit.ended("n1", 0, 0));
-  EXPECT_TRUE(limit.ended("n1", 0, 100));
-  EXPECT_TRUE(limit.ended("n1", 1, 100));
-  EXPECT_FALSE(limit.ended("n1", 0, 200));
-  EXPECT_TRUE(limit.ended("n1", 0, 701)) << "the first two are long ago";
 }
 
 TEST(DataSecret, SurvivesTheEnvironmentAndIsNeverTheSame) {

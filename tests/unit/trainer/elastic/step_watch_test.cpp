@@ -45,5 +45,15 @@ TEST(StepWatch, AllStopAfterAStepThatNobodyHasDone) {
   EXPECT_EQ(steps.steps_done(), 3);
 }
 
+TEST(StepWatch, StepsThatAreDoneAgainAreNoProgress) {
+  StepWatch steps;
+  EXPECT_TRUE(steps.reported(7, 1));
+  steps.running(3);
+  EXPECT_FALSE(steps.reported(4, 1));
+  EXPECT_FALSE(steps.reported(7, 1));
+  EXPECT_TRUE(steps.reported(8, 1));
+  EXPECT_EQ(steps.furthest(), 8);
+}
+
 }  // namespace
 }  // namespace sailor
