@@ -23,6 +23,7 @@ constexpr double kSettle_s = 0.5;     // for others that come at the same time
 constexpr double kRestart_s = 60;     // until a process that was started is given up
 constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
 constexpr int kMostInVain = 20;       // changes in a row without a step that was never done before
+constexpr double kHurry_s = 3;        // until a process is started again where none is left to train
 constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
@@ -66,7 +67,6 @@ void Generations::hello(const std::string& peer, const Hello& hello) {
     return server_.drop(peer);
   }
   starting_since_s_.erase({hello.place, hello.gpu});
-  restarts_.joined(hello.place, hello.gpu, now_s());
   if (!begun()) return begin_when_complete();
   events_.write("joined", identity(roster_.at(*id)));
   reconfiguration_.joined(*id, now_s());
@@ -231,7 +231,7 @@ void Generations::restart(const std::string& node, const std::string& place, int
   if (!agent && node != options_.node) return;
   const double wait_s = restarts_.ended(place, gpu, now_s());
   if (wait_s <= 0) return start_process({node, place, gpu});
-  restart_at_s_[{place, gpu}] = {{node, place, gpu}, now_s() + wait_s};
+  waiting_starts_[{place, gpu}] = {{node, place, gpu}, now_s(), now_s() + wait_s};
   const std::string why = "its processes end again and again";
   events_.write("restart_later", {{"node", place}, {"gpu", gpu}, {"in_s", rounded_s(wait_s)}, {"why", why}});
   say(fmt::format("elastic: GPU {} of {} is left alone for {:.0f} s: {}", gpu, place, wait_s, why));
@@ -240,10 +240,12 @@ void Generations::restart(const std::string& node, const std::string& place, int
 void Generations::start_what_waits() {
   if (stopping_) return;
   std::vector<StartProcess> due;
-  std::erase_if(restart_at_s_, [&](const auto& waiting) {
-    const auto& [what, at_s] = waiting.second;
-    if (now_s() < at_s) return false;
-    due.push_back(what);
+  // Without any plan there is nothing to be disturbed.
+  const bool hurry = reconfiguration_.state() == Reconfiguration::State::waiting;
+  std::erase_if(waiting_starts_, [&](const auto& entry) {
+    const WaitingStart& one = entry.second;
+    if (now_s() < (hurry ? std::min(one.at_s, one.ended_s + kHurry_s) : one.at_s)) return false;
+    due.push_back(one.what);
     return true;
   });
   for (const StartProcess& what : due) {
@@ -253,7 +255,7 @@ void Generations::start_what_waits() {
 }
 
 void Generations::start_process(const StartProcess& what) {
-  restart_at_s_.erase({what.place, what.gpu});
+  waiting_starts_.erase({what.place, what.gpu});
   if (const auto agent = roster_.agent_of(what.node)) {
     server_.send(*agent, what);
   } else {

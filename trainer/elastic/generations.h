@@ -124,8 +124,12 @@ class Generations {
   Roster roster_;
   Reconfiguration reconfiguration_;
   RestartDelay restarts_;
-  std::map<std::pair<std::string, int>, std::pair<StartProcess, double>>
-      restart_at_s_;  // by GPU, while it waits
+  struct WaitingStart {
+    StartProcess what;
+    double ended_s = 0;  // the process before it
+    double at_s = 0;
+  };
+  std::map<std::pair<std::string, int>, WaitingStart> waiting_starts_;  // by GPU
   const Clock::time_point clock_start_ = Clock::now();
 
   GenerationRecord record_;
