@@ -101,6 +101,7 @@ int run_simulate(const SimulateCommand& command) {
     notes.push_back(command.plan + ": does not fit into the memory of its GPUs");
   SearchResult result;
   result.status = SearchStatus::found;
+  result.cost_model = model;
   result.candidates.push_back(candidate);
   switch (command.format) {
     case Format::json:

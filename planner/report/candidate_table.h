@@ -8,7 +8,9 @@
 
 namespace sailor {
 
-// Fixed columns, ends in a newline, at most ~110 columns wide. The first candidate is the chosen one.
+// Columns as wide as what stands in them, at most 120 characters in all, but for the list of reasons; ends in
+// a newline. The first candidate is the chosen one. Rows are given the zones of GPUs where the snapshot has
+// several.
 std::string candidate_table(const PlanningContext& context, const SearchResult& result);
 // Stage by stage: layers, GPUs, nodes, time, memory of one plan.
 std::string stage_table(const Plan& plan, const Prediction& prediction);

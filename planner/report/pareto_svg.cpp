@@ -30,7 +30,7 @@ struct Axis {
 }  // namespace
 
 std::string pareto_svg(const PlanningContext& context, const ParetoFront& front) {
-  const double tokens = static_cast<double>(context.job.training.global_batch) * context.job.model.sequence;
+  const double tokens = context.job.tokens_per_iteration();
   std::vector<std::pair<double, double>> points;  // (USD per iteration, tokens per second)
   double most_usd = 0, most_rate = 0;
   for (const ParetoPoint& point : front.points) {
