@@ -16,7 +16,8 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "pareto", "plan", "replay", "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "explain",  "pareto",  "plan",
+                                           "replay",  "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -36,6 +37,7 @@ void add_format(CLI::App* app, Format& format, const std::vector<std::string>& n
                            did_you_mean(text, names));
         }
         if (text == "csv") return Format::csv;
+        if (text == "megatron") return Format::megatron;
         return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
       },
       "form of the result: " + alternatives(names), "FORMAT");
@@ -78,21 +80,39 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
 }
 
+void add_objective(CLI::App* verb, PlanSource& source) {
+  add_parsed(verb, "--objective", source.overrides.objective, parse_objective_option, "throughput or cost",
+             "OBJECTIVE");
+}
+
 CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
   add_source(verb, command.source, "longest search (default: the site's)");
-  add_parsed(verb, "--objective", command.source.overrides.objective, parse_objective_option,
-             "throughput or cost", "OBJECTIVE");
+  add_objective(verb, command.source);
   verb->add_option("--top", command.top, "candidates to show (default: 5)")
       ->type_name("K")
       ->check(CLI::Range(1, 1000));
-  add_format(verb, command.format, {"table", "json", "yaml"});
+  add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
   verb->add_option(
           "--previous", command.previous,
           "plan that ran until now, or the --format json that it came from: planning again starts there")
       ->type_name("PLAN.json");
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");
+  return verb;
+}
+
+CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
+  CLI::App* verb =
+      app.add_subcommand("explain", "say why a plan is chosen, what binds it and what would change it");
+  add_source(
+      verb, command.source,
+      "longest search (default: the site's); the questions about other plans take up to one and a half "
+      "times as long");
+  add_objective(verb, command.source);
+  verb->add_option("plan,--plan", command.plan, "plan to explain (default: the one that a search finds)")
+      ->type_name("PLAN.json");
+  add_format(verb, command.format, {"table", "json", "yaml"});
   return verb;
 }
 
@@ -228,12 +248,14 @@ int run(int argc, char** argv) {
         "4 time limit without a plan",
         fmt::join(all_verbs(), ", "));
   });
+  ExplainCommand explain_command;
   ParetoCommand pareto_command;
   PlanCommand plan_command;
   SimulateCommand simulate_command;
   ValidateCommand validate_command;
   ReplayCommand replay_command;
   ClusterCommand cluster_command;
+  CLI::App* explain_verb = add_explain(app, explain_command);
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* replay_verb = add_replay(app, replay_command);
@@ -247,6 +269,7 @@ int run(int argc, char** argv) {
     std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
     throw InputError(fmt::format("{} (see `sailor{} --help`)", one_line(error.what()), verb));
   }
+  if (*explain_verb) return run_explain(explain_command);
   if (*pareto_verb) return run_pareto(pareto_command);
   if (*plan_verb) return run_plan(plan_command);
   if (*replay_verb) return run_replay(replay_command);

@@ -10,6 +10,7 @@
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
 #include "planner/simulator/iteration_shares.h"
+#include "planner/simulator/tightest_stage.h"
 
 namespace sailor {
 namespace {
@@ -35,16 +36,6 @@ bool is_one_zone(const Snapshot& snapshot) {
                      [&](const SnapshotNode& node) { return node.zone == snapshot.nodes.front().zone; });
 }
 
-// Of the fullest GPU: the part of its memory that is used.
-double tightest_part(const Prediction& prediction) {
-  double most = 0;
-  for (const StagePrediction& stage : prediction.stages)
-    if (stage.capacity_bytes > 0)
-      most = std::max(most,
-                      static_cast<double>(stage.memory.total()) / static_cast<double>(stage.capacity_bytes));
-  return most;
-}
-
 // One row, in the order of the columns, but for the first one.
 std::vector<std::string> row_of(const PlanningContext& context, const SearchResult& result,
                                 const Candidate& candidate) {
@@ -56,10 +47,10 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
           cut_to(tp_text(plan), kWidestTp),
           fmt::format("{}", plan.microbatch),
           estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
-          fmt::format("{:.4g}", context.job.tokens_per_iteration() * p.iterations_per_s()),
+          rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
           fmt::format("{:.4g}", p.usd_per_iteration()),
           steps > 0 ? fmt::format("{:.4g}", p.usd_per_iteration() * static_cast<double>(steps)) : "-",
-          fmt::format("{:.0f}%", 100 * tightest_part(p)),
+          fmt::format("{:.0f}%", 100 * tightest_stage(p).part),
           fmt::format("{} {:.0f}%", shares.bottleneck(), 100 * shares.bottleneck_part())};
 }
 
@@ -96,7 +87,7 @@ std::string footer(const PlanningContext& context, const SearchResult& result) {
 
 std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
   using Row = std::vector<std::string>;
-  constexpr size_t kTp = 2;  // the only other column of words: numbers stand at the right
+  constexpr size_t kTp = 2, kBoundBy = 9;  // words; numbers stand at the right
   std::vector<Row> rows = {
       {"P", "D", "TP", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/RUN", "PEAK", "BOUND BY"}};
   double uncertainty = 0;
@@ -117,12 +108,12 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   for (const std::string& text : gpus) gpus_width = std::max(gpus_width, text.size());
 
   std::string out;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    out += fmt::format("{} {:<{}}", r == 1 ? "*" : " ", gpus[r], gpus_width);
+  for (size_t r = 0; r < rows.size() && rows.size() > 1; ++r) {
+    std::string line = fmt::format("{} {:<{}}", r == 1 ? "*" : " ", gpus[r], gpus_width);
     for (size_t i = 0; i < widths.size(); ++i)
-      out += i == kTp ? fmt::format(" {:<{}}", rows[r][i], widths[i])
-                      : fmt::format(" {:>{}}", rows[r][i], widths[i]);
-    out += "\n";
+      line += i == kTp || i == kBoundBy ? fmt::format(" {:<{}}", rows[r][i], widths[i])
+                                        : fmt::format(" {:>{}}", rows[r][i], widths[i]);
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   out += estimate_note(uncertainty);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);

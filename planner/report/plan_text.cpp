@@ -38,6 +38,10 @@ std::string cut_to(std::string text, size_t width) {
   return text;
 }
 
+std::string rate_text(double per_s) {
+  return per_s >= 1000 ? fmt::format("{:.0f}", per_s) : fmt::format("{:.4g}", per_s);
+}
+
 std::string gpus_by_type(const Plan& plan) {
   return gpus_by_type_and_zone(plan, true, std::string::npos);
 }

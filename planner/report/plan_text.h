@@ -12,6 +12,8 @@ namespace sailor {
 
 // At most `width` characters; what is longer ends in "..".
 std::string cut_to(std::string text, size_t width);
+// Four digits, and all of those before the point: "2.5", "2525", "506812".
+std::string rate_text(double per_s);
 // GPUs that a plan uses: "4 A + 2 B".
 std::string gpus_by_type(const Plan& plan);
 // The same with their zones, at most `width` characters: "4 A@z1 + 2 B@z2", or "6 A in 3 zones" where that is
