@@ -30,7 +30,7 @@ void print_explanation(const ExplainCommand& command, const PlanningInputs& inpu
       print_notes(inputs);
       if (explanation != nullptr) print(explanation_text(inputs.context(), *explanation));
       if (explanation == nullptr)
-        print(candidate_table(inputs.context(), result));
+        print(candidate_footer(inputs.context(), result));
       else if (!explanation->given)
         print("\nCANDIDATES\n" + candidate_table(inputs.context(), result));
       break;

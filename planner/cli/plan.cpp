@@ -58,10 +58,10 @@ int print_megatron_flags(const PlanningInputs& inputs, const SearchResult& resul
     *chosen = &candidate;
     return kDone;
   }
-  diagnose(
-      fmt::format("{}: Megatron-LM can run none of the {} best plans; of the best one {}: try --search-space "
-                  "paper, fewer GPU types (--max-gpus) or another global batch",
-                  inputs.job.file, result.candidates.size(), why_not));
+  diagnose(fmt::format(
+      "{}: Megatron-LM can run none of the {} best plans: of the best one, {}; try --search-space "
+      "paper, fewer GPU types (--max-gpus) or another global batch",
+      inputs.job.file, result.candidates.size(), why_not));
   return kInfeasible;
 }
 

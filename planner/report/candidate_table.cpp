@@ -58,8 +58,9 @@ std::string gap_text(double value, std::optional<double> bound) {
   return bound && *bound > 0 ? fmt::format(" (gap {:.1f}%)", 100 * std::max(0.0, value / *bound - 1)) : "";
 }
 
-// What was searched, how good the chosen plan is proven to be, what was left out and why.
-std::string footer(const PlanningContext& context, const SearchResult& result) {
+}  // namespace
+
+std::string candidate_footer(const PlanningContext& context, const SearchResult& result) {
   std::string out =
       fmt::format("objective {} | {} configurations, {} plans predicted in {:.2f} s, search {}\n",
                   to_string(context.job.objective), result.stats.configurations, result.stats.plans_scored,
@@ -82,8 +83,6 @@ std::string footer(const PlanningContext& context, const SearchResult& result) {
   }
   return out + "\n";
 }
-
-}  // namespace
 
 std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
   using Row = std::vector<std::string>;
@@ -108,7 +107,7 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   for (const std::string& text : gpus) gpus_width = std::max(gpus_width, text.size());
 
   std::string out;
-  for (size_t r = 0; r < rows.size() && rows.size() > 1; ++r) {
+  for (size_t r = 0; r < rows.size(); ++r) {
     std::string line = fmt::format("{} {:<{}}", r == 1 ? "*" : " ", gpus[r], gpus_width);
     for (size_t i = 0; i < widths.size(); ++i)
       line += i == kTp || i == kBoundBy ? fmt::format(" {:<{}}", rows[r][i], widths[i])
@@ -117,7 +116,7 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   }
   out += estimate_note(uncertainty);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
-  return out + footer(context, result);
+  return out + candidate_footer(context, result);
 }
 
 std::string stage_table(const Plan& plan, const Prediction& prediction) {
