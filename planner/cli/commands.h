@@ -79,6 +79,13 @@ struct ReplayCommand {
   Format format = Format::table;
 };
 
+struct ReportCommand {
+  std::string run;      // job id or directory; empty = the newest run here
+  std::string config;   // site config, for predictions; empty = site_config_path()
+  std::string cluster;  // snapshot that other plans are searched on; empty = the run's own nodes
+  std::string out;      // file of the page; empty = report.html in the run's directory
+};
+
 struct ClusterCommand {
   std::string cluster;  // snapshot file; empty = the live cluster
   std::string config;
@@ -91,6 +98,7 @@ int run_pareto(const ParetoCommand& command);
 int run_simulate(const SimulateCommand& command);
 int run_validate(const ValidateCommand& command);
 int run_replay(const ReplayCommand& command);
+int run_report(const ReportCommand& command);
 int run_cluster(const ClusterCommand& command);
 
 }  // namespace sailor::cli

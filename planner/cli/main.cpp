@@ -16,8 +16,8 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "explain",  "pareto",  "plan",
-                                           "replay",  "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "explain", "pareto",   "plan",
+                                           "replay",  "report",  "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -205,6 +205,20 @@ CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
   return verb;
 }
 
+CLI::App* add_report(CLI::App& app, ReportCommand& command) {
+  CLI::App* verb = app.add_subcommand(
+      "report", "write a page about a run: plan, training against prediction, memory, what happened");
+  verb->add_option("run", command.run, "job id, or the run's directory (default: the newest run here)")
+      ->type_name("RUN");
+  verb->add_option("-o,--out", command.out, "file of the page (default: report.html in the run's directory)")
+      ->type_name("FILE");
+  verb->add_option("--cluster", command.cluster,
+                   "cluster snapshot that other plans are searched on (default: the run's own nodes)")
+      ->type_name("FILE");
+  add_config(verb, command.config);
+  return verb;
+}
+
 CLI::App* add_cluster(CLI::App& app, ClusterCommand& command) {
   CLI::App* verb = app.add_subcommand("cluster", "show what is free: of the live cluster, or in a snapshot");
   verb->add_option("--cluster", command.cluster, "cluster snapshot to show")->type_name("FILE");
@@ -251,6 +265,7 @@ int run(int argc, char** argv) {
   ExplainCommand explain_command;
   ParetoCommand pareto_command;
   PlanCommand plan_command;
+  ReportCommand report_command;
   SimulateCommand simulate_command;
   ValidateCommand validate_command;
   ReplayCommand replay_command;
@@ -259,6 +274,7 @@ int run(int argc, char** argv) {
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* replay_verb = add_replay(app, replay_command);
+  CLI::App* report_verb = add_report(app, report_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
   CLI::App* validate_verb = add_validate(app, validate_command);
   add_cluster(app, cluster_command);
@@ -273,6 +289,7 @@ int run(int argc, char** argv) {
   if (*pareto_verb) return run_pareto(pareto_command);
   if (*plan_verb) return run_plan(plan_command);
   if (*replay_verb) return run_replay(replay_command);
+  if (*report_verb) return run_report(report_command);
   if (*simulate_verb) return run_simulate(simulate_command);
   if (*validate_verb) return run_validate(validate_command);
   return run_cluster(cluster_command);

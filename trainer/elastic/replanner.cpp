@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
@@ -17,43 +18,6 @@ namespace sailor {
 namespace {
 
 constexpr double kWorthWhile = 0.02;
-
-std::string region_of(const SiteConfig& site, const std::string& zone) {
-  for (const ZoneRule& rule : site.zones) {
-    if (rule.zone == zone) return rule.region;
-  }
-  return site.default_zone.zone == zone ? site.default_zone.region : zone;
-}
-
-Snapshot gpus_of(const Plan& plan) {
-  std::map<std::string, SnapshotNode> nodes;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const PlanStage& stage = pipeline.stages[s];
-      if (s >= static_cast<size_t>(num_groups(plan, pipeline))) continue;  // on the GPUs of another entry
-      SnapshotNode& node = nodes[stage.node];
-      if (!node.name.empty() && (node.gpu_type != stage.gpu_type || node.zone != stage.zone))
-        throw InputError(fmt::format("plan: node {} has GPUs of type {} and of type {}", stage.node,
-                                     node.gpu_type, stage.gpu_type));
-      node.name = stage.node;
-      node.gpu_type = stage.gpu_type;
-      node.zone = node.region = stage.zone;
-      for (const int gpu : stage.gpus) {
-        if (std::find(node.free_gpus.begin(), node.free_gpus.end(), gpu) != node.free_gpus.end())
-          throw InputError(fmt::format("plan: GPU {} of node {} is used twice", gpu, stage.node));
-        node.free_gpus.push_back(gpu);
-        node.gpus = std::max(node.gpus, gpu + 1);
-      }
-    }
-  }
-  Snapshot snapshot;
-  snapshot.file = "the job's own nodes";
-  for (auto& [name, node] : nodes) {
-    std::sort(node.free_gpus.begin(), node.free_gpus.end());
-    snapshot.nodes.push_back(std::move(node));
-  }
-  return snapshot;
-}
 
 // A value to be made as small as possible.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
@@ -78,14 +42,14 @@ void place_on_imagined_nodes(Plan& plan) {
 }
 
 Replanner::Replanner(const JobSpec& job, const Plan& plan, const Options& options)
-    : job_(job), first_(plan), options_(options), whole_(gpus_of(plan)) {
+    : job_(job), first_(plan), options_(options), whole_(nodes_of_plan(plan)) {
   if (!std::filesystem::exists(options.site_config)) {
     text_ = fmt::format("there is no {}", options.site_config);
     return;
   }
   try {
     inputs_ = load_inputs(job, options.site_config, options.overrides, [&](const SiteConfig& site) {
-      for (SnapshotNode& node : whole_.nodes) node.region = region_of(site, node.zone);
+      set_regions(whole_, site);
       return whole_;
     });
     // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
