@@ -23,8 +23,8 @@ body{font:14px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);ma
 padding:0 20px;overflow-wrap:anywhere}
 h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p{margin:4px 0;color:var(--soft)}
 .wide{overflow-x:auto;overflow-wrap:normal}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:3px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line);vertical-align:top}
-th{color:var(--soft);font-weight:600;white-space:normal;vertical-align:bottom}th:first-child,td:first-child,.text{text-align:left}
+th,td{padding:3px 7px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line);vertical-align:top}
+th{color:var(--soft);font-size:13px;font-weight:600;white-space:normal;vertical-align:bottom}th:first-child,td:first-child,.text{text-align:left}
 .text{display:block;white-space:normal;min-width:180px;max-width:520px}
 .bad{color:var(--bad);font-weight:600}
 .of{display:inline-block;width:60px;height:9px;background:var(--line);vertical-align:middle;margin-left:8px}
@@ -33,7 +33,7 @@ th{color:var(--soft);font-weight:600;white-space:normal;vertical-align:bottom}th
 svg{max-width:100%;height:auto}.wide svg{min-width:640px}
 .charts{display:flex;flex-wrap:wrap;gap:8px 24px}.charts .wide{flex:1 1 520px;min-width:0;max-width:700px}
 .charts .wide svg{min-width:480px}
-@media (max-width:600px){td{white-space:normal}}
+@media (max-width:600px){.few td{white-space:normal}.text{min-width:120px}}
 .pipe{display:flex;flex-wrap:wrap;gap:8px;margin:8px 0 16px;align-items:stretch}
 .pipe .who{flex:0 0 170px;color:var(--soft)}.pipe .who b{color:var(--fg);display:block}
 .stage{border:1px solid var(--line);border-left-width:5px;border-radius:4px;padding:5px 10px;min-width:112px}
@@ -83,7 +83,7 @@ std::string html_page(const std::string& title, const std::string& below, const 
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   // A browser asks for an icon otherwise.
-  out += "<link rel=\"icon\" href=\"data:,\">\n";
+  out += "<link rel=\"icon\" href=\"data:,\"/>\n";
   out += fmt::format("<title>{}</title>\n", xml_escaped(title)) + kStyle;
   out += fmt::format("</head>\n<body>\n<h1>{}</h1>\n{}", xml_escaped(title), html_paragraph(below));
   return out + body + "</body>\n</html>\n";
@@ -92,7 +92,7 @@ std::string html_page(const std::string& title, const std::string& below, const 
 std::string html_table(const HtmlRow& head, const std::vector<HtmlRow>& rows) {
   std::string out = head.empty() ? "" : row("th", head);
   for (const HtmlRow& cells : rows) out += row("td", cells);
-  return html_wide("<table>\n" + out + "</table>");
+  return html_wide(fmt::format("<table{}>\n{}</table>", head.empty() ? " class=\"few\"" : "", out));
 }
 
 std::string html_wide(const std::string& content) {

@@ -15,7 +15,8 @@ namespace sailor {
 // A whole page. `title` and `below`, the line under the heading, are plain text; `body` is HTML.
 std::string html_page(const std::string& title, const std::string& below, const std::string& body);
 
-// Cells are HTML. `head` (may be empty) stands above the rows.
+// Cells are HTML. `head` stands above the rows; without one it is a list of names and values, whose cells are
+// broken into lines on narrow screens.
 using HtmlRow = std::vector<std::string>;
 std::string html_table(const HtmlRow& head, const std::vector<HtmlRow>& rows);
 // What may be wider than the screen, and is then scrolled by itself.

@@ -210,7 +210,7 @@ std::string phases_bar(const PlanChange& change) {
 std::string changes_table(const RunHistory& history) {
   if (history.changes.empty()) return "";
   const auto head = [](const char* name, int colour) {
-    return fmt::format("<i style=\"color:var(--g{})\">&#9632;</i> {}", colour, name);
+    return fmt::format("<i style=\"color:var(--g{})\">&#9632;</i>&nbsp;{}", colour, name);
   };
   std::vector<HtmlRow> rows;
   for (const PlanChange& change : history.changes)

@@ -10,6 +10,7 @@
 
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
+#include "planner/report/candidate_table.h"
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
@@ -18,6 +19,7 @@ namespace sailor {
 namespace {
 
 constexpr double kWorthWhile = 0.02;
+constexpr int kCandidates = 3;  // of a search, to be shown
 
 // A value to be made as small as possible.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
@@ -93,40 +95,45 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   return plan;
 }
 
-std::optional<Plan> Replanner::search_plan(const Snapshot& snapshot, const Plan& previous,
-                                           std::string& why_not) const {
+// Without a plan, `text` says why.
+Replanned Replanner::search_plan(const Snapshot& snapshot, const Plan& previous) const {
   const PlanningContext context{inputs_->job, snapshot, inputs_->catalog, inputs_->profiles};
   PlanOptions options;
-  options.top_k = 1;
+  options.top_k = kCandidates;
   options.time_limit_s = options_.time_limit_s;
   options.explain = false;
   options.previous = {previous};
   SearchResult result = search(context, options);
-  if (result.status == SearchStatus::found) return std::move(result.candidates.front().plan);
-  why_not = result.status == SearchStatus::time_limit ? "no plan was found in time" : result.reason;
-  return std::nullopt;
+  if (result.status == SearchStatus::time_limit) return {std::nullopt, "no plan was found in time", ""};
+  if (result.status != SearchStatus::found) return {std::nullopt, result.reason, ""};
+  std::string table = candidate_table(context, result);
+  return {std::move(result.candidates.front().plan), "searched anew", std::move(table)};
 }
 
 Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous) const {
   const Snapshot snapshot = snapshot_of(gpus);
-  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process"};
+  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process", ""};
   std::string why_not = text_;
   if (inputs_) {
     try {
-      if (std::optional<Plan> plan = search_plan(snapshot, previous, why_not)) {
-        keep_stages(*plan, snapshot, held_stages(previous));
-        return {std::move(plan), "searched anew"};
+      Replanned found = search_plan(snapshot, previous);
+      if (found.plan) {
+        keep_stages(*found.plan, snapshot, held_stages(previous));
+        return found;
       }
+      why_not = found.text;
     } catch (const InputError& error) {  // a link or a shape without a profile
       why_not = error.what();
     }
   }
   if (std::optional<Plan> plan = cut_down(snapshot)) {
     const size_t kept = plan->pipelines.size(), all = first_.pipelines.size();
-    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not)};
+    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not), ""};
   }
-  return {std::nullopt, fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(),
-                                    gpus.size() == 1 ? "" : "s", why_not)};
+  return {std::nullopt,
+          fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(), gpus.size() == 1 ? "" : "s",
+                      why_not),
+          ""};
 }
 
 std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {
