@@ -30,7 +30,7 @@ th{color:var(--soft);font-size:13px;font-weight:600;white-space:normal;vertical-
 .of{display:inline-block;width:60px;height:9px;background:var(--line);vertical-align:middle;margin-left:8px}
 .of i{display:block;height:9px;background:var(--bar)}
 .parts{display:inline-flex;width:120px;height:9px;vertical-align:middle;background:var(--line)}
-svg{max-width:100%;height:auto}.wide svg{min-width:640px}
+svg{max-width:100%;height:auto}.wide svg{min-width:860px}
 .charts{display:flex;flex-wrap:wrap;gap:8px 24px}.charts .wide{flex:1 1 520px;min-width:0;max-width:700px}
 .charts .wide svg{min-width:480px}
 @media (max-width:600px){.few td{white-space:normal}.text{min-width:120px}}
@@ -39,7 +39,8 @@ svg{max-width:100%;height:auto}.wide svg{min-width:640px}
 .stage{border:1px solid var(--line);border-left-width:5px;border-radius:4px;padding:5px 10px;min-width:112px}
 .stage b{display:block}.stage span{display:block;color:var(--soft);font-size:13px}
 @media print{body{margin:0;max-width:none;padding:0;font-size:11px}h2{break-after:avoid}.wide{overflow:visible}
-.wide svg{min-width:0}svg,.stage,tr{break-inside:avoid}th,td{padding:2px 5px}
+.wide svg,.charts .wide svg,.text{min-width:0}svg,.stage,tr{break-inside:avoid}
+th,td{padding:2px;font-size:8.5px;white-space:normal}.of{width:24px;margin-left:3px}.parts{width:60px}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style>
 )";
@@ -67,9 +68,9 @@ std::vector<HtmlRow> stage_rows(const Plan& plan, const Prediction& prediction,
     const auto first = static_cast<size_t>(pipelines[0]);
     for (size_t i = 0; i < plan.pipelines[first].stages.size(); ++i) {
       const PlanStage& stage = plan.pipelines[first].stages[i];
-      HtmlRow one = {
-          xml_escaped(fmt::format("{}, stage {}: {} x{}, layers {}-{}", pipelines_name(pipelines), i,
-                                  stage.gpu_type, stage.tp, stage.first_layer, stage.end_layer - 1))};
+      const std::string name = fmt::format("{}, stage {}: {} x{}, layers {}-{}", pipelines_name(pipelines), i,
+                                           stage.gpu_type, stage.tp, stage.first_layer, stage.end_layer - 1);
+      HtmlRow one = {html_text(name)};
       for (std::string& cell : cells(prediction.stages.at(base[first] + i))) one.push_back(std::move(cell));
       rows.push_back(std::move(one));
     }
@@ -105,6 +106,10 @@ std::string html_section(const std::string& heading, const std::string& content)
 
 std::string html_paragraph(const std::string& text) {
   return text.empty() ? "" : "<p>" + xml_escaped(text) + "</p>\n";
+}
+
+std::string html_text(const std::string& text) {
+  return "<span class=\"text\">" + xml_escaped(text) + "</span>";
 }
 
 std::string html_part(double part) {

@@ -23,6 +23,8 @@ std::string html_table(const HtmlRow& head, const std::vector<HtmlRow>& rows);
 std::string html_wide(const std::string& content);
 std::string html_section(const std::string& heading, const std::string& content);
 std::string html_paragraph(const std::string& text);
+// A cell of words, which may be broken into lines.
+std::string html_text(const std::string& text);
 // "12 %" with a bar of that length; `bad`: where it is too much.
 std::string html_part(double part);
 // "1.2 s", "35 ms", "80 us", "0".

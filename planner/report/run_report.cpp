@@ -42,8 +42,7 @@ std::string seconds_or_dash(const std::optional<double>& value) {
 std::string result_table(const RunHistory& history, const RunPrediction* predicted) {
   std::vector<HtmlRow> rows;
   const auto add = [&](const char* name, const std::string& value, const std::string& more = "") {
-    rows.push_back(
-        {name, "<b>" + xml_escaped(value) + "</b>", "<span class=\"text\">" + xml_escaped(more) + "</span>"});
+    rows.push_back({name, "<b>" + xml_escaped(value) + "</b>", html_text(more)});
   };
   const RunEnd end = history.end.value_or(RunEnd{});
   add("state", history.end ? end.status : "not ended", end.error);
@@ -215,19 +214,17 @@ std::string changes_table(const RunHistory& history) {
   std::vector<HtmlRow> rows;
   for (const PlanChange& change : history.changes)
     rows.push_back({fmt::format("{}", change.generation), fmt::format("{}", change.steps_done),
-                    "<span class=\"text\">" + xml_escaped(change.why) + "</span>",
-                    fmt::format("{}", change.ranks), xml_escaped(change.state_from),
+                    html_text(change.why), fmt::format("{}", change.ranks), xml_escaped(change.state_from),
                     fmt::format("{}", change.steps_lost), seconds_or_dash(change.cleanup_s),
                     seconds_or_dash(change.plan_s), seconds_or_dash(change.broadcast_s),
                     seconds_or_dash(change.groups_s), seconds_or_dash(change.state_s), phases_bar(change),
                     "<b>" + seconds_or_dash(change.resume_s) + "</b>",
                     seconds_or_dash(change.to_first_step_s)});
-  return html_section(
-      "Changes of plan",
-      html_table({"generation", "after step", "<span class=\"text\">why</span>", "ranks", "state from",
-                  "steps lost", head("cleanup", 0), head("plan", 1), head("broadcast", 2), head("groups", 3),
-                  head("state", 4), "", "all", "to the first step"},
-                 rows));
+  return html_section("Changes of plan",
+                      html_table({"generation", "after step", html_text("why"), "ranks", "state from",
+                                  "steps lost", head("cleanup", 0), head("plan", 1), head("broadcast", 2),
+                                  head("groups", 3), head("state", 4), "", "all", "to the first step"},
+                                 rows));
 }
 
 std::string events_table(const RunHistory& history) {
@@ -237,14 +234,13 @@ std::string events_table(const RunHistory& history) {
   const size_t first = history.events.size() - std::min(kMostEvents, history.events.size());
   for (size_t i = first; i < history.events.size(); ++i) {
     const RunEvent& event = history.events[i];
-    rows.push_back({fmt::format("+{:.1f} s", event.time_s - begin_s), xml_escaped(event.name),
-                    "<span class=\"text\">" + xml_escaped(event.text) + "</span>"});
+    rows.push_back(
+        {fmt::format("+{:.1f} s", event.time_s - begin_s), xml_escaped(event.name), html_text(event.text)});
   }
   std::string out = html_paragraph(
       fmt::format("Since {:%Y-%m-%d %H:%M:%S} UTC.{}", fmt::gmtime(static_cast<std::time_t>(begin_s)),
                   first > 0 ? fmt::format(" The first {} are left out.", first) : ""));
-  return html_section("Events",
-                      out + html_table({"time", "event", "<span class=\"text\">what</span>"}, rows));
+  return html_section("Events", out + html_table({"time", "event", html_text("what")}, rows));
 }
 
 }  // namespace

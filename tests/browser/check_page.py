@@ -4,7 +4,7 @@
 usage: check_page.py [--screenshots DIR] PAGE...
 
 For every page, at 1280 and 390 px, light and dark: no message on the console, no exception, no request but for the page itself, and
-nothing wider than the window. Prints it to a PDF, too. --screenshots DIR writes PAGE-WIDTH-SCHEME.png of the whole page.
+nothing wider than the window. On paper nothing may be wider than the sheet, not even what scrolls on a screen. --screenshots DIR writes PAGE-WIDTH-SCHEME.png of the whole page.
 Exit code 77 (skipped) where there is no Chromium.
 """
 
@@ -97,15 +97,16 @@ def complaints(events, url):
     return found
 
 
-# Elements that stick out of the window, but for those inside something that scrolls by itself.
-STICKING_OUT = """(() => {
+# Elements that stick out of the window, but for those inside something that scrolls by itself, if it may.
+STICKING_OUT = """((mayScroll) => {
   const width = document.documentElement.clientWidth, out = [];
   for (const e of document.body.querySelectorAll('*')) {
-    if (e.closest('.wide') && !e.classList.contains('wide')) continue;
+    if (mayScroll && e.closest('.wide') && !e.classList.contains('wide')) continue;
     if (e.getBoundingClientRect().right > width + 1) out.push(e.tagName + '.' + e.className);
   }
   return JSON.stringify([document.documentElement.scrollWidth, width, out.slice(0, 5)]);
-})()"""
+})(%s)"""
+SHEET = 700  # px: A4 and letter with margins
 
 
 def check(browser, page, screenshots):
@@ -125,7 +126,7 @@ def check(browser, page, screenshots):
             if failure:
                 return [failure]
             browser.wait_for("Page.loadEventFired")
-            value = call("Runtime.evaluate", expression=STICKING_OUT)["result"]["value"]
+            value = call("Runtime.evaluate", expression=STICKING_OUT % "true")["result"]["value"]
             scroll_width, client_width, out = json.loads(value)
             found += [f"{width} px, {scheme}: {text}" for text in complaints(browser.events, url)]
             if scroll_width > client_width or out:
@@ -135,7 +136,16 @@ def check(browser, page, screenshots):
                 name = f"{os.path.splitext(os.path.basename(page))[0]}-{width}-{scheme}.png"
                 with open(os.path.join(screenshots, name), "wb") as file:
                     file.write(base64.b64decode(image))
-    call("Emulation.setEmulatedMedia", media="")
+    call("Emulation.setDeviceMetricsOverride", width=SHEET, height=1000, deviceScaleFactor=1, mobile=False)
+    call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    scroll_width, _, out = json.loads(
+        call("Runtime.evaluate", expression=STICKING_OUT % "false")["result"]["value"])
+    if scroll_width > SHEET or out:
+        found.append(f"on paper: {scroll_width} px wide, sticking out: {', '.join(out) or 'nothing by itself'}")
+    if screenshots:
+        image = call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+        with open(os.path.join(screenshots, os.path.splitext(os.path.basename(page))[0] + "-paper.png"), "wb") as file:
+            file.write(base64.b64decode(image))
     pdf = call("Page.printToPDF", printBackground=True)["data"]
     if len(pdf) < 1000:
         found.append("prints as nothing")
