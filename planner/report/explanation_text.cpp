@@ -18,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr size_t kWidestGpus = 70;
+
 bool is_one_zone(const Plan& plan) {
   std::set<std::string> zones;
   for (const PlanPipeline& pipeline : plan.pipelines)
@@ -31,7 +33,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
   const size_t D = plan.pipelines.size();
   std::string out = fmt::format(
       "{} on {}:\n{}{:.4g} s per iteration, {} tokens/s, {:.4g} USD per iteration", plan.model,
-      gpus_by_type_and_zone(plan, is_one_zone(plan), std::string::npos), estimate_mark(p), p.iteration_s,
+      gpus_by_type_and_zone(plan, is_one_zone(plan), kWidestGpus), estimate_mark(p), p.iteration_s,
       rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()), p.usd_per_iteration());
   if (steps > 0)
     out +=
@@ -75,7 +77,8 @@ std::string time_table(const Candidate& chosen, const IterationShares& s) {
 std::string binding_list(const Explanation& explanation) {
   std::string out = "WHAT BINDS\n";
   for (const Binding& binding : explanation.binding) out += "  " + binding.what + "\n";
-  if (explanation.binding.empty()) out += "  none of the limits below: loosening one gains less than 0.5%\n";
+  if (explanation.binding.empty())
+    out += "  nothing that was asked about: loosening it gains less than 0.5%\n";
   const Prediction& p = explanation.chosen.prediction;
   const TightestStage tightest = tightest_stage(p);
   const StagePrediction& stage = p.stages.at(tightest.index);
@@ -93,6 +96,7 @@ std::string what_if_table(const PlanningContext& context, const Explanation& exp
   std::string out = fmt::format("WITH ONE THING CHANGED\n  {:<{}} {:>8} {:>8} {:>9} {:>8}  {}\n", "", kChange,
                                 "ITER (s)", "TOKENS/s", "USD/ITER", fast ? "FASTER" : "CHEAPER", "PLAN");
   std::vector<std::string> not_asked, cut_short;
+  size_t answered = 0;
   for (const WhatIf& what : explanation.what_ifs) {
     const std::string change = cut_to(what.change, kChange);
     if (what.best) {
@@ -101,6 +105,7 @@ std::string what_if_table(const PlanningContext& context, const Explanation& exp
                          rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
                          p.usd_per_iteration(), gain_text(what.gain),
                          cut_to(gpus_by_type(what.best->plan), kGpus));
+      ++answered;
       if (!what.complete) cut_short.push_back(what.change);
     } else if (!what.why_not.empty()) {
       out += fmt::format("  {:<{}} {}\n", change, kChange, what.why_not);
@@ -108,7 +113,9 @@ std::string what_if_table(const PlanningContext& context, const Explanation& exp
       not_asked.push_back(what.change);
     }
   }
-  if (!cut_short.empty())
+  if (cut_short.size() > 1 && cut_short.size() == answered)
+    out += "  all of these searches stopped before their end, there may be better\n";
+  else if (!cut_short.empty())
     out += fmt::format("  stopped before its end, there may be better: {}\n", fmt::join(cut_short, "; "));
   if (!not_asked.empty()) out += fmt::format("  skipped, no time left: {}\n", fmt::join(not_asked, "; "));
   return out;
