@@ -96,6 +96,7 @@ class Questions {
     return names;
   }
 
+  // With the job's own limit on the type raised by it.
   void one_more_node(const std::string& type) {
     SnapshotNode node = *largest_.at(type);
     const int gpus = std::max(node.gpus, static_cast<int>(node.free_gpus.size()));
@@ -162,7 +163,7 @@ double gain_of(Objective objective, const Prediction& then, const Prediction& no
 }
 
 void answer(Question& question, const PlanningContext& context, const PlanOptions& options,
-            const Candidate& chosen) {
+            const Candidate& chosen, bool given) {
   const Objective objective = context.job.objective;
   try {
     SearchResult result = search(
@@ -176,8 +177,11 @@ void answer(Question& question, const PlanningContext& context, const PlanOption
   } catch (const InputError& error) {  // a zone or a type without what a plan needs
     question.what.why_not = error.what();
   }
-  if (question.what.loosens() && (!question.what.best || value_of(objective, question.what.best->prediction) >
-                                                             value_of(objective, chosen.prediction)))
+  const auto worse = [&](const Prediction& p) {
+    return value_of(objective, p) > value_of(objective, chosen.prediction);
+  };
+  // A plan that was given need not be possible even now.
+  if (!given && question.what.loosens() && (!question.what.best || worse(question.what.best->prediction)))
     question.what.best = chosen;
   if (question.what.best)
     question.what.gain = gain_of(objective, question.what.best->prediction, chosen.prediction);
@@ -214,7 +218,7 @@ std::vector<WhatIf> what_if(const PlanningContext& context, const PlanOptions& o
     quick.explain = false;
     quick.previous = {chosen.plan};
     quick.time_limit_s = std::min(options.time_limit_s, left_s / static_cast<double>(questions.size() - i));
-    if (quick.time_limit_s > kLeastTime_s) answer(questions[i], context, quick, chosen);
+    if (quick.time_limit_s > kLeastTime_s) answer(questions[i], context, quick, chosen, given);
     answers.push_back(std::move(questions[i].what));
   }
   keep_best_zone(answers);

@@ -37,8 +37,9 @@ struct WhatIf {
 
 // Asks whatever applies to the job, its limits and the snapshot, each question for its share of
 // `time_limit_s`: what loosens first, then what is less. Of the questions about one zone only the
-// best answer is kept. With more nodes or a looser limit the chosen plan is still possible, so that such an
-// answer is never worse than it. `given`: `chosen` was not found by a search with these options.
+// best answer is kept. With more nodes or a looser limit a plan that was found is still possible, so that
+// such an answer is never worse than it. `given`: `chosen` was not found by a search with these options, and
+// may not even be possible.
 std::vector<WhatIf> what_if(const PlanningContext& context, const PlanOptions& options,
                             const Candidate& chosen, bool given, double time_limit_s);
 

@@ -138,6 +138,19 @@ TEST(Explanation, OfAGivenPlanSaysWhatThePlannerWouldChoose) {
   EXPECT_TRUE(explanation.binding.at(0).what.starts_with("the plan itself")) << explanation.binding[0].what;
 }
 
+TEST(Explanation, AGivenPlanBeyondTheBudgetIsNoAnswer) {
+  test::Instance in = two_types();
+  const Plan fast = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}, {{0, 6, "slow", 1}}});
+  const Candidate chosen{fast, simulate(in.context(), fast)};
+  in.job.constraints.max_usd_per_iteration = 0.5 * chosen.prediction.usd_per_iteration();
+  for (const WhatIf& what : explain(in.context(), patient(), chosen, true, 60).what_ifs)
+    if (what.best && what.change != "no budget") {
+      EXPECT_LE(what.best->prediction.usd_per_iteration(),
+                1.25 * *in.job.constraints.max_usd_per_iteration * (1 + 1e-9))
+          << what.change;
+    }
+}
+
 TEST(Explanation, SaysWhatItHadNoTimeFor) {
   const test::Instance in = two_types();
   const SearchResult result = search(in.context(), patient());
