@@ -57,12 +57,7 @@ std::string row(const char* cell, const HtmlRow& cells) {
 std::vector<HtmlRow> stage_rows(const Plan& plan, const Prediction& prediction,
                                 const std::vector<Timeline>& timelines,
                                 const std::function<HtmlRow(const StagePrediction&)>& cells) {
-  std::vector<size_t> base;  // of a pipeline's first stage in prediction.stages
-  size_t next = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    base.push_back(next);
-    next += pipeline.stages.size();
-  }
+  const std::vector<size_t> base = pipeline_bases(plan);
   std::vector<HtmlRow> rows;
   for (const std::vector<int>& pipelines : alike_pipelines(plan, prediction, timelines)) {
     const auto first = static_cast<size_t>(pipelines[0]);

@@ -128,12 +128,7 @@ std::string boxes(const DrawnPipeline& pipeline) {
 }  // namespace
 
 std::vector<DrawnPipeline> drawn_pipelines(const Plan& plan, const Prediction& prediction) {
-  std::vector<size_t> base;  // of a pipeline's first stage in prediction.stages
-  size_t next = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    base.push_back(next);
-    next += pipeline.stages.size();
-  }
+  const std::vector<size_t> base = pipeline_bases(plan);
   std::vector<DrawnPipeline> out;
   for (const std::vector<int>& pipelines : alike_pipelines(plan, {}, {})) {
     const PlanPipeline& first = plan.pipelines[static_cast<size_t>(pipelines[0])];

@@ -112,12 +112,7 @@ std::string training_charts(const RunHistory& history, const RunPrediction* pred
 std::vector<std::pair<int64_t, int64_t>> predicted_memory(const Plan& plan, const RunPrediction* predicted) {
   std::vector<std::pair<int64_t, int64_t>> out;  // total, capacity
   if (predicted == nullptr) return out;
-  std::vector<size_t> base;
-  size_t next = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    base.push_back(next);
-    next += pipeline.stages.size();
-  }
+  const std::vector<size_t> base = pipeline_bases(plan);
   const RankLayout layout(plan);
   for (const RankSlot& slot : layout.slots()) {
     const StagePrediction& stage = predicted->prediction.stages.at(base[static_cast<size_t>(slot.pipeline)] +

@@ -15,6 +15,8 @@ namespace sailor {
 // pipeline; empty: pipelines are told apart by plan and prediction only.
 std::vector<std::vector<int>> alike_pipelines(const Plan& plan, const Prediction& prediction,
                                               const std::vector<Timeline>& timelines);
+// Where each pipeline begins in Prediction::stages.
+std::vector<size_t> pipeline_bases(const Plan& plan);
 // "pipeline 0", "pipelines 0-3, 6"
 std::string pipelines_name(const std::vector<int>& pipelines);
 
