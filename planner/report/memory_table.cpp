@@ -51,12 +51,7 @@ std::string memory_table(const Plan& plan, const Prediction& prediction) {
   std::string out = fmt::format("{:<7} {:<5}", "PIPE", "STAGE");
   for (const MemorySource& source : kSources) out += fmt::format("{:>9}", source.heading);
   out += fmt::format("{:>9}{:>7}\n", "TOTAL", "USED");
-  std::vector<size_t> base;  // of a pipeline's first stage in prediction.stages
-  size_t next = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    base.push_back(next);
-    next += pipeline.stages.size();
-  }
+  const std::vector<size_t> base = pipeline_bases(plan);
   for (const std::vector<int>& pipelines : alike_pipelines(plan, prediction, {})) {
     const auto first = static_cast<size_t>(pipelines[0]);
     const auto groups = static_cast<size_t>(num_gpu_groups(plan, plan.pipelines[first]));

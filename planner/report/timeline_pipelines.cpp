@@ -30,18 +30,14 @@ bool same_event(const TimelineEvent& a, const TimelineEvent& b) {
 
 std::vector<std::vector<int>> alike_pipelines(const Plan& plan, const Prediction& prediction,
                                               const std::vector<Timeline>& timelines) {
-  std::vector<size_t> base;  // of a pipeline's first stage in prediction.stages
-  size_t next = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    base.push_back(next);
-    next += pipeline.stages.size();
-  }
+  const std::vector<size_t> base = pipeline_bases(plan);
+  const size_t entries = base.empty() ? 0 : base.back() + plan.pipelines.back().stages.size();
   const auto alike = [&](size_t a, size_t b) {
     const std::vector<PlanStage>& x = plan.pipelines[a].stages;
     const std::vector<PlanStage>& y = plan.pipelines[b].stages;
     if (plan.pipelines[a].microbatches != plan.pipelines[b].microbatches) return false;
     if (!std::equal(x.begin(), x.end(), y.begin(), y.end(), same_stage)) return false;
-    for (size_t i = 0; i < x.size() && next <= prediction.stages.size(); ++i)
+    for (size_t i = 0; i < x.size() && entries <= prediction.stages.size(); ++i)
       if (!same_prediction(prediction.stages[base[a] + i], prediction.stages[base[b] + i])) return false;
     if (timelines.empty()) return true;
     const Timeline& s = timelines.at(a);
@@ -61,6 +57,16 @@ std::vector<std::vector<int>> alike_pipelines(const Plan& plan, const Prediction
   return groups;
 }
 
+std::vector<size_t> pipeline_bases(const Plan& plan) {
+  std::vector<size_t> base;
+  size_t next = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    base.push_back(next);
+    next += pipeline.stages.size();
+  }
+  return base;
+}
+
 std::string pipelines_name(const std::vector<int>& pipelines) {
   std::string text = pipelines.size() == 1 ? "pipeline" : "pipelines";
   for (size_t i = 0; i < pipelines.size();) {
@@ -77,7 +83,7 @@ int num_gpu_groups(const Plan& plan, const PlanPipeline& pipeline) {
   return static_cast<int>(pipeline.stages.size()) / std::max(1, plan.interleave);
 }
 
-std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int group) {
+std::string gpu_group_layers(const Plan& plan, const PlanPipeline& pipeline, int group) {
   const size_t groups = static_cast<size_t>(num_gpu_groups(plan, pipeline));
   std::string layers;
   for (size_t i = static_cast<size_t>(group); i < pipeline.stages.size(); i += groups) {
@@ -87,8 +93,13 @@ std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int g
                   ? fmt::format("{}", stage.first_layer)
                   : fmt::format("{}-{}", stage.first_layer, stage.end_layer - 1);
   }
+  return layers;
+}
+
+std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int group) {
   const PlanStage& stage = pipeline.stages.at(group);
-  return fmt::format("stage {}: {} x{}, layers {}", group, stage.gpu_type, stage.tp, layers);
+  return fmt::format("stage {}: {} x{}, layers {}", group, stage.gpu_type, stage.tp,
+                     gpu_group_layers(plan, pipeline, group));
 }
 
 std::string xml_escaped(const std::string& text) {

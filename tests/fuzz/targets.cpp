@@ -207,6 +207,7 @@ void planning(const std::string& input) {
     options.space = model == CostModel::native ? SearchSpace::full : SearchSpace::paper;
     const SearchResult result = search(inputs.context(), options);
     result_json(inputs.context(), result);
+    candidate_table(inputs.context(), result);
     for (const Candidate& candidate : result.candidates) {
       if (!check_plan(candidate.plan, inputs.job).empty()) broken("a plan found is not valid for its job");
       if (!check_plan(candidate.plan, inputs.snapshot).empty())

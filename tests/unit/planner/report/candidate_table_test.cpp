@@ -1,5 +1,6 @@
 #include "planner/report/candidate_table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -35,9 +36,46 @@ TEST(CandidateTable, MarksTheChosenPlanAndStaysNarrow) {
   std::istringstream again(table);
   while (std::getline(again, line)) {
     if (line.rfind("left out:", 0) != 0) {
-      EXPECT_LE(line.size(), 112u) << line;
+      EXPECT_LE(line.size(), 120u) << line;
     }
   }
+}
+
+TEST(CandidateTable, NamesZonesWhereThereAreSeveralAndCountsThemWhereThereIsNoRoom) {
+  test::Instance in = test::empty_instance(4, 16);
+  const std::string type = "a-type-of-gpus-with-a-long-name";
+  in.add_type(type, 0.01, 400'000'000, 4);
+  for (int zone = 0; zone < 5; ++zone)
+    in.add_node("n" + std::to_string(zone), type, 2, "a-zone-with-a-long-name-" + std::to_string(zone));
+  Plan plan = test::make_plan(in, 1, std::vector<std::vector<test::StageSpec>>(5, {{0, 6, type, 2}}));
+  SearchResult result;
+  result.status = SearchStatus::found;
+  for (int zones : {1, 5}) {
+    for (size_t j = 0; j < plan.pipelines.size(); ++j)
+      plan.pipelines[j].stages[0].zone =
+          "a-zone-with-a-long-name-" + std::to_string(static_cast<int>(j) % zones);
+    result.candidates.push_back({plan, simulate(in.context(), plan)});
+  }
+  const std::string table = candidate_table(in.context(), result);
+  std::istringstream lines(table);
+  std::string line;
+  while (std::getline(lines, line)) EXPECT_LE(line.size(), 120u) << line;
+  EXPECT_NE(table.find("10 " + type + "@a-zone"), std::string::npos) << table;
+  EXPECT_NE(table.find("10 " + type + " in 5 zones"), std::string::npos) << table;
+}
+
+TEST(CandidateTable, SaysTheCostOfARunAndTheGap) {
+  test::Instance in = instance();
+  in.job.training.steps = 1000;
+  PlanOptions options;
+  options.time_limit_s = 30;
+  const SearchResult result = search(in.context(), options);
+  const std::string table = candidate_table(in.context(), result);
+  const double usd = result.candidates.at(0).prediction.usd_per_iteration();
+  EXPECT_NE(table.find(" " + fmt::format("{:.4g}", 1000 * usd) + " "), std::string::npos) << table;
+  EXPECT_NE(table.find("(gap "), std::string::npos) << table;
+  in.job.training.steps = 0;
+  EXPECT_NE(candidate_table(in.context(), result).find(" - "), std::string::npos);
 }
 
 TEST(CandidateTable, SaysWhyThereIsNoPlan) {
