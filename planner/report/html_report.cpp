@@ -2,28 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "planner/report/html_page.h"
 #include "planner/report/memory_table.h"
 #include "planner/report/timeline_pipelines.h"
 #include "planner/report/timeline_svg.h"
 
 namespace sailor {
 namespace {
-
-constexpr const char* kStyle = R"(<style>
-:root{color-scheme:light dark;--fg:#202124;--bg:#fff;--soft:#5f6368;--line:#dadce0;--bar:#0072b2;--bad:#b3261e}
-@media (prefers-color-scheme:dark){:root{--fg:#e8eaed;--bg:#17191c;--soft:#aab0b6;--line:#3c4046;--bar:#56b4e9;
---bad:#ff897d}}
-body{font:14px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);margin:24px auto;max-width:1320px;
-padding:0 20px}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p{margin:4px 0;color:var(--soft)}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:3px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
-th{color:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:left}
-.bad{color:var(--bad);font-weight:600}
-.of{display:inline-block;width:60px;height:9px;background:var(--line);vertical-align:middle;margin-left:8px}
-.of i{display:block;height:9px;background:var(--bar)}svg{max-width:100%;height:auto}
-</style>
-)";
 
 std::string seconds(double s) {
   if (s == 0) return "0";
@@ -106,13 +91,8 @@ std::string html_report(const Plan& plan, const Prediction& prediction,
       memory += memory_row(name, stage, unit);
     }
 
-  const std::string title = xml_escaped(plan.model.empty() ? "prediction" : plan.model);
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out += fmt::format("<title>{}: predicted iteration</title>\n", title);
-  out += kStyle;
-  out += fmt::format("</head>\n<body>\n<h1>{}: predicted iteration</h1>\n<p>{}</p>\n", title,
-                     xml_escaped(summary(plan)));
+  const std::string title = (plan.model.empty() ? "prediction" : plan.model) + ": predicted iteration";
+  std::string out = fmt::format("<h1>{}</h1>\n<p>{}</p>\n", xml_escaped(title), xml_escaped(summary(plan)));
   for (const std::string& note : notes) out += "<p>" + xml_escaped(note) + "</p>\n";
   out += prediction_table(prediction);
   if (!timelines.empty())
@@ -120,7 +100,7 @@ std::string html_report(const Plan& plan, const Prediction& prediction,
         "<h2>Timeline</h2>\n<div class=\"wide\">\n" + timeline_svg(plan, prediction, timelines) + "</div>\n";
   out += "<h2>Memory by source</h2>\n<div class=\"wide\"><table>\n" + memory + "</table></div>\n";
   out += "<h2>Stages, one microbatch each</h2>\n<div class=\"wide\"><table>\n" + times + "</table></div>\n";
-  return out + "</body>\n</html>\n";
+  return html_page(title, out);
 }
 
 }  // namespace sailor

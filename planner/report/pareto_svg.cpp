@@ -2,30 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "planner/report/pareto_table.h"
 #include "planner/report/plan_text.h"
+#include "planner/report/svg_parts.h"
 #include "planner/report/timeline_pipelines.h"
 
 namespace sailor {
 namespace {
 
 constexpr double kLeft = 90, kTop = 50, kWidth = 640, kHeight = 400;
-
-// An axis from 0 to a little beyond the largest value, with about five round marks.
-struct Axis {
-  double end, step;
-
-  explicit Axis(double largest) {
-    const double rough = std::max(largest, 1e-300) / 5;
-    const double decade = std::pow(10, std::floor(std::log10(rough)));
-    const double digit = rough / decade;
-    step = decade * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
-    end = step * std::ceil(largest / step * 1.02);
-  }
-  double along(double value) const { return value / end; }
-};
 
 }  // namespace
 
@@ -39,7 +25,7 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
     most_usd = std::max(most_usd, points.back().first);
     most_rate = std::max(most_rate, points.back().second);
   }
-  const Axis usd(most_usd), rate(most_rate);
+  const RoundAxis usd(most_usd), rate(most_rate);
   const auto x = [&](double value) { return kLeft + kWidth * usd.along(value); };
   const auto y = [&](double value) { return kTop + kHeight * (1 - rate.along(value)); };
 

@@ -188,6 +188,7 @@ RowResult run_row(const Scenario& scenario, const Inputs& inputs, const std::vec
     const Candidate& best = result.candidates.front();
     row.iter_per_s = best.prediction.iterations_per_s();
     row.usd_per_iter = best.prediction.usd_per_iteration();
+    row.plan = best.plan;
     const bool cost = scenario.objective == Objective::cost;
     row.value = cost ? *row.usd_per_iter : best.prediction.iteration_s;
     const std::vector<std::string> of_plan = violations(scenario, inputs, best);

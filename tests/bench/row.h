@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/plan.h"
 #include "tests/bench/baselines.h"
 #include "tests/bench/reference_data.h"
 #include "tests/bench/scenario.h"
@@ -36,11 +37,12 @@ struct RowResult {
   double value = 0;      // of the objective: seconds or USD; 0 = no plan
   int64_t configurations = 0, labels = 0;
   int beaten = 0, compared = 0, noted = 0;  // baselines
+  std::optional<Plan> plan;                 // not part of record()
 
   // The fixed columns as a line of CSV.
   static const char* header();
   std::string csv() const;
-  // Everything, on one line, for the parent process.
+  // Everything but the plan, on one line, for the parent process.
   std::string record() const;
   static RowResult from_record(const std::string& line);
 };
