@@ -7,7 +7,8 @@
 namespace sailor {
 
 // A whole document. `title` is plain text; `body` is HTML that the caller has escaped. The style knows the
-// classes `wide` (scrolls by itself when it is wider than the page), `bad`, `good` and `aside`.
+// classes `wide` (scrolls by itself when it is wider than the page); of cells `text` (not a number), `long`
+// (broken into lines), `ours`; and `bad`, `good` and `aside`.
 std::string html_page(const std::string& title, const std::string& body);
 
 }  // namespace sailor

@@ -37,8 +37,8 @@ void add(Sums& sums, const RowResult& with, const RowResult& row) {
   sums.slowest_s = std::max(sums.slowest_s, row.search_cpu_s);
   sums.configurations += static_cast<double>(row.configurations);
   sums.labels += static_cast<double>(row.labels);
-  // What a search finds by its time limit is no answer.
-  if (!row.in_time || !with.in_time) {
+  // What a search has found when it is stopped is no answer.
+  if (!row.ended || !with.ended) {
     ++sums.stopped;
     return;
   }
@@ -106,7 +106,7 @@ bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<Ro
     Sums sums;
     for (size_t i = 0; i < scenarios.size(); ++i) {
       const RowResult row = run(scenarios[i], without);
-      if (row.in_time && with[i].in_time && !same_answer(with[i], row)) {
+      if (row.ended && with[i].ended && !same_answer(with[i], row)) {
         equal = false;
         print(fmt::format("  {}: another answer without {}: {:.9g} instead of {:.9g}", scenarios[i].name,
                           name, row.value, with[i].value));
@@ -119,7 +119,7 @@ bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<Ro
 }
 
 std::string search_seconds(const RowResult& row) {
-  return fmt::format("{}{:.3f}", row.in_time ? "" : ">", row.search_cpu_s);
+  return fmt::format("{}{:.3f}", row.ended ? "" : ">", row.search_cpu_s);
 }
 
 std::vector<PruningRow> measure_table_3(const std::string& path, const std::vector<Scenario>& scenarios,

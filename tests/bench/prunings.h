@@ -34,7 +34,7 @@ struct PruningRow {
 // The rows of paper_numbers.csv at `path` that the scenarios are about; nothing when the file is not there.
 std::vector<PruningRow> measure_table_3(const std::string& path, const std::vector<Scenario>& scenarios,
                                         const std::vector<RowResult>& with, const RowRunner& run);
-// "0.123", with ">" before it where the search did not end in time.
+// "0.123", with ">" before it where the search did not come to its end.
 std::string search_seconds(const RowResult& row);
 // One line per row.
 void print_table_3(const std::vector<PruningRow>& rows, const std::function<void(const std::string&)>& print);

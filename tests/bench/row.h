@@ -33,7 +33,7 @@ struct RowResult {
   bool ref_ok = false, known_ok = false;
   // What is not in the fixed columns.
   bool passed = false;   // valid, as good as what is known and every baseline, and no bound is wrong
-  bool in_time = false;  // the search ended before its time limit
+  bool ended = false;   // the search came to its end, not to a limit of time or effort
   double value = 0;      // of the objective: seconds or USD; 0 = no plan
   int64_t configurations = 0, labels = 0;
   int beaten = 0, compared = 0, noted = 0;  // baselines

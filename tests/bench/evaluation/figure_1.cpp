@@ -74,7 +74,7 @@ Section figure_1(Study& study) {
         if (auto bad = bad_plan(study, section, *c3)) rows.push_back(std::move(*bad));
   }
   if (rows.empty()) {
-    section.say("No scenario of this section is among those that were asked for.");
+    section.say(kNotAskedFor);
     return section;
   }
   ResultTable table{"figure-1-clusters", "Clusters of the figure, planned for throughput.", {}, {}};

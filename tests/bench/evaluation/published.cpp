@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <sstream>
 
 #include "tests/bench/scenario.h"
 
@@ -14,6 +15,28 @@ namespace {
 std::string trimmed(const std::string& text) {
   const size_t from = text.find_first_not_of(' ');
   return from == std::string::npos ? "" : text.substr(from, text.find_last_not_of(' ') - from + 1);
+}
+
+std::string with_unit(double value, const std::string& unit) {
+  return unit == "x" ? factor(value) : figure(value, 3) + " " + unit;
+}
+
+std::string list_of(const std::vector<PublishedTable::Ours>& ours, const std::string& unit) {
+  std::string list;
+  for (const PublishedTable::Ours& one : ours)
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", with_unit(one.value, unit), one.scenario);
+  return list.empty() ? "-" : list;
+}
+
+// In the order of ours.
+std::string published_again(const std::vector<PublishedTable::Ours>& ours, const std::string& unit) {
+  std::string list;
+  bool any = false;
+  for (const PublishedTable::Ours& one : ours) {
+    list += (list.empty() ? "" : ", ") + (one.published_again ? with_unit(*one.published_again, unit) : "-");
+    any = any || one.published_again;
+  }
+  return any ? list : "-";
 }
 
 }  // namespace
@@ -47,6 +70,14 @@ std::vector<std::string> names_in(const std::string& text, const std::set<std::s
   return out;
 }
 
+bool mentions(const std::string& text, const std::string& model) {
+  if (text.find(model) != std::string::npos) return true;
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    if (word.size() >= 3 && model.starts_with(word)) return true;
+  return false;
+}
+
 std::vector<std::pair<std::string, std::string>> named_values(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> out;
   size_t from = 0;
@@ -63,43 +94,39 @@ std::vector<std::pair<std::string, std::string>> named_values(const std::string&
 PublishedTable::PublishedTable(std::string name, std::string caption) {
   table_.name = std::move(name);
   table_.caption = std::move(caption);
-  table_.columns = {"the paper's figure", "the paper", "ours", "standing"};
+  table_.columns = {"the paper's figure", "the paper", "its planner, run again", "ours", "standing"};
 }
 
 void PublishedTable::add(const std::string& what, double published, const std::string& unit,
-                         const std::vector<Ours>& ours, bool larger_is_better, const std::string& remark) {
-  const auto text = [&](double value) { return unit == "x" ? factor(value) : figure(value) + " " + unit; };
-  if (ours.empty()) {
-    table_.add({what, text(published), {"-", Mark::aside}, {remark, Mark::aside}});
-    return;
-  }
+                         const std::vector<Ours>& ours, bool larger_is_better, const std::string& without) {
+  if (ours.empty()) return add_uncounted(what, published, unit, {}, without);
   constexpr double kHalfAPerCent = 0.005;
-  std::string list;
-  int good = 0;
-  for (const Ours& one : ours) {
-    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", text(one.value), one.scenario);
-    good += larger_is_better ? one.value >= published * (1 - kHalfAPerCent)
-                             : one.value <= published * (1 + kHalfAPerCent);
-  }
+  const auto all = static_cast<int>(ours.size());
+  const auto good = static_cast<int>(std::count_if(ours.begin(), ours.end(), [&](const Ours& one) {
+    return larger_is_better ? one.value >= published * (1 - kHalfAPerCent)
+                            : one.value <= published * (1 + kHalfAPerCent);
+  }));
   ++compared_;
-  const int all = static_cast<int>(ours.size());
   reached_ += good == all;
   partly_ += good > 0 && good < all;
-  std::string standing = good == all ? "reached"
-                         : good > 0  ? fmt::format("reached by {} of {}", good, all)
-                                     : "not reached";
-  if (!remark.empty()) standing += "; " + remark;
+  Cell standing = {"not reached", Mark::bad};
+  if (good > 0) standing = fmt::format("reached by {} of {}", good, all);
+  if (good == all) standing = {"reached", Mark::good};
+  table_.add({what, with_unit(published, unit), published_again(ours, unit), list_of(ours, unit), standing});
+}
+
+void PublishedTable::add_uncounted(const std::string& what, double published, const std::string& unit,
+                                   const std::vector<Ours>& ours, const std::string& why) {
   table_.add({what,
-              text(published),
-              list,
-              {standing, good == all ? Mark::good
-                         : good > 0  ? Mark::plain
-                                     : Mark::bad}});
+              with_unit(published, unit),
+              published_again(ours, unit),
+              list_of(ours, unit),
+              {why, Mark::aside}});
 }
 
 void PublishedTable::add(const std::string& what, const std::string& published, const std::string& ours,
                          const std::string& standing) {
-  table_.add({what, published, ours, {standing, Mark::aside}});
+  table_.add({what, published, "-", ours, {standing, Mark::aside}});
 }
 
 }  // namespace sailor::bench

@@ -25,6 +25,8 @@ std::vector<PublishedNumber> load_published_numbers(const std::string& path);
 
 // Those of `names` that the text holds, in the order of the text.
 std::vector<std::string> names_in(const std::string& text, const std::set<std::string>& names);
+// Does the text name the model, in full or by the beginning of its name ("NAME-350M", "NAME" for NAME-350)?
+bool mentions(const std::string& text, const std::string& model);
 // "A 5, B < 1, C hours": every part's first word with the rest.
 std::vector<std::pair<std::string, std::string>> named_values(const std::string& text);
 
@@ -36,11 +38,15 @@ class PublishedTable {
   struct Ours {
     std::string scenario;
     double value;
+    std::optional<double> published_again = {};  // the published planner's, from running it again
   };
   // `what` is the paper's own quantity. Reached: a ratio that is as large (`larger_is_better`), seconds or
-  // per cent that are as small, to half a per cent. Without figures of ours, `remark` says why.
+  // per cent that are as small, to half a per cent. Without figures of ours, `without` says why.
   void add(const std::string& what, double published, const std::string& unit, const std::vector<Ours>& ours,
-           bool larger_is_better, const std::string& remark = "");
+           bool larger_is_better, const std::string& without = "not among the scenarios that were asked for");
+  // Ours are shown, if there are any, and say nothing; `why`.
+  void add_uncounted(const std::string& what, double published, const std::string& unit,
+                     const std::vector<Ours>& ours, const std::string& why);
   // What has no number to hold ours against.
   void add(const std::string& what, const std::string& published, const std::string& ours,
            const std::string& standing);

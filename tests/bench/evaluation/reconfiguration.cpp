@@ -95,8 +95,8 @@ Section reconfiguration(Study& study) {
     published.add(number.quantity + ": planning", values[0], number.unit, planning, false);
     double sum = 0;
     for (double value : values) sum += value;
-    published.add(number.quantity + ": all of it", sum, number.unit, whole, false,
-                  whole.empty() ? "not measured here" : "other hardware and model");
+    published.add_uncounted(number.quantity + ": all of it", sum, number.unit, whole,
+                            whole.empty() ? "not measured here" : "not counted: other hardware and model");
   }
   section.show(published.table());
   study.count(published);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "planner/report/timeline_pipelines.h"
@@ -19,20 +20,29 @@ const char* class_of(Mark mark) {
       return "bad";
     case Mark::aside:
       return "aside";
+    case Mark::ours:
+      return "ours";
     case Mark::plain:
       break;
   }
   return "";
 }
 
-// Does the column hold numbers only, with or without a unit behind them?
+// A number with or without a unit behind it?
+bool is_number(const std::string& text) {
+  if (text.empty() || text == "-") return true;
+  const size_t from = text.find_first_not_of("<>~ ");
+  char* end = nullptr;
+  const char* begin = text.c_str() + (from == std::string::npos ? 0 : from);
+  std::strtod(begin, &end);
+  if (end == begin) return false;
+  const std::string unit = end;
+  return unit.empty() || unit == "x" || unit == " %" || unit == " s";
+}
+
 bool is_numeric(const ResultTable& table, size_t column) {
-  for (const std::vector<Cell>& row : table.rows) {
-    const std::string& text = row[column].text;
-    if (!text.empty() && text != "-" && text.find_first_of("0123456789") > 1) return false;
-    if (std::count(text.begin(), text.end(), ' ') > 1) return false;
-  }
-  return !table.rows.empty();
+  return std::all_of(table.rows.begin(), table.rows.end(),
+                     [&](const std::vector<Cell>& row) { return is_number(row[column].text); });
 }
 
 std::string quoted(const std::string& text) {
@@ -62,16 +72,18 @@ std::string to_html(const ResultTable& table) {
   for (size_t i = 0; i < table.columns.size(); ++i) numeric.push_back(is_numeric(table, i));
   std::string out = fmt::format("<p>{}</p>\n<div class=\"wide\"><table id=\"{}\">\n<tr>",
                                 xml_escaped(table.caption), xml_escaped(table.name));
-  const char* left = " style=\"text-align:left\"";
   for (size_t i = 0; i < table.columns.size(); ++i)
-    out += fmt::format("<th{}>{}</th>", numeric[i] ? "" : left, xml_escaped(table.columns[i]));
+    out += fmt::format("<th{}>{}</th>", numeric[i] ? "" : " class=\"text\"", xml_escaped(table.columns[i]));
   out += "</tr>\n";
   for (const std::vector<Cell>& row : table.rows) {
     out += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string mark = class_of(row[i].mark);
-      out += fmt::format("<td{}{}>{}</td>", numeric[i] ? "" : left,
-                         mark.empty() ? "" : " class=\"" + mark + "\"", xml_escaped(row[i].text));
+      constexpr size_t kLong = 30;  // characters: a cell with more is broken into lines
+      std::string classes = class_of(row[i].mark);
+      if (!numeric[i]) classes += " text";
+      if (row[i].text.size() > kLong) classes += " long";
+      out += fmt::format("<td{}>{}</td>", classes.empty() ? "" : " class=\"" + classes + "\"",
+                         xml_escaped(row[i].text));
     }
     out += "</tr>\n";
   }
@@ -112,7 +124,13 @@ std::string figure(std::optional<double> value, int digits) {
 }
 
 std::string factor(double value) {
-  return figure(value, value >= 10 ? 3 : value >= 0.995 ? 3 : 2) + "x";
+  figure(value);
+  return fmt::format("{:.{}f}x", value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
+}
+
+std::string per_cent(double value) {
+  figure(value);
+  return fmt::format("{:.2f}", std::max(0.0, value));
 }
 
 }  // namespace sailor::bench

@@ -8,7 +8,7 @@
 
 namespace sailor::bench {
 
-enum class Mark { plain, good, bad, aside };
+enum class Mark { plain, good, bad, aside, ours };
 
 struct Cell {
   std::string text;
@@ -35,6 +35,7 @@ std::string to_csv(const ResultTable& table);
 // `value` with so many significant digits; "-" when there is none. Throws std::logic_error for what is not
 // finite: a table never says "nan".
 std::string figure(std::optional<double> value, int digits = 4);
-std::string factor(double value);  // "1.15x"
+std::string factor(double value);    // "1.15x", "23.4x", "1850x"
+std::string per_cent(double value);  // "0.03"
 
 }  // namespace sailor::bench

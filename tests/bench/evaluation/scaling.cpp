@@ -54,7 +54,7 @@ void add_scaling_row(Study& study, ResultTable& table, const Scenario& scenario)
       scenario.ref_cpu_s && ours.search_cpu_s > 0 ? *scenario.ref_cpu_s / ours.search_cpu_s : 0;
   table.add({scenario.name, scenario.model, fmt::format("{}", scenario.pools.size() / num_zones(scenario)),
              fmt::format("{}", num_zones(scenario)), fmt::format("{}", scenario.pools[0].gpus),
-             figure(ours.search_cpu_s, 2), figure(ours.gap_pct ? std::max(0.0, *ours.gap_pct) : 0, 2),
+             figure(ours.search_cpu_s, 2), ours.gap_pct ? per_cent(*ours.gap_pct) : "-",
              theirs                      ? figure(scenario.ref_cpu_s, 3)
              : scenario.ref_note.empty() ? "-"
                                          : scenario.ref_note,
@@ -68,23 +68,25 @@ void add_published_scaling(Study& study, PublishedTable& table, const PublishedN
                            const std::vector<const Scenario*>& by_zones) {
   int gpus = 0, zones = 0;
   const std::vector<double> values = number.values();
-  if (std::sscanf(number.quantity.c_str(), "search time %d GPUs per type", &gpus) == 1) {
-    for (size_t types = 1; types <= values.size(); ++types) {
-      std::vector<PublishedTable::Ours> ours;
-      for (const Scenario* scenario : by_gpus)
-        if (scenario->pools.size() == types && scenario->pools[0].gpus == gpus)
-          ours.push_back({scenario->name, study.plan(*scenario).search_cpu_s});
-      table.add(fmt::format("{}: {}", number.quantity, types), values[types - 1], number.unit, ours, false,
-                ours.empty() ? "not among the scenarios that were asked for" : "");
-    }
-  } else if (std::sscanf(number.quantity.c_str(), "search time %d zones x %d", &zones, &gpus) == 2) {
+  const auto seconds = [&](const std::vector<const Scenario*>& scenarios, auto is_meant) {
     std::vector<PublishedTable::Ours> ours;
-    for (const Scenario* scenario : by_zones)
-      if (static_cast<int>(num_zones(*scenario)) == zones && scenario->pools[0].gpus == gpus)
-        ours.push_back({scenario->name, study.plan(*scenario).search_cpu_s});
-    if (!values.empty())
-      table.add(number.quantity, values[0], number.unit, ours, false,
-                ours.empty() ? "not among the scenarios that were asked for" : "");
+    for (const Scenario* scenario : scenarios)
+      if (is_meant(*scenario) && scenario->pools[0].gpus == gpus)
+        ours.push_back({scenario->name, study.plan(*scenario).search_cpu_s, scenario->ref_cpu_s});
+    return ours;
+  };
+  const auto add = [&](const std::string& what, double value, const std::vector<PublishedTable::Ours>& ours) {
+    table.add(what, value, number.unit, ours, false);
+  };
+  if (std::sscanf(number.quantity.c_str(), "search time %d zones x %d", &zones, &gpus) == 2) {
+    if (values.empty()) return;
+    add(number.quantity, values[0], seconds(by_zones, [&](const Scenario& scenario) {
+          return static_cast<int>(num_zones(scenario)) == zones && mentions(number.quantity, scenario.model);
+        }));
+  } else if (std::sscanf(number.quantity.c_str(), "search time %d GPUs per type", &gpus) == 1) {
+    for (size_t types = 1; types <= values.size(); ++types)
+      add(fmt::format("{}: {}", number.quantity, types), values[types - 1],
+          seconds(by_gpus, [&](const Scenario& scenario) { return scenario.pools.size() == types; }));
   }
 }
 
@@ -123,7 +125,7 @@ Section scaling(Study& study) {
     zones.add(*scenario, fmt::format("{}, {} per zone", scenario->model, scenario->pools[0].gpus),
               static_cast<double>(num_zones(*scenario)));
   }
-  if (table.rows.empty()) section.say("No scenario of this section is among those that were asked for.");
+  if (table.rows.empty()) section.say(kNotAskedFor);
   section.show(std::move(table));
   section.show("scaling-gpus", LineChart{"Search time over GPUs of each type, one zone", "GPUs of each type",
                                          "CPU seconds", gpus.lines()}

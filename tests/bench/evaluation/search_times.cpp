@@ -22,7 +22,7 @@ const Scenario* meant_by(const Study& study, const std::string& quantity) {
     const std::vector<PoolSize>& pools = scenario->pools;
     if (counts < 1 || pools.size() != static_cast<size_t>(counts) || pools[0].gpus != first ||
         scenario->objective != Objective::throughput || scenario->max_usd || scenario->min_iter_per_s ||
-        quantity.find(scenario->model) == std::string::npos)
+        !mentions(quantity, scenario->model))
       continue;
     if (counts == 2 && (pools[1].gpus != second || pools[1].zone != pools[0].zone)) continue;
     // Of several on the same cluster, one that other planners were run on.
@@ -39,7 +39,7 @@ const Scenario* meant_by(const Study& study, const std::string& quantity) {
 void add_table(Study& study, Section& section, const std::string& where, const std::string& file,
                PublishedTable& published) {
   ResultTable table{file,
-                    where + ": search seconds.",
+                    "Search seconds of " + where + ".",
                     {"scenario", "planner", "the paper, s", "run again, CPU s", "ours is quicker by"},
                     {}};
   for (const PublishedNumber& number : study.published(where)) {
@@ -71,7 +71,8 @@ void add_table(Study& study, Section& section, const std::string& where, const s
       if (!shown.contains(name) && study.planners().contains(name))
         table.add({scenario->name, name, value, "-", {"-", Mark::aside}});
     if (!number.values().empty())
-      published.add(number.quantity, number.values()[0], number.unit, {{scenario->name, ours_s}}, false);
+      published.add(number.quantity, number.values()[0], number.unit,
+                    {{scenario->name, ours_s, scenario->ref_cpu_s}}, false);
   }
   section.show(std::move(table));
 }
@@ -86,9 +87,10 @@ void add_table_3(Study& study, Section& section, PublishedTable& published) {
   };
   ResultTable table{
       "table-3",
-      fmt::format("table 3: search seconds with our own prunings (the paper's are others); \">\": stopped at "
-                  "the limit of {:g} s per cell.",
-                  study.options().cell_limit_s),
+      fmt::format(
+          "Search seconds of table 3, with our own prunings (the paper's are others). \">\": stopped by "
+          "the limit of {:g} s per cell, or before it by the search's own limit of effort.",
+          study.options().cell_limit_s),
       {"cluster", "no pruning", "all", "all, and a budget", "the paper", "what was stopped found"},
       {}};
   for (const PruningRow& row : measure_table_3(study.published_file(), scenarios, with, run)) {
@@ -97,9 +99,9 @@ void add_table_3(Study& study, Section& section, PublishedTable& published) {
     table.add({cluster, search_seconds(row.bare), search_seconds(row.all),
                row.limited ? fmt::format("{} ({:g} USD)", search_seconds(*row.limited), row.max_usd) : "-",
                row.published,
-               row.bare.in_time ? "-"
-               : part > 0       ? fmt::format("{:.0f} % of the throughput", 100 * part)
-                                : "no plan"});
+               row.bare.ended ? "-"
+               : part > 0     ? fmt::format("{:.0f} % of the throughput", 100 * part)
+                              : "no plan"});
     // "hours / 0.25 / 0.4": the last two are numbers.
     const std::vector<double> values = PublishedNumber{"", "", row.published, "", ""}.values();
     if (values.size() != 2) continue;
@@ -120,8 +122,9 @@ void add_single_prunings(Study& study, Section& section) {
   if (scenarios.empty()) return;
   ResultTable table{
       "prunings",
-      fmt::format("Search seconds without one pruning at a time; \">\": stopped at {:g} s. The answer is "
-                  "the same where the search came to its end, unless the cell says otherwise.",
+      fmt::format("Search seconds without one pruning at a time. \">\": stopped as above, at {:g} s at the "
+                  "latest. The answer is the same where the search came to its end, unless the cell says "
+                  "otherwise.",
                   study.options().cell_limit_s),
       {"without"},
       {}};
@@ -144,10 +147,10 @@ void add_single_prunings(Study& study, Section& section) {
       const RowResult without = study.plan_without(*scenarios[i], {name});
       const RowResult& with = study.plan(*scenarios[i]);
       const bool same = std::abs(without.value - with.value) <= 1e-9 * with.value;
-      const bool wrong = without.in_time && with.in_time && !same;
+      const bool wrong = without.ended && with.ended && !same;
       row.emplace_back(search_seconds(without) + (wrong ? "; another answer" : ""),
                        wrong ? Mark::bad : Mark::plain);
-      chart.series[i].bars.emplace_back(Bar{without.search_cpu_s, without.in_time});
+      chart.series[i].bars.emplace_back(Bar{without.search_cpu_s, without.ended});
     }
     table.add(std::move(row));
   }

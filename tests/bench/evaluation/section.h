@@ -18,6 +18,9 @@ struct Picture {
   std::string svg;
 };
 
+// What a section says that has nothing to show.
+inline constexpr const char* kNotAskedFor = "No scenario of this section is among those that were asked for.";
+
 struct Section {
   std::string id;  // of its heading on the page
   std::string title;

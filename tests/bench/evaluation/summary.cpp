@@ -35,6 +35,33 @@ void count_one(Tally& tally, const Scenario& scenario, const RowResult& ours, co
   }
 }
 
+// Who asks for throughput gets it, at any price within the budget: by how much that is more than the
+// published planner's price.
+void say_what_speed_costs(const Study& study, Section& section) {
+  int dearer = 0, all = 0;
+  double most = 0;
+  std::string where;
+  for (const Scenario* scenario : study.scenarios("")) {
+    const auto ours = study.planned().find(scenario->name);
+    if (ours == study.planned().end() || scenario->objective != Objective::throughput ||
+        !scenario->ref.usd_per_iter || !ours->second.usd_per_iter)
+      continue;
+    const double ratio = *ours->second.usd_per_iter / *scenario->ref.usd_per_iter;
+    ++all;
+    dearer += ratio > 1 + kTolerance;
+    if (ratio > most) {
+      most = ratio;
+      where = scenario->name;
+    }
+  }
+  if (dearer > 0)
+    section.say(
+        fmt::format("What speed costs: on {} of {} scenarios that ask for throughput our plan is dearer than "
+                    "the published "
+                    "planner's, by {} at most ({}).",
+                    dearer, all, factor(most), where));
+}
+
 }  // namespace
 
 Section summary(const Study& study, double took_s) {
@@ -81,8 +108,9 @@ Section summary(const Study& study, double took_s) {
   section.say(
       fmt::format("{} scenarios planned; {} have no plan that meets their limit, which is proven; {} "
                   "searches were stopped before "
-                  "their end; {} plans break a rule. The plan counts as equal within {} of the value.",
+                  "their end; {} plans break a rule. Plans within {} of each other count as equal.",
                   study.planned().size(), infeasible, stopped, invalid, kTolerance));
+  say_what_speed_costs(study, section);
   const int missed = study.published_compared() - study.published_reached() - study.published_partly();
   section.say(
       fmt::format("Of {} figures that the paper prints and that can be held against ours, {} are reached, {} "

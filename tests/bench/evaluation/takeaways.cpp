@@ -192,7 +192,8 @@ void add_takeaway_1(Study& study, Section& section, const std::string& text) {
 
 void add_takeaway_2(Study& study, Section& section, const PublishedNumber& number,
                     PublishedTable& published) {
-  section.say("Takeaway 2, as the data pack has it: " + number.quantity + ", " + number.note + ".");
+  section.say("Takeaway 2, as the data pack has it: " +
+              fmt::format("{}: {}{}, {}.", number.quantity, number.value, number.unit, number.note));
   ResultTable table{"takeaway-2-pairs",
                     "One type over several zones against two types in one zone.",
                     {"zones", "GPUs", "mixed", "GPUs ", "throughput, zones over mixed",
@@ -235,8 +236,7 @@ void add_takeaway_2(Study& study, Section& section, const PublishedNumber& numbe
                                      [](const auto& a, const auto& b) { return a.value < b.value; });
   if (!number.values().empty())
     published.add(number.quantity + " (" + number.note + ")", number.values()[0], number.unit,
-                  most == all.end() ? std::vector<PublishedTable::Ours>{} : std::vector{*most}, true,
-                  most == all.end() ? "not among the scenarios that were asked for" : "");
+                  most == all.end() ? std::vector<PublishedTable::Ours>{} : std::vector{*most}, true);
 }
 
 }  // namespace
