@@ -16,7 +16,7 @@ h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p{margin:4p
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:3px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th{color:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:left}
-th.text,td.text{text-align:left}td.long{white-space:normal;min-width:20em}
+th.text,td.text{text-align:left}td.long{white-space:normal;min-width:12em}
 .bad{color:var(--bad);font-weight:600}.ours{font-weight:600}.good{color:var(--good)}.aside{color:var(--soft)}
 .of{display:inline-block;width:60px;height:9px;background:var(--line);vertical-align:middle;margin-left:8px}
 .of i{display:block;height:9px;background:var(--bar)}svg{max-width:100%;height:auto}

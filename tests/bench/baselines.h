@@ -15,9 +15,9 @@ struct Baseline {
   std::string planner, scenario, note;
   double iter_per_s = 0;  // 0 = it found no valid plan
   double usd_per_iter = 0;
-  std::string gpus;  // that its plan uses
-  std::optional<double> search_cpu_s;
-  std::optional<double> plans_out_of_memory;  // before the first that fits
+  std::string gpus = {};  // that its plan uses
+  std::optional<double> search_cpu_s = {};
+  std::optional<double> plans_out_of_memory = {};  // before the first that fits
 };
 
 // Nothing when the file is not there; throws InputError.

@@ -61,16 +61,29 @@ struct Decades {
   double along(double value) const { return (std::log10(value) - low) / (high - low); }
 };
 
+std::string decade_levels(const Decades& rows, double plot_width) {
+  std::string out;
+  for (double decade = rows.low; decade <= rows.high; ++decade)
+    out += level(kPlotTop + kPlotHeight * (1 - rows.along(std::pow(10, decade))), plot_width,
+                 fmt::format("{:g}", std::pow(10, decade)));
+  return out;
+}
+
 }  // namespace
 
 std::string BarChart::svg() const {
   constexpr double kBar = 15, kGap = 26;
-  double most = line.value_or(0);
+  std::vector<double> values;
+  if (line) values.push_back(*line);
   for (const BarSeries& one : series)
     for (const std::optional<Bar>& bar : one.bars)
-      if (bar) most = std::max(most, finite(bar->value));
+      if (bar) values.push_back(finite(bar->value));
+  const Decades rows(decades ? values : std::vector<double>{});
+  const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
   const RoundAxis axis(most > 0 ? most : 1);
-  const auto y = [&](double value) { return kPlotTop + kPlotHeight * (1 - axis.along(value)); };
+  const auto y = [&](double value) {
+    return kPlotTop + kPlotHeight * (1 - (decades ? rows.along(value) : axis.along(value)));
+  };
 
   // A group is as wide as the bars that it has.
   std::string bars;
@@ -97,8 +110,9 @@ std::string BarChart::svg() const {
   std::string out =
       opening(title, width,
               std::max(kPlotTop + kPlotHeight + 34, kPlotTop + 20 + 21 * static_cast<double>(series.size())));
-  for (int i = 0; i * axis.step <= axis.end * (1 + 1e-9); ++i)
+  for (int i = 0; !decades && i * axis.step <= axis.end * (1 + 1e-9); ++i)
     out += level(y(i * axis.step), width, fmt::format("{:.6g}", i * axis.step));
+  if (decades) out += decade_levels(rows, width);
   out += bars;
   if (line)
     out += fmt::format("<line class=\"rule\" x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2:.1f}\" y2=\"{1:.1f}\"/>\n",
@@ -128,8 +142,7 @@ std::string LineChart::svg() const {
   const auto y = [&](double value) { return kPlotTop + kPlotHeight * (1 - rows.along(value)); };
 
   std::string out = opening(title, kPlotWidth, kPlotTop + kPlotHeight + 54);
-  for (double decade = rows.low; decade <= rows.high; ++decade)
-    out += level(y(std::pow(10, decade)), kPlotWidth, fmt::format("{:g}", std::pow(10, decade)));
+  out += decade_levels(rows, kPlotWidth);
   for (double at : std::set<double>(xs.begin(), xs.end()))
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>\n", x(at),
                        kPlotTop + kPlotHeight + 18, at);

@@ -21,7 +21,8 @@ struct BarChart {
   std::string title, unit;
   std::vector<std::string> groups;
   std::vector<BarSeries> series;
-  std::optional<double> line;  // drawn across, e.g. at 1
+  std::optional<double> line = {};  // drawn across, e.g. at 1
+  bool decades = false;             // a logarithmic axis; values > 0
 
   std::string svg() const;
 };

@@ -94,7 +94,7 @@ std::vector<std::pair<std::string, std::string>> named_values(const std::string&
 PublishedTable::PublishedTable(std::string name, std::string caption) {
   table_.name = std::move(name);
   table_.caption = std::move(caption);
-  table_.columns = {"the paper's figure", "the paper", "its planner, run again", "ours", "standing"};
+  table_.columns = {"the paper's figure", "the paper", "theirs, run again", "ours", "standing"};
 }
 
 void PublishedTable::add(const std::string& what, double published, const std::string& unit,

@@ -13,6 +13,8 @@
 namespace sailor::bench {
 namespace {
 
+constexpr double kClock_s = 1e-4;  // less is drawn as this
+
 // The scenario that a row of tables 1 and 2 is about: throughput, without limits, one zone, these counts of
 // GPUs, this model.
 const Scenario* meant_by(const Study& study, const std::string& quantity) {
@@ -130,6 +132,7 @@ void add_single_prunings(Study& study, Section& section) {
       {}};
   BarChart chart;
   chart.title = "CPU seconds of a search without one pruning";
+  chart.decades = true;
   chart.unit = fmt::format("seconds (stopped at {:g})", study.options().cell_limit_s);
   std::vector<Cell> all = {"(nothing)"};
   chart.groups.push_back("(nothing)");
@@ -137,7 +140,7 @@ void add_single_prunings(Study& study, Section& section) {
     table.columns.push_back(scenario->name);
     const RowResult& ours = study.plan(*scenario);
     all.emplace_back(search_seconds(ours));
-    chart.series.push_back({scenario->name, {Bar{ours.search_cpu_s}}});
+    chart.series.push_back({scenario->name, {Bar{std::max(kClock_s, ours.search_cpu_s)}}});
   }
   table.add(std::move(all));
   for (const std::string& name : feature_names()) {
@@ -150,7 +153,7 @@ void add_single_prunings(Study& study, Section& section) {
       const bool wrong = without.ended && with.ended && !same;
       row.emplace_back(search_seconds(without) + (wrong ? "; another answer" : ""),
                        wrong ? Mark::bad : Mark::plain);
-      chart.series[i].bars.emplace_back(Bar{without.search_cpu_s, without.ended});
+      chart.series[i].bars.emplace_back(Bar{std::max(kClock_s, without.search_cpu_s), without.ended});
     }
     table.add(std::move(row));
   }
