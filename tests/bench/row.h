@@ -32,9 +32,9 @@ struct RowResult {
   double rss_mb = 0;       // likewise, at its peak
   bool ref_ok = false, known_ok = false;
   // What is not in the fixed columns.
-  bool passed = false;   // valid, as good as what is known and every baseline, and no bound is wrong
+  bool passed = false;  // valid, as good as what is known and every baseline, and no bound is wrong
   bool ended = false;   // the search came to its end, not to a limit of time or effort
-  double value = 0;      // of the objective: seconds or USD; 0 = no plan
+  double value = 0;     // of the objective: seconds or USD; 0 = no plan
   int64_t configurations = 0, labels = 0;
   int beaten = 0, compared = 0, noted = 0;  // baselines
   std::optional<Plan> plan;                 // not part of record()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 
 #include "tests/bench/evaluation/charts.h"
 #include "tests/bench/evaluation/sections.h"
@@ -90,6 +91,15 @@ void add_published_scaling(Study& study, PublishedTable& table, const PublishedN
   }
 }
 
+// By model, then pools, then GPUs.
+void sort_by_size(std::vector<const Scenario*>& scenarios) {
+  const auto key = [](const Scenario* one) {
+    return std::tuple(one->model, one->pools.size(), one->pools[0].gpus);
+  };
+  std::stable_sort(scenarios.begin(), scenarios.end(),
+                   [&](const Scenario* a, const Scenario* b) { return key(a) < key(b); });
+}
+
 }  // namespace
 
 Section scaling(Study& study) {
@@ -98,7 +108,7 @@ Section scaling(Study& study) {
       "CPU seconds of a search on one core. The published planner's include its tables. The gap is how far "
       "our plan is "
       "from the proven bound at most.");
-  const std::vector<const Scenario*> by_gpus = study.scenarios("scale-");
+  std::vector<const Scenario*> by_gpus = study.scenarios("scale-");
   std::vector<const Scenario*> by_zones = study.scenarios("zones");
   for (const Scenario* scenario : by_gpus)
     for (const Scenario* zoned : study.scenarios("zones"))
@@ -106,6 +116,9 @@ Section scaling(Study& study) {
           scenario->pools[0].gpus == zoned->pools[0].gpus &&
           std::find(by_zones.begin(), by_zones.end(), scenario) == by_zones.end())
         by_zones.push_back(scenario);
+
+  sort_by_size(by_gpus);
+  sort_by_size(by_zones);
 
   ResultTable table{"scaling-table",
                     "Search time and gap.",
@@ -118,7 +131,7 @@ Section scaling(Study& study) {
     const std::string line = fmt::format("{}, {} type{}", scenario->model, scenario->pools.size(),
                                          scenario->pools.size() == 1 ? "" : "s");
     gpus.add(*scenario, line, scenario->pools[0].gpus);
-    if (scenario->model == by_gpus[0]->model) both.add(*scenario, line, scenario->pools[0].gpus);
+    both.add(*scenario, line, scenario->pools[0].gpus);
   }
   for (const Scenario* scenario : by_zones) {
     if (!scenario->name.starts_with("scale-")) add_scaling_row(study, table, *scenario);
