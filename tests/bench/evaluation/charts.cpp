@@ -71,6 +71,19 @@ std::string decade_levels(const Decades& rows, double plot_width) {
 
 }  // namespace
 
+void BarChart::add(const std::string& group, const std::string& one, Bar bar) {
+  size_t at = static_cast<size_t>(std::find(groups.begin(), groups.end(), group) - groups.begin());
+  if (at == groups.size()) {
+    groups.push_back(group);
+    for (BarSeries& some : series) some.bars.emplace_back();
+  }
+  auto found =
+      std::find_if(series.begin(), series.end(), [&](const BarSeries& some) { return some.name == one; });
+  if (found == series.end())
+    found = series.insert(found, {one, std::vector<std::optional<Bar>>(groups.size())});
+  found->bars[at] = bar;
+}
+
 std::string BarChart::svg() const {
   constexpr double kBar = 15, kGap = 26;
   std::vector<double> values;

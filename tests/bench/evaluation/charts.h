@@ -24,6 +24,9 @@ struct BarChart {
   std::optional<double> line = {};  // drawn across, e.g. at 1
   bool decades = false;             // a logarithmic axis; values > 0
 
+  // Groups and series come to be as they are named, in that order.
+  void add(const std::string& group, const std::string& one, Bar bar);
+
   std::string svg() const;
 };
 

@@ -88,17 +88,8 @@ std::string relative_chart(Study& study, const std::vector<const Scenario*>& sce
     for (const Baseline& theirs : study.others(*scenario)) {
       const double ratio = ratio_of(of, ours, theirs);
       if (ratio == 0 || theirs.planner == kBestKnown) continue;
-      if (chart.groups.empty() || chart.groups.back() != scenario->name) {
-        chart.groups.push_back(scenario->name);
-        for (BarSeries& one : chart.series) one.bars.emplace_back();
-      }
-      auto series = std::find_if(chart.series.begin(), chart.series.end(),
-                                 [&](const BarSeries& one) { return one.name == theirs.planner; });
-      if (series == chart.series.end())
-        series = chart.series.insert(series,
-                                     {theirs.planner, std::vector<std::optional<Bar>>(chart.groups.size())});
-      series->bars.back() =
-          Bar{of == Ratio::throughput ? 1 / ratio : ratio, is_counted(against(*scenario, theirs, ours))};
+      chart.add(scenario->name, theirs.planner,
+                {of == Ratio::throughput ? 1 / ratio : ratio, is_counted(against(*scenario, theirs, ours))});
     }
   }
   return chart.svg();

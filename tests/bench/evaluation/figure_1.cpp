@@ -85,15 +85,13 @@ Section figure_1(Study& study) {
   chart.title = "Throughput and cost over " + rows[0].name;
   chart.unit = "times " + rows[0].name;
   chart.line = 1;
-  chart.series = {{"throughput", {}}, {"cost of an iteration", {}}};
   for (const Figure1Row& row : rows) {
     const double faster = row.iter_per_s / rows[0].iter_per_s,
                  dearer = row.usd_per_iter / rows[0].usd_per_iter;
     table.add({row.name, row.gpus, figure(row.iter_per_s), factor(faster), figure(row.usd_per_iter),
                factor(dearer), row.what});
-    chart.groups.push_back(row.name);
-    chart.series[0].bars.emplace_back(Bar{faster});
-    chart.series[1].bars.emplace_back(Bar{dearer});
+    chart.add(row.name, "throughput", {faster});
+    chart.add(row.name, "cost of an iteration", {dearer});
   }
   section.show(std::move(table));
   section.show("figure-1-over-c0", chart.svg());

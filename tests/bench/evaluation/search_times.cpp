@@ -135,25 +135,23 @@ void add_single_prunings(Study& study, Section& section) {
   chart.decades = true;
   chart.unit = fmt::format("seconds (stopped at {:g})", study.options().cell_limit_s);
   std::vector<Cell> all = {"(nothing)"};
-  chart.groups.push_back("(nothing)");
   for (const Scenario* scenario : scenarios) {
     table.columns.push_back(scenario->name);
     const RowResult& ours = study.plan(*scenario);
     all.emplace_back(search_seconds(ours));
-    chart.series.push_back({scenario->name, {Bar{std::max(kClock_s, ours.search_cpu_s)}}});
+    chart.add("(nothing)", scenario->name, {std::max(kClock_s, ours.search_cpu_s)});
   }
   table.add(std::move(all));
   for (const std::string& name : feature_names()) {
     std::vector<Cell> row = {name};
-    chart.groups.push_back(name);
-    for (size_t i = 0; i < scenarios.size(); ++i) {
-      const RowResult without = study.plan_without(*scenarios[i], {name});
-      const RowResult& with = study.plan(*scenarios[i]);
+    for (const Scenario* scenario : scenarios) {
+      const RowResult without = study.plan_without(*scenario, {name});
+      const RowResult& with = study.plan(*scenario);
       const bool same = std::abs(without.value - with.value) <= 1e-9 * with.value;
       const bool wrong = without.ended && with.ended && !same;
       row.emplace_back(search_seconds(without) + (wrong ? "; another answer" : ""),
                        wrong ? Mark::bad : Mark::plain);
-      chart.series[i].bars.emplace_back(Bar{std::max(kClock_s, without.search_cpu_s), without.ended});
+      chart.add(name, scenario->name, {std::max(kClock_s, without.search_cpu_s), without.ended});
     }
     table.add(std::move(row));
   }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "tests/bench/evaluation/charts.h"
 #include "tests/bench/evaluation/sections.h"
@@ -19,6 +18,10 @@ struct Mix {
   double cost = 0;        // likewise, of an iteration
   size_t types_used = 0;
   std::string used;
+
+  std::string gpus() const { return fmt::format("{}+{}", fast_gpus, slow_gpus); }
+  std::string name() const { return model + " " + gpus(); }
+  double gain_per_8() const { return 8 * (gain - 1) / slow_gpus; }  // GPUs of the second type
 };
 
 double parameters_of(const Inputs& inputs) {
@@ -28,50 +31,55 @@ double parameters_of(const Inputs& inputs) {
   return sum;
 }
 
-// Scenarios with these prefixes that have a partner on their first pool alone.
-std::vector<Mix> mixes(Study& study, const std::vector<std::string>& prefixes) {
+// Scenarios whose names begin so and that have a partner on their first pool alone.
+std::vector<Mix> mixes(Study& study, const std::string& prefix) {
   std::vector<Mix> out;
-  for (const std::string& prefix : prefixes)
-    for (const Scenario* mixed : study.scenarios(prefix)) {
-      if (mixed->pools.size() != 2) continue;
-      const std::vector<const Scenario*> candidates = study.scenarios("homo-");
-      const auto alone = std::find_if(candidates.begin(), candidates.end(), [&](const Scenario* one) {
-        const PoolSize &pool = one->pools[0], &first = mixed->pools[0];
-        return one->model == mixed->model && pool.gpus == first.gpus && pool.gpu_type == first.gpu_type;
-      });
-      if (alone == candidates.end()) continue;
-      const RowResult &ours = study.plan(*mixed), &base = study.plan(**alone);
-      if (!ours.plan || !base.plan) continue;
-      std::set<std::string> types;
-      for (const PlanPipeline& pipeline : ours.plan->pipelines)
-        for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
-      out.push_back({mixed->model, mixed->pools[0].gpus, mixed->pools[1].gpus,
-                     parameters_of(study.inputs(*mixed)), *ours.iter_per_s / *base.iter_per_s,
-                     *ours.usd_per_iter / *base.usd_per_iter, types.size(), gpus_used(*ours.plan)});
-    }
+  const std::vector<const Scenario*> of_one_type = study.scenarios("homo-");
+  for (const Scenario* mixed : study.scenarios(prefix)) {
+    if (mixed->pools.size() != 2) continue;
+    const PoolSize& first = mixed->pools[0];
+    const auto alone = std::find_if(of_one_type.begin(), of_one_type.end(), [&](const Scenario* one) {
+      const PoolSize& pool = one->pools[0];
+      return one->model == mixed->model && pool.gpus == first.gpus && pool.gpu_type == first.gpu_type;
+    });
+    if (alone == of_one_type.end()) continue;
+    const RowResult &ours = study.plan(*mixed), &base = study.plan(**alone);
+    if (!ours.plan || !base.plan) continue;
+    std::set<std::string> types;
+    for (const PlanPipeline& pipeline : ours.plan->pipelines)
+      for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
+    out.push_back({mixed->model, first.gpus, mixed->pools[1].gpus, parameters_of(study.inputs(*mixed)),
+                   *ours.iter_per_s / *base.iter_per_s, *ours.usd_per_iter / *base.usd_per_iter, types.size(),
+                   gpus_used(*ours.plan)});
+  }
   return out;
 }
+
+// A smaller difference between two ratios of throughput supports nothing.
+constexpr double kClearly = 0.005;
 
 // Statements with how many of the comparisons support each.
 class Statements {
  public:
-  explicit Statements(std::string name)
-      : table_{std::move(name),
-               "Statements, and what the runs above say of each.",
-               {"statement", "compared", "supported"},
-               {}} {}
+  explicit Statements(std::string name) {
+    table_.name = std::move(name);
+    table_.caption = fmt::format(
+        "Statements, and how many comparisons of the runs above support each; a difference below {} supports "
+        "nothing.",
+        kClearly);
+    table_.columns = {"statement", "compared", "supported"};
+  }
 
-  void add(const std::string& statement, const std::string& compared, int supporting, int all) {
-    if (all == 0) {
-      table_.add({statement, "-", {"not compared: the scenarios were not asked for", Mark::aside}});
-      return;
+  void add(const std::string& statement, const std::vector<std::string>& compared, int supporting) {
+    const int all = static_cast<int>(compared.size());
+    Cell verdict = {"not compared: the scenarios were not asked for", Mark::aside};
+    if (all > 0) {
+      verdict = {"in part", Mark::plain};
+      if (supporting == all) verdict = {"yes", Mark::good};
+      if (supporting == 0) verdict = {"no", Mark::bad};
+      verdict.text += fmt::format(" ({} of {})", supporting, all);
     }
-    const std::string verdict = supporting == all ? "yes" : supporting == 0 ? "no" : "in part";
-    table_.add({statement,
-                compared,
-                {fmt::format("{} ({} of {})", verdict, supporting, all), supporting == all ? Mark::good
-                                                                         : supporting == 0 ? Mark::bad
-                                                                                           : Mark::plain}});
+    table_.add({statement, fmt::format("{}", fmt::join(compared, "; ")), verdict});
   }
   const ResultTable& table() const { return table_; }
 
@@ -79,114 +87,83 @@ class Statements {
   ResultTable table_;
 };
 
-std::string mix_name(const Mix& mix) {
-  return fmt::format("{} {}+{}", mix.model, mix.fast_gpus, mix.slow_gpus);
-}
-
-// Compares neighbours of the list; `supports` says whether a pair is as the statement has it.
-template <typename Supports>
-void add_pairs(Statements& statements, const std::string& statement,
-               const std::vector<std::pair<Mix, Mix>>& pairs, Supports supports) {
-  std::string text;
+// Of all pairs that belong together: does mixing help more in the first than in the second?
+template <typename Belong>
+void add_pairs(Statements& statements, const std::string& statement, const std::vector<Mix>& mixes,
+               Belong belong) {
+  std::vector<std::string> compared;
   int supporting = 0;
-  for (const auto& [a, b] : pairs) {
-    text += fmt::format("{}{} {} against {} {}", text.empty() ? "" : "; ", mix_name(a), factor(a.gain),
-                        mix_name(b), factor(b.gain));
-    supporting += supports(a, b);
-  }
-  statements.add(statement, text, supporting, static_cast<int>(pairs.size()));
-}
-
-std::vector<std::pair<Mix, Mix>> pairs_where(const std::vector<Mix>& mixes,
-                                             const std::function<bool(const Mix&, const Mix&)>& belong) {
-  std::vector<std::pair<Mix, Mix>> out;
   for (const Mix& a : mixes)
-    for (const Mix& b : mixes)
-      if (belong(a, b)) out.emplace_back(a, b);
-  return out;
+    for (const Mix& b : mixes) {
+      if (!belong(a, b)) continue;
+      compared.push_back(
+          fmt::format("{} {} against {} {}", a.name(), factor(a.gain), b.name(), factor(b.gain)));
+      supporting += a.gain > b.gain + kClearly;
+    }
+  statements.add(statement, compared, supporting);
 }
 
-void add_takeaway_1(Study& study, Section& section, const std::string& text) {
-  const std::vector<Mix> equal = mixes(study, {"het50-"}), ratios = mixes(study, {"ratio-"});
-  ResultTable table{
-      "takeaway-1-gains",
-      "Two types in one zone against the first type alone: throughput, cost, and what the plan uses.",
-      {"model", "first type", "second type", "throughput", "cost of an iteration",
-       "gain per 8 of the second type", "GPUs used"},
-      {}};
-  const auto per_8 = [](const Mix& mix) { return 8 * (mix.gain - 1) / mix.slow_gpus; };
-  for (const std::vector<Mix>& some : {equal, ratios})
-    for (const Mix& mix : some)
-      table.add({mix.model,
-                 fmt::format("{}", mix.fast_gpus),
-                 fmt::format("{}", mix.slow_gpus),
-                 {factor(mix.gain), mix.gain < 1 - kTolerance ? Mark::bad : Mark::plain},
-                 factor(mix.cost),
-                 fmt::format("{:.1f} %", 100 * per_8(mix)),
-                 mix.used});
-  section.say("Takeaway 1, as the data pack has it: " + text + ".");
-  section.show(std::move(table));
-
-  BarChart gains;
-  gains.title = "Throughput of a mix over its first type alone";
-  gains.unit = "times the first type alone";
-  gains.line = 1;
-  for (const Mix& mix : ratios) {
-    const std::string group = fmt::format("{}+{}", mix.fast_gpus, mix.slow_gpus);
-    if (std::find(gains.groups.begin(), gains.groups.end(), group) == gains.groups.end())
-      gains.groups.push_back(group);
-  }
-  for (const Mix& mix : ratios) {
-    auto series = std::find_if(gains.series.begin(), gains.series.end(),
-                               [&](const BarSeries& one) { return one.name == mix.model; });
-    if (series == gains.series.end())
-      series = gains.series.insert(series, {mix.model, std::vector<std::optional<Bar>>(gains.groups.size())});
-    const std::string group = fmt::format("{}+{}", mix.fast_gpus, mix.slow_gpus);
-    series->bars[static_cast<size_t>(std::find(gains.groups.begin(), gains.groups.end(), group) -
-                                     gains.groups.begin())] = Bar{mix.gain};
-  }
-  if (!ratios.empty()) section.show("gain-of-mixing", gains.svg());
-
-  Statements statements("takeaway-1");
-  const auto larger = [](const Mix& a, const Mix& b) { return a.gain > b.gain; };
-  add_pairs(statements, "Mixing types helps more when GPUs are few (1:1)",
-            pairs_where(equal, [](const Mix& a,
-                                  const Mix& b) { return a.model == b.model && a.fast_gpus < b.fast_gpus; }),
-            larger);
-  add_pairs(statements, "Mixing types helps more when the model is large (1:1)",
-            pairs_where(equal,
-                        [](const Mix& a, const Mix& b) {
-                          return a.fast_gpus == b.fast_gpus && a.parameters > b.parameters;
-                        }),
-            larger);
-  // Were the ratio of no matter, every further GPU would bring as much as the one before.
-  std::string text_of_ratio;
-  int uneven = 0, models = 0;
-  for (size_t from = 0; from < ratios.size();) {
-    size_t to = from;
-    while (to < ratios.size() && ratios[to].model == ratios[from].model) ++to;
-    const auto begin = ratios.begin() + static_cast<std::ptrdiff_t>(from),
-               end = ratios.begin() + static_cast<std::ptrdiff_t>(to);
-    const auto [least, most] =
-        std::minmax_element(begin, end, [&](const Mix& a, const Mix& b) { return per_8(a) < per_8(b); });
-    text_of_ratio += fmt::format("{}{}: 8 more bring {:.1f} % at {}:{}, {:.1f} % at {}:{}",
-                                 models ? "; " : "", most->model, 100 * per_8(*most), most->fast_gpus,
-                                 most->slow_gpus, 100 * per_8(*least), least->fast_gpus, least->slow_gpus);
-    uneven += per_8(*most) > 1.5 * per_8(*least);
-    ++models;
-    from = to;
+// Were the ratio of no matter, every further GPU would bring as much as the one before.
+void add_ratio_statement(Statements& statements, const std::vector<Mix>& ratios) {
+  std::map<std::string, std::vector<Mix>> by_model;
+  for (const Mix& mix : ratios) by_model[mix.model].push_back(mix);
+  std::vector<std::string> compared;
+  int supporting = 0;
+  for (const auto& [model, some] : by_model) {
+    const auto [least, most] = std::minmax_element(
+        some.begin(), some.end(), [](const Mix& a, const Mix& b) { return a.gain_per_8() < b.gain_per_8(); });
+    compared.push_back(fmt::format("{}: 8 more bring {:.1f} % in {}, {:.1f} % in {}", model,
+                                   100 * most->gain_per_8(), most->gpus(), 100 * least->gain_per_8(),
+                                   least->gpus()));
+    supporting += most->gain_per_8() > 1.5 * least->gain_per_8();
   }
   statements.add(
       "The ratio matters: GPUs of the second type bring half as much again at the best ratio as at the worst",
-      text_of_ratio, uneven, models);
-  const auto most_gpus = std::max_element(equal.begin(), equal.end(), [](const Mix& a, const Mix& b) {
+      compared, supporting);
+}
+
+void add_takeaway_1(Study& study, Section& section, const std::string& text) {
+  section.say("Takeaway 1, as the data pack has it: " + text + ".");
+  const std::vector<Mix> equal = mixes(study, "het50-"), ratios = mixes(study, "ratio-");
+  ResultTable table{
+      "takeaway-1-gains",
+      "Two types in one zone against the first type alone: throughput, cost, and what the plan uses.",
+      {"model", "first + second type", "throughput", "cost of an iteration", "gain per 8 of the second type",
+       "GPUs used"},
+      {}};
+  for (const std::vector<Mix>* some : {&equal, &ratios})
+    for (const Mix& mix : *some)
+      table.add({mix.model,
+                 mix.gpus(),
+                 {factor(mix.gain), mix.gain < 1 - kTolerance ? Mark::bad : Mark::plain},
+                 factor(mix.cost),
+                 fmt::format("{:.1f} %", 100 * mix.gain_per_8()),
+                 mix.used});
+  section.show(std::move(table));
+
+  BarChart chart;
+  chart.title = "Throughput of a mix over its first type alone";
+  chart.unit = "times the first type alone";
+  chart.line = 1;
+  for (const Mix& mix : ratios) chart.add(mix.gpus(), mix.model, {mix.gain});
+  if (!ratios.empty()) section.show("gain-of-mixing", chart.svg());
+
+  Statements statements("takeaway-1");
+  add_pairs(statements, "Mixing types helps more when GPUs are few (1:1)", equal,
+            [](const Mix& a, const Mix& b) { return a.model == b.model && a.fast_gpus < b.fast_gpus; });
+  add_pairs(
+      statements, "Mixing types helps more when the model is large (1:1)", equal,
+      [](const Mix& a, const Mix& b) { return a.fast_gpus == b.fast_gpus && a.parameters > b.parameters; });
+  add_ratio_statement(statements, ratios);
+  std::vector<std::string> compared;
+  const auto most = std::max_element(equal.begin(), equal.end(), [](const Mix& a, const Mix& b) {
     return std::pair(a.fast_gpus, -a.parameters) < std::pair(b.fast_gpus, -b.parameters);
   });
-  if (most_gpus != equal.end())
-    statements.add("With the most GPUs and the smaller model the plan uses the first type only",
-                   fmt::format("{}: {}, {} the first type alone", mix_name(*most_gpus), most_gpus->used,
-                               factor(most_gpus->gain)),
-                   most_gpus->types_used == 1, 1);
+  if (most != equal.end())
+    compared.push_back(
+        fmt::format("{}: {}, {} the first type alone", most->name(), most->used, factor(most->gain)));
+  statements.add("With the most GPUs and the smaller model the plan uses the first type only", compared,
+                 !compared.empty() && most->types_used == 1);
   section.show(statements.table());
 }
 
@@ -223,13 +200,13 @@ void add_takeaway_2(Study& study, Section& section, const PublishedNumber& numbe
   for (const auto& [what, pairs] :
        {std::pair("One type over several zones is faster than two types in one zone", &all),
         std::pair("... also with as many GPUs", &as_many)}) {
-    std::string text;
+    std::vector<std::string> compared;
     int faster = 0;
     for (const PublishedTable::Ours& one : *pairs) {
-      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.scenario, factor(one.value));
-      faster += one.value > 1;
+      compared.push_back(one.scenario + " " + factor(one.value));
+      faster += one.value > 1 + kClearly;
     }
-    statements.add(what, text, faster, static_cast<int>(pairs->size()));
+    statements.add(what, compared, faster);
   }
   section.show(statements.table());
   const auto most = std::max_element(all.begin(), all.end(),

@@ -25,6 +25,18 @@ TEST(Charts, EveryBarIsDrawnAndWhatIsNotCountedIsPale) {
   EXPECT_NE(svg.find("<title>two, b: 0.5</title>"), std::string::npos);
 }
 
+TEST(Charts, BarsAreAddedByName) {
+  BarChart chart;
+  chart.add("one", "a", {1});
+  chart.add("two", "b", {2});
+  chart.add("one", "b", {3});
+  EXPECT_EQ(chart.groups, (std::vector<std::string>{"one", "two"}));
+  ASSERT_EQ(chart.series.size(), 2u);
+  EXPECT_FALSE(chart.series[0].bars.at(1).has_value());
+  EXPECT_EQ(chart.series[1].bars.at(0)->value, 3);
+  EXPECT_EQ(chart.series[1].bars.at(1)->value, 2);
+}
+
 TEST(Charts, ABarTwiceAsHighIsTwiceAsLong) {
   // The axis ends at 4 (marks at 0, 1, 2, ..): 260 for 4.
   const std::string svg = BarChart{"", "", {"one", "two"}, {{"a", {Bar{3.5}, Bar{1.75}}}}, {}}.svg();
