@@ -13,16 +13,24 @@
 namespace sailor::bench {
 namespace {
 
-constexpr double kPlotLeft = 70, kPlotTop = 44, kPlotHeight = 260, kLegendWidth = 230;
+constexpr double kPlotLeft = 70, kPlotTop = 44, kPlotHeight = 260;
 
-std::string opening(const std::string& title, double plot_width, double height) {
+// Wide enough for the longest name.
+template <typename Series>
+double legend_width(const std::vector<Series>& series) {
+  size_t longest = 0;
+  for (const Series& one : series) longest = std::max(longest, one.name.size());
+  return 60 + 7.5 * static_cast<double>(longest);
+}
+
+std::string opening(const std::string& title, double plot_width, double legend_width, double height) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
       "font-family=\"sans-serif\" font-size=\"13\">\n<style>text{{fill:#222}}.grid{{stroke:#ddd}}"
       ".rule{{stroke:#222;stroke-dasharray:4 4}}@media (prefers-color-scheme:dark){{text{{fill:#ddd}}"
       ".grid{{stroke:#444}}.rule{{stroke:#ddd}}}}</style>\n<text x=\"{2}\" y=\"24\" font-size=\"16\">{3}"
       "</text>\n",
-      kPlotLeft + plot_width + kLegendWidth, height, kPlotLeft, xml_escaped(title));
+      kPlotLeft + plot_width + legend_width, height, kPlotLeft, xml_escaped(title));
 }
 
 std::string legend_entry(size_t place, double plot_width, const std::string& mark, const std::string& name) {
@@ -121,7 +129,7 @@ std::string BarChart::svg() const {
   }
   const double width = std::max(200.0, x - kPlotLeft - kGap / 2);
   std::string out =
-      opening(title, width,
+      opening(title, width, legend_width(series),
               std::max(kPlotTop + kPlotHeight + 34, kPlotTop + 20 + 21 * static_cast<double>(series.size())));
   for (int i = 0; !decades && i * axis.step <= axis.end * (1 + 1e-9); ++i)
     out += level(y(i * axis.step), width, fmt::format("{:.6g}", i * axis.step));
@@ -154,7 +162,7 @@ std::string LineChart::svg() const {
   };
   const auto y = [&](double value) { return kPlotTop + kPlotHeight * (1 - rows.along(value)); };
 
-  std::string out = opening(title, kPlotWidth, kPlotTop + kPlotHeight + 54);
+  std::string out = opening(title, kPlotWidth, legend_width(series), kPlotTop + kPlotHeight + 54);
   out += decade_levels(rows, kPlotWidth);
   for (double at : std::set<double>(xs.begin(), xs.end()))
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>\n", x(at),

@@ -62,10 +62,10 @@ void add_table(Study& study, Section& section, const std::string& where, const s
     for (const Baseline& theirs : study.others(*scenario)) {
       if (!theirs.search_cpu_s) continue;
       const double ratio = ours_s > 0 ? *theirs.search_cpu_s / ours_s : 0;
-      const bool is_ours = theirs.planner == kPublishedPlanner;
+      const bool is_published = theirs.planner == kPublishedPlanner;
       shown.insert(theirs.planner);
       table.add(
-          {scenario->name, theirs.planner, is_ours ? number.value : of(theirs.planner),
+          {scenario->name, theirs.planner, is_published ? number.value : of(theirs.planner),
            figure(theirs.search_cpu_s, 3),
            ratio == 0 ? Cell("-", Mark::aside) : Cell(factor(ratio), ratio < 1 ? Mark::bad : Mark::good)});
     }
