@@ -12,7 +12,7 @@
 
 namespace sailor::cli {
 
-enum class Format { table, json, yaml, csv };
+enum class Format { table, json, yaml, csv, megatron };
 
 // What to plan, from which files, and how: common to the verbs that search.
 struct PlanSource {
@@ -32,6 +32,12 @@ struct PlanCommand {
   Format format = Format::table;
   std::string previous;  // file of the plan that ran until now, or of its result; empty = none
   std::string output;    // file for the chosen plan; empty = none
+};
+
+struct ExplainCommand {
+  PlanSource source;
+  std::string plan;  // file of the plan to explain; empty = the one that a search finds
+  Format format = Format::table;
 };
 
 struct ParetoCommand {
@@ -73,6 +79,13 @@ struct ReplayCommand {
   Format format = Format::table;
 };
 
+struct ReportCommand {
+  std::string run;      // job id or directory; empty = the newest run here
+  std::string config;   // site config, for predictions; empty = site_config_path()
+  std::string cluster;  // snapshot that other plans are searched on; empty = the run's own nodes
+  std::string out;      // file of the page; empty = report.html in the run's directory
+};
+
 struct ClusterCommand {
   std::string cluster;  // snapshot file; empty = the live cluster
   std::string config;
@@ -80,10 +93,12 @@ struct ClusterCommand {
 };
 
 int run_plan(const PlanCommand& command);
+int run_explain(const ExplainCommand& command);
 int run_pareto(const ParetoCommand& command);
 int run_simulate(const SimulateCommand& command);
 int run_validate(const ValidateCommand& command);
 int run_replay(const ReplayCommand& command);
+int run_report(const ReportCommand& command);
 int run_cluster(const ClusterCommand& command);
 
 }  // namespace sailor::cli

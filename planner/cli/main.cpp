@@ -16,7 +16,8 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "pareto", "plan", "replay", "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "explain", "pareto",   "plan",
+                                           "replay",  "report",  "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -36,6 +37,7 @@ void add_format(CLI::App* app, Format& format, const std::vector<std::string>& n
                            did_you_mean(text, names));
         }
         if (text == "csv") return Format::csv;
+        if (text == "megatron") return Format::megatron;
         return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
       },
       "form of the result: " + alternatives(names), "FORMAT");
@@ -78,21 +80,39 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
 }
 
+void add_objective(CLI::App* verb, PlanSource& source) {
+  add_parsed(verb, "--objective", source.overrides.objective, parse_objective_option, "throughput or cost",
+             "OBJECTIVE");
+}
+
 CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
   add_source(verb, command.source, "longest search (default: the site's)");
-  add_parsed(verb, "--objective", command.source.overrides.objective, parse_objective_option,
-             "throughput or cost", "OBJECTIVE");
+  add_objective(verb, command.source);
   verb->add_option("--top", command.top, "candidates to show (default: 5)")
       ->type_name("K")
       ->check(CLI::Range(1, 1000));
-  add_format(verb, command.format, {"table", "json", "yaml"});
+  add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
   verb->add_option(
           "--previous", command.previous,
           "plan that ran until now, or the --format json that it came from: planning again starts there")
       ->type_name("PLAN.json");
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");
+  return verb;
+}
+
+CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
+  CLI::App* verb =
+      app.add_subcommand("explain", "say why a plan is chosen, what binds it and what would change it");
+  add_source(
+      verb, command.source,
+      "longest search (default: the site's); the questions about other plans take up to one and a half "
+      "times as long");
+  add_objective(verb, command.source);
+  verb->add_option("plan,--plan", command.plan, "plan to explain (default: the one that a search finds)")
+      ->type_name("PLAN.json");
+  add_format(verb, command.format, {"table", "json", "yaml"});
   return verb;
 }
 
@@ -185,6 +205,20 @@ CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
   return verb;
 }
 
+CLI::App* add_report(CLI::App& app, ReportCommand& command) {
+  CLI::App* verb = app.add_subcommand(
+      "report", "write a page about a run: plan, training against prediction, memory, what happened");
+  verb->add_option("run", command.run, "job id, or the run's directory (default: the newest run here)")
+      ->type_name("RUN");
+  verb->add_option("-o,--out", command.out, "file of the page (default: report.html in the run's directory)")
+      ->type_name("FILE");
+  verb->add_option("--cluster", command.cluster,
+                   "cluster snapshot that other plans are searched on (default: the run's own nodes)")
+      ->type_name("FILE");
+  add_config(verb, command.config);
+  return verb;
+}
+
 CLI::App* add_cluster(CLI::App& app, ClusterCommand& command) {
   CLI::App* verb = app.add_subcommand("cluster", "show what is free: of the live cluster, or in a snapshot");
   verb->add_option("--cluster", command.cluster, "cluster snapshot to show")->type_name("FILE");
@@ -228,15 +262,19 @@ int run(int argc, char** argv) {
         "4 time limit without a plan",
         fmt::join(all_verbs(), ", "));
   });
+  ExplainCommand explain_command;
   ParetoCommand pareto_command;
   PlanCommand plan_command;
+  ReportCommand report_command;
   SimulateCommand simulate_command;
   ValidateCommand validate_command;
   ReplayCommand replay_command;
   ClusterCommand cluster_command;
+  CLI::App* explain_verb = add_explain(app, explain_command);
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* replay_verb = add_replay(app, replay_command);
+  CLI::App* report_verb = add_report(app, report_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
   CLI::App* validate_verb = add_validate(app, validate_command);
   add_cluster(app, cluster_command);
@@ -247,9 +285,11 @@ int run(int argc, char** argv) {
     std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
     throw InputError(fmt::format("{} (see `sailor{} --help`)", one_line(error.what()), verb));
   }
+  if (*explain_verb) return run_explain(explain_command);
   if (*pareto_verb) return run_pareto(pareto_command);
   if (*plan_verb) return run_plan(plan_command);
   if (*replay_verb) return run_replay(replay_command);
+  if (*report_verb) return run_report(report_command);
   if (*simulate_verb) return run_simulate(simulate_command);
   if (*validate_verb) return run_validate(validate_command);
   return run_cluster(cluster_command);

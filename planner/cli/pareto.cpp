@@ -23,7 +23,7 @@ void print_front(const ParetoCommand& command, const PlanningInputs& inputs, con
       print_notes(inputs);
       if (front.status == SearchStatus::found) print(pareto_table(inputs.context(), front));
       break;
-    case Format::csv:
+    default:
       break;  // not offered
   }
 }

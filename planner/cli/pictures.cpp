@@ -21,6 +21,10 @@ double most_events(const Plan& plan) {
 
 }  // namespace
 
+bool can_draw(const Plan& plan) {
+  return most_events(plan) <= kMostPictureEvents;
+}
+
 bool wants_pictures(const SimulateCommand& command) {
   return !command.trace.empty() || !command.html.empty() || !command.svg.empty();
 }
@@ -39,7 +43,7 @@ void check_pictures(const SimulateCommand& command, const Plan& plan, CostModel 
                     "trace a plan with a smaller global batch or larger microbatches",
                     events, kMostTraceEvents));
   }
-  if (events > kMostPictureEvents) {
+  if (!can_draw(plan)) {
     throw InputError(
         fmt::format("{}: {:.0f} events are too many to draw ({:.0f} at most): draw a plan with a "
                     "smaller global batch or larger microbatches",

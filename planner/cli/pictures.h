@@ -17,6 +17,8 @@ inline constexpr double kMostTraceEvents = 500'000;
 // Pages and pictures do not grow with the events, but all of them are in memory while they are drawn.
 inline constexpr double kMostPictureEvents = 5'000'000;
 
+// Has the plan few enough events for a picture?
+bool can_draw(const Plan& plan);
 bool wants_pictures(const SimulateCommand& command);
 // Throws InputError when the cost model has no timeline or when the plan has more events than can be drawn.
 // To be asked before the plan is played.

@@ -99,11 +99,9 @@ std::string in_format(const Validation& validation, Format format) {
       return validation_json(validation);
     case Format::csv:
       return validation_csv(validation);
-    case Format::table:
-    case Format::yaml:  // not offered
-      break;
+    default:  // no others are offered
+      return validation_table(validation);
   }
-  return validation_table(validation);
 }
 
 }  // namespace

@@ -4,15 +4,21 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "planner/plan/plan_json.h"
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
+#include "planner/simulator/iteration_shares.h"
+#include "planner/simulator/tightest_stage.h"
 
 namespace sailor {
 namespace {
 
 using nlohmann::json;
+
+// Of a row; the first column gets what the others leave.
+constexpr size_t kWidest = 120, kLeastGpus = 12, kWidestTp = 18;
 
 std::string gib(int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
@@ -24,46 +30,93 @@ std::string number_list(const std::vector<int>& numbers) {
   return text;
 }
 
+// Does the plan cross no zones because there is only one?
+bool is_one_zone(const Snapshot& snapshot) {
+  return std::all_of(snapshot.nodes.begin(), snapshot.nodes.end(),
+                     [&](const SnapshotNode& node) { return node.zone == snapshot.nodes.front().zone; });
+}
+
+// One row, in the order of the columns, but for the first one.
+std::vector<std::string> row_of(const PlanningContext& context, const SearchResult& result,
+                                const Candidate& candidate) {
+  const auto& [plan, p] = candidate;
+  const IterationShares shares = iteration_shares(context.framework, plan, p, result.cost_model);
+  const int64_t steps = context.job.training.steps;
+  return {num_stages_text(plan),
+          fmt::format("{}", plan.pipelines.size()),
+          cut_to(tp_text(plan), kWidestTp),
+          fmt::format("{}", plan.microbatch),
+          estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
+          rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
+          fmt::format("{:.4g}", p.usd_per_iteration()),
+          steps > 0 ? fmt::format("{:.4g}", p.usd_per_iteration() * static_cast<double>(steps)) : "-",
+          fmt::format("{:.0f}%", 100 * tightest_stage(p).part),
+          fmt::format("{} {:.0f}%", shares.bottleneck(), 100 * shares.bottleneck_part())};
+}
+
+std::string gap_text(double value, std::optional<double> bound) {
+  return bound && *bound > 0 ? fmt::format(" (gap {:.1f}%)", 100 * std::max(0.0, value / *bound - 1)) : "";
+}
+
 }  // namespace
 
-std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
+std::string candidate_footer(const PlanningContext& context, const SearchResult& result) {
   std::string out =
-      fmt::format("{:<2}{:<28} {:<24} {:>3} {:>4} {:>10} {:>9} {:>11} {:>9}\n", "", "GPUS",
-                  "PIPELINES X (TP)", "MB", "#MB", "ITER (s)", "ITER/s", "USD/ITER", "PEAK GiB");
-  bool first = true;
+      fmt::format("objective {} | {} configurations, {} plans predicted in {:.2f} s, search {}\n",
+                  to_string(context.job.objective), result.stats.configurations, result.stats.plans_scored,
+                  result.stats.search_s, result.stats.complete ? "complete" : "stopped before its end");
+  if (result.bound_iteration_s && !result.candidates.empty()) {
+    const Prediction& best = result.candidates.front().prediction;
+    const bool fast = context.job.objective == Objective::throughput;
+    out += fmt::format(
+        "no plan of this space is faster than {:.4g} s{} or cheaper than {:.4g} USD per iteration{}\n",
+        *result.bound_iteration_s, fast ? gap_text(best.iteration_s, result.bound_iteration_s) : "",
+        result.bound_usd_per_iteration.value_or(0),
+        fast ? "" : gap_text(best.usd_per_iteration(), result.bound_usd_per_iteration));
+  }
+  if (result.rejected.empty()) return out;
+  out += "left out:";
+  const char* separator = " ";
+  for (const auto& [reason, count] : result.rejected) {
+    out += fmt::format("{}{} x {}", separator, count, reason);
+    separator = ", ";
+  }
+  return out + "\n";
+}
+
+std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
+  using Row = std::vector<std::string>;
+  constexpr size_t kTp = 2, kBoundBy = 9;  // words; numbers stand at the right
+  std::vector<Row> rows = {
+      {"P", "D", "TP", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/RUN", "PEAK", "BOUND BY"}};
   double uncertainty = 0;
   for (const Candidate& candidate : result.candidates) {
     uncertainty = std::max(uncertainty, candidate.prediction.uncertainty);
-    int64_t microbatches = 0;
-    for (const PlanPipeline& pipeline : candidate.plan.pipelines) microbatches += pipeline.microbatches;
-    out += fmt::format(
-        "{:<2}{:<28} {:<24} {:>3} {:>4} {:>10} {:>9.4g} {:>11.4g} {:>9}\n", first ? "*" : "",
-        cut_to(gpus_by_type(candidate.plan), 28), cut_to(layout(candidate.plan), 24),
-        candidate.plan.microbatch, microbatches,
-        estimate_mark(candidate.prediction) + fmt::format("{:.4g}", candidate.prediction.iteration_s),
-        candidate.prediction.iterations_per_s(), candidate.prediction.usd_per_iteration(),
-        gib(candidate.prediction.peak_memory_bytes()));
-    first = false;
+    rows.push_back(row_of(context, result, candidate));
+  }
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const Row& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  const size_t others = std::accumulate(widths.begin(), widths.end(), widths.size());
+  const size_t most_gpus = std::max(kLeastGpus, kWidest - 2 - std::min(kWidest - 2, others));
+  const bool one_zone = is_one_zone(context.snapshot);
+  Row gpus = {"GPUS"};
+  for (const Candidate& candidate : result.candidates)
+    gpus.push_back(gpus_by_type_and_zone(candidate.plan, one_zone, most_gpus));
+  size_t gpus_width = 0;
+  for (const std::string& text : gpus) gpus_width = std::max(gpus_width, text.size());
+
+  std::string out;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::string line = fmt::format("{} {:<{}}", r == 1 ? "*" : " ", gpus[r], gpus_width);
+    for (size_t i = 0; i < widths.size(); ++i)
+      line += i == kTp || i == kBoundBy ? fmt::format(" {:<{}}", rows[r][i], widths[i])
+                                        : fmt::format(" {:>{}}", rows[r][i], widths[i]);
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   out += estimate_note(uncertainty);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
-  out += fmt::format("objective {} | {} configurations, {} plans predicted, search {}\n",
-                     to_string(context.job.objective), result.stats.configurations, result.stats.plans_scored,
-                     result.stats.complete ? "complete" : "stopped before its end");
-  if (result.bound_iteration_s && !result.candidates.empty())
-    out += fmt::format(
-        "no plan of this space is faster than {:.4g} s or cheaper than {:.4g} USD per iteration\n",
-        *result.bound_iteration_s, result.bound_usd_per_iteration.value_or(0));
-  if (!result.rejected.empty()) {
-    out += "left out:";
-    const char* separator = " ";
-    for (const auto& [reason, count] : result.rejected) {
-      out += fmt::format("{}{} x {}", separator, count, reason);
-      separator = ", ";
-    }
-    out += "\n";
-  }
-  return out;
+  return out + candidate_footer(context, result);
 }
 
 std::string stage_table(const Plan& plan, const Prediction& prediction) {
@@ -94,9 +147,18 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
 
 std::string result_json(const PlanningContext& context, const SearchResult& result) {
   json candidates = json::array();
-  for (const Candidate& candidate : result.candidates)
+  const double tokens = context.job.tokens_per_iteration();
+  const auto steps = static_cast<double>(context.job.training.steps);
+  for (const Candidate& candidate : result.candidates) {
+    const Prediction& p = candidate.prediction;
+    const IterationShares shares = iteration_shares(context.framework, candidate.plan, p, result.cost_model);
     candidates.push_back({{"plan", json::parse(to_json(candidate.plan, -1))},
-                          {"prediction", prediction_json(candidate.prediction)}});
+                          {"prediction", prediction_json(p)},
+                          {"tokens_per_s", tokens * p.iterations_per_s()},
+                          {"usd_per_run", steps > 0 ? json(steps * p.usd_per_iteration()) : json(nullptr)},
+                          {"bottleneck", shares.bottleneck()},
+                          {"shares", shares_json(shares)}});
+  }
   const json out = {{"sailor_plan_result", 1},
                     {"status", status_name(result.status)},
                     {"model", context.job.model.name},

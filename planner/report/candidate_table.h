@@ -8,8 +8,12 @@
 
 namespace sailor {
 
-// Fixed columns, ends in a newline, at most ~110 columns wide. The first candidate is the chosen one.
+// Columns as wide as what stands in them, at most 120 characters in all, but for the list of reasons; ends in
+// a newline. The first candidate is the chosen one. Rows are given the zones of GPUs where the snapshot has
+// several.
 std::string candidate_table(const PlanningContext& context, const SearchResult& result);
+// What stands below the rows: what was searched, how good the chosen plan is proven to be, what was left out.
+std::string candidate_footer(const PlanningContext& context, const SearchResult& result);
 // Stage by stage: layers, GPUs, nodes, time, memory of one plan.
 std::string stage_table(const Plan& plan, const Prediction& prediction);
 // Machine-readable form of the whole result, `"sailor_plan_result": 1`; the schema is in

@@ -5,7 +5,7 @@
 
 #include "planner/report/pareto_table.h"
 #include "planner/report/plan_text.h"
-#include "planner/report/svg_parts.h"
+#include "planner/report/svg_axis.h"
 #include "planner/report/timeline_pipelines.h"
 
 namespace sailor {
@@ -16,7 +16,7 @@ constexpr double kLeft = 90, kTop = 50, kWidth = 640, kHeight = 400;
 }  // namespace
 
 std::string pareto_svg(const PlanningContext& context, const ParetoFront& front) {
-  const double tokens = static_cast<double>(context.job.training.global_batch) * context.job.model.sequence;
+  const double tokens = context.job.tokens_per_iteration();
   std::vector<std::pair<double, double>> points;  // (USD per iteration, tokens per second)
   double most_usd = 0, most_rate = 0;
   for (const ParetoPoint& point : front.points) {
@@ -25,7 +25,7 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
     most_usd = std::max(most_usd, points.back().first);
     most_rate = std::max(most_rate, points.back().second);
   }
-  const RoundAxis usd(most_usd), rate(most_rate);
+  const SvgAxis usd = SvgAxis::from_zero(most_usd), rate = SvgAxis::from_zero(most_rate);
   const auto x = [&](double value) { return kLeft + kWidth * usd.along(value); };
   const auto y = [&](double value) { return kTop + kHeight * (1 - rate.along(value)); };
 
@@ -38,16 +38,16 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
       "{3}"
       "</text>\n",
       kLeft + kWidth + 40, kTop + kHeight + 60, kLeft, xml_escaped(context.job.model.name));
-  for (int i = 0; i * usd.step <= usd.end * (1 + 1e-9); ++i)
+  for (int i = 0; i < usd.marks(); ++i)
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>"
         "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4:.6g}</text>\n",
-        x(i * usd.step), kTop, kTop + kHeight, kTop + kHeight + 18, i * usd.step);
-  for (int i = 0; i * rate.step <= rate.end * (1 + 1e-9); ++i)
+        x(usd.mark(i)), kTop, kTop + kHeight, kTop + kHeight + 18, usd.mark(i));
+  for (int i = 0; i < rate.marks(); ++i)
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{1}\" y1=\"{0:.1f}\" x2=\"{2}\" y2=\"{0:.1f}\"/>"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
-        y(i * rate.step), kLeft, kLeft + kWidth, kLeft - 8, y(i * rate.step) + 4, i * rate.step);
+        y(rate.mark(i)), kLeft, kLeft + kWidth, kLeft - 8, y(rate.mark(i)) + 4, rate.mark(i));
   std::string path;
   for (const auto& [point_usd, point_rate] : points)
     path += path.empty() ? fmt::format("M{:.1f} {:.1f}", x(point_usd), y(point_rate))

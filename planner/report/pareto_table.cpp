@@ -14,24 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-double tokens_per_iteration(const PlanningContext& context) {
-  return static_cast<double>(context.job.training.global_batch) * context.job.model.sequence;
-}
-
-// Stages of a pipeline: "2", or "1-3" when pipelines differ.
-std::string stages(const Plan& plan) {
-  size_t least = plan.pipelines.empty() ? 0 : plan.pipelines[0].stages.size(), most = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    least = std::min(least, pipeline.stages.size());
-    most = std::max(most, pipeline.stages.size());
-  }
-  return least == most ? fmt::format("{}", most) : fmt::format("{}-{}", least, most);
-}
-
 }  // namespace
 
 std::string pareto_table(const PlanningContext& context, const ParetoFront& front) {
-  const double tokens = tokens_per_iteration(context);
+  const double tokens = context.job.tokens_per_iteration();
   std::string out = fmt::format("{:<32} {:>5} {:>4} {:>4} {:>10} {:>10} {:>10} {:>11} {:>7}\n", "GPUS", "P",
                                 "D", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/1M TOK", "GAP");
   double uncertainty = 0;
@@ -40,12 +26,12 @@ std::string pareto_table(const PlanningContext& context, const ParetoFront& fron
     const Prediction& prediction = point.candidate.prediction;
     uncertainty = std::max(uncertainty, prediction.uncertainty);
     const std::optional<double> gap = point.gap();
-    out += fmt::format("{:<32} {:>5} {:>4} {:>4} {:>10} {:>10.4g} {:>10.4g} {:>11.4g} {:>7}\n",
-                       cut_to(gpus_by_type(plan), 32), stages(plan), plan.pipelines.size(), plan.microbatch,
-                       estimate_mark(prediction) + fmt::format("{:.4g}", prediction.iteration_s),
-                       tokens * prediction.iterations_per_s(), prediction.usd_per_iteration(),
-                       1e6 * prediction.usd_per_iteration() / tokens,
-                       gap ? fmt::format("{:.1f}%", 100 * *gap) : "-");
+    out += fmt::format(
+        "{:<32} {:>5} {:>4} {:>4} {:>10} {:>10.4g} {:>10.4g} {:>11.4g} {:>7}\n",
+        cut_to(gpus_by_type(plan), 32), num_stages_text(plan), plan.pipelines.size(), plan.microbatch,
+        estimate_mark(prediction) + fmt::format("{:.4g}", prediction.iteration_s),
+        tokens * prediction.iterations_per_s(), prediction.usd_per_iteration(),
+        1e6 * prediction.usd_per_iteration() / tokens, gap ? fmt::format("{:.1f}%", 100 * *gap) : "-");
   }
   out += estimate_note(uncertainty);
   out += fmt::format(
@@ -60,7 +46,7 @@ std::string pareto_table(const PlanningContext& context, const ParetoFront& fron
 }
 
 std::string pareto_json(const PlanningContext& context, const ParetoFront& front) {
-  const double tokens = tokens_per_iteration(context);
+  const double tokens = context.job.tokens_per_iteration();
   json points = json::array();
   for (const ParetoPoint& point : front.points) {
     const Prediction& prediction = point.candidate.prediction;

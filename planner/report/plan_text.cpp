@@ -10,12 +10,25 @@
 namespace sailor {
 namespace {
 
-// The TP degrees of a pipeline's stages: "4,1".
-std::string degrees(const PlanPipeline& pipeline) {
+std::string tp_of(const PlanPipeline& pipeline, size_t groups) {
   std::string text;
-  for (const PlanStage& stage : pipeline.stages)
-    text += fmt::format("{}{}", text.empty() ? "" : ",", stage.tp);
-  return text;
+  bool equal = true;
+  for (size_t i = 0; i < groups; ++i) {
+    equal = equal && pipeline.stages[i].tp == pipeline.stages[0].tp;
+    text += fmt::format("{}{}", i == 0 ? "" : ",", pipeline.stages[i].tp);
+  }
+  return equal ? fmt::format("{}", pipeline.stages.at(0).tp) : text;
+}
+
+// GPUs by type, then zone.
+std::map<std::string, std::map<std::string, int>> gpus_used(const Plan& plan) {
+  std::map<std::string, std::map<std::string, int>> gpus;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (int i = 0; i < num_groups(plan, pipeline); ++i) {
+      const PlanStage& stage = pipeline.stages[static_cast<size_t>(i)];
+      gpus[stage.gpu_type][stage.zone] += stage.tp;
+    }
+  return gpus;
 }
 
 }  // namespace
@@ -25,29 +38,55 @@ std::string cut_to(std::string text, size_t width) {
   return text;
 }
 
-std::string gpus_by_type(const Plan& plan) {
-  std::map<std::string, int> gpus;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) gpus[stage.gpu_type] += stage.tp;
-  std::string text;
-  for (const auto& [type, count] : gpus)
-    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", count, type);
-  return text;
+std::string rate_text(double per_s) {
+  return per_s >= 1000 ? fmt::format("{:.0f}", per_s) : fmt::format("{:.4g}", per_s);
 }
 
-std::string layout(const Plan& plan) {
-  std::vector<std::pair<std::string, int>> kinds;
+std::string gpus_by_type(const Plan& plan) {
+  return gpus_by_type_and_zone(plan, true, std::string::npos);
+}
+
+std::string gpus_by_type_and_zone(const Plan& plan, bool one_zone, size_t width) {
+  std::string full, counted;
+  for (const auto& [type, zones] : gpus_used(plan)) {
+    int all = 0;
+    for (const auto& [zone, count] : zones) {
+      all += count;
+      if (!one_zone) full += fmt::format("{}{} {}@{}", full.empty() ? "" : " + ", count, type, zone);
+    }
+    counted += fmt::format("{}{} {}", counted.empty() ? "" : " + ", all, type);
+    if (one_zone) continue;
+    counted += zones.size() == 1 ? "@" + zones.begin()->first : fmt::format(" in {} zones", zones.size());
+  }
+  return one_zone || full.size() > width ? cut_to(counted, width) : full;
+}
+
+std::string num_stages_text(const Plan& plan) {
+  int least = plan.pipelines.empty() ? 0 : num_groups(plan, plan.pipelines[0]), most = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    const std::string kind = degrees(pipeline);
+    least = std::min(least, num_groups(plan, pipeline));
+    most = std::max(most, num_groups(plan, pipeline));
+  }
+  return least == most ? fmt::format("{}", most) : fmt::format("{}-{}", least, most);
+}
+
+std::string tp_text(const Plan& plan) {
+  std::vector<std::pair<std::string, int>> kinds;
+  bool recompute = false;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    const std::string kind = tp_of(pipeline, static_cast<size_t>(num_groups(plan, pipeline)));
     const auto it = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
     if (it == kinds.end())
       kinds.emplace_back(kind, 1);
     else
       ++it->second;
+    for (const PlanStage& stage : pipeline.stages) recompute = recompute || stage.recompute != "none";
   }
   std::string text;
   for (const auto& [kind, count] : kinds)
-    text += fmt::format("{}{}x({})", text.empty() ? "" : " + ", count, kind);
+    text += kinds.size() == 1 ? kind : fmt::format("{}{}x({})", text.empty() ? "" : "+", count, kind);
+  if (plan.zero1) text += " zero1";
+  if (recompute) text += " recompute";
   return text;
 }
 

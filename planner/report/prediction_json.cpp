@@ -49,6 +49,12 @@ nlohmann::json prediction_json(const Prediction& p) {
           {"stages", std::move(stages)}};
 }
 
+nlohmann::json shares_json(const IterationShares& s) {
+  return {{"pipeline", s.pipeline}, {"stage", s.stage},          {"compute_s", s.compute_s},
+          {"bubble_s", s.bubble_s}, {"p2p_s", s.p2p_s},          {"sync_s", s.sync_s},
+          {"update_s", s.update_s}, {"overhead_s", s.overhead_s}};
+}
+
 nlohmann::json optional_json(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }

@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "planner/simulator/iteration_shares.h"
 #include "planner/simulator/prediction.h"
 
 namespace sailor {
 
 nlohmann::json prediction_json(const Prediction& prediction);
+nlohmann::json shares_json(const IterationShares& shares);
 nlohmann::json optional_json(const std::optional<double>& value);  // null when there is none
 
 }  // namespace sailor

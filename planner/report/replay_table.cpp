@@ -14,8 +14,7 @@ namespace {
 using nlohmann::json;
 
 double tokens_of(const JobSpec& job, const ReplayOutcome& outcome) {
-  return static_cast<double>(outcome.steps) * static_cast<double>(job.training.global_batch) *
-         job.model.sequence;
+  return static_cast<double>(outcome.steps) * job.tokens_per_iteration();
 }
 
 double time_s(const ReplayOutcome& outcome, double end_s) {

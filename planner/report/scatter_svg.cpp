@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "planner/report/svg_parts.h"
+#include "planner/report/svg_colours.h"
 #include "planner/report/timeline_pipelines.h"
 
 namespace sailor {

@@ -77,7 +77,7 @@ int num_gpu_groups(const Plan& plan, const PlanPipeline& pipeline) {
   return static_cast<int>(pipeline.stages.size()) / std::max(1, plan.interleave);
 }
 
-std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int group) {
+std::string gpu_group_layers(const Plan& plan, const PlanPipeline& pipeline, int group) {
   const size_t groups = static_cast<size_t>(num_gpu_groups(plan, pipeline));
   std::string layers;
   for (size_t i = static_cast<size_t>(group); i < pipeline.stages.size(); i += groups) {
@@ -87,8 +87,13 @@ std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int g
                   ? fmt::format("{}", stage.first_layer)
                   : fmt::format("{}-{}", stage.first_layer, stage.end_layer - 1);
   }
+  return layers;
+}
+
+std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int group) {
   const PlanStage& stage = pipeline.stages.at(group);
-  return fmt::format("stage {}: {} x{}, layers {}", group, stage.gpu_type, stage.tp, layers);
+  return fmt::format("stage {}: {} x{}, layers {}", group, stage.gpu_type, stage.tp,
+                     gpu_group_layers(plan, pipeline, group));
 }
 
 std::string xml_escaped(const std::string& text) {

@@ -21,6 +21,8 @@ std::string pipelines_name(const std::vector<int>& pipelines);
 // Groups of GPUs of a pipeline: what a row of a picture is. Interleaved, each holds several entries of
 // PlanPipeline::stages.
 int num_gpu_groups(const Plan& plan, const PlanPipeline& pipeline);
+// "6-11" ("2-3, 6-7" where interleaved).
+std::string gpu_group_layers(const Plan& plan, const PlanPipeline& pipeline, int group);
 // "stage 2: A x4, layers 6-11" ("layers 2-3, 6-7" where interleaved).
 std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int group);
 

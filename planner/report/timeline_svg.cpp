@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "planner/report/svg_axis.h"
 #include "planner/report/timeline_pipelines.h"
 #include "planner/report/timeline_svg_row.h"
 
@@ -40,14 +41,6 @@ TimeUnit unit_for(double span_s) {
   if (span_s >= 1) return {1, "s"};
   if (span_s >= 1e-3) return {1e-3, "ms"};
   return {1e-6, "us"};
-}
-
-// The step of 1, 2 or 5 times a power of ten that gives at most `most` parts.
-double nice_step(double span, int most) {
-  const double power = std::pow(10, std::floor(std::log10(span / most)));
-  for (double factor : {1.0, 2.0, 5.0})
-    if (span / (factor * power) <= most) return factor * power;
-  return 10 * power;
 }
 
 struct DrawnRow {

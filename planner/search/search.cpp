@@ -33,7 +33,9 @@ constexpr double kImprovable = 1.1;
 class Search {
  public:
   Search(const PlanningContext& context, const PlanOptions& options)
-      : state_(context, options), offered_(offered(options)) {}
+      : state_(context, options), offered_(offered(options)) {
+    state_.result.cost_model = options.cost_model;
+  }
 
   SearchResult run() {
     list_all();

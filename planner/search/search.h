@@ -64,8 +64,9 @@ struct SearchStats {
 
 struct SearchResult {
   SearchStatus status = SearchStatus::infeasible;
-  std::vector<Candidate> candidates;        // best first; empty unless found
-  std::optional<double> bound_iteration_s;  // proven: no plan of the space is faster
+  CostModel cost_model = CostModel::native;  // that made the predictions
+  std::vector<Candidate> candidates;         // best first; empty unless found
+  std::optional<double> bound_iteration_s;   // proven: no plan of the space is faster
   std::optional<double> bound_usd_per_iteration;
   std::map<std::string, int64_t>
       rejected;        // candidates by reason: memory, not profiled, budget, throughput floor, GPUs

@@ -145,6 +145,7 @@ struct JobSpec {
   ElasticSpec elastic;
   MetricsSpec metrics;
 
+  double tokens_per_iteration() const { return static_cast<double>(training.global_batch) * model.sequence; }
   // Where a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) stands in the file; the file
   // itself when unknown.
   Where where(const std::string& key) const;

@@ -8,7 +8,7 @@ usage: run_transcript.sh [--update] BIN_DIR TRANSCRIPT
 
 A transcript is a text file. Lines that begin with "$ " are commands for bash; the lines after each are what it
 prints: standard output as it is, standard error behind "2> ", and "exit N" where N is not 0. Other lines
-before the first command are comments.
+before the first command are comments. The time that a search took is printed as "T".
 
 Commands run in a scratch copy of tests/golden (fixtures/ is the working directory, ../broken beside it), with
 BIN_DIR first in PATH and SAILOR_CONFIG=sailor.yaml; the scratch directory is printed as "DIR". Two functions help:
@@ -53,7 +53,7 @@ while IFS= read -r command; do
   printf '$ %s\n' "$command" >> "$actual"
   code=0
   bash -c "$command" > "$scratch/out" 2> "$scratch/err" < /dev/null || code=$?
-  sed "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g" "$scratch/out" >> "$actual"
+  sed -E "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g; s/predicted in [0-9.]+ s,/predicted in T s,/" "$scratch/out" >> "$actual"
   sed "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g; s|^|2> |" "$scratch/err" >> "$actual"
   ((code == 0)) || echo "exit $code" >> "$actual"
   rm -rf with with.yaml

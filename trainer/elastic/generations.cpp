@@ -472,7 +472,7 @@ void Generations::make_plan() {
   const std::vector<int> givers = givers_beside(*ids);
   reconfiguration_.planned(*ids, givers, plan_s, now_s());
   if (reconfiguration_.state() == Reconfiguration::State::starting)
-    send_generation(*replanned.plan, *ids, givers, plan_s, replanned.text);
+    send_generation(replanned, *ids, givers, plan_s);
 }
 
 // Who has state that the new plan's processes may need, and is none of them: also on a node that goes.
@@ -484,8 +484,9 @@ std::vector<int> Generations::givers_beside(const std::vector<int>& ids) const {
   return givers;
 }
 
-void Generations::send_generation(const Plan& plan, const std::vector<int>& ids,
-                                  const std::vector<int>& givers, double plan_s, const std::string& how) {
+void Generations::send_generation(const Replanned& made, const std::vector<int>& ids,
+                                  const std::vector<int>& givers, double plan_s) {
+  const Plan& plan = *made.plan;
   plan_ = plan;
   started_.clear();
   roster_.assign(ids);
@@ -511,10 +512,11 @@ void Generations::send_generation(const Plan& plan, const std::vector<int>& ids,
   directory_.write_document("plan.json", to_json(plan) + "\n");
   events_.write("generation", {{"generation", number},
                                {"why", reconfiguration_.current().reasons},
-                               {"how", how},
+                               {"how", made.text},
                                {"plan", summary(plan)},
                                {"plan_s", rounded(plan_s)}});
-  say(fmt::format("elastic: generation {}: {} ({})", number, summary(plan), how));
+  say(fmt::format("elastic: generation {}: {} ({})", number, summary(plan), made.text));
+  if (!made.table.empty()) say(made.table.substr(0, made.table.find_last_not_of('\n') + 1));
   reconfiguration_.set_idle_limit(std::max(options_.lease_s + 2, 2 * longest_step_s_));
   longest_step_s_ = plan.prediction ? plan.prediction->iteration_s : longest_step_s_;
 }

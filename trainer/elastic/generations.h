@@ -97,8 +97,8 @@ class Generations {
   void carry_out();
   void interrupt(const SendInterrupt& what);
   void make_plan();
-  void send_generation(const Plan& plan, const std::vector<int>& ids, const std::vector<int>& givers,
-                       double plan_s, const std::string& how);
+  void send_generation(const Replanned& made, const std::vector<int>& ids, const std::vector<int>& givers,
+                       double plan_s);
   std::vector<int> givers_beside(const std::vector<int>& ids) const;
   void now_running();
   std::vector<int> usable() const;

@@ -8,7 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
+#include "planner/report/candidate_table.h"
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
@@ -17,43 +19,7 @@ namespace sailor {
 namespace {
 
 constexpr double kWorthWhile = 0.02;
-
-std::string region_of(const SiteConfig& site, const std::string& zone) {
-  for (const ZoneRule& rule : site.zones) {
-    if (rule.zone == zone) return rule.region;
-  }
-  return site.default_zone.zone == zone ? site.default_zone.region : zone;
-}
-
-Snapshot gpus_of(const Plan& plan) {
-  std::map<std::string, SnapshotNode> nodes;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const PlanStage& stage = pipeline.stages[s];
-      if (s >= static_cast<size_t>(num_groups(plan, pipeline))) continue;  // on the GPUs of another entry
-      SnapshotNode& node = nodes[stage.node];
-      if (!node.name.empty() && (node.gpu_type != stage.gpu_type || node.zone != stage.zone))
-        throw InputError(fmt::format("plan: node {} has GPUs of type {} and of type {}", stage.node,
-                                     node.gpu_type, stage.gpu_type));
-      node.name = stage.node;
-      node.gpu_type = stage.gpu_type;
-      node.zone = node.region = stage.zone;
-      for (const int gpu : stage.gpus) {
-        if (std::find(node.free_gpus.begin(), node.free_gpus.end(), gpu) != node.free_gpus.end())
-          throw InputError(fmt::format("plan: GPU {} of node {} is used twice", gpu, stage.node));
-        node.free_gpus.push_back(gpu);
-        node.gpus = std::max(node.gpus, gpu + 1);
-      }
-    }
-  }
-  Snapshot snapshot;
-  snapshot.file = "the job's own nodes";
-  for (auto& [name, node] : nodes) {
-    std::sort(node.free_gpus.begin(), node.free_gpus.end());
-    snapshot.nodes.push_back(std::move(node));
-  }
-  return snapshot;
-}
+constexpr int kCandidates = 3;  // of a search, to be shown
 
 // A value to be made as small as possible.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
@@ -78,14 +44,14 @@ void place_on_imagined_nodes(Plan& plan) {
 }
 
 Replanner::Replanner(const JobSpec& job, const Plan& plan, const Options& options)
-    : job_(job), first_(plan), options_(options), whole_(gpus_of(plan)) {
+    : job_(job), first_(plan), options_(options), whole_(nodes_of_plan(plan)) {
   if (!std::filesystem::exists(options.site_config)) {
     text_ = fmt::format("there is no {}", options.site_config);
     return;
   }
   try {
     inputs_ = load_inputs(job, options.site_config, options.overrides, [&](const SiteConfig& site) {
-      for (SnapshotNode& node : whole_.nodes) node.region = region_of(site, node.zone);
+      set_regions(whole_, site);
       return whole_;
     });
     // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
@@ -129,40 +95,45 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   return plan;
 }
 
-std::optional<Plan> Replanner::search_plan(const Snapshot& snapshot, const Plan& previous,
-                                           std::string& why_not) const {
+// Without a plan, `text` says why.
+Replanned Replanner::search_plan(const Snapshot& snapshot, const Plan& previous) const {
   const PlanningContext context{inputs_->job, snapshot, inputs_->catalog, inputs_->profiles};
   PlanOptions options;
-  options.top_k = 1;
+  options.top_k = kCandidates;
   options.time_limit_s = options_.time_limit_s;
   options.explain = false;
   options.previous = {previous};
   SearchResult result = search(context, options);
-  if (result.status == SearchStatus::found) return std::move(result.candidates.front().plan);
-  why_not = result.status == SearchStatus::time_limit ? "no plan was found in time" : result.reason;
-  return std::nullopt;
+  if (result.status == SearchStatus::time_limit) return {std::nullopt, "no plan was found in time", ""};
+  if (result.status != SearchStatus::found) return {std::nullopt, result.reason, ""};
+  std::string table = candidate_table(context, result);
+  return {std::move(result.candidates.front().plan), "searched anew", std::move(table)};
 }
 
 Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous) const {
   const Snapshot snapshot = snapshot_of(gpus);
-  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process"};
+  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process", ""};
   std::string why_not = text_;
   if (inputs_) {
     try {
-      if (std::optional<Plan> plan = search_plan(snapshot, previous, why_not)) {
-        keep_stages(*plan, snapshot, held_stages(previous));
-        return {std::move(plan), "searched anew"};
+      Replanned found = search_plan(snapshot, previous);
+      if (found.plan) {
+        keep_stages(*found.plan, snapshot, held_stages(previous));
+        return found;
       }
+      why_not = found.text;
     } catch (const InputError& error) {  // a link or a shape without a profile
       why_not = error.what();
     }
   }
   if (std::optional<Plan> plan = cut_down(snapshot)) {
     const size_t kept = plan->pipelines.size(), all = first_.pipelines.size();
-    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not)};
+    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not), ""};
   }
-  return {std::nullopt, fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(),
-                                    gpus.size() == 1 ? "" : "s", why_not)};
+  return {std::nullopt,
+          fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(), gpus.size() == 1 ? "" : "s",
+                      why_not),
+          ""};
 }
 
 std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {

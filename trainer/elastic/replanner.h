@@ -25,6 +25,7 @@ struct LiveGpu {
 struct Replanned {
   std::optional<Plan> plan;  // placed on live GPUs only
   std::string text;          // one line: how it was made, or why there is none
+  std::string table;         // of a search: the candidates that it was chosen from
 };
 
 class Replanner {
@@ -60,7 +61,7 @@ class Replanner {
  private:
   Snapshot snapshot_of(const std::vector<LiveGpu>& gpus) const;
   std::optional<Plan> cut_down(const Snapshot& snapshot) const;
-  std::optional<Plan> search_plan(const Snapshot& snapshot, const Plan& previous, std::string& why_not) const;
+  Replanned search_plan(const Snapshot& snapshot, const Plan& previous) const;
 
   const JobSpec& job_;
   const Plan first_;

@@ -7,12 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace sailor {
+#include "planner/history/run_history.h"
 
-struct RunEvent {
-  double time_s = 0;  // wall clock, since 1970
-  std::string text;   // one line
-};
+namespace sailor {
 
 struct RunStatus {
   std::string directory;

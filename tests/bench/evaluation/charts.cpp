@@ -7,7 +7,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "planner/report/svg_parts.h"
+#include "planner/report/svg_axis.h"
+#include "planner/report/svg_colours.h"
 #include "planner/report/timeline_pipelines.h"
 
 namespace sailor::bench {
@@ -101,7 +102,7 @@ std::string BarChart::svg() const {
       if (bar) values.push_back(finite(bar->value));
   const Decades rows(decades ? values : std::vector<double>{});
   const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-  const RoundAxis axis(most > 0 ? most : 1);
+  const SvgAxis axis = SvgAxis::from_zero(most > 0 ? most : 1);
   const auto y = [&](double value) {
     return kPlotTop + kPlotHeight * (1 - (decades ? rows.along(value) : axis.along(value)));
   };
@@ -131,8 +132,8 @@ std::string BarChart::svg() const {
   std::string out =
       opening(title, width, legend_width(series),
               std::max(kPlotTop + kPlotHeight + 34, kPlotTop + 20 + 21 * static_cast<double>(series.size())));
-  for (int i = 0; !decades && i * axis.step <= axis.end * (1 + 1e-9); ++i)
-    out += level(y(i * axis.step), width, fmt::format("{:.6g}", i * axis.step));
+  for (int i = 0; !decades && i < axis.marks(); ++i)
+    out += level(y(axis.mark(i)), width, fmt::format("{:.6g}", axis.mark(i)));
   if (decades) out += decade_levels(rows, width);
   out += bars;
   if (line)
@@ -145,7 +146,7 @@ std::string BarChart::svg() const {
   return out + y_title(unit) + "</svg>\n";
 }
 
-std::string LineChart::svg() const {
+std::string LogLogChart::svg() const {
   constexpr double kPlotWidth = 520;
   std::vector<double> xs, ys;
   for (const LineSeries& one : series)

@@ -36,7 +36,7 @@ struct LineSeries {
   bool dashed = false;
   size_t colour = 0;
 };
-struct LineChart {
+struct LogLogChart {
   std::string title, x_name, y_name;
   std::vector<LineSeries> series;
 

@@ -30,9 +30,9 @@ class Page(html.parser.HTMLParser):
         if tag == "h2":
             self.sections.append(attributes.get("id"))
         for name in ("src", "href", "data", "action"):
-            if name in attributes and not attributes[name].startswith("#"):
+            if name in attributes and not attributes[name].startswith(("#", "data:")):
                 problems.append(f"<{tag} {name}={attributes[name]}> leads elsewhere")
-        if tag in ("script", "link", "iframe", "object"):
+        if tag in ("script", "iframe", "object"):
             problems.append(f"<{tag}> in a self-contained page")
 
     def handle_startendtag(self, tag, attributes):

@@ -73,14 +73,14 @@ std::string to_html(const ResultTable& table) {
   std::string out = fmt::format("<p>{}</p>\n<div class=\"wide\"><table id=\"{}\">\n<tr>",
                                 xml_escaped(table.caption), xml_escaped(table.name));
   for (size_t i = 0; i < table.columns.size(); ++i)
-    out += fmt::format("<th{}>{}</th>", numeric[i] ? "" : " class=\"text\"", xml_escaped(table.columns[i]));
+    out += fmt::format("<th{}>{}</th>", numeric[i] ? "" : " class=\"word\"", xml_escaped(table.columns[i]));
   out += "</tr>\n";
   for (const std::vector<Cell>& row : table.rows) {
     out += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
       constexpr size_t kLong = 30;  // characters: a cell with more is broken into lines
       std::string classes = class_of(row[i].mark);
-      if (!numeric[i]) classes += " text";
+      if (!numeric[i]) classes += " word";
       if (row[i].text.size() > kLong) classes += " long";
       out += fmt::format("<td{}>{}</td>", classes.empty() ? "" : " class=\"" + classes + "\"",
                          xml_escaped(row[i].text));

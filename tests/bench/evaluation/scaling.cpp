@@ -140,13 +140,13 @@ Section scaling(Study& study) {
   }
   if (table.rows.empty()) section.say(kNotAskedFor);
   section.show(std::move(table));
-  section.show("scaling-gpus", LineChart{"Search time over GPUs of each type, one zone", "GPUs of each type",
-                                         "CPU seconds", gpus.lines()}
+  section.show("scaling-gpus", LogLogChart{"Search time over GPUs of each type, one zone",
+                                           "GPUs of each type", "CPU seconds", gpus.lines()}
                                    .svg());
   section.show("scaling-zones",
-               LineChart{"Search time over zones, one type", "zones", "CPU seconds", zones.lines()}.svg());
-  section.show("scaling-published", LineChart{"Search time, ours and the published planner's",
-                                              "GPUs of each type", "CPU seconds", both.lines()}
+               LogLogChart{"Search time over zones, one type", "zones", "CPU seconds", zones.lines()}.svg());
+  section.show("scaling-published", LogLogChart{"Search time, ours and the published planner's",
+                                                "GPUs of each type", "CPU seconds", both.lines()}
                                         .svg());
   PublishedTable published("scaling-published-figures", "What the paper prints.");
   for (const PublishedNumber& number : study.published("scalability"))

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "planner/report/html_page.h"
+#include "planner/report/html_parts.h"
 #include "planner/report/timeline_pipelines.h"
 #include "planner/spec/text_file.h"
 
@@ -17,7 +17,7 @@ struct Rendering {
   std::string& markdown;
 
   void operator()(const Paragraph& paragraph) {
-    html += "<p>" + xml_escaped(paragraph.text) + "</p>\n";
+    html += html_paragraph(paragraph.text);
     markdown += paragraph.text + "\n\n";
   }
   void operator()(const ResultTable& table) {
@@ -25,7 +25,7 @@ struct Rendering {
     markdown += to_markdown(table) + "\n";
   }
   void operator()(const Picture& picture) {
-    html += "<div class=\"wide\">\n" + picture.svg + "</div>\n";
+    html += "<div>\n" + picture.svg + "</div>\n";
     markdown += fmt::format("![{0}]({0}.svg)\n\n", picture.name);
   }
 };
@@ -35,7 +35,7 @@ struct Rendering {
 void write_sections(const std::string& title, const std::vector<Section>& sections,
                     const std::string& directory) {
   std::filesystem::create_directories(directory);
-  std::string html = "<h1>" + xml_escaped(title) + "</h1>\n<p>";
+  std::string html = "<p>";
   std::string markdown = "# " + title + "\n\n";
   for (const Section& section : sections)
     html += fmt::format("{}<a href=\"#{}\">{}</a>", &section == &sections.front() ? "" : " &#183; ",
@@ -54,7 +54,7 @@ void write_sections(const std::string& title, const std::vector<Section>& sectio
     html += "</section>\n";
   }
   write_file_atomically(directory + "/paper.md", markdown);
-  write_file_atomically(directory + "/index.html", html_page(title, html));
+  write_file_atomically(directory + "/index.html", html_page(title, "", html));
 }
 
 }  // namespace sailor::bench

@@ -54,7 +54,7 @@ TEST(Charts, BarsOnDecadesAreAsLongAsTheirLogarithms) {
 TEST(Charts, LinesStandOnDecades) {
   // From 0.01 to 1 over two decades: 0.1 is in the middle of the plot (44 + 260 / 2).
   const std::string svg =
-      LineChart{"", "x", "s", {{"a", {{1, 0.01}, {2, 0.1}, {4, 1}}}, {"b", {{2, 0.1}}, true, 1}}}.svg();
+      LogLogChart{"", "x", "s", {{"a", {{1, 0.01}, {2, 0.1}, {4, 1}}}, {"b", {{2, 0.1}}, true, 1}}}.svg();
   EXPECT_EQ(count(svg, "<circle"), 4u);
   EXPECT_EQ(count(svg, "cy=\"174.0\""), 2u);
   EXPECT_EQ(count(svg, "stroke-dasharray=\"6 4\""), 2u);  // the line and its entry in the legend
@@ -62,13 +62,13 @@ TEST(Charts, LinesStandOnDecades) {
 
 TEST(Charts, NothingToDrawIsStillADrawing) {
   EXPECT_EQ(count(BarChart{}.svg(), "</svg>"), 1u);
-  EXPECT_EQ(count(LineChart{}.svg(), "</svg>"), 1u);
-  EXPECT_EQ(count((LineChart{"", "", "", {{"a", {{8, 2}}}}}.svg()), "<circle"), 1u);
+  EXPECT_EQ(count(LogLogChart{}.svg(), "</svg>"), 1u);
+  EXPECT_EQ(count((LogLogChart{"", "", "", {{"a", {{8, 2}}}}}.svg()), "<circle"), 1u);
 }
 
 TEST(Charts, WhatIsNotFiniteIsRefused) {
   EXPECT_THROW((BarChart{"", "", {"g"}, {{"a", {Bar{NAN}}}}, {}}.svg()), std::logic_error);
-  EXPECT_THROW((LineChart{"", "", "", {{"a", {{1, INFINITY}}}}}.svg()), std::logic_error);
+  EXPECT_THROW((LogLogChart{"", "", "", {{"a", {{1, INFINITY}}}}}.svg()), std::logic_error);
 }
 
 }  // namespace

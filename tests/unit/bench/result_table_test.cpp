@@ -25,7 +25,7 @@ TEST(ResultTable, SaysTheSameInAllForms) {
   const std::string html = to_html(table);
   EXPECT_NE(html.find("What &lt;it&gt; is."), std::string::npos);
   EXPECT_NE(
-      html.find("<td class=\" text\">a &amp; b</td><td>1.15x</td><td class=\"bad text\">worse, by far</td>"),
+      html.find("<td class=\" word\">a &amp; b</td><td>1.15x</td><td class=\"bad word\">worse, by far</td>"),
       std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
@@ -112,6 +113,21 @@ TEST_F(ReplannerTest, NoWholePipelineIsNoPlan) {
   const Replanned replanned = replanner.plan_for({{"n1", 0}, {"n2", 0}, {"n3", 1}}, plan);
   EXPECT_FALSE(replanned.plan);
   EXPECT_THAT(replanned.text, HasSubstr("no plan for the 3 GPUs"));
+}
+
+TEST_F(ReplannerTest, ASearchShowsTheCandidatesThatItChoseFrom) {
+  const std::string fixtures = std::string(SAILOR_SOURCE_DIR) + "/tests/golden/fixtures";
+  const JobSpec job_there = load_job_spec(fixtures + "/sailor-42/job.yaml");
+  const Plan in_force = load_plan(fixtures + "/sailor-42/plan.json");
+  Replanner::Options options;
+  options.site_config = fixtures + "/sailor.yaml";
+  const Replanner searching(job_there, in_force, options);
+  const Replanned replanned = searching.plan_for({{"q1", 0}, {"q1", 1}, {"s2", 0}, {"s2", 1}}, in_force);
+  ASSERT_TRUE(replanned.plan) << replanned.text;
+  EXPECT_EQ(replanned.text, "searched anew");
+  EXPECT_THAT(replanned.table, HasSubstr("\n* "));
+  EXPECT_THAT(replanned.table, HasSubstr("search complete"));
+  EXPECT_EQ(replanner.plan_for(all(), plan).table, "") << "nothing was searched";
 }
 
 TEST_F(ReplannerTest, APlanThatUsesAGpuTwiceIsRefused) {

@@ -1,4 +1,4 @@
-// What the charts share: colours and an axis. Internal to pictures; pure.
+// The colours of series in the project's pictures. Pure.
 #pragma once
 
 #include <array>
@@ -12,13 +12,5 @@ inline constexpr std::array<const char*, 8> kChartColours = {"#0072b2", "#d55e00
 inline const char* chart_colour(size_t i) {
   return kChartColours[i % kChartColours.size()];
 }
-
-// An axis from 0 to a little beyond the largest value, with about five round marks.
-struct RoundAxis {
-  double end, step;
-
-  explicit RoundAxis(double largest);
-  double along(double value) const { return value / end; }  // 0 at the origin, 1 at the end
-};
 
 }  // namespace sailor

@@ -1,0 +1,66 @@
+// sailor explain: why this plan, where its time goes, what binds it and what would change it.
+#include <optional>
+
+#include "planner/cli/commands.h"
+#include "planner/cli/given_plan.h"
+#include "planner/cli/output.h"
+#include "planner/cli/plan_source.h"
+#include "planner/explain/explanation.h"
+#include "planner/report/candidate_table.h"
+#include "planner/report/explanation_text.h"
+#include "planner/spec/error.h"
+
+namespace sailor::cli {
+namespace {
+
+// Of the time limit of a search: for all questions about other plans together.
+constexpr double kQuestionsShare = 1.5;
+constexpr int kCandidates = 3;
+
+void print_explanation(const ExplainCommand& command, const PlanningInputs& inputs,
+                       const SearchResult& result, const Explanation* explanation) {
+  switch (command.format) {
+    case Format::json:
+      print(explanation_json(inputs.context(), result, explanation));
+      break;
+    case Format::yaml:
+      print(json_to_yaml(explanation_json(inputs.context(), result, explanation)));
+      break;
+    case Format::table:
+      print_notes(inputs);
+      if (explanation != nullptr) print(explanation_text(inputs.context(), *explanation));
+      if (explanation == nullptr)
+        print(candidate_footer(inputs.context(), result));
+      else if (!explanation->given)
+        print("\nCANDIDATES\n" + candidate_table(inputs.context(), result));
+      break;
+    default:
+      break;  // not offered
+  }
+}
+
+}  // namespace
+
+int run_explain(const ExplainCommand& command) {
+  const PlanningInputs inputs = read_inputs(command.source);
+  PlanOptions options = options_of(command.source, inputs.site);
+  options.top_k = kCandidates;
+  const bool given = !command.plan.empty();
+  SearchResult result;
+  if (given) {
+    const Plan plan = read_given_plan(command.plan, inputs, inputs.snapshot.file);
+    result.status = SearchStatus::found;
+    result.cost_model = options.cost_model;
+    result.candidates = {{plan, predict_given_plan(inputs, plan, options.cost_model, command.plan)}};
+  } else {
+    result = search(inputs.context(), options);
+  }
+  std::optional<Explanation> explanation;
+  if (result.status == SearchStatus::found)
+    explanation = explain(inputs.context(), options, result.candidates.front(), given,
+                          kQuestionsShare * options.time_limit_s);
+  print_explanation(command, inputs, result, explanation ? &*explanation : nullptr);
+  return exit_code(command.source, result.status, result.reason);
+}
+
+}  // namespace sailor::cli

@@ -1,0 +1,24 @@
+// A plan that the user gives in a file: read, checked against the job and the cluster, predicted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/search/load_inputs.h"
+#include "planner/simulator/simulate.h"
+#include "planner/simulator/timeline.h"
+
+namespace sailor::cli {
+
+// Throws InputError when the file is broken or the plan is none for this job. What the trainer cannot run,
+// and what does not fit the `cluster` that it is held against (its name for people; empty: none), is a note
+// on standard error.
+Plan read_given_plan(const std::string& file, const PlanningInputs& inputs, const std::string& cluster);
+
+// What the profiles cannot answer is the plan's error here: it asks for a cell or a link that was not
+// measured. With `timelines`, only by the native cost model.
+Prediction predict_given_plan(const PlanningInputs& inputs, const Plan& plan, CostModel model,
+                              const std::string& file, std::vector<Timeline>* timelines = nullptr);
+
+}  // namespace sailor::cli

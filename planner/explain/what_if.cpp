@@ -1,0 +1,224 @@
+#include "planner/explain/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+
+#include "planner/simulator/tightest_stage.h"
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+constexpr size_t kMostNames =
+    4;  // zones, or GPU types, that are asked about one by one: those with most GPUs
+constexpr double kLargerBudget = 1.25, kMoreMemory = 1.25;
+
+bool listed(const std::vector<std::string>& filter, const std::string& name) {
+  return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
+}
+
+// The inputs of one question, of which some are changed.
+struct Question {
+  WhatIf what;
+  JobSpec job;
+  Snapshot snapshot;
+  Catalog catalog;
+};
+
+class Questions {
+ public:
+  Questions(const PlanningContext& context, const Candidate& chosen) : context_(context), chosen_(chosen) {
+    const ResourceSpec& limits = context.job.resources;
+    for (const SnapshotNode& node : context.snapshot.nodes) {
+      const auto most = limits.max_gpus.find(node.gpu_type);
+      if (node.free_gpus.empty() || !listed(limits.zones, node.zone) ||
+          !listed(limits.partitions, node.partition) ||
+          (most != limits.max_gpus.end() && most->second == 0) ||
+          !context.profiles.layers.contains(node.gpu_type))
+        continue;
+      const int gpus = static_cast<int>(node.free_gpus.size());
+      by_type_[node.gpu_type] += gpus;
+      by_zone_[node.zone] += gpus;
+      const SnapshotNode*& largest = largest_[node.gpu_type];
+      if (largest == nullptr || preferred(node, *largest)) largest = &node;
+    }
+  }
+
+  std::vector<Question> all(bool given, bool tight_memory) {
+    if (given) ask(WhatIf::Kind::planner, "the planner's own choice");
+    for (const std::string& type : most_gpus(by_type_)) one_more_node(type);
+    budget();
+    if (context_.job.constraints.min_iterations_per_s)
+      ask(WhatIf::Kind::floor, "no limit on throughput").job.constraints.min_iterations_per_s.reset();
+    if (tight_memory) more_memory();
+    half();
+    if (by_type_.size() > 1)
+      for (const std::string& type : most_gpus(by_type_)) only_type(type);
+    if (by_zone_.size() > 1)
+      for (const std::string& zone : most_gpus(by_zone_))
+        ask(WhatIf::Kind::zone, "only zone " + zone).job.resources.zones = {zone};
+    return std::move(asked_);
+  }
+
+ private:
+  // As a pattern for one more node: one with more GPUs, then one where the plan is, then by name.
+  bool preferred(const SnapshotNode& node, const SnapshotNode& to) const {
+    const auto key = [&](const SnapshotNode& n) {
+      bool used = false;
+      for (const PlanPipeline& pipeline : chosen_.plan.pipelines)
+        for (const PlanStage& stage : pipeline.stages)
+          used = used || (stage.zone == n.zone && stage.gpu_type == n.gpu_type);
+      return std::tuple(-n.gpus, !used, n.name);
+    };
+    return key(node) < key(to);
+  }
+
+  Question& ask(WhatIf::Kind kind, const std::string& change) {
+    Question question{{}, context_.job, context_.snapshot, context_.catalog};
+    question.what.kind = kind;
+    question.what.change = change;
+    asked_.push_back(std::move(question));
+    return asked_.back();
+  }
+
+  static std::vector<std::string> most_gpus(const std::map<std::string, int>& by_name) {
+    std::vector<std::string> names;
+    for (const auto& [name, gpus] : by_name) names.push_back(name);
+    std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+      return by_name.at(a) > by_name.at(b);
+    });
+    if (names.size() > kMostNames) names.resize(kMostNames);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void one_more_node(const std::string& type) {
+    SnapshotNode node = *largest_.at(type);
+    const int gpus = std::max(node.gpus, static_cast<int>(node.free_gpus.size()));
+    Question& question = ask(WhatIf::Kind::node,
+                             fmt::format("one more node of {} ({} GPU{})", type, gpus, gpus == 1 ? "" : "s"));
+    question.what.gpu_type = type;
+    node.name += "+1";
+    node.free_gpus.clear();
+    for (int gpu = 0; gpu < gpus; ++gpu) node.free_gpus.push_back(gpu);
+    question.snapshot.nodes.push_back(std::move(node));
+    const auto most = question.job.resources.max_gpus.find(type);
+    if (most != question.job.resources.max_gpus.end()) most->second += gpus;
+  }
+
+  void budget() {
+    const std::optional<double> usd = context_.job.constraints.max_usd_per_iteration;
+    if (!usd) return;
+    ask(WhatIf::Kind::budget,
+        fmt::format("a budget of {:.4g} USD (+{:.0f}%)", *usd * kLargerBudget, 100 * (kLargerBudget - 1)))
+        .job.constraints.max_usd_per_iteration = *usd * kLargerBudget;
+    ask(WhatIf::Kind::budget, "no budget").job.constraints.max_usd_per_iteration.reset();
+  }
+
+  void more_memory() {
+    Question& question =
+        ask(WhatIf::Kind::memory, fmt::format("{:.0f}% more memory on every GPU", 100 * (kMoreMemory - 1)));
+    for (auto& [name, type] : question.catalog.gpu_types)
+      type.memory_bytes = static_cast<int64_t>(static_cast<double>(type.memory_bytes) * kMoreMemory);
+  }
+
+  void half() {
+    int all = 0;
+    for (const auto& [type, gpus] : by_type_) all += gpus;
+    if (all < 2) return;
+    Question& question = ask(WhatIf::Kind::less, "half of the GPUs of each type");
+    for (const auto& [type, gpus] : by_type_) {
+      const auto most = question.job.resources.max_gpus.find(type);
+      const int now = most == question.job.resources.max_gpus.end() ? gpus : std::min(gpus, most->second);
+      question.job.resources.max_gpus[type] = by_type_.size() == 1 ? std::max(1, now / 2) : now / 2;
+    }
+  }
+
+  void only_type(const std::string& type) {
+    Question& question = ask(WhatIf::Kind::less, "only " + type);
+    for (const auto& [other, gpus] : by_type_)
+      if (other != type) question.job.resources.max_gpus[other] = 0;
+  }
+
+  const PlanningContext& context_;
+  const Candidate& chosen_;
+  std::map<std::string, int> by_type_, by_zone_;        // free GPUs that the job may use
+  std::map<std::string, const SnapshotNode*> largest_;  // of each type
+  std::vector<Question> asked_;
+};
+
+double value_of(Objective objective, const Prediction& p) {
+  return objective == Objective::throughput ? p.iteration_s : p.usd_per_iteration();
+}
+
+double gain_of(Objective objective, const Prediction& then, const Prediction& now) {
+  const double a = value_of(objective, then), b = value_of(objective, now);
+  if (a <= 0 || b <= 0) return 0;
+  return objective == Objective::throughput ? b / a - 1 : 1 - a / b;
+}
+
+void answer(Question& question, const PlanningContext& context, const PlanOptions& options,
+            const Candidate& chosen) {
+  const Objective objective = context.job.objective;
+  try {
+    SearchResult result = search(
+        {question.job, question.snapshot, question.catalog, context.profiles, context.framework}, options);
+    question.what.complete = result.stats.complete;
+    if (result.status == SearchStatus::found)
+      question.what.best = std::move(result.candidates.front());
+    else
+      question.what.why_not =
+          result.status == SearchStatus::time_limit ? "no plan was found in time" : "no plan is possible";
+  } catch (const InputError& error) {  // a zone or a type without what a plan needs
+    question.what.why_not = error.what();
+  }
+  if (question.what.loosens() && (!question.what.best || value_of(objective, question.what.best->prediction) >
+                                                             value_of(objective, chosen.prediction)))
+    question.what.best = chosen;
+  if (question.what.best)
+    question.what.gain = gain_of(objective, question.what.best->prediction, chosen.prediction);
+}
+
+// Of what was asked about single zones only the best answer is of interest.
+void keep_best_zone(std::vector<WhatIf>& answers) {
+  const WhatIf* best = nullptr;
+  for (const WhatIf& what : answers)
+    if (what.kind == WhatIf::Kind::zone &&
+        (best == nullptr || (what.best && (!best->best || what.gain > best->gain))))
+      best = &what;
+  if (best == nullptr) return;
+  const std::string keep = best->change;
+  std::erase_if(answers,
+                [&](const WhatIf& what) { return what.kind == WhatIf::Kind::zone && what.change != keep; });
+}
+
+}  // namespace
+
+std::vector<WhatIf> what_if(const PlanningContext& context, const PlanOptions& options,
+                            const Candidate& chosen, bool given, double time_limit_s) {
+  constexpr double kTightMemory = 0.5;
+  constexpr double kLeastTime_s = 0.01;
+  const bool tight = tightest_stage(chosen.prediction).part > kTightMemory;
+  std::vector<Question> questions = Questions(context, chosen).all(given, tight);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<WhatIf> answers;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const double left_s =
+        time_limit_s - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    PlanOptions quick = options;
+    quick.top_k = 1;
+    quick.explain = false;
+    quick.previous = {chosen.plan};
+    quick.time_limit_s = std::min(options.time_limit_s, left_s / static_cast<double>(questions.size() - i));
+    if (quick.time_limit_s > kLeastTime_s) answer(questions[i], context, quick, chosen);
+    answers.push_back(std::move(questions[i].what));
+  }
+  keep_best_zone(answers);
+  return answers;
+}
+
+}  // namespace sailor

@@ -1,0 +1,93 @@
+#include "planner/history/run_history.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "planner/history/event_text.h"
+#include "planner/history/json_lines.h"
+#include "planner/plan/plan_json.h"
+
+namespace sailor {
+namespace {
+
+StepRecord step_of(const Json& json) {
+  StepRecord out;
+  out.step = static_cast<int64_t>(number_in(json, "step").value_or(0));
+  out.loss = number_in(json, "loss");
+  out.validation_loss = number_in(json, "validation_loss");
+  out.step_s = number_in(json, "step_s");
+  out.tokens_per_s = number_in(json, "tokens_per_s");
+  return out;
+}
+
+PlanChange change_of(const Json& json) {
+  PlanChange out;
+  out.time_s = number_in(json, "time").value_or(0);
+  out.generation = static_cast<int>(number_in(json, "generation").value_or(0));
+  out.why = reasons_in(json);
+  out.ranks = static_cast<int>(number_in(json, "ranks").value_or(0));
+  out.steps_done = static_cast<int64_t>(number_in(json, "steps_done").value_or(0));
+  out.steps_lost = static_cast<int64_t>(number_in(json, "steps_lost").value_or(0));
+  out.state_from = word_in(json, "state_from");
+  out.cleanup_s = number_in(json, "cleanup_s");
+  out.plan_s = number_in(json, "plan_s");
+  out.broadcast_s = number_in(json, "broadcast_s");
+  out.groups_s = number_in(json, "groups_s");
+  out.state_s = number_in(json, "state_s");
+  out.resume_s = number_in(json, "resume_s");
+  return out;
+}
+
+void read_events(RunHistory& history) {
+  for (const Json& json : json_lines(history.directory + "/events.jsonl")) {
+    const std::string name = word_in(json, "event");
+    if (name == "planning") continue;
+    const auto generation = static_cast<int>(number_in(json, "generation").value_or(0));
+    history.events.push_back({number_in(json, "time").value_or(0), name, event_text(json), generation});
+    if (name == "running" && number_in(json, "resume_s")) history.changes.push_back(change_of(json));
+    if (name == "resumed" && !history.changes.empty() && history.changes.back().generation == generation)
+      history.changes.back().to_first_step_s = number_in(json, "to_first_step_s");
+  }
+}
+
+std::optional<RunEnd> read_end(const std::string& path) {
+  std::ifstream file(path);
+  const Json json = Json::parse(file, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  RunEnd end;
+  end.status = word_in(json, "status");
+  end.error = word_in(json, "error");
+  end.emulated = json.contains("emulated") && json["emulated"] == true;
+  end.steps = static_cast<int64_t>(number_in(json, "steps").value_or(0));
+  end.first_loss = number_in(json, "first_loss");
+  end.last_loss = number_in(json, "last_loss");
+  end.validation_loss = number_in(json, "validation_loss");
+  end.measured_iteration_s = number_in(json, "measured_iteration_s");
+  end.predicted_iteration_s = number_in(json, "predicted_iteration_s");
+  end.tokens_per_s = number_in(json, "tokens_per_s");
+  end.mfu = number_in(json, "mfu");
+  end.training_s = number_in(json, "training_s");
+  if (!json.contains("ranks") || !json["ranks"].is_array()) return end;
+  for (const Json& rank : json["ranks"])
+    end.ranks.push_back({static_cast<int>(number_in(rank, "rank").value_or(0)), word_in(rank, "node"),
+                         word_in(rank, "gpu_type"), static_cast<int>(number_in(rank, "pipeline").value_or(0)),
+                         static_cast<int>(number_in(rank, "stage").value_or(0)),
+                         static_cast<int64_t>(number_in(rank, "peak_rss_bytes").value_or(0))});
+  return end;
+}
+
+}  // namespace
+
+RunHistory read_run_history(const std::string& directory) {
+  RunHistory history;
+  history.directory = directory;
+  history.plan = load_plan(directory + "/plan.json");
+  for (const Json& json : json_lines(directory + "/metrics.jsonl")) history.steps.push_back(step_of(json));
+  read_events(history);
+  if (std::filesystem::exists(directory + "/summary.json"))
+    history.end = read_end(directory + "/summary.json");
+  return history;
+}
+
+}  // namespace sailor

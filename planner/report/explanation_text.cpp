@@ -1,0 +1,194 @@
+#include "planner/report/explanation_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "planner/plan/plan_json.h"
+#include "planner/report/plan_drawing.h"
+#include "planner/report/plan_text.h"
+#include "planner/report/prediction_json.h"
+#include "planner/simulator/tightest_stage.h"
+
+namespace sailor {
+namespace {
+
+using nlohmann::json;
+
+bool is_one_zone(const Plan& plan) {
+  std::set<std::string> zones;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) zones.insert(stage.zone);
+  return zones.size() <= 1;
+}
+
+std::string in_words(const PlanningContext& context, const Candidate& chosen) {
+  const auto& [plan, p] = chosen;
+  const int64_t steps = context.job.training.steps;
+  const size_t D = plan.pipelines.size();
+  std::string out = fmt::format(
+      "{} on {}:\n{}{:.4g} s per iteration, {} tokens/s, {:.4g} USD per iteration", plan.model,
+      gpus_by_type_and_zone(plan, is_one_zone(plan), std::string::npos), estimate_mark(p), p.iteration_s,
+      rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()), p.usd_per_iteration());
+  if (steps > 0)
+    out +=
+        fmt::format(", {:.4g} USD for {} steps", p.usd_per_iteration() * static_cast<double>(steps), steps);
+  out += fmt::format("\n{} pipeline{} of {} stage{}, {} microbatches of {} sequence{} in all", D,
+                     D == 1 ? "" : "s", num_stages_text(plan), num_stages_text(plan) == "1" ? "" : "s",
+                     num_microbatches(plan.global_batch, plan.microbatch), plan.microbatch,
+                     plan.microbatch == 1 ? "" : "s");
+  if (plan.interleave > 1)
+    out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
+  if (plan.zero1) out += ", optimizer states shared out (ZeRO-1)";
+  return out + "\n" + estimate_note(p.uncertainty);
+}
+
+std::string time_table(const Candidate& chosen, const IterationShares& s) {
+  constexpr double kBar = 50;
+  std::string out = fmt::format("WHERE THE TIME GOES (pipeline {}, stage {}, which the others wait for)\n",
+                                s.pipeline, s.stage);
+  const auto row = [&](const char* name, double seconds, const char* what) {
+    const double part = chosen.prediction.iteration_s > 0 ? seconds / chosen.prediction.iteration_s : 0;
+    const auto bar = static_cast<size_t>(std::clamp(part, 0.0, 1.0) * kBar + 0.5);
+    out += fmt::format("  {:<9} {:>9.4g} s {:>5.1f}%  {}{}\n", name, seconds, 100 * part,
+                       std::string(bar, '#'), fmt::format("{}{}", bar > 0 ? " " : "", what));
+  };
+  row("compute", s.compute_s, "");
+  row("bubble", s.bubble_s, s.bubble_s > 0 ? "waiting for other stages" : "");
+  row("p2p", s.p2p_s, s.p2p_s > 0 ? "messages between stages" : "");
+  row("sync", s.sync_s, s.sync_s > 0 ? "gradient sums not hidden" : "");
+  row("update", s.update_s, "");
+  row("overhead", s.overhead_s, "");
+  std::string lines;  // without spaces at their ends
+  for (size_t at = 0; at < out.size();) {
+    const size_t end = out.find('\n', at);
+    const std::string line = out.substr(at, end - at);
+    lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string binding_list(const Explanation& explanation) {
+  std::string out = "WHAT BINDS\n";
+  for (const Binding& binding : explanation.binding) out += "  " + binding.what + "\n";
+  if (explanation.binding.empty()) out += "  none of the limits below: loosening one gains less than 0.5%\n";
+  const Prediction& p = explanation.chosen.prediction;
+  const TightestStage tightest = tightest_stage(p);
+  const StagePrediction& stage = p.stages.at(tightest.index);
+  return out + fmt::format("  fullest GPU: pipeline {}, stage {}, {:.0f}% of its memory\n", stage.pipeline,
+                           stage.stage, 100 * tightest.part);
+}
+
+std::string gain_text(double gain) {
+  return std::abs(gain) < 5e-4 ? "0.0%" : fmt::format("{:+.1f}%", 100 * gain);
+}
+
+std::string what_if_table(const PlanningContext& context, const Explanation& explanation) {
+  constexpr size_t kChange = 33, kGpus = 24;
+  const bool fast = context.job.objective == Objective::throughput;
+  std::string out = fmt::format("WITH ONE THING CHANGED\n  {:<{}} {:>8} {:>8} {:>9} {:>8}  {}\n", "", kChange,
+                                "ITER (s)", "TOKENS/s", "USD/ITER", fast ? "FASTER" : "CHEAPER", "PLAN");
+  std::vector<std::string> not_asked, cut_short;
+  for (const WhatIf& what : explanation.what_ifs) {
+    const std::string change = cut_to(what.change, kChange);
+    if (what.best) {
+      const Prediction& p = what.best->prediction;
+      out += fmt::format("  {:<{}} {:>8.4g} {:>8} {:>9.4g} {:>8}  {}\n", change, kChange, p.iteration_s,
+                         rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
+                         p.usd_per_iteration(), gain_text(what.gain),
+                         cut_to(gpus_by_type(what.best->plan), kGpus));
+      if (!what.complete) cut_short.push_back(what.change);
+    } else if (!what.why_not.empty()) {
+      out += fmt::format("  {:<{}} {}\n", change, kChange, what.why_not);
+    } else {
+      not_asked.push_back(what.change);
+    }
+  }
+  if (!cut_short.empty())
+    out += fmt::format("  stopped before its end, there may be better: {}\n", fmt::join(cut_short, "; "));
+  if (!not_asked.empty()) out += fmt::format("  skipped, no time left: {}\n", fmt::join(not_asked, "; "));
+  return out;
+}
+
+const char* name_of(WhatIf::Kind kind) {
+  switch (kind) {
+    case WhatIf::Kind::planner:
+      return "planner";
+    case WhatIf::Kind::less:
+      return "less";
+    case WhatIf::Kind::zone:
+      return "zone";
+    case WhatIf::Kind::node:
+      return "node";
+    case WhatIf::Kind::budget:
+      return "budget";
+    case WhatIf::Kind::floor:
+      return "throughput floor";
+    case WhatIf::Kind::memory:
+      return "memory";
+  }
+  return "";
+}
+
+json plan_and_prediction(const Candidate& candidate) {
+  return {{"plan", json::parse(to_json(candidate.plan, -1))},
+          {"prediction", prediction_json(candidate.prediction)}};
+}
+
+json what_if_json(const WhatIf& what) {
+  json out = {{"kind", name_of(what.kind)},
+              {"change", what.change},
+              {"gpu_type", what.gpu_type},
+              {"asked", what.best.has_value() || !what.why_not.empty()},
+              {"complete", what.complete},
+              {"why_not", what.why_not},
+              {"gain", what.best ? json(what.gain) : json(nullptr)},
+              {"plan", nullptr},
+              {"prediction", nullptr}};
+  if (what.best) out.update(plan_and_prediction(*what.best));
+  return out;
+}
+
+}  // namespace
+
+std::string explanation_text(const PlanningContext& context, const Explanation& explanation) {
+  return in_words(context, explanation.chosen) + "\n" +
+         plan_drawing(explanation.chosen.plan, explanation.chosen.prediction) + "\n" +
+         time_table(explanation.chosen, explanation.shares) + "\n" + binding_list(explanation) + "\n" +
+         what_if_table(context, explanation);
+}
+
+std::string explanation_json(const PlanningContext& context, const SearchResult& result,
+                             const Explanation* explanation) {
+  json out = {{"sailor_explanation", 1},
+              {"status", status_name(result.status)},
+              {"model", context.job.model.name},
+              {"objective", to_string(context.job.objective)},
+              {"bound_iteration_s", optional_json(result.bound_iteration_s)},
+              {"bound_usd_per_iteration", optional_json(result.bound_usd_per_iteration)},
+              {"rejected", result.rejected},
+              {"reason", result.reason},
+              {"chosen", nullptr},
+              {"binding", json::array()},
+              {"what_if", json::array()}};
+  if (explanation == nullptr) return out.dump(2) + "\n";
+  const Candidate& chosen = explanation->chosen;
+  const TightestStage tightest = tightest_stage(chosen.prediction);
+  const StagePrediction& stage = chosen.prediction.stages.at(tightest.index);
+  out["chosen"] = plan_and_prediction(chosen);
+  out["chosen"]["given"] = explanation->given;
+  out["chosen"]["tokens_per_s"] = context.job.tokens_per_iteration() * chosen.prediction.iterations_per_s();
+  out["chosen"]["shares"] = shares_json(explanation->shares);
+  out["chosen"]["bottleneck"] = explanation->shares.bottleneck();
+  out["chosen"]["tightest"] = {{"pipeline", stage.pipeline}, {"stage", stage.stage}, {"part", tightest.part}};
+  for (const Binding& binding : explanation->binding)
+    out["binding"].push_back({{"what", binding.what}, {"gain", binding.gain}});
+  for (const WhatIf& what : explanation->what_ifs) out["what_if"].push_back(what_if_json(what));
+  return out.dump(2) + "\n";
+}
+
+}  // namespace sailor

@@ -1,0 +1,46 @@
+// What the project's pages are made of: the frame with its style, tables, and the sections about a plan and
+// its prediction. Pages have no script and load nothing; they follow the reader's colour scheme, fit narrow
+// screens and print. Internal to planner/report. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/simulator/prediction.h"
+#include "planner/simulator/timeline.h"
+
+namespace sailor {
+
+// A whole page. Cells that a caller makes itself may be of the classes `word` (not a number), `long` (broken
+// into lines), `ours`, `good`, `bad` and `aside`. `title` and `below`, the line under the heading, are plain
+// text; `body` is HTML.
+std::string html_page(const std::string& title, const std::string& below, const std::string& body);
+
+// Cells are HTML. `head` stands above the rows; without one it is a list of names and values, whose cells are
+// broken into lines on narrow screens.
+using HtmlRow = std::vector<std::string>;
+std::string html_table(const HtmlRow& head, const std::vector<HtmlRow>& rows);
+// What may be wider than the screen, and is then scrolled by itself.
+std::string html_wide(const std::string& content);
+std::string html_section(const std::string& heading, const std::string& content);
+std::string html_paragraph(const std::string& text);
+// A cell of words, which may be broken into lines.
+std::string html_text(const std::string& text);
+// "12 %" with a bar of that length; `bad`: where it is too much.
+std::string html_part(double part);
+// "1.2 s", "35 ms", "80 us", "0".
+std::string seconds_text(double s);
+
+std::string html_plan(const Plan& plan, const Prediction& prediction);
+std::string html_prediction(const Prediction& prediction);
+// `timelines` empty: nothing (not every cost model has any).
+std::string html_timeline(const Plan& plan, const Prediction& prediction,
+                          const std::vector<Timeline>& timelines);
+// A row per stage of each kind of pipelines: memory by source; times of one microbatch.
+std::string html_memory(const Plan& plan, const Prediction& prediction,
+                        const std::vector<Timeline>& timelines);
+std::string html_stages(const Plan& plan, const Prediction& prediction,
+                        const std::vector<Timeline>& timelines);
+
+}  // namespace sailor

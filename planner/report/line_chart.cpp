@@ -1,0 +1,166 @@
+#include "planner/report/line_chart.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "planner/report/svg_axis.h"
+#include "planner/report/timeline_pipelines.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kLeft = 74, kTop = 62, kWidth = 610, kHeight = 230, kRight = 16, kBottom = 50;
+constexpr size_t kMostPoints = 1200;
+
+constexpr const char* kStyle =
+    "<style>.lc text{fill:#202124}.lc .soft{fill:#5f6368}.lc .grid{stroke:#dadce0}.lc .mark{stroke:#aa3377}"
+    ".lc path,.lc .level{fill:none;stroke-width:1.6}.lc .s0{stroke:#0072b2}.lc .s1{stroke:#e69f00}"
+    ".lc .s2{stroke:#009e73}.lc .level{stroke:#d55e00;stroke-dasharray:6 4}"
+    ".lc circle.s0{fill:#0072b2}.lc circle.s1{fill:#e69f00}.lc circle.s2{fill:#009e73}"
+    "@media (prefers-color-scheme:dark){.lc text{fill:#e8eaed}.lc .soft{fill:#aab0b6}.lc "
+    ".grid{stroke:#3c4046}"
+    ".lc .mark{stroke:#dd88bb}.lc .s0{stroke:#56b4e9}.lc circle.s0{fill:#56b4e9}.lc .s2{stroke:#33c39a}"
+    ".lc circle.s2{fill:#33c39a}}</style>\n";
+
+using Points = std::vector<std::pair<double, double>>;
+
+Points finite(const Points& points) {
+  Points out;
+  for (const auto& [x, y] : points)
+    if (std::isfinite(x) && std::isfinite(y)) out.emplace_back(x, y);
+  return out;
+}
+
+// Of each run of points the least and the greatest, in their order.
+Points thinned(const Points& points) {
+  if (points.size() <= kMostPoints) return points;
+  const size_t run = (2 * points.size() + kMostPoints - 1) / kMostPoints;
+  Points out;
+  for (size_t i = 0; i < points.size(); i += run) {
+    const auto begin = points.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto end = points.begin() + static_cast<std::ptrdiff_t>(std::min(points.size(), i + run));
+    auto [least, most] =
+        std::minmax_element(begin, end, [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most < least) std::swap(least, most);
+    out.push_back(*least);
+    if (most != least) out.push_back(*most);
+  }
+  return out;
+}
+
+struct Frame {
+  SvgAxis x, y;
+
+  double px(double value) const { return kLeft + kWidth * x.along(value); }
+  double py(double value) const { return kTop + kHeight * (1 - y.along(value)); }
+};
+
+Frame frame_of(const LineChart& chart, const std::vector<Points>& series) {
+  double x_least = std::numeric_limits<double>::infinity(), y_least = x_least;
+  double x_most = -x_least, y_most = -y_least;
+  for (const Points& points : series)
+    for (const auto& [x, y] : points) {
+      x_least = std::min(x_least, x);
+      x_most = std::max(x_most, x);
+      y_least = std::min(y_least, y);
+      y_most = std::max(y_most, y);
+    }
+  for (const ChartLevel& level : chart.levels) {
+    y_least = std::min(y_least, level.value);
+    y_most = std::max(y_most, level.value);
+  }
+  if (!std::isfinite(x_least)) x_least = 0, x_most = 1;
+  if (!std::isfinite(y_least)) y_least = 0, y_most = 1;
+  Frame frame;
+  frame.x = SvgAxis::between(x_least, x_most);
+  frame.x.begin = x_least;  // steps need no round beginning and no empty end
+  frame.x.end = std::max(x_most, std::nextafter(x_least, x_most + 1));
+  frame.y = chart.from_zero ? SvgAxis::from_zero(y_most) : SvgAxis::between(y_least, y_most);
+  return frame;
+}
+
+std::string grid(const LineChart& chart, const Frame& frame) {
+  std::string out;
+  for (int i = 0; i < frame.y.marks(); ++i) {
+    const double y = frame.py(frame.y.mark(i));
+    out += fmt::format(
+        "<line class=\"grid\" x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\"/><text class=\"soft\" "
+        "x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
+        kLeft, y, kLeft + kWidth, kLeft - 8, y + 4,
+        std::abs(frame.y.mark(i)) < frame.y.step / 2 ? 0.0 : frame.y.mark(i));
+  }
+  const double first = frame.x.step * std::ceil(frame.x.begin / frame.x.step - 1e-9);
+  for (double x = first; x <= frame.x.end * (1 + 1e-12); x += frame.x.step)
+    out += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.7g}</text>\n",
+                       frame.px(x), kTop + kHeight + 18, x);
+  out += fmt::format(
+      "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n<text class=\"soft\" "
+      "transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+      kLeft + kWidth, kTop + kHeight + 38, xml_escaped(chart.x_name), kTop + kHeight / 2,
+      xml_escaped(chart.y_name));
+  return out;
+}
+
+std::string legend(const LineChart& chart) {
+  double x = kLeft;
+  std::string out;
+  const auto entry = [&](const std::string& shape, const std::string& name) {
+    out += shape + fmt::format("<text x=\"{:.1f}\" y=\"48\">{}</text>\n", x + 26, xml_escaped(name));
+    x += 26 + 7 * static_cast<double>(name.size()) + 20;
+  };
+  for (size_t i = 0; i < chart.series.size(); ++i)
+    entry(chart.series[i].dots
+              ? fmt::format("<circle class=\"s{}\" cx=\"{:.1f}\" cy=\"44\" r=\"3\"/>", i, x + 10)
+              : fmt::format("<path class=\"s{}\" d=\"M{:.1f} 44h20\"/>", i, x),
+          chart.series[i].name);
+  for (const ChartLevel& level : chart.levels)
+    entry(fmt::format("<path class=\"level\" d=\"M{:.1f} 44h20\"/>", x), level.name);
+  return out;
+}
+
+}  // namespace
+
+std::string line_chart_svg(const LineChart& chart) {
+  std::vector<Points> series;
+  for (const ChartSeries& one : chart.series) series.push_back(thinned(finite(one.points)));
+  const Frame frame = frame_of(chart, series);
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lc\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\" font-family=\"system-ui,sans-serif\" font-size=\"12\" role=\"img\" "
+      "aria-label=\"{2}\">\n<title>{2}</title>\n",
+      kLeft + kWidth + kRight, kTop + kHeight + kBottom, xml_escaped(chart.title));
+  svg += kStyle +
+         fmt::format("<text x=\"{}\" y=\"22\" font-size=\"15\">{}</text>\n", kLeft, xml_escaped(chart.title));
+  svg += legend(chart) + grid(chart, frame);
+  int height = 0;  // of a mark's word: neighbours stand below each other
+  for (const auto& [x, word] : chart.marks) {
+    if (x < frame.x.begin || x > frame.x.end) continue;
+    svg += fmt::format(
+        "<line class=\"mark\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text x=\"{3:.1f}\" "
+        "y=\"{4}\" font-size=\"11\">{5}</text>\n",
+        frame.px(x), kTop, kTop + kHeight, frame.px(x) + 3, kTop + 10 + 12 * (height++ % 4),
+        xml_escaped(word));
+  }
+  for (const ChartLevel& level : chart.levels) {
+    const double from = std::clamp(level.from, frame.x.begin, frame.x.end);
+    svg += fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{}\"><title>{}: {:.6g}</title></path>\n",
+                       frame.px(from), frame.py(level.value), kLeft + kWidth, xml_escaped(level.name),
+                       level.value);
+  }
+  for (size_t i = 0; i < series.size(); ++i) {
+    std::string path;
+    for (const auto& [x, y] : series[i]) {
+      if (chart.series[i].dots || series[i].size() == 1)
+        svg += fmt::format("<circle class=\"s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>\n", i, frame.px(x),
+                           frame.py(y));
+      else
+        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", frame.px(x), frame.py(y));
+    }
+    if (!path.empty()) svg += fmt::format("<path class=\"s{}\" d=\"{}\"/>\n", i, path);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace sailor

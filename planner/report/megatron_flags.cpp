@@ -1,0 +1,159 @@
+#include "planner/report/megatron_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "planner/spec/model_family.h"
+
+namespace sailor {
+namespace {
+
+// Why Megatron-LM cannot express it, or nothing.
+std::string obstacle(const JobSpec& job, const Plan& plan) {
+  const PlanPipeline& first = plan.pipelines.at(0);
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    if (pipeline.stages.size() != first.stages.size())
+      return "its pipelines have different numbers of stages";
+    if (pipeline.microbatches != first.microbatches)
+      return "its pipelines take different numbers of microbatches";
+    for (size_t i = 0; i < first.stages.size(); ++i) {
+      const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
+      if (stage.tp != first.stages[0].tp) return "its stages have different tensor-parallel degrees";
+      if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
+        return "its pipelines cut the layers differently";
+      if (stage.gpu_type != like.gpu_type) return "replicas of one stage are on different GPU types";
+      if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
+    }
+  }
+  const int64_t round = static_cast<int64_t>(plan.microbatch) * static_cast<int64_t>(plan.pipelines.size());
+  if (plan.global_batch % round != 0)
+    return fmt::format("its global batch of {} is no multiple of {} pipelines x microbatches of {}",
+                       plan.global_batch, plan.pipelines.size(), plan.microbatch);
+  if (job.training.precision == Precision::fp64) return "it has no fp64";
+  return "";
+}
+
+// Transformer blocks of each entry of a pipeline: without embedding and head.
+std::vector<int> blocks_of(const JobSpec& job, const PlanPipeline& pipeline) {
+  std::vector<int> blocks;
+  for (const PlanStage& stage : pipeline.stages)
+    blocks.push_back(std::min(stage.end_layer, job.model.layers + 1) - std::max(stage.first_layer, 1));
+  return blocks;
+}
+
+// Every entry by its letters: E embedding, t block, L head.
+std::string layout_text(const std::vector<int>& blocks) {
+  std::string text = "E";
+  for (size_t i = 0; i < blocks.size(); ++i)
+    text += (i == 0 ? "" : "|") + std::string(static_cast<size_t>(std::max(0, blocks[i])), 't');
+  return text + "L";
+}
+
+// How the blocks are cut into stages; says nothing where Megatron-LM's even cut is the plan's.
+void add_cut(const JobSpec& job, const Plan& plan, std::vector<std::string>& flags) {
+  const std::vector<int> blocks = blocks_of(job, plan.pipelines[0]);
+  const auto equal = [&](size_t from, size_t to) {
+    return std::all_of(blocks.begin() + static_cast<std::ptrdiff_t>(from),
+                       blocks.begin() + static_cast<std::ptrdiff_t>(to),
+                       [&](int n) { return n == blocks[from]; });
+  };
+  const size_t P = blocks.size();
+  if (equal(0, P) && blocks[0] > 0) {
+    if (plan.interleave > 1)
+      flags.push_back(fmt::format("--num-layers-per-virtual-pipeline-stage {}", blocks[0]));
+    return;
+  }
+  const bool ends_only = plan.interleave == 1 && (P == 2 || equal(1, P - 1)) &&
+                         *std::min_element(blocks.begin(), blocks.end()) > 0;
+  if (!ends_only) {
+    flags.push_back(fmt::format("--pipeline-model-parallel-layout {}", layout_text(blocks)));
+    return;
+  }
+  if (P == 2 || blocks[0] != blocks[1])
+    flags.push_back(fmt::format("--decoder-first-pipeline-num-layers {}", blocks[0]));
+  if (P > 2 && blocks[P - 1] != blocks[1])
+    flags.push_back(fmt::format("--decoder-last-pipeline-num-layers {}", blocks[P - 1]));
+}
+
+void add_model(const ModelSpec& model, std::vector<std::string>& flags) {
+  const auto add = [&](const char* name, int64_t value) {
+    flags.push_back(fmt::format("{} {}", name, value));
+  };
+  add("--num-layers", model.layers);
+  add("--hidden-size", model.hidden);
+  add("--ffn-hidden-size", model.feed_forward);
+  add("--num-attention-heads", model.heads);
+  if (model.key_value_heads() != model.heads) {
+    flags.emplace_back("--group-query-attention");
+    add("--num-query-groups", model.key_value_heads());
+  }
+  add("--seq-length", model.sequence);
+  add("--max-position-embeddings", std::max(model.sequence, model.position_rows()));
+  if (!model.tied_embeddings) flags.emplace_back("--untie-embeddings-and-output-weights");
+  const FamilyTraits* family = find_family(model.family);
+  if (family == nullptr) return;
+  if (family->rotary) {
+    flags.emplace_back("--position-embedding-type rope");
+    flags.push_back(fmt::format("--rotary-base {:.0f}", model.rotary_base));
+  }
+  if (family->gated_mlp) flags.emplace_back("--swiglu");
+  if (!family->biases) {
+    flags.emplace_back("--disable-bias-linear");
+    flags.emplace_back("--normalization RMSNorm");
+  }
+}
+
+// Which nodes in which order, so that every stage is on its own GPUs: only where stages differ in type.
+void add_node_order(const Plan& plan, MegatronFlags& out) {
+  std::set<std::string> types;
+  for (const PlanStage& stage : plan.pipelines[0].stages) types.insert(stage.gpu_type);
+  if (types.size() < 2) return;
+  std::vector<std::string> order;
+  for (int i = 0; i < num_groups(plan, plan.pipelines[0]); ++i)
+    for (const PlanPipeline& pipeline : plan.pipelines) {
+      const std::string& node = pipeline.stages[static_cast<size_t>(i)].node;
+      if (!order.empty() && order.back() == node) continue;
+      if (std::find(order.begin(), order.end(), node) != order.end()) {
+        out.why_not = fmt::format("its order of ranks would have to come back to node {}", node);
+        return;
+      }
+      order.push_back(node);
+    }
+  out.notes.push_back(fmt::format("stages are on different GPU types: start the nodes in this order: {}",
+                                  fmt::join(order, " ")));
+}
+
+}  // namespace
+
+MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
+  MegatronFlags out;
+  out.why_not = obstacle(job, plan);
+  if (out.why_not.empty()) add_node_order(plan, out);
+  if (!out.why_not.empty()) return out;
+  const PlanStage& stage = plan.pipelines[0].stages[0];
+  out.flags = {fmt::format("--tensor-model-parallel-size {}", stage.tp),
+               fmt::format("--pipeline-model-parallel-size {}", num_groups(plan, plan.pipelines[0]))};
+  add_cut(job, plan, out.flags);
+  out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
+  out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
+  if (plan.zero1) out.flags.emplace_back("--use-distributed-optimizer");
+  if (stage.recompute == "full") {
+    out.flags.emplace_back("--recompute-granularity full");
+    out.flags.emplace_back("--recompute-method uniform");
+    out.flags.emplace_back("--recompute-num-layers 1");
+  } else if (stage.recompute == "selective") {
+    out.flags.emplace_back("--recompute-granularity selective");
+  }
+  if (job.training.precision == Precision::bf16) out.flags.emplace_back("--bf16");
+  if (job.training.steps > 0) out.flags.push_back(fmt::format("--train-iters {}", job.training.steps));
+  add_model(job.model, out.flags);
+  out.notes.insert(
+      out.notes.begin(),
+      fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
+                  num_ranks(plan), stage.tp, plan.pipelines.size(), num_groups(plan, plan.pipelines[0])));
+  return out;
+}
+
+}  // namespace sailor

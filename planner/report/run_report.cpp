@@ -1,0 +1,271 @@
+#include "planner/report/run_report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "planner/plan/rank_layout.h"
+#include "planner/report/html_parts.h"
+#include "planner/report/line_chart.h"
+#include "planner/report/pareto_table.h"
+#include "planner/report/plan_text.h"
+#include "planner/report/timeline_pipelines.h"
+
+namespace sailor {
+namespace {
+
+constexpr size_t kMostRanks = 128, kMostEvents = 500;
+
+std::optional<double> predicted_iteration_s(const RunHistory& history, const RunPrediction* predicted) {
+  if (history.plan.prediction) return history.plan.prediction->iteration_s;
+  if (predicted != nullptr) return predicted->prediction.iteration_s;
+  return history.end ? history.end->predicted_iteration_s : std::nullopt;
+}
+
+std::optional<double> tokens_per_step(const RunHistory& history) {
+  for (const StepRecord& step : history.steps)
+    if (step.tokens_per_s && step.step_s && *step.step_s > 0) return *step.tokens_per_s * *step.step_s;
+  return std::nullopt;
+}
+
+std::string number_text(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+std::string seconds_or_dash(const std::optional<double>& value) {
+  return value ? seconds_text(*value) : "-";
+}
+
+std::string result_table(const RunHistory& history, const RunPrediction* predicted) {
+  std::vector<HtmlRow> rows;
+  const auto add = [&](const char* name, const std::string& value, const std::string& more = "") {
+    rows.push_back({name, "<b>" + xml_escaped(value) + "</b>", html_text(more)});
+  };
+  const RunEnd end = history.end.value_or(RunEnd{});
+  add("state", history.end ? end.status : "not ended", end.error);
+  const int64_t steps = history.steps.empty() ? end.steps : history.steps.back().step;
+  add("steps", fmt::format("{}", steps),
+      end.training_s ? fmt::format("in {} of training", seconds_text(*end.training_s)) : "");
+  if (!history.steps.empty()) {
+    add("loss", number_text(history.steps.back().loss, "{:.4f}"),
+        fmt::format("{} at the first step", number_text(history.steps.front().loss, "{:.4f}")));
+    if (end.validation_loss) add("validation loss", number_text(end.validation_loss, "{:.4f}"));
+  }
+  const std::optional<double> promised = predicted_iteration_s(history, predicted);
+  std::string against = promised ? fmt::format("predicted {}", seconds_text(*promised)) : "";
+  if (promised && end.measured_iteration_s)
+    against += fmt::format(", error {:+.1f} %", 100 * (*promised / *end.measured_iteration_s - 1));
+  if (end.emulated) against += " (emulated GPU types)";
+  add("iteration", end.measured_iteration_s ? seconds_text(*end.measured_iteration_s) + " (median)" : "-",
+      against);
+  add("throughput", end.tokens_per_s ? rate_text(*end.tokens_per_s) + " tokens/s" : "-",
+      end.mfu ? fmt::format("MFU {:.1f} %", 100 * *end.mfu) : "");
+  add("ranks", fmt::format("{}", num_ranks(history.plan)), gpus_by_type(history.plan));
+  if (!history.changes.empty()) add("changes of plan", fmt::format("{}", history.changes.size()), "");
+  return html_section("Result", html_table({}, rows));
+}
+
+std::vector<std::pair<double, std::string>> change_marks(const RunHistory& history) {
+  std::vector<std::pair<double, std::string>> marks;
+  for (const PlanChange& change : history.changes)
+    marks.emplace_back(static_cast<double>(change.steps_done),
+                       fmt::format("generation {}", change.generation));
+  return marks;
+}
+
+std::string training_charts(const RunHistory& history, const RunPrediction* predicted) {
+  if (history.steps.empty()) return "";
+  LineChart loss, rate;
+  loss.title = "Loss";
+  rate.title = "Throughput";
+  loss.x_name = rate.x_name = "step";
+  loss.y_name = "nats per token";
+  rate.y_name = "tokens per second";
+  rate.from_zero = true;
+  loss.marks = rate.marks = change_marks(history);
+  ChartSeries training{"training", {}}, validation{"validation", {}, true}, measured{"measured", {}};
+  for (const StepRecord& step : history.steps) {
+    const auto x = static_cast<double>(step.step);
+    if (step.loss) training.points.emplace_back(x, *step.loss);
+    if (step.validation_loss) validation.points.emplace_back(x, *step.validation_loss);
+    if (step.tokens_per_s) measured.points.emplace_back(x, *step.tokens_per_s);
+  }
+  loss.series = {training};
+  if (!validation.points.empty()) loss.series.push_back(validation);
+  rate.series = {measured};
+  const std::optional<double> promised = predicted_iteration_s(history, predicted),
+                              tokens = tokens_per_step(history);
+  if (promised && tokens && *promised > 0) {
+    // What was promised of the plans before is not kept.
+    const double from = history.changes.empty() ? 0 : static_cast<double>(history.changes.back().steps_done);
+    rate.levels = {{history.changes.empty() ? "predicted" : "predicted of the plan in force",
+                    *tokens / *promised, from}};
+  }
+  return html_section("Training", "<div class=\"charts\">\n" + html_wide(line_chart_svg(loss)) +
+                                      html_wide(line_chart_svg(rate)) + "</div>\n");
+}
+
+// Predicted bytes of each rank, in the order of ranks; empty without a prediction.
+std::vector<std::pair<int64_t, int64_t>> predicted_memory(const Plan& plan, const RunPrediction* predicted) {
+  std::vector<std::pair<int64_t, int64_t>> out;  // total, capacity
+  if (predicted == nullptr) return out;
+  std::vector<size_t> base;
+  size_t next = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    base.push_back(next);
+    next += pipeline.stages.size();
+  }
+  const RankLayout layout(plan);
+  for (const RankSlot& slot : layout.slots()) {
+    const StagePrediction& stage = predicted->prediction.stages.at(base[static_cast<size_t>(slot.pipeline)] +
+                                                                   static_cast<size_t>(slot.stage));
+    out.emplace_back(stage.memory.total(), stage.capacity_bytes);
+  }
+  return out;
+}
+
+std::string rank_memory_table(const RunHistory& history, const RunPrediction* predicted) {
+  const auto expected = predicted_memory(history.plan, predicted);
+  std::vector<RankRecord> ranks = history.end ? history.end->ranks : std::vector<RankRecord>();
+  if (ranks.empty() && expected.empty()) return "";
+  const bool measured = !ranks.empty();
+  if (!measured) {
+    const RankLayout layout(history.plan);
+    for (const RankSlot& slot : layout.slots())
+      ranks.push_back({slot.rank, slot.node,
+                       history.plan.pipelines[static_cast<size_t>(slot.pipeline)]
+                           .stages[static_cast<size_t>(slot.stage)]
+                           .gpu_type,
+                       slot.pipeline, slot.stage, 0});
+  }
+  const auto mib = [](int64_t bytes) {
+    return fmt::format("{:.0f}", static_cast<double>(bytes) / (1 << 20));
+  };
+  std::vector<HtmlRow> rows;
+  for (const RankRecord& rank : ranks) {
+    if (rows.size() == kMostRanks) break;
+    const bool known = rank.rank >= 0 && static_cast<size_t>(rank.rank) < expected.size();
+    const auto [total, capacity] =
+        known ? expected[static_cast<size_t>(rank.rank)] : std::pair<int64_t, int64_t>{0, 0};
+    rows.push_back(
+        {fmt::format("{}", rank.rank), xml_escaped(rank.node), xml_escaped(rank.gpu_type),
+         fmt::format("{}", rank.pipeline), fmt::format("{}", rank.stage), known ? mib(total) : "-",
+         measured ? mib(rank.peak_rss_bytes) : "-",
+         known && measured && rank.peak_rss_bytes > 0
+             ? fmt::format("{:+.1f} %",
+                           100 * (static_cast<double>(total) / static_cast<double>(rank.peak_rss_bytes) - 1))
+             : "-",
+         known && capacity > 0 ? html_part(static_cast<double>(total) / static_cast<double>(capacity))
+                               : "-"});
+  }
+  std::string out = html_table({"rank", "node", "GPU type", "pipeline", "stage", "predicted MiB",
+                                "measured MiB", "error", "of the GPU"},
+                               rows);
+  if (ranks.size() > rows.size())
+    out += html_paragraph(fmt::format("and {} more ranks", ranks.size() - rows.size()));
+  return html_section("Memory of each rank", out);
+}
+
+std::string front_section(const PlanningContext* context, const RunPrediction* predicted) {
+  if (context == nullptr || predicted == nullptr || !predicted->front || predicted->front->points.empty())
+    return "";
+  const double tokens = context->job.tokens_per_iteration();
+  std::vector<HtmlRow> rows;
+  for (const ParetoPoint& point : predicted->front->points) {
+    const Prediction& p = point.candidate.prediction;
+    const Plan& plan = point.candidate.plan;
+    rows.push_back({xml_escaped(gpus_by_type(plan)), num_stages_text(plan),
+                    fmt::format("{}", plan.pipelines.size()), tp_text(plan),
+                    fmt::format("{}", plan.microbatch), seconds_text(p.iteration_s),
+                    rate_text(tokens * p.iterations_per_s()), fmt::format("{:.4g}", p.usd_per_iteration()),
+                    fmt::format("{:.4g}", 1e6 * p.usd_per_iteration() / tokens)});
+  }
+  return html_section(
+      "Throughput against cost",
+      html_paragraph("What other plans on " + predicted->front_of + " would do, as predicted.") +
+          html_wide(pareto_svg(*context, *predicted->front)) +
+          html_table({"GPUs", "stages", "pipelines", "TP", "microbatch", "iteration", "tokens/s",
+                      "USD/iteration", "USD/1M tokens"},
+                     rows));
+}
+
+// The seconds of a change as pieces of one bar.
+std::string phases_bar(const PlanChange& change) {
+  double sum = 0;
+  for (const auto& s : {change.cleanup_s, change.plan_s, change.broadcast_s, change.groups_s, change.state_s})
+    sum += s.value_or(0);
+  if (sum <= 0) return "-";
+  std::string out = "<span class=\"parts\">";
+  int colour = 0;
+  for (const auto& s : {change.cleanup_s, change.plan_s, change.broadcast_s, change.groups_s, change.state_s})
+    out += fmt::format("<i style=\"width:{:.1f}%;background:var(--g{})\"></i>", 100 * s.value_or(0) / sum,
+                       colour++);
+  return out + "</span>";
+}
+
+std::string changes_table(const RunHistory& history) {
+  if (history.changes.empty()) return "";
+  const auto head = [](const char* name, int colour) {
+    return fmt::format("<i style=\"color:var(--g{})\">&#9632;</i>&nbsp;{}", colour, name);
+  };
+  std::vector<HtmlRow> rows;
+  for (const PlanChange& change : history.changes)
+    rows.push_back({fmt::format("{}", change.generation), fmt::format("{}", change.steps_done),
+                    html_text(change.why), fmt::format("{}", change.ranks), xml_escaped(change.state_from),
+                    fmt::format("{}", change.steps_lost), seconds_or_dash(change.cleanup_s),
+                    seconds_or_dash(change.plan_s), seconds_or_dash(change.broadcast_s),
+                    seconds_or_dash(change.groups_s), seconds_or_dash(change.state_s), phases_bar(change),
+                    "<b>" + seconds_or_dash(change.resume_s) + "</b>",
+                    seconds_or_dash(change.to_first_step_s)});
+  return html_section("Changes of plan",
+                      html_table({"generation", "after step", html_text("why"), "ranks", "state from",
+                                  "steps lost", head("cleanup", 0), head("plan", 1), head("broadcast", 2),
+                                  head("groups", 3), head("state", 4), "", "all", "to the first step"},
+                                 rows));
+}
+
+std::string events_table(const RunHistory& history) {
+  if (history.events.empty()) return "";
+  const double begin_s = history.events.front().time_s;
+  std::vector<HtmlRow> rows;
+  const size_t first = history.events.size() - std::min(kMostEvents, history.events.size());
+  for (size_t i = first; i < history.events.size(); ++i) {
+    const RunEvent& event = history.events[i];
+    rows.push_back(
+        {fmt::format("+{:.1f} s", event.time_s - begin_s), xml_escaped(event.name), html_text(event.text)});
+  }
+  std::string out = html_paragraph(
+      fmt::format("Since {:%Y-%m-%d %H:%M:%S} UTC.{}", fmt::gmtime(static_cast<std::time_t>(begin_s)),
+                  first > 0 ? fmt::format(" The first {} are left out.", first) : ""));
+  return html_section("Events", out + html_table({"time", "event", html_text("what")}, rows));
+}
+
+}  // namespace
+
+std::string run_report(const RunHistory& history, const PlanningContext* context,
+                       const RunPrediction* predicted, const std::vector<std::string>& notes) {
+  const Plan& plan = history.plan;
+  // Without a prediction the drawing says what the plan says.
+  Prediction unknown;
+  for (size_t j = 0; j < plan.pipelines.size(); ++j)
+    unknown.stages.resize(unknown.stages.size() + plan.pipelines[j].stages.size());
+  const Prediction& prediction = predicted != nullptr ? predicted->prediction : unknown;
+  std::string body;
+  for (const std::string& note : notes) body += html_paragraph(note);
+  body +=
+      result_table(history, predicted) + html_plan(plan, prediction) + training_charts(history, predicted);
+  if (predicted != nullptr)
+    body += html_prediction(prediction) + html_timeline(plan, prediction, predicted->timelines);
+  body += rank_memory_table(history, predicted);
+  if (predicted != nullptr) body += html_memory(plan, prediction, predicted->timelines);
+  body += front_section(context, predicted) + changes_table(history) + events_table(history);
+  const std::string name = std::filesystem::path(history.directory).lexically_normal().filename().string();
+  return html_page(
+      fmt::format("{}: {}", plan.model.empty() ? "run" : plan.model, name.empty() ? history.directory : name),
+      summary(plan), body);
+}
+
+}  // namespace sailor

@@ -1,0 +1,44 @@
+#include "planner/plan/plan_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/planner/error_of.h"
+#include "tests/unit/planner/instance.h"
+
+namespace sailor {
+namespace {
+
+Plan placed() {
+  Plan plan =
+      test::make_plan(test::empty_instance(4, 8), 1, {{{0, 3, "A", 2}, {3, 6, "B", 1}}, {{0, 6, "A", 1}}});
+  plan.pipelines[0].stages[0].node = plan.pipelines[1].stages[0].node = "a1";
+  plan.pipelines[0].stages[0].gpus = {3, 1};
+  plan.pipelines[1].stages[0].gpus = {0};
+  plan.pipelines[0].stages[1].node = "b1";
+  plan.pipelines[0].stages[1].gpus = {0};
+  return plan;
+}
+
+TEST(PlanNodes, HaveTheGpusOfThePlan) {
+  Snapshot snapshot = nodes_of_plan(placed());
+  ASSERT_EQ(snapshot.nodes.size(), 2u);
+  const SnapshotNode* a1 = snapshot.find("a1");
+  ASSERT_NE(a1, nullptr);
+  EXPECT_EQ(a1->free_gpus, (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(a1->gpus, 4);
+  EXPECT_EQ(a1->gpu_type, "A");
+  SiteConfig site;
+  site.zones = {{"z1", "r9", {"p"}, {}}};
+  set_regions(snapshot, site);
+  EXPECT_EQ(snapshot.find("b1")->region, "r9");
+}
+
+TEST(PlanNodes, AGpuUsedTwiceIsAnError) {
+  Plan plan = placed();
+  plan.pipelines[1].stages[0].gpus = {1};
+  EXPECT_NE(test::error_of([&] { nodes_of_plan(plan); }).find("GPU 1 of node a1 is used twice"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sailor

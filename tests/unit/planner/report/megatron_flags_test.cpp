@@ -1,0 +1,109 @@
+#include "planner/report/megatron_flags.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/search/search.h"
+#include "tests/unit/planner/instance.h"
+
+namespace sailor {
+namespace {
+
+test::Instance instance(int blocks = 8) {
+  test::Instance in = test::empty_instance(blocks, 16);
+  in.add_type("fast", 0.01, 4'000'000'000, 4);
+  in.add_type("slow", 0.03, 4'000'000'000, 1);
+  return in;
+}
+
+bool has(const MegatronFlags& megatron, const std::string& flag) {
+  return std::find(megatron.flags.begin(), megatron.flags.end(), flag) != megatron.flags.end();
+}
+
+bool names(const MegatronFlags& megatron, const std::string& name) {
+  return std::any_of(megatron.flags.begin(), megatron.flags.end(),
+                     [&](const std::string& flag) { return flag.starts_with(name); });
+}
+
+MegatronFlags flags_of(const std::vector<std::vector<test::StageSpec>>& pipelines, int blocks = 8) {
+  const test::Instance in = instance(blocks);
+  return megatron_flags(in.job, test::make_plan(in, 1, pipelines));
+}
+
+TEST(MegatronFlags, EvenPlansNeedNoCut) {
+  const MegatronFlags m =
+      flags_of({{{0, 5, "fast", 2}, {5, 10, "fast", 2}}, {{0, 5, "fast", 2}, {5, 10, "fast", 2}}});
+  EXPECT_EQ(m.why_not, "");
+  for (const char* flag : {"--tensor-model-parallel-size 2", "--pipeline-model-parallel-size 2",
+                           "--micro-batch-size 1", "--global-batch-size 16", "--num-layers 8"})
+    EXPECT_TRUE(has(m, flag)) << flag;
+  EXPECT_FALSE(names(m, "--decoder-")) << "4 blocks each";
+  EXPECT_FALSE(names(m, "--pipeline-model-parallel-layout"));
+  EXPECT_FALSE(names(m, "--use-distributed-optimizer"));
+}
+
+TEST(MegatronFlags, UnevenEndsAreNamed) {
+  const MegatronFlags two = flags_of({{{0, 6, "fast", 1}, {6, 10, "fast", 1}}});
+  EXPECT_TRUE(has(two, "--decoder-first-pipeline-num-layers 5"));
+  EXPECT_FALSE(names(two, "--decoder-last"));
+  const MegatronFlags last =
+      flags_of({{{0, 4, "fast", 1}, {4, 7, "fast", 1}, {7, 10, "fast", 1}}});  // 3, 3, 2 blocks
+  EXPECT_FALSE(names(last, "--decoder-first"));
+  EXPECT_TRUE(has(last, "--decoder-last-pipeline-num-layers 2"));
+}
+
+TEST(MegatronFlags, AnyOtherCutIsALayout) {
+  const MegatronFlags middle = flags_of(
+      {{{0, 3, "fast", 1}, {3, 4, "fast", 1}, {4, 7, "fast", 1}, {7, 10, "fast", 1}}});  // 2, 1, 3, 2
+  EXPECT_TRUE(has(middle, "--pipeline-model-parallel-layout Ett|t|ttt|ttL"));
+  const MegatronFlags alone = flags_of({{{0, 1, "fast", 1}, {1, 10, "fast", 1}}});
+  EXPECT_TRUE(has(alone, "--pipeline-model-parallel-layout E|ttttttttL"));
+  EXPECT_FALSE(names(alone, "--decoder-"));
+}
+
+TEST(MegatronFlags, InterleavingRecomputationAndZero) {
+  const test::Instance in = instance();
+  Plan plan =
+      test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 7, "fast", 1}, {7, 10, "fast", 1}}});
+  plan.interleave = 2;
+  plan.zero1 = true;
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = "full";
+  const MegatronFlags m = megatron_flags(in.job, plan);
+  for (const char* flag :
+       {"--pipeline-model-parallel-size 2", "--num-layers-per-virtual-pipeline-stage 2",
+        "--use-distributed-optimizer", "--recompute-granularity full", "--recompute-method uniform"})
+    EXPECT_TRUE(has(m, flag)) << flag;
+}
+
+TEST(MegatronFlags, SaysWhyItCannotRunAPlan) {
+  const auto why = [](const std::vector<std::vector<test::StageSpec>>& pipelines) {
+    const MegatronFlags m = flags_of(pipelines);
+    EXPECT_TRUE(m.flags.empty());
+    return m.why_not;
+  };
+  EXPECT_EQ(why({{{0, 5, "fast", 2}, {5, 10, "fast", 1}}}),
+            "its stages have different tensor-parallel degrees");
+  EXPECT_EQ(why({{{0, 10, "fast", 1}}, {{0, 5, "fast", 1}, {5, 10, "fast", 1}}}),
+            "its pipelines have different numbers of stages");
+  EXPECT_EQ(why({{{0, 10, "fast", 1}}, {{0, 10, "fast", 1}}, {{0, 10, "fast", 1}}}),
+            "its pipelines take different numbers of microbatches");
+  EXPECT_EQ(why({{{0, 10, "fast", 1}}, {{0, 10, "slow", 1}}}),
+            "replicas of one stage are on different GPU types");
+  EXPECT_EQ(why({{{0, 5, "fast", 1}, {5, 10, "fast", 1}}, {{0, 4, "fast", 1}, {4, 10, "fast", 1}}}),
+            "its pipelines cut the layers differently");
+}
+
+TEST(MegatronFlags, MixedStagesNeedAnOrderOfNodes) {
+  const test::Instance in = instance();
+  Plan plan = test::make_plan(
+      in, 1, {{{0, 5, "fast", 1}, {5, 10, "slow", 1}}, {{0, 5, "fast", 1}, {5, 10, "slow", 1}}});
+  plan.pipelines[0].stages[0].node = plan.pipelines[1].stages[0].node = "f0";
+  plan.pipelines[0].stages[1].node = plan.pipelines[1].stages[1].node = "s0";
+  const MegatronFlags m = megatron_flags(in.job, plan);
+  EXPECT_EQ(m.why_not, "");
+  EXPECT_TRUE(m.notes.back().ends_with("in this order: f0 s0")) << m.notes.back();
+}
+
+}  // namespace
+}  // namespace sailor
