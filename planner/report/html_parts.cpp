@@ -14,10 +14,10 @@ namespace sailor {
 namespace {
 
 constexpr const char* kStyle = R"(<style>
-:root{color-scheme:light dark;--fg:#202124;--bg:#fff;--soft:#5f6368;--line:#dadce0;--bar:#0072b2;--bad:#b3261e;
+:root{color-scheme:light dark;--fg:#202124;--bg:#fff;--soft:#5f6368;--line:#dadce0;--bar:#0072b2;--bad:#b3261e;--good:#137333;
 --g0:#0072b2;--g1:#e69f00;--g2:#009e73;--g3:#aa3377;--g4:#d55e00;--g5:#5f6368}
 @media (prefers-color-scheme:dark){:root{--fg:#e8eaed;--bg:#17191c;--soft:#aab0b6;--line:#3c4046;--bar:#56b4e9;
---bad:#ff897d;--g0:#56b4e9;--g2:#33c39a;--g3:#dd88bb;--g5:#aab0b6}}
+--bad:#ff897d;--good:#81c995;--g0:#56b4e9;--g2:#33c39a;--g3:#dd88bb;--g5:#aab0b6}}
 *{box-sizing:border-box}
 body{font:14px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);margin:24px auto;max-width:1320px;
 padding:0 20px;overflow-wrap:anywhere}
@@ -26,7 +26,8 @@ h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p{margin:4p
 th,td{padding:3px 7px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--soft);font-size:13px;font-weight:600;white-space:normal;vertical-align:bottom}th:first-child,td:first-child,.text{text-align:left}
 .text{display:block;white-space:normal;min-width:180px;max-width:520px}
-.bad{color:var(--bad);font-weight:600}
+.bad{color:var(--bad);font-weight:600}.good{color:var(--good)}.aside{color:var(--soft)}.ours{font-weight:600}
+th.word,td.word{text-align:left}td.long{white-space:normal;min-width:12em}
 .of{display:inline-block;width:60px;height:9px;background:var(--line);vertical-align:middle;margin-left:8px}
 .of i{display:block;height:9px;background:var(--bar)}
 .parts{display:inline-flex;width:120px;height:9px;vertical-align:middle;background:var(--line)}

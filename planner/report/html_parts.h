@@ -12,7 +12,9 @@
 
 namespace sailor {
 
-// A whole page. `title` and `below`, the line under the heading, are plain text; `body` is HTML.
+// A whole page. Cells that a caller makes itself may be of the classes `word` (not a number), `long` (broken
+// into lines), `ours`, `good`, `bad` and `aside`. `title` and `below`, the line under the heading, are plain
+// text; `body` is HTML.
 std::string html_page(const std::string& title, const std::string& below, const std::string& body);
 
 // Cells are HTML. `head` stands above the rows; without one it is a list of names and values, whose cells are

@@ -3,32 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+
+#include "planner/report/svg_colours.h"
+#include "planner/report/timeline_pipelines.h"
 
 namespace sailor {
 namespace {
 
 constexpr double kLeft = 80, kTop = 50, kSide = 480, kLegend = 230;
-// Distinct for most kinds of colour vision (Okabe and Ito).
-constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                 "#e69f00", "#56b4e9", "#8c6d31", "#666666"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 bool is_drawn(const Pair& pair) {
   return pair.predicted > 0 && pair.measured > 0 && std::isfinite(pair.predicted) &&
@@ -77,7 +61,7 @@ std::string scatter_svg(const std::string& title, const std::string& unit,
       ".grid{{stroke:#ddd}}.exact{{stroke:#222}}.band{{stroke:#222;stroke-dasharray:4 4;opacity:.5}}"
       "@media (prefers-color-scheme:dark){{text{{fill:#ddd}}.grid{{stroke:#444}}.exact,.band{{stroke:#ddd}}}}"
       "</style>\n<text x=\"{2}\" y=\"28\" font-size=\"17\">{3}</text>\n",
-      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, escaped(title));
+      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, xml_escaped(title));
   for (double decade = axes.low; decade <= axes.high; ++decade) {
     const double value = std::pow(10, decade);
     svg += fmt::format(
@@ -92,7 +76,7 @@ std::string scatter_svg(const std::string& title, const std::string& unit,
                      kLeft, kTop, kSide, kSide);
   svg += ratio_line(axes, 1, "exact") + ratio_line(axes, 1.1, "band") + ratio_line(axes, 1 / 1.1, "band");
   for (size_t i = 0; i < series.size(); ++i) {
-    const char* colour = kColours[i % kColours.size()];
+    const char* colour = chart_colour(i);
     svg += fmt::format("<g fill=\"{}\" fill-opacity=\"0.55\">\n", colour);
     size_t drawn = 0;
     for (const Pair& pair : series[i].pairs) {
@@ -104,13 +88,13 @@ std::string scatter_svg(const std::string& title, const std::string& unit,
     const double y = kTop + 14 + 22 * static_cast<double>(i);
     svg += fmt::format(
         "</g>\n<circle cx=\"{}\" cy=\"{}\" r=\"5\" fill=\"{}\"/><text x=\"{}\" y=\"{}\">{} ({})</text>\n",
-        kLeft + kSide + 20, y - 4, colour, kLeft + kSide + 32, y, escaped(series[i].name), drawn);
+        kLeft + kSide + 20, y - 4, colour, kLeft + kSide + 32, y, xml_escaped(series[i].name), drawn);
   }
   svg += fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">measured, {}</text>\n"
       "<text transform=\"translate(18,{}) rotate(-90)\" text-anchor=\"middle\">predicted, "
       "{}</text>\n</svg>\n",
-      kLeft + kSide / 2, kTop + kSide + 44, escaped(unit), kTop + kSide / 2, escaped(unit));
+      kLeft + kSide / 2, kTop + kSide + 44, xml_escaped(unit), kTop + kSide / 2, xml_escaped(unit));
   return svg;
 }
 

@@ -173,7 +173,7 @@ int run_scenarios(const Options& options) {
       return run_there(places[static_cast<size_t>(at - scenarios.begin())], options, without, true);
     };
     if (!print_prunings(scenarios, rows, run, print)) ++failed;
-    print_table_3(options.reference + "/paper_numbers.csv", scenarios, rows, run, print);
+    print_table_3(measure_table_3(options.reference + "/paper_numbers.csv", scenarios, rows, run), print);
   }
   return failed == 0 ? kDone : kFailed;
 }
@@ -217,8 +217,8 @@ int run_replan(const Options& options) {
           ReplanOptions of_replan = options.of_replan;
           of_replan.time_limit_s = options.of_row.time_limit_s;
           of_replan.again_time_limit_s = options.again_time_limit_s.value_or(of_replan.time_limit_s);
-          const Replans replans = replan(scenario, inputs, model, of_replan);
-          for (const std::string& line : replans.csv) fmt::print("{}\n", line);
+          const Replans replans = replan(inputs, model, of_replan);
+          for (const Replan& event : replans.events) fmt::print("{}\n", event.csv(scenario, model));
           slowest_ms = std::max(slowest_ms, replans.slowest_ms);
           good = good && !replans.worse;
         }

@@ -11,17 +11,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <map>
 
 #include "planner/report/accuracy.h"
 #include "planner/report/scatter_svg.h"
-#include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "tests/bench/calibration_recipe.h"
+#include "tests/bench/set_outcomes.h"
 #include "tests/convert/convert.h"
-#include "tests/convert/sailor_profiles.h"
 
 namespace sailor::bench {
 namespace {
@@ -62,54 +60,6 @@ void print_both(const std::string& name, const std::vector<RunOutcome>& outcomes
   print_summary(name + ":memory", memory_pairs(outcomes), std::nullopt);
 }
 
-// Parts of a set that are scored by themselves.
-std::string part_of(const std::string& set, const RunRecord& record) {
-  if (set == "sailor") return record.platform + "/" + record.model;
-  if (set == "amp" || set == "bigscience" || set == "ultrascale") return record.model;
-  if (set == "mosaic") return record.plan.pipelines[0].stages[0].gpu_type;
-  return "";
-}
-
-// Rows that the data's README tells apart: one microbatch only, and a run whose times contradict one another.
-bool is_stated_separately(const std::string& set, const RunRecord& record) {
-  if (set != "sailor") return false;
-  return record.plan.global_batch <= record.plan.microbatch || record.name.find("N4_D4") != std::string::npos;
-}
-
-bool is_doubtful_memory(const std::string& set, const RunRecord& record) {
-  if (set != "sailor") return false;
-  return record.name.find("GPT-NEO/N8/plan_config_N8_D2") != std::string::npos ||
-         (record.platform == "mit" && record.plan.pipelines[0].stages[0].tp == 2);
-}
-
-// What is scored, and hence what constants are fitted to.
-std::vector<RunRecord> scored(const std::string& set, std::vector<RunRecord> records) {
-  for (RunRecord& record : records) {
-    if (is_stated_separately(set, record)) record.iteration_s.clear();
-    if (is_doubtful_memory(set, record)) record.peak_memory_bytes.clear();
-  }
-  return records;
-}
-
-using Predict = std::function<Prediction(const RunRecord&, const Assumptions&)>;
-
-// Every run predicted with constants that were fitted to all the others.
-void print_leave_one_out(const Options& options, const std::vector<RunRecord>& records,
-                         const Assumptions& assumptions, const Predict& predict) {
-  const CalibrationRecipe recipe = recipe_of(options.set);
-  std::map<std::string, std::vector<RunOutcome>> parts;
-  for (size_t left_out = 0; left_out < records.size(); ++left_out) {
-    std::vector<RunRecord> others = records;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
-    Assumptions with = assumptions;
-    apply(calibrate(options.set, "", recipe, others, assumptions, predict), with);
-    parts[part_of(options.set, records[left_out])].push_back(
-        make_outcome(records[left_out], predict(records[left_out], with)));
-  }
-  for (const auto& [part, outcomes] : parts)
-    print_both(options.set + ":" + part + ":leave-one-out", outcomes);
-}
-
 std::string spaceless(std::string text) {
   for (char& c : text)
     if (c == ' ') c = '_';
@@ -128,26 +78,14 @@ int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
     for (const RunRecord& record : records) lines += to_json(record) + "\n";
     write_file_atomically(options.emit, lines);
   }
-  Assumptions assumptions = load_assumptions(options.assumptions);
-  std::map<std::string, ProfileSet> measured;
-  if (options.set == "sailor") {
-    if (!fs::exists(options.reference)) {
-      fmt::print(stderr, "skipped: no data (--reference {})\n", options.reference);
-      return kDone;
-    }
-    measured = convert::sailor_profiles(options.reference, assumptions);
+  if (options.set == "sailor" && !fs::exists(options.reference)) {
+    fmt::print(stderr, "skipped: no data (--reference {})\n", options.reference);
+    return kDone;
   }
-  const Predict predict = [&](const RunRecord& record, const Assumptions& with) {
-    const auto profiles = measured.find(record.model);
-    return predict_run(record, with, profiles == measured.end() ? nullptr : &profiles->second);
-  };
-  // vtrain-multi builds on the constants of single nodes.
-  for (const std::string& base : {std::string("vtrain-single"), options.set}) {
-    if (base != options.set && options.set != "vtrain-multi") continue;
-    const std::string shipped = options.assumptions + "/calibration/" + base + ".json";
-    if (base == options.set && (!options.fit.empty() || !options.calibration.empty())) continue;
-    if (fs::exists(shipped)) apply(load_calibration(shipped), assumptions);
-  }
+  const bool own = options.fit.empty() && options.calibration.empty();
+  const Assumptions plain = load_assumptions(options.assumptions);
+  Assumptions assumptions = calibrated(options.set, plain, options.assumptions, own);
+  const Predict predict = predictor(options.set, options.reference, plain);
   if (!options.calibration.empty()) apply(load_calibration(options.calibration), assumptions);
   if (!options.fit.empty()) {
     const Calibration found =
@@ -157,37 +95,25 @@ int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
     apply(found, assumptions);
   }
 
-  std::vector<RunOutcome> all, timed_apart;
-  std::map<std::string, std::vector<RunOutcome>> parts;
+  const SetOutcomes outcomes = outcomes_of(options.set, records, assumptions, predict);
+  const auto& parts = outcomes.parts;
   if (options.with_rows) fmt::print("row,pred_s,meas_s,err_pct,pred_bytes,meas_bytes,mem_err_pct,fits\n");
-  for (const RunRecord& record : records) {
-    RunOutcome outcome;
-    try {
-      outcome = make_outcome(record, predict(record, assumptions));
-    } catch (const InputError& error) {
-      fmt::print(stderr, "no prediction: {}\n", error.what());
-      continue;
-    }
-    if (options.with_rows) print_row(outcome);
-    if (is_doubtful_memory(options.set, record)) outcome.measured_bytes.reset();
-    if (is_stated_separately(options.set, record)) {
-      timed_apart.push_back(outcome);
-      outcome.measured_s.reset();
-    }
-    all.push_back(outcome);
-    if (const std::string part = part_of(options.set, record); !part.empty()) parts[part].push_back(outcome);
-  }
-  print_both(options.set, all);
-  for (const auto& [part, outcomes] : parts) print_both(options.set + ":" + spaceless(part), outcomes);
-  print_summary(options.set + ":apart", time_pairs(timed_apart), std::nullopt);
-  if (options.leave_one_out) print_leave_one_out(options, scored(options.set, records), assumptions, predict);
+  for (const std::string& why : outcomes.refused) fmt::print(stderr, "no prediction: {}\n", why);
+  if (options.with_rows)
+    for (const RunOutcome& outcome : outcomes.as_measured) print_row(outcome);
+  print_both(options.set, outcomes.all);
+  for (const auto& [part, of_part] : parts) print_both(options.set + ":" + spaceless(part), of_part);
+  print_summary(options.set + ":apart", time_pairs(outcomes.timed_apart), std::nullopt);
+  if (options.leave_one_out)
+    for (const auto& [part, of_part] : leave_one_out(options.set, records, assumptions, predict))
+      print_both(options.set + ":" + part + ":leave-one-out", of_part);
   size_t too_large = 0;
-  for (const RunOutcome& outcome : all) too_large += outcome.ran && !outcome.fits ? 1 : 0;
+  for (const RunOutcome& outcome : outcomes.all) too_large += outcome.ran && !outcome.fits ? 1 : 0;
   fmt::print("# {}:ran-but-called-too-large {}\n", options.set, too_large);
   if (parts.empty() || !options.with_rows) {
-    drawn.push_back({options.set, time_pairs(all)});
+    drawn.push_back({options.set, time_pairs(outcomes.all)});
   } else {
-    for (const auto& [part, outcomes] : parts) drawn.push_back({part, time_pairs(outcomes)});
+    for (const auto& [part, of_part] : parts) drawn.push_back({part, time_pairs(of_part)});
   }
   return kDone;
 }

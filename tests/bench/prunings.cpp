@@ -37,8 +37,8 @@ void add(Sums& sums, const RowResult& with, const RowResult& row) {
   sums.slowest_s = std::max(sums.slowest_s, row.search_cpu_s);
   sums.configurations += static_cast<double>(row.configurations);
   sums.labels += static_cast<double>(row.labels);
-  // What a search finds by its time limit is no answer.
-  if (!row.in_time || !with.in_time) {
+  // What a search has found when it is stopped is no answer.
+  if (!row.ended || !with.ended) {
     ++sums.stopped;
     return;
   }
@@ -89,10 +89,6 @@ bool is_about(const PaperRow& row, const Scenario& scenario) {
   });
 }
 
-std::string seconds(const RowResult& row) {
-  return fmt::format("{}{:.3f}", row.in_time ? "" : ">", row.search_cpu_s);
-}
-
 }  // namespace
 
 bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<RowResult>& with,
@@ -110,7 +106,7 @@ bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<Ro
     Sums sums;
     for (size_t i = 0; i < scenarios.size(); ++i) {
       const RowResult row = run(scenarios[i], without);
-      if (row.in_time && with[i].in_time && !same_answer(with[i], row)) {
+      if (row.ended && with[i].ended && !same_answer(with[i], row)) {
         equal = false;
         print(fmt::format("  {}: another answer without {}: {:.9g} instead of {:.9g}", scenarios[i].name,
                           name, row.value, with[i].value));
@@ -122,37 +118,44 @@ bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<Ro
   return equal;
 }
 
-void print_table_3(const std::string& path, const std::vector<Scenario>& scenarios,
-                   const std::vector<RowResult>& with, const RowRunner& run,
-                   const std::function<void(const std::string&)>& print) {
-  bool first = true;
-  for (const PaperRow& row : table_3(path)) {
-    const RowResult* free = nullptr;
-    const RowResult* limited = nullptr;
-    const Scenario* scenario = nullptr;
-    double budget = 0;
+std::string search_seconds(const RowResult& row) {
+  return fmt::format("{}{:.3f}", row.ended ? "" : ">", row.search_cpu_s);
+}
+
+std::vector<PruningRow> measure_table_3(const std::string& path, const std::vector<Scenario>& scenarios,
+                                        const std::vector<RowResult>& with, const RowRunner& run) {
+  std::vector<PruningRow> rows;
+  for (const PaperRow& paper : table_3(path)) {
+    PruningRow row{paper.types, paper.gpus, paper.model, {}, {}, std::nullopt, 0, paper.value, paper.note};
+    const Scenario* free = nullptr;
     for (size_t i = 0; i < scenarios.size(); ++i) {
-      if (!is_about(row, scenarios[i])) continue;
+      if (!is_about(paper, scenarios[i])) continue;
       if (!scenarios[i].max_usd && free == nullptr) {
-        free = &with[i];
-        scenario = &scenarios[i];
-      } else if (scenarios[i].max_usd && limited == nullptr) {
-        limited = &with[i];
-        budget = *scenarios[i].max_usd;
+        free = &scenarios[i];
+        row.all = with[i];
+      } else if (scenarios[i].max_usd && !row.limited) {
+        row.limited = with[i];
+        row.max_usd = *scenarios[i].max_usd;
       }
     }
     if (free == nullptr) continue;
-    if (first)
-      print(
-          "table 3, search seconds: no pruning / all / all and a budget (the paper: dynamic programming only "
-          "/ "
-          "+ heuristics / + cost limit)");
-    first = false;
-    const RowResult bare = run(*scenario, all_prunings());
-    print(fmt::format("  {} x {}, {}: {} / {} / {}{}    the paper: {} ({})", row.types, row.gpus, row.model,
-                      seconds(bare), seconds(*free), limited ? seconds(*limited) : "-",
-                      limited ? fmt::format(" ({} USD)", budget) : "", row.value, row.note));
+    row.bare = run(*free, all_prunings());
+    rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+void print_table_3(const std::vector<PruningRow>& rows,
+                   const std::function<void(const std::string&)>& print) {
+  if (rows.empty()) return;
+  print(
+      "table 3, search seconds: no pruning / all / all and a budget (the paper: dynamic programming only / "
+      "+ heuristics / + cost limit)");
+  for (const PruningRow& row : rows)
+    print(fmt::format("  {} x {}, {}: {} / {} / {}{}    the paper: {} ({})", row.types, row.gpus, row.model,
+                      search_seconds(row.bare), search_seconds(row.all),
+                      row.limited ? search_seconds(*row.limited) : "-",
+                      row.limited ? fmt::format(" ({} USD)", row.max_usd) : "", row.published, row.note));
 }
 
 }  // namespace sailor::bench

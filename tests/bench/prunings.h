@@ -21,11 +21,22 @@ using RowRunner = std::function<RowResult(const Scenario&, const std::set<std::s
 bool print_prunings(const std::vector<Scenario>& scenarios, const std::vector<RowResult>& with,
                     const RowRunner& run, const std::function<void(const std::string&)>& print);
 
-// The paper's table 3 (rows of paper_numbers.csv at `path`) with the scenarios it is about: search seconds
-// without any pruning, with all, and with all under a budget. Nothing when the file or the scenarios are not
-// there.
-void print_table_3(const std::string& path, const std::vector<Scenario>& scenarios,
-                   const std::vector<RowResult>& with, const RowRunner& run,
-                   const std::function<void(const std::string&)>& print);
+// A row of the paper's table 3 measured: the same search without any pruning, with all, and with all under
+// a budget.
+struct PruningRow {
+  int types = 0, gpus = 0;  // GPU types, GPUs of each
+  std::string model;
+  RowResult bare, all;
+  std::optional<RowResult> limited;
+  double max_usd = 0;           // of `limited`
+  std::string published, note;  // what the paper says
+};
+// The rows of paper_numbers.csv at `path` that the scenarios are about; nothing when the file is not there.
+std::vector<PruningRow> measure_table_3(const std::string& path, const std::vector<Scenario>& scenarios,
+                                        const std::vector<RowResult>& with, const RowRunner& run);
+// "0.123", with ">" before it where the search did not come to its end.
+std::string search_seconds(const RowResult& row);
+// One line per row.
+void print_table_3(const std::vector<PruningRow>& rows, const std::function<void(const std::string&)>& print);
 
 }  // namespace sailor::bench

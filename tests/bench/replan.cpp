@@ -58,13 +58,18 @@ std::string replan_header() {
          "before_plan,from_nothing_plan,again_plan";
 }
 
-Replans replan(const Scenario& scenario, const Inputs& inputs, CostModel model,
-               const ReplanOptions& options) {
+std::string Replan::csv(const Scenario& scenario, CostModel model) const {
+  int gpus = 0;
+  for (const PoolSize& pool : scenario.pools) gpus += pool.gpus;
+  return fmt::format("{},{},{},{},{:.1f},{:.1f},{:.6f},{:.6f},{:.6f},\"{}\",\"{}\",\"{}\"", scenario.name,
+                     to_string(model), event, gpus, from_nothing_ms, again_ms, from_nothing, again,
+                     from_nothing > 0 ? again / from_nothing : 0, before_plan, from_nothing_plan, plan);
+}
+
+Replans replan(const Inputs& inputs, CostModel model, const ReplanOptions& options) {
   const Inputs fewer = without_nodes(inputs, options);
   const Planned all = plan(inputs, model, options.time_limit_s, options.candidates, {});
   const Planned few = plan(fewer, model, options.time_limit_s, options.candidates, {});
-  int gpus = 0;
-  for (const PoolSize& pool : scenario.pools) gpus += pool.gpus;
   Replans out;
   const auto add = [&](const char* event, const Inputs& now, const Planned& before, const Planned& nothing) {
     if (before.plans.empty()) return;
@@ -76,10 +81,8 @@ Replans replan(const Scenario& scenario, const Inputs& inputs, CostModel model,
     const auto text = [](const Planned& planned) {
       return planned.plans.empty() ? "" : summary(planned.plans.front());
     };
-    out.csv.push_back(fmt::format(
-        "{},{},{},{},{:.1f},{:.1f},{:.6f},{:.6f},{:.6f},\"{}\",\"{}\",\"{}\"", scenario.name,
-        to_string(model), event, gpus, nothing.ms, again.ms, nothing.value, again.value,
-        nothing.value > 0 ? again.value / nothing.value : 0, text(before), text(nothing), text(again)));
+    out.events.push_back(
+        {event, nothing.ms, again.ms, nothing.value, again.value, text(before), text(nothing), text(again)});
   };
   add("loss", fewer, all, few);
   add("gain", inputs, few, all);

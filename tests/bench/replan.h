@@ -19,13 +19,22 @@ struct ReplanOptions {
 };
 
 std::string replan_header();
-// A line for losing nodes and one for gaining them. `worse`: planning again, with as much time, found
-// a worse plan than planning from nothing did.
+// One change of the cluster: planned from nothing, and again from the plans of before.
+struct Replan {
+  std::string event;                                 // "loss" or "gain"
+  double from_nothing_ms = 0, again_ms = 0;          // wall time
+  double from_nothing = 0, again = 0;                // of the objective: seconds or USD; 0 = no plan
+  std::string before_plan, from_nothing_plan, plan;  // summaries
+
+  std::string csv(const Scenario& scenario, CostModel model) const;
+};
+// Losing nodes and gaining them. `worse`: planning again, with as much time, found a worse plan than
+// planning from nothing did.
 struct Replans {
-  std::vector<std::string> csv;
+  std::vector<Replan> events;
   double slowest_ms = 0;
   bool worse = false;
 };
-Replans replan(const Scenario& scenario, const Inputs& inputs, CostModel model, const ReplanOptions& options);
+Replans replan(const Inputs& inputs, CostModel model, const ReplanOptions& options);
 
 }  // namespace sailor::bench

@@ -132,7 +132,7 @@ std::string RowResult::csv() const {
 std::string RowResult::record() const {
   return fmt::format("{},{},{},{},{},{},{},{},{},{:d},{:d},{:d},{:d},{},{},{},{},{},{}", name, status,
                      text_of(iter_per_s), text_of(usd_per_iter), text_of(bound), text_of(gap_pct),
-                     search_cpu_s, total_cpu_s, rss_mb, ref_ok, known_ok, passed, in_time, value,
+                     search_cpu_s, total_cpu_s, rss_mb, ref_ok, known_ok, passed, ended, value,
                      configurations, labels, beaten, compared, noted);
 }
 
@@ -156,7 +156,7 @@ RowResult RowResult::from_record(const std::string& line) {
   row.ref_ok = fields[9] == "1";
   row.known_ok = fields[10] == "1";
   row.passed = fields[11] == "1";
-  row.in_time = fields[12] == "1";
+  row.ended = fields[12] == "1";
   row.value = number(13);
   row.configurations = std::stoll(fields[14]);
   row.labels = std::stoll(fields[15]);
@@ -188,6 +188,7 @@ RowResult run_row(const Scenario& scenario, const Inputs& inputs, const std::vec
     const Candidate& best = result.candidates.front();
     row.iter_per_s = best.prediction.iterations_per_s();
     row.usd_per_iter = best.prediction.usd_per_iteration();
+    row.plan = best.plan;
     const bool cost = scenario.objective == Objective::cost;
     row.value = cost ? *row.usd_per_iter : best.prediction.iteration_s;
     const std::vector<std::string> of_plan = violations(scenario, inputs, best);
@@ -216,8 +217,7 @@ RowResult run_row(const Scenario& scenario, const Inputs& inputs, const std::vec
   row.ref_ok = as_good(scenario, scenario.ref, result);
   row.known_ok = as_good(scenario, scenario.known, result);
   row.passed = wrong.empty() && row.known_ok && row.beaten == row.compared && row.status != "time_limit";
-  row.in_time =
-      result.status != SearchStatus::time_limit && result.stats.search_s < 0.98 * options.time_limit_s;
+  row.ended = result.status != SearchStatus::time_limit && result.stats.complete;
   row.configurations = result.stats.configurations;
   row.labels = result.stats.labels;
   row.rss_mb = rss_mb();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/plan.h"
 #include "tests/bench/baselines.h"
 #include "tests/bench/reference_data.h"
 #include "tests/bench/scenario.h"
@@ -31,16 +32,17 @@ struct RowResult {
   double rss_mb = 0;       // likewise, at its peak
   bool ref_ok = false, known_ok = false;
   // What is not in the fixed columns.
-  bool passed = false;   // valid, as good as what is known and every baseline, and no bound is wrong
-  bool in_time = false;  // the search ended before its time limit
-  double value = 0;      // of the objective: seconds or USD; 0 = no plan
+  bool passed = false;  // valid, as good as what is known and every baseline, and no bound is wrong
+  bool ended = false;   // the search came to its end, not to a limit of time or effort
+  double value = 0;     // of the objective: seconds or USD; 0 = no plan
   int64_t configurations = 0, labels = 0;
   int beaten = 0, compared = 0, noted = 0;  // baselines
+  std::optional<Plan> plan;                 // not part of record()
 
   // The fixed columns as a line of CSV.
   static const char* header();
   std::string csv() const;
-  // Everything, on one line, for the parent process.
+  // Everything but the plan, on one line, for the parent process.
   std::string record() const;
   static RowResult from_record(const std::string& line);
 };

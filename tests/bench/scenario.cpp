@@ -92,6 +92,7 @@ std::vector<Scenario> load_scenarios(const std::string& path) {
       s.ref_cpu_s = *row.number("ref_search_cpu_s") + row.number("ref_init_cpu_s").value_or(0);
     s.ref = {row.text("ref_iter_per_s") == "none", row.number("ref_iter_per_s"),
              row.number("ref_usd_per_iter")};
+    s.ref_note = row.text("ref_note");
     s.known = {row.text("known_iter_per_s") == "none", row.number("known_iter_per_s"),
                row.number("known_usd_per_iter")};
     scenarios.push_back(std::move(s));

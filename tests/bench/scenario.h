@@ -34,6 +34,7 @@ struct Scenario {
   std::vector<PoolSize> pools;
   std::optional<double> ref_cpu_s;
   Reached ref, known;
+  std::string ref_note;
 };
 
 // One row of a CSV file: its cells by the names in the first line.

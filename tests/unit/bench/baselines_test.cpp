@@ -43,7 +43,9 @@ TEST(Baselines, EveryPlannerOfTheRowMustBeReached) {
   const auto all = load_baselines(
       file("planner,scenario,iter_per_s,usd_per_iter,note\nA,row,0.5,2,\nB,row,0.6,3,\nC,other,9,9,\n"
            "D,row,,,no valid plan\nE,row,0.9,1,scored too well\n"));
-  ASSERT_EQ(all.size(), 4u);
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(against(scenario(), all[3], 0.55, 10), Against::no_plan);
+  EXPECT_EQ(against(scenario(), all[4], 0.55, 10), Against::noted);
   const Standing second = stand(scenario(), all, 0.55, 10);
   EXPECT_EQ(second.beaten, 1);
   EXPECT_EQ(second.compared, 2);

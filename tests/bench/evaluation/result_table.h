@@ -1,0 +1,41 @@
+// A table of results that is written three ways: for the page, as Markdown, and as CSV. What a cell says is
+// said in words; marks only help the eye. Value types; pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sailor::bench {
+
+enum class Mark { plain, good, bad, aside, ours };
+
+struct Cell {
+  std::string text;
+  Mark mark = Mark::plain;
+
+  Cell(std::string what, Mark how = Mark::plain) : text(std::move(what)), mark(how) {}
+  Cell(const char* what, Mark how = Mark::plain) : text(what), mark(how) {}
+};
+
+struct ResultTable {
+  std::string name;  // of its file, without the ending
+  std::string caption;
+  std::vector<std::string> columns;
+  std::vector<std::vector<Cell>> rows;
+
+  // Throws std::logic_error unless there is a cell for every column.
+  void add(std::vector<Cell> row);
+};
+
+std::string to_html(const ResultTable& table);
+std::string to_markdown(const ResultTable& table);  // the caption, then the table
+std::string to_csv(const ResultTable& table);
+
+// `value` with so many significant digits; "-" when there is none. Throws std::logic_error for what is not
+// finite: a table never says "nan".
+std::string figure(std::optional<double> value, int digits = 4);
+std::string factor(double value);    // "1.15x", "23.4x", "1850x"
+std::string per_cent(double value);  // "0.03"
+
+}  // namespace sailor::bench

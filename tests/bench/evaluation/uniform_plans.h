@@ -1,0 +1,22 @@
+// What one would try without a planner: all GPUs, stages of equal length, one TP degree, one microbatch size,
+// ranks in the order of the nodes. The yardstick for what a bad plan costs.
+#pragma once
+
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/simulator/prediction.h"
+#include "tests/bench/reference_data.h"
+
+namespace sailor::bench {
+
+struct UniformPlan {
+  Plan plan;
+  Prediction prediction;  // under the published cost model; may not fit
+};
+// Every uniform plan over all GPUs of the cluster whose layers are profiled: every TP degree within a node,
+// every number of stages that divides the GPUs, every microbatch, neighbouring GPUs as replicas of a stage
+// and as stages of a pipeline. Those that fit first, fastest first. Pure.
+std::vector<UniformPlan> uniform_plans(const Inputs& inputs);
+
+}  // namespace sailor::bench

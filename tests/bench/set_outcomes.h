@@ -1,0 +1,49 @@
+// What the simulator says about the runs of a data set, and which of the measured figures are scored. The
+// rules of the sets stand in set_outcomes.cpp; they come from the READMEs of the data.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/profile/profile_set.h"
+#include "planner/report/accuracy.h"
+#include "planner/simulator/assumptions.h"
+
+namespace sailor::bench {
+
+using Predict = std::function<Prediction(const RunRecord&, const Assumptions&)>;
+
+// A predictor of the set's runs; `reference` is the data pack with the layer profiles of the set `sailor`,
+// the other sets need none.
+Predict predictor(const std::string& set, const std::string& reference, const Assumptions& assumptions);
+
+// `assumptions` with the shipped calibrations that the set builds on, and its own unless `own` is false.
+// Files are looked for in DIRECTORY/calibration.
+Assumptions calibrated(const std::string& set, Assumptions assumptions, const std::string& directory,
+                       bool own = true);
+
+// Parts of a set that are scored by themselves; "" where the set has none.
+std::string part_of(const std::string& set, const RunRecord& record);
+
+// The runs without the figures that are not scored: what constants are fitted to.
+std::vector<RunRecord> scored(const std::string& set, std::vector<RunRecord> records);
+
+struct SetOutcomes {
+  std::vector<RunOutcome> as_measured;  // every run that can be predicted, with all its figures
+  std::vector<RunOutcome> all;          // the same runs without the figures that are not scored
+  std::vector<RunOutcome> timed_apart;  // runs whose times are not scored, with them
+  std::map<std::string, std::vector<RunOutcome>> parts;  // of `all`
+  std::vector<std::string> refused;                      // why a run has no prediction, a line each
+};
+SetOutcomes outcomes_of(const std::string& set, const std::vector<RunRecord>& records,
+                        const Assumptions& assumptions, const Predict& predict);
+
+// Every run predicted with constants that were fitted to all the others, by part.
+std::map<std::string, std::vector<RunOutcome>> leave_one_out(const std::string& set,
+                                                             const std::vector<RunRecord>& records,
+                                                             const Assumptions& assumptions,
+                                                             const Predict& predict);
+
+}  // namespace sailor::bench
