@@ -48,11 +48,13 @@ class CommError : public std::runtime_error {
   const std::string& operation() const { return operation_; }
   int peer() const { return peer_; }
   const std::string& host() const { return host_; }
+  const std::string& reason() const { return reason_; }  // what() without the rest
 
  private:
   std::string operation_;
   int peer_;
   std::string host_;
+  std::string reason_;
 };
 
 // Handle of operations in flight. Their buffers must live until wait() returned or threw, or the communicator

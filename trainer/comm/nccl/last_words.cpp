@@ -9,9 +9,11 @@ namespace sailor {
 
 std::string to_string(const Doing& doing) {
   if (doing.idle()) return fmt::format("in no operation ({} collectives so far)", doing.collective);
-  std::string text = fmt::format("in {} of {} {}", doing.operation, doing.count, to_string(doing.type));
+  std::string text = fmt::format("in {}", doing.operation);
+  if (doing.count > 0) text += fmt::format(" of {} {}", doing.count, to_string(doing.type));
   if (doing.root >= 0) text += fmt::format(" from member {}", doing.root);
   if (doing.to_all) text += fmt::format(" (collective {})", doing.collective);
+  if (doing.stuck) text += ", inside a call of NCCL that does not return";
   return text;
 }
 
@@ -58,7 +60,7 @@ void LastWordsExchange::listen() noexcept {
   } catch (const CommError& error) {
     const std::vector<int>& ranks = between_->ranks();
     const auto peer = std::find(ranks.begin(), ranks.end(), error.peer());
-    lost_ = {peer == ranks.end() ? -1 : static_cast<int>(peer - ranks.begin()), error.what()};
+    lost_ = {peer == ranks.end() ? -1 : static_cast<int>(peer - ranks.begin()), error.reason()};
   }
 }
 

@@ -22,6 +22,7 @@ struct Doing {
   ReduceOp op = ReduceOp::sum;
   int32_t root = -1;
   bool to_all = false;  // a collective: the members of the group are in the same one
+  bool stuck = false;   // inside a call of NCCL that should return at once
 
   bool idle() const { return operation[0] == 0; }
   bool operator==(const Doing&) const = default;

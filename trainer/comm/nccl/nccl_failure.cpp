@@ -25,7 +25,7 @@ constexpr auto kAfterLeaving = milliseconds(1000);
 constexpr auto kEndingTime = milliseconds(5000);
 // For last words to leave this process.
 constexpr auto kSayingTime = milliseconds(1000);
-// A thread that is inside NCCL for longer than this after a failure needs the abort to come out.
+// A thread that is inside NCCL for longer than this hangs; after a failure it needs the abort to come out.
 constexpr auto kStuckTime = milliseconds(200);
 
 constexpr auto kNever = Clock::time_point::max();
@@ -45,7 +45,7 @@ void NcclMember::look() noexcept {
         if (operation->parts[up] || operation->parts[down]) progress(*operation);
       }
       for (const Lane lane : {up, down}) {
-        if (lanes_[lane].get() && queues_[lane].empty()) static_cast<void>(lanes_[lane].settled());
+        if (lanes_[lane].get() && queues_[lane].empty()) static_cast<void>(settled(lane));
       }
     }
   } catch (const std::exception& error) {
@@ -139,15 +139,24 @@ Verdict NcclMember::timeout_verdict() const {
     answers.push_back(words ? std::optional(words->doing) : std::nullopt);
   }
   const std::string waited = fmt::format("{:.1f} s", std::chrono::duration<double>(setup_.deadline).count());
-  return judge_timeout(giving_up_->operation->doing, giving_up_->operation->needed, answers, waited);
+  return judge_timeout(doing_now(), giving_up_->operation->needed, answers, waited);
 }
 
 Doing NcclMember::doing_now() const {
-  if (giving_up_ && giving_up_->operation) return giving_up_->operation->doing;
-  for (const NcclOperationPtr& operation : under_way_) {
-    if (operation->awaited) return operation->doing;
+  const Clock::rep since = in_nccl_since_;
+  const bool stuck = since != 0 && Clock::now().time_since_epoch() - Clock::duration(since) > kStuckTime;
+  Doing doing{.collective = collectives_};
+  if (giving_up_ && giving_up_->operation) {
+    doing = giving_up_->operation->doing;
+  } else {
+    for (const NcclOperationPtr& operation : under_way_) {
+      if (!operation->awaited && !stuck) continue;
+      doing = operation->doing;
+      break;
+    }
   }
-  return {.collective = collectives_};
+  doing.stuck = stuck;
+  return doing;
 }
 
 void NcclMember::say(LastWords::Kind kind, const Verdict& verdict) noexcept {
@@ -244,8 +253,13 @@ void NcclMember::leave() noexcept {
         if (const ncclComm_t communicator = lane.take()) ending.push_back(communicator);
       }
     }
-    for (const ncclComm_t communicator : ending)
-      finish_communicator(setup_.libraries, setup_.device, communicator, kEndingTime);
+    std::vector<std::thread> finishing;
+    for (const ncclComm_t communicator : ending) {
+      finishing.emplace_back([this, communicator] {
+        finish_communicator(setup_.libraries, setup_.device, communicator, kEndingTime);
+      });
+    }
+    for (std::thread& thread : finishing) thread.join();
   } else {
     fail({-1, "it left while operations were under way"}, LastWords::Kind::aborted);
     wait_until_ended();

@@ -23,7 +23,7 @@ NcclMember::NcclMember(Setup setup)
       left_at_(setup_.ranks.size(), Clock::time_point::max()) {}
 
 void NcclMember::join(const LaneIds& ids, Clock::time_point began) {
-  Doing doing{.operation = "create", .count = setup_.ranks.size(), .to_all = true};
+  Doing doing{.operation = "create", .to_all = true};
   const NcclOperationPtr operation = begin(doing, others(), true);
   {
     const std::lock_guard state(state_mutex_);
@@ -31,14 +31,18 @@ void NcclMember::join(const LaneIds& ids, Clock::time_point began) {
   }
   try {
     for (const Lane lane : {up, down}) {
-      if (!lanes_[lane].start(ids[lane], static_cast<int>(setup_.ranks.size()), setup_.rank, setup_.device,
-                              [this] { return failed_.load(); }))
-        throw_failure("create");
+      bool started = false;
+      {
+        const InNccl calling(*this);
+        started = lanes_[lane].start(ids[lane], static_cast<int>(setup_.ranks.size()), setup_.rank,
+                                     setup_.device, [this] { return failed_.load(); });
+      }
+      if (!started) throw_failure("create");
       Waiting pause(*this);
       while (true) {
         {
           const auto calls = lock_calls("create");
-          if (lanes_[lane].get() && lanes_[lane].settled()) break;
+          if (lanes_[lane].get() && settled(lane)) break;
         }
         pause();
       }
@@ -110,7 +114,7 @@ void NcclMember::pump(Lane lane) {
   while (!queues_[lane].empty() && !failed_ && lanes_[lane].get()) {
     NcclPart& part = *queues_[lane].front()->parts[lane];
     if (part.state == NcclPart::State::launching) {
-      if (!lanes_[lane].settled()) return;
+      if (!settled(lane)) return;
       end_launch(lane);
       continue;
     }
@@ -120,9 +124,18 @@ void NcclMember::pump(Lane lane) {
       part.after.reset();
     }
     part.state = NcclPart::State::launching;
-    const ncclResult_t result = part.call(lanes_[lane].get(), part.stream);
+    ncclResult_t result = ncclSuccess;
+    {
+      const InNccl calling(*this);
+      result = part.call(lanes_[lane].get(), part.stream);
+    }
     if (result == ncclSuccess && !failed_) end_launch(lane);
   }
+}
+
+bool NcclMember::settled(Lane lane) {
+  const InNccl calling(*this);
+  return lanes_[lane].settled();
 }
 
 void NcclMember::end_launch(Lane lane) {

@@ -105,6 +105,20 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void* token() const { return token_.get(); }  // a byte for the device to write to
 
  private:
+  // While it lives, the calling thread is inside a call of NCCL, which should return at once.
+  class InNccl {
+   public:
+    explicit InNccl(NcclMember& member) : member_(member) {
+      member_.in_nccl_since_ = Clock::now().time_since_epoch().count();
+    }
+    ~InNccl() { member_.in_nccl_since_ = 0; }
+    InNccl(const InNccl&) = delete;
+    InNccl& operator=(const InNccl&) = delete;
+
+   private:
+    NcclMember& member_;
+  };
+
   // Between two looks of a thread that waits: the first are quick, because most waits are short. Now and then
   // it decides whether to wait any longer.
   class Waiting {
@@ -127,6 +141,7 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void progress(NcclOperation& operation);
   void pump(Lane lane);  // makes the calls that are queued, as far as NCCL is through with those before
   void end_launch(Lane lane);
+  bool settled(Lane lane);
   // Until the operation is enqueued on all its lanes.
   void wait_for_launch(const NcclOperationPtr& operation, std::unique_lock<std::mutex>& calls);
   // calls_mutex_, which a call of NCCL that hangs may hold: throws CommError when the communicator has
@@ -177,6 +192,7 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   bool ending_ = false;  // lanes are being aborted
   int lanes_to_end_ = 0;
   std::atomic<bool> failed_{false};
+  std::atomic<Clock::rep> in_nccl_since_{0};  // a thread that is inside a call of NCCL; 0 = none
 };
 
 }  // namespace sailor

@@ -123,7 +123,7 @@ std::unique_ptr<Communicator> NcclFactory::create(const std::string& name, const
     return communicator;
   } catch (const CommError& error) {
     if (error.operation() == "create") throw;
-    throw CommError("create", name, error.peer(), error.host(), error.what());
+    throw CommError("create", name, error.peer(), error.host(), error.reason());
   } catch (const std::runtime_error& error) {  // of NCCL or CUDA, before the group has met
     throw CommError("create", name, -1, "", error.what());
   }

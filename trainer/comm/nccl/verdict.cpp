@@ -7,7 +7,10 @@ namespace {
 
 // Whether a member that is in `theirs` may well be waiting for the same as one that is in `own`.
 bool fits(const Doing& own, const Doing& theirs) {
-  return own.to_all ? own == theirs : !theirs.idle();
+  if (theirs.stuck || theirs.idle()) return false;
+  Doing alike = own;
+  alike.stuck = false;
+  return !own.to_all || alike == theirs;
 }
 
 }  // namespace
