@@ -66,8 +66,8 @@ class Work {
   virtual void wait() = 0;
   // Whether wait() would return at once. False after a failure: wait() tells.
   virtual bool done() = 0;
-  // Makes what is enqueued on `stream` from now on wait for them; the caller goes on, and may drop the handle.
-  // Planes in host memory have no streams: they wait().
+  // Makes what is enqueued on `stream` from now on wait for them; the caller goes on, and may drop the
+  // handle. Planes in host memory have no streams: they wait().
   virtual void wait_on(Stream stream) {
     static_cast<void>(stream);
     wait();

@@ -104,7 +104,7 @@ NcclCommunicator::~NcclCommunicator() {
 
 void NcclCommunicator::run(Doing doing, Stream stream, NcclMember::Call call) {
   const auto operation = member_->begin(doing, others_, stream == nullptr);
-  member_->launch(operation, NcclMember::up, static_cast<cudaStream_t>(stream), nullptr, std::move(call));
+  member_->launch(operation, {std::move(call), {}}, static_cast<cudaStream_t>(stream), nullptr);
   if (!stream) member_->wait(operation);
 }
 
@@ -217,6 +217,7 @@ std::unique_ptr<Work> NcclCommunicator::exchange(std::span<const Transfer> trans
   }
   const auto operation = member_->begin(doing, needed, stream == nullptr);
   auto work = std::make_unique<NcclWork>(member_, operation);
+  NcclMember::Calls calls;
   for (const NcclMember::Lane lane : {NcclMember::up, NcclMember::down}) {
     std::vector<Transfer> through;
     for (const Transfer& transfer : transfers) {
@@ -224,7 +225,7 @@ std::unique_ptr<Work> NcclCommunicator::exchange(std::span<const Transfer> trans
       if (transfer.count > 0 && upwards == (lane == NcclMember::up)) through.push_back(transfer);
     }
     if (through.empty()) continue;
-    const auto call = [through = std::move(through), &nccl = nccl_](ncclComm_t comm, cudaStream_t on) {
+    calls[lane] = [through = std::move(through), &nccl = nccl_](ncclComm_t comm, cudaStream_t on) {
       return group(nccl, comm, [&] {
         for (const Transfer& t : through) {
           if (t.kind == Transfer::Kind::send) {
@@ -235,8 +236,8 @@ std::unique_ptr<Work> NcclCommunicator::exchange(std::span<const Transfer> trans
         }
       });
     };
-    member_->launch(operation, lane, nullptr, static_cast<cudaStream_t>(stream), call);
   }
+  member_->launch(operation, std::move(calls), nullptr, static_cast<cudaStream_t>(stream));
   return work;
 }
 

@@ -41,9 +41,7 @@ void NcclMember::look() noexcept {
         const std::lock_guard state(state_mutex_);
         under_way = under_way_;
       }
-      for (const NcclOperationPtr& operation : under_way) {
-        if (operation->parts[up] || operation->parts[down]) progress(*operation);
-      }
+      for (const NcclOperationPtr& operation : under_way) progress(*operation);
       for (const Lane lane : {up, down}) {
         if (lanes_[lane].get() && queues_[lane].empty()) static_cast<void>(settled(lane));
       }
@@ -214,9 +212,14 @@ void NcclMember::end_lanes() noexcept {
 }
 
 void NcclMember::wait_until_ended() noexcept {
-  std::unique_lock state(state_mutex_);
   const auto ended = [this] { return ending_ && lanes_to_end_ == 0; };
-  if (ended_changed_.wait_until(state, failed_at_ + kStuckTime + kEndingTime, ended)) return;
+  std::unique_lock state(state_mutex_);
+  while (Clock::now() < failed_at_ + kStuckTime + kEndingTime) {
+    state.unlock();
+    end_lanes();  // the watching thread may be the one that hangs
+    state.lock();
+    if (ended_changed_.wait_for(state, milliseconds(10), ended)) return;
+  }
   const char* const hint = "; ncclCommAbort does not return: start this process again";
   if (verdict_.reason.find(hint) == std::string::npos) verdict_.reason += hint;
 }
@@ -241,25 +244,20 @@ std::unique_lock<std::mutex> NcclMember::quiet(Clock::time_point until) noexcept
   return {};
 }
 
-void NcclMember::leave() noexcept {
+void NcclMember::leave() noexcept try {
   const std::unique_lock calls =
       quiet(Clock::now() + std::min<Clock::duration>(kEndingTime, setup_.deadline));
   if (calls) {
-    std::vector<ncclComm_t> ending;
-    {
-      const std::lock_guard state(state_mutex_);
-      say(LastWords::Kind::left, {});
-      for (NcclLane& lane : lanes_) {
-        if (const ncclComm_t communicator = lane.take()) ending.push_back(communicator);
-      }
-    }
-    std::vector<std::thread> finishing;
-    for (const ncclComm_t communicator : ending) {
+    std::vector<std::jthread> finishing;  // joined when the lock below is released
+    const std::lock_guard state(state_mutex_);
+    say(LastWords::Kind::left, {});
+    for (NcclLane& lane : lanes_) {
+      const ncclComm_t communicator = lane.take();
+      if (!communicator) continue;
       finishing.emplace_back([this, communicator] {
         finish_communicator(setup_.libraries, setup_.device, communicator, kEndingTime);
       });
     }
-    for (std::thread& thread : finishing) thread.join();
   } else {
     fail({-1, "it left while operations were under way"}, LastWords::Kind::aborted);
     wait_until_ended();
@@ -271,6 +269,12 @@ void NcclMember::leave() noexcept {
                       Clock::now() + kEndingTime);
     }
   }
+  close_words();
+} catch (const std::system_error&) {  // no more threads: NCCL keeps what it has
+  close_words();
+}
+
+void NcclMember::close_words() noexcept {
   const auto until = Clock::now() + kSayingTime;
   while (Clock::now() < until) {
     {

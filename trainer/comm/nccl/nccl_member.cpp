@@ -5,6 +5,7 @@
 #include <utility>
 
 namespace sailor {
+
 void NcclMember::Waiting::operator()() {
   constexpr int kQuick = 100, kMedium = 1000, kBetweenDecisions = 50;
   if (++turns_ < kQuick) {
@@ -62,7 +63,6 @@ NcclOperationPtr NcclMember::begin(Doing doing, std::vector<int> needed, bool on
   {
     const std::lock_guard state(state_mutex_);
     if (!failed_ && words_) {
-      words_->listen();
       for (const int peer : needed) {
         const LastWords* const words = words_->from(peer);
         if (words && words->kind == LastWords::Kind::left) {
@@ -84,22 +84,26 @@ NcclOperationPtr NcclMember::begin(Doing doing, std::vector<int> needed, bool on
   throw_failure(doing.operation);
 }
 
-void NcclMember::launch(const NcclOperationPtr& operation, Lane lane, cudaStream_t stream, cudaStream_t after,
-                        Call call) {
+void NcclMember::launch(const NcclOperationPtr& operation, Calls functions, cudaStream_t stream,
+                        cudaStream_t after) {
   const char* const name = operation->doing.operation;
   try {
     const DeviceGuard device(setup_.libraries.cuda, setup_.device);
     std::unique_lock calls = lock_calls(name);
-    NcclPart& part = operation->parts[lane].emplace();
-    part.stream = stream ? stream : lanes_[lane].stream().get();
-    part.call = std::move(call);
-    part.end.emplace(event());
-    if (after) {
-      part.after.emplace(event());
-      part.after->record(after);
+    for (const Lane lane : {up, down}) {
+      if (!functions[lane]) continue;
+      NcclPart& part = operation->parts[lane].emplace();
+      part.stream = stream ? stream : lanes_[lane].stream().get();
+      part.call = std::move(functions[lane]);
+      part.end.emplace(event());
+      if (after) {
+        part.after.emplace(event());
+        part.after->record(after);
+      }
+      queues_[lane].push_back(operation);
     }
-    queues_[lane].push_back(operation);
-    pump(lane);
+    operation->launched = true;
+    for (const Lane lane : {up, down}) pump(lane);
     // What the caller enqueues next on its stream must come after it.
     if (stream) wait_for_launch(operation, calls);
   } catch (const CommError&) {
@@ -186,6 +190,7 @@ CudaEvent NcclMember::event() {
 }
 
 void NcclMember::progress(NcclOperation& operation) {
+  if (!operation.launched) return;
   for (const Lane lane : {up, down}) {
     std::optional<NcclPart>& part = operation.parts[lane];
     if (!part || part->state == NcclPart::State::done) continue;

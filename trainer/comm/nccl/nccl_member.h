@@ -48,7 +48,8 @@ struct NcclOperation {
   Doing doing;
   std::vector<int> needed;  // members that it cannot do without; oneself is not among them
   bool on_own_stream = true;
-  std::array<std::optional<NcclPart>, 2> parts;  // by lane; guarded by calls_mutex_
+  std::array<std::optional<NcclPart>, 2> parts;  // by lane; guarded by calls_mutex_, as the next
+  bool launched = false;                         // it has all its parts
   // Since when somebody relies on it; guarded by state_mutex_.
   std::optional<std::chrono::steady_clock::time_point> awaited;
   std::atomic<bool> done{false};
@@ -83,13 +84,14 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
 
   // An operation that is about to be launched. Throws CommError when it cannot be.
   NcclOperationPtr begin(Doing doing, std::vector<int> needed, bool on_own_stream);
-  // Enqueues `call`, which makes calls of NCCL and returns the last one's result, on the lane's own stream
-  // (`stream` null), or else on `stream`. With `after`, what is enqueued there comes first. On the lane's own
-  // stream it returns although NCCL may still be busy with calls before, making connections, and `call`,
-  // which owns what it uses, may run on another thread. Throws CommError.
+  // Enqueues what it consists of: by lane, a function that makes calls of NCCL and returns the last one's
+  // result, or none. On the lanes' own streams (`stream` null), or else on `stream`; with `after`, what is
+  // enqueued there comes first. On own streams it returns although NCCL may still be busy with calls before,
+  // making connections, and the functions, which own what they use, may run on another thread. Throws
+  // CommError.
   using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
-  void launch(const NcclOperationPtr& operation, Lane lane, cudaStream_t stream, cudaStream_t after,
-              Call call);
+  using Calls = std::array<Call, 2>;
+  void launch(const NcclOperationPtr& operation, Calls calls, cudaStream_t stream, cudaStream_t after);
 
   void wait(const NcclOperationPtr& operation);  // throws CommError
   bool done(const NcclOperationPtr& operation) noexcept;
@@ -164,6 +166,9 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void rely_on(NcclOperation& operation);
   // Waits for what is under way: holds calls_mutex_ when nothing is, and nothing when it failed or is late.
   std::unique_lock<std::mutex> quiet(Clock::time_point until) noexcept;
+
+  // Lets what was said leave, and closes the connections to the others.
+  void close_words() noexcept;
 
   // Sees whether the communicator has failed, and ends it then.
   void decide() noexcept;

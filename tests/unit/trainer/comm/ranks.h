@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "trainer/comm/socket_plane.h"
@@ -21,7 +22,8 @@ struct TestPlane {
   std::string below;
   Above above = nullptr;
 
-  TestPlane(const char* plane, Above made_by = nullptr) : below(plane), above(made_by) {}
+  TestPlane(std::string plane, Above made_by = nullptr) : below(std::move(plane)), above(made_by) {}
+  TestPlane(const char* plane) : TestPlane(std::string(plane)) {}
   std::string name() const { return above ? "over_" + below : below; }
   friend void PrintTo(const TestPlane& plane, std::ostream* out) { *out << plane.name(); }
 };
