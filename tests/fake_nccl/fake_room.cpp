@@ -99,7 +99,7 @@ bool Room::connect(int rank, const std::vector<Task>& tasks) {
           task.kind == Task::Kind::send ? std::pair(rank, task.peer) : std::pair(task.peer, rank);
       std::set<int>& users = used_pairs_[pair];
       users.insert(rank);
-      ready = ready && users.size() == 2;
+      ready = ready && users.size() == (pair.first == pair.second ? 1u : 2u);
     } else {
       used_collectives_.insert(rank);
       ready = ready && static_cast<int>(used_collectives_.size()) == size_;

@@ -81,6 +81,20 @@ TEST_F(NcclPlane, SumsInBf16) {
   });
 }
 
+TEST_F(NcclPlane, AGroupOfOneCopies) {
+  TestJob job(nccl_over("thread"), 1);
+  job.run([](CommFactory& factory) {
+    const auto group = factory.create("c", {0});
+    float in = 3, out = 0, got = 0;
+    group->reduce_scatter(&in, &out, 1, kF32, ReduceOp::sum);
+    EXPECT_EQ(out, 3);
+    const Transfer to_oneself[] = {{Transfer::Kind::send, &in, 1, kF32, 0},
+                                   {Transfer::Kind::recv, &got, 1, kF32, 0}};
+    group->exchange(to_oneself)->wait();
+    EXPECT_EQ(got, 3);
+  });
+}
+
 TEST_F(NcclPlane, CollectivesTakeTheirPlaceOnTheStream) {
   TestJob job(nccl_over("thread"), 2);
   job.run([](CommFactory& factory) {

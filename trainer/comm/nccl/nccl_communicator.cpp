@@ -221,7 +221,8 @@ std::unique_ptr<Work> NcclCommunicator::exchange(std::span<const Transfer> trans
   for (const NcclMember::Lane lane : {NcclMember::up, NcclMember::down}) {
     std::vector<Transfer> through;
     for (const Transfer& transfer : transfers) {
-      const bool upwards = (transfer.kind == Transfer::Kind::send) == (transfer.peer > rank());
+      const bool upwards =
+          transfer.peer == rank() || (transfer.kind == Transfer::Kind::send) == (transfer.peer > rank());
       if (transfer.count > 0 && upwards == (lane == NcclMember::up)) through.push_back(transfer);
     }
     if (through.empty()) continue;

@@ -33,7 +33,13 @@ constexpr auto kNever = Clock::time_point::max();
 }  // namespace
 
 void NcclMember::look() noexcept {
+  {
+    // First, so that what had completed when others failed counts as complete.
+    const std::lock_guard state(state_mutex_);
+    if (words_ && !failed_) words_->listen();
+  }
   try {
+    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
     const std::unique_lock calls(calls_mutex_, std::try_to_lock);
     if (calls && !failed_) {
       std::vector<NcclOperationPtr> under_way;
@@ -49,10 +55,6 @@ void NcclMember::look() noexcept {
   } catch (const std::exception& error) {
     fail({-1, error.what()}, LastWords::Kind::failed);
   }
-  decide();
-}
-
-void NcclMember::decide() noexcept {
   {
     const std::lock_guard state(state_mutex_);
     if (words_ && !failed_) judge(Clock::now());
@@ -61,7 +63,6 @@ void NcclMember::decide() noexcept {
 }
 
 void NcclMember::judge(Clock::time_point now) {
-  words_->listen();
   if (!giving_up_ && words_->lost()) {
     const auto& lost = *words_->lost();
     return fail_locked({lost.rank, lost.rank < 0 ? lost.reason : "is gone: its connection broke"},

@@ -7,12 +7,12 @@
 namespace sailor {
 
 void NcclMember::Waiting::operator()() {
-  constexpr int kQuick = 100, kMedium = 1000, kBetweenDecisions = 50;
+  constexpr int kQuick = 100, kMedium = 1000, kBetweenLooks = 50;
   if (++turns_ < kQuick) {
     std::this_thread::yield();
   } else {
     std::this_thread::sleep_for(std::chrono::microseconds(turns_ < kMedium ? 20 : 200));
-    if (turns_ % kBetweenDecisions == 0) member_.decide();
+    if (turns_ % kBetweenLooks == 0) member_.look();
   }
 }
 

@@ -6,7 +6,7 @@
 // that the receiver waits for. Collectives use the first. (ncclCommSplit could make the second one from the
 // first, but a split waits for all members like a creation, and the two would have to end together.)
 //
-// Failure is decided in one place, decide(), for the factory's watching thread and for whoever waits: a
+// Failure is decided in one place, look(), for the factory's watching thread and for whoever waits: a
 // member is gone, or there was no progress within the deadline. Errors of NCCL and CUDA come from where they
 // happen. Then the members are told, the lanes are aborted, each by a thread of its own, because
 // ncclCommAbort may not return, and after that waits throw. An event counts only while nothing has failed: an
@@ -102,6 +102,7 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void settle();  // throws CommError
 
   void abort() noexcept;
+  // Sees what has completed and whether the communicator has failed, and ends it then.
   void look() noexcept;
 
   void* token() const { return token_.get(); }  // a byte for the device to write to
@@ -121,8 +122,8 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
     NcclMember& member_;
   };
 
-  // Between two looks of a thread that waits: the first are quick, because most waits are short. Now and then
-  // it decides whether to wait any longer.
+  // Between two turns of a thread that waits: the first are quick, because most waits are short. Now and then
+  // it looks whether to wait any longer, should the watching thread hang.
   class Waiting {
    public:
     explicit Waiting(NcclMember& member) : member_(member) {}
@@ -170,8 +171,6 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   // Lets what was said leave, and closes the connections to the others.
   void close_words() noexcept;
 
-  // Sees whether the communicator has failed, and ends it then.
-  void decide() noexcept;
   void end_lanes() noexcept;
   void wait_until_ended() noexcept;
   [[noreturn]] void throw_failure(const std::string& operation);

@@ -32,11 +32,7 @@ std::string version_text(int version) {
 
 struct NcclFactory::Impl {
   Impl(CommFactory& factory, int gpu, CommOptions comm_options, const DeviceLibraries& device_libraries)
-      : below(factory),
-        device(gpu),
-        options(comm_options),
-        libraries(device_libraries),
-        watch(libraries.cuda, device) {}
+      : below(factory), device(gpu), options(comm_options), libraries(device_libraries) {}
 
   // Throws NcclError, CommError.
   NcclMember::LaneIds draw_ids(const std::string& name, Clock::time_point until) {

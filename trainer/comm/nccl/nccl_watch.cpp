@@ -10,9 +10,6 @@ constexpr auto kTurn = std::chrono::milliseconds(10);
 
 }  // namespace
 
-NcclWatch::NcclWatch(const CudaLibrary& cuda, int device)
-    : cuda_(cuda), device_(device), thread_([this] { run(); }) {}
-
 NcclWatch::~NcclWatch() {
   {
     const std::lock_guard lock(mutex_);
@@ -49,7 +46,6 @@ std::vector<std::shared_ptr<NcclMember>> NcclWatch::members() {
 }
 
 void NcclWatch::run() {
-  static_cast<void>(cuda_.set_device(device_));  // who makes communicators here learns why it failed
   while (true) {
     {
       std::unique_lock lock(mutex_);

@@ -15,7 +15,7 @@ namespace sailor {
 // Thread-safe, but for the destructor.
 class NcclWatch {
  public:
-  NcclWatch(const CudaLibrary& cuda, int device);
+  NcclWatch() : thread_([this] { run(); }) {}
   ~NcclWatch();
   NcclWatch(const NcclWatch&) = delete;
   NcclWatch& operator=(const NcclWatch&) = delete;
@@ -30,8 +30,6 @@ class NcclWatch {
   void run();
   std::vector<std::shared_ptr<NcclMember>> members();
 
-  const CudaLibrary& cuda_;
-  const int device_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<NcclMember>> members_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <bit>
 #include <chrono>
 #include <future>
@@ -263,6 +264,7 @@ TEST_P(Planes, AbortFromAnotherThreadEndsAWaitAndReachesThePeers) {
 TEST_P(Planes, APeerThatLeavesIsAnErrorOnlyForWhoNeedsIt) {
   TestJob job(GetParam(), 3);
   std::promise<void> gone;
+  std::barrier got_along(2);
   const std::shared_future<void> left = gone.get_future().share();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
@@ -286,6 +288,7 @@ TEST_P(Planes, APeerThatLeavesIsAnErrorOnlyForWhoNeedsIt) {
       const auto sent = comm->exchange(pair);
       comm->recv(&y, 1, ElementType::f32, 1 - rank)->wait();  // 0 and 1 get along without 2
       sent->wait();
+      got_along.arrive_and_wait();  // a failure reaches the other one, too
       try {
         comm->recv(&y, 1, ElementType::f32, 2)->wait();
         ADD_FAILURE() << "received from a rank that left";
