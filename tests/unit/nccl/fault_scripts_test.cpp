@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 
 #include "tests/fake_nccl/fake_cuda.h"
 #include "tests/fake_nccl/fault_script.h"
@@ -219,7 +218,6 @@ TEST_P(FaultScripts, EndInOneErrorEachInTimeAndTheGroupIsRebuilt) {
     if (error && rank == kFaulty) {
       EXPECT_THAT(error->what(), ::testing::HasSubstr(script.says));
     }
-    if (error && std::getenv("SAILOR_SHOW_ERRORS")) std::cerr << rank << ": " << error->what() << "\n";
   }
 
   fake::script().let_go();
