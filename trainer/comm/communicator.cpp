@@ -47,7 +47,8 @@ CommError::CommError(const std::string& operation, const std::string& communicat
                                    : fmt::format("{} on {}: {}", operation, communicator, reason)),
       operation_(operation),
       peer_(peer),
-      host_(host) {}
+      host_(host),
+      reason_(reason) {}
 
 BlockRange block_of(std::size_t count, int size, int rank) {
   const std::size_t per_rank = (count + static_cast<std::size_t>(size) - 1) / static_cast<std::size_t>(size);

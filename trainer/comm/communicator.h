@@ -5,10 +5,10 @@
 //     tp->all_reduce(grad, n, ElementType::f32, ReduceOp::sum);
 //     auto sent = tp->send(out, n, ElementType::f32, 1);      // `out` lives until sent->wait() has returned
 //
-// Buffers are raw pointers in the memory that the plane serves (host memory for `thread` and `socket`).
-// `stream` is the device stream to order the operation on; planes in host memory ignore it. Collectives
-// return when their result is there (on device planes: when they are enqueued). Messages between two ranks
-// arrive in the order in which they were posted; there are no tags.
+// Buffers are raw pointers in the memory that the plane serves (host memory for `thread` and `socket`, the
+// device's for `nccl`). `stream` is the device stream to order the operation on; planes in host memory ignore
+// it. Collectives return when their result is there; with a stream, when they are enqueued on it. Messages
+// between two ranks arrive in the order in which they were posted; there are no tags.
 //
 // Semantics of failure are NCCL's: a communicator on which an operation failed stays failed (every later call
 // throws), the other members that wait for this rank fail too, and the way on is to destroy it and create
@@ -48,11 +48,13 @@ class CommError : public std::runtime_error {
   const std::string& operation() const { return operation_; }
   int peer() const { return peer_; }
   const std::string& host() const { return host_; }
+  const std::string& reason() const { return reason_; }  // what() without the rest
 
  private:
   std::string operation_;
   int peer_;
   std::string host_;
+  std::string reason_;
 };
 
 // Handle of operations in flight. Their buffers must live until wait() returned or threw, or the communicator
@@ -64,6 +66,12 @@ class Work {
   virtual void wait() = 0;
   // Whether wait() would return at once. False after a failure: wait() tells.
   virtual bool done() = 0;
+  // Makes what is enqueued on `stream` from now on wait for them; the caller goes on, and may drop the
+  // handle. Planes in host memory have no streams: they wait().
+  virtual void wait_on(Stream stream) {
+    static_cast<void>(stream);
+    wait();
+  }
 };
 
 // One message of an exchange(). `peer` is a rank within the communicator.
@@ -98,7 +106,8 @@ class Communicator {
   }  // ranks of the job, by rank within this communicator
 
   // In place. Sums run in rank order with fp32 accumulation for bf16, so that the result has the same bits on
-  // every member and in every run. sum and max for every element type.
+  // every member and in every run (`nccl`: the same on every member; order and rounding are NCCL's). sum and
+  // max for every element type.
   virtual void all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op,
                           Stream stream = nullptr) = 0;
   // `in` holds size() blocks of `count`; `out` receives the reduction of block rank(). `out` may be that
@@ -119,12 +128,18 @@ class Communicator {
   virtual void barrier();
 
   // Posts all messages at once (one NCCL group): no order among messages to different peers is implied, so
-  // that exchanges cannot deadlock. Returns at once.
+  // that exchanges cannot deadlock. Returns at once. They start after what was enqueued on `stream` before,
+  // and hold up nothing on it: that is for Work::wait_on().
   virtual std::unique_ptr<Work> exchange(std::span<const Transfer> transfers, Stream stream = nullptr) = 0;
   std::unique_ptr<Work> send(const void* data, std::size_t count, ElementType type, int peer,
                              Stream stream = nullptr);
   std::unique_ptr<Work> recv(void* data, std::size_t count, ElementType type, int peer,
                              Stream stream = nullptr);
+
+  // Returns when everything that was enqueued before is complete (on planes in host memory it is). Throws
+  // CommError, after which no result since the last settle() may be used: what a device computed from a
+  // communication that was aborted is garbage, and nothing else tells.
+  virtual void settle() {}
 
   // Makes every present and later operation throw CommError, here at once and on the peers as soon as they
   // need this rank.

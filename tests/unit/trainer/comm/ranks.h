@@ -1,12 +1,14 @@
-// Runs a function as every rank of a small job, on threads, over either plane in host memory.
+// Runs a function as every rank of a small job, on threads, over any plane.
 #pragma once
 
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "trainer/comm/socket_plane.h"
@@ -14,25 +16,40 @@
 
 namespace sailor {
 
+// A plane in host memory, "thread" or "socket", and one that stands on it, if any: `above` makes its factory.
+struct TestPlane {
+  using Above = std::unique_ptr<CommFactory> (*)(CommFactory& below, CommOptions options);
+  std::string below;
+  Above above = nullptr;
+
+  TestPlane(std::string plane, Above made_by = nullptr) : below(std::move(plane)), above(made_by) {}
+  TestPlane(const char* plane) : TestPlane(std::string(plane)) {}
+  std::string name() const { return above ? "over_" + below : below; }
+  friend void PrintTo(const TestPlane& plane, std::ostream* out) { *out << plane.name(); }
+};
+
 // The factories of all ranks of a job; sockets are real, on the loopback interface.
 class TestJob {
  public:
-  TestJob(const std::string& plane, int size, CommOptions options = {std::chrono::seconds(20)})
+  TestJob(const TestPlane& plane, int size, CommOptions options = {std::chrono::seconds(20)})
       : hub_(size, options) {
     const JobSecret secret = make_job_secret();
     std::vector<Endpoint> endpoints;
-    for (int rank = 0; rank < size && plane == "socket"; ++rank) {
+    for (int rank = 0; rank < size && plane.below == "socket"; ++rank) {
       listeners_.push_back(std::make_unique<Listener>("127.0.0.1"));
       listeners_.back()->start(secret);
       endpoints.push_back({"127.0.0.1", listeners_.back()->port()});
     }
     for (int rank = 0; rank < size; ++rank) {
-      if (plane == "socket") {
+      if (plane.below == "socket") {
         factories_.push_back(std::make_unique<SocketFactory>(
             rank, endpoints, secret, *listeners_[static_cast<std::size_t>(rank)], options));
       } else {
         factories_.push_back(hub_.factory(rank));
       }
+      if (!plane.above) continue;
+      below_.push_back(std::move(factories_.back()));
+      factories_.back() = plane.above(*below_.back(), options);
     }
   }
 
@@ -64,6 +81,7 @@ class TestJob {
  private:
   ThreadHub hub_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<CommFactory>> below_;
   std::vector<std::unique_ptr<CommFactory>> factories_;
 };
 

@@ -1,0 +1,197 @@
+#include "tests/fake_nccl/fake_cuda.h"
+
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "tests/fake_nccl/fault_script.h"
+
+namespace sailor::fake {
+namespace {
+
+thread_local int device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+// What the script makes of the call; cudaSuccess: it is to do its work.
+cudaError_t scripted(const char* call, int on_device = device) {
+  const auto fault = script().next(call, on_device);
+  if (!fault) return cudaSuccess;
+  if (fault->kind == Fault::Kind::hang) {
+    script().hang({});
+    return cudaSuccess;
+  }
+  return last_error = static_cast<cudaError_t>(fault->code);
+}
+
+struct StreamState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> kernels;
+  bool closed = false;
+
+  void run() {
+    while (true) {
+      std::function<void()> kernel;
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [this] { return closed || !kernels.empty(); });
+        if (kernels.empty()) return;
+        kernel = std::move(kernels.front());
+        kernels.pop_front();
+      }
+      kernel();
+    }
+  }
+};
+struct Stream {
+  std::shared_ptr<StreamState> state = std::make_shared<StreamState>();
+};
+
+struct EventState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t recorded = 0, reached = 0;
+};
+struct Event {
+  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+};
+
+Stream& of(cudaStream_t stream) {
+  return *reinterpret_cast<Stream*>(stream);
+}
+Event& of(cudaEvent_t event) {
+  return *reinterpret_cast<Event*>(event);
+}
+
+cudaError_t get_device(int* result) {
+  if (const auto error = scripted("cudaGetDevice")) return error;
+  *result = device;
+  return cudaSuccess;
+}
+
+cudaError_t set_device(int wanted) {
+  if (const auto error = scripted("cudaSetDevice", wanted)) return error;
+  device = wanted;
+  return cudaSuccess;
+}
+
+cudaError_t stream_create(cudaStream_t* result, unsigned) {
+  if (const auto error = scripted("cudaStreamCreateWithFlags")) return error;
+  auto* const stream = new Stream;
+  std::thread([state = stream->state] { state->run(); }).detach();
+  *result = reinterpret_cast<cudaStream_t>(stream);
+  return cudaSuccess;
+}
+
+// As the real one: what is enqueued is still done.
+cudaError_t stream_destroy(cudaStream_t stream) {
+  const std::unique_ptr<Stream> gone(&of(stream));
+  const std::lock_guard lock(gone->state->mutex);
+  gone->state->closed = true;
+  gone->state->changed.notify_all();
+  return cudaSuccess;
+}
+
+cudaError_t event_create(cudaEvent_t* result, unsigned) {
+  if (const auto error = scripted("cudaEventCreateWithFlags")) return error;
+  *result = reinterpret_cast<cudaEvent_t>(new Event);
+  return cudaSuccess;
+}
+
+cudaError_t event_destroy(cudaEvent_t event) {
+  delete &of(event);
+  return cudaSuccess;
+}
+
+cudaError_t event_record(cudaEvent_t event, cudaStream_t stream) {
+  if (const auto error = scripted("cudaEventRecord")) return error;
+  const auto state = of(event).state;
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(state->mutex);
+    number = ++state->recorded;
+  }
+  enqueue(stream, [state, number] {
+    const std::lock_guard lock(state->mutex);
+    state->reached = std::max(state->reached, number);
+    state->changed.notify_all();
+  });
+  return cudaSuccess;
+}
+
+cudaError_t event_query(cudaEvent_t event) {
+  if (const auto error = scripted("cudaEventQuery")) return error;
+  EventState& state = *of(event).state;
+  const std::lock_guard lock(state.mutex);
+  return last_error = state.reached >= state.recorded ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t stream_wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (const auto error = scripted("cudaStreamWaitEvent")) return error;
+  const auto state = of(event).state;
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(state->mutex);
+    number = state->recorded;
+  }
+  enqueue(stream, [state, number] {
+    std::unique_lock lock(state->mutex);
+    state->changed.wait(lock, [&] { return state->reached >= number; });
+  });
+  return cudaSuccess;
+}
+
+cudaError_t host_alloc(void** result, std::size_t bytes, unsigned) {
+  if (const auto error = scripted("cudaHostAlloc")) return error;
+  *result = std::malloc(bytes);
+  return *result ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t free_host(void* data) {
+  std::free(data);
+  return cudaSuccess;
+}
+
+cudaError_t get_last_error() {
+  return std::exchange(last_error, cudaSuccess);
+}
+
+const char* get_error_string(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "scripted CUDA error";
+}
+
+}  // namespace
+
+const CudaLibrary& cuda() {
+  static const CudaLibrary library = {.get_device = get_device,
+                                      .set_device = set_device,
+                                      .stream_create = stream_create,
+                                      .stream_destroy = stream_destroy,
+                                      .stream_wait_event = stream_wait_event,
+                                      .event_create = event_create,
+                                      .event_record = event_record,
+                                      .event_query = event_query,
+                                      .event_destroy = event_destroy,
+                                      .host_alloc = host_alloc,
+                                      .free_host = free_host,
+                                      .get_last_error = get_last_error,
+                                      .get_error_string = get_error_string};
+  return library;
+}
+
+int current_device() {
+  return device;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> kernel) {
+  StreamState& state = *of(stream).state;
+  const std::lock_guard lock(state.mutex);
+  state.kernels.push_back(std::move(kernel));
+  state.changed.notify_all();
+}
+
+}  // namespace sailor::fake

@@ -1,0 +1,43 @@
+// The functions of the CUDA runtime that the NCCL plane calls, as a table: filled from libcudart when it is
+// first asked for, or by a test with functions of its own. Types and signatures are the toolkit's.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace sailor {
+
+struct CudaLibrary {
+  decltype(&::cudaGetDevice) get_device;
+  decltype(&::cudaSetDevice) set_device;
+  decltype(&::cudaStreamCreateWithFlags) stream_create;
+  decltype(&::cudaStreamDestroy) stream_destroy;
+  decltype(&::cudaStreamWaitEvent) stream_wait_event;
+  decltype(&::cudaEventCreateWithFlags) event_create;
+  decltype(&::cudaEventRecord) event_record;
+  decltype(&::cudaEventQuery) event_query;
+  decltype(&::cudaEventDestroy) event_destroy;
+  cudaError_t (*host_alloc)(void**, std::size_t, unsigned);  // one of two that the headers overload
+  decltype(&::cudaFreeHost) free_host;
+  decltype(&::cudaGetLastError) get_last_error;
+  decltype(&::cudaGetErrorString) get_error_string;
+};
+
+// libcudart of the toolkit's major release: libtorch's own where it is loaded. Throws std::runtime_error
+// where there is none. Thread-safe.
+const CudaLibrary& cuda_library();
+
+// A call of the runtime that failed: which, and its reason.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(const char* call, const char* reason) : std::runtime_error(std::string(call) + ": " + reason) {}
+};
+
+// Throws CudaError unless `result` is cudaSuccess. What failed is then no longer the thread's last error, for
+// which another user of the runtime would be blamed.
+void check(const CudaLibrary& cuda, cudaError_t result, const char* call);
+
+}  // namespace sailor

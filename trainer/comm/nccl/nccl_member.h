@@ -1,0 +1,202 @@
+// One rank's part in one NCCL communicator: its two ncclComm_t, what is under way on them, and how it fails.
+//
+// Two lanes, each an ncclComm_t with a stream of its own, because NCCL runs the operations of a communicator
+// one after the other, messages too: messages to higher ranks of the communicator go through the one, those
+// to lower ranks through the other, and so a message that waits for its receiver does not hold up the one
+// that the receiver waits for. Collectives use the first. (ncclCommSplit could make the second one from the
+// first, but a split waits for all members like a creation, and the two would have to end together.)
+//
+// Failure is decided in one place, look(), for the factory's watching thread and for whoever waits: a
+// member is gone, or there was no progress within the deadline. Errors of NCCL and CUDA come from where they
+// happen. Then the members are told, the lanes are aborted, each by a thread of its own, because
+// ncclCommAbort may not return, and after that waits throw. An event counts only while nothing has failed: an
+// abort, too, lets streams go on.
+//
+// Thread-safety: as Communicator; look() and abort() from any thread. Lock order: calls_mutex_, state_mutex_,
+// the watch's. No call of NCCL or CUDA is made under state_mutex_.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/comm/nccl/last_words.h"
+#include "trainer/comm/nccl/nccl_lane.h"
+#include "trainer/comm/nccl/verdict.h"
+
+namespace sailor {
+
+// What one call enqueues on one lane.
+struct NcclPart {
+  enum class State { queued, launching, enqueued, done };
+  cudaStream_t stream = nullptr;
+  std::optional<CudaEvent> after;  // the lane's stream waits for it
+  std::function<ncclResult_t(ncclComm_t, cudaStream_t)> call;
+  State state = State::queued;
+  std::optional<CudaEvent> end;  // of what was enqueued
+};
+
+struct NcclOperation {
+  Doing doing;
+  std::vector<int> needed;  // members that it cannot do without; oneself is not among them
+  bool on_own_stream = true;
+  std::array<std::optional<NcclPart>, 2> parts;  // by lane; guarded by calls_mutex_, as the next
+  bool launched = false;                         // it has all its parts
+  // Since when somebody relies on it; guarded by state_mutex_.
+  std::optional<std::chrono::steady_clock::time_point> awaited;
+  std::atomic<bool> done{false};
+};
+using NcclOperationPtr = std::shared_ptr<NcclOperation>;
+
+class NcclMember : public std::enable_shared_from_this<NcclMember> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using LaneIds = std::array<ncclUniqueId, 2>;
+  enum Lane { up, down };
+
+  struct Setup {
+    DeviceLibraries libraries;
+    int device = 0;
+    std::string name;
+    int rank = 0;
+    std::vector<int> ranks;          // of the job
+    std::vector<std::string> hosts;  // by rank in the communicator
+    std::chrono::milliseconds deadline{};
+    std::unique_ptr<Communicator> between;  // for last words
+    std::function<void()> wake_watch;       // a failure is to be looked at
+  };
+  // The device is the calling thread's. Throws CudaError.
+  explicit NcclMember(Setup setup);
+
+  // Returns when all members have joined. `began`: since when the deadline runs. Call once, when look() is
+  // being called.
+  void join(const LaneIds& ids, Clock::time_point began);
+  // Leaves the group: in an orderly way when nothing is under way or has failed, by abort otherwise.
+  void leave() noexcept;
+
+  // An operation that is about to be launched. Throws CommError when it cannot be.
+  NcclOperationPtr begin(Doing doing, std::vector<int> needed, bool on_own_stream);
+  // Enqueues what it consists of: by lane, a function that makes calls of NCCL and returns the last one's
+  // result, or none. On the lanes' own streams (`stream` null), or else on `stream`; with `after`, what is
+  // enqueued there comes first. On own streams it returns although NCCL may still be busy with calls before,
+  // making connections, and the functions, which own what they use, may run on another thread. Throws
+  // CommError.
+  using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
+  using Calls = std::array<Call, 2>;
+  void launch(const NcclOperationPtr& operation, Calls calls, cudaStream_t stream, cudaStream_t after);
+
+  void wait(const NcclOperationPtr& operation);  // throws CommError
+  bool done(const NcclOperationPtr& operation) noexcept;
+  // `stream` goes on when it is complete. Throws CommError.
+  void wait_on(const NcclOperationPtr& operation, cudaStream_t stream);
+  // Its buffers may vanish: nothing writes to them any more when this returns.
+  void abandon(const NcclOperationPtr& operation) noexcept;
+  void settle();  // throws CommError
+
+  void abort() noexcept;
+  // Sees what has completed and whether the communicator has failed, and ends it then.
+  void look() noexcept;
+
+  void* token() const { return token_.get(); }  // a byte for the device to write to
+
+ private:
+  // While it lives, the calling thread is inside a call of NCCL, which should return at once.
+  class InNccl {
+   public:
+    explicit InNccl(NcclMember& member) : member_(member) {
+      member_.in_nccl_since_ = Clock::now().time_since_epoch().count();
+    }
+    ~InNccl() { member_.in_nccl_since_ = 0; }
+    InNccl(const InNccl&) = delete;
+    InNccl& operator=(const InNccl&) = delete;
+
+   private:
+    NcclMember& member_;
+  };
+
+  // Between two turns of a thread that waits: the first are quick, because most waits are short. Now and then
+  // it looks whether to wait any longer, should the watching thread hang.
+  class Waiting {
+   public:
+    explicit Waiting(NcclMember& member) : member_(member) {}
+    void operator()();
+
+   private:
+    NcclMember& member_;
+    int turns_ = 0;
+  };
+
+  struct GivingUp {  // no progress in time: asks the others what they are in
+    Clock::time_point until;
+    NcclOperationPtr operation;  // null when another member gave up first, and this one is in nothing
+    int asked_by = -1;
+  };
+
+  // These require calls_mutex_ and the device, and throw NcclError, CudaError.
+  void progress(NcclOperation& operation);
+  void pump(Lane lane);  // makes the calls that are queued, as far as NCCL is through with those before
+  void end_launch(Lane lane);
+  bool settled(Lane lane);
+  // Until the operation is enqueued on all its lanes.
+  void wait_for_launch(const NcclOperationPtr& operation, std::unique_lock<std::mutex>& calls);
+  // calls_mutex_, which a call of NCCL that hangs may hold: throws CommError when the communicator has
+  // failed.
+  std::unique_lock<std::mutex> lock_calls(const char* operation);
+  CudaEvent event();
+  std::vector<int> others() const;  // all members but oneself
+
+  // These require state_mutex_.
+  void judge(Clock::time_point now);
+  void hear(int peer, const LastWords& words, Clock::time_point now);
+  NcclOperationPtr overdue(Clock::time_point now) const;  // null when none is
+  void give_up(Clock::time_point now, NcclOperationPtr operation, int asked_by);
+  Verdict timeout_verdict() const;
+  Doing doing_now() const;
+  void say(LastWords::Kind kind, const Verdict& verdict) noexcept;
+  void fail_locked(Verdict verdict, LastWords::Kind kind) noexcept;
+
+  void fail(Verdict verdict, LastWords::Kind kind) noexcept;
+  void rely_on(NcclOperation& operation);
+  // Waits for what is under way: holds calls_mutex_ when nothing is, and nothing when it failed or is late.
+  std::unique_lock<std::mutex> quiet(Clock::time_point until) noexcept;
+
+  // Lets what was said leave, and closes the connections to the others.
+  void close_words() noexcept;
+
+  void end_lanes() noexcept;
+  void wait_until_ended() noexcept;
+  [[noreturn]] void throw_failure(const std::string& operation);
+
+  Setup setup_;  // `between` has moved to words_
+  std::array<NcclLane, 2> lanes_;
+  const PinnedBuffer token_;
+
+  std::mutex calls_mutex_;
+  std::array<std::deque<NcclOperationPtr>, 2> queues_;  // by lane; the first may be launching
+  std::vector<CudaEvent> spare_events_;
+
+  std::mutex state_mutex_;
+  std::condition_variable ended_changed_;
+  std::unique_ptr<LastWordsExchange> words_;  // null once this rank has left
+  std::vector<NcclOperationPtr> under_way_;
+  uint64_t collectives_ = 0;
+  Clock::time_point last_progress_;
+  std::vector<Clock::time_point> left_at_;  // by rank; max() = it has not
+  std::optional<GivingUp> giving_up_;
+  Verdict verdict_;  // once failed_
+  Clock::time_point failed_at_;
+  bool ending_ = false;  // lanes are being aborted
+  int lanes_to_end_ = 0;
+  std::atomic<bool> failed_{false};
+  std::atomic<Clock::rep> in_nccl_since_{0};  // a thread that is inside a call of NCCL; 0 = none
+};
+
+}  // namespace sailor
