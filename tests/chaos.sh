@@ -151,6 +151,8 @@ for ((i = 1; i <= faults; i++)); do
   fi
   echo "$row" | tee -a "$csv"
   ! job_ended "$job" || break
+  # Until its share is over.
+  while awk "BEGIN { exit !($(now) - $begun < $i * $pause) }"; do sleep 0.5; revive_due; done
 done
 
 # What the losses came to, on the same tokens as without any fault. One process, nothing emulated: it has its own time.
