@@ -49,8 +49,9 @@ trap 'keep_logs; [ ${#load[@]} = 0 ] || kill "${load[@]}" 2>/dev/null || true; l
 # In 64 bit, so that what differs is a fault's doing: sums in another order, which other plans make, differ in 32 bit too.
 setup_elastic 1000000 fp64
 # At the tests' usual rate, training itself drifts: two undisturbed runs whose plans differ are 5e-4 apart after 900 steps, and ever
-# more. AdamW makes a full step of what is little more than rounding noise, unless epsilon is as large as a small gradient.
-sed -i 's/lr: 2.0e-3, beta2: 0.98/lr: 5.0e-4, epsilon: 1.0e-3/' job.yaml reference.yaml
+# more. AdamW makes a full step of what is little more than rounding noise, unless epsilon is as large as a small gradient; and where the
+# rate is high for what the model has learned, differences grow all the same (at 5e-4: 1e-10 after 4,000 steps, 1e-2 after 8,000).
+sed -i 's/lr: 2.0e-3, beta2: 0.98/lr: 5.0e-5, epsilon: 1.0e-3/' job.yaml reference.yaml
 grep -q 'epsilon: 1.0e-3' job.yaml
 start_elastic || { echo "$err"; exit 1; }
 wait_until 60 steps_done 5 || { echo "training does not begin"; cat "$output"; exit 1; }
