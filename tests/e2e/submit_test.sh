@@ -54,7 +54,7 @@ before=$(last_job)
 planned --sailor-dry-run tiny.yaml
 expect "a dry run exits 0" equal $rc 0
 expect "prints the sbatch command" contains "$out" "sbatch --sailor-objective=throughput --sailor-dry-run --partition="
-expect "and the table" contains "$err" "ITER/s"
+expect "and the table" contains "$err" "ITER (s) TOKENS/s"
 expect "and submits nothing" equal "$(last_job)" "$before"
 
 # A given plan.
