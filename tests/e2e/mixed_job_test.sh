@@ -12,7 +12,7 @@ chmod a+r job.yaml text.txt "$SAILOR_CLUSTER_DIR/profiles/mixed_profile.json"
 run sbatch --sailor-objective=throughput job.yaml
 job=$(job_submitted)
 expect "submitted" test -n "$job"
-expect "the table is shown" contains "$err" "PIPELINES"
+expect "the table is shown" contains "$err" "BOUND BY"
 expect "it trains" wait_until 60 steps_done 1
 plan=sailor-$job/plan.json
 degrees=$(grep -o '"tp": *[0-9]*' "$plan" | grep -o '[0-9]*$' | sort -u | wc -l)
