@@ -28,7 +28,7 @@ Started GenerationRecord::first() const {
   return it == started_.end() ? Started{} : it->second;
 }
 
-Json GenerationRecord::running(int number, const Reconfiguration::Change& change, const Roster& roster,
+Json GenerationRecord::running(int number, const GenerationChange& change, const Roster& roster,
                                const std::set<int>& working, int64_t steps_lost) {
   double groups_s = 0, state_s = 0, both_s = 0;
   int64_t bytes = 0;

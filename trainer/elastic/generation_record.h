@@ -25,7 +25,7 @@ class GenerationRecord {
   Started first() const;
   // The event's details, once all `working` processes have said that they started. Without the phases of
   // `change` when `number` is 1: then the job began, and nothing was changed. To be called once a generation.
-  nlohmann::ordered_json running(int number, const Reconfiguration::Change& change, const Roster& roster,
+  nlohmann::ordered_json running(int number, const GenerationChange& change, const Roster& roster,
                                  const std::set<int>& working, int64_t steps_lost);
 
  private:

@@ -338,7 +338,7 @@ void Generations::look_for_a_stall() {
   double least_s = 1e9;
   for (const int id : reconfiguration_.working())
     least_s = std::min(least_s, server_.in_step_s(roster_.at(id).peer));
-  if (least_s < steps_.stall_s(options_.lease_s)) return;
+  if (!steps_.stalls(least_s, now_s() - reconfiguration_.since_s(), options_.lease_s)) return;
   const std::string why = fmt::format("no rank has finished its step for {:.0f} s", least_s);
   events_.write("stall", {{"in_step_s", rounded_s(least_s)}});
   reconfiguration_.change(why, 0, false, 0, now_s());
@@ -436,8 +436,8 @@ void Generations::carry_out() {
         end_process(drop->process);
       } else if (std::holds_alternative<MakePlan>(action)) {
         make_plan();
-      } else if (std::holds_alternative<NowRunning>(action)) {
-        now_running();
+      } else if (const auto* running = std::get_if<NowRunning>(&action)) {
+        now_running(running->change);
       } else if (const auto* end = std::get_if<EndJob>(&action)) {
         error_ = end->error;
       }
@@ -516,8 +516,7 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
   steps_.begin_generation(plan.prediction ? plan.prediction->iteration_s : 0);
 }
 
-void Generations::now_running() {
-  const Reconfiguration::Change& change = reconfiguration_.current();
+void Generations::now_running(const GenerationChange& change) {
   const int number = reconfiguration_.generation();
   server_.set_generation(number);
   holders_ = reconfiguration_.working();

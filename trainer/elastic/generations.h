@@ -104,7 +104,7 @@ class Generations {
   void send_generation(const Replanned& made, const std::vector<int>& ids, const std::vector<int>& givers,
                        double plan_s);
   std::vector<int> givers_beside(const std::vector<int>& ids) const;
-  void now_running();
+  void now_running(const GenerationChange& change);
   std::vector<int> usable() const;
   int process_of_rank(int rank) const;
   Replanned plan_for(const std::vector<int>& processes) const;

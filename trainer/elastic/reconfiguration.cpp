@@ -195,7 +195,7 @@ void Reconfiguration::look_whether_all_started(double now_s) {
   since_s_ = now_s;
   base_ = generation_;
   change_.running_s = now_s;
-  actions_.emplace_back(NowRunning{});
+  actions_.emplace_back(NowRunning{change_});
 }
 
 void Reconfiguration::make_plan(double now_s) {

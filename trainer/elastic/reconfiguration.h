@@ -21,6 +21,18 @@
 
 namespace sailor {
 
+// One change of generation: from its first reason until training runs again.
+struct GenerationChange {
+  std::vector<std::string> reasons;
+  std::set<int> lost;
+  double detected_s = 0;  // first reason
+  double idle_s = 0;      // all that are left have left the generation; of the last attempt, as the next
+  double plan_s = 0;      // time that planning took
+  double sent_s = 0;      // the new generation was sent out
+  double running_s = 0;   // all of its processes have started
+  int attempts = 0;       // generations that were sent out
+};
+
 // To be done by the owner of a Reconfiguration.
 struct SendInterrupt {  // to the processes of the generation
   int generation = 0;
@@ -31,9 +43,11 @@ struct DropProcess {  // it is out of the job: tell it to end, and have it kille
   int process = 0;
   std::string why{};
 };
-struct MakePlan {};    // for the processes that are left; answer with planned() or no_plan()
-struct NowRunning {};  // every process of the generation has started
-struct EndJob {        // it cannot go on
+struct MakePlan {};  // for the processes that are left; answer with planned() or no_plan()
+struct NowRunning {  // every process of the generation has started
+  GenerationChange change{};
+};
+struct EndJob {  // it cannot go on
   std::string error{};
 };
 using ReconfigurationAction = std::variant<SendInterrupt, DropProcess, MakePlan, NowRunning, EndJob>;
@@ -49,18 +63,6 @@ class Reconfiguration {
     double start_s = 120;         // from a new plan until all of its processes train
     double nodes_s = 600;         // to wait for processes while no plan is possible
     int fruitless = 3;            // generations in a row that fail with nobody lost and no step done
-  };
-
-  // One change of generation: from its first reason until training runs again.
-  struct Change {
-    std::vector<std::string> reasons;
-    std::set<int> lost;
-    double detected_s = 0;  // first reason
-    double idle_s = 0;      // all that are left have left the generation; of the last attempt, as the next
-    double plan_s = 0;      // time that planning took
-    double sent_s = 0;      // the new generation was sent out
-    double running_s = 0;   // all of its processes have started
-    int attempts = 0;       // generations that were sent out
   };
 
   explicit Reconfiguration(Limits limits);
@@ -92,12 +94,13 @@ class Reconfiguration {
   std::vector<ReconfigurationAction> take_actions();
 
   State state() const { return state_; }
+  double since_s() const { return since_s_; }     // it is in this state
   int generation() const { return generation_; }  // in force, or sent out last
   int base() const { return base_; }              // the last one in which training ran
   const std::set<int>& alive() const { return alive_; }
   const std::set<int>& working() const { return working_; }
   // The change that is going on, or the last one.
-  const Change& current() const { return change_; }
+  const GenerationChange& current() const { return change_; }
   void set_idle_limit(double idle_s) { limits_.idle_s = idle_s; }
 
  private:
@@ -121,7 +124,7 @@ class Reconfiguration {
   bool somebody_lost_ = false;
   int fruitless_ = 0;
   std::string last_trouble_;
-  Change change_;
+  GenerationChange change_;
   std::vector<ReconfigurationAction> actions_;
 };
 

@@ -27,8 +27,9 @@ int64_t StepWatch::reachable_by_all() const {
   return steps_done_ + kStepsAhead;
 }
 
-double StepWatch::stall_s(double lease_s) const {
-  return longest_step_s_ > 0 ? std::max(lease_s, kStall * longest_step_s_) : kFirstStep_s;
+bool StepWatch::stalls(double in_step_s, double running_s, double lease_s) const {
+  const double limit_s = longest_step_s_ > 0 ? std::max(lease_s, kStall * longest_step_s_) : kFirstStep_s;
+  return std::min(in_step_s, running_s) >= limit_s;
 }
 
 }  // namespace sailor

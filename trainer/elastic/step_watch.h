@@ -23,8 +23,10 @@ class StepWatch {
   // The step after which all can stop: nobody has begun the one behind it.
   int64_t reachable_by_all() const;
   double longest_step_s() const { return longest_step_s_; }
-  // For how long a rank may be inside its step; leases are `lease_s` long.
-  double stall_s(double lease_s) const;
+  // Does somebody hang, when training has run for `running_s` in this generation and every rank has said last
+  // that it is inside its step for `in_step_s`, which may have been in the generation before? Leases are
+  // `lease_s` long.
+  bool stalls(double in_step_s, double running_s, double lease_s) const;
 
  private:
   int64_t steps_done_ = 0, furthest_ = 0;

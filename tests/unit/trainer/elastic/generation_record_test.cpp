@@ -52,14 +52,14 @@ TEST(GenerationRecord, ALaterOneSaysWhoLivesOnAndWhatTheChangeCost) {
   record.begin();
   record.started(0, start(0, 9, 1));
   record.started(1, start(1, 9, 1));
-  const Reconfiguration::Change change{.reasons = {"more"},
-                                       .lost = {},
-                                       .detected_s = 1,
-                                       .idle_s = 1.5,
-                                       .plan_s = 0.25,
-                                       .sent_s = 2,
-                                       .running_s = 3,
-                                       .attempts = 1};
+  const GenerationChange change{.reasons = {"more"},
+                                .lost = {},
+                                .detected_s = 1,
+                                .idle_s = 1.5,
+                                .plan_s = 0.25,
+                                .sent_s = 2,
+                                .running_s = 3,
+                                .attempts = 1};
   const auto event = record.running(2, change, roster, {0, 1}, 2);
   EXPECT_EQ(event.at("kept").size(), 1u);
   EXPECT_EQ(event.at("kept")[0].at("pid"), 100);

@@ -56,6 +56,24 @@ TEST_F(ReconfigurationTest, ALossInterruptsThenPlansOnceTheOthersHaveStopped) {
   EXPECT_EQ(job.current().lost, std::set<int>{1});
 }
 
+TEST_F(ReconfigurationTest, WhatAChangeCameToIsToldAlsoWhereTheNextOneBeginsAtOnce) {
+  run({0, 1, 2}, 0);
+  job.lost(1, "killed", 10);
+  job.idle(0, 1, 10.1);
+  job.idle(2, 1, 10.2);
+  job.planned({2, 0}, {}, 0.05, 10.3);
+  job.started(0, 2, 10.4);
+  job.started(2, 2, 10.5);
+  EXPECT_DOUBLE_EQ(job.since_s(), 10.5);
+  job.change("another", 0, false, 0, 10.6);  // before anybody has taken what is to be done
+  const auto running = taken<NowRunning>();
+  ASSERT_EQ(running.size(), 1u);
+  EXPECT_EQ(running[0].change.lost, std::set<int>{1});
+  EXPECT_DOUBLE_EQ(running[0].change.detected_s, 10);
+  EXPECT_DOUBLE_EQ(running[0].change.idle_s, 10.2);
+  EXPECT_DOUBLE_EQ(running[0].change.running_s, 10.5);
+}
+
 TEST_F(ReconfigurationTest, AnAnswerOfAnOlderGenerationIsIgnored) {
   run({0, 1, 2}, 0);
   job.lost(1, "killed", 1);

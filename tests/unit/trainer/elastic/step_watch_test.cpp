@@ -7,8 +7,11 @@ namespace {
 
 constexpr double kLease_s = 5;
 
+constexpr double kLong_s = 1000;
+
 TEST(StepWatch, AStepMayTakeLongWhileNoneIsKnown) {
-  EXPECT_GE(StepWatch().stall_s(kLease_s), 60);
+  EXPECT_FALSE(StepWatch().stalls(60, kLong_s, kLease_s));
+  EXPECT_TRUE(StepWatch().stalls(kLong_s, kLong_s, kLease_s));
 }
 
 TEST(StepWatch, ARankHangsWhenItsStepTakesManyTimesTheLongestOne) {
@@ -16,14 +19,20 @@ TEST(StepWatch, ARankHangsWhenItsStepTakesManyTimesTheLongestOne) {
   steps.reported(1, 4);
   steps.reported(2, 2);
   EXPECT_EQ(steps.longest_step_s(), 4);
-  EXPECT_GE(steps.stall_s(kLease_s), 5 * 4);
-  EXPECT_LT(steps.stall_s(kLease_s), 20 * 4);
+  EXPECT_FALSE(steps.stalls(5 * 4, kLong_s, kLease_s));
+  EXPECT_TRUE(steps.stalls(20 * 4, kLong_s, kLease_s));
 }
 
 TEST(StepWatch, NobodyHangsBeforeItsLeaseWouldHaveEnded) {
   StepWatch steps;
   steps.reported(1, 0.001);
-  EXPECT_GE(steps.stall_s(kLease_s), kLease_s);
+  EXPECT_FALSE(steps.stalls(0.99 * kLease_s, kLong_s, kLease_s));
+}
+
+TEST(StepWatch, WhatWasSaidInTheGenerationBeforeIsNoHang) {
+  StepWatch steps;
+  steps.reported(1, 0.1);
+  EXPECT_FALSE(steps.stalls(kLong_s, 0.5, kLease_s));
 }
 
 TEST(StepWatch, AGenerationIsMeasuredByItsOwnPlan) {
