@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -103,6 +105,31 @@ std::string grid(const LineChart& chart, const Frame& frame) {
   return out;
 }
 
+// A line from top to bottom with its word beside it; where there are many, short lines, and words where there
+// is room.
+std::string marks(const LineChart& chart, const Frame& frame) {
+  constexpr size_t kMany = 24;
+  constexpr int kRows = 4, kRow = 12, kLetter = 7;
+  std::array<double, kRows> taken_until{};  // in pixels, by row of words
+  const double length = chart.marks.size() > kMany ? kRows * kRow : kHeight;
+  std::string out;
+  for (const auto& [x, word] : chart.marks) {
+    if (x < frame.x.begin || x > frame.x.end) continue;
+    const double px = frame.px(x);
+    out += fmt::format(
+        "<line class=\"mark\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" "
+        "y2=\"{2}\"><title>{3}</title></line>\n",
+        px, kTop, kTop + length, xml_escaped(word));
+    const auto row =
+        std::find_if(taken_until.begin(), taken_until.end(), [&](double until) { return until <= px; });
+    if (row == taken_until.end()) continue;
+    *row = px + kLetter * static_cast<double>(word.size() + 1);
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" font-size=\"11\">{}</text>\n", px + 3,
+                       kTop + 10 + kRow * (row - taken_until.begin()), xml_escaped(word));
+  }
+  return out;
+}
+
 std::string legend(const LineChart& chart) {
   double x = kLeft;
   std::string out;
@@ -134,15 +161,7 @@ std::string line_chart_svg(const LineChart& chart) {
   svg += kStyle +
          fmt::format("<text x=\"{}\" y=\"22\" font-size=\"15\">{}</text>\n", kLeft, xml_escaped(chart.title));
   svg += legend(chart) + grid(chart, frame);
-  int height = 0;  // of a mark's word: neighbours stand below each other
-  for (const auto& [x, word] : chart.marks) {
-    if (x < frame.x.begin || x > frame.x.end) continue;
-    svg += fmt::format(
-        "<line class=\"mark\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text x=\"{3:.1f}\" "
-        "y=\"{4}\" font-size=\"11\">{5}</text>\n",
-        frame.px(x), kTop, kTop + kHeight, frame.px(x) + 3, kTop + 10 + 12 * (height++ % 4),
-        xml_escaped(word));
-  }
+  svg += marks(chart, frame);
   for (const ChartLevel& level : chart.levels) {
     const double from = std::clamp(level.from, frame.x.begin, frame.x.end);
     svg += fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{}\"><title>{}: {:.6g}</title></path>\n",

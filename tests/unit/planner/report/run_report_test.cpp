@@ -58,6 +58,16 @@ TEST(LineChart, DrawsLinesLevelsMarksAndLeavesOutWhatIsNotFinite) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
+TEST(LineChart, OfManyMarksOnlySomeHaveWordsAndAllALine) {
+  LineChart chart;
+  chart.series = {{"one", {{0, 1}, {1000, 2}}}};
+  for (int i = 0; i < 250; ++i) chart.marks.emplace_back(4 * i, "generation " + std::to_string(i));
+  const std::string svg = line_chart_svg(chart);
+  EXPECT_EQ(count(svg, "class=\"mark\""), 250u);
+  EXPECT_GE(count(svg, "font-size=\"11\">generation"), 4u);
+  EXPECT_LE(count(svg, "font-size=\"11\">generation"), 40u) << "of 610 pixels in four rows";
+}
+
 TEST(LineChart, SurvivesNothingOnePointAndEqualValues) {
   LineChart chart;
   EXPECT_EQ(line_chart_svg(chart).find("nan"), std::string::npos);
