@@ -56,6 +56,7 @@ configure_and_build() {  # PRESET [ninja targets]
 # fails twice, or was never to be run twice.
 rerun_real_time() {
   local failed allowed
+  [[ -e $build/Testing/Temporary/LastTestsFailed.log ]] || return 1
   failed=$(sed 's/^[0-9]*://' "$build/Testing/Temporary/LastTestsFailed.log" | sort)
   allowed=$(ctest --test-dir "$build" -N -L real_time | sed -n 's/^ *Test *#[0-9]*: //p' | sort)
   [[ -n $failed && -z $(comm -23 <(echo "$failed") <(echo "$allowed")) ]] || return 1
@@ -116,6 +117,7 @@ case $action in
   build) configure_and_build ci ;;
   test)
     configure_and_build ci
+    rm -f "$build/Testing/Temporary/LastTestsFailed.log"   # of an earlier run
     ctest --test-dir "$build" --output-on-failure --no-tests=error ${pattern:+-R "$pattern"} || rerun_real_time
     ;;
 esac
