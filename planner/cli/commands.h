@@ -12,7 +12,7 @@
 
 namespace sailor::cli {
 
-enum class Format { table, json, yaml, csv, megatron };
+enum class Format { table, json, yaml, csv, megatron, markdown };
 
 // What to plan, from which files, and how: common to the verbs that search.
 struct PlanSource {
@@ -86,6 +86,10 @@ struct ReportCommand {
   std::string out;      // file of the page; empty = report.html in the run's directory
 };
 
+struct SchemaCommand {
+  Format format = Format::json;
+};
+
 struct ClusterCommand {
   std::string cluster;  // snapshot file; empty = the live cluster
   std::string config;
@@ -100,5 +104,6 @@ int run_validate(const ValidateCommand& command);
 int run_replay(const ReplayCommand& command);
 int run_report(const ReportCommand& command);
 int run_cluster(const ClusterCommand& command);
+int run_schema(const SchemaCommand& command);
 
 }  // namespace sailor::cli

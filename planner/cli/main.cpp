@@ -16,8 +16,8 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "explain", "pareto",   "plan",
-                                           "replay",  "report",  "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "explain", "pareto",   "plan",    "replay",
+                                           "report",  "schema",  "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -38,6 +38,7 @@ void add_format(CLI::App* app, Format& format, const std::vector<std::string>& n
         }
         if (text == "csv") return Format::csv;
         if (text == "megatron") return Format::megatron;
+        if (text == "markdown") return Format::markdown;
         return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
       },
       "form of the result: " + alternatives(names), "FORMAT");
@@ -227,6 +228,12 @@ CLI::App* add_cluster(CLI::App& app, ClusterCommand& command) {
   return verb;
 }
 
+CLI::App* add_schema(CLI::App& app, SchemaCommand& command) {
+  CLI::App* verb = app.add_subcommand("schema", "print the JSON Schema of job specs, for editors");
+  add_format(verb, command.format, {"json", "markdown"});
+  return verb;
+}
+
 std::vector<std::string> all_verbs() {
   std::vector<std::string> verbs = kBuiltIn;
   for (const std::string& verb : external_verbs()) {
@@ -269,12 +276,14 @@ int run(int argc, char** argv) {
   SimulateCommand simulate_command;
   ValidateCommand validate_command;
   ReplayCommand replay_command;
+  SchemaCommand schema_command;
   ClusterCommand cluster_command;
   CLI::App* explain_verb = add_explain(app, explain_command);
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* replay_verb = add_replay(app, replay_command);
   CLI::App* report_verb = add_report(app, report_command);
+  CLI::App* schema_verb = add_schema(app, schema_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
   CLI::App* validate_verb = add_validate(app, validate_command);
   add_cluster(app, cluster_command);
@@ -290,6 +299,7 @@ int run(int argc, char** argv) {
   if (*plan_verb) return run_plan(plan_command);
   if (*replay_verb) return run_replay(replay_command);
   if (*report_verb) return run_report(report_command);
+  if (*schema_verb) return run_schema(schema_command);
   if (*simulate_verb) return run_simulate(simulate_command);
   if (*validate_verb) return run_validate(validate_command);
   return run_cluster(cluster_command);

@@ -44,6 +44,8 @@ struct ModelSpec {
   bool splits_over(int tp) const {
     return heads > 0 && heads % tp == 0 && key_value_heads() % tp == 0 && feed_forward % tp == 0;
   }
+
+  bool operator==(const ModelSpec&) const = default;
 };
 
 struct OptimizerSpec {
@@ -55,6 +57,8 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double momentum = 0.0;  // sgd only, as the next; nesterov needs a momentum
   bool nesterov = false;
+
+  bool operator==(const OptimizerSpec&) const = default;
 };
 
 // The learning rate of a step, as trainer/optim/lr_schedule.h says.
@@ -63,12 +67,16 @@ struct ScheduleSpec {
   int64_t warmup_steps = 0;       // linear, from near 0 to the optimizer's lr
   int64_t decay_steps = 0;        // step (warm-up included) that reaches min_lr; 0 = the job's last
   double min_lr = 0;              // at the end of the decay, and after it
+
+  bool operator==(const ScheduleSpec&) const = default;
 };
 
 // When the loss on data.validation is computed.
 struct ValidationSpec {
   int64_t every_steps = 1000;  // and after the last step
   int64_t sequences = 0;       // of each time; 0 = as many as in four iterations
+
+  bool operator==(const ValidationSpec&) const = default;
 };
 
 enum class Precision { fp32, fp64, bf16 };
@@ -82,18 +90,24 @@ struct TrainingSpec {
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // largest L2 norm of the whole model's gradient; empty = no clipping
   ValidationSpec validation;
+
+  bool operator==(const TrainingSpec&) const = default;
 };
 
 struct DataSpec {
   std::string train;            // path or glob of token files; relative to the job spec's directory
   std::string format = "auto";  // auto | nanogpt | llmc | megatron | bytes (trainer/data/token_file.h)
   std::string validation;       // the same of other tokens; empty = none
+
+  bool operator==(const DataSpec&) const = default;
 };
 
 // What a run writes besides its log.
 struct MetricsSpec {
   std::string tensorboard;  // directory of event files; empty = `tensorboard` in the run's directory
   int64_t trace_step = 0;   // iteration, from 1, whose timeline is written; 0 = none
+
+  bool operator==(const MetricsSpec&) const = default;
 };
 
 struct ResourceSpec {
@@ -101,6 +115,8 @@ struct ResourceSpec {
       max_gpus;                    // by GPU type; a type that is absent is not limited. Empty map = no limits
   std::vector<std::string> zones;  // empty = all
   std::vector<std::string> partitions;  // empty = all
+
+  bool operator==(const ResourceSpec&) const = default;
 };
 
 enum class Objective { throughput, cost };
@@ -108,6 +124,8 @@ enum class Objective { throughput, cost };
 struct ConstraintSpec {
   std::optional<double> max_usd_per_iteration;
   std::optional<double> min_iterations_per_s;
+
+  bool operator==(const ConstraintSpec&) const = default;
 };
 
 // Whose part of the last checkpoint's state a rank keeps in its host's memory.
@@ -119,6 +137,8 @@ struct CheckpointSpec {
   int keep = 3;
   bool stop_on_error = true;  // when one cannot be written; else training goes on with a warning
   MemoryCopies memory_copies = MemoryCopies::own;  // by default `neighbour` in elastic jobs
+
+  bool operator==(const CheckpointSpec&) const = default;
 };
 
 // What to do when nodes come and go.
@@ -128,6 +148,8 @@ struct ElasticSpec {
   double lease_s = 5;   // who is not heard of for so long is lost
   // How often the cluster is looked at for free nodes that would help; 0 = never: the job keeps its nodes.
   double grow_every_s = 60;
+
+  bool operator==(const ElasticSpec&) const = default;
 };
 
 struct JobSpec {
@@ -149,6 +171,8 @@ struct JobSpec {
   // Where a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) stands in the file; the file
   // itself when unknown.
   Where where(const std::string& key) const;
+
+  bool operator==(const JobSpec&) const = default;
 };
 
 // Reads and checks a job spec. Throws InputError (file:line, dotted key, what to do) on anything that is not

@@ -1,0 +1,137 @@
+#include "planner/spec/job_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "planner/spec/error.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/text_file.h"
+#include "tests/unit/planner/error_of.h"
+
+namespace sailor {
+namespace {
+
+using nlohmann::json;
+
+// YAML is a superset of JSON.
+std::string parser_says(const json& job) {
+  return test::error_of([&] { parse_job_spec(job.dump(), "job.yaml"); });
+}
+
+// A spec in which every map of the schema stands, with what its reader asks for first.
+json whole_job() {
+  return json::parse(R"({
+    "model": {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 128},
+    "training": {"global_batch": 4, "steps": 10, "optimizer": {"name": "adamw"},
+                 "schedule": {"name": "cosine"}, "validation": {}},
+    "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
+    "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
+}
+
+// Dotted names of the maps with fixed keys, the top one is "".
+void collect_maps(const json& schema, const std::string& path, std::map<std::string, json>& out) {
+  if (!schema.contains("properties")) return;
+  out[path] = schema;
+  for (const auto& [key, node] : schema["properties"].items()) collect_maps(node, path + "/" + key, out);
+}
+
+TEST(JobSchema, HasExactlyTheKeysThatTheParserKnows) {
+  ASSERT_EQ(parser_says(whole_job()), "no error");
+  std::map<std::string, json> maps;
+  collect_maps(json::parse(job_schema_json()), "", maps);
+  EXPECT_GE(maps.size(), 11u);
+  for (const auto& [path, schema] : maps) {
+    json job = whole_job();
+    job[json::json_pointer(path + "/0000")] = 1;
+    const std::string error = parser_says(job);
+    const size_t begin = error.find("(known: ");
+    ASSERT_NE(begin, std::string::npos) << path << ": " << error;
+    std::set<std::string> of_parser, of_schema;
+    std::istringstream words(error.substr(begin + 8, error.rfind(')') - begin - 8));
+    for (std::string word; words >> word;) {
+      if (word.ends_with(',')) word.pop_back();
+      of_parser.insert(word);
+    }
+    for (const auto& [key, node] : schema["properties"].items()) of_schema.insert(key);
+    EXPECT_EQ(of_schema, of_parser) << path;
+  }
+}
+
+TEST(JobSchema, RequiresWhatTheParserRequires) {
+  std::map<std::string, json> maps;
+  collect_maps(json::parse(job_schema_json()), "", maps);
+  const auto required = [](const json& schema) {
+    std::set<std::string> keys;
+    for (const json& from : {schema, schema.contains("oneOf") ? schema["oneOf"][0] : json::object()})
+      if (from.contains("required"))
+        for (const json& key : from["required"]) keys.insert(key);
+    return keys;
+  };
+  for (const auto& [path, schema] : maps) {
+    const json whole = whole_job();
+    for (const auto& [key, value] : whole[json::json_pointer(path)].items()) {
+      json job = whole;
+      job[json::json_pointer(path)].erase(key);
+      if (key == "data") continue;  // needed only because the job validates
+      if (path == "/data" && key == "validation") continue;
+      const bool missing = parser_says(job).find("missing key") != std::string::npos;
+      EXPECT_EQ(required(schema).contains(key), missing) << path << "/" << key << ": " << parser_says(job);
+    }
+  }
+}
+
+TEST(JobSchema, WordsOfEnumerationsAreThoseOfTheParser) {
+  std::map<std::string, json> maps;
+  collect_maps(json::parse(job_schema_json()), "", maps);
+  int words = 0;
+  for (const auto& [path, schema] : maps) {
+    for (const auto& [key, node] : schema["properties"].items()) {
+      if (!node.contains("enum")) continue;
+      const json::json_pointer place(path + "/" + key);
+      for (const json& word : node["enum"]) {
+        json job = whole_job();
+        job[place] = word;
+        EXPECT_EQ(parser_says(job), "no error") << path << "/" << key << " " << word;
+        ++words;
+      }
+      json job = whole_job();
+      job[place] = "none of them";
+      EXPECT_THAT(parser_says(job), ::testing::HasSubstr("none of them")) << path << "/" << key;
+    }
+  }
+  EXPECT_GE(words, 15);
+}
+
+TEST(JobSchema, DefaultsAreThoseOfTheParser) {
+  std::map<std::string, json> maps;
+  collect_maps(json::parse(job_schema_json()), "", maps);
+  // Writing a default out changes nothing of what is read.
+  const JobSpec as_left_out = parse_job_spec(whole_job().dump(), "job.yaml");
+  int defaults = 0;
+  for (const auto& [path, schema] : maps) {
+    for (const auto& [key, node] : schema["properties"].items()) {
+      const json::json_pointer place(path + "/" + key);
+      if (!node.contains("default") || whole_job().contains(place)) continue;
+      if (key == "momentum" || key == "nesterov") continue;  // of the other optimizer
+      json written = whole_job();
+      written[place] = node["default"];
+      JobSpec spec = parse_job_spec(written.dump(), "job.yaml");
+      spec.lines = as_left_out.lines;
+      EXPECT_TRUE(spec == as_left_out) << path << "/" << key;
+      ++defaults;
+    }
+  }
+  EXPECT_GE(defaults, 15);
+}
+
+TEST(JobSchema, TheReferenceOfFileFormatsHasItsTable) {
+  const std::string page = read_text_file(SAILOR_SOURCE_DIR "/etc/doc/formats.md");
+  EXPECT_NE(page.find("\n" + job_schema_markdown() + "\n"), std::string::npos)
+      << "etc/doc/formats.md is not what `sailor schema --format markdown` prints";
+}
+
+}  // namespace
+}  // namespace sailor
