@@ -1,0 +1,104 @@
+#!/bin/bash
+# Every command that README and the guides show is run as it stands there, by an ordinary user on the throw-away cluster, and must end
+# well. Only paths and ids of the guides' imaginary site are replaced (below). A command that cannot run here names the test that runs it.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$e2e/training_lib.sh"
+root=$(cd "$e2e/../.." && pwd)
+golden=$root/tests/golden/fixtures
+
+# What a line of code in the guides begins with if it is a command.
+commands_of() {
+  sed -nE 's/^    (\$ )?((sailor|sbatch|salloc|srun|mpirun|torchrun|cmake|\(cd|etc|tests|bible)[ /].*)$/\2/p' "$@" |
+    grep -vE '^(etc|tests)/? +[a-z]' | sed -E 's/  +# .*$//; s/ +$//' | awk '!seen[$0]++'
+}
+# Commands that another test runs: "COMMAND | FILE | what stands in that file".
+elsewhere() {
+  cat <<'TABLE'
+etc/quickstart.sh | tests/fresh.sh | etc/quickstart.sh
+tests/run.sh | tests/fresh.sh | tests/run.sh
+etc/dev/install-packages.sh | tests/run.sh | etc/dev/install-packages.sh
+cmake -S . -B build -G Ninja | tests/package_chroot.sh | cmake
+cmake --build build --target product | tests/package_chroot.sh | product
+cmake --install build | tests/package_test.sh | cmake --install
+(cd build && cpack -G DEB) | tests/package_chroot.sh | cpack
+sailor profile --on-nodes job.yaml | tests/e2e/profile_test.sh | run sailor profile --on-nodes
+sailor probe --on-nodes | tests/e2e/probe_test.sh | run sailor probe --on-nodes
+salloc -p fast -N2 --exclusive sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
+TABLE
+}
+# Made by a tool that is not ours.
+foreign() { [[ $1 == "bible "* ]]; }
+
+# The command with this site's paths and ids.
+here() { sed -E "s#/scratch/#$work/site/scratch/#g; s#(sailor-|\b)1234\b#\1$trained#g" <<<"$1"; }
+# What is typed into an interactive command.
+typed() { case $1 in "salloc --sailor-objective=throughput --sailor-job=job.yaml") echo "sailor run job.yaml" ;; esac; }
+
+# --- what the imaginary site has, in $work/site; every guide gets a copy of it
+mkdir -m 777 site && cd site
+setup_training 8
+sed -i '2a #SBATCH --sailor-objective=throughput' job.yaml
+chmod a+rx job.yaml
+cp "$golden/box.xml" .
+cp "$golden/traces/spot.csv" trace.csv
+mkdir -p share/sailor runs bin scratch
+cp "$golden"/runs/*.json* runs/
+cp -r "$root/etc/calibration" share/sailor/
+cp share/sailor/calibration/sailor.json share/sailor/calibration/NAME.json
+# Words enough for a vocabulary of 8000.
+awk 'BEGIN { srand(3); for (i = 0; i < 30000; i++) { w = ""; for (k = 2 + int(rand() * 8); k > 0; k--) w = w sprintf("%c", 97 + int(26 * rand() * rand())); word[i] = w }
+  for (i = 0; i < 150000; i++) printf "%s%s", word[int(30000 * rand())], i % 12 == 11 ? ".\n" : " " }' >book.txt
+for name in book1 book2 more kjv; do cp book.txt $name.txt; done
+sailor cluster --format yaml >cluster.yaml
+cp cluster.yaml now.yaml
+cp cluster.yaml nodes.yaml
+printf '#!/bin/bash\nexec sailor run job.yaml\n' >script.sh
+printf 'import os\nassert os.environ["SLURM_SPANK_SAILOR_PLAN_0"]\n' >my_trainer.py
+ln -s "$(command -v python3)" bin/python
+printf '#!/bin/sh\n[ "$2" = pretrain_gpt.py ] && [ "$3" = --tensor-model-parallel-size ]\n' >bin/torchrun
+chmod a+x script.sh bin/torchrun
+chmod -R a+rwX .
+# A run that is over, with checkpoints and events, as 1234 of the guides.
+sed 's/^#SBATCH --job-name.*/#SBATCH --job-name=elastic --time=00:10:00/; $a checkpoint: {directory: checkpoints, every_steps: 2}\nelastic: {enabled: true}' job.yaml >elastic.yaml
+chmod a+rx elastic.yaml
+run sbatch --wait elastic.yaml
+expect "a job of the guides' kind trains" equal "$rc" 0
+trained=$(job_submitted)
+[ -d "sailor-$trained" ] || { cat slurm-*.out; exit 1; }
+wait_idle
+cp -r checkpoints scratch/opt-350m
+mkdir profiles
+cp "$SAILOR_CLUSTER_DIR"/profiles/*.json profiles/
+cp "$golden/probed.json" profiles/network.json
+chmod -R a+rwX .
+cd ..
+cp -r site template
+
+ran=0
+for guide in "$root/README.md" "$root"/etc/doc/*.md; do
+  mapfile -t commands < <(commands_of "$guide")
+  rm -rf site && cp -r template site && chmod 777 site
+  for command in "${commands[@]}"; do
+    what="$(basename "$guide"): $command"
+    if foreign "$command"; then continue; fi
+    if row=$(elsewhere | grep -F -- "$command | "); then
+      IFS='|' read -r _ file text <<<"$row"
+      file=${file// /} text=${text# }
+      expect "$what: $file runs it" grep -qF -- "$text" "$root/$file"
+      continue
+    fi
+    ran=$((ran + 1))
+    rc=0
+    typed "$command" >"$work/.in"
+    (cd site && user env PATH="$work/site/bin:$PATH" timeout 150 bash -c "$(here "$command")" <"$work/.in" >"$work/.out" 2>"$work/.err") || rc=$?
+    out=$(tail -c 2000 "$work/.out") err=$(tail -c 2000 "$work/.err")
+    expect "$what" equal "$rc" 0
+    if job=$(job_submitted) && [ -n "$job" ]; then
+      wait_until 120 job_ended "$job"
+      expect "$what: the job ended well" contains "$(scontrol show job -o "$job" | head -1)" "JobState=COMPLETED"
+    fi
+    wait_idle
+  done
+done
+expect "the guides have commands" test "$ran" -ge 40
+finish
