@@ -47,6 +47,7 @@ struct Arguments {
   int ranks = 0;
   bool on_nodes = false;
   int per_node = 2;
+  bool quiet = false;
   ProbeRequest request;
 };
 
@@ -171,8 +172,9 @@ int run_rank(Arguments arguments) {
   CommOptions options;
   options.deadline = std::chrono::seconds(600 + static_cast<int64_t>(request.seconds));
   SocketFactory factory(world.rank, endpoints, world.secret, listener, options);
-  const ProbeOutcome outcome =
-      probe(factory, ranks, request, [](const std::string& line) { std::cerr << line << std::endl; });
+  const ProbeOutcome outcome = probe(factory, ranks, request, [&arguments](const std::string& line) {
+    if (!arguments.quiet) std::cerr << line << std::endl;
+  });
   if (!speaks) return kDone;
   for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
   if (outcome.measurements == 0)
@@ -245,6 +247,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag_callback(
       "--messages-only", [&arguments] { arguments.request.collectives = false; },
       "measure no collectives, which nothing but a person reads");
+  app.add_flag("-q,--quiet", arguments.quiet, "nothing on stderr but notes and errors");
   app.add_flag("--again", arguments.request.again, "measure what is in the file once more");
   CLI::Option* here = app.add_option("--ranks", arguments.ranks, "start so many ranks on this machine")
                           ->check(CLI::Range(2, 64));

@@ -160,7 +160,8 @@ std::string layer_profile_path(const std::string& directory, const JobSpec& job,
 }
 
 ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
-                           const std::function<void(const std::string&)>& progress) {
+                           const std::function<void(const std::string&)>& tell,
+                           const std::function<void(double done, double total)>& advance) {
   std::error_code error;
   fs::create_directories(request.directory, error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}: {}", request.directory, error.message()));
@@ -191,7 +192,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   profile.precision = job.training.precision;
   profile.measured = equipment;
   measure_overheads(job, request, ranks, outcome, profile);
-  progress(
+  tell(
       fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration and {:.2f} ms per MB of gradients "
                   "besides layers and links",
                   static_cast<double>(request.base_memory_bytes) / (1 << 20),
@@ -241,6 +242,9 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
     save_profile_file(profile, outcome.layer_file);
   };
   const auto begin = Clock::now();
+  // All cells have kRounds rounds; those after them, of some cells, count for nothing.
+  const double cells = kRounds * static_cast<double>(benches.size() * request.microbatches.size());
+  double cells_done = 0;
   for (size_t round = 0; round < kMostRounds; ++round) {
     const double elapsed_s = std::chrono::duration<double>(Clock::now() - begin).count();
     if (round >= kRounds && elapsed_s >= kLayerShare * request.seconds) break;
@@ -252,6 +256,8 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
           due.push_back(microbatch);
       }
       if (!due.empty()) measure(tp, due);
+      cells_done += static_cast<double>(request.microbatches.size());
+      if (advance && round < kRounds) advance(cells_done, cells);
     }
   }
   for (const auto& [key, of_cell] : journal.rounds()) {
@@ -263,7 +269,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
                           1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
                           m.samples, 100 * m.relative_error);
     }
-    progress(line);
+    tell(line);
     ++outcome.cells;
   }
   journal.finish();

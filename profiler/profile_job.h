@@ -31,10 +31,11 @@ struct ProfileOutcome {
   int cells = 0;                   // (microbatch, TP degree) measured
 };
 
-// `progress` gets one line per cell. Throws InputError (nothing could be measured for this job),
-// std::runtime_error.
+// `tell` gets a line for every result, `advance` the cells measured so far and those of a whole profile.
+// Throws InputError (nothing could be measured for this job), std::runtime_error.
 ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
-                           const std::function<void(const std::string&)>& progress);
+                           const std::function<void(const std::string&)>& tell,
+                           const std::function<void(double done, double total)>& advance = {});
 
 // The file of a job's layer profile in a directory: named by what a profile is good for, so that jobs with
 // another number of blocks share it.

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "planner/cli/program.h"
+#include "planner/cli/progress_line.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/report/profile_table.h"
 #include "planner/spec/catalog.h"
@@ -58,15 +59,21 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   return failed == 0 ? kDone : kFailed;
 }
 
-int run(const std::string& job_file, ProfileRequest request) {
+int run(const std::string& job_file, ProfileRequest request, bool quiet) {
   const JobSpec job = load_job_spec(job_file);
   if (request.directory.empty()) request.directory = default_profile_directory();
   request.base_memory_bytes = measure_base_memory_bytes(job);
   // One rank has one core to itself; so has the measurement.
   at::set_num_threads(1);
-  std::cerr << "layer times are forward + backward + update\n";
-  const ProfileOutcome outcome =
-      profile_job(job, request, [](const std::string& line) { std::cerr << line << std::endl; });
+  if (!quiet) std::cerr << "layer times are forward + backward + update\n";
+  cli::ProgressLine line("profile", quiet, {"cells", 1});
+  const ProfileOutcome outcome = profile_job(
+      job, request,
+      [&](const std::string& text) {
+        line.clear();
+        if (!quiet) std::cerr << text << std::endl;
+      },
+      [&](double done, double total) { line.at(done, total); });
   for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
   std::cout << outcome.layer_file << '\n';
   if (!outcome.network_file.empty()) std::cout << outcome.network_file << '\n';
@@ -82,7 +89,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Measures the layers of JOB.yaml's model on this machine, for the planner", "sailor profile"};
   CLI::Option* job = app.add_option("JOB", job_file, "job spec (YAML)");
   app.add_option("--show", shown, "print layer profiles as tables")->excludes(job)->type_name("FILE");
-  bool on_nodes = false, layers_only = false;
+  bool on_nodes = false, layers_only = false, quiet = false;
   CLI::Option* nodes = app.add_flag(
       "--on-nodes", on_nodes, "measure on one free node of every GPU type of the cluster, as Slurm jobs");
   app.add_flag("--layers-only", layers_only, "leave the links to `sailor probe`");
@@ -100,6 +107,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", request.seconds, "about how long it may take")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
+  app.add_flag("-q,--quiet", quiet, "nothing on stderr but notes and errors");
   keep_freed_memory();  // as a rank does
   use_tensor_cache();
   return cli::run_program(app, argc, argv, [&] {
@@ -107,6 +115,6 @@ int main(int argc, char** argv) {
     if (job_file.empty())
       throw InputError("JOB is required: a job spec (YAML) (see `sailor profile --help`)");
     request.links = !layers_only;
-    return on_nodes ? run_on_nodes(job_file, request) : run(job_file, std::move(request));
+    return on_nodes ? run_on_nodes(job_file, request) : run(job_file, std::move(request), quiet);
   });
 }

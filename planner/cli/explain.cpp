@@ -5,6 +5,7 @@
 #include "planner/cli/given_plan.h"
 #include "planner/cli/output.h"
 #include "planner/cli/plan_source.h"
+#include "planner/cli/progress_line.h"
 #include "planner/explain/explanation.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/explanation_text.h"
@@ -46,6 +47,8 @@ int run_explain(const ExplainCommand& command) {
   PlanOptions options = options_of(command.source, inputs.site);
   options.top_k = kCandidates;
   const bool given = !command.plan.empty();
+  std::optional<WaitingLine> line(std::in_place, "explain: searching",
+                                  (1 + kQuestionsShare) * options.time_limit_s, command.source.quiet);
   SearchResult result;
   if (given) {
     const Plan plan = read_given_plan(command.plan, inputs, inputs.snapshot.file);
@@ -59,6 +62,7 @@ int run_explain(const ExplainCommand& command) {
   if (result.status == SearchStatus::found)
     explanation = explain(inputs.context(), options, result.candidates.front(), given,
                           kQuestionsShare * options.time_limit_s);
+  line.reset();
   print_explanation(command, inputs, result, explanation ? &*explanation : nullptr);
   return exit_code(command.source, result.status, result.reason);
 }

@@ -79,6 +79,7 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
       "none (default: what the trainer runs)",
       "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
+  verb->add_flag("-q,--quiet", source.quiet, "no progress on stderr");
 }
 
 void add_objective(CLI::App* verb, PlanSource& source) {

@@ -4,6 +4,7 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/output.h"
 #include "planner/cli/plan_source.h"
+#include "planner/cli/progress_line.h"
 #include "planner/report/pareto_table.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
@@ -36,7 +37,10 @@ int run_pareto(const ParetoCommand& command) {
   // What a site allows one search is too little for a front of them.
   if (!command.source.time_limit_s) options.time_limit_s *= command.points;
 
-  const ParetoFront front = pareto(inputs.context(), options, command.points);
+  const ParetoFront front = [&] {
+    const WaitingLine line("pareto: searching", options.time_limit_s, command.source.quiet);
+    return pareto(inputs.context(), options, command.points);
+  }();
   print_front(command, inputs, front);
   const int code = exit_code(command.source, front.status, front.reason);
   if (code == kDone && !command.svg.empty())

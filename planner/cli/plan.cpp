@@ -6,6 +6,7 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/output.h"
 #include "planner/cli/plan_source.h"
+#include "planner/cli/progress_line.h"
 #include "planner/plan/plan_json.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/megatron_flags.h"
@@ -74,7 +75,10 @@ int run_plan(const PlanCommand& command) {
   options.top_k = megatron ? std::max(command.top, kMegatronCandidates) : command.top;
   if (!command.previous.empty()) options.previous = load_candidates(command.previous);
 
-  const SearchResult result = search(inputs.context(), options);
+  const SearchResult result = [&] {
+    const WaitingLine line("plan: searching", options.time_limit_s, command.source.quiet);
+    return search(inputs.context(), options);
+  }();
   print_result(command, inputs, result);
   int code = exit_code(command.source, result.status, result.reason);
   const Candidate* chosen = code == kDone ? &result.candidates[0] : nullptr;

@@ -40,11 +40,16 @@ PlanChange change_of(const Json& json) {
 }
 
 void read_events(RunHistory& history) {
+  std::optional<double> promised_s;  // of the generation that was planned last
   for (const Json& json : json_lines(history.directory + "/events.jsonl")) {
     const std::string name = word_in(json, "event");
     if (name == "planning") continue;
     const auto generation = static_cast<int>(number_in(json, "generation").value_or(0));
     history.events.push_back({number_in(json, "time").value_or(0), name, event_text(json), generation});
+    if (name == "generation") promised_s = number_in(json, "predicted_iteration_s");
+    if (name == "running")
+      history.promises.push_back(
+          {static_cast<int64_t>(number_in(json, "steps_done").value_or(0)), promised_s});
     if (name == "running" && number_in(json, "resume_s")) history.changes.push_back(change_of(json));
     if (name == "resumed" && !history.changes.empty() && history.changes.back().generation == generation)
       history.changes.back().to_first_step_s = number_in(json, "to_first_step_s");

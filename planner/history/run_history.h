@@ -40,6 +40,12 @@ struct PlanChange {
   std::optional<double> to_first_step_s;  // until a step is done
 };
 
+// What the plan of a generation promised, from the step after `steps_done` on.
+struct PlanPromise {
+  int64_t steps_done = 0;
+  std::optional<double> iteration_s;  // nothing: nobody could predict it
+};
+
 struct RankRecord {
   int rank = 0;
   std::string node;
@@ -67,8 +73,9 @@ struct RunHistory {
   std::string directory;
   Plan plan;  // in force, or the last one
   std::vector<StepRecord> steps;
-  std::vector<RunEvent> events;     // oldest first
-  std::vector<PlanChange> changes;  // but for the first generation
+  std::vector<RunEvent> events;       // oldest first
+  std::vector<PlanChange> changes;    // but for the first generation
+  std::vector<PlanPromise> promises;  // one per generation that trained; of elastic jobs only
   std::optional<RunEnd> end;
 };
 

@@ -69,10 +69,11 @@ Frame frame_of(const LineChart& chart, const std::vector<Points>& series) {
       y_least = std::min(y_least, y);
       y_most = std::max(y_most, y);
     }
-  for (const ChartLevel& level : chart.levels) {
-    y_least = std::min(y_least, level.value);
-    y_most = std::max(y_most, level.value);
-  }
+  for (const ChartLevel& level : chart.levels)
+    for (const auto& [x, y] : finite(level.from)) {
+      y_least = std::min(y_least, y);
+      y_most = std::max(y_most, y);
+    }
   if (!std::isfinite(x_least)) x_least = 0, x_most = 1;
   if (!std::isfinite(y_least)) y_least = 0, y_most = 1;
   Frame frame;
@@ -147,6 +148,21 @@ std::string legend(const LineChart& chart) {
   return out;
 }
 
+// One path for each piece, so that each says its value.
+std::string level_path(const ChartLevel& level, const Frame& frame) {
+  std::string out;
+  for (size_t i = 0; i < level.from.size(); ++i) {
+    const auto [x, y] = level.from[i];
+    if (!std::isfinite(x) || !std::isfinite(y)) continue;
+    const double from = std::clamp(x, frame.x.begin, frame.x.end);
+    const double to =
+        i + 1 < level.from.size() ? std::clamp(level.from[i + 1].first, from, frame.x.end) : frame.x.end;
+    out += fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{:.1f}\"><title>{}: {:.6g}</title></path>\n",
+                       frame.px(from), frame.py(y), frame.px(to), xml_escaped(level.name), y);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string line_chart_svg(const LineChart& chart) {
@@ -162,12 +178,7 @@ std::string line_chart_svg(const LineChart& chart) {
          fmt::format("<text x=\"{}\" y=\"22\" font-size=\"15\">{}</text>\n", kLeft, xml_escaped(chart.title));
   svg += legend(chart) + grid(chart, frame);
   svg += marks(chart, frame);
-  for (const ChartLevel& level : chart.levels) {
-    const double from = std::clamp(level.from, frame.x.begin, frame.x.end);
-    svg += fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{}\"><title>{}: {:.6g}</title></path>\n",
-                       frame.px(from), frame.py(level.value), kLeft + kWidth, xml_escaped(level.name),
-                       level.value);
-  }
+  for (const ChartLevel& level : chart.levels) svg += level_path(level, frame);
   for (size_t i = 0; i < series.size(); ++i) {
     std::string path;
     for (const auto& [x, y] : series[i]) {

@@ -14,11 +14,10 @@ struct ChartSeries {
   bool dots = false;                              // points of their own, not joined
 };
 
-// A constant from `from` on, dashed.
+// What the series are held against, dashed: constant from each x to the next, the last to the end.
 struct ChartLevel {
   std::string name;
-  double value = 0;
-  double from = 0;
+  std::vector<std::pair<double, double>> from;  // x ascending, value; a value that is not finite is a gap
 };
 
 struct LineChart {

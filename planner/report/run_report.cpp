@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 
 #include "planner/plan/rank_layout.h"
 #include "planner/report/html_parts.h"
@@ -29,6 +30,25 @@ std::optional<double> tokens_per_step(const RunHistory& history) {
   for (const StepRecord& step : history.steps)
     if (step.tokens_per_s && step.step_s && *step.step_s > 0) return *step.tokens_per_s * *step.step_s;
   return std::nullopt;
+}
+
+// Tokens per second as each plan of the run promised them; empty where none did.
+ChartLevel promised_rate(const RunHistory& history, const RunPrediction* predicted) {
+  ChartLevel out{"predicted", {}};
+  const std::optional<double> tokens = tokens_per_step(history);
+  if (!tokens) return out;
+  std::vector<PlanPromise> promises = history.promises;
+  if (promises.empty()) promises.emplace_back();
+  if (!promises.back().iteration_s) promises.back().iteration_s = predicted_iteration_s(history, predicted);
+  bool any = false;
+  for (const PlanPromise& promise : promises) {
+    const bool known = promise.iteration_s && *promise.iteration_s > 0;
+    any = any || known;
+    out.from.emplace_back(static_cast<double>(promise.steps_done),
+                          known ? *tokens / *promise.iteration_s : std::numeric_limits<double>::quiet_NaN());
+  }
+  if (!any) out.from.clear();
+  return out;
 }
 
 std::string number_text(const std::optional<double>& value, const char* format) {
@@ -96,14 +116,7 @@ std::string training_charts(const RunHistory& history, const RunPrediction* pred
   loss.series = {training};
   if (!validation.points.empty()) loss.series.push_back(validation);
   rate.series = {measured};
-  const std::optional<double> promised = predicted_iteration_s(history, predicted),
-                              tokens = tokens_per_step(history);
-  if (promised && tokens && *promised > 0) {
-    // What was promised of the plans before is not kept.
-    const double from = history.changes.empty() ? 0 : static_cast<double>(history.changes.back().steps_done);
-    rate.levels = {{history.changes.empty() ? "predicted" : "predicted of the plan in force",
-                    *tokens / *promised, from}};
-  }
+  if (const ChartLevel level = promised_rate(history, predicted); !level.from.empty()) rate.levels = {level};
   return html_section("Training", "<div class=\"charts\">\n" + html_wide(line_chart_svg(loss)) +
                                       html_wide(line_chart_svg(rate)) + "</div>\n");
 }

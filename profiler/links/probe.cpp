@@ -116,6 +116,7 @@ class Keeper {
       }
       series_left_ += todo.empty() ? 0 : 1;
     }
+    series_to_do_ = series_left_;
     save();  // a file that cannot be written is told now
   }
 
@@ -155,10 +156,16 @@ class Keeper {
     const NetworkMeasurement& largest = all.back();
     double error = 0;
     for (const NetworkMeasurement& m : all) error = std::max(error, m.error);
-    return fmt::format("{}: {} sizes, {:.1f} us at {} bytes, {:.1f} MB/s at {} bytes, +-{:.1f} % at worst",
-                       describe(s), taken_, 1e6 * all.front().seconds, all.front().bytes,
-                       1e-6 * static_cast<double>(largest.bytes) * largest.pairs / largest.seconds,
-                       largest.bytes, 100 * error);
+    const int number = series_to_do_ - series_left_;
+    const double left_s = std::max(0.0, request_.seconds - since(begin_));
+    const std::string place =
+        fmt::format("{} of {}, {}", number, series_to_do_,
+                    series_left_ > 0 ? fmt::format("at most {:.0f} s left", left_s) : "the last");
+    return fmt::format(
+        "[{}] {}: {} sizes, {:.1f} us at {} bytes, {:.1f} MB/s at {} bytes, +-{:.1f} % at worst", place,
+        describe(s), taken_, 1e6 * all.front().seconds, all.front().bytes,
+        1e-6 * static_cast<double>(largest.bytes) * largest.pairs / largest.seconds, largest.bytes,
+        100 * error);
   }
 
   const ProbeOutcome& outcome() const { return outcome_; }
@@ -210,7 +217,7 @@ class Keeper {
   std::vector<std::vector<int64_t>> todo_;  // by series
   Clock::time_point begin_ = Clock::now();
   int at_ = -1;
-  int series_left_ = 0;
+  int series_to_do_ = 0, series_left_ = 0;
   int taken_ = 0;  // of this series
   ProbeOutcome outcome_;
 };

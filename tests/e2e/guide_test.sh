@@ -17,12 +17,13 @@ elsewhere() {
 etc/quickstart.sh | tests/fresh.sh | etc/quickstart.sh
 tests/run.sh | tests/fresh.sh | tests/run.sh
 etc/dev/install-packages.sh | tests/run.sh | etc/dev/install-packages.sh
-cmake -S . -B build -G Ninja | tests/package_chroot.sh | cmake
-cmake --build build --target product | tests/package_chroot.sh | product
+cmake -S . -B build -G Ninja | etc/quickstart.sh | cmake -S "$root" -B "$build" -G Ninja
+cmake --build build --target product | etc/quickstart.sh | cmake --build "$build" --target product
 cmake --install build | tests/package_test.sh | cmake --install
 (cd build && cpack -G DEB) | tests/package_chroot.sh | cpack
 sailor profile --on-nodes job.yaml | tests/e2e/profile_test.sh | run sailor profile --on-nodes
 sailor probe --on-nodes | tests/e2e/probe_test.sh | run sailor probe --on-nodes
+mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | tests/probe/namespaces_test.sh | mpirun
 salloc -p fast -N2 --exclusive sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
 TABLE
 }
@@ -42,7 +43,7 @@ chmod a+rx job.yaml
 cp "$golden/box.xml" .
 cp "$golden/traces/spot.csv" trace.csv
 mkdir -p share/sailor runs bin scratch
-cp "$golden"/runs/*.json* runs/
+for file in "$golden"/runs/*.jsonl; do sed 's/"platform": "[a-z]*"/"platform": "dgx-a100"/; s/"framework": "[a-z]*"/"framework": "megatron-core"/; s/swift-80/A100-80/g; s/small-16/V100-16/g' "$file" >"runs/${file##*/}"; done
 cp -r "$root/etc/calibration" share/sailor/
 cp share/sailor/calibration/sailor.json share/sailor/calibration/NAME.json
 # Words enough for a vocabulary of 8000.
@@ -54,7 +55,7 @@ cp cluster.yaml now.yaml
 cp cluster.yaml nodes.yaml
 printf '#!/bin/bash\nexec sailor run job.yaml\n' >script.sh
 printf 'import os\nassert os.environ["SLURM_SPANK_SAILOR_PLAN_0"]\n' >my_trainer.py
-ln -s "$(command -v python3)" bin/python
+ln -s "$(user bash -c "command -v python3")" bin/python
 printf '#!/bin/sh\n[ "$2" = pretrain_gpt.py ] && [ "$3" = --tensor-model-parallel-size ]\n' >bin/torchrun
 chmod a+x script.sh bin/torchrun
 chmod -R a+rwX .
@@ -70,14 +71,14 @@ cp -r checkpoints scratch/opt-350m
 mkdir profiles
 cp "$SAILOR_CLUSTER_DIR"/profiles/*.json profiles/
 cp "$golden/probed.json" profiles/network.json
-chmod -R a+rwX .
 cd ..
-cp -r site template
+chown -R "$SAILOR_CLUSTER_USER" site
+cp -a site template
 
 ran=0
 for guide in "$root/README.md" "$root"/etc/doc/*.md; do
   mapfile -t commands < <(commands_of "$guide")
-  rm -rf site && cp -r template site && chmod 777 site
+  rm -rf site && cp -a template site
   for command in "${commands[@]}"; do
     what="$(basename "$guide"): $command"
     if foreign "$command"; then continue; fi

@@ -187,14 +187,19 @@ void CheckpointReader::read(const CheckpointTensor* tensor, int64_t first, int64
   }
 }
 
-void CheckpointReader::verify() {
+void CheckpointReader::verify(const std::function<void(int64_t done_bytes)>& progress) {
   std::vector<char> buffer(static_cast<std::size_t>(kAtOnce));
+  int64_t done_bytes = 0;
   for (std::size_t file = 0; file < manifest_.files.size(); ++file)
     announce({file, 0, manifest_.files[file].bytes});
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     const int64_t bytes = manifest_.files[file].bytes;
-    for (int64_t first = 0; first < bytes; first += kAtOnce)
-      read_bytes(file, first, std::min(kAtOnce, bytes - first), buffer.data());
+    for (int64_t first = 0; first < bytes; first += kAtOnce) {
+      const int64_t part = std::min(kAtOnce, bytes - first);
+      read_bytes(file, first, part, buffer.data());
+      done_bytes += part;
+      if (progress) progress(done_bytes);
+    }
   }
 }
 

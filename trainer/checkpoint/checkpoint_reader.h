@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,8 +35,9 @@ class CheckpointReader {
   void read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out);
   // What read() will be asked for, in that order: the disk works some way ahead of it.
   void announce(const CheckpointTensor* tensor, int64_t first, int64_t count);
-  // Reads every file whole. Throws CheckpointDamaged.
-  void verify();
+  // Reads every file whole; `progress` is told how many of manifest().bytes() are done. Throws
+  // CheckpointDamaged.
+  void verify(const std::function<void(int64_t done_bytes)>& progress = {});
   // Read from the files so far.
   int64_t bytes_read() const { return bytes_read_; }
   // All that was announced, and what read() has given of it. Thread-safe.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "planner/cli/program.h"
+#include "planner/cli/progress_line.h"
 #include "planner/spec/error.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
@@ -58,12 +59,16 @@ int list(const std::string& directory) {
   return kDone;
 }
 
-int verify(const std::string& directory) {
+int verify(const std::string& directory, bool quiet) {
   int damaged = 0;
   for (const std::string& path : checkpoints_of(directory)) {
     try {
       CheckpointReader reader(path, open_checkpoint(path));
-      reader.verify();
+      {
+        cli::ProgressLine line("verify " + name_of(path), quiet);
+        const auto total = static_cast<double>(reader.manifest().bytes());
+        reader.verify([&](int64_t done) { line.at(static_cast<double>(done), total); });
+      }
       std::cout << fmt::format("{:<14} whole    {:>12}\n", name_of(path), megabytes(reader.manifest()))
                 << std::flush;
     } catch (const CheckpointDamaged& damage) {
@@ -76,7 +81,7 @@ int verify(const std::string& directory) {
   return damaged > 0 ? kFailed : kDone;
 }
 
-int export_one(const std::string& source, const std::string& directory) {
+int export_one(const std::string& source, const std::string& directory, bool quiet) {
   std::string path;
   CheckpointManifest manifest;
   for (const std::string& candidate : checkpoints_of(source)) {
@@ -91,8 +96,20 @@ int export_one(const std::string& source, const std::string& directory) {
   if (path.empty()) throw InputError({source, 0}, "holds no complete checkpoint");
   CheckpointReader reader(path, std::move(manifest));
   const CheckpointManifest& m = reader.manifest();
-  export_model(directory, m.model, scalar_type(m.precision),
-               [&reader](const ParameterSpec& parameter) { return read_whole(reader, parameter); });
+  {
+    cli::ProgressLine line("export", quiet, {"M parameters", 1e6});
+    const std::vector<ParameterSpec> parameters = list_parameters(m.model, m.model.vocabulary);
+    const auto count = [](const ParameterSpec& parameter) {
+      return static_cast<double>(parameter.rows * std::max<int64_t>(1, parameter.columns));
+    };
+    double done = 0, total = 0;
+    for (const ParameterSpec& parameter : parameters) total += count(parameter);
+    export_model(directory, m.model, scalar_type(m.precision), [&](const ParameterSpec& parameter) {
+      at::Tensor whole = read_whole(reader, parameter);
+      line.at(done += count(parameter), total);
+      return whole;
+    });
+  }
   std::cout << fmt::format("{} -> {}: {} after {} steps, {}\n", path, directory, m.model.family, m.step,
                            to_string(m.precision));
   return kDone;
@@ -110,6 +127,7 @@ int prune(const std::string& directory, int keep) {
 int main(int argc, char** argv) {
   std::string directory, target;
   int keep = 1;
+  bool quiet = false;
   CLI::App app{"Lists, checks, exports and removes the checkpoints of a job", "sailor checkpoint"};
   app.require_subcommand(1);
   CLI::App* ls =
@@ -120,6 +138,7 @@ int main(int argc, char** argv) {
   for (CLI::App* command : {ls, check, to_model})
     command->add_option("DIR", directory, "checkpoint.directory of a job, or one step-N of it")->required();
   to_model->add_option("-o,--directory", target, "where the model goes; made if absent")->required();
+  for (CLI::App* command : {check, to_model}) command->add_flag("-q,--quiet", quiet, "no progress on stderr");
   CLI::App* remove =
       app.add_subcommand("prune", "remove all but the newest complete ones; no job may write there");
   remove->add_option("DIR", directory, "checkpoint.directory of a job")
@@ -128,8 +147,8 @@ int main(int argc, char** argv) {
   remove->add_option("--keep", keep, "how many stay")->required()->check(CLI::Range(1, 1'000'000));
   return cli::run_program(app, argc, argv, [&] {
     if (*ls) return list(directory);
-    if (*check) return verify(directory);
+    if (*check) return verify(directory, quiet);
     if (*remove) return prune(directory, keep);
-    return export_one(directory, target);
+    return export_one(directory, target, quiet);
   });
 }

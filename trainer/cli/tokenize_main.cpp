@@ -1,14 +1,13 @@
 // `sailor tokenize TEXT... -o DIRECTORY`: text files to token files for `data:` of a job spec.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "planner/cli/program.h"
+#include "planner/cli/progress_line.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "trainer/data/tokenize/text_reader.h"
@@ -17,7 +16,6 @@
 namespace {
 
 using namespace sailor;
-using Clock = std::chrono::steady_clock;
 
 struct Arguments {
   std::vector<std::string> files;
@@ -27,33 +25,7 @@ struct Arguments {
   int vocabulary = 32000;
   bool bytes = false;
   double validation = 0.05;
-};
-
-// On a terminal one line that is written again and again, else a line for every tenth when it takes long.
-class Progress {
- public:
-  void operator()(int64_t done_bytes, int64_t total_bytes) {
-    const double part = static_cast<double>(done_bytes) / static_cast<double>(total_bytes);
-    const auto now = Clock::now();
-    const bool due = terminal_ ? now - shown_at_ > std::chrono::milliseconds(200) || done_bytes == total_bytes
-                               : part >= next_ && now - started_ > std::chrono::seconds(5);
-    if (!due) return;
-    shown_at_ = now;
-    next_ = part + 0.1;
-    const double elapsed_s = std::chrono::duration<double>(now - started_).count();
-    const double rate = elapsed_s > 0 ? static_cast<double>(done_bytes) / elapsed_s : 0;
-    const double left_s = rate > 0 ? static_cast<double>(total_bytes - done_bytes) / rate : 0;
-    std::cerr << fmt::format("{}tokenize: {:3.0f} % of {:.1f} MB, {:.1f} MB/s, {:.0f} s left{}",
-                             terminal_ ? "\r" : "", 100 * part, static_cast<double>(total_bytes) / 1e6,
-                             rate / 1e6, left_s, terminal_ && done_bytes < total_bytes ? "  " : "\n")
-              << std::flush;
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-  const Clock::time_point started_ = Clock::now();
-  Clock::time_point shown_at_ = Clock::now() - std::chrono::hours(1);
-  double next_ = 0;
+  bool quiet = false;
 };
 
 int run(const Arguments& arguments) {
@@ -70,15 +42,19 @@ int run(const Arguments& arguments) {
     std::string model = arguments.model;
     if (model.empty()) {
       model = arguments.directory + "/tokenizer.model";
-      std::cerr << fmt::format("tokenize: learning {} pieces from at most {} of the text\n",
-                               arguments.vocabulary, arguments.sample);
+      if (!arguments.quiet)
+        std::cerr << fmt::format("tokenize: learning {} pieces from at most {} of the text\n",
+                                 arguments.vocabulary, arguments.sample);
       train_sentencepiece(arguments.files, arguments.vocabulary, static_cast<int64_t>(*sample_bytes), model);
     }
     tokenizer = load_sentencepiece(model);
     kind = "SentencePiece, " + model;
   }
-  const TokenizeResult result =
-      tokenize({arguments.files, arguments.directory, arguments.validation}, *tokenizer, Progress());
+  cli::ProgressLine line("tokenize", arguments.quiet);
+  const TokenizeResult result = tokenize({arguments.files, arguments.directory, arguments.validation},
+                                         *tokenizer, [&line](int64_t done, int64_t total) {
+                                           line.at(static_cast<double>(done), static_cast<double>(total));
+                                         });
   const auto tokens = static_cast<double>(result.train_tokens + result.validation_tokens);
   std::cout << fmt::format("vocabulary  {} ({})\n", tokenizer->vocabulary(), kind)
             << fmt::format("text        {} bytes, {:.2f} bytes per token\n", result.text_bytes,
@@ -116,5 +92,6 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--sample", arguments.sample,
                  "most text to learn from; more needs more memory (default: 32MiB)");
+  app.add_flag("-q,--quiet", arguments.quiet, "no progress on stderr");
   return cli::run_program(app, argc, argv, [&] { return run(arguments); });
 }

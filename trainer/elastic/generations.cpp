@@ -92,6 +92,11 @@ void Generations::helper_came(const SnapshotNode& node) {
 }
 
 // Before anything that they say later is heard.
+Json Generations::promised_s(const Plan& plan) const {
+  const std::optional<PlanPrediction> prediction = replanner_.prediction_of(plan);
+  return prediction ? Json(prediction->iteration_s) : Json();
+}
+
 void Generations::begin_when_complete() {
   std::vector<int> ids(static_cast<size_t>(num_ranks(plan_)), -1);
   for (const int id : roster_.alive()) {
@@ -101,8 +106,10 @@ void Generations::begin_when_complete() {
   if (std::find(ids.begin(), ids.end(), -1) != ids.end()) return;
   reconfiguration_.begin(ids, now_s());
   events_.write("planning", {{"how", replanner_.text()}});
-  events_.write("generation",
-                {{"generation", 1}, {"why", Json::array({"the job starts"})}, {"plan", summary(plan_)}});
+  events_.write("generation", {{"generation", 1},
+                               {"why", Json::array({"the job starts"})},
+                               {"plan", summary(plan_)},
+                               {"predicted_iteration_s", promised_s(plan_)}});
 }
 
 void Generations::receive(const std::string& peer, const ControlMessage& message) {
@@ -509,6 +516,7 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
                                {"why", reconfiguration_.current().reasons},
                                {"how", made.text},
                                {"plan", summary(plan)},
+                               {"predicted_iteration_s", promised_s(plan)},
                                {"plan_s", rounded_s(plan_s)}});
   say(fmt::format("elastic: generation {}: {} ({})", number, summary(plan), made.text));
   if (!made.table.empty()) say(made.table.substr(0, made.table.find_last_not_of('\n') + 1));

@@ -109,6 +109,7 @@ class Generations {
   int process_of_rank(int rank) const;
   Replanned plan_for(const std::vector<int>& processes) const;
   std::optional<std::vector<int>> processes_of(const Plan& plan) const;
+  Json promised_s(const Plan& plan) const;  // null where there are no profiles
   void say(const std::string& text);
 
   const JobSpec& job_;

@@ -48,12 +48,15 @@ TEST(LineChart, DrawsLinesLevelsMarksAndLeavesOutWhatIsNotFinite) {
   chart.title = "a <b>";
   chart.series = {{"one", {{1, 2}, {2, std::numeric_limits<double>::quiet_NaN()}, {3, 1}}},
                   {"two", {{2, 1.5}}, true}};
-  chart.levels = {{"promised", 1.2, 2}};
+  chart.levels = {{"promised", {{0, NAN}, {2, 1.2}, {3, 1.4}}}};
   chart.marks = {{2, "here"}, {7, "beyond"}};
   const std::string svg = line_chart_svg(chart);
   EXPECT_NE(svg.find("a &lt;b&gt;"), std::string::npos);
   EXPECT_EQ(count(svg, "class=\"mark\""), 1u) << "what is beyond the steps is not drawn";
   EXPECT_EQ(count(svg, "<circle class=\"s1\""), 2u) << "one point, and the legend";
+  EXPECT_EQ(count(svg, "<path class=\"level\""), 3u)
+      << "two pieces without the gap before them, and the legend";
+  EXPECT_NE(svg.find("promised: 1.4<"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
