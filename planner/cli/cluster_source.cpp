@@ -1,8 +1,11 @@
 #include "planner/cli/cluster_source.h"
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "planner/cli/data_directory.h"
 #include "planner/cli/external.h"
 #include "planner/spec/error.h"
-#include "planner/spec/site_config.h"
 #include "planner/spec/text_file.h"
 
 namespace sailor::cli {
@@ -23,6 +26,17 @@ Snapshot read_cluster(const std::string& file, const std::string& config) {
 
 std::string config_or_default(const std::string& config) {
   return config.empty() ? site_config_path() : config;
+}
+
+SiteConfig site_or_default(const std::string& config) {
+  const std::string path = config_or_default(config);
+  std::error_code error;
+  if (!config.empty() || std::getenv("SAILOR_CONFIG") != nullptr || std::filesystem::exists(path, error))
+    return load_site_config(path);
+  SiteConfig site;
+  site.catalog = assumptions_directory() + "/catalog.yaml";
+  if (std::filesystem::is_directory("profiles", error)) site.profiles = {"profiles"};
+  return site;
 }
 
 }  // namespace sailor::cli

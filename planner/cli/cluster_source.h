@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
 
 namespace sailor::cli {
@@ -14,5 +15,10 @@ Snapshot read_cluster(const std::string& file, const std::string& config);
 
 // `config` when given, else site_config_path().
 std::string config_or_default(const std::string& config);
+
+// The site of config_or_default(). Where nobody names one and there is none, one without a file: the catalog
+// that is installed with this program, and profiles in ./profiles if that exists; a plan needs no more than a
+// snapshot then.
+SiteConfig site_or_default(const std::string& config);
 
 }  // namespace sailor::cli

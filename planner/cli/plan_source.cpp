@@ -9,7 +9,8 @@ namespace sailor::cli {
 PlanningInputs read_inputs(const PlanSource& source) {
   parse_search_space(source.search_space);
   parse_cost_model(source.cost_model);
-  return load_inputs(source.job, config_or_default(source.config), source.overrides,
+  JobSpec job = load_job_spec(source.job);
+  return load_inputs(std::move(job), site_or_default(source.config), source.overrides,
                      [&](const SiteConfig& site) { return read_cluster(source.cluster, site.file); });
 }
 

@@ -56,7 +56,8 @@ Snapshot kinds_of_nodes(Snapshot cluster, const std::vector<ReplayPool>& pools) 
 int run_replay(const ReplayCommand& command) {
   const AvailabilityTrace trace = load_trace(command.trace);
   std::vector<ReplayPool> pools;
-  const PlanningInputs inputs = load_inputs(command.source.job, config_or_default(command.source.config),
+  JobSpec job = load_job_spec(command.source.job);
+  const PlanningInputs inputs = load_inputs(std::move(job), site_or_default(command.source.config),
                                             command.source.overrides, [&](const SiteConfig& site) {
                                               Snapshot cluster;
                                               if (!command.source.cluster.empty())

@@ -31,7 +31,7 @@ std::unique_ptr<PlanningInputs> inputs_of(const ReportCommand& command, const Ru
     // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
     if (command.cluster.empty()) job.resources.partitions.clear();
     return std::make_unique<PlanningInputs>(
-        load_inputs(std::move(job), config_or_default(command.config), {}, [&](const SiteConfig& site) {
+        load_inputs(std::move(job), site_or_default(command.config), {}, [&](const SiteConfig& site) {
           if (!command.cluster.empty()) return load_snapshot(command.cluster);
           Snapshot snapshot = nodes_of_plan(history.plan);
           set_regions(snapshot, site);

@@ -33,8 +33,9 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs, const Plan& plan
 
 int run_simulate(const SimulateCommand& command) {
   CostModel model = parse_cost_model(command.cost_model);
+  JobSpec job = load_job_spec(command.job);
   PlanningInputs inputs =
-      load_inputs(command.job, config_or_default(command.config), {}, [&](const SiteConfig&) {
+      load_inputs(std::move(job), site_or_default(command.config), {}, [&](const SiteConfig&) {
         return command.cluster.empty() ? Snapshot{} : load_snapshot(command.cluster);
       });
   const Plan plan = read_given_plan(command.plan, inputs, command.cluster);

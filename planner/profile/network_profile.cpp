@@ -161,6 +161,20 @@ const NetworkProfile::Link* NetworkProfile::find(unsigned mask, const LinkEnd& f
 }
 
 const LinkCurve* NetworkProfile::find(const LinkEnd& from, const LinkEnd& to, bool same_node) const {
+  const LinkCurve* added = find_added(from, to, same_node);
+  const bool fall_back = added == nullptr && assumed_ != nullptr && from.zone == to.zone;
+  return fall_back ? assumed_->find(from, to, same_node) : added;
+}
+
+bool NetworkProfile::is_assumed(const LinkEnd& from, const LinkEnd& to, bool same_node) const {
+  return find(from, to, same_node) != find_added(from, to, same_node);
+}
+
+void NetworkProfile::assume(NetworkProfile other) {
+  assumed_ = std::make_shared<const NetworkProfile>(std::move(other));
+}
+
+const LinkCurve* NetworkProfile::find_added(const LinkEnd& from, const LinkEnd& to, bool same_node) const {
   Scope scope = same_node ? Scope::intra_node : Scope::inter_node;
   // Combinations with equally many properties together: the direction as given first, then the other one.
   for (auto group = masks_.begin(); group != masks_.end();) {

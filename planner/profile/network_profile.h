@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -74,8 +75,8 @@ class NetworkProfile {
  public:
   std::string file;
 
-  // The curve from one end to the other; nullptr when nothing is known of that pair. `same_node` says whether
-  // both ends are on one node. The pointer lives as long as the profile.
+  // The curve from one end to the other; nullptr when nothing is known or assumed of that pair. `same_node`
+  // says whether both ends are on one node. The pointer lives as long as the profile.
   const LinkCurve* find(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
 
   enum class Scope { any, intra_node, inter_node };
@@ -87,6 +88,10 @@ class NetworkProfile {
   void add(Link link);
   // Adds all links of another profile, after those that stand.
   void add(const NetworkProfile& other);
+  // What find() falls back on between GPUs of one zone of which nothing was added, however unspecific.
+  void assume(NetworkProfile other);
+  // Does find() answer with what was assumed?
+  bool is_assumed(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
   bool empty() const { return links_.empty(); }
 
  private:
@@ -96,6 +101,9 @@ class NetworkProfile {
   std::vector<Link> links_;
   std::unordered_multimap<uint64_t, size_t> index_;  // hash of mask and properties -> position in links_
 
+  std::shared_ptr<const NetworkProfile> assumed_;
+
+  const LinkCurve* find_added(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
   const Link* find(unsigned mask, const LinkEnd& from, const LinkEnd& to, Scope scope) const;
 };
 

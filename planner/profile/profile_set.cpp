@@ -77,13 +77,24 @@ LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double 
   return profile;
 }
 
+NetworkProfile assumed_network(const Catalog& catalog) {
+  NetworkProfile network;
+  network.file = catalog.file;
+  for (const AssumedLink& link : catalog.links)
+    network.add({{link.from, "", 0},
+                 {link.to, "", 0},
+                 link.same_node ? NetworkProfile::Scope::intra_node : NetworkProfile::Scope::inter_node,
+                 LinkCurve::from_rates(link.latency_s, link.bytes_per_s, link.node_bytes_per_s)});
+  return network;
+}
+
 // Stands in for a profile that is missing; false when the catalog does not say enough of the type.
 bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found, ProfileSet& set) {
   static const std::vector<ProfileFile> none;
   const auto others = found.of_other_models.find(type.name);
   const std::vector<ProfileFile>& measured = others == found.of_other_models.end() ? none : others->second;
   const Precision precision = job.training.precision;
-  auto profile = estimate_profile(type, job.model, precision, measured, found.network, own_framework());
+  auto profile = estimate_profile(type, job.model, precision, measured, set.network, own_framework());
   if (!profile) return false;
   for (int tp : profile->tps())
     set.sizes.by_tp.emplace(tp, analytic_sizes(shape_of(job.model), own_framework(), precision, tp));
@@ -105,6 +116,7 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
   Found found = read_directories(directories, job);
   ProfileSet set;
   set.network = std::move(found.network);
+  set.network.assume(assumed_network(catalog));
   set.notes = std::move(found.notes);
   // What was measured first: estimates must not take the place of measured sizes.
   for (const auto& [name, type] : catalog.gpu_types) {

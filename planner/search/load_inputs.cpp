@@ -73,12 +73,52 @@ std::string stale_note(const PlanningInputs& inputs, const std::string& type) {
                      type, profile->second.file, days, inputs.job.file);
 }
 
+// Links between GPUs of one zone that plans may rest on and that nobody has measured; empty when there are
+// none.
+std::string assumed_links_note(const PlanningInputs& inputs) {
+  std::map<std::string, std::map<std::string, int>> nodes;  // by zone, by type
+  std::set<std::string> several;                            // types with several free GPUs on a node
+  for (const SnapshotNode& node : inputs.snapshot.nodes) {
+    if (node.free_gpus.empty() || !inputs.profiles.layers.contains(node.gpu_type)) continue;
+    ++nodes[node.zone][node.gpu_type];
+    if (node.free_gpus.size() > 1) several.insert(node.gpu_type);
+  }
+  std::set<std::string> assumed;
+  for (const auto& [zone, types] : nodes) {
+    const auto is_assumed = [&](const std::string& a, const std::string& b, bool same_node) {
+      return inputs.profiles.network.is_assumed({a, zone, 1}, {b, zone, 1}, same_node);
+    };
+    for (auto a = types.begin(); a != types.end(); ++a) {
+      if (several.contains(a->first) && is_assumed(a->first, a->first, true))
+        assumed.insert("in nodes of " + a->first);
+      for (auto b = a; b != types.end(); ++b)
+        if ((a != b || a->second > 1) && is_assumed(a->first, b->first, false))
+          assumed.insert(a == b ? "between nodes of " + a->first : a->first + " to " + b->first);
+    }
+  }
+  if (assumed.empty()) return "";
+  constexpr size_t kNamed = 4;
+  const std::vector<std::string> all(assumed.begin(), assumed.end());
+  const std::vector<std::string> named(all.begin(),
+                                       all.begin() + static_cast<ptrdiff_t>(std::min(kNamed, all.size())));
+  return fmt::format(
+      "links that nobody has measured ({}{}) are assumed as in {}; measure them with `sailor probe "
+      "--on-nodes`",
+      fmt::join(named, ", "), all.size() > kNamed ? fmt::format(", {} more", all.size() - kNamed) : "",
+      inputs.catalog.file);
+}
+
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   std::map<std::string, size_t> unusable;
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
     if (!inputs.profiles.layers.contains(node.gpu_type)) unusable[node.gpu_type] += node.free_gpus.size();
   }
   std::vector<std::string> notes;
+  if (inputs.site.file.empty())
+    notes.push_back(fmt::format(
+        "there is no site config {}: GPU types as in {}, {}", site_config_path(), inputs.catalog.file,
+        inputs.site.profiles.empty() ? "no profiles"
+                                     : fmt::format("profiles in {}", fmt::join(inputs.site.profiles, ", "))));
   std::set<std::string> types;
   for (const SnapshotNode& node : inputs.snapshot.nodes)
     if (!node.free_gpus.empty()) types.insert(node.gpu_type);
@@ -87,6 +127,7 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   for (const std::string& type : types) {
     if (std::string note = stale_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   }
+  if (std::string note = assumed_links_note(inputs); !note.empty()) notes.push_back(std::move(note));
   for (const auto& [type, gpus] : unusable) {
     if (gpus == 0) continue;
     notes.push_back(fmt::format(
@@ -100,9 +141,14 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
 
 PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
                            const SnapshotSource& snapshot) {
+  return load_inputs(std::move(job), load_site_config(site_config_file), overrides, snapshot);
+}
+
+PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& overrides,
+                           const SnapshotSource& snapshot) {
   PlanningInputs inputs;
   inputs.job = std::move(job);
-  inputs.site = load_site_config(site_config_file);
+  inputs.site = std::move(site);
   inputs.catalog = load_catalog(inputs.site.catalog);
   if (!inputs.job.objective_given && !inputs.site.default_objective.empty()) {
     inputs.job.objective = parse_objective(inputs.site.default_objective);

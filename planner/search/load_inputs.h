@@ -44,5 +44,8 @@ PlanningInputs load_inputs(const std::string& job_file, const std::string& site_
 // The same for a job spec that has been read already (from stdin, from a batch script).
 PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
                            const SnapshotSource& snapshot);
+// The same for a site that has been read already. One without a file is nobody's: a note says so.
+PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& overrides,
+                           const SnapshotSource& snapshot);
 
 }  // namespace sailor

@@ -51,6 +51,32 @@ GpuType read_gpu_type(const std::string& name, const Field& field) {
   return type;
 }
 
+AssumedLink read_assumed_link(const Field& field, const Catalog& catalog) {
+  MapField map(field, {"scope", "from", "to", "latency", "rate", "node_rate"});
+  AssumedLink link;
+  link.same_node = map.required("scope").choice({"intra_node", "inter_node"}) == 0;
+  const auto read_type = [&](const char* key, std::string& type) {
+    const auto given = map.optional(key);
+    if (!given) return;
+    type = given->name();
+    if (catalog.gpu_types.contains(type)) return;
+    std::vector<std::string> names;
+    for (const auto& entry : catalog.gpu_types) names.push_back(entry.first);
+    given->fail("unknown GPU type " + in_quotes(type) + did_you_mean(type, names));
+  };
+  read_type("from", link.from);
+  read_type("to", link.to);
+  if (auto latency = map.optional("latency")) link.latency_s = latency->duration_s();
+  const auto read_rate = [&](const Field& rate) {
+    const double bytes_per_s = rate.bytes_per_s();
+    if (bytes_per_s <= 0) rate.fail("must be above 0");
+    return bytes_per_s;
+  };
+  link.bytes_per_s = read_rate(map.required("rate"));
+  if (auto rate = map.optional("node_rate")) link.node_bytes_per_s = read_rate(*rate);
+  return link;
+}
+
 }  // namespace
 
 const GpuType& Catalog::at(const std::string& gpu_type) const {
@@ -64,7 +90,7 @@ const GpuType& Catalog::at(const std::string& gpu_type) const {
 
 Catalog parse_catalog(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document), {"sailor_catalog", "gpu_types"});
+  MapField map(Field(document), {"sailor_catalog", "gpu_types", "links"});
   require_version(map, "sailor_catalog", 1);
   Catalog catalog;
   catalog.file = file_name;
@@ -76,6 +102,8 @@ Catalog parse_catalog(const std::string& yaml, const std::string& file_name) {
     catalog.gpu_types.emplace(name, read_gpu_type(name, field));
   }
   if (catalog.gpu_types.empty()) types.fail("a catalog needs at least one GPU type");
+  if (auto links = map.optional("links"))
+    for (const Field& link : links->items()) catalog.links.push_back(read_assumed_link(link, catalog));
   return catalog;
 }
 

@@ -6,6 +6,12 @@
 //       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
 //              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, efficiency: {gemm: 0.9}}
 //       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
+//     links:
+//       - {scope: intra_node, from: NAME, to: NAME, latency: 2us, rate: 200GB/s}
+//       - {scope: inter_node, latency: 10us, rate: 12.5GB/s, node_rate: 12.5GB/s}
+//
+// `links` stand in for what nobody has probed yet, between GPUs of one zone: what the interconnects of the
+// types reach at least.
 //
 // `emulate` declares a type that no device of this cluster is: a rank computes on the CPU and then waits
 // until `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
@@ -16,6 +22,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sailor {
 
@@ -52,9 +59,19 @@ inline const std::string& profiled_as(const std::string& name, const GpuType& ty
   return type.emulation ? type.emulation->profile : name;
 }
 
+// What is taken for granted of a link that was not measured.
+struct AssumedLink {
+  std::string from, to;  // GPU types; empty = any
+  bool same_node = false;
+  double latency_s = 0;
+  double bytes_per_s = 0;       // of one GPU
+  double node_bytes_per_s = 0;  // of all GPUs of a node together; 0 = no limit
+};
+
 struct Catalog {
   std::string file;
   std::map<std::string, GpuType> gpu_types;
+  std::vector<AssumedLink> links;
 
   // Throws InputError naming the nearest known type and the catalog's file.
   const GpuType& at(const std::string& gpu_type) const;

@@ -32,6 +32,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp -r "$golden/fixtures" "$golden/broken" "$scratch/"
 cd "$scratch/fixtures"
+export SAILOR_SOURCE=$golden/../..
 export PATH=$bin:$PATH SAILOR_CONFIG=sailor.yaml SAILOR_LIBEXEC=$scratch/fixtures/libexec LC_ALL=C.UTF-8
 
 with_catalog() {

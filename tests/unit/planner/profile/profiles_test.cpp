@@ -271,6 +271,48 @@ TEST(NetworkProfile, AnUnknownPairIsNotFree) {
   EXPECT_NE(network.find({"A", "z2", 4}, {"B", "z1", 2}, false), nullptr);
 }
 
+TEST(NetworkProfile, WhatIsAssumedIsTheLastResortWithinAZone) {
+  NetworkProfile network = parse_network_profile(
+      R"({"sailor_network_profile": 1, "links": [{"from": {}, "to": {}, "scope": "inter_node", "bytes_per_s": 1e9}]})",
+      "n");
+  NetworkProfile assumed;
+  for (const auto scope : {NetworkProfile::Scope::intra_node, NetworkProfile::Scope::inter_node})
+    assumed.add({{"a", "", 0}, {"a", "", 0}, scope, LinkCurve::from_rates(0, 5e9, 0)});
+  network.assume(std::move(assumed));
+  const LinkEnd a{"a", "z", 1}, elsewhere{"a", "y", 1}, b{"b", "z", 1};
+  EXPECT_DOUBLE_EQ(network.find(a, a, false)->time_s(1e9), 1)
+      << "what was measured stands, however unspecific";
+  EXPECT_FALSE(network.is_assumed(a, a, false));
+  EXPECT_DOUBLE_EQ(network.find(a, a, true)->time_s(1e9), 0.2);
+  EXPECT_TRUE(network.is_assumed(a, a, true));
+  EXPECT_EQ(network.find(b, b, true), nullptr);
+  EXPECT_FALSE(network.is_assumed(b, b, true));
+  EXPECT_EQ(network.find(a, elsewhere, true), nullptr) << "between zones nothing is assumed";
+}
+
+TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
+  const std::string types =
+      "sailor_catalog: 1\ngpu_types:\n  chip: {memory: 80GiB, peak_flops: {fp32: 1e14}, memory_bandwidth: "
+      "1TB/s, "
+      "compute_units: 100}\n";
+  JobSpec spec = job();
+  spec.model.family = "gpt2";
+  const auto tps = [&](const std::string& links) {
+    return load_profiles({}, spec, parse_catalog(types + links, "c")).layers.at("chip").tps();
+  };
+  EXPECT_THAT(tps(""), ElementsAre(1)) << "nothing is known of any link";
+  EXPECT_THAT(tps("links: [{scope: inter_node, rate: 10GB/s}]\n"), ElementsAre(1)) << "TP stays in a node";
+  EXPECT_THAT(tps("links: [{scope: intra_node, rate: 10GB/s}]\n"), ElementsAre(1, 2, 4));
+
+  const std::string directory = test::scratch_directory("measured_links");
+  write_file_atomically(
+      directory + "/network.json",
+      R"({"sailor_network_profile": 1, "links": [{"from": {}, "to": {}, "bytes_per_s": 1e9}]})");
+  EXPECT_THAT(load_profiles({directory}, spec, parse_catalog(types, "c")).layers.at("chip").tps(),
+              ElementsAre(1, 2, 4))
+      << "measured";
+}
+
 TEST(ProfileSet, EmulatedTypesAreTheirBaseStretched) {
   std::string path = directory("emulated");
   save_profile_file(example(), path + "/cpu.json");

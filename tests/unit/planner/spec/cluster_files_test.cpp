@@ -57,6 +57,32 @@ TEST(Catalog, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of(parse_catalog, "gpu_types: {}\n"), HasSubstr("missing key \"sailor_catalog\""));
 }
 
+TEST(Catalog, SaysWhatLinksAreTakenFor) {
+  const std::string types =
+      "sailor_catalog: 1\ngpu_types: {big: {memory: 1GiB}, small: {memory: 1GiB}}\nlinks:\n";
+  const Catalog catalog =
+      parse_catalog(types +
+                        "  - {scope: intra_node, from: big, to: big, latency: 2us, rate: 200GB/s}\n"
+                        "  - {scope: inter_node, rate: 100Gbit/s, node_rate: 25GB/s}\n",
+                    "c");
+  ASSERT_EQ(catalog.links.size(), 2u);
+  EXPECT_TRUE(catalog.links[0].same_node);
+  EXPECT_EQ(catalog.links[0].from, "big");
+  EXPECT_DOUBLE_EQ(catalog.links[0].latency_s, 2e-6);
+  EXPECT_DOUBLE_EQ(catalog.links[0].bytes_per_s, 200e9);
+  EXPECT_EQ(catalog.links[1].to, "");
+  EXPECT_DOUBLE_EQ(catalog.links[1].bytes_per_s, 12.5e9);
+  EXPECT_DOUBLE_EQ(catalog.links[1].node_bytes_per_s, 25e9);
+  const auto error = [&](const std::string& link) {
+    return error_of(parse_catalog, types + "  - " + link + "\n");
+  };
+  EXPECT_THAT(error("{scope: intra_node}"), HasSubstr("missing key \"rate\""));
+  EXPECT_THAT(error("{scope: intra_node, rate: 0}"), HasSubstr("must be above 0"));
+  EXPECT_THAT(error("{scope: somewhere, rate: 1GB/s}"), HasSubstr("intra_node or inter_node"));
+  EXPECT_THAT(error("{scope: intra_node, rate: 1GB/s, from: bog}"),
+              HasSubstr("f.yaml:4: links[0].from: unknown GPU type \"bog\", did you mean \"big\"?"));
+}
+
 const char kSnapshot[] = R"(sailor_snapshot: 1
 nodes:
   - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: big, gpus: 4, free_gpus: [0, 1, 3]}
