@@ -18,6 +18,7 @@ etc/quickstart.sh | tests/fresh.sh | etc/quickstart.sh
 tests/run.sh | tests/fresh.sh | tests/run.sh
 etc/dev/install-packages.sh | tests/run.sh | etc/dev/install-packages.sh
 cmake -S . -B build -G Ninja | etc/quickstart.sh | cmake -S "$root" -B "$build" -G Ninja
+cmake -S . -B build -G Ninja && cmake --build build --target sailor | etc/quickstart.sh | cmake --build "$build" --target product
 cmake --build build --target product | etc/quickstart.sh | cmake --build "$build" --target product
 cmake --install build | tests/package_test.sh | cmake --install
 (cd build && cpack -G DEB) | tests/package_chroot.sh | cpack
