@@ -37,6 +37,8 @@ std::string event_text(const Json& event) {
   if (name == "lost") return fmt::format("lost {}: {}", gpu_of(event), reasons_in(event));
   if (name == "joined") return fmt::format("joined: {}", gpu_of(event));
   if (name == "restart") return fmt::format("a process is started for {}", gpu_of(event));
+  if (name == "restart_failed")
+    return fmt::format("the process that was started for {} did not come", gpu_of(event));
   if (name == "restart_later")
     return fmt::format("{} is left alone for {:.0f} s: {}", gpu_of(event),
                        number_in(event, "in_s").value_or(0), reasons_in(event));

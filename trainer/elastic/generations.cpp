@@ -20,10 +20,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kTogether_s = 1.5;   // who falls silent within that time fell silent together
 constexpr double kSettle_s = 0.5;     // for others that come at the same time
-constexpr double kRestart_s = 60;     // until a process that was started is given up
 constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
 constexpr int kMostInVain = 20;       // changes in a row without a step that was never done before
-constexpr double kHurry_s = 3;        // until a process is started again where none is left to train
 constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
@@ -31,6 +29,12 @@ Reconfiguration::Limits limits(const Generations::Options& options) {
   limits.idle_s = options.lease_s + 2;
   limits.nodes_s = options.nodes_s;
   return limits;
+}
+
+// Seconds of an iteration; null where there are no profiles.
+Json promised_s(const Replanner& replanner, const Plan& plan) {
+  const std::optional<PlanPrediction> prediction = replanner.prediction_of(plan);
+  return prediction ? Json(prediction->iteration_s) : Json();
 }
 
 }  // namespace
@@ -66,7 +70,7 @@ void Generations::hello(const std::string& peer, const Hello& hello) {
     events_.write("refused", {{"node", hello.node}, {"pid", hello.pid}, {"why", "its GPU has a process"}});
     return server_.drop(peer);
   }
-  starting_since_s_.erase({hello.place, hello.gpu});
+  starts_.joined(hello.place, hello.gpu);
   if (!begun()) return begin_when_complete();
   events_.write("joined", identity(roster_.at(*id)));
   reconfiguration_.joined(*id, now_s());
@@ -92,11 +96,6 @@ void Generations::helper_came(const SnapshotNode& node) {
 }
 
 // Before anything that they say later is heard.
-Json Generations::promised_s(const Plan& plan) const {
-  const std::optional<PlanPrediction> prediction = replanner_.prediction_of(plan);
-  return prediction ? Json(prediction->iteration_s) : Json();
-}
-
 void Generations::begin_when_complete() {
   std::vector<int> ids(static_cast<size_t>(num_ranks(plan_)), -1);
   for (const int id : roster_.alive()) {
@@ -109,7 +108,7 @@ void Generations::begin_when_complete() {
   events_.write("generation", {{"generation", 1},
                                {"why", Json::array({"the job starts"})},
                                {"plan", summary(plan_)},
-                               {"predicted_iteration_s", promised_s(plan_)}});
+                               {"predicted_iteration_s", promised_s(replanner_, plan_)}});
 }
 
 void Generations::receive(const std::string& peer, const ControlMessage& message) {
@@ -236,9 +235,9 @@ void Generations::restart(const std::string& node, const std::string& place, int
   if (stopping_ || closed_ || leaving_.contains(node)) return;
   const auto agent = roster_.agent_of(node);
   if (!agent && node != options_.node) return;
-  const double wait_s = restarts_.ended(place, gpu, now_s());
-  if (wait_s <= 0) return start_process({node, place, gpu});
-  waiting_starts_[{place, gpu}] = {{node, place, gpu}, now_s(), now_s() + wait_s};
+  const StartProcess what{node, place, gpu};
+  const double wait_s = starts_.wanted(what, now_s());
+  if (wait_s <= 0) return start_process(what);
   const std::string why = "its processes end again and again";
   events_.write("restart_later", {{"node", place}, {"gpu", gpu}, {"in_s", rounded_s(wait_s)}, {"why", why}});
   say(fmt::format("elastic: GPU {} of {} is left alone for {:.0f} s: {}", gpu, place, wait_s, why));
@@ -246,29 +245,25 @@ void Generations::restart(const std::string& node, const std::string& place, int
 
 void Generations::start_what_waits() {
   if (stopping_) return;
-  std::vector<StartProcess> due;
+  for (const StartProcess& what : starts_.never_came(now_s())) {
+    events_.write("restart_failed", {{"node", what.place}, {"gpu", what.gpu}});
+    restart(what.node, what.place, what.gpu);
+  }
   // Without any plan there is nothing to be disturbed.
   const bool hurry = reconfiguration_.state() == Reconfiguration::State::waiting;
-  std::erase_if(waiting_starts_, [&](const auto& entry) {
-    const WaitingStart& one = entry.second;
-    if (now_s() < (hurry ? std::min(one.at_s, one.ended_s + kHurry_s) : one.at_s)) return false;
-    due.push_back(one.what);
-    return true;
-  });
-  for (const StartProcess& what : due) {
+  for (const StartProcess& what : starts_.due(now_s(), hurry)) {
     const bool reachable = roster_.agent_of(what.node) || what.node == options_.node;
     if (reachable && !leaving_.contains(what.node)) start_process(what);
   }
 }
 
 void Generations::start_process(const StartProcess& what) {
-  waiting_starts_.erase({what.place, what.gpu});
   if (const auto agent = roster_.agent_of(what.node)) {
     server_.send(*agent, what);
   } else {
     options_.start_process(what);
   }
-  starting_since_s_[{what.place, what.gpu}] = now_s();
+  starts_.started(what, now_s());
   events_.write("restart", {{"node", what.place}, {"gpu", what.gpu}});
 }
 
@@ -353,10 +348,7 @@ void Generations::look_for_a_stall() {
 
 // Who is about to come is waited for, as long as it takes a process to start.
 bool Generations::others_come() {
-  std::erase_if(starting_since_s_, [&](const auto& one) { return now_s() > one.second + kRestart_s; });
-  return growth_.awaits(now_s()) ||
-         std::any_of(starting_since_s_.begin(), starting_since_s_.end(),
-                     [&](const auto& one) { return now_s() < one.second + kRestart_s / 6; });
+  return growth_.awaits(now_s()) || starts_.any_expected(now_s());
 }
 
 // Once all is at rest: what the plan does not use goes back, and more is looked for.
@@ -516,7 +508,7 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
                                {"why", reconfiguration_.current().reasons},
                                {"how", made.text},
                                {"plan", summary(plan)},
-                               {"predicted_iteration_s", promised_s(plan)},
+                               {"predicted_iteration_s", promised_s(replanner_, plan)},
                                {"plan_s", rounded_s(plan_s)}});
   say(fmt::format("elastic: generation {}: {} ({})", number, summary(plan), made.text));
   if (!made.table.empty()) say(made.table.substr(0, made.table.find_last_not_of('\n') + 1));

@@ -24,9 +24,9 @@
 #include "trainer/elastic/generation_record.h"
 #include "trainer/elastic/growth.h"
 #include "trainer/elastic/lost_nodes.h"
+#include "trainer/elastic/process_starts.h"
 #include "trainer/elastic/reconfiguration.h"
 #include "trainer/elastic/replanner.h"
-#include "trainer/elastic/restart_delay.h"
 #include "trainer/elastic/roster.h"
 #include "trainer/elastic/step_watch.h"
 #include "trainer/elastic/supervisor.h"
@@ -109,7 +109,6 @@ class Generations {
   int process_of_rank(int rank) const;
   Replanned plan_for(const std::vector<int>& processes) const;
   std::optional<std::vector<int>> processes_of(const Plan& plan) const;
-  Json promised_s(const Plan& plan) const;  // null where there are no profiles
   void say(const std::string& text);
 
   const JobSpec& job_;
@@ -124,13 +123,7 @@ class Generations {
   Growth growth_;
   Roster roster_;
   Reconfiguration reconfiguration_;
-  RestartDelay restarts_;
-  struct WaitingStart {
-    StartProcess what;
-    double ended_s = 0;  // the process before it
-    double at_s = 0;
-  };
-  std::map<std::pair<std::string, int>, WaitingStart> waiting_starts_;  // by GPU
+  ProcessStarts starts_;
   const Clock::time_point clock_start_ = Clock::now();
 
   GenerationRecord record_;
@@ -141,8 +134,7 @@ class Generations {
   std::optional<double> wait_first_step_;  // since when, in a generation that is new
   double change_s_ = kUsualChange_s;       // for which training stood still at the last change
   std::set<std::string> leaving_;          // nodes
-  std::map<std::pair<std::string, int>, double> starting_since_s_;  // GPUs, for which a process was started
-  std::optional<double> look_again_s_;                              // when a better plan may be possible
+  std::optional<double> look_again_s_;     // when a better plan may be possible
   bool stopping_ = false, closed_ = false;
   std::optional<std::string> error_;
 };

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "trainer/model/matrix_product.h"
 #include "trainer/parallel/tensor_parallel.h"
 
 namespace sailor {
@@ -54,7 +55,7 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
     const at::Tensor matrix = transposed ? weight.t() : weight;
     // The bias counts once, however many ranks there are.
     const bool with_bias = has_bias && sum_result == 0;
-    at::Tensor rows = with_bias ? at::addmm(bias, as_rows(x), matrix) : at::mm(as_rows(x), matrix);
+    at::Tensor rows = matrix_product(as_rows(x), matrix, with_bias ? bias : at::Tensor());
     sum_over(sum_result, rows);
     if (has_bias && !with_bias) rows.add_(bias);
     return like_rows_of(rows, x);
@@ -66,16 +67,16 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
     const bool transposed = context->saved_data["transposed"].toBool();
     const at::Tensor g = as_rows(gradients[0]), rows = as_rows(x);
 
-    at::Tensor for_x = at::mm(g, transposed ? weight : weight.t());
+    at::Tensor for_x = matrix_product(g, transposed ? weight : weight.t());
     sum_over(context->saved_data["sum_gradient"].toInt(), for_x);
 
     const at::Tensor left = (transposed ? g : rows).t();
     const at::Tensor& right = transposed ? rows : g;
     at::Tensor for_weight;
     if (at::Tensor sum = accumulated_gradient(weight); sum.defined()) {
-      sum.addmm_(left, right);
+      add_matrix_product(sum, left, right);
     } else {
-      for_weight = at::mm(left, right);
+      for_weight = matrix_product(left, right);
     }
     at::Tensor for_bias;
     if (context->saved_data["has_bias"].toBool()) for_bias = g.sum(0);

@@ -1,0 +1,63 @@
+#include "trainer/model/matrix_product.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace sailor {
+namespace {
+
+// Every way in which a matrix may lie in memory: rows, columns, a part of a larger one, neither.
+std::vector<at::Tensor> layouts(const at::Tensor& values) {
+  const int64_t rows = values.size(0), columns = values.size(1);
+  at::Tensor large = at::zeros({rows + 3, columns + 5}, values.options());
+  large.narrow(0, 1, rows).narrow(1, 2, columns).copy_(values);
+  at::Tensor every_second = at::zeros({rows, 2 * columns}, values.options());
+  every_second.slice(1, 0, 2 * columns, 2).copy_(values);
+  return {values.contiguous(), values.t().contiguous().t(), large.narrow(0, 1, rows).narrow(1, 2, columns),
+          every_second.slice(1, 0, 2 * columns, 2)};
+}
+
+TEST(MatrixProduct, IsThatOfDoublesInEveryLayout) {
+  at::manual_seed(5);
+  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {1, 64, 3}, {33, 17, 65}, {128, 96, 1}, {70, 200, 130}}) {
+    const at::Tensor a = at::randn({m, k}), b = at::randn({k, n}), bias = at::randn({n}),
+                     before = at::randn({m, n});
+    const at::Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+    const double limit = 1e-6 * static_cast<double>(k + 1);
+    for (const at::Tensor& left : layouts(a))
+      for (const at::Tensor& right : layouts(b)) {
+        EXPECT_LT((matrix_product(left, right) - exact).abs().max().item<double>(), limit);
+        EXPECT_LT((matrix_product(left, right, bias) - (exact + bias)).abs().max().item<double>(), limit);
+        for (at::Tensor sum : layouts(before)) {
+          add_matrix_product(sum, left, right);
+          EXPECT_LT((sum - (exact + before)).abs().max().item<double>(), 2 * limit);
+        }
+      }
+  }
+}
+
+TEST(MatrixProduct, OfOtherTypesIsThatOfATen) {
+  for (const auto type : {at::kDouble, at::kBFloat16}) {
+    const at::Tensor a = at::randn({5, 7}).to(type), b = at::randn({7, 3}).to(type);
+    EXPECT_TRUE(at::equal(matrix_product(a, b), at::mm(a, b)));
+    EXPECT_EQ(matrix_product(a, b).scalar_type(), type);
+  }
+}
+
+TEST(MatrixProduct, OfNothingIsNothingAndWrongSizesAreErrors) {
+  EXPECT_EQ(matrix_product(at::zeros({0, 4}), at::zeros({4, 3})).sizes(), (at::IntArrayRef{0, 3}));
+  EXPECT_TRUE(at::equal(matrix_product(at::zeros({2, 0}), at::zeros({0, 3})), at::zeros({2, 3})));
+  EXPECT_THROW(matrix_product(at::zeros({2, 4}), at::zeros({3, 3})), c10::Error);
+}
+
+TEST(MatrixProduct, IsTheSameEveryTime) {
+  const at::Tensor a = at::randn({300, 200}), b = at::randn({200, 100});
+  const at::Tensor first = matrix_product(a, b);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(matrix_product(a, b), first));
+}
+
+}  // namespace
+}  // namespace sailor

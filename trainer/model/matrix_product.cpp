@@ -1,0 +1,83 @@
+#include "trainer/model/matrix_product.h"
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#if defined(SAILOR_ONEDNN)
+#include <oneapi/dnnl/dnnl.h>
+#endif
+
+namespace sailor {
+namespace {
+
+#if defined(SAILOR_ONEDNN)
+
+bool processor_has_avx512() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx512f") != 0;
+  return has;
+#else
+  return false;
+#endif
+}
+
+// How a matrix lies in memory, as BLAS says it: rows one after the other, or (transposed) columns.
+struct MatrixLayout {
+  char transposed = 'N';
+  int64_t leading = 0;
+};
+
+std::optional<MatrixLayout> layout_of(const at::Tensor& matrix) {
+  const int64_t rows = matrix.size(0), columns = matrix.size(1);
+  if (matrix.stride(1) == 1 && matrix.stride(0) >= columns) return MatrixLayout{'N', matrix.stride(0)};
+  if (matrix.stride(0) == 1 && matrix.stride(1) >= rows) return MatrixLayout{'T', matrix.stride(1)};
+  return std::nullopt;
+}
+
+bool is_for_onednn(const at::Tensor& matrix) {
+  return matrix.scalar_type() == at::kFloat && matrix.device().is_cpu() && matrix.dim() == 2 &&
+         matrix.numel() > 0 && layout_of(matrix) && processor_has_avx512();
+}
+
+// sum = a b + beta sum. All are for oneDNN, and sum's rows are one after the other.
+void multiply(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, float beta) {
+  const MatrixLayout of_a = *layout_of(a), of_b = *layout_of(b);
+  const dnnl_status_t status =
+      dnnl_sgemm(of_a.transposed, of_b.transposed, a.size(0), b.size(1), a.size(1), 1.0F, a.data_ptr<float>(),
+                 of_a.leading, b.data_ptr<float>(), of_b.leading, beta, sum.data_ptr<float>(), sum.stride(0));
+  if (status != dnnl_success)
+    throw std::runtime_error("oneDNN could not multiply: status " + std::to_string(status));
+}
+
+#else
+
+bool is_for_onednn(const at::Tensor&) {
+  return false;
+}
+void multiply(at::Tensor&, const at::Tensor&, const at::Tensor&, float) {}
+
+#endif
+
+}  // namespace
+
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  if (!is_for_onednn(a) || !is_for_onednn(b)) return bias.defined() ? at::addmm(bias, a, b) : at::mm(a, b);
+  TORCH_CHECK(a.size(1) == b.size(0), "matrix_product: ", a.sizes(), " times ", b.sizes());
+  at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
+  if (bias.defined()) result.copy_(bias.expand_as(result));
+  multiply(result, a, b, bias.defined() ? 1.0F : 0.0F);
+  return result;
+}
+
+void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  if (!is_for_onednn(a) || !is_for_onednn(b) || !is_for_onednn(sum) || sum.stride(1) != 1) {
+    sum.addmm_(a, b);
+    return;
+  }
+  TORCH_CHECK(a.size(1) == b.size(0) && sum.size(0) == a.size(0) && sum.size(1) == b.size(1),
+              "add_matrix_product: ", a.sizes(), " times ", b.sizes(), " to ", sum.sizes());
+  multiply(sum, a, b, 1);
+}
+
+}  // namespace sailor
