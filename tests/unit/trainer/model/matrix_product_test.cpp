@@ -31,7 +31,7 @@ TEST(MatrixProduct, IsThatOfDoublesInEveryLayout) {
       for (const at::Tensor& right : layouts(b)) {
         EXPECT_LT((matrix_product(left, right) - exact).abs().max().item<double>(), limit);
         EXPECT_LT((matrix_product(left, right, bias) - (exact + bias)).abs().max().item<double>(), limit);
-        for (at::Tensor sum : layouts(before)) {
+        for (at::Tensor sum : layouts(before.clone())) {
           add_matrix_product(sum, left, right);
           EXPECT_LT((sum - (exact + before)).abs().max().item<double>(), 2 * limit);
         }
