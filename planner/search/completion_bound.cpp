@@ -9,8 +9,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLoose = 1e-9;  // relative; for sums in another order
 constexpr int kSyncSteps = 1;
-constexpr double kWorthIt =
-    0.01;  // by so much has the time for gradients to fall before stages are limited anew
+// By so much has the time for gradients to fall before stages are limited anew.
+constexpr double kWorthIt = 0.01;
 constexpr double kLevel = 0.03;  // between levels, when that many suffice
 constexpr size_t kMostLevels = 4, kCoarseLevels = 2;
 // Memory beyond that many microbatches, and limits beyond the first, cost more to look at than they tell; the
