@@ -8,7 +8,9 @@ namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLoose = 1e-9;  // relative; for sums in another order
-constexpr int kSyncSteps = 2;
+constexpr int kSyncSteps = 1;
+// By so much has the time for gradients to fall before stages are limited anew.
+constexpr double kWorthIt = 0.01;
 constexpr double kLevel = 0.03;  // between levels, when that many suffice
 constexpr size_t kMostLevels = 4, kCoarseLevels = 2;
 // Memory beyond that many microbatches, and limits beyond the first, cost more to look at than they tell; the
@@ -33,7 +35,8 @@ CompletionBound::CompletionBound(const SkeletonProblem& problem, BoundTables& ta
       capacity_(capacity),
       left_(capacity),
       nothing_(capacity.size(), 0),
-      levels_(coarse ? kCoarseLevels : kMostLevels) {
+      levels_(coarse ? kCoarseLevels : kMostLevels),
+      left_of_behind_(capacity) {
   if (egress_matters_) egress_prices_ = tables.egress().prices(problem.replicas, problem.microbatches);
 }
 
@@ -110,14 +113,16 @@ void CompletionBound::prepare(Level& level) {
   probe_->set_limits(level.longest_s, sync_s);
   if (!whole_possible(*probe_)) return;
   // What stages take in sum leaves less for gradients, which makes stages shorter, and so on.
-  for (int step = 0; step < (coarse_ ? 1 : 2); ++step) {
-    level.coverage->set_limits(level.longest_s, sync_s);
-    level.sum->update(*level.coverage);
-    sync_s = std::min(
-        sync_s, left_for_sync_s(level, std::max(once_s(), level.sum->seconds(layers_, capacity_.data()))));
-    if (sync_s < 0) return;
-  }
   level.coverage->set_limits(level.longest_s, sync_s);
+  for (int step = 0; step < (coarse_ ? 1 : 2); ++step) {
+    level.sum->update(*level.coverage);
+    const double left_s =
+        left_for_sync_s(level, std::max(once_s(), level.sum->seconds(layers_, capacity_.data())));
+    if (left_s < 0) return;
+    if (left_s >= sync_s * (1 - kWorthIt)) break;
+    sync_s = left_s;
+    level.coverage->set_limits(level.longest_s, sync_s);
+  }
   if (!whole_possible(*level.coverage)) return;
   level.dead = false;
   level.least_sync_s = p_.replicas > 1 ? least_sync_s(level.longest_s, sync_s) : 0;
@@ -131,6 +136,40 @@ double CompletionBound::transfer_usd(const PartialPipeline& whole) const {
   if (!egress_matters_) return whole.transfer_usd;
   return std::max(whole.transfer_usd,
                   tables_.egress().usd(egress_prices_, whole.used, nothing_.data(), nothing_.size()));
+}
+
+void CompletionBound::set_behind(const PartialPipeline& behind) {
+  behind_ = behind;
+  behind_in_.clear();
+  any_behind_ = !std::isfinite(accepted_s_) || rounds_ <= 0;
+  if (any_behind_) return;
+  for (size_t limit = 0; limit < capacity_.size(); ++limit)
+    left_of_behind_[limit] = capacity_[limit] - behind.used[limit];
+  for (size_t k = 0; k < levels_in_use_; ++k) {
+    Level& level = levels_[k];
+    if (level.longest_s * (1 + kLoose) < behind.bottleneck_s) break;
+    if (!level.ready) prepare(level);
+    if (!level.dead) behind_in_.push_back(level.coverage.get());
+  }
+}
+
+bool CompletionBound::stage_possible(int mode, const StageUse& use, int lowest, int highest) {
+  if (any_behind_) return true;
+  for (Coverage* coverage : behind_in_) {
+    // The longest stage leaves least to those before it.
+    const int first = std::max(lowest, coverage->lowest_in_time(mode, behind_.first_layer, behind_.behind));
+    if (first > highest) continue;
+    const double* need = coverage->need(first, behind_.in_flight + 1, true);
+    const auto enough = [&](size_t limit) {
+      return suffices(need[limit] + use.weights[limit], left_of_behind_[limit]);
+    };
+    if (!enough(last_short_)) continue;
+    size_t limit = 0;
+    while (limit < coverage->limits() && enough(limit)) ++limit;
+    if (limit == coverage->limits()) return true;
+    last_short_ = limit;
+  }
+  return false;
 }
 
 double CompletionBound::least_value(const PartialPipeline& pipeline, bool any) {

@@ -43,6 +43,11 @@ class CompletionBound {
   // The least iteration time (cost, when that is the objective) of an accepted completion; infinite when
   // there is none. With `any` some finite value will do as well as the least.
   double least_value(const PartialPipeline& pipeline, bool any);
+  // From now on stage_possible() is about stages right before this pipeline, until accept().
+  void set_behind(const PartialPipeline& behind);
+  // Might an accepted completion have a stage there that is in this mode, uses this and has a first layer
+  // from `lowest` to `highest`? No is certain.
+  bool stage_possible(int mode, const StageUse& use, int lowest, int highest);
   // What a complete pipeline costs: GPUs at least so much per second, and traffic at least so much at all.
   double usd_per_s(const PartialPipeline& whole) const;
   double transfer_usd(const PartialPipeline& whole) const;
@@ -85,6 +90,12 @@ class CompletionBound {
   std::unique_ptr<Coverage> probe_;
   std::vector<Level> levels_;  // ever shorter bottlenecks
   size_t levels_in_use_ = 0;
+  // What stage_possible() is about.
+  PartialPipeline behind_;
+  bool any_behind_ = false;             // no level tells anything
+  std::vector<double> left_of_behind_;  // by limit
+  std::vector<Coverage*> behind_in_;    // of the levels that it may be completed in
+  size_t last_short_ = 0;               // the limit that was there too little of last, likely to be so again
 };
 
 }  // namespace sailor

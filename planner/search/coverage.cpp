@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace sailor {
 namespace {
@@ -11,7 +12,7 @@ constexpr double kSlack = 1 + 1e-9;
 
 bool suffices(const double* need, const double* left, size_t limits) {
   for (size_t limit = 0; limit < limits; ++limit)
-    if (need[limit] > left[limit] * kSlack + 1e-9) return false;
+    if (!suffices(need[limit], left[limit])) return false;
   return true;
 }
 
@@ -32,30 +33,48 @@ Coverage::Coverage(ModeCosts& costs, const StageUses& uses, const StageSync& syn
   known_.resize(entries);
   choices_.resize(2 * (layers_ + 1));
   firsts_.resize(layers_ + 1);
+  by_option_.resize(costs_.modes().size());
+  std::iota(by_option_.begin(), by_option_.end(), 0);
+  std::stable_sort(by_option_.begin(), by_option_.end(),
+                   [&](int a, int b) { return costs_.modes()[a].slowest() < costs_.modes()[b].slowest(); });
+}
+
+// First layers of the longest stages by what sums of gradients take, by the first mode that sums alike.
+void Coverage::limit_sync(double sync_s) {
+  lowest_in_sync_.assign(costs_.modes().size() * (layers_ + 1), 0);
+  if (!(sync_s < kNever)) return;
+  for (int mode = 0; mode < costs_.size(); ++mode) {
+    if (costs_.sync_like(mode) != mode) continue;
+    const int classes = sync_.size_classes_within(mode, sync_s);
+    int16_t* lowest = &lowest_in_sync_[mode * (layers_ + 1)];
+    for (int end = 1, first = 0; end <= layers_; ++end) {
+      while (first < end && costs_.stage().size_class(first, end) >= classes) ++first;
+      lowest[end] = static_cast<int16_t>(first);
+    }
+  }
 }
 
 void Coverage::set_limits(double bottleneck_s, double sync_s) {
   bottleneck_s *= kSlack;
-  sync_s *= kSlack;
+  limit_sync(sync_s * kSlack);
   std::fill(known_.begin(), known_.end(), false);
   for (std::vector<Choice>& choices : choices_) choices.clear();
   for (bool behind : {false, true})
     for (int mode = 0; mode < costs_.size(); ++mode) {
       int16_t* lowest = &lowest_[(behind * costs_.modes().size() + mode) * (layers_ + 1)];
+      const int16_t* in_sync = &lowest_in_sync_[costs_.sync_like(mode) * (layers_ + 1)];
       // Messages count where they add to the stage (published); native ones may hide behind it.
       const double to_next = published_ && behind ? costs_.least_activation_s(mode) : 0;
       const double to_previous = published_ ? costs_.least_gradient_s(mode) : 0;
-      int in_time = 1, in_sync = 0;  // the first layers of the longest stages
+      int in_time = 1;  // the first layer of the longest stage
       // Only the last stage has nobody behind it.
       for (int end = behind ? 1 : layers_; end <= layers_; ++end) {
         const auto late = [&](int first) {
           return costs_.compute_s(mode, first, end) + to_next + (first > 0 ? to_previous : 0) > bottleneck_s;
         };
         while (in_time < end && late(in_time)) ++in_time;
-        if (sync_s < kNever)
-          while (in_sync < end && sync_.this_or_longer_s(mode, in_sync, end) > sync_s) ++in_sync;
         // The first stage of all has nobody to send gradients to.
-        lowest[end] = static_cast<int16_t>(std::max(late(0) ? in_time : 0, in_sync));
+        lowest[end] = std::max(static_cast<int16_t>(late(0) ? in_time : 0), in_sync[end]);
       }
     }
 }
@@ -67,21 +86,24 @@ const std::vector<Coverage::Choice>& Coverage::choices(int end, bool behind) {
   std::vector<Choice>& choices = choices_[behind * (layers_ + 1) + end];
   if (!choices.empty()) return choices;
   const auto covers = [&](const Choice& a, const Choice& b) {
-    const std::vector<int>& frugal = uses_.no_more_than(b.use);
-    return a.option == b.option && a.first <= b.first &&
-           (a.use == b.use || std::binary_search(frugal.begin(), frugal.end(), a.use));
+    return a.first <= b.first && uses_.no_more_than(a.use, b.use);
   };
-  for (int mode = 0; mode < costs_.size(); ++mode) {
+  size_t of_option = 0;  // where the choices of the present option begin
+  for (int mode : by_option_) {
+    if (!choices.empty() && choices.back().option != costs_.modes()[mode].slowest())
+      of_option = choices.size();
     const int first = lowest_in_time(mode, end, behind);
     const int* use = uses_.of_segments(mode, end);
     for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
       if (segment.highest < first) break;
       const Choice choice{*use++, costs_.modes()[mode].slowest(), std::max(first, segment.lowest)};
       if (choice.use < 0 || choice.first >= end ||
-          std::any_of(choices.begin(), choices.end(),
+          std::any_of(choices.begin() + of_option, choices.end(),
                       [&](const Choice& other) { return covers(other, choice); }))
         continue;
-      std::erase_if(choices, [&](const Choice& other) { return covers(choice, other); });
+      choices.erase(std::remove_if(choices.begin() + of_option, choices.end(),
+                                   [&](const Choice& other) { return covers(choice, other); }),
+                    choices.end());
       choices.push_back(choice);
     }
   }

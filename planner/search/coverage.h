@@ -16,7 +16,10 @@
 
 namespace sailor {
 
-// Is what is needed of every limit there, up to rounding?
+// Is what is needed of a limit, of every limit, there, up to rounding?
+inline bool suffices(double need, double left) {
+  return need <= left * (1 + 1e-9) + 1e-9;
+}
 bool suffices(const double* need, const double* left, size_t limits);
 
 class Coverage {
@@ -49,6 +52,8 @@ class Coverage {
   double usd_per_s(int end, int in_flight, bool behind) { return need(end, in_flight, behind)[limits_]; }
 
  private:
+  void limit_sync(double sync_s);
+
   struct Choice {
     int use, option;  // option: the slowest, whose memory counts
     int first;        // layer of the longest stage in time
@@ -62,8 +67,10 @@ class Coverage {
   const int most_in_flight_;
   const int replicas_;
   const bool published_;
-  const size_t limits_, width_;  // width_: and money
-  std::vector<int16_t> lowest_;  // [behind][mode][end]: first layer of the longest stage
+  const size_t limits_, width_;          // width_: and money
+  std::vector<int16_t> lowest_;          // [behind][mode][end]: first layer of the longest stage
+  std::vector<int16_t> lowest_in_sync_;  // [mode][end]: the same as far as gradients tell
+  std::vector<int> by_option_;           // modes, those of one slowest option side by side
   // [behind][end]: of the stages that end there, by slowest option, those of which no other one is as long
   // and needs no more of anything; empty until asked for.
   std::vector<std::vector<Choice>> choices_;

@@ -52,7 +52,8 @@ Deepened deepen(const Deepening& problem) {
       break;
     }
     const double best = problem.best();
-    const double target = problem.limited && best == kNever ? kNever : std::min(best, next.target());
+    const bool at_once = problem.trusted || (problem.limited && best == kNever);
+    const double target = at_once ? best : std::min(best, next.target());
     ++next.steps;
     if (problem.possible(next.index, target)) {
       const std::optional<int64_t> took = problem.search(next.index, target, next.searched);

@@ -21,6 +21,8 @@ struct Deepening {
   // There may be no plan at all, and something else than the best value ends a search soon: then the first
   // ones accept every value.
   bool limited = false;
+  // The best value is close to the optimum, most likely: all that is better is looked for at once.
+  bool trusted = false;
   // Might the configuration have something below the target? No is certain.
   std::function<bool(size_t index, double target)> possible;
   // Looks for everything below the target; below `searched` all was looked at. Returns what it took, in

@@ -41,7 +41,7 @@ class Annealing {
     const BlockEnergy energy = [&](const BlockCosts::Score& score, double excess) {
       return energy_of(score, excess);
     };
-    const PipelineBlocks filled = fill_zones(p_, start.layout, costs_, energy, steps / kFillShare);
+    const PipelineBlocks filled = fill_zones(p_, start.layout, costs_, energy, steps / kFillShare, expired);
     const PipelineBlocks given = blocks_;
     best_blocks_ = given;
     // Which start, how hot and how simple suits a problem best is not known before: in turns.

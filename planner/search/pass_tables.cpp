@@ -1,6 +1,10 @@
 #include "planner/search/pass_tables.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
+#include <tuple>
 
 #include "planner/search/priced_money.h"
 
@@ -9,16 +13,46 @@ namespace {
 // Limits that a search of mixed stages is held against; more of them bound better and cost more. Of so many,
 // the most binding are kept.
 constexpr size_t kMostLimits = 48, kMostBinding = 24;
+// Plans of before whose options are familiar: more have too many for a quick search.
+constexpr size_t kMostFamiliar = 4;
 // Lagrangian prices of money (priced_money.h), and their place among the limits: the first ones bound best.
 constexpr size_t kMostPrices = 4, kBeforePrices = 4;
 }  // namespace
+
+FamiliarOptions familiar_options(const Resources& resources, const std::vector<Plan>& plans) {
+  FamiliarOptions out{std::vector<bool>(resources.options.size()),
+                      std::vector<bool>(resources.options.size())};
+  using Kind = std::tuple<std::string, int, std::string>;  // GPU type, TP degree, recomputation
+  const auto mark = [&](const std::set<Kind>& kinds) {
+    std::vector<bool>& options = kinds.size() > 1 ? out.mixed : out.alone;
+    for (size_t o = 0; o < resources.options.size(); ++o) {
+      const Option& option = resources.options[o];
+      if (kinds.contains({option.gpu_type, option.tp, to_string(option.recompute)})) options[o] = true;
+    }
+  };
+  for (size_t p = 0; p < std::min(plans.size(), kMostFamiliar); ++p) {
+    const Plan& plan = plans[p];
+    std::map<std::pair<int, int>, std::set<Kind>> stages;  // by layers
+    for (const PlanPipeline& pipeline : plan.pipelines)
+      for (const PlanStage& stage : pipeline.stages)
+        stages[{stage.first_layer, stage.end_layer}].insert({stage.gpu_type, stage.tp, stage.recompute});
+    for (const auto& [layers, kinds] : stages) mark(kinds);
+  }
+  return out;
+}
 
 std::vector<StageMode> PassTablesOf::modes_of(const StageCosts& costs, Pass pass) const {
   if (pass == Pass::exact) return all_modes(costs, resources_);
   if (pass == Pass::pure) return pure_modes(costs, resources_);
   std::vector<StageMode> modes = spread_modes(costs, resources_);
-  if (pass == Pass::mixed)
-    for (StageMode& mode : mixed_modes(costs, resources_)) modes.push_back(std::move(mode));
+  const auto unfamiliar = [](const std::vector<bool>& familiar) {
+    return [&](const StageMode& mode) { return !familiar[mode.slowest()]; };
+  };
+  if (pass == Pass::familiar) std::erase_if(modes, unfamiliar(familiar_.alone));
+  if (pass == Pass::alike) return modes;
+  std::vector<StageMode> mixed = mixed_modes(costs, resources_);
+  if (pass == Pass::familiar) std::erase_if(mixed, unfamiliar(familiar_.mixed));
+  std::move(mixed.begin(), mixed.end(), std::back_inserter(modes));
   return modes;
 }
 

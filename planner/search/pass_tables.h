@@ -13,8 +13,16 @@
 namespace sailor {
 
 // What stages may be, from quick to complete. alike: all replicas of one type and TP degree; mixed: or of
-// several types; exact: every way to realize a skeleton is tried; pure: its part for one replica.
-enum class Pass { alike, mixed, exact, pure };
+// several types; exact: every way to realize a skeleton is tried; pure: its part for one replica; familiar:
+// what of `mixed` the plans of before had.
+enum class Pass { alike, mixed, exact, pure, familiar };
+
+// Options that replicas of the first few of some plans run on, in any zone: by option.
+struct FamiliarOptions {
+  std::vector<bool> alone;  // all replicas of some stage were alike
+  std::vector<bool> mixed;  // beside others
+};
+FamiliarOptions familiar_options(const Resources& resources, const std::vector<Plan>& plans);
 
 struct PassTables {
   std::unique_ptr<ModeCosts> costs;
@@ -24,9 +32,12 @@ struct PassTables {
 
 class PassTablesOf {
  public:
-  // `cost_matters`: is there a budget, or is cost the objective? `resources` must outlive this.
-  PassTablesOf(const Resources& resources, bool cost_matters)
-      : resources_(resources), cost_matters_(cost_matters) {}
+  // `previous`: for Pass::familiar. `cost_matters`: is there a budget, or is cost the objective? `resources`
+  // must outlive this.
+  PassTablesOf(const Resources& resources, const std::vector<Plan>& previous, bool cost_matters)
+      : resources_(resources),
+        familiar_(familiar_options(resources, previous)),
+        cost_matters_(cost_matters) {}
 
   PassTables& get(const StageCosts& costs, Pass pass);
 
@@ -34,6 +45,7 @@ class PassTablesOf {
   std::vector<StageMode> modes_of(const StageCosts& costs, Pass pass) const;
 
   const Resources& resources_;
+  const FamiliarOptions familiar_;
   const bool cost_matters_;
   std::map<std::pair<Pass, const StageCosts*>, PassTables> tables_;
 };

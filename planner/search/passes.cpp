@@ -52,6 +52,7 @@ void search_by_deepening(SearchState& state, Pass pass) {
   for (const Configuration& c : state.configurations) problem.bounds.push_back(state.value_bound(c));
   problem.best = [&] { return state.best_sum; };
   problem.limited = std::isfinite(state.goal.max_usd) || std::isfinite(state.goal.max_iteration_s);
+  problem.trusted = !state.options.previous.empty() && pass != Pass::exact && std::isfinite(state.best_sum);
   problem.possible = [&](size_t i, double target) {
     const Configuration& c = state.configurations[i];
     return skeletons_possible(state.skeleton_problem(c, pass), target);
@@ -135,8 +136,7 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
     const bool by_deepening = state.on(feature::kDeepening) && !state.native;
     // A budget keeps a small problem's search from good plans for long: one is found by a look.
     const bool budget = pass == Pass::exact && std::isfinite(state.goal.max_usd);
-    // Deepening alone needs no look before, but the plan of before says where to look no further.
-    if (!by_deepening || budget || !state.options.previous.empty()) {
+    if (!by_deepening || budget) {
       sharpen_bounds(state, pass);
       search_promising(state, pass);
     }

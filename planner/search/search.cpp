@@ -26,6 +26,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kComposeShare = 0.4;  // of the time limit, for pipelines that differ
 // Of the time limit, for plans that neither recompute nor share optimizer states, where others are offered.
 constexpr double kPlainShare = 0.6;
+// The same when there are plans of before; until then their own turn ends, that of local improvement
+// (native), and the search before what was found is improved in other zones (published).
+constexpr double kPlainShareAgain = 0.85, kStartShare = 0.15, kImproveShare = 0.45, kBeforeZonesShare = 0.75;
 // Local improvement may change the order of plans that are so close.
 constexpr size_t kMostImproved = 8;
 constexpr double kImprovable = 1.1;
@@ -44,7 +47,11 @@ class Search {
     const bool mixes = small || types_share_a_region();
     const Pass pass = small ? Pass::exact : mixes ? Pass::mixed : Pass::alike;
     start_from_previous(pass);
-    if (!further_.empty()) state_.deadline.allow(kPlainShare);
+    if (again() && state_.native) {
+      state_.deadline.allow(kImproveShare);
+      improve_best();
+    }
+    state_.deadline.allow(share_before_the_rest());
     search_configurations(pass, false);
     if (!further_.empty()) {
       // What recomputes or shares optimizer states comes last, so that it never costs anything else that is
@@ -54,13 +61,25 @@ class Search {
       if (state_.on(feature::kBestFirst)) state_.sort_configurations();
       search_configurations(pass, true);
     }
+    state_.deadline.allow(1);
     if (!state_.native) state_.improve_shortlist();
     finish();
     return std::move(state_.result);
   }
 
  private:
+  // Of the time limit, until what comes after the search of plain configurations has its turn.
+  double share_before_the_rest() const {
+    if (!further_.empty()) return again() ? kPlainShareAgain : kPlainShare;
+    const bool zones_matter = !state_.native && !is_small(state_.resources) && several_zones();
+    return again() && zones_matter ? kBeforeZonesShare : 1;
+  }
+
+  bool again() const { return !state_.options.previous.empty(); }
+
   void search_configurations(Pass pass, bool further) {
+    // After a small change most of the best plan's stages are of kinds that there were before.
+    if (again() && !state_.native && pass == Pass::mixed) search_pass(state_, Pass::familiar, kAnyStages);
     // Short pipelines are cheap to search: what they reach bounds the rest.
     state_.widely = state_.native;
     if (state_.on(feature::kShortFirst))
@@ -88,8 +107,8 @@ class Search {
   // Plans of before, and what becomes of them with a little more or less, bound the search from the start.
   void start_from_previous(Pass pass) {
     for (const Plan& previous : state_.options.previous) {
-      if (state_.expired()) break;
       start_from(previous, pass);
+      if (state_.deadline.elapsed_s() > kStartShare * state_.options.time_limit_s) break;
     }
     state_.configurations = plain_;
     if (state_.on(feature::kBestFirst)) state_.sort_configurations();
@@ -124,6 +143,12 @@ class Search {
         evaluate(**table, state_.resources, *layout, replicas,
                  static_cast<double>((total + replicas - 1) / replicas), state_.overhead_s);
     return state_.goal.value(value.iteration_s, value.usd);
+  }
+
+  bool several_zones() const {
+    const std::vector<Pool>& pools = state_.resources.pools;
+    return std::any_of(pools.begin(), pools.end(),
+                       [&](const Pool& pool) { return pool.zone != pools.front().zone; });
   }
 
   bool types_share_a_region() const {

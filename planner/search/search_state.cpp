@@ -52,7 +52,8 @@ SearchState::SearchState(const PlanningContext& context, const PlanOptions& opti
       candidates(context, resources, options.cost_model, goal),
       best_sum(kNever),
       open_value(kNever),
-      pass_tables_(resources, goal.objective == Objective::cost || std::isfinite(goal.max_usd)) {}
+      pass_tables_(resources, options.previous,
+                   goal.objective == Objective::cost || std::isfinite(goal.max_usd)) {}
 
 double SearchState::accepted_value(double rounds) const {
   return native && widely ? best_sum * native_slack(rounds) : best_sum;
@@ -128,11 +129,13 @@ void SearchState::keep(const Realized& realized, const StageCosts& costs, int re
 }
 
 void SearchState::improve_shortlist() {
-  shortlist_.improve([&](const RealizeProblem& form) { return accepted_value(form.microbatches); },
-                     [&](const RealizeProblem& form, const Realized& better) {
-                       keep(better, form.costs.stage(), form.replicas);
-                     },
-                     [&] { return expired(); });
+  shortlist_.improve(
+      !options.previous.empty(),
+      [&](const RealizeProblem& form) { return accepted_value(form.microbatches); },
+      [&](const RealizeProblem& form, const Realized& better) {
+        keep(better, form.costs.stage(), form.replicas);
+      },
+      [&] { return expired(); });
 }
 
 }  // namespace sailor

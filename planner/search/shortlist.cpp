@@ -7,7 +7,7 @@ namespace sailor {
 namespace {
 
 constexpr size_t kMostEntries = 2;
-constexpr int kSteps = 96000;
+constexpr int kFewSteps = 12000, kSteps = 96000;
 
 }  // namespace
 
@@ -24,12 +24,16 @@ void Shortlist::add(const RealizeProblem& form, Realized realized, double bound)
   if (entries_.size() > kMostEntries) entries_.pop_back();
 }
 
-void Shortlist::improve(const std::function<double(const RealizeProblem&)>& threshold,
+void Shortlist::improve(bool quickly_first, const std::function<double(const RealizeProblem&)>& threshold,
                         const std::function<void(const RealizeProblem&, const Realized&)>& found,
                         const std::function<bool()>& expired) {
-  for (Entry& entry : entries_) {
-    if (entry.bound >= threshold(entry.form)) continue;
-    found(entry.form, improve_layout(entry.form, std::move(entry.realized), kSteps, expired));
+  for (const int steps : {kFewSteps, kSteps}) {
+    if (steps == kFewSteps && !quickly_first) continue;
+    for (const Entry& entry : entries_) {
+      if (expired()) break;
+      if (entry.bound < threshold(entry.form))
+        found(entry.form, improve_layout(entry.form, entry.realized, steps, expired));
+    }
   }
   entries_.clear();
 }

@@ -19,9 +19,10 @@ class Shortlist {
 
   // `bound`: no realization of the same skeleton is better.
   void add(const RealizeProblem& form, Realized realized, double bound);
-  // Improves what was added since the last call, best first, and calls `found` with what came out of it.
-  // What cannot get better than `threshold()` is left out.
-  void improve(const std::function<double(const RealizeProblem&)>& threshold,
+  // Improves what was added since the last call, best first, and calls `found` with what came out of it;
+  // `quickly_first`: all of it a little, then thoroughly. What cannot get better than `threshold()` is left
+  // out.
+  void improve(bool quickly_first, const std::function<double(const RealizeProblem&)>& threshold,
                const std::function<void(const RealizeProblem&, const Realized&)>& found,
                const std::function<bool()>& expired);
 

@@ -74,6 +74,12 @@ PartialPipeline SkeletonPruning::partial(const Label& label) const {
           label.stages > 0};
 }
 
+void SkeletonPruning::set_behind(const Label& label) {
+  behind_ = &label;
+  behind_version_ = bounds_version_;
+  if (p_.bounding) completion_.set_behind(partial(label));
+}
+
 bool SkeletonPruning::hopeless(Label& label) {
   const double iteration_s =
       p_.overhead_s +

@@ -23,6 +23,17 @@ class SkeletonPruning {
   bool worse_than_accepted(double iteration_s, double usd);
   // Can no completion of the label be accepted? Sets its bound and the version of bounds otherwise.
   bool hopeless(Label& label);
+  // From now on stage_possible() is about stages right before this label.
+  void set_behind(const Label& label);
+  // Might a stage there in this mode, of this use and with a first layer in between, be part of what is
+  // accepted? No is certain.
+  bool stage_possible(int mode, const StageUse& use, int lowest, int highest) {
+    if (!p_.bounding) return true;
+    if (behind_version_ != bounds_version_) set_behind(*behind_);
+    if (completion_.stage_possible(mode, use, lowest, highest)) return true;
+    outcome_.out_of_memory = true;
+    return false;
+  }
   // Keeps the bounds in step with what is accepted.
   void tighten();
   // Asks for the threshold anew.
@@ -46,6 +57,8 @@ class SkeletonPruning {
   double threshold_now_;  // falls only when something is found
   double tightened_s_, tightened_usd_;
   int bounds_version_ = 0;
+  const Label* behind_ = nullptr;
+  int behind_version_ = 0;  // of the bounds that stage_possible() has
 };
 
 }  // namespace sailor

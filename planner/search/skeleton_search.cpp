@@ -92,19 +92,24 @@ class SkeletonSearch {
     NewStage stage(p_, label);
     // The last one that there may be must hold all layers that are left.
     const int highest = stage.label.stages >= p_.max_stages ? 0 : end - 1;
+    pruning_.set_behind(label);
     for (int mode = 0; mode < costs_.size() && outcome_.complete; ++mode) {
       const int lowest =
           costs_.lowest_first(costs_.modes()[mode].slowest(), end, stage.in_flight(), p_.replicas);
       if (lowest > 0) outcome_.out_of_memory = true;
-      if (lowest > highest || !stage.set_mode(mode)) continue;
+      if (lowest > highest) continue;
       const int* number = uses_.of_segments(mode, end);
+      bool mode_set = false;
       for (const ModeCosts::Segment& segment : costs_.segments(mode, end)) {
         if (segment.highest < lowest) break;
         const int use = *number++;
-        if (use < 0 || segment.lowest > highest || !enough(label, uses_[use])) continue;
-        if (!try_lengths(stage, segment, uses_[use], std::min(segment.highest, highest),
-                         std::max(segment.lowest, lowest)))
-          break;
+        if (use < 0 || segment.lowest > highest) continue;
+        const int longest = std::max(segment.lowest, lowest), shortest = std::min(segment.highest, highest);
+        if (!pruning_.stage_possible(mode, uses_[use], longest, shortest) || !enough(label, uses_[use]))
+          continue;
+        if (!mode_set && !stage.set_mode(mode)) break;
+        mode_set = true;
+        if (!try_lengths(stage, segment, uses_[use], shortest, longest)) break;
       }
     }
   }

@@ -18,4 +18,9 @@ const StageSync::Row& StageSync::fill(int mode) const {
   return row;
 }
 
+int StageSync::size_classes_within(int mode, double most_s) const {
+  const std::vector<double>& at_least = row(mode).at_least;
+  return static_cast<int>(std::upper_bound(at_least.begin(), at_least.end(), most_s) - at_least.begin());
+}
+
 }  // namespace sailor

@@ -18,6 +18,8 @@ class StageSync {
   // The same for this stage or any that holds more parameters, at least: falls when layers are taken away,
   // which the times themselves need not do.
   double this_or_longer_s(int mode, int first, int end) const { return row(mode).at_least[at(first, end)]; }
+  // Stages of the size classes below this, and only they, have a this_or_longer_s() of at most `most_s`.
+  int size_classes_within(int mode, double most_s) const;
 
  private:
   // By size class; empty until asked for.

@@ -18,10 +18,8 @@ StageUses::StageUses(const ModeCosts& costs, const std::vector<ResourceLimit>& l
     return a.usd_per_s <= b.usd_per_s && std::equal(a.weights.begin(), a.weights.end(), b.weights.begin(),
                                                     [](double x, double y) { return x <= y; });
   };
-  no_more_.resize(covering_);
   for (int one = 0; one < covering_; ++one)
-    for (int other = 0; other < covering_; ++other)
-      if (other != one && no_more(uses_[other], uses_[one])) no_more_[one].push_back(other);
+    for (int other = 0; other < covering_; ++other) no_more_.push_back(no_more(uses_[one], uses_[other]));
 }
 
 int StageUses::number(int mode, uint32_t groups) {

@@ -34,8 +34,10 @@ class StageUses {
   }
   // Uses of whole segments have the numbers below this; others serve where memory leaves some groups out.
   int covering() const { return covering_; }
-  // The other uses of segments that need no more of any limit, nor more money; ascending.
-  const std::vector<int>& no_more_than(int number) const { return no_more_[number]; }
+  // Does one use of segments need no more of any limit, nor more money, than another one?
+  bool no_more_than(int one, int other) const {
+    return no_more_[static_cast<size_t>(one) * covering_ + other];
+  }
 
  private:
   const ModeCosts& costs_;
@@ -47,7 +49,7 @@ class StageUses {
   std::vector<size_t> begin_;  // [mode][end], into of_segments_
   std::vector<int> of_segments_;
   int covering_ = 0;
-  std::vector<std::vector<int>> no_more_;
+  std::vector<bool> no_more_;  // [one][other]
 };
 
 }  // namespace sailor

@@ -38,10 +38,11 @@ class ZoneFill {
     backwards_.assign(shares_.size(), false);
   }
 
-  PipelineBlocks run(int steps) {
+  PipelineBlocks run(int steps, const std::function<bool()>& expired) {
     PipelineBlocks best;
     double best_energy = std::numeric_limits<double>::infinity(), energy = best_energy;
     for (int step = 0; step < steps; ++step) {
+      if (step % 256 == 0 && expired()) break;
       const auto stages = stages_;
       const auto zones = zones_;
       const auto backwards = backwards_;
@@ -147,8 +148,8 @@ class ZoneFill {
 }  // namespace
 
 PipelineBlocks fill_zones(const RealizeProblem& problem, const Layout& layout, BlockCosts& costs,
-                          const BlockEnergy& energy, int steps) {
-  return ZoneFill(problem, layout, costs, energy).run(steps);
+                          const BlockEnergy& energy, int steps, const std::function<bool()>& expired) {
+  return ZoneFill(problem, layout, costs, energy).run(steps, expired);
 }
 
 }  // namespace sailor

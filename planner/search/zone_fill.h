@@ -12,6 +12,6 @@ using BlockEnergy = std::function<double(const BlockCosts::Score& score, double 
 
 // The best arrangement found of a layout's replicas; empty when none fits.
 PipelineBlocks fill_zones(const RealizeProblem& problem, const Layout& layout, BlockCosts& costs,
-                          const BlockEnergy& energy, int steps);
+                          const BlockEnergy& energy, int steps, const std::function<bool()>& expired);
 
 }  // namespace sailor

@@ -30,21 +30,23 @@ struct Later {
 
 class ZoneWalk {
  public:
-  ZoneWalk(const RealizeProblem& problem, const BlockCosts& costs, Realized start)
+  ZoneWalk(const RealizeProblem& problem, const BlockCosts& costs, Realized start,
+           const std::function<bool()>& expired)
       : p_(problem),
         costs_(costs),
+        expired_(expired),
         limits_(problem, costs),
         best_(std::move(start)),
         best_value_(allowed_value(p_.goal, best_.value)) {}
 
-  Realized run(const std::function<bool()>& expired) {
+  Realized run() {
     Box all;
     for (size_t k = 0; k < limits_.size(); ++k) {
       all.low.push_back(0);
       all.high.push_back(static_cast<int>(limits_.seconds(k).size()) - 1);
     }
     push(std::move(all));
-    while (!boxes_.empty() && effort_ > 0 && !expired()) {
+    while (!boxes_.empty() && effort_ > 0 && !expired_()) {
       Box box = boxes_.top();
       boxes_.pop();
       if (!better(box.bound)) break;
@@ -76,6 +78,7 @@ class ZoneWalk {
     for (size_t k = 0; k < limits_.size(); ++k) {
       int least = box.low[k], most = box.high[k];
       while (least < most) {
+        if (expired_()) return false;
         at[k] = (least + most) / 2;
         if (limits_.possible(at, effort_))
           most = at[k];
@@ -142,6 +145,7 @@ class ZoneWalk {
 
   const RealizeProblem& p_;
   const BlockCosts& costs_;
+  const std::function<bool()>& expired_;
   const ColumnLimits limits_;
   Realized best_;
   double best_value_;
@@ -155,7 +159,7 @@ Realized walk_zones(const RealizeProblem& problem, Realized start, const std::fu
   if (problem.goal.objective != Objective::throughput || problem.replicas < 2) return start;
   const BlockCosts costs(problem, start.layout);
   if (!costs.open() || ColumnLimits::columns(costs) > kMostColumns) return start;
-  return ZoneWalk(problem, costs, std::move(start)).run(expired);
+  return ZoneWalk(problem, costs, std::move(start), expired).run();
 }
 
 }  // namespace sailor

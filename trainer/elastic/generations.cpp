@@ -172,7 +172,7 @@ std::vector<int> Generations::usable() const {
 Replanned Generations::plan_for(const std::vector<int>& processes) const {
   std::vector<LiveGpu> gpus;
   for (const int id : processes) gpus.push_back({roster_.at(id).hello.place, roster_.at(id).hello.gpu});
-  return replanner_.plan_for(gpus, plan_);
+  return replanner_.plan_for(gpus, plan_, runners_up_);
 }
 
 std::optional<std::vector<int>> Generations::processes_of(const Plan& plan) const {
@@ -481,7 +481,9 @@ std::vector<int> Generations::givers_beside(const std::vector<int>& ids) const {
 void Generations::send_generation(const Replanned& made, const std::vector<int>& ids,
                                   const std::vector<int>& givers, double plan_s) {
   const Plan& plan = *made.plan;
-  plan_ = plan;
+  runners_up_ = made.runners_up;
+  // When what was lost comes back, it is the best again.
+  runners_up_.insert(runners_up_.begin(), std::exchange(plan_, plan));
   record_.begin();
   roster_.assign(ids);
   const int number = reconfiguration_.generation();

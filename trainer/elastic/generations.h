@@ -113,6 +113,7 @@ class Generations {
 
   const JobSpec& job_;
   Plan plan_;
+  std::vector<Plan> runners_up_;  // of the search that it came from, and the plan before it
   const Options options_;
   ControlServer& server_;
   Supervisor& supervisor_;

@@ -19,7 +19,8 @@ namespace sailor {
 namespace {
 
 constexpr double kWorthWhile = 0.02;
-constexpr int kCandidates = 3;  // of a search, to be shown
+constexpr size_t kShown = 3;    // candidates of a search
+constexpr int kCandidates = 8;  // of a search, to start the next one from
 
 // A value to be made as small as possible.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
@@ -96,27 +97,35 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
 }
 
 // Without a plan, `text` says why.
-Replanned Replanner::search_plan(const Snapshot& snapshot, const Plan& previous) const {
+Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> previous) const {
   const PlanningContext context{inputs_->job, snapshot, inputs_->catalog, inputs_->profiles};
   PlanOptions options;
   options.top_k = kCandidates;
   options.time_limit_s = options_.time_limit_s;
   options.explain = false;
-  options.previous = {previous};
+  options.previous = std::move(previous);
   SearchResult result = search(context, options);
-  if (result.status == SearchStatus::time_limit) return {std::nullopt, "no plan was found in time", ""};
-  if (result.status != SearchStatus::found) return {std::nullopt, result.reason, ""};
+  if (result.status == SearchStatus::time_limit) return {std::nullopt, "no plan was found in time", "", {}};
+  if (result.status != SearchStatus::found) return {std::nullopt, result.reason, "", {}};
+  std::vector<Plan> plans;
+  for (Candidate& candidate : result.candidates) plans.push_back(candidate.plan);
+  if (result.candidates.size() > kShown) result.candidates.resize(kShown);
   std::string table = candidate_table(context, result);
-  return {std::move(result.candidates.front().plan), "searched anew", std::move(table)};
+  Plan best = std::move(plans.front());
+  plans.erase(plans.begin());
+  return {std::move(best), "searched anew", std::move(table), std::move(plans)};
 }
 
-Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous) const {
+Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous,
+                              const std::vector<Plan>& runners_up) const {
   const Snapshot snapshot = snapshot_of(gpus);
-  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process", ""};
+  if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process", "", {}};
   std::string why_not = text_;
   if (inputs_) {
     try {
-      Replanned found = search_plan(snapshot, previous);
+      std::vector<Plan> plans = {previous};
+      plans.insert(plans.end(), runners_up.begin(), runners_up.end());
+      Replanned found = search_plan(snapshot, std::move(plans));
       if (found.plan) {
         keep_stages(*found.plan, snapshot, held_stages(previous));
         return found;
@@ -128,12 +137,13 @@ Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& prev
   }
   if (std::optional<Plan> plan = cut_down(snapshot)) {
     const size_t kept = plan->pipelines.size(), all = first_.pipelines.size();
-    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not), ""};
+    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not), "", {}};
   }
   return {std::nullopt,
           fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(), gpus.size() == 1 ? "" : "s",
                       why_not),
-          ""};
+          "",
+          {}};
 }
 
 std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {

@@ -26,6 +26,8 @@ struct Replanned {
   std::optional<Plan> plan;  // placed on live GPUs only
   std::string text;          // one line: how it was made, or why there is none
   std::string table;         // of a search: the candidates that it was chosen from
+  // Of a search: the plans that came after it, best first. With other GPUs one of them is often the best.
+  std::vector<Plan> runners_up;
 };
 
 class Replanner {
@@ -41,8 +43,10 @@ class Replanner {
   // node two GPU types.
   Replanner(const JobSpec& job, const Plan& plan, const Options& options);
 
-  // With `previous`, the plan in force, as what is to be kept as far as possible.
-  Replanned plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous) const;
+  // With `previous`, the plan in force, as what is to be kept as far as possible; `runners_up`: of the search
+  // that it came from, to start from as well.
+  Replanned plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous,
+                     const std::vector<Plan>& runners_up = {}) const;
   // Is it worth while to change from one plan to the other? By the job's objective, 2 % at least.
   bool better(const Plan& plan, const Plan& than) const;
   // What the plan promises: its own prediction, else a simulation; nothing where there are no profiles.
@@ -61,7 +65,7 @@ class Replanner {
  private:
   Snapshot snapshot_of(const std::vector<LiveGpu>& gpus) const;
   std::optional<Plan> cut_down(const Snapshot& snapshot) const;
-  Replanned search_plan(const Snapshot& snapshot, const Plan& previous) const;
+  Replanned search_plan(const Snapshot& snapshot, std::vector<Plan> previous) const;
 
   const JobSpec& job_;
   const Plan first_;

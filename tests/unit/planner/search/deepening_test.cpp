@@ -63,6 +63,19 @@ TEST(Deepening, LooksNotFarBeyondTheBest) {
   EXPECT_LT(toy.largest_target, 12 * 1.2);
 }
 
+TEST(Deepening, ATrustedBestIsLookedBelowAtOnce) {
+  Toy toy;
+  toy.values = {{30}, {12}, {90}};
+  toy.best = 13;
+  Deepening problem = toy.problem({10, 10.5, 5});
+  problem.trusted = true;
+  const Deepened done = deepen(problem);
+  EXPECT_TRUE(done.complete);
+  EXPECT_EQ(toy.best, 12);
+  EXPECT_EQ(toy.searches, 3) << "one for each configuration";
+  EXPECT_EQ(toy.largest_target, 13);
+}
+
 TEST(Deepening, WhatIsRuledOutIsNotSearched) {
   Toy toy;
   toy.values = {{30}, {12}};
