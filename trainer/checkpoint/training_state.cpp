@@ -53,11 +53,11 @@ void read_into(CheckpointReader& reader, const CheckpointTensor* tensor, int64_t
   if (count == 0) return;
   const at::Tensor target = out.narrow(0, 0, count);
   const at::ScalarType type = stored_scalar_type(tensor->dtype, reader.path());
-  if (type == target.scalar_type()) {
+  if (type == target.scalar_type() && target.device().is_cpu()) {
     reader.read(tensor, first, count, target.data_ptr());
     return;
   }
-  const at::Tensor stored = at::empty({count}, target.options().dtype(type));
+  const at::Tensor stored = at::empty({count}, at::TensorOptions().dtype(type));
   reader.read(tensor, first, count, stored.data_ptr());
   target.copy_(stored);
 }
