@@ -34,5 +34,7 @@ struct GpuWish {
 // Throws std::runtime_error, with what to do, where there is a driver and the GPU cannot be used all the
 // same.
 std::unique_ptr<Gpu> open_gpu(const GpuWish& wish);
+// GPUs that this process may compute on; 0 where open_gpu() finds nothing. Throws std::runtime_error.
+int gpu_count();
 
 }  // namespace sailor

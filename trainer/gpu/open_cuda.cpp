@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "trainer/comm/nccl/cuda_device.h"
+#include "trainer/comm/nccl/nccl_library.h"
 #include "trainer/comm/nccl/nccl_plane.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/gpu/pci_addresses.h"
@@ -59,6 +60,10 @@ std::optional<int> cuda_index(const GpuWish& wish) {
 }
 
 }  // namespace
+
+int gpu_count() {
+  return wants_processors() || !has_driver() ? 0 : cuda_device_count(cuda_library());
+}
 
 std::unique_ptr<Gpu> open_gpu(const GpuWish& wish) {
   if (wants_processors() || !has_driver()) return nullptr;

@@ -6,8 +6,8 @@
 // An optimizer owns slices: runs of elements of the rank's parameters. Without ZeRO-1 a parameter is one
 // slice; with it, a rank's slices are its part only. Every update is elementwise, so that any cut gives the
 // same bits, and rounds the same on every CPU, so that replicas on different ones stay equal. Slices on a GPU
-// are updated by libtorch's kernels there, on the calling thread's stream; with a gradient scale other than 1
-// their gradients are the scaled ones afterwards.
+// are updated by libtorch's kernels there, on the calling thread's stream; a gradient scale other than 1
+// rounds the gradients.
 //
 // Values in bf16 have a master copy in f32, which is what is updated; the value is the master rounded to
 // nearest even. State has the type of the gradient. One thread per object; step() itself uses ATen's threads.

@@ -93,6 +93,7 @@ struct RankTrainer::Impl {
                       job.model.tied_embeddings, on.device),
         world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
+        recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
     if (pacer) pacer->joins(stage.tp.get());
@@ -378,24 +379,26 @@ struct RankTrainer::Impl {
     result.tokens = job.training.global_batch * job.model.sequence;
     result.learning_rate = learning_rate(job.training, next_step());
     progress.step_begins();
-    const auto clear = Clock::now();
-    gradient_sync.begin_iteration();
-    Clock::duration early = Clock::now() - clear;  // work of the update that is done before it
-    recorder.add(TaskKind::update, -1, clear, clear + early);
+    Clock::duration early{};  // work of the update that is done before it
+    const auto do_early = [&](const auto& work) {
+      const auto start = Clock::now();
+      recorder.timed(TaskKind::update, -1, work);
+      early += Clock::now() - start;
+    };
+    do_early([&] { gradient_sync.begin_iteration(); });
     const PipelineWork work = training_work();
     const PipelineRun run = executor.run(work);
     result.max_in_flight = run.max_in_flight;
 
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
-    const auto start = Clock::now();
-    const double own_loss = slot.tp_rank == 0 ? run.loss(work.global_tokens) : 0.0;
-    double numbers[3] = {own_loss, gradient_sync.own_sum_of_squares(),
-                         std::accumulate(digests.begin(), digests.end(), 0.0)};
+    double own_loss = 0;
+    double numbers[3] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0)};
+    do_early([&] {
+      if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_tokens);
+      numbers[1] = gradient_sync.own_sum_of_squares();
+    });
     stage.settle();
     gradient_sync.settle();
-    const Clock::duration norm = Clock::now() - start;
-    early += norm;
-    recorder.add(TaskKind::update, -1, start, start + norm);
     progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
@@ -412,6 +415,7 @@ struct RankTrainer::Impl {
       pace_update(update_start);
     });
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
+    recorder.finish();
     result.forward_s = recorder.total_s(TaskKind::forward);
     result.backward_s = recorder.total_s(TaskKind::backward);
     result.wait_s = recorder.total_s(TaskKind::wait);

@@ -36,7 +36,7 @@ class Gpt2(nn.Module):
         self.norm, self.head = nn.LayerNorm(hidden), nn.Linear(hidden, vocabulary, bias=False)
 
     def forward(self, ids, targets):
-        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
             x = block(x)
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
@@ -48,18 +48,21 @@ def main():
                         ("batch", 4), ("threads", 2), ("warm-up", 2), ("steps", 5)]:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"], help="bf16: weights in fp32, autocast")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    model = Gpt2(args.layers, args.hidden, args.heads, args.sequence, args.vocabulary)
+    model = Gpt2(args.layers, args.hidden, args.heads, args.sequence, args.vocabulary).to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
     forward = torch.compile(model) if args.compile else model
     seconds = []
     for step in range(args.warm_up + args.steps):
-        ids = torch.randint(args.vocabulary, (args.batch, args.sequence + 1))
+        ids = torch.randint(args.vocabulary, (args.batch, args.sequence + 1), device=args.device)
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = forward(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.dtype == "bf16"):
+            loss = forward(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
         loss.backward()
         optimizer.step()
         loss.item()
