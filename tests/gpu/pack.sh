@@ -6,8 +6,8 @@ usage() {
   cat <<'USAGE'
 usage: tests/gpu/pack.sh [--build DIR] [OUT]
 
-Builds the trainer's programs against libtorch 2.11 (tests/libtorch_2_11.sh) and puts them into OUT (default: gpu-pack in this
-repository) with the libraries that they need beside those of PyTorch, CUDA and the C++ compiler. On the other machine
+Builds the trainer's programs against libtorch 2.11 (tests/libtorch_2_11.sh) and puts them into OUT (default: build/gpu-pack)
+with the libraries that they need beside those of PyTorch, CUDA and the C++ compiler. On the other machine
   OUT/run PROGRAM...   runs one with the libraries of python3's torch
 It needs a C library as new as this machine's, and the same release of PyTorch. --build DIR takes the programs of a build that is there.
 USAGE
@@ -15,7 +15,7 @@ USAGE
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=
-out=$root/gpu-pack
+out=$root/build/gpu-pack
 while (($#)); do
   case $1 in
     --build) build=${2:?--build needs a directory}; shift ;;

@@ -11,7 +11,7 @@ every model family against processors, in fp32 and bf16; a checkpoint from and t
 against measured steps; steps of GPT-2 124M and 1.5B against PyTorch eager and compiled. Prints a table, writes gpu.json and gpu.log to
 DIR (default: $OUT, else the current directory). Takes about ten minutes. Says "no GPU" and exits 0 without one.
 
-  --programs DIR   a pack of tests/gpu/pack.sh (default: gpu-pack beside this repository's files, else build/bin)
+  --programs DIR   a pack of tests/gpu/pack.sh (default: build/gpu-pack, else build/bin)
   --peak-flops N   of the GPU's data sheet in bf16, for the MFU (default: what large products reach here)
   --only PART      communicator, equality, prediction or speed
 USAGE
@@ -38,7 +38,7 @@ if [[ ! -e /dev/nvidiactl && ! -e /proc/driver/nvidia/version ]]; then
 fi
 if [[ -z $programs ]]; then
   programs=$root/build/bin
-  if [[ -d $root/gpu-pack ]]; then programs=$root/gpu-pack; fi
+  if [[ -d $root/build/gpu-pack ]]; then programs=$root/build/gpu-pack; fi
 fi
 if [[ -x $programs/run ]]; then  # a pack: its programs find PyTorch's libraries, and their own
   exec "$programs/run" python3 "$root/tests/gpu/check_gpu.py" --programs "$programs/bin" --out "$out" "${arguments[@]}"
