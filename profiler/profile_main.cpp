@@ -68,8 +68,8 @@ int run(const std::string& job_file, ProfileRequest request, bool named) {
     throw InputError("--gpu-type: name the GPUs of this node as the catalog does, or set SAILOR_DEVICE=cpu");
   request.base_memory_bytes =
       request.gpus > 0 ? measure_gpu_base_memory_bytes(job) : measure_base_memory_bytes(job);
-  // One rank has one core to itself; so has the measurement.
-  at::set_num_threads(1);
+  // One rank has one core to itself; so has the measurement. A GPU's times do not depend on it.
+  if (request.gpus == 0) at::set_num_threads(1);
   std::cerr << "layer times are forward + backward + update\n";
   const ProfileOutcome outcome =
       profile_job(job, request, [](const std::string& line) { std::cerr << line << std::endl; });

@@ -1,5 +1,7 @@
 #include "trainer/checkpoint/state_transfer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/training_state.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "trainer/checkpoint/stored_rows.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/groups.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {
@@ -158,6 +160,7 @@ std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::
 
 void read_state(CheckpointReader& reader, const RankState& state) {
   const at::NoGradGuard no_graph;
+  const ComputeOn computes(state.device);  // on whichever thread this is: behind what was computed before
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
   std::map<std::string, std::vector<std::size_t>> slices_of;
   for (std::size_t i = 0; i < state.optimizer.slices().size(); ++i)

@@ -154,7 +154,11 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
   if (emulation_.device) return;
   if (!resources_.gpu) {
     resources_.gpu = open_gpu({.index_on_node = slot_.gpu, .rank = slot_.rank, .ranks = num_ranks(plan_)});
-    if (!resources_.gpu) return;
+    if (!resources_.gpu) {
+      if (const int gpus = gpu_count(); gpus > 0)
+        std::cerr << fmt::format("trains on processors: {} ranks, and {} GPUs\n", num_ranks(plan_), gpus);
+      return;
+    }
     std::cerr << fmt::format("trains on {}\n", resources_.gpu->name());
     resources_.computes.emplace(resources_.gpu->device());
   }

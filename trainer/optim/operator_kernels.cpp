@@ -1,5 +1,6 @@
 #include "trainer/optim/operator_kernels.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/version.h>
 
 namespace sailor {

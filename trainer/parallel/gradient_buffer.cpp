@@ -1,5 +1,7 @@
 #include "trainer/parallel/gradient_buffer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <stdexcept>
 
 namespace sailor {

@@ -90,10 +90,11 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
 }
 
 GradientSync::~GradientSync() {
-  if (queue_ ? queue_->idle() : !summing_) return;
   // An error of another kind ends this rank's part: nothing shall wait for the sums.
-  for (const auto& group : groups_) {
-    if (group) group->abort();
+  if (queue_ ? !queue_->idle() : summing_) {
+    for (const auto& group : groups_) {
+      if (group) group->abort();
+    }
   }
   try {
     device_.wait(device_.gradients());  // until then they write to the buffer

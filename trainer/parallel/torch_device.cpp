@@ -2,6 +2,8 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <stdexcept>
+
 namespace sailor {
 namespace {
 
@@ -31,8 +33,11 @@ ComputeOn::~ComputeOn() {
 
 Stream stream_of(const at::Tensor& tensor) {
   if (tensor.device().is_cpu()) return nullptr;
-  const c10::impl::VirtualGuardImpl guard(tensor.device().type());
-  return reinterpret_cast<Stream>(guard.getStream(tensor.device()).id());
+  const c10::StreamId id =
+      c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()).id();
+  // libtorch's own streams have odd ones, and its default stream has 0.
+  if (id == 0 || id % 2 != 0) throw std::logic_error("a communication on a device outside of ComputeOn");
+  return reinterpret_cast<Stream>(id);
 }
 
 }  // namespace sailor

@@ -241,7 +241,6 @@ struct RankTrainer::Impl {
   LoadedCheckpoint load(const std::string& directory, int64_t lineage = 0) {
     require(lock(directory));
     progress.is_replaced();
-    on.device.wait(on.device.compute());  // another thread fills what was cleared
     LoadedCheckpoint loaded = load_checkpoint(*world, state(), directory, tell_loading);
     progress.starts_from({loaded.path.empty() ? next_step() : loaded.steps_done, lineage}, lineage);
     return loaded;
