@@ -46,7 +46,7 @@ for program in "${programs[@]}"; do
 done | awk '/=> \// {print $1, $3}' | sort -u | while read -r name path; do
   case $path in "$torch"/* | "$(dirname "$torch")"/nvidia/* | "${CUDA_HOME:-/usr/local/cuda}"*/*) continue ;; esac
   case $name in
-    libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so* | ld-linux* | libstdc++.so* | libgcc_s.so* | libgomp.so*) continue ;;
+    libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so* | libutil.so* | ld-linux* | libstdc++.so* | libgcc_s.so* | libgomp.so*) continue ;;
   esac
   cp -L "$path" "$out/lib/$name"
 done
