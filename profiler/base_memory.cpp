@@ -10,10 +10,12 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/spec/text_file.h"
+#include "profiler/overhead_bench.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/elastic/run_directory.h"
 #include "trainer/elastic/scratch_directory.h"
 #include "trainer/elastic/subprocess.h"
+#include "trainer/gpu/gpu.h"
 
 namespace sailor {
 namespace {
@@ -66,6 +68,17 @@ int64_t train(const JobSpec& job, const std::string& directory) {
 }
 
 }  // namespace
+
+int64_t measure_gpu_base_memory_bytes(const JobSpec& job) {
+  const ScratchDirectory scratch;
+  write_file_atomically(scratch.path() + "/job.yaml", small_job(job));
+  MeasuringOptions few;
+  few.max_seconds = 0;
+  few.min_samples = 3;
+  // What the tensors took stays with libtorch, and is nothing beside the rest.
+  measure_iteration_overhead_s(load_job_spec(scratch.path() + "/job.yaml"), few, /*gpu=*/true);
+  return open_gpu({})->device().used_bytes();
+}
 
 int64_t measure_base_memory_bytes(const JobSpec& job) {
   const ScratchDirectory scratch;

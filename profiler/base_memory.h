@@ -11,5 +11,8 @@ namespace sailor {
 // machine, and returns the larger one's peak of resident memory. Takes about two seconds. Throws
 // std::runtime_error when the ranks cannot be started.
 int64_t measure_base_memory_bytes(const JobSpec& job);
+// The same of a GPU's memory, for one rank: context, libraries, communicators. Nobody else uses the GPU
+// meanwhile.
+int64_t measure_gpu_base_memory_bytes(const JobSpec& job);
 
 }  // namespace sailor

@@ -12,8 +12,8 @@ namespace sailor {
 
 class CopyingCommunicator : public Communicator {
  public:
-  // Acts as rank 0 of `size`.
-  explicit CopyingCommunicator(int size);
+  // Acts as rank 0 of `size`. On a GPU's memory it copies nothing.
+  explicit CopyingCommunicator(int size, bool copies = true);
 
   void all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op, Stream stream) override;
   void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
@@ -31,6 +31,7 @@ class CopyingCommunicator : public Communicator {
  private:
   void note(std::size_t bytes) { bytes_.push_back(static_cast<int64_t>(bytes)); }
 
+  const bool copies_;
   std::vector<int64_t> bytes_;
   std::vector<char> scratch_;
 };

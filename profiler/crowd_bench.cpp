@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "profiler/link_bench.h"
+#include "trainer/gpu/gpu.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {
@@ -51,8 +53,8 @@ StackBench::ByKind mean(const std::vector<StackBench::ByKind>& groups) {
 
 }  // namespace
 
-CrowdBench::CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives)
-    : job_(std::move(job)), ranks_(ranks), collective_options_(collectives) {}
+CrowdBench::CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives, bool gpus)
+    : job_(std::move(job)), ranks_(ranks), gpus_(gpus), collective_options_(collectives) {}
 
 std::vector<StackBench::ByKind> CrowdBench::measure(int tp, const std::vector<int>& microbatches,
                                                     const MeasuringOptions& options) {
@@ -64,13 +66,17 @@ std::vector<StackBench::ByKind> CrowdBench::measure(int tp, const std::vector<in
   run_ranks(ranks, [&](Communicator& all, CommFactory& factory) {
     at::set_num_threads(1);  // one rank has one core to itself; a property of the thread
     const int group = all.rank() / width;
+    const std::unique_ptr<Gpu> gpu = gpus_ ? open_gpu({.rank = all.rank(), .ranks = ranks}) : nullptr;
+    Device& device = gpu ? gpu->device() : host_device();
+    const ComputeOn computes(device);
+    const std::unique_ptr<CommFactory> plane = gpu ? gpu->plane(factory, CommOptions()) : nullptr;
     std::unique_ptr<Communicator> own;
     if (real_groups) {
       std::vector<int> members(static_cast<size_t>(width));
       std::iota(members.begin(), members.end(), group * width);
-      own = factory.create(fmt::format("group/{}", group), members);
+      own = (plane ? *plane : factory).create(fmt::format("group/{}", group), members);
     }
-    StackBench bench(job_, tp, {.all = &all, .group = own.get()});
+    StackBench bench(job_, tp, {.all = &all, .group = own.get(), .device = &device});
     for (size_t i = 0; i < microbatches.size(); ++i)
       measured[i][static_cast<size_t>(all.rank())] = bench.measure(microbatches[i], options);
   });

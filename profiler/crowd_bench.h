@@ -15,9 +15,10 @@ namespace sailor {
 
 class CrowdBench {
  public:
-  // `ranks` > 0 work at the same time. `collectives` says how well the cost of a collective is measured for
-  // TP degrees above `ranks`, where no group is real and that cost has to be added.
-  CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives);
+  // `ranks` > 0 work at the same time, with `gpus` each on a GPU of its own. `collectives` says how well the
+  // cost of a collective is measured for TP degrees above `ranks`, where no group is real and that cost has
+  // to be added.
+  CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives, bool gpus = false);
 
   // The times of one rank, in the order of `microbatches`: of a TP group its slowest member's, of several
   // groups their mean. Throws InputError when the model cannot be split over `tp` GPUs, CommError.
@@ -29,6 +30,7 @@ class CrowdBench {
 
   JobSpec job_;
   int ranks_;
+  bool gpus_;
   MeasuringOptions collective_options_;
   std::map<std::pair<int, int64_t>, double> collective_s_;  // by TP degree and size
 };

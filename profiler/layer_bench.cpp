@@ -9,6 +9,7 @@
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {
@@ -31,43 +32,48 @@ struct LayerBench::State {
   ModelSpec model;
   LayerKind kind;
   at::ScalarType dtype;
+  at::Device place;
   std::unique_ptr<CopyingCommunicator> tp;
   std::unique_ptr<Layer> layer;
 
   Batch batch(int microbatch) const {
     const auto ids = [&] {
       return at::randint(model.vocabulary, {microbatch, model.sequence},
-                         at::TensorOptions().dtype(at::kLong));
+                         at::TensorOptions(place).dtype(at::kLong));
     };
     return {ids(), ids()};
   }
   // What the previous layer would hand over; undefined for the first.
   at::Tensor input(int microbatch) const {
     if (kind == LayerKind::embedding) return {};
-    return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions().dtype(dtype))
+    return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions(place).dtype(dtype))
         .set_requires_grad(true);
   }
   // What the next layer would send back; the head starts from its own loss.
   at::Tensor output_gradient(int microbatch) const {
     if (kind == LayerKind::head)
       return at::full({}, 1.0 / (microbatch * model.sequence),
-                      at::TensorOptions().dtype(gradient_type(dtype)));
-    return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions().dtype(dtype));
+                      at::TensorOptions(place).dtype(gradient_type(dtype)));
+    return at::randn({microbatch, model.sequence, model.hidden}, at::TensorOptions(place).dtype(dtype));
   }
 };
 
-LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp) : state_(std::make_unique<State>()) {
+LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& device)
+    : state_(new State{.model = job.model,
+                       .kind = kind,
+                       .dtype = scalar_type(job.training.precision),
+                       .place = place_of(device),
+                       .tp = nullptr,
+                       .layer = nullptr}) {
   State& s = *state_;
   const ModelFamily& family = model_family(job.model.family);
   family.check(job.model, tp);
-  s.model = job.model;
-  s.kind = kind;
-  s.dtype = scalar_type(job.training.precision);
-  if (tp > 1) s.tp = std::make_unique<CopyingCommunicator>(tp);
+  if (tp > 1) s.tp = std::make_unique<CopyingCommunicator>(tp, !device.asynchronous());
   LayerContext context;
   context.model = job.model;
   context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
   context.dtype = s.dtype;
+  context.device = s.place;
   context.seed = job.training.seed;
   context.tp = s.tp.get();
   s.layer = family.build(context, layer_index(kind, job.model));
@@ -86,7 +92,7 @@ LayerSizes LayerBench::sizes(int microbatch) {
   const at::Tensor x = s.input(microbatch);
   const at::Tensor gradient = s.output_gradient(microbatch);
   s.layer->forward(x, batch).backward(gradient);  // gradients of the parameters exist from here on
-  MemoryMeter meter;
+  MemoryMeter meter(s.place.type());
   at::Tensor y = s.layer->forward(x, batch);
   const int64_t kept = meter.live_bytes();
   const int64_t forward_peak = meter.peak_bytes();

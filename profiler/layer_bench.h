@@ -7,13 +7,15 @@
 
 #include "planner/profile/layer_profile.h"
 #include "planner/spec/job_spec.h"
+#include "trainer/comm/device.h"
 
 namespace sailor {
 
 class LayerBench {
  public:
   // Throws InputError when the model cannot be split over `tp` GPUs.
-  LayerBench(const JobSpec& job, LayerKind kind, int tp);
+  // `device` outlives the object.
+  LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& device = host_device());
   ~LayerBench();
 
   // Of one sequence, from a microbatch of `microbatch`.

@@ -12,7 +12,7 @@
 namespace sailor {
 namespace {
 
-// libtorch reports every allocation of the CPU allocator to whoever stands in the profiler's place.
+// libtorch reports every allocation of its allocators to whoever stands in the profiler's place.
 class Counter : public c10::MemoryReportingInfoBase {
  public:
 #if TORCH_VERSION_MAJOR >= 2
@@ -20,7 +20,9 @@ class Counter : public c10::MemoryReportingInfoBase {
 #else
   using Total = int64_t;
 #endif
-  void reportMemoryUsage(void*, int64_t bytes, Total, Total, c10::Device) override {
+  explicit Counter(c10::DeviceType of) : of_(of) {}
+  void reportMemoryUsage(void*, int64_t bytes, Total, Total, c10::Device device) override {
+    if (device.type() != of_) return;
     live_bytes += bytes;
     peak_bytes = std::max(peak_bytes, live_bytes);
   }
@@ -30,16 +32,20 @@ class Counter : public c10::MemoryReportingInfoBase {
 
   int64_t live_bytes = 0;
   int64_t peak_bytes = 0;
+
+ private:
+  const c10::DeviceType of_;
 };
 
 }  // namespace
 
 struct MemoryMeter::State {
-  std::shared_ptr<Counter> counter = std::make_shared<Counter>();
+  explicit State(c10::DeviceType of) : counter(std::make_shared<Counter>(of)) {}
+  std::shared_ptr<Counter> counter;
   c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, counter};
 };
 
-MemoryMeter::MemoryMeter() : state_(std::make_unique<State>()) {}
+MemoryMeter::MemoryMeter(c10::DeviceType of) : state_(std::make_unique<State>(of)) {}
 MemoryMeter::~MemoryMeter() = default;
 int64_t MemoryMeter::live_bytes() const {
   return state_->counter->live_bytes;

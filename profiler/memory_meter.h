@@ -1,5 +1,8 @@
-// Counts the bytes of tensors that this thread allocates and frees while the meter lives. Meters do not nest.
+// Counts the bytes of tensors that this thread, and a backward that it runs, allocate and free on one kind of
+// device while the meter lives. Meters do not nest.
 #pragma once
+
+#include <c10/core/DeviceType.h>
 
 #include <cstdint>
 #include <memory>
@@ -8,7 +11,7 @@ namespace sailor {
 
 class MemoryMeter {
  public:
-  MemoryMeter();
+  explicit MemoryMeter(c10::DeviceType of = c10::DeviceType::CPU);
   ~MemoryMeter();
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;

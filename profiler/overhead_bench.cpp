@@ -7,6 +7,8 @@
 #include "planner/plan/plan.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/data/token_data.h"
+#include "trainer/gpu/gpu.h"
+#include "trainer/parallel/torch_device.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {
@@ -35,7 +37,7 @@ std::vector<uint16_t> random_tokens(const ModelSpec& model) {
 
 }  // namespace
 
-Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options) {
+Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options, bool on_gpu) {
   using Clock = std::chrono::steady_clock;
   JobSpec small = job;
   small.training.global_batch = 1;
@@ -45,7 +47,11 @@ Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions
                                                 job.model.vocabulary, job.training.seed);
   ThreadHub hub(1);
   const auto factory = hub.factory(0);
-  RankTrainer trainer(small, plan, 0, *factory, data);
+  const std::unique_ptr<Gpu> gpu = on_gpu ? open_gpu({}) : nullptr;
+  const std::unique_ptr<CommFactory> plane = gpu ? gpu->plane(*factory, CommOptions()) : nullptr;
+  const DevicePlane on{gpu ? gpu->device() : host_device(), plane ? *plane : *factory};
+  const ComputeOn computes(on.device);
+  RankTrainer trainer(small, plan, 0, *factory, data, /*pacer=*/nullptr, gpu ? &on : nullptr);
   Samples overhead;
   for (int i = 0; i < options.warm_up; ++i) trainer.step();
   const auto begin = Clock::now();

@@ -8,7 +8,7 @@
 namespace sailor {
 
 // Runs whole iterations of one microbatch on one rank, and returns the median of what is left of their time
-// without forward, backward and update.
-Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options);
+// without forward, backward and update. With `gpu` the rank computes on one of this machine's.
+Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions& options, bool gpu = false);
 
 }  // namespace sailor

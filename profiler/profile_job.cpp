@@ -21,6 +21,8 @@
 #include "profiler/overhead_bench.h"
 #include "profiler/profile_journal.h"
 #include "profiler/sync_bench.h"
+#include "trainer/gpu/gpu.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace fs = std::filesystem;
@@ -126,9 +128,13 @@ void measure_overheads(const JobSpec& job, const ProfileRequest& request, int ra
   overhead_options.max_seconds = kOverheadShare * request.seconds;
   link_options.max_seconds = kLinkShare * request.seconds / 8;
   sync_options.max_seconds = kSyncShare * request.seconds;
-  const Estimate iteration = measure_iteration_overhead_s(job, overhead_options);
-  const NetworkProfile here = measure_network(outcome.network_file, link_options, profile.measured, outcome);
-  const Estimate sync = measure_sync_s_per_byte(job, ranks, here, sync_options);
+  const Estimate iteration = measure_iteration_overhead_s(job, overhead_options, request.gpus > 0);
+  Estimate sync;  // on a GPU sums are NCCL's, beside whose links nothing is left
+  if (request.gpus == 0) {
+    const NetworkProfile here =
+        measure_network(outcome.network_file, link_options, profile.measured, outcome);
+    sync = measure_sync_s_per_byte(job, ranks, here, sync_options);
+  }
   profile.overheads.base_memory_bytes = request.base_memory_bytes;
   profile.overheads.iteration_overhead_s = iteration.value;
   profile.overheads.sync_s_per_byte = sync.value;
@@ -168,13 +174,22 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
 
   ProfileOutcome outcome;
   outcome.layer_file = layer_profile_path(request.directory, job, request.gpu_type);
-  if (request.links) outcome.network_file = request.directory + "/network.json";
+  if (request.links && request.gpus == 0) outcome.network_file = request.directory + "/network.json";
+  const std::unique_ptr<Gpu> gpu = request.gpus > 0 ? open_gpu({}) : nullptr;
+  Device& device = gpu ? gpu->device() : host_device();
+  const ComputeOn computes(device);
   std::map<int, std::vector<std::unique_ptr<LayerBench>>> benches;
   std::string reason;
   for (const int tp : request.tps) {
+    if (gpu && tp > request.gpus) {
+      outcome.notes.push_back(fmt::format(
+          "TP degree {} left out: it is measured on as many GPUs, and here are {}", tp, request.gpus));
+      continue;
+    }
     try {
       std::vector<std::unique_ptr<LayerBench>> kinds;
-      for (const LayerKind kind : kKinds) kinds.push_back(std::make_unique<LayerBench>(job, kind, tp));
+      for (const LayerKind kind : kKinds)
+        kinds.push_back(std::make_unique<LayerBench>(job, kind, tp, device));
       benches[tp] = std::move(kinds);
     } catch (const InputError& e) {
       outcome.notes.push_back(fmt::format("TP degree {} left out: {}", tp, e.what()));
@@ -183,9 +198,11 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   }
   if (benches.empty()) throw InputError({job.file, 0}, reason);
 
-  const int ranks =
-      request.ranks > 0 ? request.ranks : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const MeasuredWith equipment = this_equipment(ranks);
+  const int ranks = request.gpus > 0    ? request.gpus
+                    : request.ranks > 0 ? request.ranks
+                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  MeasuredWith equipment = this_equipment(ranks);
+  if (gpu) equipment.device = gpu->name();
   ProfileFile profile = earlier(outcome.layer_file, job, request.gpu_type, equipment, outcome);
   profile.gpu_type = request.gpu_type;
   profile.model = job.model;
@@ -205,7 +222,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
       kLayerShare * request.seconds /
       (2.0 * kRounds * static_cast<double>(benches.size() * request.microbatches.size()));
   layer_options.min_samples = kSamplesPerRound;
-  if (const CpuQuota quota = cpu_quota(); quota.processors < ranks) {
+  if (const CpuQuota quota = cpu_quota(); !gpu && quota.processors < ranks) {
     layer_options.with_interruptions = true;
     layer_options.min_seconds = kQuotaPeriods * quota.period_s;
     outcome.notes.push_back(fmt::format(
@@ -214,7 +231,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   }
   MeasuringOptions collective_options;
   collective_options.max_seconds = layer_options.max_seconds;
-  CrowdBench crowd(job, ranks, collective_options);
+  CrowdBench crowd(job, ranks, collective_options, request.gpus > 0);
   for (auto& [tp, kinds] : benches)
     for (size_t k = 0; k < kKinds.size(); ++k)
       put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});

@@ -18,7 +18,8 @@ struct ProfileRequest {
   std::string directory;         // made if absent
   std::vector<int> microbatches = {1, 2, 4, 8};
   std::vector<int> tps = {1, 2, 4};
-  int ranks = 0;                  // that work on this machine at once in a job; 0 = one per core
+  int ranks = 0;                  // that work on this machine at once in a job; 0 = one per core, or per GPU
+  int gpus = 0;                   // of this machine, to measure; 0 = its processors
   double seconds = 40;            // the whole run takes about that long at most
   bool links = true;              // keep what was measured of the socket data plane too
   int64_t base_memory_bytes = 0;  // of a rank before any tensor: base_memory.h

@@ -21,6 +21,7 @@
 #include "profiler/profile_directory.h"
 #include "profiler/profile_job.h"
 #include "trainer/elastic/program_path.h"
+#include "trainer/gpu/gpu.h"
 #include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/tensor_cache.h"
 
@@ -59,12 +60,17 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   return failed == 0 ? kDone : kFailed;
 }
 
-int run(const std::string& job_file, ProfileRequest request, bool quiet) {
+// `named`: the user has said what is measured.
+int run(const std::string& job_file, ProfileRequest request, bool named, bool quiet) {
   const JobSpec job = load_job_spec(job_file);
   if (request.directory.empty()) request.directory = default_profile_directory();
-  request.base_memory_bytes = measure_base_memory_bytes(job);
-  // One rank has one core to itself; so has the measurement.
-  at::set_num_threads(1);
+  request.gpus = gpu_count();
+  if (request.gpus > 0 && !named)
+    throw InputError("--gpu-type: name the GPUs of this node as the catalog does, or set SAILOR_DEVICE=cpu");
+  request.base_memory_bytes =
+      request.gpus > 0 ? measure_gpu_base_memory_bytes(job) : measure_base_memory_bytes(job);
+  // One rank has one core to itself; so has the measurement. A GPU's times do not depend on it.
+  if (request.gpus == 0) at::set_num_threads(1);
   if (!quiet) std::cerr << "layer times are forward + backward + update\n";
   cli::ProgressLine line("profile", quiet, {"cells", 1});
   const ProfileOutcome outcome = profile_job(
@@ -93,9 +99,11 @@ int main(int argc, char** argv) {
   CLI::Option* nodes = app.add_flag(
       "--on-nodes", on_nodes, "measure on one free node of every GPU type of the cluster, as Slurm jobs");
   app.add_flag("--layers-only", layers_only, "leave the links to `sailor probe`");
-  app.add_option("--gpu-type", request.gpu_type, "name of what is measured, as in the catalog")
-      ->excludes(nodes)
-      ->capture_default_str();
+  CLI::Option* type =
+      app.add_option("--gpu-type", request.gpu_type,
+                     "name of what is measured, as in the catalog: the GPUs of this node, or its "
+                     "processors");
+  type->excludes(nodes)->capture_default_str();
   app.add_option("--out", request.directory, "directory of profiles (default: the site config's first)");
   app.add_option("--microbatches", request.microbatches, "sequences per microbatch")
       ->delimiter(',')
@@ -115,6 +123,7 @@ int main(int argc, char** argv) {
     if (job_file.empty())
       throw InputError("JOB is required: a job spec (YAML) (see `sailor profile --help`)");
     request.links = !layers_only;
-    return on_nodes ? run_on_nodes(job_file, request) : run(job_file, std::move(request), quiet);
+    return on_nodes ? run_on_nodes(job_file, request)
+                    : run(job_file, std::move(request), type->count() > 0, quiet);
   });
 }

@@ -13,6 +13,7 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/square_sum.h"
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {
@@ -25,10 +26,30 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double norm_of(const at::Tensor& gradient) {
-  return gradient.scalar_type() == at::kDouble ? square_sum(gradient.data_ptr<double>(), gradient.numel())
-                                               : square_sum(gradient.data_ptr<float>(), gradient.numel());
-}
+// Times of tasks that a device may still be at when their calls have returned.
+class Spans {
+ public:
+  explicit Spans(Device& device) : device_(device) {}
+  // Adds the time of `task` to `total_s`, which must be there until finish().
+  template <class Task>
+  void time(double& total_s, const Task& task) {
+    std::shared_ptr<TimeMark> from = device_.mark();
+    task();
+    spans_.push_back({&total_s, std::move(from), device_.mark()});
+  }
+  void finish() {
+    for (const Span& span : spans_) *span.total_s += device_.seconds_between(*span.from, *span.to);
+    spans_.clear();
+  }
+
+ private:
+  struct Span {
+    double* total_s;
+    std::shared_ptr<TimeMark> from, to;
+  };
+  Device& device_;
+  std::vector<Span> spans_;
+};
 
 }  // namespace
 
@@ -56,11 +77,13 @@ struct StackBench::State {
     model = job.model;
     optimizer = job.training.optimizer;
     dtype = scalar_type(job.training.precision);
-    if (tp > 1 && !company.group) copying = std::make_unique<CopyingCommunicator>(tp);
+    if (tp > 1 && !company.group)
+      copying = std::make_unique<CopyingCommunicator>(tp, !company.device->asynchronous());
     LayerContext context;
     context.model = job.model;
     context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
     context.dtype = dtype;
+    context.device = place_of(*company.device);
     context.seed = job.training.seed;
     context.tp = company.group ? company.group : copying.get();
     blocks = std::min(kMostBlocks, model.layers);
@@ -98,55 +121,61 @@ struct StackBench::State {
   // The same tokens on every member of a group.
   at::Tensor tokens(int microbatch) const {
     const at::Tensor counter = at::arange(int64_t{microbatch} * model.sequence, at::kLong);
-    return (counter * 7919).remainder(model.vocabulary).view({microbatch, model.sequence});
+    return (counter * 7919)
+        .remainder(model.vocabulary)
+        .view({microbatch, model.sequence})
+        .to(place_of(*company.device));
   }
 
   void pass(const Batch& batch, Seconds& forward_s, Seconds& backward_s, ByKind& result) {
     std::vector<at::Tensor> inputs, outputs;
+    Spans spans(*company.device);
     meet();
     collectives();
     for (const Member& member : stack) {
       const auto kind = static_cast<size_t>(member.kind);
       at::Tensor input;
       if (!outputs.empty()) input = outputs.back().detach().set_requires_grad(true);
-      const auto start = Clock::now();
-      outputs.push_back(member.layer->forward(input, batch));
-      forward_s[kind] += since(start);
+      spans.time(forward_s[kind], [&] { outputs.push_back(member.layer->forward(input, batch)); });
       inputs.push_back(input);
       result[kind].forward_bytes = collectives();
     }
     // The loss of a microbatch is divided by its tokens, as the trainer divides by the global batch's.
-    at::Tensor gradient = at::full({}, 1.0 / static_cast<double>(batch.inputs.numel()), gradient_type(dtype));
+    at::Tensor gradient =
+        at::full({}, 1.0 / static_cast<double>(batch.inputs.numel()), outputs.back().options());
     for (size_t i = stack.size(); i-- > 0;) {
       const auto kind = static_cast<size_t>(stack[i].kind);
-      const auto start = Clock::now();
-      outputs[i].backward(gradient);
-      outputs[i].reset();
-      gradients->collect(stack[i].parameters);
-      backward_s[kind] += since(start);
+      spans.time(backward_s[kind], [&] {
+        outputs[i].backward(gradient);
+        outputs[i].reset();
+        gradients->collect(stack[i].parameters);
+      });
       result[kind].backward_bytes = collectives();
       if (i > 0) gradient = inputs[i].grad();
     }
+    spans.finish();
   }
 
   // All that a rank does per parameter and iteration, in the trainer's order.
   Seconds update(std::vector<std::unique_ptr<Optimizer>>& optimizers) {
     Seconds seconds{};
     double norm = 0;
+    Spans spans(*company.device);
     const auto for_each_layer = [&](const auto& function) {
       for (size_t i = 0; i < stack.size(); ++i) {
-        const auto start = Clock::now();
-        function(i);
-        seconds[static_cast<size_t>(stack[i].kind)] += since(start);
+        spans.time(seconds[static_cast<size_t>(stack[i].kind)], [&] { function(i); });
       }
     };
     for_each_layer([&](size_t i) {
-      for (const std::size_t p : stack[i].parameters) norm += norm_of(gradients->view(p));
+      std::vector<at::Tensor> views;
+      for (const std::size_t p : stack[i].parameters) views.push_back(gradients->view(p).view({-1}));
+      norm += square_sum(views);
     });
     for_each_layer([&](size_t i) { optimizers[i]->step(optimizer.lr, 1); });
     for_each_layer([&](size_t i) {
       for (const std::size_t p : stack[i].parameters) at::Tensor(gradients->view(p)).zero_();
     });
+    spans.finish();
     if (!std::isfinite(norm)) throw std::runtime_error("the gradient of random weights is not finite");
     return seconds;
   }

@@ -18,7 +18,7 @@
 #include "planner/profile/layer_profile.h"
 #include "planner/spec/job_spec.h"
 #include "profiler/samples.h"
-#include "trainer/comm/communicator.h"
+#include "trainer/comm/device.h"
 
 namespace sailor {
 
@@ -36,10 +36,12 @@ class StackBench {
   using ByKind = std::array<LayerMeasurement, 3>;  // by LayerKind
 
   // Who measures at the same time: all members of `all` call the same functions and take every sample
-  // together. `group` is this one's real TP group, part of `all`. Both outlive the object.
+  // together. `group` is this one's real TP group, part of `all`. All outlive the object.
   struct Company {
     Communicator* all = nullptr;
     Communicator* group = nullptr;
+    // What this one computes on; the calling thread does (ComputeOn). `group` is over its memory.
+    Device* device = &host_device();
   };
 
   // Throws InputError when the model cannot be split over `tp` GPUs.

@@ -6,12 +6,20 @@ set -euo pipefail
 usage() {
   cat <<'USAGE'
 usage: tests/libtorch_2_11.sh [WORK]
+       tests/libtorch_2_11.sh --build TARGET...     only builds these, in the default WORK
 
 WORK (default: $XDG_CACHE_HOME/sailor/libtorch-2.11) keeps the downloaded wheels (1.7 GB) and the build between runs.
 Needs the CUDA 13.0 toolkit ($CUDA_HOME, /usr/local/cuda), pip and unzip.
 USAGE
 }
 case ${1:-} in -h | --help) usage; exit 0 ;; esac
+
+targets=()
+if [[ ${1:-} == --build ]]; then
+  shift
+  targets=("$@")
+  set --
+fi
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=${1:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/libtorch-2.11}
@@ -39,8 +47,13 @@ cmake -G Ninja -S "$root" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PR
   -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$libraries" \
   -DSAILOR_SLURM=OFF -DSAILOR_TESTS=ON -DSAILOR_WERROR=ON > "$work/configure.log" 2>&1 || { tail -n 30 "$work/configure.log"; exit 1; }
 grep -q "Found Torch: $site/torch" "$work/configure.log" || { echo "another libtorch was picked: see $work/configure.log"; exit 1; }
-cmake --build "$work/build" --target trainer_tests equality -- --quiet
+if ((${#targets[@]})); then
+  cmake --build "$work/build" --target "${targets[@]}" -- --quiet
+  exit
+fi
+cmake --build "$work/build" --target trainer_tests device_tests equality -- --quiet
 export LD_LIBRARY_PATH=$libraries OMP_NUM_THREADS=1
 "$work/build/bin/trainer_tests" --gtest_brief=1
+"$work/build/bin/device_tests" --gtest_brief=1
 "$work/build/bin/equality" --seed 7 --count 6 --dtype fp32 --backend thread
 "$work/build/bin/equality" --seed 7 --count 4 --dtype fp64 --backend thread

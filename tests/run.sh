@@ -74,7 +74,7 @@ case $action in
         # One thread per rank, whatever a test asks for: how OpenMP's threads begin and end together is inside its library,
         # which is not instrumented.
         export TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt
-        OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer|nccl)\.'
+        OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer|nccl|device)\.'
         ;;
       fuzz)
         # 30 CPU minutes; SAILOR_FUZZ_MINUTES=N for another time.

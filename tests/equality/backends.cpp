@@ -16,8 +16,10 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/elastic/scratch_directory.h"
+#include "trainer/gpu/gpu.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor::equality {
 namespace {
@@ -47,7 +49,8 @@ int run_program(const std::vector<std::string>& arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-Outcome run_segment(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference) {
+Outcome run_segment(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
+                    bool gpus) {
   const int ranks = num_ranks(segment.plan);
   ThreadHub hub(ranks, kCommOptions);
   std::vector<std::unique_ptr<CommFactory>> factories;
@@ -60,8 +63,13 @@ Outcome run_segment(const Case& c, const Segment& segment, const std::vector<Ref
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const Outcome mine =
-            train_and_compare(c, segment, reference, rank, *factories[static_cast<std::size_t>(rank)]);
+        CommFactory& factory = *factories[static_cast<std::size_t>(rank)];
+        const std::unique_ptr<Gpu> gpu = gpus ? open_gpu({.rank = rank, .ranks = ranks}) : nullptr;
+        if (gpus && !gpu) throw std::runtime_error("there are fewer GPUs than ranks");
+        const std::unique_ptr<CommFactory> plane = gpu ? gpu->plane(factory, kCommOptions) : nullptr;
+        const DevicePlane on{gpu ? gpu->device() : host_device(), plane ? *plane : factory};
+        const ComputeOn computes(on.device);
+        const Outcome mine = train_and_compare(c, segment, reference, rank, factory, gpu ? &on : nullptr);
         const std::lock_guard lock(mutex);
         all.add(mine);
       } catch (...) {
@@ -78,12 +86,12 @@ Outcome run_segment(const Case& c, const Segment& segment, const std::vector<Ref
 
 }  // namespace
 
-Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference) {
-  if (!c.second_plan) return run_segment(c, {.plan = c.plan}, reference);
+Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference, bool gpus) {
+  if (!c.second_plan) return run_segment(c, {.plan = c.plan}, reference, gpus);
   const ScratchDirectory directory;
-  Outcome outcome = run_segment(c, {.plan = c.plan, .save_to = directory.path()}, reference);
-  outcome.add(
-      run_segment(c, {.plan = *c.second_plan, .end = 2 * kSteps, .load_from = directory.path()}, reference));
+  Outcome outcome = run_segment(c, {.plan = c.plan, .save_to = directory.path()}, reference, gpus);
+  outcome.add(run_segment(c, {.plan = *c.second_plan, .end = 2 * kSteps, .load_from = directory.path()},
+                          reference, gpus));
   return outcome;
 }
 

@@ -5,7 +5,8 @@
 
 namespace sailor::equality {
 
-Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference);
+// With `gpus` every rank has a GPU of its own. Throws std::runtime_error when there are too few.
+Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference, bool gpus = false);
 
 // Starts this very program under mpirun; each process calls run_as_mpi_rank().
 Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference);

@@ -90,15 +90,17 @@ void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
   for (const OptimizerSlice& slice : trainer_.optimizer().slices()) {
     const at::Tensor& whole = expected.gradients.at(slice.name);
     const double scale = std::max(whole.abs().max().item<double>(), 1e-3 * expected.largest_gradient);
-    count(run_difference(slice.gradient, whole.view({-1}), first_of_.at(slice.name) + slice.first) / scale,
+    count(run_difference(slice.gradient.to(at::kCPU), whole.view({-1}),
+                         first_of_.at(slice.name) + slice.first) /
+              scale,
           slice.name);
   }
 }
 
 Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
-                          int rank, CommFactory& factory) {
+                          int rank, CommFactory& factory, const DevicePlane* on) {
   const TokenData data = c.data();
-  RankTrainer trainer(c.job, segment.plan, rank, factory, data);
+  RankTrainer trainer(c.job, segment.plan, rank, factory, data, /*pacer=*/nullptr, on);
   Comparison comparison(c, segment.plan, rank, trainer);
   comparison.set_initial_values();
   if (!segment.load_from.empty() && trainer.load(segment.load_from).path.empty())

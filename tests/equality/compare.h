@@ -60,7 +60,7 @@ struct Segment {
 };
 
 Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
-                          int rank, CommFactory& factory);
+                          int rank, CommFactory& factory, const DevicePlane* on = nullptr);
 
 // Whole initial values of every parameter, as train_and_compare() starts from them.
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job);

@@ -52,7 +52,7 @@ int run(int argc, char** argv) {
   CaseOptions options;
   int count = 1;
   std::string backend = "thread", rank_directory;
-  bool tell = false;
+  bool tell = false, gpus = false;
   CLI::App app{"Compares the trainer with plain autograd on one process"};
   const std::map<std::string, Precision> precisions = {
       {"fp32", Precision::fp32}, {"fp64", Precision::fp64}, {"bf16", Precision::bf16}};
@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
       "--lose-ranks", options.lose_ranks,
       "lose ranks at random points, and go on for as many steps with what the others have, under other "
       "plans and with ranks that join; thread backend, or socket");
+  app.add_flag("--gpus", gpus, "every rank computes on a GPU of its own; thread backend");
   app.add_flag("--tell", tell, "with --lose-ranks: what was lost where, on stderr");
   app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself under mpirun
   app.add_option("--index", options.index)->group("");
@@ -84,6 +85,7 @@ int run(int argc, char** argv) {
     throw InputError("--lose-ranks: needs --backend thread or socket");
   if (!options.lose_ranks && backend == "socket") throw InputError("--backend socket: needs --lose-ranks");
   if (options.resume && options.lose_ranks) throw InputError("--resume: not with --lose-ranks");
+  if (gpus && (backend != "thread" || options.lose_ranks)) throw InputError("--gpus: needs --backend thread");
   at::set_num_threads(1);
   scalar_type(options.precision);  // says what cannot be trained
   model_family(options.family);
@@ -107,7 +109,7 @@ int run(int argc, char** argv) {
         if (tell || !problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, losses.story);
         if (!problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, problem);
       } else {
-        outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference);
+        outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference, gpus);
       }
       const Tolerance limit = tolerance(c.job);
       ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok &&

@@ -2,7 +2,9 @@
 
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -145,6 +147,53 @@ cudaError_t stream_wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) 
   return cudaSuccess;
 }
 
+cudaError_t event_synchronize(cudaEvent_t event) {
+  if (const auto error = scripted("cudaEventSynchronize")) return error;
+  EventState& state = *of(event).state;
+  std::unique_lock lock(state.mutex);
+  state.changed.wait(lock, [&state, number = state.recorded] { return state.reached >= number; });
+  return cudaSuccess;
+}
+
+// Nothing takes time here but for the host.
+cudaError_t event_elapsed_time(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = 0;
+  return cudaSuccess;
+}
+
+cudaError_t stream_synchronize(cudaStream_t stream) {
+  if (const auto error = scripted("cudaStreamSynchronize")) return error;
+  const auto reached = std::make_shared<std::promise<void>>();
+  enqueue(stream, [reached] { reached->set_value(); });
+  reached->get_future().wait();
+  return cudaSuccess;
+}
+
+cudaError_t memcpy_async(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (const auto error = scripted("cudaMemcpyAsync")) return error;
+  enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t mem_get_info(std::size_t* free, std::size_t* total) {
+  *free = *total = std::size_t{1} << 30;
+  return cudaSuccess;
+}
+
+cudaError_t get_device_count(int* count) {
+  *count = 0;
+  return cudaErrorNoDevice;
+}
+
+cudaError_t device_by_pci(int*, const char*) {
+  return last_error = cudaErrorInvalidDevice;
+}
+
+cudaError_t get_device_properties(cudaDeviceProp* properties, int) {
+  std::strcpy(properties->name, "no GPU");
+  return cudaSuccess;
+}
+
 cudaError_t host_alloc(void** result, std::size_t bytes, unsigned) {
   if (const auto error = scripted("cudaHostAlloc")) return error;
   *result = std::malloc(bytes);
@@ -172,10 +221,18 @@ const CudaLibrary& cuda() {
                                       .stream_create = stream_create,
                                       .stream_destroy = stream_destroy,
                                       .stream_wait_event = stream_wait_event,
+                                      .stream_synchronize = stream_synchronize,
                                       .event_create = event_create,
                                       .event_record = event_record,
                                       .event_query = event_query,
+                                      .event_synchronize = event_synchronize,
                                       .event_destroy = event_destroy,
+                                      .event_elapsed_time = event_elapsed_time,
+                                      .memcpy_async = memcpy_async,
+                                      .mem_get_info = mem_get_info,
+                                      .get_device_count = get_device_count,
+                                      .device_by_pci = device_by_pci,
+                                      .get_device_properties = get_device_properties,
                                       .host_alloc = host_alloc,
                                       .free_host = free_host,
                                       .get_last_error = get_last_error,

@@ -54,6 +54,7 @@ void BackgroundSaver::start(const RankState& state, const StateVersion& version,
     result.steps_done = own_->version().steps_done;
     result.stopped_s = stopped_s;
     try {
+      own_->wait();
       if (job_.checkpoint.memory_copies == MemoryCopies::neighbour)
         result.not_copied = exchange_copies(*group_, layout_, *own_, *neighbours_);
       result.saved = save_checkpoint(*group_, job_, plan_, own_, directory, keep);

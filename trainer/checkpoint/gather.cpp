@@ -11,9 +11,10 @@
 namespace sailor {
 namespace {
 
+// In the host's memory.
 at::Tensor value_of(const std::vector<Parameter*>& held, const std::string& name) {
   for (const Parameter* parameter : held) {
-    if (parameter->name == name) return parameter->value.detach();
+    if (parameter->name == name) return parameter->value.detach().to(at::kCPU);
   }
   throw std::logic_error(fmt::format("{} is not held by the rank that owns it", name));
 }

@@ -23,7 +23,8 @@ std::map<std::string, std::size_t> parameter_indices(const std::map<std::string,
 }  // namespace
 
 HeldState held_by(const RankState& state, const StateVersion& version) {
-  HeldState held{.version = version, .optimizer_steps = state.optimizer.steps_done()};
+  HeldState held{
+      .version = version, .optimizer_steps = state.optimizer.steps_done(), .device = &state.device};
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
   const std::map<std::string, std::size_t> indices = parameter_indices(specs);
   const std::vector<OptimizerSlice>& slices = state.optimizer.slices();

@@ -28,6 +28,8 @@ struct HeldState {
   StateVersion version;
   int64_t optimizer_steps = 0;
   bool copy = false;  // not in use by a trainer
+  // In whose memory the runs are.
+  Device* device = &host_device();
   std::vector<HeldRun> runs{};
 };
 

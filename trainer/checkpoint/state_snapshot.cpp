@@ -50,19 +50,35 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
   for (const ShardPiece& piece : pieces_) sources.push_back(piece.data);
-  place_pieces();
-  for (std::size_t i = 0; i < pieces_.size(); ++i)
-    copy(const_cast<char*>(static_cast<const char*>(pieces_[i].data)), sources[i], bytes_of(pieces_[i]));
+  Device& device = state.device;
+  place_pieces(device);
+  device.order(device.compute(), device.copies());
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    char* const to = const_cast<char*>(static_cast<const char*>(pieces_[i].data));
+    if (device.asynchronous()) {
+      device.copy(to, sources[i], static_cast<std::size_t>(bytes_of(pieces_[i])), device.copies());
+    } else {
+      copy(to, sources[i], bytes_of(pieces_[i]));
+    }
+  }
+  whole_ = !device.asynchronous();
+  copying_ = whole_ ? nullptr : &device;
+}
+
+void StateSnapshot::wait() {
+  if (copying_ == nullptr) return;
+  copying_->wait(copying_->copies());
+  copying_ = nullptr;
   whole_ = true;
 }
 
 // One after the other, in memory that is there for all of them.
-void StateSnapshot::place_pieces() {
+void StateSnapshot::place_pieces(Device& device) {
   size_ = 0;
   for (const ShardPiece& piece : pieces_) size_ += aligned(bytes_of(piece));
   if (size_ > capacity_) {
     bytes_.reset();  // never both
-    bytes_ = std::unique_ptr<char[]>(new char[static_cast<std::size_t>(size_)]);
+    bytes_ = device.host_memory(static_cast<std::size_t>(size_));
     capacity_ = size_;
   }
   char* next = bytes_.get();
@@ -93,7 +109,7 @@ void StateSnapshot::expect(const std::string& description) {
   pieces_.clear();
   for (const nlohmann::json& piece : json.at("pieces"))
     pieces_.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});
-  place_pieces();
+  place_pieces(host_device());
 }
 
 }  // namespace sailor

@@ -16,8 +16,11 @@ namespace sailor {
 
 class StateSnapshot {
  public:
-  // Replaces what was here. Copies with as many threads as libtorch computes with.
+  // Replaces what was here. Copies with as many threads as libtorch computes with. From a device the copy is
+  // only enqueued, on its stream for copies behind what has been computed: what overwrites the state has to
+  // wait for that stream, and whoever reads the copy for wait(), from any thread.
   void take(const RankState& state, const StateVersion& version);
+  void wait();
 
   // False while nothing was put here, and while something is.
   bool whole() const { return whole_; }
@@ -38,14 +41,15 @@ class StateSnapshot {
   int64_t capacity() const { return capacity_; }  // bytes that there is room for already
 
  private:
-  void place_pieces();
+  void place_pieces(Device& device);
 
   bool whole_ = false;
   StateVersion version_;
   int64_t optimizer_steps_ = 0;
   std::vector<std::string> optimizer_states_;
   std::vector<ShardPiece> pieces_;
-  std::unique_ptr<char[]> bytes_;
+  std::shared_ptr<char> bytes_;
+  Device* copying_ = nullptr;  // the device whose copy is under way
   int64_t size_ = 0, capacity_ = 0;
 };
 

@@ -1,7 +1,8 @@
 #include "trainer/checkpoint/state_transfer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -74,39 +75,88 @@ class Needs {
   std::map<std::string, at::Tensor> staging_;
 };
 
-// The messages between this rank and one peer, as many to be waited for at once as kTogetherBytes are.
+// The messages between this rank and one peer, as many to be waited for at once as kTogetherBytes are. Those
+// from or to the memory of a device go through the host's.
 class Messages {
  public:
   Messages(Communicator& world, int peer, ElementType type) : world_(world), peer_(peer), type_(type) {}
 
-  void add(Transfer::Kind kind, char* memory, int64_t count) {
+  // `memory` is in that of `device`.
+  void add(Transfer::Kind kind, Device& device, char* memory, int64_t count) {
     const auto element = static_cast<int64_t>(element_size(type_));
     for (int64_t done = 0, most = kMessageBytes / element; done < count; done += most) {
       const int64_t part = std::min(most, count - done);
       int64_t& bytes = kind == Transfer::Kind::send ? sent_bytes_ : received_bytes_;
       const auto batch = static_cast<std::size_t>(bytes / kTogetherBytes);
       if (batch >= batches_.size()) batches_.resize(batch + 1);
-      batches_[batch].push_back(
-          {kind, memory + done * element, static_cast<std::size_t>(part), type_, peer_});
+      Batch& of = batches_[batch];
+      if (device.asynchronous()) {
+        of.device = &device;
+        of.staged.push_back({of.transfers.size(), memory + done * element, of.staged_bytes});
+        of.staged_bytes += part * element;
+      }
+      of.transfers.push_back({kind, memory + done * element, static_cast<std::size_t>(part), type_, peer_});
       bytes += part * element;
     }
   }
 
-  void post() {
-    for (const std::vector<Transfer>& batch : batches_) works_.push_back(world_.exchange(batch));
+  void post(std::size_t batch) {
+    if (batch >= batches_.size()) return;
+    Batch& now = batches_[batch];
+    stage(now);
+    now.work = world_.exchange(now.transfers);
   }
   void wait(std::size_t batch) {
-    if (batch < works_.size()) works_[batch]->wait();
+    if (batch >= batches_.size()) return;
+    Batch& now = batches_[batch];
+    now.work->wait();
+    for (const Staged& staged : now.staged) {
+      const Transfer& transfer = now.transfers[staged.transfer];
+      if (transfer.kind == Transfer::Kind::recv)
+        now.device->copy(staged.memory, transfer.data, transfer.count * element_size(type_),
+                         now.device->copies());
+    }
+    if (now.device) now.device->wait(now.device->copies());
+    now.host.reset();
   }
   std::size_t batches() const { return batches_.size(); }
+  bool staged() const {
+    return std::any_of(batches_.begin(), batches_.end(), [](const Batch& batch) { return batch.device; });
+  }
   int64_t received_bytes() const { return received_bytes_; }
 
  private:
+  struct Staged {
+    std::size_t transfer;
+    char* memory;    // of the device
+    int64_t offset;  // in Batch::host
+  };
+  struct Batch {
+    std::vector<Transfer> transfers{};
+    Device* device = nullptr;
+    std::vector<Staged> staged{};
+    int64_t staged_bytes = 0;
+    std::shared_ptr<char> host{};
+    std::unique_ptr<Work> work{};  // last: destroyed before its buffers
+  };
+
+  void stage(Batch& batch) const {
+    if (!batch.device) return;
+    batch.host = batch.device->host_memory(static_cast<std::size_t>(batch.staged_bytes));
+    for (const Staged& staged : batch.staged) {
+      Transfer& transfer = batch.transfers[staged.transfer];
+      transfer.data = batch.host.get() + staged.offset;
+      if (transfer.kind == Transfer::Kind::send)
+        batch.device->copy(transfer.data, staged.memory, transfer.count * element_size(type_),
+                           batch.device->copies());
+    }
+    batch.device->wait(batch.device->copies());
+  }
+
   Communicator& world_;
   const int peer_;
   const ElementType type_;
-  std::vector<std::vector<Transfer>> batches_;
-  std::vector<std::unique_ptr<Work>> works_;
+  std::vector<Batch> batches_;
   int64_t sent_bytes_ = 0, received_bytes_ = 0;
 };
 
@@ -115,9 +165,10 @@ char* memory_of(const std::vector<HeldState>& held, std::size_t state, std::size
   return const_cast<char*>(held.at(state).runs.at(run).tensors.at(tensor)) + offset * element_bytes;
 }
 
-// Brings everything into the memory of the fetches. Returns the bytes that came from other ranks.
+// Brings everything into the memory of the fetches, which is that of `device`. Returns the bytes that came
+// from other ranks.
 int64_t fetch(Communicator& world, const std::vector<HeldState>& held, const std::vector<Fetch>& fetches,
-              ElementType type) {
+              Device& device, ElementType type) {
   const auto element = static_cast<int64_t>(element_size(type));
   std::vector<NumberList> wanted(static_cast<std::size_t>(world.size()));
   for (const Fetch& f : fetches) {
@@ -132,27 +183,32 @@ int64_t fetch(Communicator& world, const std::vector<HeldState>& held, const std
     Messages& with_peer = messages.emplace_back(world, peer, type);
     const NumberList& list = asked[static_cast<std::size_t>(peer)];
     for (auto next = list.begin(); next != list.end(); next += 5)
-      with_peer.add(Transfer::Kind::send,
+      with_peer.add(Transfer::Kind::send, *held.at(static_cast<std::size_t>(next[0])).device,
                     memory_of(held, static_cast<std::size_t>(next[0]), static_cast<std::size_t>(next[1]),
                               static_cast<std::size_t>(next[2]), next[3], element),
                     next[4]);
   }
   for (const Fetch& f : fetches) {
     if (f.rank != world.rank())
-      messages[static_cast<std::size_t>(f.rank)].add(Transfer::Kind::recv, f.memory, f.count);
+      messages[static_cast<std::size_t>(f.rank)].add(Transfer::Kind::recv, device, f.memory, f.count);
   }
   std::size_t batches = 0;
-  for (Messages& with_peer : messages) {
-    with_peer.post();
-    batches = std::max(batches, with_peer.batches());
-  }
+  for (const Messages& with_peer : messages) batches = std::max(batches, with_peer.batches());
+  // All at once where that takes no memory; else a batch at a time. Both sides cut them alike.
+  const bool staged =
+      std::any_of(messages.begin(), messages.end(), [](const Messages& m) { return m.staged(); });
+  const auto post = [&](std::size_t batch) {
+    for (Messages& with_peer : messages) with_peer.post(batch);
+  };
+  for (std::size_t batch = 0; batch < batches && !staged; ++batch) post(batch);
   for (const Fetch& f : fetches) {
     if (f.rank == world.rank())
-      std::memcpy(f.memory, memory_of(held, f.state, f.run, f.tensor, f.offset, element),
-                  static_cast<std::size_t>(f.count * element));
+      device.copy(f.memory, memory_of(held, f.state, f.run, f.tensor, f.offset, element),
+                  static_cast<std::size_t>(f.count * element), device.copies());
   }
   int64_t received = 0;
   for (std::size_t batch = 0; batch < batches; ++batch) {
+    if (staged) post(batch);
     for (Messages& with_peer : messages) with_peer.wait(batch);
   }
   for (const Messages& with_peer : messages) received += with_peer.received_bytes();
@@ -185,7 +241,12 @@ std::optional<TransferredState> transfer_state(Communicator& world, const std::v
     fetches = plan_fetches(target->layout, target->slot.rank, static_cast<int64_t>(element_size(type)),
                            needs->runs(), runs);
   TransferredState transferred{.version = choice.version, .from_copies = choice.with_copies};
-  transferred.bytes_received = fetch(world, held, fetches, type);
+  // What was computed last is what is given, and what is about to be filled has been cleared before.
+  Device& device = target ? target->device : host_device();
+  for (const HeldState& state : held) state.device->order(state.device->compute(), state.device->copies());
+  device.order(device.compute(), device.copies());
+  transferred.bytes_received = fetch(world, held, fetches, device, type);
+  device.order(device.copies(), device.compute());
   const auto chosen =
       std::find_if(known.begin(), known.end(), [&](const KnownState& state) { return choice.admits(state); });
   if (needs) needs->finish(chosen->optimizer_steps);

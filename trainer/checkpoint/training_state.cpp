@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/training_state.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "trainer/checkpoint/stored_rows.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/groups.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {
@@ -53,11 +55,11 @@ void read_into(CheckpointReader& reader, const CheckpointTensor* tensor, int64_t
   if (count == 0) return;
   const at::Tensor target = out.narrow(0, 0, count);
   const at::ScalarType type = stored_scalar_type(tensor->dtype, reader.path());
-  if (type == target.scalar_type()) {
+  if (type == target.scalar_type() && target.device().is_cpu()) {
     reader.read(tensor, first, count, target.data_ptr());
     return;
   }
-  const at::Tensor stored = at::empty({count}, target.options().dtype(type));
+  const at::Tensor stored = at::empty({count}, at::TensorOptions().dtype(type));
   reader.read(tensor, first, count, stored.data_ptr());
   target.copy_(stored);
 }
@@ -158,6 +160,7 @@ std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::
 
 void read_state(CheckpointReader& reader, const RankState& state) {
   const at::NoGradGuard no_graph;
+  const ComputeOn computes(state.device);  // on whichever thread this is: behind what was computed before
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
   std::map<std::string, std::vector<std::size_t>> slices_of;
   for (std::size_t i = 0; i < state.optimizer.slices().size(); ++i)

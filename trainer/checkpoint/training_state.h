@@ -15,13 +15,13 @@
 #include "planner/spec/job_spec.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_writer.h"
+#include "trainer/comm/device.h"
 #include "trainer/model/parameter.h"
 #include "trainer/optim/optimizer.h"
 
 namespace sailor {
 
-// Of the optimizer's states, the one that a checkpoint has as the parameter's value.
-constexpr const char* kMasterState = "master";
+// A checkpoint has the master copy (kMasterState), where there is one, as the parameter's value.
 
 // What one rank has to do with: of the job, its plan, and itself. All outlive the object.
 struct RankState {
@@ -31,6 +31,7 @@ struct RankState {
   const RankSlot& slot;
   const std::vector<Parameter*> parameters;
   Optimizer& optimizer;
+  Device& device = host_device();  // in whose memory the tensors are
 };
 
 // Runs {first, count} of a parameter's elements (rows of padding included) that a rank writes of those that

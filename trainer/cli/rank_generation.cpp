@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -40,7 +41,7 @@ CommOptions options_of(EmulatedNetwork* links) {
   return options;
 }
 
-StepReport report_of(const StepResult& result, int generation, int rank, double step_s) {
+StepReport report_of(const StepResult& result, int generation, int rank, double step_s, int64_t peak_bytes) {
   return {.generation = generation,
           .rank = rank,
           .step = result.step + 1,
@@ -54,7 +55,7 @@ StepReport report_of(const StepResult& result, int generation, int rank, double 
                        {"wait", result.wait_s},
                        {"gradient_sync", result.gradient_sync_s},
                        {"update", result.update_s}},
-          .peak_rss_bytes = peak_resident_bytes(),
+          .peak_rss_bytes = peak_bytes,
           .max_in_flight = result.max_in_flight,
           .tasks = result.tasks};
 }
@@ -149,10 +150,48 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
       address_(endpoints_of(assignment).at(static_cast<size_t>(rank)).host),
       emulation_(emulated_parts(resources.job, plan_, slot_, resources.run_directory)),
       factory_(rank, endpoints_of(assignment), resources.secret, resources.listener,
-               options_of(emulation_.network.get()), assignment.scope) {}
+               options_of(emulation_.network.get()), assignment.scope) {
+  if (emulation_.device) return;
+  if (!resources_.gpu) {
+    resources_.gpu = open_gpu({.index_on_node = slot_.gpu, .rank = slot_.rank, .ranks = num_ranks(plan_)});
+    if (!resources_.gpu) {
+      if (const int gpus = gpu_count(); gpus > 0)
+        std::cerr << fmt::format("trains on processors: {} ranks, and {} GPUs\n", num_ranks(plan_), gpus);
+      return;
+    }
+    std::cerr << fmt::format("trains on {}\n", resources_.gpu->name());
+    resources_.computes.emplace(resources_.gpu->device());
+  }
+  gpu_factory_ = resources_.gpu->plane(factory_, CommOptions());
+}
 
 RankGeneration::~RankGeneration() {
   if (emulation_.device) add(resources_.counters, emulation_.device->counters());
+}
+
+void RankGeneration::abort() noexcept {
+  if (gpu_factory_) gpu_factory_->abort();
+  factory_.abort();
+}
+
+std::optional<DevicePlane> RankGeneration::agree_on_plane() {
+  std::vector<int> ranks(static_cast<std::size_t>(num_ranks(plan_)));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<unsigned char> have(ranks.size());
+  have[static_cast<std::size_t>(slot_.rank)] = gpu_factory_ ? 1 : 0;
+  factory_.create("devices", ranks)->all_reduce(have.data(), have.size(), ElementType::u8, ReduceOp::max);
+  const auto with = std::find(have.begin(), have.end(), 1), without = std::find(have.begin(), have.end(), 0);
+  if (with == have.end()) return std::nullopt;
+  if (without == have.end()) return DevicePlane{resources_.gpu->device(), *gpu_factory_};
+  throw std::runtime_error(fmt::format(
+      "rank {} has a GPU and rank {} has none (an emulated type, or processors): they cannot train "
+      "together; leave one kind out of resources.max_gpus",
+      with - have.begin(), without - have.begin()));
+}
+
+// Of the memory that a plan's prediction is about.
+int64_t RankGeneration::peak_bytes() const {
+  return gpu_factory_ ? resources_.gpu->device().used_bytes() : peak_resident_bytes();
 }
 
 // Close to its GPU, when this machine really has it.
@@ -171,8 +210,9 @@ Started RankGeneration::start(RankGeneration* previous) {
   announce_generation(slot_, number_);
   bind_to_gpu();
   const auto begin = Clock::now();
+  const std::optional<DevicePlane> on = agree_on_plane();
   auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
-                                               emulation_.device.get());
+                                               emulation_.device.get(), on ? &*on : nullptr);
   Started started{.generation = number_,
                   .rank = slot_.rank,
                   .groups_s = seconds_since(begin),
@@ -223,7 +263,7 @@ StepReport RankGeneration::do_step() {
   const auto start = Clock::now();
   const StepResult result = trainer_->step();
   resources_.max_in_flight = std::max(resources_.max_in_flight, result.max_in_flight);
-  return report_of(result, number_, slot_.rank, seconds_since(start));
+  return report_of(result, number_, slot_.rank, seconds_since(start), peak_bytes());
 }
 
 // Starts to save, and says what came of those before; of the last one before this returns.
@@ -266,7 +306,7 @@ void RankGeneration::finish() {
   if (emulation_.device) add(counters, emulation_.device->counters());
   resources_.control.send(Finished{.generation = number_,
                                    .rank = slot_.rank,
-                                   .peak_rss_bytes = peak_resident_bytes(),
+                                   .peak_rss_bytes = peak_bytes(),
                                    .max_in_flight = resources_.max_in_flight,
                                    .paced_tasks = counters.tasks,
                                    .overrun_tasks = counters.overrun_tasks,

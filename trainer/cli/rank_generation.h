@@ -11,12 +11,15 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "planner/plan/rank_layout.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/elastic/control_client.h"
 #include "trainer/elastic/generation_inbox.h"
+#include "trainer/gpu/gpu.h"
+#include "trainer/parallel/torch_device.h"
 #include "trainer/pipeline/emulated_device.h"
 #include "trainer/pipeline/emulated_network.h"
 #include "trainer/pipeline/rank_trainer.h"
@@ -38,6 +41,8 @@ struct RankResources {
   int max_in_flight = 0;                // of all generations
   EmulatedDevice::Counters counters{};  // of generations that are over
   bool bound = false;                   // to the processors close to its GPU, if there are any
+  std::unique_ptr<Gpu> gpu{};           // for the whole life of the process; null: processors compute
+  std::optional<ComputeOn> computes{};  // on it
 };
 
 // Where the ranks of a generation are.
@@ -58,7 +63,7 @@ class RankGeneration {
   RankTrainer* trainer() { return trainer_.get(); }
   // Returns when all steps are done and reported, or after the step that an orderly interrupt names.
   void train(const GenerationInbox& inbox);
-  void abort() noexcept { factory_.abort(); }
+  void abort() noexcept;
 
  private:
   // What this cluster only emulates of a plan, as far as one rank has to do with it.
@@ -70,6 +75,10 @@ class RankGeneration {
                                       const std::string& run_directory);
 
   void bind_to_gpu();
+  // Of the GPU, when all ranks of the plan have one; nothing when none has. Throws CommError, and
+  // std::runtime_error where only some have.
+  std::optional<DevicePlane> agree_on_plane();
+  int64_t peak_bytes() const;
   StepReport do_step();
   void save_if_due();
   void save_now();
@@ -86,6 +95,7 @@ class RankGeneration {
   const std::string address_;      // at which other ranks reach this one
   EmulatedParts emulation_;
   SocketFactory factory_;
+  std::unique_ptr<CommFactory> gpu_factory_;  // above it; null without a GPU
   std::unique_ptr<RankTrainer> trainer_;
 };
 

@@ -18,9 +18,9 @@ at::Tensor repeat_heads(const at::Tensor& x, int64_t times) {
 
 // What is added to the scores: 0 where the column's token is one of the `window` up to the row's, else
 // -infinity.
-at::Tensor window_mask(int64_t tokens, int64_t window, at::ScalarType dtype) {
-  const at::Tensor near = at::ones({tokens, tokens}, at::kBool).tril().triu(1 - window);
-  return at::zeros({tokens, tokens}, dtype)
+at::Tensor window_mask(int64_t tokens, int64_t window, const at::TensorOptions& options) {
+  const at::Tensor near = at::ones({tokens, tokens}, options.dtype(at::kBool)).tril().triu(1 - window);
+  return at::zeros({tokens, tokens}, options)
       .masked_fill_(near.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
@@ -46,15 +46,15 @@ at::Tensor attend(const Heads& heads, double scale, int64_t window) {
   const at::Tensor query = std::abs(factor - 1) < 1e-12 ? heads.query : heads.query * factor;
   const at::Tensor key = repeat_heads(heads.key, times), value = repeat_heads(heads.value, times);
   if (window == 0 || window >= tokens) return causal_attention(query, key, value);
-  return masked_attention(query, key, value, window_mask(tokens, window, query.scalar_type()));
+  return masked_attention(query, key, value, window_mask(tokens, window, query.options()));
 }
 
-RotaryTable::RotaryTable(int64_t tokens, int64_t head_size, double base, at::ScalarType dtype) {
+RotaryTable::RotaryTable(int64_t tokens, int64_t head_size, double base, const at::TensorOptions& options) {
   const at::Tensor pair = at::arange(head_size / 2, at::kDouble);
   const at::Tensor speed = (pair * (-2.0 * std::log(base) / static_cast<double>(head_size))).exp();
   const at::Tensor angle = at::arange(tokens, at::kDouble).unsqueeze(1) * speed;
-  cosine = angle.cos().to(dtype);
-  sine = angle.sin().to(dtype);
+  cosine = angle.cos().to(options);
+  sine = angle.sin().to(options);
 }
 
 at::Tensor RotaryTable::rotate(const at::Tensor& x) const {

@@ -29,7 +29,7 @@ struct RotaryTable {
   at::Tensor cosine, sine;
 
   RotaryTable() = default;
-  RotaryTable(int64_t tokens, int64_t head_size, double base, at::ScalarType dtype);
+  RotaryTable(int64_t tokens, int64_t head_size, double base, const at::TensorOptions& options);
   // `x` is [batch, heads, tokens, head size], with at most as many tokens as the table.
   at::Tensor rotate(const at::Tensor& x) const;
 };

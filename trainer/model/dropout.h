@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include "trainer/model/dropout_mask.h"
 #include "trainer/model/parameter_maker.h"
 
 namespace sailor {
@@ -27,5 +28,11 @@ struct Dropout {
   // group.
   at::Tensor operator()(const at::Tensor& x, const Batch& batch, DropoutSite site) const;
 };
+
+// `x` with elements left out, the rest scaled; `first` is the place of the first of the sequences, along
+// dimension 0. By a loop over the host's memory, and by libtorch's operators for a device, which take some
+// dozens of passes.
+at::Tensor dropped_by_loop(const at::Tensor& x, const DropoutPlace& first, double rate);
+at::Tensor dropped_by_operators(const at::Tensor& x, const DropoutPlace& first, double rate);
 
 }  // namespace sailor

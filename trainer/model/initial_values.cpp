@@ -1,5 +1,7 @@
 #include "trainer/model/initial_values.h"
 
+#include <ATen/Parallel.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -34,7 +36,9 @@ at::Tensor normal_values(uint64_t seed, const std::string& name, int64_t first, 
   at::Tensor values = at::empty({count}, at::TensorOptions().dtype(at::kDouble));
   double* out = values.data_ptr<double>();
   const uint64_t key = name_key(seed, name);
-  for (int64_t i = 0; i < count; ++i) out[i] = mean + deviation * normal_at(key, first + i);
+  at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = mean + deviation * normal_at(key, first + i);
+  });
   return values.to(dtype);
 }
 

@@ -27,6 +27,7 @@ struct LayerContext {
   int64_t padded_vocabulary =
       0;  // rows of the vocabulary matrices: a multiple of every TP degree of the plan
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;  // where parameters are, and activations
   uint64_t seed = 1;
   Communicator* tp = nullptr;             // this rank's TP group; nullptr = alone. Outlives the layer
   const WeightSource* weights = nullptr;  // nullptr: initial values are drawn. Used while building only

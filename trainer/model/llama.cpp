@@ -28,11 +28,12 @@ namespace {
 RotaryTable rotary_table(const LayerContext& context) {
   const ModelSpec& model = context.model;
   if (context.listing) return {};
-  if (!context.shared) return {model.sequence, model.hidden / model.heads, model.rotary_base, context.dtype};
+  const at::TensorOptions options = at::TensorOptions(context.device).dtype(context.dtype);
+  if (!context.shared) return {model.sequence, model.hidden / model.heads, model.rotary_base, options};
   at::Tensor& cosine = (*context.shared)["rotary.cosine"];
   at::Tensor& sine = (*context.shared)["rotary.sine"];
   if (!cosine.defined()) {
-    const RotaryTable made(model.sequence, model.hidden / model.heads, model.rotary_base, context.dtype);
+    const RotaryTable made(model.sequence, model.hidden / model.heads, model.rotary_base, options);
     cosine = made.cosine;
     sine = made.sine;
   }

@@ -38,8 +38,9 @@ LayerNorm::LayerNorm(ParameterMaker& make, const std::string& name, const std::s
       epsilon(make.model().norm_epsilon) {}
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
-  if (x.scalar_type() != at::kBFloat16) return at::layer_norm(x, {x.size(-1)}, weight, bias, epsilon);
-  // In 32 bit: what is summed over all tokens loses too much in 16.
+  if (x.scalar_type() != at::kBFloat16 || !x.device().is_cpu())
+    return at::layer_norm(x, {x.size(-1)}, weight, bias, epsilon);
+  // In 32 bit: what is summed over all tokens loses too much in 16, in which processors do it.
   return at::layer_norm(x.to(at::kFloat), {x.size(-1)}, weight.to(at::kFloat), bias.to(at::kFloat), epsilon)
       .to(at::kBFloat16);
 }

@@ -129,6 +129,7 @@ at::Tensor ParameterMaker::add(ParameterSpec spec) {
   } else {
     real_rows.fill_(spec.mean);
   }
+  value = value.to(context_.device);
   value.set_requires_grad(true);
   parameters_.push_back({spec.name, spec.layer, spec.sharded, spec.decay, value, spec.tied_copy});
   return value;

@@ -19,15 +19,23 @@ void AdamW::begin(double learning_rate) {
   coefficients_.epsilon = spec_.epsilon;
   coefficients_.step_size = learning_rate / (1 - std::pow(spec_.beta1, t));
   coefficients_.second_correction = 1 / (1 - std::pow(spec_.beta2, t));
+  coefficients_.step = steps_done();
+  coefficients_.learning_rate = learning_rate;
   decayed_keep_ = 1 - learning_rate * spec_.weight_decay;
+}
+
+AdamWCoefficients AdamW::coefficients(bool decay, double gradient_scale) const {
+  AdamWCoefficients c = coefficients_;
+  c.weight_decay = decay ? spec_.weight_decay : 0;
+  c.keep = decay ? decayed_keep_ : 1;
+  c.gradient_scale = gradient_scale;
+  return c;
 }
 
 void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
-  AdamWCoefficients c = coefficients_;
-  c.keep = slice.decay ? decayed_keep_ : 1;
-  c.gradient_scale = gradient_scale;
+  const AdamWCoefficients c = coefficients(slice.decay, gradient_scale);
   auto run = [&]<class T>(T* value, Bf16* rounded) {
     adamw_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
                  states[kM].tensor.data_ptr<T>() + first, states[kV].tensor.data_ptr<T>() + first, count, c);
@@ -41,6 +49,10 @@ void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_
     default:
       return run(slice.value.data_ptr<float>(), nullptr);
   }
+}
+
+void AdamW::update_on_device(const std::vector<UpdatedTensors>& runs, bool decay, double gradient_scale) {
+  adamw_by_operators(runs, coefficients(decay, gradient_scale));
 }
 
 }  // namespace sailor

@@ -18,8 +18,11 @@ class AdamW : public Optimizer {
  protected:
   void begin(double learning_rate) override;
   void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) override;
+  void update_on_device(const std::vector<UpdatedTensors>& runs, bool decay, double gradient_scale) override;
 
  private:
+  AdamWCoefficients coefficients(bool decay, double gradient_scale) const;
+
   const OptimizerSpec spec_;
   AdamWCoefficients coefficients_;
   double decayed_keep_ = 1;  // what is kept of a value under weight decay

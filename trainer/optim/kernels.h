@@ -17,6 +17,9 @@ struct AdamWCoefficients {
   double step_size = 0;          // lr / (1 - beta1^t)
   double second_correction = 1;  // 1 / (1 - beta2^t)
   double gradient_scale = 1;
+  // What these come from: step t, and lr and weight decay as they were given.
+  int64_t step = 1;
+  double learning_rate = 0, weight_decay = 0;
 };
 
 // p, m, v are updated in place from g, `count` elements each; the arrays do not overlap. `rounded`, unless

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "planner/spec/error.h"
 #include "trainer/optim/adamw.h"
@@ -42,13 +43,16 @@ Optimizer::Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::
     slice.gradient = slice.gradient.detach().view({-1});
     std::vector<OptimizerState> state;
     for (const std::string& name : state_names) state.push_back({name, at::zeros_like(slice.gradient)});
-    if (slice.value.scalar_type() == at::kBFloat16) state.push_back({"master", slice.value.to(at::kFloat)});
+    if (slice.value.scalar_type() == at::kBFloat16)
+      state.push_back({kMasterState, slice.value.to(at::kFloat)});
     states_.push_back(std::move(state));
     ends_.push_back(total += slice.count);
   }
 }
 
 void Optimizer::step(double learning_rate, double gradient_scale) {
+  if (!slices_.empty() && !slices_.front().value.device().is_cpu())
+    return step_by_operators(learning_rate, gradient_scale);
   ++steps_done_;
   begin(learning_rate);
   if (ends_.empty()) return;
@@ -64,10 +68,33 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
   });
 }
 
+void Optimizer::step_by_operators(double learning_rate, double gradient_scale) {
+  ++steps_done_;
+  begin(learning_rate);
+  for (const bool decay : {true, false}) update_on_device(runs_of(decay), decay, gradient_scale);
+}
+
+std::vector<UpdatedTensors> Optimizer::runs_of(bool decay) const {
+  std::vector<UpdatedTensors> runs;
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const OptimizerSlice& slice = slices_[i];
+    if (slice.decay != decay) continue;
+    UpdatedTensors& run = runs.emplace_back(UpdatedTensors{slice.value, {}, slice.gradient, {}});
+    for (const OptimizerState& state : states_[i]) {
+      if (state.name == kMasterState) {
+        run.rounded = std::exchange(run.value, state.tensor);
+      } else {
+        run.states.push_back(state.tensor);
+      }
+    }
+  }
+  return runs;
+}
+
 void Optimizer::values_were_loaded() {
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     for (OptimizerState& state : states_[i]) {
-      if (state.name == "master") state.tensor.copy_(slices_[i].value);
+      if (state.name == kMasterState) state.tensor.copy_(slices_[i].value);
     }
   }
 }

@@ -5,7 +5,9 @@
 //
 // An optimizer owns slices: runs of elements of the rank's parameters. Without ZeRO-1 a parameter is one
 // slice; with it, a rank's slices are its part only. Every update is elementwise, so that any cut gives the
-// same bits, and rounds the same on every CPU, so that replicas on different ones stay equal.
+// same bits, and rounds the same on every CPU, so that replicas on different ones stay equal. Slices on a GPU
+// are updated by libtorch's kernels there, on the calling thread's stream; a gradient scale other than 1
+// rounds the gradients.
 //
 // Values in bf16 have a master copy in f32, which is what is updated; the value is the master rounded to
 // nearest even. State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "planner/spec/job_spec.h"
+#include "trainer/optim/operator_kernels.h"
 
 namespace sailor {
 
@@ -30,6 +33,9 @@ struct OptimizerSlice {
   at::Tensor value;     // 1-D view of them in the model's type: f32, f64 or bf16
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
 };
+
+// Of the optimizer's states, the one that values in bf16 are rounded from.
+constexpr const char* kMasterState = "master";
 
 // What has to be saved with a slice to go on from it.
 struct OptimizerState {
@@ -45,6 +51,9 @@ class Optimizer {
 
   // Updates every slice from its gradient times `gradient_scale` (the clipping factor; 1 = none).
   void step(double learning_rate, double gradient_scale);
+
+  // As step() does on a device, wherever the slices are.
+  void step_by_operators(double learning_rate, double gradient_scale);
 
   int64_t steps_done() const { return steps_done_; }
   void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
@@ -65,8 +74,14 @@ class Optimizer {
   // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads at
   // once, for elements that do not overlap.
   virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
+  // The same for whole slices on a device that agree about decay.
+  virtual void update_on_device(const std::vector<UpdatedTensors>& runs, bool decay,
+                                double gradient_scale) = 0;
 
  private:
+  // Of the slices with this decay.
+  std::vector<UpdatedTensors> runs_of(bool decay) const;
+
   std::vector<OptimizerSlice> slices_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice

@@ -13,12 +13,17 @@ void Sgd::begin(double learning_rate) {
   coefficients_.nesterov = spec_.nesterov;
 }
 
+SgdCoefficients Sgd::coefficients(bool decay, double gradient_scale) const {
+  SgdCoefficients c = coefficients_;
+  c.weight_decay = decay ? spec_.weight_decay : 0;
+  c.gradient_scale = gradient_scale;
+  return c;
+}
+
 void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
-  SgdCoefficients c = coefficients_;
-  c.weight_decay = slice.decay ? spec_.weight_decay : 0;
-  c.gradient_scale = gradient_scale;
+  const SgdCoefficients c = coefficients(slice.decay, gradient_scale);
   auto run = [&]<class T>(T* value, Bf16* rounded) {
     T* momentum = spec_.momentum > 0 ? states.front().tensor.data_ptr<T>() + first : nullptr;
     sgd_update(value + first, rounded, slice.gradient.data_ptr<T>() + first, momentum, count, c);
@@ -32,6 +37,10 @@ void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_sc
     default:
       return run(slice.value.data_ptr<float>(), nullptr);
   }
+}
+
+void Sgd::update_on_device(const std::vector<UpdatedTensors>& runs, bool decay, double gradient_scale) {
+  sgd_by_operators(runs, coefficients(decay, gradient_scale));
 }
 
 }  // namespace sailor

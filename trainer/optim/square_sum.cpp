@@ -46,6 +46,22 @@ double square_sum(const T* values, int64_t count) {
   return sum;
 }
 
+double square_sum_by_operators(const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return 0;
+  const at::Tensor norms = at::stack(at::_foreach_norm(tensors, 2));
+  return norms.to(at::kDouble).square().sum().item<double>();
+}
+
+double square_sum(const std::vector<at::Tensor>& tensors) {
+  if (!tensors.empty() && !tensors.front().device().is_cpu()) return square_sum_by_operators(tensors);
+  double sum = 0;
+  for (const at::Tensor& tensor : tensors) {
+    sum += tensor.scalar_type() == at::kDouble ? square_sum(tensor.data_ptr<double>(), tensor.numel())
+                                               : square_sum(tensor.data_ptr<float>(), tensor.numel());
+  }
+  return sum;
+}
+
 template double square_sum(const float*, int64_t);
 template double square_sum(const double*, int64_t);
 

@@ -1,5 +1,7 @@
 #include "trainer/parallel/gradient_buffer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <stdexcept>
 
 namespace sailor {
@@ -11,15 +13,19 @@ at::ScalarType gradient_type(at::ScalarType type) {
 GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move(order)) {
   int64_t elements = 0;
   at::ScalarType type = at::kFloat;
+  at::Device place = at::kCPU;
   for (const Parameter* parameter : order_) {
-    if (elements == 0) type = parameter->value.scalar_type();
+    if (elements == 0) {
+      type = parameter->value.scalar_type();
+      place = parameter->value.device();
+    }
     if (parameter->value.scalar_type() != type)
       throw std::logic_error(parameter->name + ": parameters of one rank have several types");
     offsets_.push_back(elements);
     elements += parameter->value.numel();
   }
   same_type_ = gradient_type(type) == type;
-  flat_ = at::zeros({elements}, at::TensorOptions().dtype(gradient_type(type)));
+  flat_ = at::zeros({elements}, at::TensorOptions(place).dtype(gradient_type(type)));
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const at::Tensor& value = order_[i]->value;
     views_.push_back(flat_.narrow(0, offsets_[i], value.numel()).view(value.sizes()));

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <exception>
 
 #include "trainer/model/registry.h"
 #include "trainer/optim/square_sum.h"
@@ -13,11 +13,6 @@ namespace {
 
 // Large enough to outweigh latency, and small enough for the sums to stay in a processor's cache.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
-
-double square_sum_of(const at::Tensor& flat) {
-  return flat.scalar_type() == at::kDouble ? square_sum(flat.data_ptr<double>(), flat.numel())
-                                           : square_sum(flat.data_ptr<float>(), flat.numel());
-}
 
 std::size_t element_bytes_of(const at::Tensor& buffer) {
   return static_cast<std::size_t>(buffer.element_size());
@@ -32,14 +27,16 @@ struct GradientSync::Part {
 };
 
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
-                           Communicator* tp, const std::vector<Parameter*>& parameters, bool tied_embeddings)
+                           Communicator* tp, const std::vector<Parameter*>& parameters, bool tied_embeddings,
+                           Device& device)
     : GradientSync(plan, layout, rank, factory, tp, parameters,
-                   gradient_groups(plan, layout, tied_embeddings)) {}
+                   gradient_groups(plan, layout, tied_embeddings), device) {}
 
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
                            Communicator* tp, const std::vector<Parameter*>& parameters,
-                           const std::vector<GradientGroup>& all_groups)
+                           const std::vector<GradientGroup>& all_groups, Device& device)
     : slot_(layout.slots().at(static_cast<std::size_t>(rank))),
+      device_(device),
       tp_(tp),
       zero1_(plan.zero1),
       num_layers_(plan.pipelines.front().stages.back().end_layer),
@@ -76,10 +73,13 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
       }
       if (!together) part.begin = -1;
       parts_.back().push_back(part);
-      if (!queue_) queue_ = std::make_unique<WorkQueue>();
+      if (!queue_ && !device_.asynchronous()) queue_ = std::make_unique<WorkQueue>();
     }
   }
-  if (!zero1_ || !queue_) return;
+  make_staging();
+  const bool sums =
+      std::any_of(parts_.begin(), parts_.end(), [](const auto& parts) { return !parts.empty(); });
+  if (!zero1_ || !sums) return;
   values_ = at::empty({buffer_.flat().numel()}, layout_.order.front()->value.detach().options());
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {
     at::Tensor& value = layout_.order[i]->value;
@@ -90,11 +90,36 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
 }
 
 GradientSync::~GradientSync() {
-  if (!queue_ || queue_->idle()) return;
   // An error of another kind ends this rank's part: nothing shall wait for the sums.
-  for (const auto& group : groups_) {
-    if (group) group->abort();
+  if (queue_ ? !queue_->idle() : summing_) {
+    for (const auto& group : groups_) {
+      if (group) group->abort();
+    }
   }
+  try {
+    device_.wait(device_.gradients());  // until then they write to the buffer
+  } catch (const std::exception&) {     // of a device that computes no more
+  }
+}
+
+// As much as is worked on at once of what does not lie together: nothing that is enqueued loses it.
+void GradientSync::make_staging() {
+  int64_t elements = 0, replicated = 0;
+  for (const auto& parts : parts_) {
+    for (const Part& part : parts) {
+      if (part.begin < 0) elements = std::max(elements, std::min(piece_elements(part), part.elements->count));
+    }
+  }
+  for (const GradientBucket& bucket : layout_.buckets) {
+    for (const std::size_t i : bucket.parameters) {
+      const Parameter& parameter = *layout_.order[i];
+      if (tp_ && tp_->size() > 1 && bucket.summed && !parameter.sharded)
+        replicated += parameter.value.numel();
+    }
+  }
+  const at::Tensor& flat = buffer_.flat();
+  staging_ =
+      at::empty({std::max(elements, replicated) * flat.element_size()}, flat.options().dtype(at::kByte));
 }
 
 void GradientSync::begin_iteration() {
@@ -111,16 +136,29 @@ void GradientSync::layer_finished(int layer, bool last) {
 }
 
 void GradientSync::start_next_bucket() {
-  for (Part& part : parts_[next_bucket_++])
-    queue_->push([this, &part] { for_each_piece(part, &GradientSync::sum_piece); });
+  std::vector<Part>& parts = parts_[next_bucket_++];
+  if (queue_) {
+    for (Part& part : parts) queue_->push([this, &part] { for_each_piece(part, &GradientSync::sum_piece); });
+  } else if (!parts.empty()) {
+    summing_ = true;
+    device_.order(device_.compute(), device_.gradients());
+    for (Part& part : parts) for_each_piece(part, &GradientSync::sum_piece);
+  }
 }
 
 void GradientSync::finish() {
   while (next_bucket_ < layout_.buckets.size()) start_next_bucket();
   next_bucket_ = 0;
-  if (!queue_) return;
-  queue_->wait();
+  if (queue_) queue_->wait();
+  device_.order(device_.gradients(), device_.compute());
+  summing_ = false;
   if (!zero1_) broadcast_replicated(buffer_.flat());
+}
+
+void GradientSync::settle() const {
+  for (const auto& group : groups_) {
+    if (group) group->settle();
+  }
 }
 
 void GradientSync::share_values() {
@@ -131,56 +169,61 @@ void GradientSync::share_values() {
   broadcast_replicated(values_);
 }
 
+int64_t GradientSync::piece_elements(const Part& part) const {
+  if (device_.asynchronous()) return part.elements->count;
+  return kPieceBytes / static_cast<int64_t>(element_bytes_of(buffer_.flat()));
+}
+
 void GradientSync::for_each_piece(Part& part, PieceFunction function) {
-  const int64_t most = kPieceBytes / static_cast<int64_t>(element_bytes_of(buffer_.flat()));
+  const int64_t most = piece_elements(part);
   for (int64_t first = 0; first < part.elements->count; first += most)
     (this->*function)(part, first, std::min(most, part.elements->count - first));
 }
 
 void GradientSync::sum_piece(Part& part, int64_t first, int64_t count) {
   const at::Tensor& flat = buffer_.flat();
-  char* data = memory_of(part, flat, first, count);
-  copy(part, flat, first, count, data, Direction::out);
+  char* data = memory_of(part, flat, first);
+  const Stream stream = device_.gradients();
+  copy(part, flat, first, count, data, Direction::out, stream);
   const auto elements = static_cast<std::size_t>(count);
   const ElementType type = element_type(flat.scalar_type());
   if (!zero1_) {
-    part.group->all_reduce(data, elements, type, ReduceOp::sum);
-    return copy(part, flat, first, count, data, Direction::in);
+    part.group->all_reduce(data, elements, type, ReduceOp::sum, stream);
+    return copy(part, flat, first, count, data, Direction::in, stream);
   }
-  part.group->reduce_own_block(data, elements, type, ReduceOp::sum);
+  part.group->reduce_own_block(data, elements, type, ReduceOp::sum, stream);
   const BlockRange own = block_of(elements, part.group->size(), part.group->rank());
   copy(part, flat, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-       data + own.first * element_bytes_of(flat), Direction::in);
+       data + own.first * element_bytes_of(flat), Direction::in, stream);
 }
 
 void GradientSync::share_piece(Part& part, int64_t first, int64_t count) {
-  char* data = memory_of(part, values_, first, count);
+  const Stream stream = device_.compute();
+  char* data = memory_of(part, values_, first);
   const BlockRange own = block_of(static_cast<std::size_t>(count), part.group->size(), part.group->rank());
   copy(part, values_, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-       data + own.first * element_bytes_of(values_), Direction::out);
-  part.group->gather_blocks(data, static_cast<std::size_t>(count), element_type(values_.scalar_type()));
-  copy(part, values_, first, count, data, Direction::in);
+       data + own.first * element_bytes_of(values_), Direction::out, stream);
+  part.group->gather_blocks(data, static_cast<std::size_t>(count), element_type(values_.scalar_type()),
+                            stream);
+  copy(part, values_, first, count, data, Direction::in, stream);
 }
 
-char* GradientSync::memory_of(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count) {
-  const std::size_t element = element_bytes_of(buffer);
-  if (part.begin >= 0)
-    return static_cast<char*>(buffer.data_ptr()) + static_cast<std::size_t>(part.begin + first) * element;
-  const std::size_t bytes = static_cast<std::size_t>(count) * element;
-  if (staging_.size() < bytes) staging_.resize(bytes);
-  return staging_.data();
+char* GradientSync::memory_of(const Part& part, const at::Tensor& buffer, int64_t first) const {
+  if (part.begin < 0) return static_cast<char*>(staging_.data_ptr());
+  return static_cast<char*>(buffer.data_ptr()) +
+         static_cast<std::size_t>(part.begin + first) * element_bytes_of(buffer);
 }
 
 void GradientSync::copy(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count,
-                        char* memory, Direction direction) const {
+                        char* memory, Direction direction, Stream stream) const {
   if (part.begin >= 0) return;
   const std::size_t element = element_bytes_of(buffer);
   for_each_run(part, first, count, [&](std::size_t parameter, int64_t begin, int64_t length) {
     char* place = static_cast<char*>(buffer.data_ptr()) +
                   static_cast<std::size_t>(buffer_.offset(parameter) + begin) * element;
     const std::size_t bytes = static_cast<std::size_t>(length) * element;
-    std::memcpy(direction == Direction::out ? memory : place, direction == Direction::out ? place : memory,
-                bytes);
+    device_.copy(direction == Direction::out ? memory : place, direction == Direction::out ? place : memory,
+                 bytes, stream);
     memory += bytes;
   });
 }
@@ -216,19 +259,17 @@ void GradientSync::broadcast_replicated(const at::Tensor& buffer) {
     }
   };
   std::size_t bytes = 0;
-  for_each_replicated([&](char*, std::size_t length) { bytes += length; });
-  if (staging_.size() < bytes) staging_.resize(bytes);
-  char* next = staging_.data();
-  if (tp_->rank() == 0) {
-    for_each_replicated([&](const char* place, std::size_t length) {
-      std::memcpy(next, place, length);
-      next += length;
-    });
-  }
-  tp_->broadcast(staging_.data(), bytes, ElementType::u8, 0);
+  const Stream stream = device_.compute();
+  char* next = static_cast<char*>(staging_.data_ptr());
+  for_each_replicated([&](const char* place, std::size_t length) {
+    if (tp_->rank() == 0) device_.copy(next + bytes, place, length, stream);
+    bytes += length;
+  });
+  if (bytes == 0) return;
+  tp_->broadcast(next, bytes, ElementType::u8, 0, stream);
   if (tp_->rank() == 0) return;
   for_each_replicated([&](char* place, std::size_t length) {
-    std::memcpy(place, next, length);
+    device_.copy(place, next, length, stream);
     next += length;
   });
 }
@@ -245,9 +286,9 @@ OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, int64_t count) 
 
 std::vector<OptimizerSlice> GradientSync::own_slices() const {
   std::vector<OptimizerSlice> slices;
-  const int64_t most = kPieceBytes / static_cast<int64_t>(element_bytes_of(buffer_.flat()));
   for (const auto& parts : parts_) {
     for (const Part& part : parts) {
+      const int64_t most = piece_elements(part);
       for (int64_t first = 0; first < part.elements->count; first += most) {
         const BlockRange own =
             block_of(static_cast<std::size_t>(std::min(most, part.elements->count - first)),
@@ -272,7 +313,7 @@ std::vector<OptimizerSlice> GradientSync::slices() const {
 }
 
 double GradientSync::own_sum_of_squares() const {
-  double sum = 0;
+  std::vector<at::Tensor> gradients;
   for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
     if (zero1_ && layout_.buckets[b].summed) continue;
     // Replicas agree by now, so the first pipeline speaks for all.
@@ -281,12 +322,13 @@ double GradientSync::own_sum_of_squares() const {
       const Parameter& parameter = *layout_.order[i];
       if (parameter.tied_copy) continue;  // the embedding's rank has it
       if (parameter.sharded || slot_.tp_rank == 0)
-        sum += square_sum_of(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
+        gradients.push_back(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
     }
   }
-  if (!zero1_) return sum;
-  for (const OptimizerSlice& slice : own_slices()) sum += square_sum_of(slice.gradient);
-  return sum;
+  if (zero1_) {
+    for (const OptimizerSlice& slice : own_slices()) gradients.push_back(slice.gradient);
+  }
+  return square_sum(gradients);
 }
 
 }  // namespace sailor

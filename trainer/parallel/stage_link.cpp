@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "trainer/model/registry.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 
@@ -30,9 +31,11 @@ MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_t
   return plan;
 }
 
-StageLink::StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp)
+StageLink::StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp,
+                     at::Device place)
     : boundary_(std::move(boundary)),
       tp_(tp),
+      place_(place),
       lower_tp_(lower_tp),
       upper_tp_(upper_tp),
       lower_(boundary_->rank() < lower_tp),
@@ -47,24 +50,29 @@ PendingSend StageLink::send(const at::Tensor& tensor) {
     if (message.sender != tp_rank_) continue;
     works.push_back(boundary_->send(static_cast<char*>(out.data_ptr()) + message.first * out.element_size(),
                                     static_cast<std::size_t>(message.count), element_type(out.scalar_type()),
-                                    lower_ ? lower_tp_ + message.receiver : message.receiver));
+                                    lower_ ? lower_tp_ + message.receiver : message.receiver,
+                                    stream_of(out)));
   }
   return {out, std::move(works)};
 }
 
+void PendingSend::wait() {
+  for (auto& work : works_) work->wait_on(stream_of(tensor_));
+}
+
 at::Tensor PendingReceive::take() {
-  work_->wait();
+  work_->wait_on(stream_of(tensor_));
   if (tp_) {
     const int64_t part = tensor_.numel() / tp_->size();
     char* data = static_cast<char*>(tensor_.data_ptr());
     tp_->all_gather(data + tp_->rank() * part * tensor_.element_size(), data, static_cast<std::size_t>(part),
-                    element_type(tensor_.scalar_type()));
+                    element_type(tensor_.scalar_type()), stream_of(tensor_));
   }
   return std::move(tensor_);
 }
 
 PendingReceive StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
-  at::Tensor in = at::empty(shape, dtype);
+  at::Tensor in = at::empty(shape, at::TensorOptions(place_).dtype(dtype));
   const MessagePlan plan = lower_ ? plan_messages(in.numel(), in.element_size(), upper_tp_, lower_tp_)
                                   : plan_messages(in.numel(), in.element_size(), lower_tp_, upper_tp_);
   const ElementType type = element_type(dtype);
@@ -76,7 +84,7 @@ PendingReceive StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
                          static_cast<std::size_t>(message.count), type,
                          lower_ ? lower_tp_ + message.sender : message.sender});
   }
-  return {in, boundary_->exchange(transfers), plan.gather ? tp_ : nullptr};
+  return {in, boundary_->exchange(transfers, stream_of(in)), plan.gather ? tp_ : nullptr};
 }
 
 }  // namespace sailor

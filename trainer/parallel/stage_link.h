@@ -39,9 +39,8 @@ class PendingSend {
  public:
   PendingSend(at::Tensor tensor, std::vector<std::unique_ptr<Work>> works)
       : tensor_(std::move(tensor)), works_(std::move(works)) {}
-  void wait() {
-    for (auto& work : works_) work->wait();
-  }
+  // Until it has left, or until computations on a device come after that.
+  void wait();
   // Whether it has left.
   bool done() {
     return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->done(); });
@@ -59,7 +58,8 @@ class PendingReceive {
   // With `tp`, this rank gets its equal part of the tensor, and the group puts the parts together.
   PendingReceive(at::Tensor tensor, std::unique_ptr<Work> work, Communicator* tp)
       : tensor_(std::move(tensor)), work_(std::move(work)), tp_(tp) {}
-  // Blocks until the tensor is there. Once, in the order of the receives of the TP group.
+  // Blocks until the tensor is there, or lets computations on a device do so. Once, in the order of the
+  // receives of the TP group.
   at::Tensor take();
 
  private:
@@ -74,17 +74,22 @@ class PendingReceive {
 class StageLink {
  public:
   // `boundary` holds the `lower_tp` ranks of the lower group, then the `upper_tp` ranks of the upper one.
-  // `tp` is the caller's own TP group, nullptr when alone; it outlives the link.
-  StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp);
+  // `tp` is the caller's own TP group, nullptr when alone; it outlives the link. Tensors are in `place`,
+  // which is the communicators' memory.
+  StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp,
+            at::Device place = at::kCPU);
 
   // Asynchronous: an activation when called by the lower group, its gradient when called by the upper one.
   PendingSend send(const at::Tensor& tensor);
   // Asks for the other group's next tensor, of a shape that both know. Returns at once.
   PendingReceive receive(at::IntArrayRef shape, at::ScalarType dtype);
+  // As Communicator's.
+  void settle() { boundary_->settle(); }
 
  private:
   std::unique_ptr<Communicator> boundary_;
   Communicator* tp_;
+  at::Device place_;
   int lower_tp_, upper_tp_;
   bool lower_;  // the caller is in the lower group
   int tp_rank_;

@@ -8,6 +8,7 @@
 
 #include "trainer/model/registry.h"
 #include "trainer/model/weight_product.h"
+#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {
@@ -35,9 +36,10 @@ at::Tensor reduced_copy(const at::Tensor& x, Communicator* tp) {
 }
 
 // Calls work(first row, rows) for blocks of rows that fit into a core's cache, so that what is done to a
-// block by several operators reads and writes memory once.
+// block by several operators reads and writes memory once. On a GPU the more rows the better.
 template <class RowWork>
 void for_row_blocks(const at::Tensor& matrix, const RowWork& work) {
+  if (!matrix.device().is_cpu()) return work(0, matrix.size(0));
   constexpr int64_t kBlockBytes = 512 << 10;
   const int64_t rows = std::max<int64_t>(1, kBlockBytes / (matrix.size(1) * matrix.element_size()));
   at::parallel_for(0, matrix.size(0), rows, [&](int64_t begin, int64_t end) {
@@ -130,13 +132,13 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op) {
   TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
   comm.all_reduce(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
-                  element_type(tensor.scalar_type()), op);
+                  element_type(tensor.scalar_type()), op, stream_of(tensor));
 }
 
 void broadcast(Communicator& comm, at::Tensor& tensor, int root) {
   TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
   comm.broadcast(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
-                 element_type(tensor.scalar_type()), root);
+                 element_type(tensor.scalar_type()), root, stream_of(tensor));
 }
 
 at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp) {

@@ -12,7 +12,8 @@
 
 namespace sailor {
 
-// In-place all-reduce of a contiguous tensor in the communicator's memory.
+// In-place all-reduce of a contiguous tensor in the communicator's memory, in the order of the calling
+// thread's computations.
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op = ReduceOp::sum);
 void broadcast(Communicator& comm, at::Tensor& tensor, int root);
 

@@ -18,6 +18,15 @@ PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpe
       recorder_(recorder),
       flights_(chunks_.size()) {}
 
+double PipelineRun::loss(int64_t global_tokens) const {
+  if (losses.empty()) return 0;
+  const at::Tensor on_host = at::stack(losses).to(at::kCPU, at::kDouble);
+  double sum = 0;
+  for (int64_t i = 0; i < on_host.numel(); ++i)
+    sum += on_host.data_ptr<double>()[i] / static_cast<double>(global_tokens);
+  return sum;
+}
+
 bool PipelineExecutor::last(int chunk) const {
   return position_.group + 1 == position_.groups && chunk + 1 == static_cast<int>(chunks_.size());
 }
@@ -78,7 +87,7 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
   });
   run_.max_in_flight = std::max(run_.max_in_flight, ++in_flight_);
   if (last(step.chunk)) {
-    run_.loss += x.item<double>() / static_cast<double>(work.global_tokens);
+    run_.losses.push_back(x);
   } else {
     send(*next_, x);
   }
@@ -122,7 +131,7 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
 double PipelineExecutor::evaluate(const PipelineWork& work) {
   // Whose tensors are kept while the next group is behind; a round of microbatches can be under way.
   const std::size_t most_sends = static_cast<std::size_t>(std::max(4, position_.groups));
-  double loss = 0;
+  PipelineRun evaluated;
   for (const ScheduleStep& step : schedule_steps(static_cast<int>(chunks_.size()), position_.group,
                                                  position_.groups, work.microbatches)) {
     if (step.kind == ScheduleStep::Kind::backward || work.sequences(step.microbatch) == 0) continue;
@@ -134,7 +143,7 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
     const Batch batch = work.load(step.microbatch, first(step.chunk) || last(step.chunk));
     x = chunks_[static_cast<std::size_t>(step.chunk)].evaluate(batch, std::move(x));
     if (last(step.chunk)) {
-      loss += x.item<double>();
+      evaluated.losses.push_back(x);
     } else {
       send(*next_, x);
       for (; on_their_way_.size() > most_sends; on_their_way_.pop_front()) on_their_way_.front().wait();
@@ -142,7 +151,7 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
   }
   for (PendingSend& send : on_their_way_) send.wait();
   on_their_way_.clear();
-  return loss;
+  return evaluated.loss(1);
 }
 
 PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequences) const {

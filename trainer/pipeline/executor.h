@@ -28,8 +28,12 @@ struct GroupPosition {
 };
 
 struct PipelineRun {
-  double loss = 0;        // last chunk only: this pipeline's share of the mean loss
+  // Last chunk only: the sum of the cross entropies of each microbatch, where it was computed.
+  std::vector<at::Tensor> losses{};
   int max_in_flight = 0;  // most pairs of microbatch and chunk whose activations were held at once
+
+  // This pipeline's share of the mean loss; 0 without the last chunk. Waits for the device.
+  double loss(int64_t global_tokens) const;
 };
 
 // What an iteration works on.

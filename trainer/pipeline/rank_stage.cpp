@@ -34,17 +34,17 @@ void check_trainable(const JobSpec& job, const Plan& plan) {
 }
 
 RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& layout, int rank,
-                     CommFactory& factory) {
+                     CommFactory& factory, at::Device place) {
   const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
   const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
   position = {slot.pipeline, slot.stage, num_groups(plan, pipeline), slot.tp};
-  connect(plan, layout, factory);
-  build(job, plan, layout);
+  connect(plan, layout, factory, place);
+  build(job, plan, layout, place);
 }
 
 // Communicators in one global order: TP groups, then boundaries from the first to the last. Boundary i is
 // from group i to the one after it; with interleaved chunks the last group hands on to the first.
-void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory) {
+void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory, at::Device place) {
   if (position.tp > 1) {
     tp = factory.create(fmt::format("tp/{}.{}", position.pipeline, position.group),
                         ranks_of(layout, plan, position.pipeline, position.group));
@@ -59,17 +59,18 @@ void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory&
     ranks.insert(ranks.end(), above.begin(), above.end());
     (position.group == lower ? next : previous) = std::make_unique<StageLink>(
         factory.create(fmt::format("link/{}.{}", position.pipeline, lower), ranks), tp.get(), lower_tp,
-        upper_tp);
+        upper_tp, place);
   }
 }
 
-void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& layout) {
+void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& layout, at::Device place) {
   std::vector<int> tps;
   for (const RankSlot& slot : layout.slots()) tps.push_back(slot.tp);
   LayerContext context;
   context.model = job.model;
   context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, tps);
   context.dtype = scalar_type(job.training.precision);
+  context.device = place;
   context.seed = job.training.seed;
   context.tp = tp.get();
   std::map<std::string, at::Tensor> shared;
@@ -90,6 +91,13 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
     }
     chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(),
                         stages[s].recompute == "full");
+  }
+}
+
+void RankStage::settle() const {
+  if (tp) tp->settle();
+  for (const auto* link : {&previous, &next}) {
+    if (*link) (*link)->settle();
   }
 }
 

@@ -20,8 +20,10 @@ namespace sailor {
 void check_trainable(const JobSpec& job, const Plan& plan);
 
 struct RankStage {
-  // Throws CommError. Requires check_trainable().
-  RankStage(const JobSpec& job, const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory);
+  // Parameters and activations are in `place`, which is the memory of the factory's communicators. Throws
+  // CommError. Requires check_trainable().
+  RankStage(const JobSpec& job, const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
+            at::Device place);
 
   GroupPosition position;
   std::unique_ptr<Communicator> tp;           // nullptr when the group has one GPU
@@ -30,10 +32,11 @@ struct RankStage {
   std::vector<Chunk> chunks;  // of the layers
 
   std::vector<Parameter*> parameters();  // in the order of layers
+  void settle() const;                   // all communicators; throws CommError
 
  private:
-  void connect(const Plan& plan, const RankLayout& layout, CommFactory& factory);
-  void build(const JobSpec& job, const Plan& plan, const RankLayout& layout);
+  void connect(const Plan& plan, const RankLayout& layout, CommFactory& factory, at::Device place);
+  void build(const JobSpec& job, const Plan& plan, const RankLayout& layout, at::Device place);
 };
 
 }  // namespace sailor

@@ -22,6 +22,7 @@
 #include "trainer/model/registry.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
+#include "trainer/parallel/torch_device.h"
 #include "trainer/pipeline/executor.h"
 #include "trainer/pipeline/rank_stage.h"
 #include "trainer/pipeline/step_progress.h"
@@ -57,6 +58,7 @@ struct RankTrainer::Impl {
   const RankLayout layout;
   const RankSlot slot;
   CommFactory& factory;
+  const DevicePlane on;
   const TokenData& data;
   Pacer* const pacer;
   RankStage stage;
@@ -76,19 +78,22 @@ struct RankTrainer::Impl {
   std::vector<double> digests;  // of the step's microbatches' tokens, where this rank answers for them
   bool trace_next_step = false;
 
-  Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc)
+  Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
+       const DevicePlane* device)
       : job(j),
         plan((check_trainable(j, p), p)),
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
         factory(f),
+        on(device ? *device : DevicePlane{host_device(), f}),
         data(d),
         pacer(pc),
-        stage(job, plan, layout, rank, factory),
-        gradient_sync(plan, layout, rank, factory, stage.tp.get(), stage.parameters(),
-                      job.model.tied_embeddings),
+        stage(job, plan, layout, rank, on.factory, place_of(on.device)),
+        gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.parameters(),
+                      job.model.tied_embeddings, on.device),
         world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
+        recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
     if (pacer) pacer->joins(stage.tp.get());
@@ -101,15 +106,20 @@ struct RankTrainer::Impl {
   template <class Sequence>
   Batch tokens_of(int sequences, const Sequence& sequence) const {
     const int64_t length = job.model.sequence;
+    const at::Device place = place_of(on.device);
+    const at::TensorOptions tokens = at::TensorOptions().dtype(at::kLong).pinned_memory(!place.is_cpu());
     Batch batch;
-    batch.inputs = at::empty({sequences, length}, at::kLong);
-    batch.targets = at::empty({sequences, length}, at::kLong);
+    batch.inputs = at::empty({sequences, length}, tokens);
+    batch.targets = at::empty({sequences, length}, tokens);
     for (int i = 0; i < sequences; ++i) {
       const std::vector<int64_t> row = sequence(i);
       const auto bytes = static_cast<std::size_t>(length) * sizeof(int64_t);
       std::memcpy(batch.inputs.data_ptr<int64_t>() + i * length, row.data(), bytes);
       std::memcpy(batch.targets.data_ptr<int64_t>() + i * length, row.data() + 1, bytes);
     }
+    // Enqueued; libtorch keeps the pinned memory until it has been read.
+    batch.inputs = batch.inputs.to(place, /*non_blocking=*/true);
+    batch.targets = batch.targets.to(place, /*non_blocking=*/true);
     return batch;
   }
 
@@ -163,12 +173,15 @@ struct RankTrainer::Impl {
       };
       loss += executor.evaluate(work);
     }
+    stage.settle();
     if (slot.tp_rank != 0) loss = 0;
     world->all_reduce(&loss, 1, ElementType::f64, ReduceOp::sum);
     return loss / static_cast<double>(sequences * job.model.sequence);
   }
 
   void export_to(const std::string& directory) {
+    on.device.wait(on.device.compute());
+    gradient_sync.settle();
     std::vector<int> tps;
     for (const RankSlot& s : layout.slots()) tps.push_back(s.tp);
     std::map<std::string, ParameterSpec> padded;
@@ -190,7 +203,7 @@ struct RankTrainer::Impl {
     }
   }
 
-  RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer}; }
+  RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer, on.device}; }
 
   // Rank 0 speaks for the job.
   Outcome lock(const std::string& directory) {
@@ -305,6 +318,7 @@ struct RankTrainer::Impl {
   }
 
   void update(const StepSums& sums) {
+    on.device.order(on.device.copies(), on.device.compute());  // of the state before
     optimizer->step(learning_rate(job.training, next_step()), clipping_factor(sums.gradient_norm));
     progress.updated();
   }
@@ -364,21 +378,26 @@ struct RankTrainer::Impl {
     result.tokens = job.training.global_batch * job.model.sequence;
     result.learning_rate = learning_rate(job.training, next_step());
     progress.step_begins();
-    const auto clear = Clock::now();
-    gradient_sync.begin_iteration();
-    Clock::duration early = Clock::now() - clear;  // work of the update that is done before it
-    recorder.add(TaskKind::update, -1, clear, clear + early);
-    const PipelineRun run = executor.run(training_work());
+    Clock::duration early{};  // work of the update that is done before it
+    const auto do_early = [&](const auto& work) {
+      const auto start = Clock::now();
+      recorder.timed(TaskKind::update, -1, work);
+      early += Clock::now() - start;
+    };
+    do_early([&] { gradient_sync.begin_iteration(); });
+    const PipelineWork work = training_work();
+    const PipelineRun run = executor.run(work);
     result.max_in_flight = run.max_in_flight;
 
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
-    const auto start = Clock::now();
-    const double own_loss = slot.tp_rank == 0 ? run.loss : 0.0;
-    double numbers[3] = {own_loss, gradient_sync.own_sum_of_squares(),
-                         std::accumulate(digests.begin(), digests.end(), 0.0)};
-    const Clock::duration norm = Clock::now() - start;
-    early += norm;
-    recorder.add(TaskKind::update, -1, start, start + norm);
+    double own_loss = 0;
+    double numbers[3] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0)};
+    do_early([&] {
+      if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_tokens);
+      numbers[1] = gradient_sync.own_sum_of_squares();
+    });
+    stage.settle();
+    gradient_sync.settle();
     progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
@@ -395,6 +414,7 @@ struct RankTrainer::Impl {
       pace_update(update_start);
     });
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
+    recorder.finish();
     result.forward_s = recorder.total_s(TaskKind::forward);
     result.backward_s = recorder.total_s(TaskKind::backward);
     result.wait_s = recorder.total_s(TaskKind::wait);
@@ -422,8 +442,8 @@ const char* to_string(Restored::From from) {
 }
 
 RankTrainer::RankTrainer(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory,
-                         const TokenData& data, Pacer* pacer)
-    : impl_(std::make_unique<Impl>(job, plan, rank, factory, data, pacer)) {}
+                         const TokenData& data, Pacer* pacer, const DevicePlane* on)
+    : impl_(std::make_unique<Impl>(job, plan, rank, factory, data, pacer, on)) {}
 RankTrainer::~RankTrainer() = default;
 
 StepResult RankTrainer::step() {

@@ -25,6 +25,7 @@
 #include "planner/spec/job_spec.h"
 #include "trainer/checkpoint/background_saver.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/device.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/step_trace.h"
 #include "trainer/model/layer.h"
@@ -70,9 +71,14 @@ const char* to_string(Restored::From from);  // as in the enumeration
 class RankTrainer {
  public:
   // Throws InputError when job and plan do not fit each other or the model family, CommError when groups
-  // cannot be made. `factory`, `data` and `pacer` outlive the object.
+  // cannot be made. `factory`, `data`, `pacer` and what `on` refers to outlive the object.
+  //
+  // Without `on` everything is in the host's memory. With it parameters, activations, gradients and the
+  // optimizer's state are in that of its device, and what ranks exchange of them goes over its factory, and
+  // only numbers, checkpoints and states go over `factory`; the calling thread computes on the device
+  // (ComputeOn). All ranks of a plan have one, or none.
   RankTrainer(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory, const TokenData& data,
-              Pacer* pacer = nullptr);
+              Pacer* pacer = nullptr, const DevicePlane* on = nullptr);
   ~RankTrainer();
 
   // One iteration. The gradients of optimizer().slices() stay readable until the next call. Throws

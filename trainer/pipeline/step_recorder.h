@@ -1,12 +1,14 @@
-// Where the time of a rank's iteration goes: seconds by kind of task, and on request every task by itself.
-// One thread per object.
+// Where the time of a rank's iteration goes: seconds by kind of task, and on request every task by itself. On
+// a device that goes on by itself it is the device's time. One thread per object.
 #pragma once
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "trainer/comm/device.h"
 #include "trainer/elastic/step_trace.h"
 
 namespace sailor {
@@ -15,12 +17,19 @@ class StepRecorder {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // `device` outlives the object.
+  explicit StepRecorder(Device& device = host_device()) : device_(device) {}
+
   // A new iteration begins.
   void begin(bool keep_tasks) {
     seconds_ = {};
     tasks_.clear();
     keep_tasks_ = keep_tasks;
     epoch_at_zero_s_ = seconds(std::chrono::system_clock::now()) - seconds(Clock::now());
+    spans_.clear();
+    if (!device_.asynchronous()) return;
+    began_ = Clock::now();
+    began_mark_ = device_.mark();
   }
 
   void add(TaskKind kind, int microbatch, Clock::time_point start, Clock::time_point end) {
@@ -32,9 +41,25 @@ class StepRecorder {
   // Runs `function` as a task.
   template <class Function>
   void timed(TaskKind kind, int microbatch, Function&& function) {
+    if (device_.asynchronous()) {
+      std::shared_ptr<TimeMark> from = device_.mark();
+      std::forward<Function>(function)();
+      spans_.push_back({kind, microbatch, std::move(from), device_.mark()});
+      return;
+    }
     const auto start = Clock::now();
     std::forward<Function>(function)();
     add(kind, microbatch, start, Clock::now());
+  }
+  // Waits for what a device still does of the tasks. Before their times are read.
+  void finish() {
+    for (const Span& span : std::exchange(spans_, {})) {
+      const auto after = [&](const TimeMark& mark) {
+        return began_ + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(device_.seconds_between(*began_mark_, mark)));
+      };
+      add(span.kind, span.microbatch, after(*span.from), after(*span.to));
+    }
   }
 
   double total_s(TaskKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
@@ -42,11 +67,21 @@ class StepRecorder {
   std::vector<TracedTask> take_tasks() { return std::exchange(tasks_, {}); }
 
  private:
+  struct Span {
+    TaskKind kind;
+    int microbatch;
+    std::shared_ptr<TimeMark> from, to;
+  };
+
   template <class TimePoint>
   static double seconds(TimePoint at) {
     return std::chrono::duration<double>(at.time_since_epoch()).count();
   }
 
+  Device& device_;
+  Clock::time_point began_;  // of the iteration, as the next
+  std::shared_ptr<TimeMark> began_mark_;
+  std::vector<Span> spans_;
   std::array<double, kTaskKinds> seconds_{};
   std::vector<TracedTask> tasks_;
   bool keep_tasks_ = false;

@@ -10,6 +10,8 @@
 #include "tests/bench/trainer/training.h"
 #include "trainer/comm/mpi_bootstrap.h"
 #include "trainer/comm/thread_plane.h"
+#include "trainer/gpu/gpu.h"
+#include "trainer/parallel/torch_device.h"
 #include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/rank_trainer.h"
 #include "trainer/pipeline/tensor_cache.h"
@@ -19,9 +21,9 @@ namespace {
 
 // Median seconds of a step after the warm-up.
 double median_step_s(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory, int warm_up,
-                     int steps) {
+                     int steps, const DevicePlane* on = nullptr) {
   const TokenData data = random_tokens(job);
-  RankTrainer trainer(job, plan, rank, factory, data);
+  RankTrainer trainer(job, plan, rank, factory, data, /*pacer=*/nullptr, on);
   std::vector<double> seconds;
   for (int step = 0; step < warm_up + steps; ++step) {
     const StepResult result = trainer.step();
@@ -29,6 +31,21 @@ double median_step_s(const JobSpec& job, const Plan& plan, int rank, CommFactory
   }
   std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
   return seconds[seconds.size() / 2];
+}
+
+// One rank on a GPU. What it takes of the device's memory goes to `used_bytes`.
+double median_step_on_gpu_s(const JobSpec& job, const Plan& plan, int warm_up, int steps,
+                            int64_t& used_bytes) {
+  const std::unique_ptr<Gpu> gpu = open_gpu({});
+  if (!gpu) throw InputError("--gpu: there is none");
+  const ComputeOn computes(gpu->device());
+  ThreadHub hub(1);
+  const auto factory = hub.factory(0);
+  const auto plane = gpu->plane(*factory, CommOptions());
+  const DevicePlane on{gpu->device(), *plane};
+  const double step_s = median_step_s(job, plan, 0, *factory, warm_up, steps, &on);
+  used_bytes = gpu->device().used_bytes();
+  return step_s;
 }
 
 int run(int argc, char** argv) {
@@ -41,6 +58,8 @@ int run(int argc, char** argv) {
   app.add_option("--tp", shape.tp)->check(CLI::PositiveNumber);
   app.add_option("--batch", batch, "sequences per step (default: the job's)")->check(CLI::PositiveNumber);
   app.add_option("--microbatches", shape.microbatches)->check(CLI::PositiveNumber);
+  bool on_gpu = false;
+  app.add_flag("--gpu", on_gpu, "on a GPU; the row then has the device's used MiB, too");
   app.add_option("--threads", threads, "of each rank")->check(CLI::PositiveNumber);
   app.add_option("--warm-up", warm_up, "steps that are not timed")->check(CLI::NonNegativeNumber);
   app.add_option("--steps", steps, "steps that are")->check(CLI::PositiveNumber);
@@ -54,7 +73,11 @@ int run(int argc, char** argv) {
     at::set_num_threads(threads);
 
     double step_s = 0;
-    if (shape.ranks() == 1) {
+    int64_t used_bytes = 0;
+    if (on_gpu && shape.ranks() > 1) throw InputError("--gpu: one rank only");
+    if (on_gpu) {
+      step_s = median_step_on_gpu_s(job, plan, warm_up, steps, used_bytes);
+    } else if (shape.ranks() == 1) {
       ThreadHub hub(1);
       step_s = median_step_s(job, plan, 0, *hub.factory(0), warm_up, steps);
     } else {
@@ -70,8 +93,8 @@ int run(int argc, char** argv) {
       if (boot.rank != 0) return kDone;
     }
     const auto tokens = static_cast<double>(job.training.global_batch * job.model.sequence);
-    fmt::print("{},{},{},{},{:.4f},{:.1f}\n", shape.stages, shape.tp, shape.microbatches, threads, step_s,
-               tokens / step_s);
+    fmt::print("{},{},{},{},{:.4f},{:.1f}{}\n", shape.stages, shape.tp, shape.microbatches, threads, step_s,
+               tokens / step_s, on_gpu ? fmt::format(",{}", used_bytes >> 20) : "");
     return kDone;
   });
 }

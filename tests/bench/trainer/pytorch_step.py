@@ -36,7 +36,7 @@ class Gpt2(nn.Module):
         self.norm, self.head = nn.LayerNorm(hidden), nn.Linear(hidden, vocabulary, bias=False)
 
     def forward(self, ids, targets):
-        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
             x = block(x)
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
@@ -45,29 +45,36 @@ class Gpt2(nn.Module):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in [("layers", 12), ("hidden", 768), ("heads", 12), ("sequence", 256), ("vocabulary", 50257),
-                        ("batch", 4), ("threads", 2), ("warm-up", 2), ("steps", 5)]:
+                        ("batch", 4), ("microbatches", 1), ("threads", 2), ("warm-up", 2), ("steps", 5)]:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--dtype", default="fp32", choices=["fp32", "autocast", "bf16"],
+                        help="autocast: weights in fp32, products in bf16; bf16: all in bf16")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    model = Gpt2(args.layers, args.hidden, args.heads, args.sequence, args.vocabulary)
+    model = Gpt2(args.layers, args.hidden, args.heads, args.sequence, args.vocabulary).to(
+        args.device, torch.bfloat16 if args.dtype == "bf16" else torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
     forward = torch.compile(model) if args.compile else model
     seconds = []
     for step in range(args.warm_up + args.steps):
-        ids = torch.randint(args.vocabulary, (args.batch, args.sequence + 1))
+        batches = [torch.randint(args.vocabulary, (args.batch, args.sequence + 1), device=args.device)
+                   for _ in range(args.microbatches)]
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = forward(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
-        loss.backward()
+        for ids in batches:
+            with torch.autocast(args.device, torch.bfloat16, enabled=args.dtype == "autocast"):
+                loss = forward(ids[:, :-1].contiguous(), ids[:, 1:].contiguous()) / args.microbatches
+            loss.backward()
         optimizer.step()
         loss.item()
         if step >= args.warm_up:
             seconds.append(time.perf_counter() - start)
     median = statistics.median(seconds)
     print(f"{'compile' if args.compile else 'eager'},{args.threads},{median:.4f},"
-          f"{args.batch * args.sequence / median:.1f}")
+          f"{args.batch * args.microbatches * args.sequence / median:.1f}")
 
 
 main()

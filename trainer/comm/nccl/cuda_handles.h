@@ -51,11 +51,13 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A point in a stream; takes no times.
+// A point in a stream.
 class CudaEvent {
  public:
-  explicit CudaEvent(const CudaLibrary& cuda) : cuda_(&cuda) {
-    check(*cuda_, cuda_->event_create(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  enum class Times { no, yes };  // whether it takes its time
+  explicit CudaEvent(const CudaLibrary& cuda, Times times = Times::no) : cuda_(&cuda) {
+    const unsigned flags = times == Times::yes ? cudaEventDefault : cudaEventDisableTiming;
+    check(*cuda_, cuda_->event_create(&event_, flags), "cudaEventCreateWithFlags");
   }
   CudaEvent(CudaEvent&& other) noexcept : cuda_(other.cuda_), event_(std::exchange(other.event_, nullptr)) {}
   CudaEvent& operator=(CudaEvent&&) = delete;

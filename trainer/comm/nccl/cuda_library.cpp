@@ -15,10 +15,18 @@ CudaLibrary load_cuda() {
   library.find("cudaStreamCreateWithFlags", cuda.stream_create);
   library.find("cudaStreamDestroy", cuda.stream_destroy);
   library.find("cudaStreamWaitEvent", cuda.stream_wait_event);
+  library.find("cudaStreamSynchronize", cuda.stream_synchronize);
   library.find("cudaEventCreateWithFlags", cuda.event_create);
   library.find("cudaEventRecord", cuda.event_record);
   library.find("cudaEventQuery", cuda.event_query);
+  library.find("cudaEventSynchronize", cuda.event_synchronize);
   library.find("cudaEventDestroy", cuda.event_destroy);
+  library.find("cudaEventElapsedTime", cuda.event_elapsed_time);
+  library.find("cudaMemcpyAsync", cuda.memcpy_async);
+  library.find("cudaMemGetInfo", cuda.mem_get_info);
+  library.find("cudaGetDeviceCount", cuda.get_device_count);
+  library.find("cudaDeviceGetByPCIBusId", cuda.device_by_pci);
+  library.find("cudaGetDeviceProperties", cuda.get_device_properties);
   library.find("cudaHostAlloc", cuda.host_alloc);
   library.find("cudaFreeHost", cuda.free_host);
   library.find("cudaGetLastError", cuda.get_last_error);

@@ -1,5 +1,5 @@
-// The functions of the CUDA runtime that the NCCL plane calls, as a table: filled from libcudart when it is
-// first asked for, or by a test with functions of its own. Types and signatures are the toolkit's.
+// The functions of the CUDA runtime that the NCCL plane and devices call, as a table: filled from libcudart
+// when it is first asked for, or by a test with functions of its own. Types and signatures are the toolkit's.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,10 +16,18 @@ struct CudaLibrary {
   decltype(&::cudaStreamCreateWithFlags) stream_create;
   decltype(&::cudaStreamDestroy) stream_destroy;
   decltype(&::cudaStreamWaitEvent) stream_wait_event;
+  decltype(&::cudaStreamSynchronize) stream_synchronize;
   decltype(&::cudaEventCreateWithFlags) event_create;
   decltype(&::cudaEventRecord) event_record;
   decltype(&::cudaEventQuery) event_query;
+  decltype(&::cudaEventSynchronize) event_synchronize;
   decltype(&::cudaEventDestroy) event_destroy;
+  cudaError_t (*event_elapsed_time)(float*, cudaEvent_t, cudaEvent_t);
+  decltype(&::cudaMemcpyAsync) memcpy_async;
+  decltype(&::cudaMemGetInfo) mem_get_info;
+  decltype(&::cudaGetDeviceCount) get_device_count;
+  decltype(&::cudaDeviceGetByPCIBusId) device_by_pci;
+  cudaError_t (*get_device_properties)(cudaDeviceProp*, int);
   cudaError_t (*host_alloc)(void**, std::size_t, unsigned);  // one of two that the headers overload
   decltype(&::cudaFreeHost) free_host;
   decltype(&::cudaGetLastError) get_last_error;

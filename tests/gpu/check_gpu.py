@@ -1,0 +1,206 @@
+"""Proves the GPU path on a machine with a GPU, and measures it: what tests/gpu/run.sh runs. One row per check on stdout, all of them in
+gpu.json. Exit 1 when a check fails, 0 without a GPU."""
+import argparse
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BENCH = HERE.parent / "bench" / "trainer"
+FAMILIES = ("gpt2", "opt", "gpt-neo", "llama")
+GPU_TYPE = "measured"  # what this GPU is called in the files of this run
+# name: layers, hidden, heads, sequences of a microbatch, microbatches of a step
+MODELS = {"gpt2-124m": (12, 768, 12, 16, 2), "gpt2-1.5b": (48, 1600, 25, 8, 2)}
+SEQUENCE, VOCABULARY = 1024, 50257
+
+
+class Rows:
+    def __init__(self):
+        self.rows = []
+        print(f"{'CHECK':<34} {'VALUE':>12} {'UNIT':<10} {'BOUND':<14} OK", flush=True)
+
+    def add(self, check, value, unit="", bound="", ok=None):
+        """`ok` is None where a figure is only told."""
+        self.rows.append({"check": check, "value": value, "unit": unit, "bound": bound, "ok": ok})
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        mark = {None: "-", True: "yes", False: "NO"}[ok]
+        print(f"{check:<34} {text:>12} {unit:<10} {bound:<14} {mark}", flush=True)
+
+    def failed(self):
+        return [row["check"] for row in self.rows if row["ok"] is False]
+
+
+class Bench:
+    def __init__(self, programs, rows, log):
+        self.programs, self.rows, self.log = programs, rows, log
+
+    def run(self, *command, env=None, seconds=240):
+        """Standard output, or None after a failure, which is in the log."""
+        self.log.write(f"$ {' '.join(map(str, command))}\n")
+        try:
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=seconds,
+                                  env={**os.environ, **(env or {})})
+        except subprocess.TimeoutExpired:
+            self.log.write(f"took longer than {seconds} s\n")
+            return None
+        self.log.write(done.stdout + done.stderr)
+        self.log.flush()
+        return done.stdout if done.returncode == 0 else None
+
+    def program(self, name, *arguments, **options):
+        return self.run(self.programs / name, *arguments, **options)
+
+
+def communicator(bench):
+    out = bench.program("nccl_tests", "--gtest_filter=RealLibraries.*")
+    skipped = out is None or "SKIPPED" in out
+    bench.rows.add("communicator: abort and rebuild", "failed" if skipped else "done", ok=not skipped)
+
+
+def equality(bench, count):
+    """Losses and gradients of the trainer on the GPU against plain autograd on processors, every step."""
+    for family in FAMILIES:
+        for dtype in ("fp32", "bf16"):
+            arguments = ["--gpus", "--layout", "1", "--family", family, "--dtype", dtype, "--seed", "7", "--count", str(count)]
+            compare(bench, f"equality {family} {dtype}", arguments)
+    # A checkpoint from the device, gone on from on the device.
+    compare(bench, "checkpoint from and to the device", ["--gpus", "--layout", "1", "--seed", "41", "--count", str(count), "--resume"])
+
+
+def compare(bench, name, arguments):
+    out = bench.program("equality", *arguments)
+    rows = [] if out is None else list(csv.DictReader(line for line in out.splitlines() if not line.startswith("#")))
+    worst = max((float(row["grad_err"]) for row in rows), default=float("inf"))
+    bench.rows.add(name, worst, "gradient", "equality's", bool(rows) and all(row["ok"] == "yes" for row in rows))
+
+
+def job_file(folder, name, dtype="bf16"):
+    layers, hidden, heads, sequences, microbatches = MODELS[name]
+    path = folder / f"{name}.yaml"
+    path.write_text(
+        f"model: {{name: {name}, family: gpt2, layers: {layers}, hidden: {hidden}, heads: {heads}, sequence: {SEQUENCE}, "
+        f"vocabulary: {VOCABULARY}}}\n"
+        f"training: {{global_batch: {sequences * microbatches}, precision: {dtype}, steps: 1, "
+        f"optimizer: {{name: adamw, lr: 3.0e-4, weight_decay: 0.1}}}}\n"
+        "data: {train: none}\n")
+    return path
+
+
+def flops_per_token(name):
+    """Forward and backward: six per parameter of a product, and the attention's, causal ones counted in full as everybody does."""
+    layers, hidden, _, _, _ = MODELS[name]
+    parameters = 12 * layers * hidden * hidden + VOCABULARY * hidden
+    return 6 * parameters + 12 * layers * hidden * SEQUENCE
+
+
+def our_step(bench, folder, name, steps):
+    """Seconds of a step, bytes of the device's memory that are used after it; None after a failure."""
+    out = bench.program("bench_trainer", job_file(folder, name), "--gpu", "--microbatches", MODELS[name][4], "--threads", 8,
+                        "--warm-up", 3, "--steps", steps)
+    if out is None:
+        return None
+    fields = out.strip().split(",")
+    return float(fields[4]), int(fields[6]) << 20
+
+
+def speed(bench, folder, name, peak_flops, steps):
+    layers, hidden, heads, sequences, microbatches = MODELS[name]
+    ours = our_step(bench, folder, name, steps)
+    if ours is None:
+        return bench.rows.add(f"{name}: step", "failed", ok=False)
+    tokens = sequences * microbatches * SEQUENCE / ours[0]
+    bench.rows.add(f"{name}: tokens", tokens, "1/s")
+    bench.rows.add(f"{name}: MFU", 100 * tokens * flops_per_token(name) / peak_flops, "%", "goal 45")
+    bench.rows.add(f"{name}: memory", ours[1] / 2**30, "GiB")
+    for mode, dtype in (("eager", "autocast"), ("eager", "bf16"), ("compile", "bf16")):
+        arguments = ["--layers", layers, "--hidden", hidden, "--heads", heads, "--sequence", SEQUENCE, "--vocabulary", VOCABULARY,
+                     "--batch", sequences, "--microbatches", microbatches, "--device", "cuda", "--dtype", dtype, "--warm-up", 3,
+                     "--steps", steps] + (["--compile"] if mode == "compile" else [])
+        out = bench.run(sys.executable, BENCH / "pytorch_step.py", *arguments)
+        required = mode == "eager" and name == "gpt2-1.5b"
+        if out is None:
+            bench.rows.add(f"{name}: PyTorch {mode}, {dtype}", "failed", ok=False if required else None)
+            continue
+        ratio = tokens / float(out.strip().rsplit(",", 1)[1])
+        bench.rows.add(f"{name}: against {mode}, {dtype}", ratio, "x", ">= 1" if required else "", ratio >= 1 if required else None)
+
+
+def prediction(bench, folder, name, seconds):
+    """The simulator, from a profile of this run, against measured steps."""
+    _, _, _, sequences, microbatches = MODELS[name]
+    job = job_file(folder, name)
+    profile = bench.program("sailor-profile", job, "--gpu-type", GPU_TYPE, "--tp", 1, "--microbatches", sequences, "--seconds", seconds,
+                            "--out", folder / "profiles", seconds=seconds + 240)
+    bench.rows.add(f"{name}: profile", "failed" if profile is None else "done", ok=profile is not None)
+    if profile is None:
+        return
+    (folder / "catalog.yaml").write_text(f"sailor_catalog: 1\ngpu_types:\n  {GPU_TYPE}: {{memory: 140GiB, usd_per_hour: 1}}\n")
+    (folder / "sailor.yaml").write_text("sailor_site: 1\ncatalog: catalog.yaml\nprofiles: [profiles]\ndefault_zone: {zone: here, region: here}\n")
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({
+        "sailor_plan": 1, "model": name, "global_batch": sequences * microbatches, "microbatch": sequences,
+        "pipelines": [{"microbatches": microbatches,
+                       "stages": [{"layers": [0, MODELS[name][0] + 2], "gpu_type": GPU_TYPE, "zone": "here", "tp": 1}]}],
+        "zero1": False, "interleave": 1}))
+    out = bench.program("sailor", "simulate", job, plan, "--config", folder / "sailor.yaml", "--format", "json")
+    ours = our_step(bench, folder, name, 8)
+    if out is None or ours is None:
+        return bench.rows.add(f"{name}: prediction", "failed", ok=False)
+    predicted = json.loads(out)["candidates"][0]["prediction"]
+    for what, forecast, measured in (("step time", predicted["iteration_s"], ours[0]),
+                                     ("memory", predicted["stages"][0]["memory"]["total_bytes"], ours[1])):
+        error = 100 * (forecast / measured - 1)
+        bench.rows.add(f"{name}: {what} predicted", error, "% off", "within 10", abs(error) <= 10)
+
+
+def product_flops():
+    """What large bf16 products reach here: the peak that the MFU is a part of, unless --peak-flops says it."""
+    import torch
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for timed in (False, True):
+        start.record()
+        for _ in range(20):
+            a @ b
+        end.record()
+        torch.cuda.synchronize()
+    return 20 * 2 * 8192**3 / (1e-3 * start.elapsed_time(end))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=Path, required=True, help="directory of the programs")
+    parser.add_argument("--out", type=Path, required=True, help="directory for gpu.json and the log")
+    parser.add_argument("--peak-flops", type=float, help="of the data sheet, bf16 (default: what large products reach here)")
+    parser.add_argument("--only", default=".", help="only the parts whose names match: communicator, equality, prediction, speed")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    rows = Rows()
+    wanted = re.compile(args.only)
+    with open(args.out / "gpu.log", "w") as log, tempfile.TemporaryDirectory() as scratch:
+        bench, folder = Bench(args.programs, rows, log), Path(scratch)
+        if wanted.search("communicator"):
+            communicator(bench)
+        if wanted.search("equality"):
+            equality(bench, count=2)
+        if wanted.search("prediction"):
+            for name, seconds in (("gpt2-124m", 25), ("gpt2-1.5b", 40)):
+                prediction(bench, folder, name, seconds)
+        if wanted.search("speed"):
+            products = product_flops()
+            rows.add("bf16 products", products / 1e12, "TFLOP/s")
+            for name in MODELS:
+                speed(bench, folder, name, args.peak_flops or products, steps=8)
+    (args.out / "gpu.json").write_text(json.dumps({"sailor_gpu_check": 1, "rows": rows.rows}, indent=1) + "\n")
+    failed = rows.failed()
+    print(f"{len(rows.rows)} rows, {len(failed)} failed" + (": " + ", ".join(failed) if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

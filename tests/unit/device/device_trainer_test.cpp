@@ -1,0 +1,293 @@
+// Whole training steps through the NCCL plane, with gradient sums on a stream of their own and copies of the
+// state beside training: the same bits as on planes in host memory. And what a fault in the middle ends in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <optional>
+#include <thread>
+
+#include "planner/plan/rank_layout.h"
+#include "tests/fake_nccl/fault_script.h"
+#include "tests/unit/device/fake_gpus.h"
+#include "tests/unit/trainer/small_training.h"
+#include "trainer/elastic/scratch_directory.h"
+#include "trainer/pipeline/rank_trainer.h"
+
+namespace sailor {
+namespace {
+
+using namespace std::chrono_literals;
+using fake::Fault;
+
+enum class On { host, device };
+
+// What every rank has after some steps.
+using Numbers = std::vector<std::vector<double>>;
+
+std::vector<double> numbers_of(RankTrainer& trainer) {
+  std::vector<double> numbers;
+  for (const Parameter* parameter : trainer.parameters()) {
+    const at::Tensor flat = parameter->value.detach().to(at::kDouble).reshape({-1});
+    for (int64_t i = 0; i < flat.numel(); i += 7) numbers.push_back(flat[i].item<double>());
+  }
+  return numbers;
+}
+
+Numbers trained(const JobSpec& job, const Plan& plan, On on, int steps = 4,
+                const std::string& below = "thread") {
+  const TokenData data = repeating_data(job);
+  const CommOptions options{20s};
+  TestJob ranks(below, num_ranks(plan), options);
+  Numbers all(static_cast<std::size_t>(num_ranks(plan)));
+  ranks.run([&](CommFactory& factory) {
+    std::optional<FakeGpu> gpu;
+    std::optional<DevicePlane> plane;
+    if (on == On::device) plane.emplace(gpu.emplace(factory, options).plane());
+    RankTrainer trainer(job, plan, factory.rank(), factory, data, nullptr, plane ? &*plane : nullptr);
+    std::vector<double> mine;
+    for (int i = 0; i < steps; ++i) {
+      const StepResult result = trainer.step();
+      mine.insert(mine.end(), {result.loss, result.grad_norm, static_cast<double>(result.data_digest)});
+    }
+    mine.push_back(trainer.evaluate(data, 5));
+    for (const double number : numbers_of(trainer)) mine.push_back(number);
+    all[static_cast<std::size_t>(factory.rank())] = mine;
+  });
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+  return all;
+}
+
+JobSpec deep_job(const std::string& family = "gpt2") {
+  JobSpec job = scheduled_job(family, /*steps=*/4);
+  job.model.layers = 6;
+  return job;
+}
+
+// Stages, TP groups and replicas, two of each.
+Plan two_by_two_by_two(const JobSpec& job) {
+  return make_plan(job, /*microbatch=*/2, {{2, 2}, {2, 2}}, {2, 2});
+}
+
+TEST(DeviceTrainer, TrainsAsOnProcessors) {
+  for (const char* family : {"gpt2", "llama"}) {
+    const JobSpec job = deep_job(family);
+    const Plan plan = two_by_two_by_two(job);
+    EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << family;
+  }
+}
+
+TEST(DeviceTrainer, TrainsAsOnProcessorsOverSockets) {
+  const JobSpec job = deep_job();
+  const Plan plan = two_by_two_by_two(job);
+  EXPECT_EQ(trained(job, plan, On::device, 3, "socket"), trained(job, plan, On::host, 3, "socket"));
+}
+
+TEST(DeviceTrainer, UnlikeDegreesTiedMatricesAndShardedOptimizers) {
+  JobSpec job = deep_job();
+  job.model.tied_embeddings = true;
+  for (const bool zero1 : {false, true}) {
+    for (const auto& pipelines : {std::vector<std::vector<int>>{{2, 1}, {1, 4}}, {{1}, {2}}, {{4, 1}, {2}}}) {
+      Plan plan = make_plan(job, /*microbatch=*/2, pipelines, {2, 2});
+      plan.zero1 = zero1;
+      EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << summary(plan) << zero1;
+    }
+  }
+}
+
+TEST(DeviceTrainer, InterleavedStagesAndBf16) {
+  JobSpec job = deep_job();
+  job.training.precision = Precision::bf16;
+  Plan plan = make_plan(job, /*microbatch=*/2, {{1, 2, 1, 2}}, {4});
+  plan.interleave = 2;
+  // Sums of two in 16 bit: one rounding, whatever the order.
+  EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host));
+}
+
+// Ranks as threads that come through a checkpoint, another plan, and a fault, on either kind of plane.
+struct Life {
+  const JobSpec job;
+  const TokenData data = repeating_data(job);
+  const On on;
+  CommOptions options{20s};
+
+  struct Rank {
+    std::unique_ptr<CommFactory> host;
+    std::unique_ptr<FakeGpu> gpu;
+    std::unique_ptr<RankTrainer> trainer;
+  };
+  std::vector<Rank> ranks{};
+  std::list<ThreadHub> hubs{};
+
+  struct Ended {
+    std::vector<double> losses;
+    std::string error;
+    Restored restored;
+    double ended_s = 0;
+  };
+
+  // One generation: everybody builds a trainer, takes over the state, and trains `steps` steps.
+  std::vector<Ended> live(const Plan& plan, int steps, const std::string& directory = "", bool save = false) {
+    const auto size = static_cast<std::size_t>(num_ranks(plan));
+    ThreadHub& hub = hubs.emplace_back(static_cast<int>(size), options);
+    ranks.resize(std::max(ranks.size(), size));
+    std::vector<Rank> next(ranks.size());
+    std::vector<Ended> ended(size);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < size; ++i) {
+      next[i].host = hub.factory(static_cast<int>(i));
+      if (on == On::device) next[i].gpu = std::make_unique<FakeGpu>(*next[i].host, options);
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < size; ++i) {
+      threads.emplace_back([&, i] {
+        Rank& rank = next[i];
+        std::optional<DevicePlane> plane;
+        if (rank.gpu) plane.emplace(rank.gpu->plane());
+        try {
+          rank.trainer = std::make_unique<RankTrainer>(job, plan, static_cast<int>(i), *rank.host, data,
+                                                       nullptr, plane ? &*plane : nullptr);
+          ended[i].restored = rank.trainer->restore(ranks[i].trainer.get(), directory);
+          for (int step = 0; step < steps; ++step) {
+            ended[i].losses.push_back(rank.trainer->step().loss);
+            if (save) rank.trainer->save(directory, 2);
+          }
+          for (const SaveResult& result : rank.trainer->saves(true)) EXPECT_EQ(result.error, "");
+        } catch (const CommError& error) {
+          ended[i].error = error.what();
+          if (rank.gpu) rank.gpu->abort();
+          rank.host->abort();
+        }
+        ended[i].ended_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // What was before goes now that others have its state, unless nobody got it.
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (ranks[i].gpu) ranks[i].gpu->abort();
+      if (ranks[i].host) ranks[i].host->abort();
+      ranks[i].trainer.reset();
+      ranks[i].gpu.reset();
+      ranks[i].host.reset();
+      ranks[i] = std::move(next[i]);
+    }
+    return ended;
+  }
+
+  ~Life() {
+    for (Rank& rank : ranks) {
+      if (rank.gpu) rank.gpu->abort();
+      if (rank.host) rank.host->abort();
+    }
+    for (Rank& rank : ranks) rank.trainer.reset();
+  }
+};
+
+std::vector<double> losses_over_plans(On on, const std::string& directory) {
+  JobSpec job = deep_job();
+  job.training.steps = 12;
+  Life life{.job = job, .on = on};
+  std::vector<double> losses;
+  const auto add = [&](const std::vector<Life::Ended>& ended) {
+    EXPECT_EQ(ended.front().error, "");
+    losses.insert(losses.end(), ended.front().losses.begin(), ended.front().losses.end());
+  };
+  // Training goes on while the state of every step is copied and written.
+  add(life.live(two_by_two_by_two(job), 4, directory, /*save=*/true));
+  Plan sharded = make_plan(job, 2, {{2, 1}, {4}}, {2, 2});
+  sharded.zero1 = true;
+  const auto second = life.live(sharded, 3, directory);
+  EXPECT_EQ(second.front().restored.from, Restored::From::peers);
+  EXPECT_TRUE(std::any_of(second.begin(), second.end(),
+                          [](const Life::Ended& rank) { return rank.restored.bytes_received > 0; }));
+  add(second);
+  return losses;
+}
+
+TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
+  const ScratchDirectory with, without;
+  EXPECT_EQ(losses_over_plans(On::device, with.path()), losses_over_plans(On::host, without.path()));
+  // A checkpoint of a device, gone on from on processors, and the other way round.
+  std::vector<double> after;
+  for (const On on : {On::host, On::device}) {
+    JobSpec job = deep_job();
+    job.training.steps = 12;
+    Life life{.job = job, .on = on};
+    const auto ended =
+        life.live(make_plan(job, 2, {{1, 2}}, {4}), 2, on == On::host ? with.path() : without.path());
+    EXPECT_EQ(ended.front().restored.from, Restored::From::checkpoint);
+    EXPECT_EQ(ended.front().restored.steps_done, 4);
+    after.push_back(ended.front().losses.back());
+  }
+  EXPECT_EQ(after[0], after[1]);
+}
+
+struct MidwayFault {
+  std::string name;
+  Fault fault;
+};
+void PrintTo(const MidwayFault& fault, std::ostream* out) {
+  *out << fault.name;
+}
+
+class DeviceFaults : public ::testing::TestWithParam<MidwayFault> {};
+
+// In the middle of training: every rank gets one error in time, and the same ranks build their groups again
+// and go on with the state that they have, as if nothing had happened.
+TEST_P(DeviceFaults, EndInOneErrorAndARebuiltGroup) {
+  JobSpec job = deep_job();
+  job.training.steps = 6;
+  const Plan plan = two_by_two_by_two(job);
+  const auto expected = [&] {
+    Life life{.job = job, .on = On::host};
+    return life.live(plan, 6).front().losses;
+  }();
+
+  Life life{.job = job, .on = On::device, .options = {1500ms}};
+  const auto before = life.live(plan, 2);
+  ASSERT_EQ(before.front().error, "");
+  fake::script().set({GetParam().fault});
+  const auto during = life.live(plan, /*steps=*/500);  // until it fails
+  fake::script().let_go();
+  int errors = 0;
+  for (const Life::Ended& rank : during) {
+    errors += rank.error.empty() ? 0 : 1;
+    EXPECT_LT(rank.ended_s, 15);
+  }
+  EXPECT_EQ(errors, num_ranks(plan)) << "a rank went on without the others";
+  EXPECT_THAT(during[3].error, ::testing::Not(::testing::IsEmpty()));
+
+  const auto after = life.live(plan, 4);
+  ASSERT_EQ(after.front().error, "");
+  const int64_t done = after.front().restored.steps_done;
+  EXPECT_GE(done, 2);
+  EXPECT_EQ(after.front().restored.from, Restored::From::peers);
+  for (std::size_t i = 0;
+       i < after.front().losses.size() && static_cast<std::size_t>(done) + i < expected.size(); ++i)
+    EXPECT_EQ(after.front().losses[i], expected[static_cast<std::size_t>(done) + i])
+        << "step " << done + static_cast<int64_t>(i);
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
+Fault midway(const char* call, Fault::Kind kind, int after) {
+  return {.call = call, .kind = kind, .code = ncclSystemError, .device = device_of(3), .after = after};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nccl, DeviceFaults,
+    ::testing::Values(MidwayFault{"sum_fails", midway("ncclAllReduce", Fault::Kind::error, 40)},
+                      MidwayFault{"sum_hangs", midway("ncclAllReduce", Fault::Kind::hang, 40)},
+                      MidwayFault{"send_fails", midway("ncclSend", Fault::Kind::error, 3)},
+                      MidwayFault{"receive_hangs", midway("ncclRecv", Fault::Kind::hang, 3)},
+                      MidwayFault{"fails_by_itself",
+                                  {.call = "asynchronous error",
+                                   .kind = Fault::Kind::late,
+                                   .code = ncclRemoteError,
+                                   .device = device_of(3),
+                                   .delay = 60ms}}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,111 @@
+#include "trainer/comm/nccl/cuda_device.h"
+
+namespace sailor {
+namespace {
+
+cudaStream_t cuda_stream(Stream stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+class CudaMark : public TimeMark {
+ public:
+  explicit CudaMark(const CudaLibrary& cuda) : event(cuda, CudaEvent::Times::yes) {}
+  CudaEvent event;
+};
+
+cudaEvent_t event_of(const TimeMark& mark) {
+  return dynamic_cast<const CudaMark&>(mark).event.get();
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(int index, const CudaLibrary& cuda, Tensors tensors)
+    : cuda_(cuda), index_(index), tensors_(tensors) {
+  const DeviceGuard device(cuda_, index_);
+  streams_.emplace(cuda_);
+}
+
+CudaDevice::~CudaDevice() = default;
+
+Stream CudaDevice::compute() const {
+  return tensors_ == Tensors::on_device ? streams_->compute.get() : nullptr;
+}
+
+void CudaDevice::order(Stream before, Stream after) {
+  if (before == nullptr || before == after) return;  // the caller has computed it already
+  if (after == nullptr) return wait(before);
+  const DeviceGuard device(cuda_, index_);
+  CudaEvent event(cuda_);
+  event.record(cuda_stream(before));
+  CudaStream::wait_for(cuda_, cuda_stream(after), event.get());
+}
+
+void CudaDevice::wait(Stream stream) {
+  if (stream == nullptr) return;
+  const DeviceGuard device(cuda_, index_);
+  check(cuda_, cuda_.stream_synchronize(cuda_stream(stream)), "cudaStreamSynchronize");
+}
+
+void CudaDevice::copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  if (stream == nullptr) return Device::copy(to, from, bytes, stream);
+  const DeviceGuard device(cuda_, index_);
+  check(cuda_, cuda_.memcpy_async(to, from, bytes, cudaMemcpyDefault, cuda_stream(stream)),
+        "cudaMemcpyAsync");
+}
+
+std::shared_ptr<char> CudaDevice::host_memory(std::size_t bytes) {
+  const DeviceGuard device(cuda_, index_);
+  const auto buffer = std::make_shared<PinnedBuffer>(cuda_, bytes);
+  return {buffer, static_cast<char*>(buffer->get())};
+}
+
+std::shared_ptr<TimeMark> CudaDevice::mark() {
+  if (compute() == nullptr) return Device::mark();
+  const DeviceGuard device(cuda_, index_);
+  auto mark = std::make_shared<CudaMark>(cuda_);
+  mark->event.record(cuda_stream(compute()));
+  return mark;
+}
+
+double CudaDevice::seconds_between(const TimeMark& from, const TimeMark& to) {
+  if (compute() == nullptr) return Device::seconds_between(from, to);
+  const DeviceGuard device(cuda_, index_);
+  check(cuda_, cuda_.event_synchronize(event_of(to)), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check(cuda_, cuda_.event_elapsed_time(&milliseconds, event_of(from), event_of(to)), "cudaEventElapsedTime");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+int64_t CudaDevice::used_bytes() {
+  const DeviceGuard device(cuda_, index_);
+  std::size_t free = 0, total = 0;
+  check(cuda_, cuda_.mem_get_info(&free, &total), "cudaMemGetInfo");
+  return static_cast<int64_t>(total - free);
+}
+
+int cuda_device_count(const CudaLibrary& cuda) {
+  int count = 0;
+  const cudaError_t result = cuda.get_device_count(&count);
+  if (result == cudaErrorNoDevice || result == cudaErrorInsufficientDriver) {
+    static_cast<void>(cuda.get_last_error());
+    return 0;
+  }
+  check(cuda, result, "cudaGetDeviceCount");
+  return count;
+}
+
+std::string cuda_device_name(const CudaLibrary& cuda, int index) {
+  const auto properties = std::make_unique<cudaDeviceProp>();
+  check(cuda, cuda.get_device_properties(properties.get(), index), "cudaGetDeviceProperties");
+  return properties->name;
+}
+
+std::optional<int> cuda_device_at(const CudaLibrary& cuda, const std::string& pci) {
+  int index = 0;
+  if (cuda.device_by_pci(&index, pci.c_str()) == cudaSuccess) return index;
+  static_cast<void>(cuda.get_last_error());
+  return std::nullopt;
+}
+
+}  // namespace sailor
