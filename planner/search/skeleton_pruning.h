@@ -31,7 +31,8 @@ class SkeletonPruning {
     if (!p_.bounding) return true;
     if (behind_version_ != bounds_version_) set_behind(*behind_);
     if (completion_.stage_possible(mode, use, lowest, highest)) return true;
-    outcome_.out_of_memory = true;
+    // Only what is accepted already, or a limit, refuses a stage here; memory alone never does.
+    if (completion_.money_mattered()) outcome_.over_budget = true;
     return false;
   }
   // Keeps the bounds in step with what is accepted.

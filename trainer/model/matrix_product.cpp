@@ -71,7 +71,7 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Te
 }
 
 void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
-  if (!is_for_onednn(a) || !is_for_onednn(b) || !is_for_onednn(sum) || sum.stride(1) != 1) {
+  if (!is_for_onednn(a) || !is_for_onednn(b) || !is_for_onednn(sum) || layout_of(sum)->transposed != 'N') {
     sum.addmm_(a, b);
     return;
   }

@@ -15,8 +15,8 @@ std::vector<at::Tensor> layouts(const at::Tensor& values) {
   large.narrow(0, 1, rows).narrow(1, 2, columns).copy_(values);
   at::Tensor every_second = at::zeros({rows, 2 * columns}, values.options());
   every_second.slice(1, 0, 2 * columns, 2).copy_(values);
-  return {values.contiguous(), values.t().contiguous().t(), large.narrow(0, 1, rows).narrow(1, 2, columns),
-          every_second.slice(1, 0, 2 * columns, 2)};
+  return {values.clone(at::MemoryFormat::Contiguous), values.t().clone(at::MemoryFormat::Contiguous).t(),
+          large.narrow(0, 1, rows).narrow(1, 2, columns), every_second.slice(1, 0, 2 * columns, 2)};
 }
 
 TEST(MatrixProduct, IsThatOfDoublesInEveryLayout) {
@@ -31,7 +31,7 @@ TEST(MatrixProduct, IsThatOfDoublesInEveryLayout) {
       for (const at::Tensor& right : layouts(b)) {
         EXPECT_LT((matrix_product(left, right) - exact).abs().max().item<double>(), limit);
         EXPECT_LT((matrix_product(left, right, bias) - (exact + bias)).abs().max().item<double>(), limit);
-        for (at::Tensor sum : layouts(before.clone())) {
+        for (at::Tensor sum : layouts(before)) {
           add_matrix_product(sum, left, right);
           EXPECT_LT((sum - (exact + before)).abs().max().item<double>(), 2 * limit);
         }
