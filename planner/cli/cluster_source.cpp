@@ -28,13 +28,17 @@ std::string config_or_default(const std::string& config) {
   return config.empty() ? site_config_path() : config;
 }
 
-SiteConfig site_or_default(const std::string& config) {
-  const std::string path = config_or_default(config);
+bool has_site(const std::string& config) {
   std::error_code error;
-  if (!config.empty() || std::getenv("SAILOR_CONFIG") != nullptr || std::filesystem::exists(path, error))
-    return load_site_config(path);
+  return !config.empty() || std::getenv("SAILOR_CONFIG") != nullptr ||
+         std::filesystem::exists(site_config_path(), error);
+}
+
+SiteConfig site_or_default(const std::string& config) {
+  if (has_site(config)) return load_site_config(config_or_default(config));
   SiteConfig site;
   site.catalog = assumptions_directory() + "/catalog.yaml";
+  std::error_code error;
   if (std::filesystem::is_directory("profiles", error)) site.profiles = {"profiles"};
   return site;
 }

@@ -16,8 +16,11 @@ Snapshot read_cluster(const std::string& file, const std::string& config);
 // `config` when given, else site_config_path().
 std::string config_or_default(const std::string& config);
 
-// The site of config_or_default(). Where nobody names one and there is none, one without a file: the catalog
-// that is installed with this program, and profiles in ./profiles if that exists; a plan needs no more than a
+// Does somebody name a site config (`config`, SAILOR_CONFIG), or is there one where it usually is?
+bool has_site(const std::string& config);
+
+// The site of config_or_default(). Without has_site() one without a file: the catalog that is installed with
+// this program, and profiles in ./profiles if that exists; a plan needs no more than a
 // snapshot then.
 SiteConfig site_or_default(const std::string& config);
 

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "planner/cli/cluster_source.h"
 #include "planner/simulator/native_model.h"
 #include "planner/simulator/run_prediction.h"
@@ -12,13 +9,10 @@
 
 namespace sailor::cli {
 
-namespace fs = std::filesystem;
-
 bool SiteRuns::load(std::string& reason) {
   if (site_) return true;
   const std::string path = config_or_default(config_);
-  std::error_code error;
-  if (config_.empty() && std::getenv("SAILOR_CONFIG") == nullptr && !fs::exists(path, error)) {
+  if (!has_site(config_)) {
     reason = "there is no site config " + path + " to take its profiles from, give --config FILE";
     return false;
   }

@@ -8,6 +8,13 @@
 namespace sailor {
 namespace {
 
+// `unknown GPU type "x", did you mean "y"?`
+std::string unknown_type(const Catalog& catalog, const std::string& gpu_type) {
+  std::vector<std::string> names;
+  for (const auto& entry : catalog.gpu_types) names.push_back(entry.first);
+  return "unknown GPU type " + in_quotes(gpu_type) + did_you_mean(gpu_type, names);
+}
+
 Emulation read_emulation(const Field& field) {
   MapField map(field, {"profile", "slowdown"});
   Emulation emulation;
@@ -59,10 +66,7 @@ AssumedLink read_assumed_link(const Field& field, const Catalog& catalog) {
     const auto given = map.optional(key);
     if (!given) return;
     type = given->name();
-    if (catalog.gpu_types.contains(type)) return;
-    std::vector<std::string> names;
-    for (const auto& entry : catalog.gpu_types) names.push_back(entry.first);
-    given->fail("unknown GPU type " + in_quotes(type) + did_you_mean(type, names));
+    if (!catalog.gpu_types.contains(type)) given->fail(unknown_type(catalog, type));
   };
   read_type("from", link.from);
   read_type("to", link.to);
@@ -82,10 +86,7 @@ AssumedLink read_assumed_link(const Field& field, const Catalog& catalog) {
 const GpuType& Catalog::at(const std::string& gpu_type) const {
   auto it = gpu_types.find(gpu_type);
   if (it != gpu_types.end()) return it->second;
-  std::vector<std::string> names;
-  for (const auto& entry : gpu_types) names.push_back(entry.first);
-  std::string hint = did_you_mean(gpu_type, names);
-  throw InputError("unknown GPU type " + in_quotes(gpu_type) + hint + " (types: " + file + ")");
+  throw InputError(unknown_type(*this, gpu_type) + " (types: " + file + ")");
 }
 
 Catalog parse_catalog(const std::string& yaml, const std::string& file_name) {

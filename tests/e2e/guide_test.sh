@@ -83,7 +83,8 @@ for guide in "$root/README.md" "$root"/etc/doc/*.md; do
   for command in "${commands[@]}"; do
     what="$(basename "$guide"): $command"
     if foreign "$command"; then continue; fi
-    if row=$(elsewhere | grep -F -- "$command | "); then
+    row=$(elsewhere | command=$command awk -F ' [|] ' '$1 == ENVIRON["command"]')
+    if [ -n "$row" ]; then
       IFS='|' read -r _ file text <<<"$row"
       file=${file// /} text=${text# }
       expect "$what: $file runs it" grep -qF -- "$text" "$root/$file"
