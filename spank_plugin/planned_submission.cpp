@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "planner/spec/error.h"
@@ -55,9 +56,8 @@ std::string enclosing_job(SubmitProgram program) {
 
 // The first planned node of which `use` says why it cannot be had, with the reason; nothing when it says so
 // of none.
-std::optional<std::string> first_in_use(const PlannedJob& planned,
+std::optional<std::string> first_in_use(const PlannedJob& planned, const std::vector<SlurmNode>& nodes,
                                         std::optional<std::string> (*use)(const SlurmNode&)) {
-  std::vector<SlurmNode> nodes = read_nodes();
   for (const Component& component : planned.components) {
     for (const std::string& name : component.nodes) {
       auto node = std::find_if(nodes.begin(), nodes.end(),
@@ -69,15 +69,31 @@ std::optional<std::string> first_in_use(const PlannedJob& planned,
   return std::nullopt;
 }
 
-// How often a job is planned because others took its nodes; then it waits for them.
+// How often a job is planned because others took its nodes; then it waits for them. What was submitted and
+// withdrawn meanwhile claims no node any more.
 class Tries {
  public:
   void count() { ++count_; }
   bool more() const { return count_ < kMost; }
+  void withdrawn(const PlannedJob& planned) {
+    for (const Component& component : planned.components)
+      withdrawn_nodes_.insert(component.nodes.begin(), component.nodes.end());
+  }
+  SlurmView view() const {
+    SlurmView view = read_slurm();
+    forget_planned(view.nodes, withdrawn_nodes_);
+    return view;
+  }
+  std::vector<SlurmNode> nodes() const {
+    std::vector<SlurmNode> nodes = read_nodes();
+    forget_planned(nodes, withdrawn_nodes_);
+    return nodes;
+  }
 
  private:
   static constexpr int kMost = 5;
   int count_ = 0;
+  std::set<std::string> withdrawn_nodes_;
 };
 
 void say_taken(const std::string& taken, const char* then) {
@@ -90,10 +106,10 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
   while (true) {
     tries.count();
     PlannedJob planned = plan_job(options, job, site_file, wishes, [&](const SiteConfig& site) {
-      return live_cluster(read_slurm(), site, wishes);
+      return live_cluster(tries.view(), site, wishes);
     });
     if (options.dry_run) return planned;
-    std::optional<std::string> taken = first_in_use(planned, use_by_others);
+    std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
     if (wishes.include_busy) {
       planned.table += fmt::format("note: the job waits for its nodes: {}\n", *taken);
@@ -116,7 +132,7 @@ std::optional<std::string> taken_from(uint32_t job_id, const PlannedJob& planned
   for (int look = 0; look < kLooks; ++look) {
     if (look > 0) usleep(kPause_us);
     if (!is_pending(job_id)) return std::nullopt;
-    std::optional<std::string> taken = first_in_use(planned, use_by_running_jobs);
+    std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
     // Its own start looks the same as somebody else's.
     if (taken && is_pending(job_id)) return taken;
   }
@@ -165,13 +181,14 @@ EnvironmentVariables variables_for(const Submission& submission, const PlannedJo
 // Submits with sbatch and looks at the job then: somebody may have taken its nodes in the last moment.
 // Returns when it was withdrawn for that, to be planned again; else ends the process.
 void submit_and_look(const std::vector<std::string>& command, const EnvironmentVariables& variables,
-                     const PlannedJob& planned, bool may_plan_again) {
+                     const PlannedJob& planned, bool may_plan_again, Tries& tries) {
   SubmissionChild sbatch(command, variables);
   std::optional<uint32_t> job = submitted_job(sbatch.first_line());
   try {
     std::optional<std::string> taken = job ? taken_from(*job, planned) : std::nullopt;
     if (taken && may_plan_again) {
       withdraw_job(*job);
+      tries.withdrawn(planned);
       say_taken(*taken, fmt::format("job {} is withdrawn, planning again", *job).c_str());
       return;
     }
@@ -221,7 +238,7 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
       leave_to_second_life(variables);
       run_again(command);
     }
-    submit_and_look(command, variables, planned, !wishes.include_busy && tries.more());
+    submit_and_look(command, variables, planned, !wishes.include_busy && tries.more(), tries);
   }
 }
 

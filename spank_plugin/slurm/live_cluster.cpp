@@ -281,6 +281,12 @@ std::optional<std::string> use_by_others(const SlurmNode& node) {
   return std::nullopt;
 }
 
+void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& names) {
+  for (SlurmNode& node : nodes) {
+    if (names.contains(node.name)) node.state &= ~static_cast<uint32_t>(NODE_STATE_PLANNED);
+  }
+}
+
 std::optional<std::string> state_obstacle(uint32_t state, const StateNeeds& needs) {
   uint32_t base = state & NODE_STATE_BASE;
   if (base == NODE_STATE_DOWN) return "down";

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,5 +63,9 @@ std::optional<std::string> state_obstacle(uint32_t node_state, const StateNeeds&
 std::optional<std::string> use_by_others(const SlurmNode& node);
 // The same without those who only wait for it.
 std::optional<std::string> use_by_running_jobs(const SlurmNode& node);
+
+// Nobody plans these nodes any more: a pending job that was cancelled leaves NODE_STATE_PLANNED on its nodes
+// until Slurm's next backfill cycle (SchedulerParameters bf_interval, 30 s by default).
+void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& names);
 
 }  // namespace sailor

@@ -4,8 +4,10 @@
 //     stranger keyless ADDRESS          control messages over ZeroMQ, without a key and with one of its own
 //     stranger garbage ADDRESS SECONDS  random bytes in many connections
 //     stranger oversized ADDRESS        the beginnings of the largest messages that the protocols can
-//     announce stranger record ADDRESS FILE SECONDS  what others send there over the loopback device (needs
-//     root) stranger replay ADDRESS FILE      the recorded connections again, byte for byte
+//                                       announce
+//     stranger record ADDRESS FILE SECONDS
+//                                       what others send there over the loopback device (needs root)
+//     stranger replay ADDRESS FILE      the recorded connections again, byte for byte
 // ADDRESS is HOST:PORT, IPv4. Each prints one line: bytes or messages that it got of the port, `none` or more
 // than the protocol's greeting.
 #include <arpa/inet.h>
@@ -59,13 +61,14 @@ FileDescriptor connect_to(const sockaddr_in& address) {
   return fd;
 }
 
-// As much of the bytes as the other side takes.
-void send_all(const FileDescriptor& fd, const std::string& bytes) {
+// As much of the bytes as the other side takes; whether that is all of them.
+bool send_all(const FileDescriptor& fd, const std::string& bytes) {
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) return;
+    if (n <= 0) return false;
     sent += static_cast<size_t>(n);
   }
+  return true;
 }
 
 // Bytes that arrive until the other side closes or is silent for a second.
@@ -214,10 +217,7 @@ int replay(const sockaddr_in& address, const std::string& file) {
     in.read(bytes.data(), static_cast<std::streamsize>(size));
     const FileDescriptor fd = connect_to(address);
     // In pieces, as the other side would have answered in between.
-    for (size_t at = 0; at < bytes.size(); at += 400) {
-      send_all(fd, bytes.substr(at, 400));
-      usleep(5000);
-    }
+    for (size_t at = 0; at < bytes.size() && send_all(fd, bytes.substr(at, 400)); at += 400) usleep(5000);
     most = std::max(most, received(fd));
   }
   std::printf("%zu connections; ", connections);

@@ -109,6 +109,18 @@ TEST_F(LiveClusterTest, AnIdleNodeThatAJobWaitsForIsNotFree) {
   EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
 }
 
+TEST_F(LiveClusterTest, ANodePlannedForAWithdrawnJobIsFree) {
+  view.nodes[0].state = NODE_STATE_IDLE | NODE_STATE_PLANNED;
+  view.nodes[1].state = NODE_STATE_MIXED | NODE_STATE_PLANNED;
+  view.nodes[1].gres_used = "gpu:big:1(IDX:2)";
+  view.nodes[2].state = NODE_STATE_IDLE | NODE_STATE_PLANNED;
+  forget_planned(view.nodes, {"a1", "a2", "gone"});
+  EXPECT_THAT(offered(), ElementsAre("a1", "b2"));
+  EXPECT_EQ(reason("a2"), "1 of 4 GPUs in use");
+  EXPECT_EQ(reason("b1"), "planned for another job");
+  EXPECT_EQ(use_by_others(view.nodes[0]), std::nullopt);
+}
+
 TEST_F(LiveClusterTest, BusyNodesAreOfferedToAJobThatWaitsForThem) {
   view.nodes[0].gres_used = "gpu:big:4(IDX:0-3)";
   view.nodes[0].state = NODE_STATE_ALLOCATED;
