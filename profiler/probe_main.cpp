@@ -24,7 +24,7 @@
 #include "profiler/links/probe_launch.h"
 #include "profiler/links/probe_report.h"
 #include "profiler/profile_directory.h"
-#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/bootstrap.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_endpoint.h"
@@ -147,7 +147,7 @@ int run_rank(Arguments arguments) {
   ProbeRequest& request = arguments.request;
   const ProbeRank kind = own_kind(arguments);
   Listener listener(own_address(arguments.network));
-  const BootstrapResult world = mpi_bootstrap(to_text(Card{
+  const BootstrapResult world = bootstrap(to_text(Card{
       {{own_address(arguments.network), listener.port()}, kind.node, getpid()}, kind, available_bytes()}));
   listener.start(world.secret);
   std::vector<Card> cards;

@@ -7,6 +7,7 @@ usage() {
   cat <<'USAGE'
 usage: tests/libtorch_2_11.sh [WORK]
        tests/libtorch_2_11.sh --build TARGET...     only builds these, in the default WORK
+       tests/libtorch_2_11.sh --wheels              only brings the wheels, unpacked, and prints where they are
 
 WORK (default: $XDG_CACHE_HOME/sailor/libtorch-2.11) keeps the downloaded wheels (1.7 GB) and the build between runs.
 Needs the CUDA 13.0 toolkit ($CUDA_HOME, /usr/local/cuda), pip and unzip.
@@ -15,17 +16,17 @@ USAGE
 case ${1:-} in -h | --help) usage; exit 0 ;; esac
 
 targets=()
-if [[ ${1:-} == --build ]]; then
-  shift
-  targets=("$@")
-  set --
-fi
+wheels=no
+case ${1:-} in
+  --build) shift; targets=("$@"); set -- ;;
+  --wheels) wheels=yes; set -- ;;
+esac
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=${1:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/libtorch-2.11}
 cuda=${CUDA_HOME:-/usr/local/cuda}
 skip() { echo "skipped: $*"; exit 77; }
-[[ -x $cuda/bin/nvcc ]] || skip "no CUDA toolkit in $cuda"
+[[ $wheels == yes || -x $cuda/bin/nvcc ]] || skip "no CUDA toolkit in $cuda"
 command -v pip > /dev/null || skip "no pip"
 command -v unzip > /dev/null || skip "no unzip"
 
@@ -39,6 +40,7 @@ if [[ ! -e $work/site/complete ]]; then
   touch "$work/site/complete"
 fi
 site=$work/site
+[[ $wheels == no ]] || { echo "$site"; exit; }
 libraries=$site/nvidia/cusparselt/lib:$site/nvidia/cu13/lib:$site/nvidia/nvshmem/lib:$cuda/lib64
 
 # The torch folder itself is the prefix: with share/cmake, an installed Debian libtorch would be picked silently.

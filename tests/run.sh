@@ -10,7 +10,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   --build       install and build only; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   a long run that is not part of the suite: NAME is asan, tsan, fuzz, equality,
-                transformers, libtorch, package, elastic, chaos or fresh
+                transformers, libtorch, minimal, package, elastic, chaos or fresh
   -j N          compile with N jobs (default: one per core)
 
 Works from any directory. Data sets that are not there are skipped: set SAILOR_REFERENCE to the reference
@@ -98,6 +98,7 @@ case $action in
         exec "$root/tests/transformers/run.sh" "$build/bin/model_check" "${SEED:-$RANDOM}"
         ;;
       libtorch) exec "$root/tests/libtorch_2_11.sh" ;;
+      minimal) exec "$root/tests/minimal.sh" ;;
       package)
         configure_and_build ci product
         exec "$root/tests/package_chroot.sh"
@@ -111,7 +112,7 @@ case $action in
         exec "$root/tests/chaos.sh" --seed "${SEED:-0}" --faults 200 --minutes 30
         ;;
       fresh) exec "$root/tests/fresh.sh" ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, package, elastic, chaos, fresh)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, minimal, package, elastic, chaos, fresh)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

@@ -45,14 +45,13 @@ std::vector<std::string> rank_program(const std::vector<std::string>& arguments)
 }  // namespace
 
 bool is_launched() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "SAILOR_RENDEZVOUS"})
     if (std::getenv(name) != nullptr) return true;
   return false;
 }
 
 void become_ranks_here(int ranks, const std::vector<std::string>& arguments) {
-  become(mpirun_command(mpirun_path(), {{"localhost", static_cast<size_t>(ranks)}}, "",
-                        rank_program(arguments)));
+  become(local_command(static_cast<size_t>(ranks), rank_program(arguments)));
 }
 
 void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments) {
@@ -73,7 +72,7 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
   setenv("SAILOR_NODES", to_text(job.nodes).c_str(), 1);
   setenv("SAILOR_NO_AGENTS", "1", 1);  // ranks stay in their steps, and end with them
   clean_step_environment();
-  become(mpirun_command(mpirun_path(), hosts, program_path("sailor-agent"), rank_program(arguments)));
+  become(mpirun_command(required_mpirun(), hosts, program_path("sailor-agent"), rank_program(arguments)));
 }
 
 void become_allocation(std::vector<std::string> arguments) {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "planner/plan/rank_layout.h"
-#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/bootstrap.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/elastic/scratch_directory.h"
@@ -140,8 +140,7 @@ int run_as_mpi_rank(const CaseOptions& options, const std::string& directory) {
   const auto reference =
       load_reference(reference_file(directory), gradient_type(scalar_type(options.precision)));
   Listener listener("127.0.0.1");
-  const BootstrapResult boot =
-      mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", ::getpid()}));
+  const BootstrapResult boot = bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", ::getpid()}));
   listener.start(boot.secret);
   std::vector<Endpoint> endpoints;
   for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);

@@ -1,6 +1,7 @@
 // sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/elastic/agent.h)
 // sailor-agent remote-shell HOST COMMAND...   become a Slurm step that runs COMMAND under an agent on HOST
 // (mpirun calls this)
+// sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine (trainer/elastic/local_ranks.h)
 // sailor-agent helper ...               keep a helper job (trainer/elastic/helper_job.h)
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,14 +11,17 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/spec/error.h"
+#include "planner/spec/quantity.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/allocation.h"
 #include "trainer/elastic/helper_job.h"
 #include "trainer/elastic/launcher.h"
+#include "trainer/elastic/local_ranks.h"
 
 namespace {
 
@@ -48,12 +52,18 @@ int main(int argc, char** argv) try {
   const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
   if (mode == "node" && !rest.empty()) return sailor::run_agent(rest);
   if (mode == "remote-shell") return remote_shell(rest);
+  if (mode == "local-ranks" && rest.size() > 1) {
+    const std::optional<double> ranks = sailor::parse_number(rest.front());
+    if (!ranks || !(*ranks >= 1 && *ranks <= 4096) || *ranks != static_cast<int>(*ranks))
+      throw sailor::InputError("sailor-agent local-ranks: needs a number of ranks, not " + rest.front());
+    return sailor::run_local_ranks(static_cast<int>(*ranks), {rest.begin() + 1, rest.end()});
+  }
   if (mode == "helper")
     return sailor::keep_helper_job(sailor::parse_keeper(rest),
                                    std::filesystem::read_symlink("/proc/self/exe"));
-  std::cerr
-      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | helper ...   (started by "
-         "sailor run)\n";
+  std::cerr << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | local-ranks N "
+               "COMMAND... | helper ...   (started by "
+               "sailor run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {
   std::cerr << "sailor-agent: " << e.what() << '\n';

@@ -1,6 +1,7 @@
-// sailor-rank: one trainer rank. mpirun starts it on every node; it bootstraps, detaches, and trains under
-// the controller's lease. Everything it needs to know comes from its environment (sailor run sets it) and
-// from the run directory. `sailor-rank --join` comes later, from an agent: it joins a running job.
+// sailor-rank: one trainer rank. mpirun (or the agent, local_ranks.h) starts it; it bootstraps, detaches, and
+// trains under the controller's lease. Everything it needs to know comes from its environment (sailor run
+// sets it) and from the run directory. `sailor-rank --join` comes later, from an agent: it joins a running
+// job.
 #include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,7 +22,7 @@
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/error.h"
 #include "trainer/cli/rank_process.h"
-#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/bootstrap.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_client.h"
 #include "trainer/elastic/data_secret.h"
@@ -57,8 +58,8 @@ struct FirstGeneration {
   RankSlot slot;
 };
 
-FirstGeneration bootstrap(const Plan& plan, const Endpoint& own, bool local) {
-  const BootstrapResult world = mpi_bootstrap(to_text(RankCard{own, node_name(), getpid()}));
+FirstGeneration meet(const Plan& plan, const Endpoint& own, bool local) {
+  const BootstrapResult world = bootstrap(to_text(RankCard{own, node_name(), getpid()}));
   std::vector<RankCard> cards;
   std::vector<std::string> nodes;
   for (const std::string& text : world.cards) {
@@ -182,13 +183,13 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
   return kFailed;
 }
 
-// Started by mpirun with all the others: the first generation.
+// Started with all the others: the first generation.
 int run_launched() {
   DetachedStart detached;
   Start start;
   const Plan plan = load_plan(start.directory + "/plan.json");
-  const FirstGeneration first = bootstrap(plan, {start.route.local_address, start.listener.port()},
-                                          variable("SAILOR_LAUNCH") == "local");
+  const FirstGeneration first =
+      meet(plan, {start.route.local_address, start.listener.port()}, variable("SAILOR_LAUNCH") == "local");
   start.listener.start(start.secret);
   redirect_output(fmt::format("{}/logs/rank-{}.log", start.directory, first.slot.rank));
   announce_rank(first.slot, 1);

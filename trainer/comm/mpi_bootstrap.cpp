@@ -4,13 +4,10 @@
 #include <mpi.h>
 
 #include <numeric>
-#include <sstream>
 #include <stdexcept>
 
 namespace sailor {
 namespace {
-
-constexpr std::size_t kMaxCardBytes = std::size_t{1} << 20;
 
 void check(int rc, const char* call) {
   if (rc == MPI_SUCCESS) return;
@@ -24,7 +21,6 @@ void check(int rc, const char* call) {
 }  // namespace
 
 BootstrapResult mpi_bootstrap(const std::string& card) {
-  if (card.size() > kMaxCardBytes) throw std::logic_error("mpi_bootstrap: card larger than 1 MiB");
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (initialized) throw std::logic_error("mpi_bootstrap: called twice");
@@ -54,21 +50,6 @@ BootstrapResult mpi_bootstrap(const std::string& card) {
         "MPI_Bcast");
   check(MPI_Finalize(), "MPI_Finalize");
   return result;
-}
-
-std::string to_text(const RankCard& card) {
-  return fmt::format("{} {} {} {}", card.endpoint.host, card.endpoint.port,
-                     card.node.empty() ? "-" : card.node, card.pid);
-}
-
-RankCard parse_rank_card(const std::string& text) {
-  std::istringstream in(text);
-  RankCard card;
-  if (!(in >> card.endpoint.host >> card.endpoint.port >> card.node >> card.pid)) {
-    throw std::runtime_error("MPI bootstrap: a rank handed in something else than a rank card: " + text);
-  }
-  if (card.node == "-") card.node.clear();
-  return card;
 }
 
 }  // namespace sailor

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include "planner/plan/rank_layout.h"
@@ -88,11 +89,16 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
   return command;
 }
 
+std::vector<std::string> local_command(size_t ranks, const std::vector<std::string>& program) {
+  if (const std::optional<std::string> mpirun = mpirun_path())
+    return mpirun_command(*mpirun, {{"localhost", ranks}}, "", program);
+  std::vector<std::string> command = {program_path("sailor-agent"), "local-ranks", std::to_string(ranks)};
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
 std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
                                         const std::string& agent_program, const std::string& rank_program) {
-  if (request.local)
-    return mpirun_command(mpirun, {{"localhost", static_cast<size_t>(num_ranks(request.plan))}}, "",
-                          {rank_program});
   const RankLayout layout(request.plan);
   std::vector<HostRanks> hosts;
   for (const std::string& node : layout.nodes()) hosts.push_back({node, layout.ranks_on(node).size()});
@@ -100,14 +106,19 @@ std::vector<std::string> launch_command(const LaunchRequest& request, const std:
 }
 
 pid_t start_ranks(const LaunchRequest& request) {
-  const std::string agent = request.local ? "" : program_path("sailor-agent");
-  if (agent.find(' ') != std::string::npos)
-    throw std::runtime_error(
-        fmt::format("{}: mpirun cannot start a program whose path has spaces; install elsewhere", agent));
   SpawnOptions options{.environment = request.environment, .output_file = request.log_file};
   options.environment["SAILOR_NODES"] = to_text(request.nodes);
   options.environment["SAILOR_LAUNCH"] = request.local ? "local" : "slurm";
-  return spawn(launch_command(request, mpirun_path(), agent, program_path("sailor-rank")), options);
+  const std::string rank_program = program_path("sailor-rank");
+  if (request.local) {
+    const auto ranks = static_cast<size_t>(num_ranks(request.plan));
+    return spawn(local_command(ranks, {rank_program}), options);
+  }
+  const std::string agent = program_path("sailor-agent");
+  if (agent.find(' ') != std::string::npos)
+    throw std::runtime_error(
+        fmt::format("{}: mpirun cannot start a program whose path has spaces; install elsewhere", agent));
+  return spawn(launch_command(request, required_mpirun(), agent, rank_program), options);
 }
 
 std::vector<std::string> remote_shell_command(const std::string& host, const std::string& command,

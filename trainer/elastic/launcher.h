@@ -1,6 +1,7 @@
 // Starts one process per rank on the nodes of a plan: Open MPI's mpirun in the batch step, with Slurm's srun
 // as its remote shell. It works for any order of the components of a heterogeneous job, where `srun --mpi`
-// does not. mpirun is needed for the bootstrap only: the ranks detach (detached_start.h) and mpirun ends.
+// does not. mpirun is needed for the bootstrap only: the ranks detach (detached_start.h) and mpirun ends. On
+// one machine alone it can be done without (local_ranks.h).
 #pragma once
 
 #include <sys/types.h>
@@ -36,7 +37,11 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
                                         const std::string& agent_program,
                                         const std::vector<std::string>& program);
 
-// The launcher's command line, for explanations and tests.
+// Starts that many ranks of `program` on this machine: by mpirun, or by the agent where SAILOR_MPIRUN is
+// "none" or this was built without MPI. Throws std::runtime_error when a program is missing.
+std::vector<std::string> local_command(size_t ranks, const std::vector<std::string>& program);
+
+// The launcher's command line for the nodes of a placed plan, for explanations and tests.
 std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
                                         const std::string& agent_program, const std::string& rank_program);
 

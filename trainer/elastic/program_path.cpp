@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -22,8 +23,13 @@ std::string program_path(const std::string& name) {
       fmt::format("{} is missing: looked in {} and {}", name, here.string(), libexec.string()));
 }
 
-std::string mpirun_path() {
-  if (const char* chosen = std::getenv("SAILOR_MPIRUN"); chosen && *chosen) return chosen;
+std::optional<std::string> mpirun_path() {
+  const char* chosen = std::getenv("SAILOR_MPIRUN");
+  if (chosen && std::string(chosen) == "none") return std::nullopt;
+#ifndef SAILOR_WITH_MPI
+  return std::nullopt;  // no rank of ours could be started by one
+#endif
+  if (chosen && *chosen) return chosen;
   const char* path = std::getenv("PATH");
   for (const char* name : {"mpirun.openmpi", "mpirun"}) {
     std::istringstream folders(path && *path ? path : "/usr/local/bin:/usr/bin:/bin");
@@ -33,7 +39,17 @@ std::string mpirun_path() {
     }
   }
   throw std::runtime_error(
-      "mpirun is not in PATH: install Open MPI (Debian: openmpi-bin), or set SAILOR_MPIRUN");
+      "mpirun is not in PATH: install Open MPI (Debian: openmpi-bin), or set SAILOR_MPIRUN (\"none\": start "
+      "ranks on this machine without it)");
+}
+
+std::string required_mpirun() {
+  if (std::optional<std::string> mpirun = mpirun_path()) return *mpirun;
+#ifdef SAILOR_WITH_MPI
+  throw std::runtime_error("SAILOR_MPIRUN=none starts ranks on this machine alone: remove it");
+#else
+  throw std::runtime_error("this was built without MPI, and starts ranks on this machine alone");
+#endif
 }
 
 }  // namespace sailor

@@ -2,6 +2,7 @@
 // PREFIX/libexec/sailor.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace sailor {
@@ -10,7 +11,11 @@ namespace sailor {
 // that were tried.
 std::string program_path(const std::string& name);
 
-// Open MPI's launcher: $SAILOR_MPIRUN, else mpirun.openmpi or mpirun in PATH. Throws std::runtime_error.
-std::string mpirun_path();
+// Open MPI's launcher: $SAILOR_MPIRUN, else mpirun.openmpi or mpirun in PATH. Nothing when none is to be
+// used: SAILOR_MPIRUN is "none", or this was built without MPI. Throws std::runtime_error when it is not
+// there.
+std::optional<std::string> mpirun_path();
+// Throws when none is to be used, too.
+std::string required_mpirun();
 
 }  // namespace sailor

@@ -8,7 +8,7 @@
 
 #include "planner/cli/program.h"
 #include "tests/bench/trainer/training.h"
-#include "trainer/comm/mpi_bootstrap.h"
+#include "trainer/comm/bootstrap.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/parallel/torch_device.h"
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
       step_s = median_step_s(job, plan, 0, *hub.factory(0), warm_up, steps);
     } else {
       Listener listener("127.0.0.1");
-      const BootstrapResult boot = mpi_bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", 0}));
+      const BootstrapResult boot = bootstrap(to_text(RankCard{{"127.0.0.1", listener.port()}, "", 0}));
       if (boot.size != shape.ranks())
         throw InputError(fmt::format("this plan wants mpirun -n {}, not {}", shape.ranks(), boot.size));
       listener.start(boot.secret);
