@@ -27,12 +27,12 @@ Coverage::Coverage(ModeCosts& costs, const StageUses& uses, const StageSync& syn
       published_(costs.stage().model() == CostModel::published),
       limits_(std::min(uses.limits(), most_limits)),
       width_(limits_ + money),
-      lowest_(2 * costs.modes().size() * (layers_ + 1)) {
+      lowest_(2 * costs.modes().size() * (layers_ + 1)),
+      lowest_in_sync_(costs.modes().size() * (layers_ + 1)) {
   const size_t entries = 2 * static_cast<size_t>(most_in_flight_ + 1) * (layers_ + 1);
   need_ = std::make_unique_for_overwrite<double[]>(entries * width_);
   known_.resize(entries);
   choices_.resize(2 * (layers_ + 1));
-  firsts_.resize(layers_ + 1);
   by_option_.resize(costs_.modes().size());
   std::iota(by_option_.begin(), by_option_.end(), 0);
   std::stable_sort(by_option_.begin(), by_option_.end(),
@@ -41,8 +41,10 @@ Coverage::Coverage(ModeCosts& costs, const StageUses& uses, const StageSync& syn
 
 // First layers of the longest stages by what sums of gradients take, by the first mode that sums alike.
 void Coverage::limit_sync(double sync_s) {
-  lowest_in_sync_.assign(costs_.modes().size() * (layers_ + 1), 0);
-  if (!(sync_s < kNever)) return;
+  if (!(sync_s < kNever)) {
+    std::fill(lowest_in_sync_.begin(), lowest_in_sync_.end(), int16_t{0});
+    return;
+  }
   for (int mode = 0; mode < costs_.size(); ++mode) {
     if (costs_.sync_like(mode) != mode) continue;
     const int classes = sync_.size_classes_within(mode, sync_s);
@@ -119,19 +121,19 @@ const double* Coverage::need(int end, int in_flight, bool behind) {
   known_[entry] = true;
   std::fill_n(need, width_, end == 0 ? 0 : kNever);
   if (end == 0) return need;
-  const std::vector<Choice>& choices = this->choices(end, behind);
-  std::vector<int>& firsts = firsts_[end];
-  firsts.clear();
-  for (const Choice& choice : choices)
-    firsts.push_back(std::max(choice.first, costs_.lowest_first(choice.option, end, in_flight, replicas_)));
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (firsts[i] >= end) continue;
-    const double* before = this->need(firsts[i], in_flight + 1, true);
-    const StageUse& use = uses_[choices[i].use];
-    const double* weights = use.weights.data();
+  int option = -1, fits_from = 0;  // the first layer of the longest stage that its memory holds
+  for (const Choice& choice : choices(end, behind)) {
+    if (choice.option != option) {
+      option = choice.option;
+      fits_from = costs_.lowest_first(option, end, in_flight, replicas_);
+    }
+    const int first = std::max(choice.first, fits_from);
+    if (first >= end) continue;
+    const double* before = this->need(first, in_flight + 1, true);
+    const double* amounts = uses_.amounts(choice.use);
     for (size_t limit = 0; limit < limits_; ++limit)
-      need[limit] = std::min(need[limit], weights[limit] + before[limit]);
-    if (width_ > limits_) need[limits_] = std::min(need[limits_], use.usd_per_s + before[limits_]);
+      need[limit] = std::min(need[limit], amounts[limit] + before[limit]);
+    if (width_ > limits_) need[limits_] = std::min(need[limits_], amounts[uses_.limits()] + before[limits_]);
   }
   return need;
 }

@@ -74,7 +74,6 @@ class Coverage {
   // [behind][end]: of the stages that end there, by slowest option, those of which no other one is as long
   // and needs no more of anything; empty until asked for.
   std::vector<std::vector<Choice>> choices_;
-  std::vector<std::vector<int>> firsts_;  // by end, for the recursion: first layers of the choices
   // [behind][in_flight][end][limit], money last; large and mostly never touched, so not even cleared.
   std::unique_ptr<double[]> need_;
   std::vector<bool> known_;

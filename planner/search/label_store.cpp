@@ -7,7 +7,8 @@ namespace sailor {
 namespace {
 constexpr double kSlack = 1e-12;           // relative; absorbs rounding when equals are compared
 constexpr size_t kMostBytes = 100u << 20;  // of labels
-constexpr size_t kBlock = 4096;            // labels whose uses are allocated at once
+// Labels whose uses are allocated at once: few at first, as most stores stay small.
+constexpr size_t kFirstBlock = 64, kMostOfABlock = 4096;
 }  // namespace
 
 LabelStore::LabelStore(const SkeletonProblem& problem)
@@ -76,13 +77,12 @@ bool LabelStore::insert(Label& label, double floor_s) {
 }
 
 const double* LabelStore::keep(const double* used) {
-  if (used_free_ + limits_ > used_block_.size()) {
-    used_.emplace_back(kBlock * limits_);
-    used_block_ = {used_.back().data(), used_.back().size()};
-    used_free_ = 0;
+  if (in_block_ == block_labels_) {
+    block_labels_ = std::clamp(2 * block_labels_, kFirstBlock, kMostOfABlock);
+    used_.push_back(std::make_unique_for_overwrite<double[]>(block_labels_ * limits_));
+    in_block_ = 0;
   }
-  double* kept = used_block_.data() + used_free_;
-  used_free_ += limits_;
+  double* kept = used_.back().get() + in_block_++ * limits_;
   std::copy_n(used, limits_, kept);
   return kept;
 }

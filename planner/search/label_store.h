@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <deque>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "planner/search/skeleton_search.h"
@@ -75,9 +75,9 @@ class LabelStore {
   const bool cost_matters_;
   std::vector<Bucket> buckets_;  // [layer][mode]; none before the first label
   std::deque<Label> labels_;
-  std::deque<std::vector<double>> used_;  // what labels point to
-  std::span<double> used_block_;
-  size_t used_free_ = 0;
+  std::vector<std::unique_ptr<double[]>> used_;  // what labels point to
+  size_t block_labels_ = 0;                      // that the last block of it holds
+  size_t in_block_ = 0;                          // that it holds already
 };
 
 }  // namespace sailor

@@ -36,8 +36,8 @@ void LeastSum::update(const Coverage& coverage) {
         if (segment.highest < lowest) break;
         const int number = *of_segment++;
         if (number < 0) continue;
-        const std::vector<double>& weights = uses_[number].weights;
-        for (size_t p = 0; p < prices; ++p) use[p] = prices_[p].per_unit * weights[prices_[p].limit];
+        const double* amounts = uses_.amounts(number);
+        for (size_t p = 0; p < prices; ++p) use[p] = prices_[p].per_unit * amounts[prices_[p].limit];
         for (int first = std::max(lowest, segment.lowest); first <= segment.highest; ++first) {
           const double stage =
               coverage.messages_s(mode, first == 0, behind) + costs_.compute_s(mode, first, end);

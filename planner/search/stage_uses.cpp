@@ -28,10 +28,13 @@ int StageUses::number(int mode, uint32_t groups) {
   StageUse use;
   for (const ResourceLimit& limit : limits_) use.weights.push_back(costs_.least_weight(mode, groups, limit));
   use.usd_per_s = costs_.least_usd_per_s(mode, groups);
-  std::vector<double> key = use.weights;
-  key.push_back(use.usd_per_s);
-  const auto [known, fresh] = distinct_.try_emplace(std::move(key), size());
-  if (fresh) uses_.push_back(std::move(use));
+  std::vector<double> amounts = use.weights;
+  amounts.push_back(use.usd_per_s);
+  const auto [known, fresh] = distinct_.try_emplace(std::move(amounts), size());
+  if (fresh) {
+    uses_.push_back(std::move(use));
+    amounts_.insert(amounts_.end(), known->first.begin(), known->first.end());
+  }
   return it->second = known->second;
 }
 

@@ -25,6 +25,8 @@ class StageUses {
   size_t limits() const { return limits_.size(); }
   int size() const { return static_cast<int>(uses_.size()); }
   const StageUse& operator[](int number) const { return uses_[number]; }
+  // The same as numbers side by side: by limit, then USD per second. Valid until the next number().
+  const double* amounts(int number) const { return &amounts_[number * (limits_.size() + 1)]; }
 
   // `groups`: as ModeCosts::allowed() gives them, not 0.
   int number(int mode, uint32_t groups);
@@ -36,7 +38,7 @@ class StageUses {
   int covering() const { return covering_; }
   // Does one use of segments need no more of any limit, nor more money, than another one?
   bool no_more_than(int one, int other) const {
-    return no_more_[static_cast<size_t>(one) * covering_ + other];
+    return no_more_[static_cast<size_t>(one) * covering_ + other] != 0;
   }
 
  private:
@@ -44,12 +46,13 @@ class StageUses {
   const std::vector<ResourceLimit>& limits_;
   const int layers_;
   std::deque<StageUse> uses_;
+  std::vector<double> amounts_;                 // [number][limit], money last
   std::vector<std::map<uint32_t, int>> known_;  // by mode
   std::map<std::vector<double>, int> distinct_;
   std::vector<size_t> begin_;  // [mode][end], into of_segments_
   std::vector<int> of_segments_;
   int covering_ = 0;
-  std::vector<bool> no_more_;  // [one][other]
+  std::vector<uint8_t> no_more_;  // [one][other]; bytes, because it is asked so often
 };
 
 }  // namespace sailor
