@@ -40,7 +40,12 @@ bool is_for_onednn(const at::Tensor& matrix) {
          matrix.numel() > 0 && layout_of(matrix) && processor_has_avx512();
 }
 
-// sum = a b + beta sum. All are for oneDNN, and sum's rows are one after the other.
+// Its rows are one after the other, too.
+bool is_sum_for_onednn(const at::Tensor& matrix) {
+  return is_for_onednn(matrix) && layout_of(matrix)->transposed == 'N';
+}
+
+// sum = a b + beta sum. All are for oneDNN.
 void multiply(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, float beta) {
   const MatrixLayout of_a = *layout_of(a), of_b = *layout_of(b);
   const dnnl_status_t status =
@@ -53,6 +58,9 @@ void multiply(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, float b
 #else
 
 bool is_for_onednn(const at::Tensor&) {
+  return false;
+}
+bool is_sum_for_onednn(const at::Tensor&) {
   return false;
 }
 void multiply(at::Tensor&, const at::Tensor&, const at::Tensor&, float) {}
@@ -71,7 +79,7 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Te
 }
 
 void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
-  if (!is_for_onednn(a) || !is_for_onednn(b) || !is_for_onednn(sum) || layout_of(sum)->transposed != 'N') {
+  if (!is_for_onednn(a) || !is_for_onednn(b) || !is_sum_for_onednn(sum)) {
     sum.addmm_(a, b);
     return;
   }
