@@ -79,7 +79,7 @@ cat > plan.json <<'PLAN'
  "zero1": false, "interleave": 1}
 PLAN
 sailor run job.yaml --local --plan plan.json > run.out 2>&1 || { cat run.out; exit 1; }
-grep -q "^step *4 " run.out || { cat run.out; exit 1; }
+grep -q "^step 4/4 " run.out || { cat run.out; exit 1; }
 echo "ok: two ranks by sailor run"
 sailor profile job.yaml -q --out profile > profile.out 2>&1 || { tail -n 20 profile.out; exit 1; }
 echo "ok: a profile"
