@@ -24,7 +24,8 @@ namespace {
 
 const std::vector<ModelFamily>& families() {
 #define SAILOR_CALL(name) name##_family(),
-  static const std::vector<ModelFamily> all = {SAILOR_MODEL_FAMILIES(SAILOR_CALL)};
+  // Never destroyed: writes of checkpoints that a disk holds up may look families up while the process ends.
+  static const auto& all = *new std::vector<ModelFamily>{SAILOR_MODEL_FAMILIES(SAILOR_CALL)};
 #undef SAILOR_CALL
   return all;
 }
