@@ -58,6 +58,10 @@ bool run_trace(const std::string& path, const Options& options) {
   }
   ReplayInput input{trace.changes, options.until_s > 0 ? options.until_s : trace.end_s,
                     [&] { return TraceCluster(pools, inputs.snapshot, options.seed); }};
+  if (!(input.end_s > 0)) {
+    fmt::print(stderr, "{}: skipped: one row lasts no time; --until S replays it for S seconds\n", path);
+    return true;
+  }
   std::erase_if(input.changes, [&](const auto& change) { return change.at_s >= input.end_s; });
   PlanOptions plan_options;
   plan_options.time_limit_s = options.time_limit_s;
@@ -72,7 +76,9 @@ bool run_trace(const std::string& path, const Options& options) {
                100 * o.trained_s / input.end_s, 100 * o.lost_s / input.end_s,
                100 * o.changing_s / input.end_s, 100 * o.waiting_s / input.end_s, o.changes, o.lost_steps,
                o.usd);
-  return outcomes[0].steps >= outcomes[1].steps && outcomes[0].steps >= outcomes[2].steps;
+  // Where nothing changes there is nothing to win.
+  return outcomes[0].changes == 0 ||
+         (outcomes[0].steps >= outcomes[1].steps && outcomes[0].steps >= outcomes[2].steps);
 }
 
 int run(const Options& options) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "planner/spec/document.h"
@@ -96,11 +97,13 @@ StoredTensor read_entry(const std::string& name, const Field& field) {
 }  // namespace
 
 int64_t stored_element_bytes(const std::string& dtype) {
-  static const std::map<std::string, int64_t> bytes = {
+  // Nothing that is destroyed: writes that a disk holds up may ask while the process ends.
+  static constexpr std::pair<std::string_view, int64_t> kBytes[] = {
       {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4},
       {"I16", 2}, {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2},     {"U8", 1},      {"BOOL", 1}};
-  const auto found = bytes.find(dtype);
-  return found == bytes.end() ? 0 : found->second;
+  for (const auto& [name, bytes] : kBytes)
+    if (name == dtype) return bytes;
+  return 0;
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
