@@ -7,7 +7,7 @@ usage() {
 usage: dependencies.sh OUT
 
 Copies headers, CMake files and shared libraries of the packages that etc/dev/packages marks `minimal` (installed here), and the libraries
-that those need, to OUT: some 30 MB. On the other machine, of the same architecture and with a C library as new as this one's:
+that those need, to OUT: 8 MB. On the other machine, of the same architecture and with a C library as new as this one's:
   cmake -S sailor -B build -DSAILOR_MINIMAL=ON -DCMAKE_PREFIX_PATH=OUT/usr -DCMAKE_LIBRARY_ARCHITECTURE=$(gcc -print-multiarch) \
     -DTORCH_PREFIX=$(python3 -c 'import torch; print(torch.__path__[0])')
 USAGE

@@ -61,9 +61,9 @@ int main(int argc, char** argv) try {
   if (mode == "helper")
     return sailor::keep_helper_job(sailor::parse_keeper(rest),
                                    std::filesystem::read_symlink("/proc/self/exe"));
-  std::cerr << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | local-ranks N "
-               "COMMAND... | helper ...   (started by "
-               "sailor run)\n";
+  std::cerr
+      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | local-ranks N COMMAND... | "
+         "helper ...   (started by sailor run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {
   std::cerr << "sailor-agent: " << e.what() << '\n';
