@@ -20,8 +20,7 @@ std::string config_or_default(const std::string& config);
 bool has_site(const std::string& config);
 
 // The site of config_or_default(). Without has_site() one without a file: the catalog that is installed with
-// this program, and profiles in ./profiles if that exists; a plan needs no more than a
-// snapshot then.
+// this program, and profiles in ./profiles if that exists; a plan needs no more than a snapshot then.
 SiteConfig site_or_default(const std::string& config);
 
 }  // namespace sailor::cli

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
@@ -18,8 +18,6 @@
 
 namespace sailor {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr auto kPause = std::chrono::milliseconds(5);
 

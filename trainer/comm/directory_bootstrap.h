@@ -1,8 +1,8 @@
 // The rendezvous of bootstrap.h without a launcher: a directory that all ranks see, one file per rank. For
 // machines without MPI, and for ranks that something else starts.
 //
-//     SAILOR_RENDEZVOUS=DIR SAILOR_RANKS=2 SAILOR_RANK=0 sailor-rank &
-//     SAILOR_RENDEZVOUS=DIR SAILOR_RANKS=2 SAILOR_RANK=1 sailor-rank
+//     SAILOR_RENDEZVOUS=DIR SAILOR_RANKS=2 SAILOR_RANK=0 PROGRAM &
+//     SAILOR_RENDEZVOUS=DIR SAILOR_RANKS=2 SAILOR_RANK=1 PROGRAM
 //
 // The ranks' secret lies in the directory: it must be open to its owner alone (chmod 700). It serves one
 // start: a rank that finds its own file there refuses.

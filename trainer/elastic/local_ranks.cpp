@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <cstdlib>
-
 #include "trainer/elastic/scratch_directory.h"
 #include "trainer/elastic/signals.h"
 #include "trainer/elastic/subprocess.h"
