@@ -51,6 +51,10 @@ double Samples::relative_error() const {
   return 0.5 * (sorted[static_cast<size_t>(high)] - sorted[static_cast<size_t>(low)]) / middle;
 }
 
+double slowdown_by_interruptions(const Samples& samples, double usual_s) {
+  return usual_s > 0 ? std::max(1.0, samples.mean() / usual_s) : 1;
+}
+
 bool enough(const Samples& samples, double elapsed_s, const MeasuringOptions& options) {
   if (samples.size() < std::min(options.min_samples, options.max_samples)) return false;
   if (elapsed_s < std::min(options.min_seconds, options.max_seconds)) return false;

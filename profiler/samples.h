@@ -27,6 +27,12 @@ class Samples {
   std::vector<double> values_;
 };
 
+// How many times as long as `usual_s`, which has no interruptions, something took on the average of all its
+// samples; at least 1. Of many short parts that are measured together only some are ever interrupted, in a
+// few samples and for long: what one part's own mean says of that is chance, what the mean of all says is
+// not.
+double slowdown_by_interruptions(const Samples& samples, double usual_s);
+
 // What was measured of something, and from how much.
 struct Estimate {
   double value = 0;

@@ -229,13 +229,21 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));
     whole_update.add(seconds[0] + seconds[1] + seconds[2]);
   }
-  const auto mean_of = [&options](const Samples& samples) {
-    return options.with_interruptions ? samples.mean() : samples.usual_mean();
-  };
+  // Each part as it is between interruptions; those are shared out evenly, wherever the few of a measurement
+  // fell.
+  double usual_s = 0, usual_update_s = 0;
   for (size_t k = 0; k < result.size(); ++k) {
-    result[k].times.forward_s = mean_of(forward[k]);
-    result[k].times.backward_s = mean_of(backward[k]);
-    result[k].times.update_s = mean_of(update[k]);
+    const double count = s.count(static_cast<LayerKind>(k));
+    usual_s += count * (forward[k].usual_mean() + backward[k].usual_mean());
+    usual_update_s += count * update[k].usual_mean();
+  }
+  const bool paused = options.with_interruptions;
+  const double slowdown = paused ? slowdown_by_interruptions(whole, usual_s) : 1;
+  const double update_slowdown = paused ? slowdown_by_interruptions(whole_update, usual_update_s) : 1;
+  for (size_t k = 0; k < result.size(); ++k) {
+    result[k].times.forward_s = slowdown * forward[k].usual_mean();
+    result[k].times.backward_s = slowdown * backward[k].usual_mean();
+    result[k].times.update_s = update_slowdown * update[k].usual_mean();
     result[k].samples = both[k].size();
     result[k].outliers = both[k].outliers();
     result[k].relative_error = std::min(both[k].relative_error(), 10.0);

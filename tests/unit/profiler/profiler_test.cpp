@@ -183,6 +183,15 @@ TEST(Samples, TheUsualMeanHoldsSmallDisturbancesAndNoInterruptions) {
   EXPECT_DOUBLE_EQ(samples.mean(), 54.8 / 5);
 }
 
+TEST(Samples, InterruptionsAreSpreadOverAllThatTookTheTime) {
+  Samples whole;
+  for (int i = 0; i < 99; ++i) whole.add(2);
+  whole.add(202);  // stood still for as long as the hundred took
+  EXPECT_DOUBLE_EQ(slowdown_by_interruptions(whole, 2), 2);
+  EXPECT_DOUBLE_EQ(slowdown_by_interruptions(whole, 5), 1);
+  EXPECT_DOUBLE_EQ(slowdown_by_interruptions(whole, 0), 1);
+}
+
 TEST(Samples, MeasuringGoesOnForTheLeastTimeButNeverBeyondTheMost) {
   Samples samples;
   for (int i = 0; i < 20; ++i) samples.add(1.0);
