@@ -85,7 +85,7 @@ std::string assumed_links_note(const PlanningInputs& inputs) {
   }
   std::set<std::string> assumed;
   for (const auto& [zone, types] : nodes) {
-    const auto is_assumed = [&](const std::string& a, const std::string& b, bool same_node) {
+    const auto is_assumed = [&, zone = zone](const std::string& a, const std::string& b, bool same_node) {
       return inputs.profiles.network.is_assumed({a, zone, 1}, {b, zone, 1}, same_node);
     };
     for (auto a = types.begin(); a != types.end(); ++a) {
