@@ -49,6 +49,10 @@ std::string event_text(const Json& event) {
   if (name == "released")
     return fmt::format("{} is given back: {}", word_in(event, "node"), reasons_in(event));
   if (name == "not_worth") return fmt::format("takes no free node: {}", reasons_in(event));
+  if (name == "second_look")
+    return fmt::format("a longer search: {:.3g} s per iteration instead of {:.3g}, {}",
+                       number_in(event, "then_s").value_or(0), number_in(event, "iteration_s").value_or(0),
+                       event.value("changes", false) ? "worth a change" : "not worth a change");
   if (name == "leaving") return fmt::format("{} is told to go", word_in(event, "node"));
   if (name == "no_plan") return fmt::format("waiting: {}", reasons_in(event));
   if (name == "stall") return fmt::format("no step for {:.0f} s", number_in(event, "in_step_s").value_or(0));

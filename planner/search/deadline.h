@@ -1,14 +1,17 @@
 // How long a search may take: a limit, and the share of it that may have passed by now. Remembers whether
-// either ended anything. Not thread-safe.
+// either ended anything. Not thread-safe, but for the flag that ends it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 namespace sailor {
 
 class Deadline {
  public:
-  explicit Deadline(double limit_s) : limit_s_(limit_s), started_(std::chrono::steady_clock::now()) {}
+  // `stop`, if any: once true, the limit has passed.
+  explicit Deadline(double limit_s, const std::atomic<bool>* stop = nullptr)
+      : limit_s_(limit_s), stop_(stop), started_(std::chrono::steady_clock::now()) {}
 
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
@@ -17,7 +20,7 @@ class Deadline {
   void allow(double share) { share_ = share; }
   bool expired() {
     const double now_s = elapsed_s();
-    timed_out_ = timed_out_ || now_s > limit_s_;
+    timed_out_ = timed_out_ || now_s > limit_s_ || (stop_ != nullptr && *stop_);
     const bool spent = now_s > share_ * limit_s_;
     cut_short_ = cut_short_ || spent;
     return timed_out_ || spent;
@@ -27,6 +30,7 @@ class Deadline {
 
  private:
   const double limit_s_;
+  const std::atomic<bool>* const stop_;
   const std::chrono::steady_clock::time_point started_;
   double share_ = 1;
   bool timed_out_ = false;

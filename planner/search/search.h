@@ -5,6 +5,7 @@
 // are free, never a TP group across nodes. Anytime: at the time limit it returns the best plan so far.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,6 +32,8 @@ struct PlanOptions {
   PlanFeatures allow = trainable_features();
   int top_k = 5;  // candidates to return, best first
   double time_limit_s = 2.0;
+  // Once true, from any thread, it is as if the time were over. Outlives the search.
+  const std::atomic<bool>* stop = nullptr;
   bool explain = true;  // when nothing is found, plan again under relaxed conditions to say what would help
   // The plan that ran until now, to start from when a few nodes came or went, then the other candidates of
   // the search that it came from, best first: with other nodes one of them is often the best. They bound the

@@ -43,7 +43,7 @@ Goal goal_of(const JobSpec& job) {
 SearchState::SearchState(const PlanningContext& context, const PlanOptions& options)
     : context(context),
       options(options),
-      deadline(options.time_limit_s),
+      deadline(options.time_limit_s, options.stop),
       native(options.cost_model == CostModel::native),
       resources(usable_resources(context, options, result.rejected)),
       goal(goal_of(context.job)),

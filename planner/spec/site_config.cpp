@@ -70,8 +70,12 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     }
   }
   if (auto elastic = map.optional("elastic")) {
-    MapField inner(*elastic, {"grow"});
+    MapField inner(*elastic, {"grow", "time_limit"});
     if (auto grow = inner.optional("grow")) site.jobs_may_grow = grow->boolean();
+    if (auto limit = inner.optional("time_limit")) {
+      site.elastic_time_limit_s = limit->duration_s();
+      if (!(site.elastic_time_limit_s > 0)) limit->fail("must be above 0");
+    }
   }
   if (auto defaults = map.optional("defaults")) {
     MapField inner(*defaults, {"objective"});

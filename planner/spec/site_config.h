@@ -13,7 +13,8 @@
 //     usd_per_hour: {NAME: {z1: 3.5}}
 //     egress_usd_per_gb: {z1: {z2: 0.01}}
 //     planner: {time_limit: 2s}
-//     elastic: {grow: true}                 # may running jobs ask Slurm for more nodes?
+//     # May running jobs ask Slurm for more nodes? How long may their training stand still for planning?
+//     elastic: {grow: true, time_limit: 0.3s}
 //     defaults: {objective: throughput}
 #pragma once
 
@@ -43,6 +44,7 @@ struct SiteConfig {
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
   double planner_time_limit_s = 2.0;
   bool jobs_may_grow = true;
+  double elastic_time_limit_s = 0.3;
   std::string default_objective;  // empty = none
 };
 

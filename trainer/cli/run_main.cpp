@@ -139,6 +139,7 @@ int run(const Arguments& arguments) {
   if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
     const SiteConfig site = load_site_config(site_config_path());
     jobs_may_grow = site.jobs_may_grow;
+    options.replanning.time.limit_s = site.elastic_time_limit_s;
     options.catalog = site.catalog;
     options.profiles = site.profiles;
     const Catalog catalog = load_catalog(site.catalog);

@@ -22,6 +22,7 @@ constexpr double kTogether_s = 1.5;   // who falls silent within that time fell 
 constexpr double kSettle_s = 0.5;     // for others that come at the same time
 constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
 constexpr int kMostInVain = 20;       // changes in a row without a step that was never done before
+constexpr double kSecondLook_s = 10;  // of a search while training goes on
 constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
@@ -52,6 +53,7 @@ Generations::Generations(const JobSpec& job, const Plan& plan, Options options, 
       replanner_(job, plan, options_.replanning),
       growth_(options_.growth, events_, directory.log("helpers.log"),
               [this](const std::string& text) { say(text); }),
+      second_look_(kSecondLook_s),
       reconfiguration_(limits(options_)) {}
 
 void Generations::close() {
@@ -170,9 +172,14 @@ std::vector<int> Generations::usable() const {
 }
 
 Replanned Generations::plan_for(const std::vector<int>& processes) const {
+  return replanner_.plan_for(gpus_of(processes), plan_, runners_up_);
+}
+
+std::vector<LiveGpu> Generations::gpus_of(const std::vector<int>& processes) const {
   std::vector<LiveGpu> gpus;
   for (const int id : processes) gpus.push_back({roster_.at(id).hello.place, roster_.at(id).hello.gpu});
-  return replanner_.plan_for(gpus, plan_, runners_up_);
+  std::sort(gpus.begin(), gpus.end());
+  return gpus;
 }
 
 std::optional<std::vector<int>> Generations::processes_of(const Plan& plan) const {
@@ -364,17 +371,13 @@ void Generations::look_for_growth() {
   steps_s.erase(steps_s.begin(), steps_s.end() - kMeasuredSteps);
   std::nth_element(steps_s.begin(), steps_s.begin() + kMeasuredSteps / 2, steps_s.end());
   Growth::Training training{.plan = plan_,
-                            .gpus = {},
+                            .gpus = gpus_of(usable()),
                             .nodes = 0,
                             .iteration_s = steps_s[kMeasuredSteps / 2],
                             .steps_left = job_.training.steps - steps_.steps_done(),
                             .change_s = change_s_};
   std::set<std::string> nodes;
-  for (const int id : usable()) {
-    const Hello& hello = roster_.at(id).hello;
-    training.gpus.push_back({hello.place, hello.gpu});
-    nodes.insert(hello.node);
-  }
+  for (const int id : usable()) nodes.insert(roster_.at(id).hello.node);
   training.nodes = nodes.size();
   growth_.tick(training, replanner_, now_s());
 }
@@ -399,7 +402,37 @@ void Generations::look_for_a_better_plan() {
   look_again_s_.reset();
   const Replanned replanned = plan_for(usable());
   if (!replanned.plan || !replanner_.better(*replanned.plan, plan_)) return;
-  reconfiguration_.change("more GPUs are ready", steps_.reachable_by_all(), false,
+  change_to_a_better_plan("more GPUs are ready");
+}
+
+// A plan that was made in a hurry is held against one that was not.
+void Generations::look_twice() {
+  if (!second_look_.wanted()) return;
+  if (reconfiguration_.state() != Reconfiguration::State::running || stopping_ || closed_ || look_again_s_)
+    return second_look_.cancel();
+  if (wait_first_step_ || others_come()) return;
+  std::optional<Replanned> found = second_look_.tick({gpus_of(usable()), plan_, runners_up_}, replanner_);
+  if (!found) return;
+  Plan in_force = plan_;  // with what it promises, which a plan that was cut down does not say
+  in_force.prediction = replanner_.prediction_of(plan_);
+  const std::optional<PlanPrediction> then = replanner_.prediction_of(*found->plan);
+  if (!in_force.prediction || !then) return;
+  const double now_s = in_force.prediction->iteration_s;
+  const bool pays =
+      replanner_.better(*found->plan, in_force) &&
+      (replanner_.job().objective == Objective::cost ||
+       pays_in_time(now_s, then->iteration_s, change_s_, job_.training.steps - steps_.steps_done(), {}));
+  events_.write("second_look", {{"plan", summary(*found->plan)},
+                                {"iteration_s", rounded_s(now_s)},
+                                {"then_s", rounded_s(then->iteration_s)},
+                                {"changes", pays}});
+  if (!pays) return;
+  next_ = std::move(found);
+  change_to_a_better_plan("a longer search found a better plan");
+}
+
+void Generations::change_to_a_better_plan(const std::string& why) {
+  reconfiguration_.change(why, steps_.reachable_by_all(), false,
                           std::max(options_.lease_s, 5 * steps_.longest_step_s()), now_s());
 }
 
@@ -419,6 +452,7 @@ void Generations::tick() {
   look_for_a_better_plan();
   reconfiguration_.tick(now_s());
   carry_out();
+  look_twice();
   look_for_growth();
 }
 
@@ -455,7 +489,12 @@ void Generations::interrupt(const SendInterrupt& what) {
 void Generations::make_plan() {
   if (stopping_) return;
   const double start_s = now_s();
-  Replanned replanned = plan_for(usable());
+  Replanned replanned;
+  if (next_ && processes_of(*next_->plan))
+    replanned = std::move(*next_);
+  else
+    replanned = plan_for(usable());
+  next_.reset();
   const std::optional<std::vector<int>> ids = replanned.plan ? processes_of(*replanned.plan) : std::nullopt;
   const double plan_s = now_s() - start_s;
   if (!ids) {
@@ -484,6 +523,7 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
   runners_up_ = made.runners_up;
   // When what was lost comes back, it is the best again.
   runners_up_.insert(runners_up_.begin(), std::exchange(plan_, plan));
+  second_look_.planned(made.complete);
   record_.begin();
   roster_.assign(ids);
   const int number = reconfiguration_.generation();

@@ -28,6 +28,7 @@
 #include "trainer/elastic/reconfiguration.h"
 #include "trainer/elastic/replanner.h"
 #include "trainer/elastic/roster.h"
+#include "trainer/elastic/second_look.h"
 #include "trainer/elastic/step_watch.h"
 #include "trainer/elastic/supervisor.h"
 
@@ -94,6 +95,8 @@ class Generations {
   void look_for_silence();
   void look_for_a_stall();
   void look_for_a_better_plan();
+  void look_twice();
+  void change_to_a_better_plan(const std::string& why);
   bool others_come();
   void helper_came(const SnapshotNode& node);
   void look_for_growth();
@@ -106,6 +109,7 @@ class Generations {
   std::vector<int> givers_beside(const std::vector<int>& ids) const;
   void now_running(const GenerationChange& change);
   std::vector<int> usable() const;
+  std::vector<LiveGpu> gpus_of(const std::vector<int>& processes) const;  // in order
   int process_of_rank(int rank) const;
   Replanned plan_for(const std::vector<int>& processes) const;
   std::optional<std::vector<int>> processes_of(const Plan& plan) const;
@@ -113,7 +117,8 @@ class Generations {
 
   const JobSpec& job_;
   Plan plan_;
-  std::vector<Plan> runners_up_;  // of the search that it came from, and the plan before it
+  std::vector<Plan> runners_up_;   // of the search that it came from, and the plan before it
+  std::optional<Replanned> next_;  // what the job is about to change to, if all that it needs is still there
   const Options options_;
   ControlServer& server_;
   Supervisor& supervisor_;
@@ -122,6 +127,7 @@ class Generations {
   EventLog events_;
   Replanner replanner_;
   Growth growth_;
+  SecondLook second_look_;
   Roster roster_;
   Reconfiguration reconfiguration_;
   ProcessStarts starts_;

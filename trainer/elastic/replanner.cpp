@@ -97,15 +97,18 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
 }
 
 // Without a plan, `text` says why.
-Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> previous) const {
+Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> previous,
+                                 const Time& time) const {
   const PlanningContext context{inputs_->job, snapshot, inputs_->catalog, inputs_->profiles};
   PlanOptions options;
   options.top_k = kCandidates;
-  options.time_limit_s = options_.time_limit_s;
+  options.time_limit_s = time.limit_s;
+  options.stop = time.stop;
   options.explain = false;
   options.previous = std::move(previous);
   SearchResult result = search(context, options);
-  if (result.status == SearchStatus::time_limit) return {std::nullopt, "no plan was found in time", "", {}};
+  if (result.status == SearchStatus::time_limit)
+    return {std::nullopt, "no plan was found in time", "", {}, false};
   if (result.status != SearchStatus::found) return {std::nullopt, result.reason, "", {}};
   std::vector<Plan> plans;
   for (Candidate& candidate : result.candidates) plans.push_back(candidate.plan);
@@ -113,31 +116,37 @@ Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> pre
   std::string table = candidate_table(context, result);
   Plan best = std::move(plans.front());
   plans.erase(plans.begin());
-  return {std::move(best), "searched anew", std::move(table), std::move(plans)};
+  return {std::move(best), "searched anew", std::move(table), std::move(plans), result.stats.complete};
 }
 
 Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous,
-                              const std::vector<Plan>& runners_up) const {
+                              const std::vector<Plan>& runners_up, std::optional<Time> time) const {
   const Snapshot snapshot = snapshot_of(gpus);
   if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process", "", {}};
   std::string why_not = text_;
+  bool complete = true;
   if (inputs_) {
     try {
       std::vector<Plan> plans = {previous};
       plans.insert(plans.end(), runners_up.begin(), runners_up.end());
-      Replanned found = search_plan(snapshot, std::move(plans));
+      Replanned found = search_plan(snapshot, std::move(plans), time.value_or(options_.time));
       if (found.plan) {
         keep_stages(*found.plan, snapshot, held_stages(previous));
         return found;
       }
       why_not = found.text;
+      complete = found.complete;
     } catch (const InputError& error) {  // a link or a shape without a profile
       why_not = error.what();
     }
   }
   if (std::optional<Plan> plan = cut_down(snapshot)) {
     const size_t kept = plan->pipelines.size(), all = first_.pipelines.size();
-    return {std::move(plan), fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not), "", {}};
+    return {std::move(plan),
+            fmt::format("{} of the plan's {} pipelines ({})", kept, all, why_not),
+            "",
+            {},
+            complete};
   }
   return {std::nullopt,
           fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(), gpus.size() == 1 ? "" : "s",

@@ -6,6 +6,8 @@
 // copy of its own serves another thread.
 #pragma once
 
+#include <atomic>
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ namespace sailor {
 struct LiveGpu {
   std::string node;  // as plans call it
   int gpu = 0;
+
+  auto operator<=>(const LiveGpu&) const = default;
 };
 
 struct Replanned {
@@ -28,14 +32,19 @@ struct Replanned {
   std::string table;         // of a search: the candidates that it was chosen from
   // Of a search: the plans that came after it, best first. With other GPUs one of them is often the best.
   std::vector<Plan> runners_up;
+  bool complete = true;  // nothing was left to be searched when the time was over
 };
 
 class Replanner {
  public:
+  struct Time {
+    double limit_s = 0.3;
+    const std::atomic<bool>* stop = nullptr;  // as PlanOptions::stop
+  };
   struct Options {
     std::string site_config;  // that is read when the file is there
     PlanOverrides overrides;  // of the submission
-    double time_limit_s = 0.3;
+    Time time{};
   };
 
   // `plan` is the one that the job begins with, placed. Never throws for want of a site config or a profile:
@@ -44,9 +53,9 @@ class Replanner {
   Replanner(const JobSpec& job, const Plan& plan, const Options& options);
 
   // With `previous`, the plan in force, as what is to be kept as far as possible; `runners_up`: of the search
-  // that it came from, to start from as well.
+  // that it came from, to start from as well. `time`: another one than the options'.
   Replanned plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous,
-                     const std::vector<Plan>& runners_up = {}) const;
+                     const std::vector<Plan>& runners_up = {}, std::optional<Time> time = {}) const;
   // Is it worth while to change from one plan to the other? By the job's objective, 2 % at least.
   bool better(const Plan& plan, const Plan& than) const;
   // What the plan promises: its own prediction, else a simulation; nothing where there are no profiles.
@@ -65,7 +74,7 @@ class Replanner {
  private:
   Snapshot snapshot_of(const std::vector<LiveGpu>& gpus) const;
   std::optional<Plan> cut_down(const Snapshot& snapshot) const;
-  Replanned search_plan(const Snapshot& snapshot, std::vector<Plan> previous) const;
+  Replanned search_plan(const Snapshot& snapshot, std::vector<Plan> previous, const Time& time) const;
 
   const JobSpec& job_;
   const Plan first_;

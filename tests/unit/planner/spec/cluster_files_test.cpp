@@ -170,6 +170,15 @@ TEST(SiteConfig, PathsAreRelativeToTheFile) {
   EXPECT_EQ(site.default_objective, "cost");
   EXPECT_EQ(site.default_zone.zone, "default");
   EXPECT_TRUE(site.jobs_may_grow);
+  EXPECT_DOUBLE_EQ(site.elastic_time_limit_s, 0.3);
+}
+
+TEST(SiteConfig, SaysHowLongTrainingStandsStillForPlanning) {
+  EXPECT_DOUBLE_EQ(
+      parse_site_config("sailor_site: 1\ncatalog: c\nelastic: {time_limit: 2s}\n", "s").elastic_time_limit_s,
+      2);
+  EXPECT_THAT(error_of(parse_site_config, "sailor_site: 1\ncatalog: c\nelastic: {time_limit: 0s}\n"),
+              HasSubstr("elastic.time_limit: must be above 0"));
 }
 
 TEST(SiteConfig, KeepsJobsAtTheirNodesWhereTheAdminSaysSo) {

@@ -51,7 +51,7 @@ struct GrowthChoice : testing::Test {
     Replanner::Options options;
     options.site_config = kFixtures + "sailor.yaml";
     options.overrides = std::move(overrides);
-    options.time_limit_s = 20;
+    options.time.limit_s = 20;
     return {job, plan, options};
   }
   // On the best plan for those two GPUs, with many steps to go.

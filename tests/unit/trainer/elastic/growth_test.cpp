@@ -50,7 +50,7 @@ struct GrowthTest : testing::Test {
     plan.pipelines = {{4, {stage}}};
     Replanner::Options options;
     options.site_config = kFixtures + "sailor.yaml";
-    options.time_limit_s = 20;
+    options.time.limit_s = 20;
     replanner.emplace(job, plan, options);
     cluster("q2, q3");
   }
