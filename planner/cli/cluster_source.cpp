@@ -1,5 +1,7 @@
 #include "planner/cli/cluster_source.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -12,6 +14,10 @@ namespace sailor::cli {
 
 Snapshot read_cluster(const std::string& file, const std::string& config) {
   if (!file.empty()) return load_snapshot(file);
+  if (!has_site(config))
+    throw InputError(
+        fmt::format("there is no site config {}, so nothing is known of a cluster here: give --cluster FILE",
+                    site_config_path()));
   std::string program = find_external("cluster");
   if (program.empty()) {
     throw InputError(

@@ -48,12 +48,15 @@ void fill_prices(const std::map<std::string, std::map<std::string, double>>& fro
   for (const auto& [name, row] : from) to[name].insert(row.begin(), row.end());
 }
 
-void drop_unknown_types(Snapshot& snapshot, const Catalog& catalog) {
+// Returns what is said of the free GPUs that go with them.
+std::vector<std::string> drop_unknown_types(Snapshot& snapshot, const Catalog& catalog) {
   std::vector<SnapshotNode> known;
+  std::map<std::string, size_t> unknown_gpus;  // free ones, by type
   for (SnapshotNode& node : snapshot.nodes) {
     if (catalog.gpu_types.contains(node.gpu_type)) {
       known.push_back(std::move(node));
     } else {
+      unknown_gpus[node.gpu_type] += node.free_gpus.size();
       snapshot.not_free.push_back(
           fmt::format("{}: GPU type {} is not in {}", node.name, node.gpu_type, catalog.file));
     }
@@ -61,6 +64,14 @@ void drop_unknown_types(Snapshot& snapshot, const Catalog& catalog) {
   snapshot.nodes = std::move(known);
   std::erase_if(snapshot.busy,
                 [&](const BusyNode& busy) { return !catalog.gpu_types.contains(busy.node.gpu_type); });
+  std::vector<std::string> names;
+  for (const auto& [name, type] : catalog.gpu_types) names.push_back(name);
+  std::vector<std::string> notes;
+  for (const auto& [type, gpus] : unknown_gpus)
+    if (gpus > 0)
+      notes.push_back(fmt::format("{} free GPU{} of type {} cannot be used: it is not in {}{}", gpus,
+                                  gpus == 1 ? "" : "s", type, catalog.file, did_you_mean(type, names)));
+  return notes;
 }
 
 // The plan rests on figures that may no longer hold; empty when they are young enough, or of no known age.
@@ -159,9 +170,10 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   check_zones(inputs.job, overrides, inputs.site, inputs.snapshot);
   fill_prices(inputs.site.usd_per_hour, inputs.snapshot.usd_per_hour);
   fill_prices(inputs.site.egress_usd_per_gb, inputs.snapshot.egress_usd_per_gb);
-  drop_unknown_types(inputs.snapshot, inputs.catalog);
+  std::vector<std::string> unknown = drop_unknown_types(inputs.snapshot, inputs.catalog);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog);
   inputs.notes = notes_of(inputs);
+  inputs.notes.insert(inputs.notes.end(), unknown.begin(), unknown.end());
   return inputs;
 }
 

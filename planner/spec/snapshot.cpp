@@ -26,7 +26,10 @@ void all_free(SnapshotNode& node) {
 // What free and busy nodes have in common.
 SnapshotNode read_place(const MapField& map) {
   SnapshotNode node;
-  node.name = map.required("name").name();
+  const Field name = map.required("name");
+  node.name = name.name();
+  if (node.name.find('[') != std::string::npos)
+    name.fail("the name of one node, not of several: an entry for each");
   if (auto partition = map.optional("partition")) node.partition = partition->text_or_empty();
   node.zone = map.required("zone").name();
   node.region = node.zone;

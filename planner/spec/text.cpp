@@ -76,7 +76,15 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     }
   }
   int longest = static_cast<int>(std::max(word.size(), best.size()));
-  return best_distance <= std::max(3, 2 * longest / 3) ? best : std::string();
+  if (best_distance <= std::max(3, 2 * longest / 3)) return best;
+  // A name that was not written to its end, such as a GPU type without its memory.
+  constexpr size_t kLeastBeginning = 3;
+  for (const std::string& candidate : candidates)
+    if (word.size() >= kLeastBeginning && candidate.size() > word.size() &&
+        std::equal(word.begin(), word.end(), candidate.begin(),
+                   [](char a, char b) { return lower(a) == lower(b); }))
+      return candidate;
+  return {};
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {

@@ -14,8 +14,8 @@ std::string in_quotes(std::string_view text);
 // `text` with line breaks and other control characters replaced by spaces.
 std::string one_line(std::string_view text);
 
-// The candidate nearest to `word` by edit distance (a swap of neighbours counts once, case half); empty when
-// none is near enough to be a slip of the hand.
+// The candidate nearest to `word` by edit distance (a swap of neighbours counts once, case half); where none
+// is near enough to be a slip of the hand, one that `word` is the beginning of, else empty.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // `, did you mean "X"?`, or empty when nothing is near.

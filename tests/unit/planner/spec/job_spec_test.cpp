@@ -296,6 +296,8 @@ TEST(Text, NearestIsASlipOfTheHandNotAGuess) {
   EXPECT_EQ(nearest("BIG", {"big", "small"}), "big");
   EXPECT_EQ(nearest("xyzzy", {"hidden", "layers", "heads"}), "");
   EXPECT_EQ(nearest("x", {}), "");
+  EXPECT_EQ(nearest("a800", {"T4-16", "A800-80-nvlink"}), "A800-80-nvlink") << "not written to its end";
+  EXPECT_EQ(nearest("a8", {"T4-16-pcie", "A800-80-nvlink"}), "");
 }
 
 TEST(Text, QuotingKeepsOneLine) {
