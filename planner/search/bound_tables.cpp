@@ -1,6 +1,7 @@
 #include "planner/search/bound_tables.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -16,6 +17,13 @@ constexpr size_t kMostLimits = 16;
 constexpr size_t kKept = 3;
 constexpr int kProbes = 8;
 constexpr double kProbeStep = 0.35;
+
+// The number from `low` to `high` that a power of two divides most often: bisections of many ranges that
+// halve them there look at the same numbers.
+int roundest(int low, int high) {
+  const auto differs = static_cast<unsigned>(low ^ high);
+  return differs == 0 ? low : high & -static_cast<int>(std::bit_floor(differs));
+}
 }  // namespace
 
 std::vector<ResourceLimit> most_binding_first(ModeCosts& costs, std::vector<ResourceLimit> limits) {
@@ -94,13 +102,18 @@ double BoundTables::bottleneck_floor_s(const std::vector<double>& capacity, int 
     return suffices(need.data(), capacity.data(), need.size());
   };
   if (most_s < shortest_s_) return kNever;
-  int high = static_cast<int>(std::ceil(std::log(most_s / shortest_s_) / kFloorStep)), low = -1;
-  if (!possible(high)) return kNever;
-  while (high - low > 1) {
-    const int middle = low + (high - low) / 2;
-    (possible(middle) ? high : low) = middle;
+  const int last = static_cast<int>(std::ceil(std::log(most_s / shortest_s_) / kFloorStep));
+  // The first step that is possible; one more than the last when none is.
+  int low = 0, high = last + 1;
+  while (low < high) {
+    const int middle = roundest(low, high - 1);
+    if (possible(middle))
+      high = middle;
+    else
+      low = middle + 1;
   }
-  return low < 0 ? 0 : shortest_s_ * std::exp(kFloorStep * low);
+  if (low > last) return kNever;
+  return low == 0 ? 0 : shortest_s_ * std::exp(kFloorStep * (low - 1));
 }
 
 }  // namespace sailor

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 namespace sailor {
 namespace {
@@ -28,7 +30,16 @@ Coverage::Coverage(ModeCosts& costs, const StageUses& uses, const StageSync& syn
       limits_(std::min(uses.limits(), most_limits)),
       width_(limits_ + money),
       lowest_(2 * costs.modes().size() * (layers_ + 1)),
-      lowest_in_sync_(costs.modes().size() * (layers_ + 1)) {
+      lowest_in_sync_(costs.modes().size() * (layers_ + 1)),
+      lowest_as_long_(lowest_.size()),
+      as_long_(costs.modes().size()) {
+  std::map<std::tuple<int, double, double>, int> first_like;
+  for (int mode = 0; mode < costs.size(); ++mode)
+    as_long_[mode] = first_like
+                         .try_emplace({costs.modes()[mode].slowest(), costs.least_activation_s(mode),
+                                       costs.least_gradient_s(mode)},
+                                      mode)
+                         .first->second;
   const size_t entries = 2 * static_cast<size_t>(most_in_flight_ + 1) * (layers_ + 1);
   need_ = std::make_unique_for_overwrite<double[]>(entries * width_);
   known_.resize(entries);
@@ -56,15 +67,12 @@ void Coverage::limit_sync(double sync_s) {
   }
 }
 
-void Coverage::set_limits(double bottleneck_s, double sync_s) {
-  bottleneck_s *= kSlack;
-  limit_sync(sync_s * kSlack);
-  std::fill(known_.begin(), known_.end(), false);
-  for (std::vector<Choice>& choices : choices_) choices.clear();
+// The same by what stages and their messages take, by the first mode whose stages take as long.
+void Coverage::limit_time(double bottleneck_s) {
   for (bool behind : {false, true})
     for (int mode = 0; mode < costs_.size(); ++mode) {
-      int16_t* lowest = &lowest_[(behind * costs_.modes().size() + mode) * (layers_ + 1)];
-      const int16_t* in_sync = &lowest_in_sync_[costs_.sync_like(mode) * (layers_ + 1)];
+      if (as_long_[mode] != mode) continue;
+      int16_t* lowest = &lowest_as_long_[(behind * costs_.modes().size() + mode) * (layers_ + 1)];
       // Messages count where they add to the stage (published); native ones may hide behind it.
       const double to_next = published_ && behind ? costs_.least_activation_s(mode) : 0;
       const double to_previous = published_ ? costs_.least_gradient_s(mode) : 0;
@@ -76,8 +84,24 @@ void Coverage::set_limits(double bottleneck_s, double sync_s) {
         };
         while (in_time < end && late(in_time)) ++in_time;
         // The first stage of all has nobody to send gradients to.
-        lowest[end] = std::max(static_cast<int16_t>(late(0) ? in_time : 0), in_sync[end]);
+        lowest[end] = static_cast<int16_t>(late(0) ? in_time : 0);
       }
+    }
+}
+
+void Coverage::set_limits(double bottleneck_s, double sync_s) {
+  limit_time(bottleneck_s * kSlack);
+  limit_sync(sync_s * kSlack);
+  std::fill(known_.begin(), known_.end(), char{0});
+  for (std::vector<Choice>& choices : choices_) choices.clear();
+  for (bool behind : {false, true})
+    for (int mode = 0; mode < costs_.size(); ++mode) {
+      const auto row = [&](int of) { return (behind * costs_.modes().size() + of) * (layers_ + 1); };
+      int16_t* __restrict lowest = &lowest_[row(mode)];
+      const int16_t* in_time = &lowest_as_long_[row(as_long_[mode])];
+      const int16_t* in_sync = &lowest_in_sync_[costs_.sync_like(mode) * (layers_ + 1)];
+      for (int end = behind ? 1 : layers_; end <= layers_; ++end)
+        lowest[end] = std::max(in_time[end], in_sync[end]);
     }
 }
 
@@ -112,15 +136,11 @@ const std::vector<Coverage::Choice>& Coverage::choices(int end, bool behind) {
   return choices;
 }
 
-const double* Coverage::need(int end, int in_flight, bool behind) {
-  in_flight = std::min(in_flight, most_in_flight_);
-  const size_t entry =
-      (static_cast<size_t>(behind) * (most_in_flight_ + 1) + in_flight) * (layers_ + 1) + end;
-  double* need = &need_[entry * width_];
-  if (known_[entry]) return need;
-  known_[entry] = true;
+void Coverage::find_need(int end, int in_flight, bool behind, size_t entry) {
+  known_[entry] = 1;
+  double* __restrict need = &need_[entry * width_];
   std::fill_n(need, width_, end == 0 ? 0 : kNever);
-  if (end == 0) return need;
+  if (end == 0) return;
   int option = -1, fits_from = 0;  // the first layer of the longest stage that its memory holds
   for (const Choice& choice : choices(end, behind)) {
     if (choice.option != option) {
@@ -135,7 +155,6 @@ const double* Coverage::need(int end, int in_flight, bool behind) {
       need[limit] = std::min(need[limit], amounts[limit] + before[limit]);
     if (width_ > limits_) need[limits_] = std::min(need[limits_], amounts[uses_.limits()] + before[limits_]);
   }
-  return need;
 }
 
 }  // namespace sailor

@@ -7,6 +7,7 @@
 // are for one replica. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -42,7 +43,13 @@ class Coverage {
   // What stages need that hold layers [0, end), of which the last has `in_flight` microbatches and those
   // before it one more each: by limit, then USD per second; infinite when there are no such stages. `behind`:
   // other stages follow. Valid until set_limits().
-  const double* need(int end, int in_flight, bool behind);
+  const double* need(int end, int in_flight, bool behind) {
+    in_flight = std::min(in_flight, most_in_flight_);
+    const size_t entry =
+        (static_cast<size_t>(behind) * (most_in_flight_ + 1) + in_flight) * (layers_ + 1) + end;
+    if (!known_[entry]) find_need(end, in_flight, behind, entry);
+    return &need_[entry * width_];
+  }
   size_t limits() const { return limits_; }  // that are looked at
   // Can they be held by what is `left` of every limit?
   bool possible(int end, int in_flight, bool behind, const double* left) {
@@ -53,6 +60,8 @@ class Coverage {
 
  private:
   void limit_sync(double sync_s);
+  void limit_time(double bottleneck_s);
+  void find_need(int end, int in_flight, bool behind, size_t entry);
 
   struct Choice {
     int use, option;  // option: the slowest, whose memory counts
@@ -70,13 +79,15 @@ class Coverage {
   const size_t limits_, width_;          // width_: and money
   std::vector<int16_t> lowest_;          // [behind][mode][end]: first layer of the longest stage
   std::vector<int16_t> lowest_in_sync_;  // [mode][end]: the same as far as gradients tell
+  std::vector<int16_t> lowest_as_long_;  // [behind][mode][end]: and as far as the stage's own time tells
+  std::vector<int> as_long_;             // by mode: the first one whose stages take as long
   std::vector<int> by_option_;           // modes, those of one slowest option side by side
   // [behind][end]: of the stages that end there, by slowest option, those of which no other one is as long
   // and needs no more of anything; empty until asked for.
   std::vector<std::vector<Choice>> choices_;
   // [behind][in_flight][end][limit], money last; large and mostly never touched, so not even cleared.
   std::unique_ptr<double[]> need_;
-  std::vector<bool> known_;
+  std::vector<char> known_;
 };
 
 }  // namespace sailor

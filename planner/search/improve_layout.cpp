@@ -72,12 +72,14 @@ class Annealing {
     const double scale = energy;
     for (int step = 0; step < steps; ++step) {
       if (step % 256 == 0 && expired()) break;
-      const double temperature =
-          scale * first_temperature * std::pow(kLastTemperature / first_temperature, step / double(steps));
+      const auto temperature = [&] {
+        return scale * first_temperature *
+               std::pow(kLastTemperature / first_temperature, step / double(steps));
+      };
       next_ = blocks_;
       if (!moves_.move() || !tidy()) continue;
       const double e = keep_if_best(next_);
-      if (e > energy && moves_.fraction() >= std::exp((energy - e) / temperature)) continue;
+      if (e > energy && moves_.fraction() >= std::exp((energy - e) / temperature())) continue;
       blocks_.swap(next_);
       energy = e;
     }

@@ -1,12 +1,16 @@
 #include "planner/search/least_sum.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kFactors[] = {0.6, 2.2};  // of the price at which all GPUs cost as much as the layers take
+// Prices, none included, with two limits or with more; what is left over has no price either.
+constexpr size_t kFew = 6, kMany = 10;
 }  // namespace
 
 LeastSum::LeastSum(const ModeCosts& costs, const StageUses& uses, const std::vector<double>& capacity,
@@ -15,19 +19,21 @@ LeastSum::LeastSum(const ModeCosts& costs, const StageUses& uses, const std::vec
   const double once = costs.stage().least_compute_s(0, costs.stage().layers());
   prices_.push_back({});
   for (size_t limit = 0; limit < std::min(most_limits, capacity.size()); ++limit)
-    for (double factor : {0.6, 2.2})
-      if (capacity[limit] > 0 && std::isfinite(capacity[limit]))
+    for (double factor : kFactors)
+      if (capacity[limit] > 0 && std::isfinite(capacity[limit]) && prices_.size() < kMany)
         prices_.push_back({limit, factor * once / capacity[limit]});
+  prices_.resize(prices_.size() <= kFew ? kFew : kMany);
 }
 
+template <size_t kPrices>
 void LeastSum::update(const Coverage& coverage) {
   const int layers = costs_.stage().layers();
-  const size_t prices = prices_.size();
-  least_.assign((layers + 1) * prices, kNever);
-  std::fill_n(least_.begin(), prices, 0);
-  std::vector<double> use(prices);
+  using Row = std::array<double, kPrices>;
+  least_.resize((layers + 1) * kPrices);
+  std::fill_n(least_.begin(), kPrices, 0);
   for (int end = 1; end <= layers; ++end) {
-    double* to = &least_[end * prices];
+    Row best;
+    best.fill(kNever);
     const bool behind = end < layers;
     for (int mode = 0; mode < costs_.size(); ++mode) {
       const int lowest = coverage.lowest_in_time(mode, end, behind);
@@ -37,16 +43,26 @@ void LeastSum::update(const Coverage& coverage) {
         const int number = *of_segment++;
         if (number < 0) continue;
         const double* amounts = uses_.amounts(number);
-        for (size_t p = 0; p < prices; ++p) use[p] = prices_[p].per_unit * amounts[prices_[p].limit];
+        Row use;
+        for (size_t p = 0; p < kPrices; ++p) use[p] = prices_[p].per_unit * amounts[prices_[p].limit];
         for (int first = std::max(lowest, segment.lowest); first <= segment.highest; ++first) {
           const double stage =
               coverage.messages_s(mode, first == 0, behind) + costs_.compute_s(mode, first, end);
-          const double* from = &least_[first * prices];
-          for (size_t p = 0; p < prices; ++p) to[p] = std::min(to[p], from[p] + stage + use[p]);
+          const double* from = &least_[first * kPrices];
+          for (size_t p = 0; p < kPrices; ++p) best[p] = std::min(best[p], from[p] + stage + use[p]);
         }
       }
     }
+    std::copy(best.begin(), best.end(), least_.begin() + end * kPrices);
   }
+}
+
+void LeastSum::update(const Coverage& coverage) {
+  static_assert(kFew % 2 == 0 && kMany % 2 == 0, "two are added at a time");
+  if (prices_.size() == kFew)
+    update<kFew>(coverage);
+  else
+    update<kMany>(coverage);
 }
 
 double LeastSum::seconds(int end, const double* left) const {

@@ -29,6 +29,10 @@ class LeastSum {
     double per_unit = 0;
   };
 
+  // With that many prices, as the compiler knows: the loops over them are short and many.
+  template <size_t kPrices>
+  void update(const Coverage& coverage);
+
   const ModeCosts& costs_;
   const StageUses& uses_;
   std::vector<Price> prices_;

@@ -31,8 +31,9 @@ BlockCosts::BlockCosts(const RealizeProblem& problem, const Layout& layout)
     for (int b = 0; b < n; ++b)
       if (same_kind(options_[a], options_[b])) alike_[a].push_back(b);
   fixed_.resize(stages_);
-  for (std::vector<double>* table : {&sync_s_, &sync_usd_, &activation_s_, &gradient_s_, &message_usd_})
-    table->assign(static_cast<size_t>(stages_) * n * n, 0);
+  for (int o : options_) usd_per_s_.push_back(resources.options[o].usd_per_s);
+  rings_.resize(static_cast<size_t>(stages_) * n * n);
+  boundaries_.resize(rings_.size());
   // Only options of the kinds of a stage can come to run in it.
   std::vector<std::vector<bool>> serves(stages_, std::vector<bool>(n, false));
   for (int i = 0; i < stages_; ++i)
@@ -57,24 +58,19 @@ BlockCosts::BlockCosts(const RealizeProblem& problem, const Layout& layout)
       for (int b = 0; b < n; ++b) {
         const int from = options_[a], to = options_[b];
         if (serves[i][a] && serves[i][b] && p_.replicas > 1) {
-          sync_s_[at(i, a, b)] =
+          const double seconds =
               costs.sync_s(from, to, least_tp, stage.first_layer, stage.end_layer, p_.replicas);
-          sync_usd_[at(i, a, b)] = costs.sync_usd(from, to, stage.first_layer, stage.end_layer, p_.replicas);
+          rings_[at(i, a, b)] = {seconds, std::pow(seconds, kPower),
+                                 costs.sync_usd(from, to, stage.first_layer, stage.end_layer, p_.replicas)};
         }
         if (i + 1 == stages_ || !serves[i][a] || !serves[i + 1][b]) continue;
-        activation_s_[at(i, a, b)] = costs.activation_s(from, to, stage.end_layer);
-        gradient_s_[at(i, a, b)] = costs.gradient_s(to, from, stage.end_layer);
-        message_usd_[at(i, a, b)] = p_.microbatches * costs.message_usd(from, to, stage.end_layer);
+        const double activation_s = costs.activation_s(from, to, stage.end_layer);
+        const double gradient_s = costs.gradient_s(to, from, stage.end_layer);
+        boundaries_[at(i, a, b)] = {activation_s, std::pow(activation_s, kPower), gradient_s,
+                                    std::pow(gradient_s, kPower),
+                                    p_.microbatches * costs.message_usd(from, to, stage.end_layer)};
       }
   }
-  const auto powers = [](const std::vector<double>& seconds) {
-    std::vector<double> out;
-    for (double s : seconds) out.push_back(std::pow(s, kPower));
-    return out;
-  };
-  sync_power_ = powers(sync_s_);
-  activation_power_ = powers(activation_s_);
-  gradient_power_ = powers(gradient_s_);
 }
 
 int BlockCosts::index_of(int option) const {
@@ -157,7 +153,6 @@ double BlockCosts::excess(const PipelineBlocks& blocks) {
 }
 
 BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
-  const Resources& resources = p_.costs.resources();
   times_ = smooth_ = fixed_;
   double usd_per_s = 0, transfer = 0;
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -173,28 +168,28 @@ BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
       for (int i = 0; i < stages_; ++i) {
         const int o = column[i];
         StageParts &t = times_[i], &smooth = smooth_[i];
-        usd_per_s += block.times * resources.options[options_[o]].usd_per_s;
+        usd_per_s += block.times * usd_per_s_[o];
         if (i + 1 < stages_) {
-          const size_t facing = at(i, o, column[i + 1]);
-          t.activation_s = std::max(t.activation_s, activation_s_[facing]);
-          t.gradient_s = std::max(t.gradient_s, gradient_s_[facing]);
-          smooth.activation_s += block.times * activation_power_[facing];
-          smooth.gradient_s += block.times * gradient_power_[facing];
-          transfer += block.times * message_usd_[facing];
+          const Boundary& boundary = boundaries_[at(i, o, column[i + 1])];
+          t.activation_s = std::max(t.activation_s, boundary.activation_s);
+          t.gradient_s = std::max(t.gradient_s, boundary.gradient_s);
+          smooth.activation_s += block.times * boundary.activation_power;
+          smooth.gradient_s += block.times * boundary.gradient_power;
+          transfer += block.times * boundary.message_usd;
         }
         if (p_.replicas < 2) continue;
         if (inside > 0) {
-          const size_t pair = at(i, o, next[i]);
-          t.sync_s = std::max(t.sync_s, sync_s_[pair]);
-          smooth.sync_s += inside * sync_power_[pair];
-          transfer += inside * sync_usd_[pair];
+          const Ring& ring = rings_[at(i, o, next[i])];
+          t.sync_s = std::max(t.sync_s, ring.sync_s);
+          smooth.sync_s += inside * ring.sync_power;
+          transfer += inside * ring.sync_usd;
         }
         if (last) {
-          const size_t pair = at(i, o, next_block[i]);
-          transfer += sync_usd_[pair];
+          const Ring& ring = rings_[at(i, o, next_block[i])];
+          transfer += ring.sync_usd;
           if (!end) {
-            t.sync_s = std::max(t.sync_s, sync_s_[pair]);
-            smooth.sync_s += sync_power_[pair];
+            t.sync_s = std::max(t.sync_s, ring.sync_s);
+            smooth.sync_s += ring.sync_power;
           }
         }
       }

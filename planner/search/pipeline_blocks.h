@@ -45,9 +45,9 @@ class BlockCosts {
   // What no arrangement changes (compute and update), and what pairs of options take: neighbours in the ring
   // of a stage, and those that face each other over the boundary behind a stage.
   const std::vector<StageParts>& fixed() const { return fixed_; }
-  double sync_s(int stage, int a, int b) const { return sync_s_[at(stage, a, b)]; }
-  double activation_s(int stage, int a, int b) const { return activation_s_[at(stage, a, b)]; }
-  double gradient_s(int stage, int a, int b) const { return gradient_s_[at(stage, a, b)]; }
+  double sync_s(int stage, int a, int b) const { return rings_[at(stage, a, b)].sync_s; }
+  double activation_s(int stage, int a, int b) const { return boundaries_[at(stage, a, b)].activation_s; }
+  double gradient_s(int stage, int a, int b) const { return boundaries_[at(stage, a, b)].gradient_s; }
 
   // By how much counters are exceeded, each relative to its capacity; 0 when all suffice.
   double excess(const PipelineBlocks& blocks);
@@ -60,6 +60,14 @@ class BlockCosts {
   Score score(const PipelineBlocks& blocks);
 
  private:
+  // What pairs of options take and pay; seconds as a power, too.
+  struct Ring {  // neighbours
+    double sync_s = 0, sync_power = 0, sync_usd = 0;
+  };
+  struct Boundary {  // facing each other
+    double activation_s = 0, activation_power = 0, gradient_s = 0, gradient_power = 0, message_usd = 0;
+  };
+
   size_t at(int stage, int a, int b) const {
     return (static_cast<size_t>(stage) * options_.size() + a) * options_.size() + b;
   }
@@ -69,10 +77,10 @@ class BlockCosts {
   Layout cut_;  // stages without runs
   std::vector<int> options_;
   std::vector<std::vector<int>> alike_, serving_;
-  std::vector<StageParts> fixed_;  // compute and update
-  std::vector<double> sync_usd_, message_usd_;
-  // Seconds, and seconds as a power.
-  std::vector<double> sync_s_, activation_s_, gradient_s_, sync_power_, activation_power_, gradient_power_;
+  std::vector<StageParts> fixed_;     // compute and update
+  std::vector<double> usd_per_s_;     // by option
+  std::vector<Ring> rings_;           // [stage][option][option], as the next
+  std::vector<Boundary> boundaries_;  // behind the stage
   std::vector<StageParts> times_, smooth_;
   std::vector<int64_t> counts_;
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "planner/search/dice.h"
 
@@ -30,9 +32,12 @@ class ZoneFill {
       }
       shares_.push_back(std::move(shares));
     }
+    std::set<std::string> names;
+    for (const Option& option : resources_.options) names.insert(option.zone);
     for (const Option& option : resources_.options)
-      if (std::find(zones_.begin(), zones_.end(), option.zone) == zones_.end()) zones_.push_back(option.zone);
-    std::sort(zones_.begin(), zones_.end());
+      zone_of_.push_back(static_cast<int>(std::distance(names.begin(), names.find(option.zone))));
+    zones_.resize(names.size());
+    std::iota(zones_.begin(), zones_.end(), 0);
     stages_.resize(shares_.size());
     std::iota(stages_.begin(), stages_.end(), 0);
     backwards_.assign(shares_.size(), false);
@@ -50,9 +55,11 @@ class ZoneFill {
       const PipelineBlocks blocks = filled();
       double e = std::numeric_limits<double>::infinity();
       if (!blocks.empty()) e = energy_(costs_.score(blocks), costs_.excess(blocks));
-      const double temperature = best_energy * kFirstTemperature *
-                                 std::pow(kLastTemperature / kFirstTemperature, step / double(steps));
-      if (e <= energy || (std::isfinite(e) && dice_.fraction() < std::exp((energy - e) / temperature))) {
+      const auto temperature = [&] {
+        return best_energy * kFirstTemperature *
+               std::pow(kLastTemperature / kFirstTemperature, step / double(steps));
+      };
+      if (e <= energy || (std::isfinite(e) && dice_.fraction() < std::exp((energy - e) / temperature()))) {
         energy = e;
       } else {
         stages_ = stages;
@@ -97,10 +104,10 @@ class ZoneFill {
     for (size_t i : stages_) {
       for (const auto& [kind, replicas] : shares_[i]) {
         int open = replicas;
-        for (const std::string& zone : zones_)
+        for (const int zone : zones_)
           for (int o : costs_.alike(kind)) {
             const int option = costs_.option(o);
-            if (resources_.options[option].zone != zone) continue;
+            if (zone_of_[option] != zone) continue;
             int64_t n = open;
             for (size_t c = 0; c < left_.size(); ++c)
               if (resources_.use[option][c] > 0) n = std::min(n, left_[c] / resources_.use[option][c]);
@@ -137,7 +144,8 @@ class ZoneFill {
   BlockCosts& costs_;
   const BlockEnergy& energy_;
   std::vector<std::vector<std::pair<int, int>>> shares_;  // by stage: one option of a kind, replicas
-  std::vector<std::string> zones_;
+  std::vector<int> zone_of_;                              // by option of the resources
+  std::vector<int> zones_;                                // in the order in which they are filled
   std::vector<size_t> stages_;
   std::vector<bool> backwards_;
   std::vector<int64_t> left_;
