@@ -18,6 +18,13 @@ using Scope = NetworkProfile::Scope;
 const std::vector<std::string> kScopes = {"any", "intra_node", "inter_node"};
 const std::vector<std::string> kOperations = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
 constexpr int kMostRanks = 1'000'000;
+// Of one message; sums and extrapolations stay in range.
+constexpr double kMost_s = 1e6, kMostBytes = int64_t{1} << 42, kLeastBytes_per_s = 1, kMostBytes_per_s = 1e18;
+
+double seconds_of(const Field& field) {
+  field.number(0, kMost_s);
+  return field.positive();
+}
 
 bool same(const LinkEnd& a, const LinkEnd& b) {
   return a.gpu_type == b.gpu_type && a.zone == b.zone && a.gpus == b.gpus;
@@ -38,7 +45,7 @@ std::vector<std::pair<double, double>> read_points(const Field& field) {
   for (const Field& item : field.items()) {
     std::vector<Field> pair = item.items();
     if (pair.size() != 2) item.fail("must be [BYTES, SECONDS]");
-    points.emplace_back(pair[0].positive(), pair[1].positive());
+    points.emplace_back(pair[0].number(1, kMostBytes), seconds_of(pair[1]));
     if (points.size() > 1 && points.back().first <= points[points.size() - 2].first) {
       item.fail("bytes must ascend from point to point");
     }
@@ -54,7 +61,7 @@ std::vector<NetworkMeasurement> read_measurements(const Field& field) {
     MapField map(item, {"bytes", "seconds", "samples", "error", "outliers", "pairs", "ended"});
     NetworkMeasurement m;
     m.bytes = map.required("bytes").integer<int64_t>(1, int64_t{1} << 42);
-    m.seconds = map.required("seconds").positive();
+    m.seconds = seconds_of(map.required("seconds"));
     m.samples = map.required("samples").integer<int>(1, 1'000'000'000);
     m.error = map.required("error").non_negative();
     if (auto outliers = map.optional("outliers")) m.outliers = outliers->integer<int>(0, 1'000'000'000);
@@ -74,9 +81,11 @@ NetworkFile::Link read_link(const Field& item) {
   link.to = read_end(map.optional("to"));
   if (auto word = map.optional("scope")) link.scope = static_cast<Scope>(word->choice(kScopes));
   if (auto points = map.optional("points")) link.points = read_points(*points);
-  if (auto latency = map.optional("latency_s")) link.latency_s = latency->non_negative();
-  if (auto rate = map.optional("bytes_per_s")) link.bytes_per_s = rate->positive();
-  if (auto rate = map.optional("node_bytes_per_s")) link.node_bytes_per_s = rate->positive();
+  if (auto latency = map.optional("latency_s")) link.latency_s = latency->number(0, kMost_s);
+  if (auto rate = map.optional("bytes_per_s"))
+    link.bytes_per_s = rate->number(kLeastBytes_per_s, kMostBytes_per_s);
+  if (auto rate = map.optional("node_bytes_per_s"))
+    link.node_bytes_per_s = rate->number(kLeastBytes_per_s, kMostBytes_per_s);
   if (auto text = map.optional("measured")) link.measured = text->text_or_empty();
   if (auto messages = map.optional("messages")) link.messages = read_measurements(*messages);
   if (!link.has_curve()) {

@@ -208,7 +208,9 @@ TEST(NetworkProfile, ALinkHasPointsOrRatesOrBoth) {
   EXPECT_DOUBLE_EQ(curve.time_s(1e6, 2), 2e-3) << "the node has room for both";
   EXPECT_DOUBLE_EQ(curve.time_s(1e6, 8), 1e-5 + 4e-3);
   EXPECT_TRUE(curve.knows_cards());
-  EXPECT_THAT(error(R"("bytes_per_s": 0)"), HasSubstr("must be a number above 0"));
+  EXPECT_THAT(error(R"("bytes_per_s": 0)"), HasSubstr("must be a number from 1"));
+  EXPECT_THAT(error(R"("points": [[1024, 1e308]])"), HasSubstr("must be a number from 0 to 1000000"));
+  EXPECT_THAT(error(R"("points": [[1024, 0]])"), HasSubstr("must be a number above 0"));
   EXPECT_THAT(error(R"("scope": "any")"), HasSubstr("missing key \"points\""));
 }
 
