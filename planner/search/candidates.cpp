@@ -63,24 +63,33 @@ bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejecte
   return true;
 }
 
-std::vector<std::pair<double, Plan>> Candidates::ranked() const {
-  std::vector<const std::pair<double, Plan>*> order;
+std::vector<const Candidates::Entry*> Candidates::best_first() const {
+  std::vector<const Entry*> order;
   for (const auto& [key, entry] : plans_) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->first < b->first; });
-  std::vector<std::pair<double, Plan>> out;
-  for (const auto* entry : order) out.push_back(*entry);
+                   [](const Entry* a, const Entry* b) { return a->first < b->first; });
+  return order;
+}
+
+std::vector<std::pair<double, Plan>> Candidates::ranked(size_t most) const {
+  std::vector<Entry> out;
+  for (const Entry* entry : best_first()) {
+    if (out.size() == most) break;
+    out.push_back(*entry);
+  }
   return out;
 }
 
-std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
+std::vector<Candidate> Candidates::placed(int count, const std::function<bool()>& late,
+                                          std::map<std::string, int64_t>& rejected) const {
   std::vector<Candidate> out;
-  for (auto& [unplaced, plan] : ranked()) {
+  for (const Entry* entry : best_first()) {
     // Who shares a node with whom may change the order of those that are close.
     const bool enough = static_cast<int>(out.size()) >= count;
     const bool close = model_ == CostModel::native && static_cast<int>(out.size()) < kMostPlaced &&
-                       unplaced < kClose * best_;
-    if (enough && !close) break;
+                       entry->first < kClose * best_;
+    if (enough && (!close || late())) break;
+    Plan plan = entry->second;
     try {
       place(plan, resources_.usable);
     } catch (const std::runtime_error&) {

@@ -2,9 +2,11 @@
 // degrees), so that the candidates that a user sees differ in more than a layer boundary. Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/search/skeleton_search.h"
@@ -24,13 +26,18 @@ class Candidates {
   // why not.
   bool score(const Plan& plan, std::map<std::string, int64_t>& rejected);
 
-  // Unplaced plans, best first, with their values.
-  std::vector<std::pair<double, Plan>> ranked() const;
-  // Up to `count` plans placed on nodes, predicted and checked, best first.
-  std::vector<Candidate> placed(int count, std::map<std::string, int64_t>& rejected) const;
+  // The best unplaced plans with their values, best first, `most` at most.
+  std::vector<std::pair<double, Plan>> ranked(size_t most) const;
+  // Up to `count` plans placed on nodes, predicted and checked, best first. Under the native model some more
+  // are placed until it is `late`: where replicas are may change their order.
+  std::vector<Candidate> placed(int count, const std::function<bool()>& late,
+                                std::map<std::string, int64_t>& rejected) const;
   double value(const Prediction& prediction) const;
 
  private:
+  using Entry = std::pair<double, Plan>;  // with its value
+
+  std::vector<const Entry*> best_first() const;
   bool accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const;
 
   const PlanningContext& context_;
@@ -38,7 +45,7 @@ class Candidates {
   CostModel model_;
   Goal goal_;
   double best_ = std::numeric_limits<double>::infinity();
-  std::map<std::string, std::pair<double, Plan>> plans_;  // by structure
+  std::map<std::string, Entry> plans_;  // by structure
 };
 
 }  // namespace sailor

@@ -18,10 +18,11 @@ class Deadline {
   }
   // From now on only so much of the limit may have passed.
   void allow(double share) { share_ = share; }
+  // Has the whole limit passed? Is not remembered.
+  bool passed() const { return elapsed_s() > limit_s_ || (stop_ != nullptr && *stop_); }
   bool expired() {
-    const double now_s = elapsed_s();
-    timed_out_ = timed_out_ || now_s > limit_s_ || (stop_ != nullptr && *stop_);
-    const bool spent = now_s > share_ * limit_s_;
+    timed_out_ = timed_out_ || passed();
+    const bool spent = elapsed_s() > share_ * limit_s_;
     cut_short_ = cut_short_ || spent;
     return timed_out_ || spent;
   }

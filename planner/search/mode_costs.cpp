@@ -60,36 +60,7 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
           segments.back().lowest = first;
       }
     }
-  activation_s_.assign(n * n * layers, kNever);
-  gradient_s_.assign(n * n * layers, kNever);
-  message_usd_.assign(n * n * layers, -1);
-  for (size_t up = 0; up < n; ++up)
-    for (size_t down = 0; down < n; ++down) {
-      double* activation = &activation_s_[(up * n + down) * layers];
-      double* gradient = &gradient_s_[(up * n + down) * layers];
-      const std::vector<int>&slow_up = modes_[up].groups.front().options,
-            &slow_down = modes_[down].groups.front().options;
-      for (size_t layer = 1; layer < layers; ++layer) {
-        if (layer > 1 && costs.same_messages(static_cast<int>(layer) - 1, static_cast<int>(layer))) {
-          activation[layer] = activation[layer - 1];
-          gradient[layer] = gradient[layer - 1];
-          continue;
-        }
-        // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
-        const auto least = [&](const std::vector<int>& ups, const std::vector<int>& downs, bool forward) {
-          double s = kNever;
-          for (int a : ups)
-            for (int b : downs)
-              s = std::min(s, forward ? costs.activation_s(a, b, static_cast<int>(layer))
-                                      : costs.gradient_s(b, a, static_cast<int>(layer)));
-          return s;
-        };
-        for (bool forward : {true, false})
-          (forward ? activation : gradient)[layer] = std::max(
-              {least(slow_up, facing_[down], forward), least(facing_[up], slow_down, forward),
-               least(smallest_[up], facing_[down], forward), least(facing_[up], smallest_[down], forward)});
-      }
-    }
+  tabulate_messages();
   least_activation_s_.assign(n, kNever);
   least_gradient_s_.assign(n, kNever);
   for (size_t mode = 0; mode < n; ++mode)
@@ -100,6 +71,50 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
         least_gradient_s_[mode] =
             std::min(least_gradient_s_[mode], gradient_s_[(other * n + mode) * layers + layer]);
       }
+}
+
+void ModeCosts::tabulate_messages() {
+  const size_t n = modes_.size(), layers = costs_.layers(), options = resources_.options.size();
+  activation_s_.assign(n * n * layers, kNever);
+  gradient_s_.assign(n * n * layers, kNever);
+  message_usd_.assign(n * n * layers, -1);
+  // By upstream and downstream option.
+  std::vector<double> forward_s(options * options), backward_s(options * options);
+  for (size_t layer = 1; layer < layers; ++layer) {
+    const int l = static_cast<int>(layer);
+    const bool like_before = layer > 1 && costs_.same_messages(l - 1, l);
+    if (!like_before)
+      for (int a : costs_.options())
+        for (int b : costs_.options()) {
+          forward_s[a * options + b] = costs_.activation_s(a, b, l);
+          backward_s[a * options + b] = costs_.gradient_s(b, a, l);
+        }
+    for (size_t up = 0; up < n; ++up)
+      for (size_t down = 0; down < n; ++down) {
+        double* activation = &activation_s_[(up * n + down) * layers];
+        double* gradient = &gradient_s_[(up * n + down) * layers];
+        if (like_before) {
+          activation[layer] = activation[layer - 1];
+          gradient[layer] = gradient[layer - 1];
+          continue;
+        }
+        const auto least = [&](const std::vector<double>& s, const std::vector<int>& ups,
+                               const std::vector<int>& downs) {
+          double least_s = kNever;
+          for (int a : ups)
+            for (int b : downs) least_s = std::min(least_s, s[a * options + b]);
+          return least_s;
+        };
+        // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
+        const auto at_least = [&](const std::vector<double>& s) {
+          return std::max({least(s, modes_[up].groups.front().options, facing_[down]),
+                           least(s, facing_[up], modes_[down].groups.front().options),
+                           least(s, smallest_[up], facing_[down]), least(s, facing_[up], smallest_[down])});
+        };
+        activation[layer] = at_least(forward_s);
+        gradient[layer] = at_least(backward_s);
+      }
+  }
 }
 
 // Pairs over the same link are one.

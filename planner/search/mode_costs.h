@@ -82,6 +82,7 @@ class ModeCosts {
   double least_usd_per_s(int mode, uint32_t groups) const;
 
  private:
+  void tabulate_messages();
   double least_message_usd(int upstream, int downstream, int layer) const;
   uint32_t fast_enough(int mode, int first, int end) const;
   int find_lowest_first(int option, int end, int in_flight, int replicas);

@@ -112,8 +112,10 @@ void sharpen_bounds(SearchState& state, Pass pass) {
   state.sort_configurations();
 }
 
-// A look at a few partial pipelines only, where the best plan may be: what it finds bounds the rest.
+}  // namespace
+
 void search_promising(SearchState& state, Pass pass) {
+  sharpen_bounds(state, pass);
   const bool widely = std::exchange(state.widely, state.native);
   int in_vain = 0;
   for (const Configuration& c : state.configurations) {
@@ -126,8 +128,6 @@ void search_promising(SearchState& state, Pass pass) {
   state.widely = widely;
 }
 
-}  // namespace
-
 void search_pass(SearchState& state, Pass pass, int max_stages) {
   state.pass_complete = true;
   state.open_value = kNever;
@@ -136,10 +136,7 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
     const bool by_deepening = state.on(feature::kDeepening) && !state.native;
     // A budget keeps a small problem's search from good plans for long: one is found by a look.
     const bool budget = pass == Pass::exact && std::isfinite(state.goal.max_usd);
-    if (!by_deepening || budget) {
-      sharpen_bounds(state, pass);
-      search_promising(state, pass);
-    }
+    if (!by_deepening || budget) search_promising(state, pass);
     if (by_deepening) return search_by_deepening(state, pass);
   }
   for (const Configuration& c : state.configurations) {

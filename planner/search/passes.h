@@ -9,5 +9,8 @@ namespace sailor {
 // the published model, in boxes (box_search.h) where there are many modes, else from the best bound on with a
 // look at the promising ones first. Says in `state` whether it was complete, and what it left open.
 void search_pass(SearchState& state, Pass pass, int max_stages);
+// A look at a few partial pipelines only, where the best plan may be: what it finds bounds the rest. Leaves
+// the configurations in the order of bounds that know about stages.
+void search_promising(SearchState& state, Pass pass);
 
 }  // namespace sailor

@@ -59,7 +59,8 @@ std::optional<Realized> realize(const RealizeProblem& problem, const Skeleton& s
       return std::nullopt;
     return out;
   }
-  if (is_small(resources)) return realize_by_columns(problem, skeleton, threshold);
+  const bool sums_are_exact = problem.costs.stage().model() == CostModel::published;
+  if (is_small(resources) && sums_are_exact) return realize_by_columns(problem, skeleton, threshold);
   *exactly = false;
   return realize_by_zones(problem, skeleton, threshold);
 }

@@ -1,9 +1,9 @@
 // From a skeleton to a layout: which replica runs on which option, and in which order the pipelines stand.
 // Pure, deterministic.
 //
-// Small problems are solved exactly (realize_columns.cpp: pipelines one by one, dynamic programming over what
-// has been used). Large ones by rules that keep pipelines inside one zone and sums over few seams
-// (realize_zones.cpp).
+// Small problems are solved exactly under the published model (realize_columns.cpp: pipelines one by one,
+// dynamic programming over what has been used). Large ones, and those of the native model, whose sums are
+// estimates, by rules that keep pipelines inside one zone and sums over few seams (realize_zones.cpp).
 #pragma once
 
 #include <optional>

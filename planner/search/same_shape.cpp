@@ -65,42 +65,60 @@ int mode_of(const ModeCosts& costs, const Kinds& kinds, int first, int end) {
   return found;
 }
 
-}  // namespace
-
-void search_same_shape(SearchState& state, const Plan& previous, Pass pass) {
+// The configurations of one microbatch size with numbers of pipelines that are near, most pipelines first.
+std::vector<const Configuration*> near_configurations(const SearchState& state, const Plan& previous,
+                                                      int microbatch) {
   std::vector<const Configuration*> near;
   const auto before = static_cast<double>(previous.pipelines.size());
   for (const Configuration& c : state.configurations)
-    if (c.costs->microbatch() == previous.microbatch && c.costs->sharded() == previous.zero1 &&
+    if (c.costs->microbatch() == microbatch && c.costs->sharded() == previous.zero1 &&
         c.replicas <= before * kFactor && c.replicas * kFactor >= before)
       near.push_back(&c);
-  if (near.empty()) return;
-  const StageCosts& stage_costs = *near.front()->costs;
-  const std::vector<Kinds> kinds = kinds_of(state.resources, stage_costs, previous);
-  if (kinds.empty()) return;
   std::stable_sort(near.begin(), near.end(),
                    [](const Configuration* a, const Configuration* b) { return a->replicas > b->replicas; });
-  int in_vain = 0;
-  bool found = false;
-  for (const Configuration* c : near) {
-    if (state.expired() || (found && in_vain >= kMostInVain)) break;
-    const SkeletonProblem problem = state.skeleton_problem(*c, pass);
-    Skeleton skeleton;
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      const PlanStage& stage = previous.pipelines.front().stages[i];
-      const int mode = mode_of(problem.costs, kinds[i], stage.first_layer, stage.end_layer);
-      int in_flight = static_cast<int>(kinds.size() - i);
-      if (state.native) in_flight = std::min(in_flight, static_cast<int>(c->rounds));
-      if (mode < 0 ||
-          problem.costs.allowed(mode, stage.first_layer, stage.end_layer, in_flight, c->replicas) == 0)
-        return;
-      skeleton.stages.push_back({stage.first_layer, stage.end_layer, mode});
+  return near;
+}
+
+// The shape in modes of these costs; nothing when a stage does not fit there.
+std::optional<Skeleton> skeleton_of(const SearchState& state, const SkeletonProblem& problem,
+                                    const Configuration& c, const Plan& previous,
+                                    const std::vector<Kinds>& kinds) {
+  Skeleton skeleton;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const PlanStage& stage = previous.pipelines.front().stages[i];
+    const int mode = mode_of(problem.costs, kinds[i], stage.first_layer, stage.end_layer);
+    int in_flight = static_cast<int>(kinds.size() - i);
+    if (state.native) in_flight = std::min(in_flight, static_cast<int>(c.rounds));
+    if (mode < 0 ||
+        problem.costs.allowed(mode, stage.first_layer, stage.end_layer, in_flight, c.replicas) == 0)
+      return std::nullopt;
+    skeleton.stages.push_back({stage.first_layer, stage.end_layer, mode});
+  }
+  return skeleton;
+}
+
+}  // namespace
+
+void search_same_shape(SearchState& state, const Plan& previous, Pass pass) {
+  for (const int microbatch : {previous.microbatch, previous.microbatch * 2, previous.microbatch / 2}) {
+    const std::vector<const Configuration*> near = near_configurations(state, previous, microbatch);
+    if (near.empty()) continue;
+    const std::vector<Kinds> kinds = kinds_of(state.resources, *near.front()->costs, previous);
+    if (kinds.empty()) continue;
+    int in_vain = 0;
+    bool found = false;
+    for (const Configuration* c : near) {
+      if (state.expired() || (found && in_vain >= kMostInVain)) break;
+      if (state.worse(*c)) continue;
+      const SkeletonProblem problem = state.skeleton_problem(*c, pass);
+      const std::optional<Skeleton> skeleton = skeleton_of(state, problem, *c, previous, kinds);
+      if (!skeleton) break;
+      const double best = state.best_sum;
+      state.realize_skeleton({problem.costs, c->replicas, c->rounds, state.overhead_s, problem.goal},
+                             *skeleton, *c);
+      found = found || state.best_sum < best;
+      in_vain = state.best_sum < best ? 0 : in_vain + 1;
     }
-    const double best = state.best_sum;
-    state.realize_skeleton({problem.costs, c->replicas, c->rounds, state.overhead_s, problem.goal}, skeleton,
-                           *c);
-    found = found || state.best_sum < best;
-    in_vain = state.best_sum < best ? 0 : in_vain + 1;
   }
 }
 

@@ -28,7 +28,9 @@ constexpr double kComposeShare = 0.4;  // of the time limit, for pipelines that 
 constexpr double kPlainShare = 0.6;
 // The same when there are plans of before; until then their own turn ends, that of local improvement
 // (native), and the search before what was found is improved in other zones (published).
-constexpr double kPlainShareAgain = 0.85, kStartShare = 0.15, kImproveShare = 0.45, kBeforeZonesShare = 0.75;
+constexpr double kPlainShareAgain = 0.85, kStartShare = 0.15, kImproveShare = 0.3, kBeforeZonesShare = 0.75;
+// For placing plans, whichever is less.
+constexpr double kPlacingShare = 0.1, kPlacing_s = 0.05;
 // Local improvement may change the order of plans that are so close.
 constexpr size_t kMostImproved = 8;
 constexpr double kImprovable = 1.1;
@@ -56,23 +58,29 @@ class Search {
     if (!further_.empty()) {
       // What recomputes or shares optimizer states comes last, so that it never costs anything else that is
       // found.
-      state_.deadline.allow(1);
+      state_.deadline.allow(search_share());
       state_.configurations = further_;
       if (state_.on(feature::kBestFirst)) state_.sort_configurations();
       search_configurations(pass, true);
     }
-    state_.deadline.allow(1);
-    if (!state_.native) state_.improve_shortlist();
+    if (!state_.native) {
+      state_.deadline.allow(1);
+      state_.improve_shortlist();
+    }
     finish();
     return std::move(state_.result);
   }
 
  private:
+  // Of the time limit. Under the native model plans are placed before one is chosen.
+  double search_share() const {
+    return state_.native ? 1 - std::min(kPlacingShare, kPlacing_s / state_.options.time_limit_s) : 1;
+  }
   // Of the time limit, until what comes after the search of plain configurations has its turn.
   double share_before_the_rest() const {
     if (!further_.empty()) return again() ? kPlainShareAgain : kPlainShare;
     const bool zones_matter = !state_.native && !is_small(state_.resources) && several_zones();
-    return again() && zones_matter ? kBeforeZonesShare : 1;
+    return again() && zones_matter ? kBeforeZonesShare : search_share();
   }
 
   bool again() const { return !state_.options.previous.empty(); }
@@ -80,11 +88,18 @@ class Search {
   void search_configurations(Pass pass, bool further) {
     // After a small change most of the best plan's stages are of kinds that there were before.
     if (again() && !state_.native && pass == Pass::mixed) search_pass(state_, Pass::familiar, kAnyStages);
+    const bool looks = state_.native && !further && state_.on(feature::kBestFirst);
+    if (looks && again()) {
+      look_at_alike();
+      improve_best();
+    }
     // Short pipelines are cheap to search: what they reach bounds the rest.
-    state_.widely = state_.native;
     if (state_.on(feature::kShortFirst))
-      for (int stages = 1; stages <= 3 && (state_.native || state_.best_sum == kNever); ++stages)
+      for (int stages = 1; stages <= 3 && (state_.native || state_.best_sum == kNever); ++stages) {
+        if (stages == 3 && looks && !again()) look_at_alike();
+        state_.widely = state_.native;
         search_pass(state_, Pass::alike, stages);
+      }
     state_.widely = false;
     search_pass(state_, pass, kAnyStages);
     if (!state_.native) return;
@@ -95,6 +110,15 @@ class Search {
     state_.widely = true;
     search_pass(state_, pass, kAnyStages);
     improve_best();
+  }
+
+  // Most of the best plans have no mixed stages, and a look at those takes a tenth of a search. It wants a
+  // plan to hold others against.
+  void look_at_alike() {
+    // Bounds of pipelines without mixed stages hold for no others.
+    const std::vector<Configuration> all = state_.configurations;
+    search_promising(state_, Pass::alike);
+    state_.configurations = all;
   }
 
   static PlanFeatures offered(const PlanOptions& options) {
@@ -202,19 +226,19 @@ class Search {
       return ok ? state_.candidates.value(p) : kNever;
     };
     const auto late = [&] { return state_.expired(); };
-    const std::vector<std::pair<double, Plan>> ranked = state_.candidates.ranked();
-    const size_t most =
-        std::min(ranked.size(), std::max<size_t>(kMostImproved, std::max(1, state_.options.top_k)));
+    const std::vector<std::pair<double, Plan>> ranked =
+        state_.candidates.ranked(std::max<size_t>(kMostImproved, std::max(1, state_.options.top_k)));
     const double best = state_.candidates.best();
-    for (size_t i = 0; i < most && !state_.expired(); ++i) {
+    for (size_t i = 0; i < ranked.size() && !state_.expired(); ++i) {
       if (i >= static_cast<size_t>(state_.options.top_k) && ranked[i].first > kImprovable * best) break;
       state_.candidates.score(improved(ranked[i].second, offered_, value, late), state_.result.rejected);
     }
   }
 
   void finish() {
-    state_.result.candidates =
-        state_.candidates.placed(std::max(1, state_.options.top_k), state_.result.rejected);
+    state_.deadline.allow(1);
+    state_.result.candidates = state_.candidates.placed(
+        std::max(1, state_.options.top_k), [&] { return state_.deadline.passed(); }, state_.result.rejected);
     state_.result.stats.complete =
         !state_.deadline.timed_out() && !state_.deadline.cut_short() && state_.pass_complete && composed_;
     if (!state_.native) tighten_bound();
@@ -230,9 +254,9 @@ class Search {
         candidate.plan.prediction = p;
       }
     } else {
-      state_.result.status =
-          state_.deadline.timed_out() ? SearchStatus::time_limit : SearchStatus::infeasible;
-      if (state_.deadline.timed_out())
+      const bool cut_off = state_.deadline.timed_out() || state_.deadline.cut_short();
+      state_.result.status = cut_off ? SearchStatus::time_limit : SearchStatus::infeasible;
+      if (cut_off)
         state_.result.reason =
             fmt::format("no plan was found within {:.3g} s: allow more time", state_.options.time_limit_s);
       else if (state_.options.explain)

@@ -40,7 +40,7 @@ struct SameShape : ::testing::Test {
                                                state.overhead_s, false, state.result.rejected)
                                .list;
     search_same_shape(state, previous, Pass::alike);
-    const auto ranked = state.candidates.ranked();
+    const auto ranked = state.candidates.ranked(1000);
     *pipelines = ranked.empty() ? 0 : ranked[0].second.pipelines.size();
     if (ranked.empty()) return state.best_sum;
     const Plan& plan = ranked[0].second;
@@ -70,6 +70,44 @@ TEST_F(SameShape, TakesMorePipelinesWhereThereIsRoom) {
   size_t pipelines = 0;
   best_of_shape(&pipelines);
   EXPECT_EQ(pipelines, 12u);
+}
+
+TEST_F(SameShape, TakesLargerMicrobatchesWhereTheyAreFaster) {
+  // With many rounds that two sequences at once take less than twice as long counts for more than bubbles.
+  in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1, 2}, {1});
+  in.job.training.global_batch = previous.global_batch = 480;
+  const PlanningContext context = in.context();
+  SearchState state(context, options);
+  state.configurations = list_configurations(state.context, state.resources, state.tables.plain, state.goal,
+                                             state.overhead_s, false, state.result.rejected)
+                             .list;
+  search_same_shape(state, previous, Pass::alike);
+  ASSERT_FALSE(state.candidates.empty());
+  EXPECT_EQ(state.candidates.ranked(1)[0].second.microbatch, 2);
+}
+
+TEST_F(SameShape, PlacesNoMoreThanItMustWhenItIsLate) {
+  const PlanningContext context = in.context();
+  options.cost_model = CostModel::native;
+  SearchState state(context, options);
+  std::map<std::string, int64_t> rejected;
+  Plan fewer = previous;
+  fewer.pipelines.resize(6);
+  for (PlanPipeline& pipeline : fewer.pipelines) pipeline.microbatches = 8;
+  ASSERT_TRUE(state.candidates.score(previous, rejected));
+  ASSERT_TRUE(state.candidates.score(fewer, rejected));
+  int asked = 0;
+  EXPECT_EQ(state.candidates
+                .placed(
+                    1, [&] { return ++asked > 0; }, rejected)
+                .size(),
+            1u);
+  EXPECT_GT(asked, 0) << "the second is worth a look";
+  EXPECT_EQ(state.candidates
+                .placed(
+                    2, [] { return true; }, rejected)
+                .size(),
+            2u);
 }
 
 TEST_F(SameShape, LeavesOutWhatIsNotThere) {
