@@ -28,7 +28,7 @@ constexpr double kComposeShare = 0.4;  // of the time limit, for pipelines that 
 constexpr double kPlainShare = 0.6;
 // The same when there are plans of before; until then their own turn ends, that of local improvement
 // (native), and the search before what was found is improved in other zones (published).
-constexpr double kPlainShareAgain = 0.85, kStartShare = 0.15, kImproveShare = 0.3, kBeforeZonesShare = 0.75;
+constexpr double kPlainShareAgain = 0.78, kStartShare = 0.15, kImproveShare = 0.3, kBeforeZonesShare = 0.75;
 // For placing plans, whichever is less.
 constexpr double kPlacingShare = 0.1, kPlacing_s = 0.05;
 // Local improvement may change the order of plans that are so close.
@@ -150,7 +150,9 @@ class Search {
     }
     if (!state_.native) state_.best_sum = std::min(state_.best_sum, state_.candidates.best());
     state_.configurations = previous.zero1 ? further_ : plain_;
+    state_.widely = state_.native;  // shapes that were good are worth a timeline
     search_same_shape(state_, previous, pass);
+    state_.widely = false;
   }
 
   // What the search's own sums say of a plan; nothing when it has no one cut.
