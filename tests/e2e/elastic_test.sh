@@ -17,13 +17,13 @@ expect "it trains" wait_until 60 steps_done 5
 
 # fault WHAT COMMAND...: after it, training goes on within 10 s, and who survives is not started again.
 fault() {
-  local what=$1 resumed running before start line survivors
+  local what=$1 running before start line survivors
   shift
-  resumed=$(count_events resumed) running=$(count_events running)
+  running=$(count_events running)
   before=$(ranks | awk '{ print $1 }' | sort)
   start=$(now)
   "$@"
-  if ! wait_until 20 more_events resumed "$resumed"; then not_ok "$what: training goes on"; tail -5 "$events"; return; fi
+  if ! wait_until 20 resumed_after "$running"; then not_ok "$what: training goes on"; tail -5 "$events"; return; fi
   line=$(grep '"event":"running"' "$events" | sed -n "$((running + 1))p")
   expect "$what: a step is done again after $(seconds_since "$start") s ($(grep -o '"[a-z]*_s":[0-9.]*' <<<"$line" | tr '\n' ' '))" \
     awk "BEGIN { exit !($(seconds_since "$start") < 10) }"
@@ -31,12 +31,22 @@ fault() {
   survivors=$(comm -12 <(echo "$before") <(ranks | awk '{ print $1 }' | sort) | wc -l)
   expect "$what: $survivors processes live on" test "$survivors" -ge "$least_survivors"
 }
+# A plan that came after so many is in force, and steps are done with it.
+resumed_after() {
+  awk -v before="$1" '/"event":"running"/ { ++running } /"event":"resumed"/ && running > before { found = 1 } END { exit !found }' "$events"
+}
 # back COUNT: processes that ended are started again, so that there are so many, and the plan in force is at rest.
 back() {
   expect "what ended is started again" wait_until 40 all_ranks_there "$1"
   wait_until 10 at_rest || true
 }
-at_rest() { [ "$(grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events" | tail -1)" = '"event":"resumed"' ] && sleep 1; }
+changes() { grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events"; }
+# For a second: processes that were just started have yet to join.
+at_rest() {
+  local before
+  before=$(changes)
+  [ "$(tail -1 <<<"$before")" = '"event":"resumed"' ] && sleep 1 && [ "$(changes)" = "$before" ]
+}
 
 least_survivors=7
 fault "a rank is killed" kill -9 "$(working_rank_on "$(nodes_in_use | head -1)")"
