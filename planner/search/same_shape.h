@@ -1,14 +1,15 @@
 // The shape of a plan of before on the cluster as it is now: its cut and its kinds of stages, with other
-// numbers of pipelines. Where few nodes came or went that is often the best plan again, but for the zones
-// that its replicas are in; and it takes milliseconds.
+// numbers of pipelines and sizes of microbatches. Where few nodes came or went that is often the best plan
+// again, but for the zones that its replicas are in; and it takes milliseconds.
 #pragma once
 
 #include "planner/search/search_state.h"
 
 namespace sailor {
 
-// Realizes the shape with more and with fewer pipelines, and keeps in `state` what is better than what is
-// known. Nothing when the pipelines of the plan have unlike cuts, or when a stage's GPUs are all gone.
+// Realizes the shape with more and with fewer pipelines, and microbatches of its size, of twice and of half
+// of it, and keeps in `state` what is better than what is known. Nothing when the pipelines of the plan have
+// unlike cuts, or when a stage's GPUs are all gone.
 void search_same_shape(SearchState& state, const Plan& previous, Pass pass);
 
 }  // namespace sailor

@@ -86,30 +86,6 @@ TEST_F(SameShape, TakesLargerMicrobatchesWhereTheyAreFaster) {
   EXPECT_EQ(state.candidates.ranked(1)[0].second.microbatch, 2);
 }
 
-TEST_F(SameShape, PlacesNoMoreThanItMustWhenItIsLate) {
-  const PlanningContext context = in.context();
-  options.cost_model = CostModel::native;
-  SearchState state(context, options);
-  std::map<std::string, int64_t> rejected;
-  Plan fewer = previous;
-  fewer.pipelines.resize(6);
-  for (PlanPipeline& pipeline : fewer.pipelines) pipeline.microbatches = 8;
-  ASSERT_TRUE(state.candidates.score(previous, rejected));
-  ASSERT_TRUE(state.candidates.score(fewer, rejected));
-  int asked = 0;
-  EXPECT_EQ(state.candidates
-                .placed(
-                    1, [&] { return ++asked > 0; }, rejected)
-                .size(),
-            1u);
-  EXPECT_GT(asked, 0) << "the second is worth a look";
-  EXPECT_EQ(state.candidates
-                .placed(
-                    2, [] { return true; }, rejected)
-                .size(),
-            2u);
-}
-
 TEST_F(SameShape, LeavesOutWhatIsNotThere) {
   size_t pipelines = 0;
   previous.pipelines[0].stages[1].gpu_type = "gone";
