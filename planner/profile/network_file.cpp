@@ -19,7 +19,8 @@ const std::vector<std::string> kScopes = {"any", "intra_node", "inter_node"};
 const std::vector<std::string> kOperations = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
 constexpr int kMostRanks = 1'000'000;
 // Of one message; sums and extrapolations stay in range.
-constexpr double kMost_s = 1e6, kMostBytes = int64_t{1} << 42, kLeastBytes_per_s = 1, kMostBytes_per_s = 1e18;
+constexpr int64_t kMostBytes = int64_t{1} << 42;
+constexpr double kMost_s = 1e6, kLeastBytes_per_s = 1, kMostBytes_per_s = 1e18;
 
 double seconds_of(const Field& field) {
   field.number(0, kMost_s);
@@ -60,7 +61,7 @@ std::vector<NetworkMeasurement> read_measurements(const Field& field) {
   for (const Field& item : field.items()) {
     MapField map(item, {"bytes", "seconds", "samples", "error", "outliers", "pairs", "ended"});
     NetworkMeasurement m;
-    m.bytes = map.required("bytes").integer<int64_t>(1, int64_t{1} << 42);
+    m.bytes = map.required("bytes").integer<int64_t>(1, kMostBytes);
     m.seconds = seconds_of(map.required("seconds"));
     m.samples = map.required("samples").integer<int>(1, 1'000'000'000);
     m.error = map.required("error").non_negative();

@@ -19,10 +19,11 @@ class Deadline {
   // From now on only so much of the limit may have passed.
   void allow(double share) { share_ = share; }
   // Has the whole limit passed? Is not remembered.
-  bool passed() const { return elapsed_s() > limit_s_ || (stop_ != nullptr && *stop_); }
+  bool passed() const { return passed(elapsed_s()); }
   bool expired() {
-    timed_out_ = timed_out_ || passed();
-    const bool spent = elapsed_s() > share_ * limit_s_;
+    const double now_s = elapsed_s();
+    timed_out_ = timed_out_ || passed(now_s);
+    const bool spent = now_s > share_ * limit_s_;
     cut_short_ = cut_short_ || spent;
     return timed_out_ || spent;
   }
@@ -30,6 +31,8 @@ class Deadline {
   bool cut_short() const { return cut_short_; }  // or a share
 
  private:
+  bool passed(double now_s) const { return now_s > limit_s_ || (stop_ != nullptr && *stop_); }
+
   const double limit_s_;
   const std::atomic<bool>* const stop_;
   const std::chrono::steady_clock::time_point started_;

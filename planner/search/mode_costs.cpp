@@ -80,6 +80,19 @@ void ModeCosts::tabulate_messages() {
   message_usd_.assign(n * n * layers, -1);
   // By upstream and downstream option.
   std::vector<double> forward_s(options * options), backward_s(options * options);
+  const auto least = [&](const std::vector<double>& s, const std::vector<int>& ups,
+                         const std::vector<int>& downs) {
+    double least_s = kNever;
+    for (int a : ups)
+      for (int b : downs) least_s = std::min(least_s, s[a * options + b]);
+    return least_s;
+  };
+  // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
+  const auto at_least = [&](const std::vector<double>& s, size_t up, size_t down) {
+    return std::max({least(s, modes_[up].groups.front().options, facing_[down]),
+                     least(s, facing_[up], modes_[down].groups.front().options),
+                     least(s, smallest_[up], facing_[down]), least(s, facing_[up], smallest_[down])});
+  };
   for (size_t layer = 1; layer < layers; ++layer) {
     const int l = static_cast<int>(layer);
     const bool like_before = layer > 1 && costs_.same_messages(l - 1, l);
@@ -91,28 +104,9 @@ void ModeCosts::tabulate_messages() {
         }
     for (size_t up = 0; up < n; ++up)
       for (size_t down = 0; down < n; ++down) {
-        double* activation = &activation_s_[(up * n + down) * layers];
-        double* gradient = &gradient_s_[(up * n + down) * layers];
-        if (like_before) {
-          activation[layer] = activation[layer - 1];
-          gradient[layer] = gradient[layer - 1];
-          continue;
-        }
-        const auto least = [&](const std::vector<double>& s, const std::vector<int>& ups,
-                               const std::vector<int>& downs) {
-          double least_s = kNever;
-          for (int a : ups)
-            for (int b : downs) least_s = std::min(least_s, s[a * options + b]);
-          return least_s;
-        };
-        // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
-        const auto at_least = [&](const std::vector<double>& s) {
-          return std::max({least(s, modes_[up].groups.front().options, facing_[down]),
-                           least(s, facing_[up], modes_[down].groups.front().options),
-                           least(s, smallest_[up], facing_[down]), least(s, facing_[up], smallest_[down])});
-        };
-        activation[layer] = at_least(forward_s);
-        gradient[layer] = at_least(backward_s);
+        const size_t at = (up * n + down) * layers + layer;
+        activation_s_[at] = like_before ? activation_s_[at - 1] : at_least(forward_s, up, down);
+        gradient_s_[at] = like_before ? gradient_s_[at - 1] : at_least(backward_s, up, down);
       }
   }
 }

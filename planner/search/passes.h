@@ -10,7 +10,7 @@ namespace sailor {
 // look at the promising ones first. Says in `state` whether it was complete, and what it left open.
 void search_pass(SearchState& state, Pass pass, int max_stages);
 // A look at a few partial pipelines only, where the best plan may be: what it finds bounds the rest. Leaves
-// the configurations in the order of bounds that know about stages.
+// the configurations in the order of bounds that know about stages, but hold for stages of that pass only.
 void search_promising(SearchState& state, Pass pass);
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// Exact: pipelines are chosen one after another. What matters of those already chosen is how often each stage
-// has used each option, the first and the last pipeline, and the slowest messages and sums so far; of two
-// ways to the same use, one that is nowhere slower and no dearer suffices.
+// Exact under the published model: pipelines are chosen one after another. What matters of those already
+// chosen is how often each stage has used each option, the first and the last pipeline, and the slowest
+// messages and sums so far; of two ways to the same use, one that is nowhere slower and no dearer suffices.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -22,7 +22,6 @@ class Columns {
         skeleton_(skeleton),
         serving_(serving_options(problem, skeleton)),
         P_(skeleton.stages.size()),
-        published_(costs_.model() == CostModel::published),
         threshold_(threshold),
         used_(P_),
         capacity_(resources_.capacity),
@@ -89,7 +88,6 @@ class Columns {
         comm = P_ <= 3 ? state.activation[i] : 2 * state.activation[i];
       else if (i + 1 == P_)
         comm = 2 * before;
-      if (!published_) comm = 0;
       before = state.gradient[i];
       bottleneck = std::max(bottleneck, compute + comm);
       sum += compute + comm;
@@ -193,7 +191,6 @@ class Columns {
   const Skeleton& skeleton_;
   const std::vector<std::vector<int>> serving_;
   const size_t P_;
-  const bool published_;
   double threshold_;
   std::vector<std::vector<int>> used_;  // [stage][serving option]
   std::vector<double> cheapest_;

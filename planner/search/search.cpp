@@ -29,7 +29,7 @@ constexpr double kPlainShare = 0.6;
 // The same when there are plans of before; until then their own turn ends, that of local improvement
 // (native), and the search before what was found is improved in other zones (published).
 constexpr double kPlainShareAgain = 0.78, kStartShare = 0.15, kImproveShare = 0.3, kBeforeZonesShare = 0.75;
-// For placing plans, whichever is less.
+// For placing plans: so much of the time limit, or so long, whichever is less.
 constexpr double kPlacingShare = 0.1, kPlacing_s = 0.05;
 // Local improvement may change the order of plans that are so close.
 constexpr size_t kMostImproved = 8;
@@ -94,10 +94,10 @@ class Search {
       improve_best();
     }
     // Short pipelines are cheap to search: what they reach bounds the rest.
+    state_.widely = state_.native;
     if (state_.on(feature::kShortFirst))
       for (int stages = 1; stages <= 3 && (state_.native || state_.best_sum == kNever); ++stages) {
         if (stages == 3 && looks && !again()) look_at_alike();
-        state_.widely = state_.native;
         search_pass(state_, Pass::alike, stages);
       }
     state_.widely = false;
@@ -238,7 +238,6 @@ class Search {
   }
 
   void finish() {
-    state_.deadline.allow(1);
     state_.result.candidates = state_.candidates.placed(
         std::max(1, state_.options.top_k), [&] { return state_.deadline.passed(); }, state_.result.rejected);
     state_.result.stats.complete =

@@ -35,24 +35,12 @@ TEST_F(CandidatesOfTwo, PlacesWhatIsCloseUntilItIsLate) {
   score(state.candidates, 8);
   score(state.candidates, 6);
   int asked = 0;
-  EXPECT_EQ(state.candidates
-                .placed(
-                    1, [&] { return ++asked > 1; }, rejected)
-                .size(),
-            1u);
+  const auto after_one = [&] { return ++asked > 1; };
+  const auto at_once = [] { return true; };
+  EXPECT_EQ(state.candidates.placed(1, after_one, rejected).size(), 1u);
   EXPECT_EQ(asked, 1) << "the second was placed too, and there is no third";
-  asked = 0;
-  EXPECT_EQ(state.candidates
-                .placed(
-                    1, [&] { return ++asked > 0; }, rejected)
-                .size(),
-            1u);
-  EXPECT_EQ(state.candidates
-                .placed(
-                    2, [] { return true; }, rejected)
-                .size(),
-            2u)
-      << "as many as asked for";
+  EXPECT_EQ(state.candidates.placed(1, at_once, rejected).size(), 1u);
+  EXPECT_EQ(state.candidates.placed(2, at_once, rejected).size(), 2u) << "as many as asked for";
 }
 
 TEST_F(CandidatesOfTwo, RanksNoMoreThanItIsAskedFor) {

@@ -32,15 +32,19 @@ struct SameShape : ::testing::Test {
     options.space = SearchSpace::paper;
   }
 
-  // What is found, by the shape alone.
-  double best_of_shape(size_t* pipelines) {
-    const PlanningContext context = in.context();
-    SearchState state(context, options);
+  static void search_shape(SearchState& state, const Plan& previous) {
     state.configurations = list_configurations(state.context, state.resources, state.tables.plain, state.goal,
                                                state.overhead_s, false, state.result.rejected)
                                .list;
     search_same_shape(state, previous, Pass::alike);
-    const auto ranked = state.candidates.ranked(1000);
+  }
+
+  // What is found, by the shape alone.
+  double best_of_shape(size_t* pipelines) {
+    const PlanningContext context = in.context();
+    SearchState state(context, options);
+    search_shape(state, previous);
+    const auto ranked = state.candidates.ranked(1);
     *pipelines = ranked.empty() ? 0 : ranked[0].second.pipelines.size();
     if (ranked.empty()) return state.best_sum;
     const Plan& plan = ranked[0].second;
@@ -78,10 +82,7 @@ TEST_F(SameShape, TakesLargerMicrobatchesWhereTheyAreFaster) {
   in.job.training.global_batch = previous.global_batch = 480;
   const PlanningContext context = in.context();
   SearchState state(context, options);
-  state.configurations = list_configurations(state.context, state.resources, state.tables.plain, state.goal,
-                                             state.overhead_s, false, state.result.rejected)
-                             .list;
-  search_same_shape(state, previous, Pass::alike);
+  search_shape(state, previous);
   ASSERT_FALSE(state.candidates.empty());
   EXPECT_EQ(state.candidates.ranked(1)[0].second.microbatch, 2);
 }
