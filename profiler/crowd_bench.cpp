@@ -12,7 +12,7 @@
 
 #include "profiler/link_bench.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/parallel/torch_device.h"
+#include "trainer/model/torch_device.h"
 
 namespace sailor {
 namespace {

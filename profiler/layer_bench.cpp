@@ -8,8 +8,8 @@
 #include "profiler/memory_meter.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/parallel/gradient_buffer.h"
-#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {

@@ -8,7 +8,7 @@
 #include "trainer/comm/thread_plane.h"
 #include "trainer/data/token_data.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/parallel/torch_device.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {

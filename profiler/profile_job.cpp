@@ -22,7 +22,7 @@
 #include "profiler/profile_journal.h"
 #include "profiler/sync_bench.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/parallel/torch_device.h"
+#include "trainer/model/torch_device.h"
 
 namespace sailor {
 namespace fs = std::filesystem;

@@ -20,9 +20,9 @@
 #include "profiler/live_cluster.h"
 #include "profiler/profile_directory.h"
 #include "profiler/profile_job.h"
+#include "trainer/comm/host_memory.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/tensor_cache.h"
 
 namespace {

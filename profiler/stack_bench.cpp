@@ -10,10 +10,10 @@
 #include "profiler/copying_communicator.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/square_sum.h"
 #include "trainer/parallel/gradient_buffer.h"
-#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {

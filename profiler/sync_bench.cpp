@@ -11,7 +11,6 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/profile/profile_set.h"
-#include "planner/simulator/gradient_sync.h"
 #include "planner/simulator/mesh_sync.h"
 #include "planner/spec/snapshot.h"
 #include "profiler/link_bench.h"
@@ -59,10 +58,15 @@ double expected_s(const JobSpec& job, const Plan& plan, const NetworkProfile& ne
   profiles.sizes.by_tp[1] = sizes;
   profiles.layers[kType].gpu_type = kType;
   const Snapshot snapshot;
-  const Catalog catalog;
+  Catalog catalog;
+  catalog.gpu_types[kType].name = kType;
+  const PlanningContext context{job, snapshot, catalog, profiles};
+  native::StageKinds kinds(context);
+  const native::CompactPlan numbers = native::compact(plan, kinds);
+  const native::PlanClasses classes = native::classes_of(numbers, kinds);
   double sum_s = 0;
   for (const double group_s :
-       native::mesh_sums({job, snapshot, catalog, profiles}, plan, native::layer_groups(plan)).alone_s)
+       native::mesh_sums(numbers, classes, native::layer_groups(numbers, classes), kinds).alone_s)
     sum_s += group_s;
   return sum_s;
 }

@@ -168,7 +168,7 @@ std::vector<std::string> command_for(SubmitProgram program, const Submission& su
 
 EnvironmentVariables variables_for(const Submission& submission, const PlannedJob& planned,
                                    const std::string& limits) {
-  EnvironmentVariables variables = plan_environment(planned.plan);
+  EnvironmentVariables variables = plan_environment(planned.plan, planned.planning);
   // Relative paths of a spec on standard input start from where it was submitted.
   variables.emplace_back("SAILOR_JOB", submission.job_path.empty()
                                            ? (std::filesystem::current_path() / "job.yaml").string()

@@ -13,8 +13,9 @@
 #include "planner/plan/rank_layout.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
+#include "planner/report/stage_table.h"
 #include "planner/search/load_inputs.h"
-#include "planner/search/search.h"
+#include "planner/search/search_request.h"
 #include "planner/simulator/simulate.h"
 #include "planner/spec/busy_nodes.h"
 #include "planner/spec/error.h"
@@ -85,7 +86,8 @@ SearchResult search_within(int max_nodes, const PlanningContext& context, PlanOp
   std::optional<SearchResult> best;
   for (const Snapshot& snapshot : choices.snapshots) {
     SearchResult result =
-        search(PlanningContext{context.job, snapshot, context.catalog, context.profiles}, options);
+        search(PlanningContext{context.job, snapshot, context.catalog, context.profiles, context.framework},
+               options);
     best = best ? better_of(std::move(*best), std::move(result), context.job.objective) : std::move(result);
   }
   if (!choices.complete) {
@@ -118,7 +120,7 @@ std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs,
   const ShortSearch plan = [&](const Snapshot& snapshot, double time_limit_s) {
     std::vector<std::string> notes;
     options.time_limit_s = time_limit_s;
-    return search_nodes(wishes, {inputs.job, snapshot, inputs.catalog, inputs.profiles}, options, notes);
+    return search_nodes(wishes, inputs.context(snapshot), options, notes);
   };
   std::optional<WaitingOffer> offer = worth_waiting(inputs.snapshot, now, inputs.job.training.steps,
                                                     std::min(kTimeLimit_s, options.time_limit_s / 4), plan);
@@ -130,24 +132,29 @@ std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs,
   return waiting_text(*offer, clock_s);
 }
 
+SearchRequest request_of(const SubmitOptions& options) {
+  SearchRequest request;
+  request.time_limit_s = options.time_limit_s;
+  return request;
+}
+
 PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, PlanningInputs& inputs,
                        int64_t clock_s) {
-  PlanOptions plan_options;
-  plan_options.time_limit_s = options.time_limit_s.value_or(inputs.site.planner_time_limit_s);
-  SearchResult result = search_nodes(wishes, inputs.context(), plan_options, inputs.notes);
+  const PlanOptions plan = plan_options(request_of(options), inputs.site);
+  SearchResult result = search_nodes(wishes, inputs.context(), plan, inputs.notes);
   if (result.status == SearchStatus::time_limit) {
-    throw Refusal(
-        kTimeLimit,
-        fmt::format("no plan found within {:g} s; allow more with --sailor-time-limit{}{}",
-                    plan_options.time_limit_s, result.reason.empty() ? "" : ": ", one_line(result.reason)));
+    throw Refusal(kTimeLimit,
+                  fmt::format("no plan found within {:g} s; allow more with --sailor-time-limit{}{}",
+                              plan.time_limit_s, result.reason.empty() ? "" : ": ", one_line(result.reason)));
   }
   if (result.status == SearchStatus::infeasible || result.candidates.empty()) {
     throw Refusal(kInfeasible, "no feasible plan: " + one_line(result.reason));
   }
   PlannedJob planned;
   planned.plan = result.candidates.front().plan;
+  keep_first(result, kShownCandidates);
   planned.table = candidate_table(inputs.context(), result);
-  planned.table += waiting_note(wishes, inputs, plan_options, result, clock_s);
+  planned.table += waiting_note(wishes, inputs, plan, result, clock_s);
   return planned;
 }
 
@@ -155,7 +162,10 @@ PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, P
 std::string comment_of(const Plan& plan) {
   std::map<std::string, int> gpus;
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (const PlanStage& stage : pipeline.stages) gpus[stage.gpu_type] += stage.tp;
+    for (int group = 0; group < num_groups(plan, pipeline); ++group) {
+      const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
+      gpus[stage.gpu_type] += stage.tp;
+    }
   }
   std::vector<std::string> parts;
   for (const auto& [type, count] : gpus) parts.push_back(fmt::format("{} {}", count, type));
@@ -184,6 +194,7 @@ PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string
   for (const std::string& note : inputs.notes) planned.table += "note: " + note + "\n";
   planned.components = allocate(planned.plan, live);
   planned.comment = comment_of(planned.plan);
+  planned.planning = planning_files(inputs, request_of(options));
   planned.site_config = std::filesystem::absolute(inputs.site.file).lexically_normal().string();
   return planned;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/search/planning_record.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "spank_plugin/slurm/allocation.h"
@@ -31,6 +32,7 @@ struct PlannedJob {
   Plan plan;  // placed
   std::vector<Component> components;
   std::string site_config;  // absolute path
+  PlanningFiles planning;   // what it was made with
   std::string table;        // for people: the candidates, or the given plan stage by stage
   std::string comment;      // the job's, one line
   bool waits = false;       // others hold some of its nodes, and the user knows

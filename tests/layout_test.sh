@@ -14,11 +14,9 @@ none() {
 none "a GPU type, zone, platform or sized model is named in the code" \
   '\b([AVHBTLP][0-9]{2,3}|GH200|RTX|Titan|Quadro|Tesla)(-[0-9]+)?\b|us-(central|west|east)|europe-west|(OPT|LLAMA|Llama|GPT-Neo)-[0-9]|[0-9]+[MB] parameters' \
   planner trainer profiler spank_plugin
-none "planner includes a room above it" '#include "(trainer|profiler|spank_plugin)/' planner
 none "planner includes torch, MPI, CUDA or Slurm" '#include <(torch|ATen|c10|mpi|cuda|nccl|slurm)' planner
-none "the plugin includes the trainer" '#include "(trainer|profiler)/' spank_plugin
-none "trainer includes the profiler" '#include "profiler/' trainer
-none "the simulator knows the search" '#include "planner/(search|report|cli)/' planner/spec planner/plan planner/profile planner/simulator
+tests/room_order.sh --self-test || failed=1
+tests/room_order.sh || { echo "an include goes against the order of rooms (tests/rooms.txt)"; failed=1; }
 none "the emulated devices share code with the simulator" '#include "planner/simulator' trainer
 none "torch/torch.h takes 14 s a file" 'torch/torch\.h' trainer profiler tests
 

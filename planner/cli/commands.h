@@ -8,6 +8,7 @@
 
 #include "planner/plan/features.h"
 #include "planner/replay/replay.h"
+#include "planner/search/search_request.h"
 #include "planner/spec/overrides.h"
 
 namespace sailor::cli {
@@ -29,7 +30,7 @@ struct PlanSource {
 
 struct PlanCommand {
   PlanSource source;
-  int top = 5;
+  int top = kShownCandidates;
   Format format = Format::table;
   std::string previous;  // file of the plan that ran until now, or of its result; empty = none
   std::string output;    // file for the chosen plan; empty = none
@@ -37,6 +38,7 @@ struct PlanCommand {
 
 struct ExplainCommand {
   PlanSource source;
+  std::string run;   // job id or directory of the run that is asked about; empty = none
   std::string plan;  // file of the plan to explain; empty = the one that a search finds
   Format format = Format::table;
 };
@@ -49,6 +51,7 @@ struct ParetoCommand {
 };
 
 struct SimulateCommand {
+  std::string run;  // as in ExplainCommand
   std::string job;
   std::string plan;
   std::string config;

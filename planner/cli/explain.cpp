@@ -6,6 +6,7 @@
 #include "planner/cli/output.h"
 #include "planner/cli/plan_source.h"
 #include "planner/cli/progress_line.h"
+#include "planner/cli/run_source.h"
 #include "planner/explain/explanation.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/explanation_text.h"
@@ -16,7 +17,7 @@ namespace {
 
 // Of the time limit of a search: for all questions about other plans together.
 constexpr double kQuestionsShare = 1.5;
-constexpr int kCandidates = 3;
+constexpr int kShown = 3;  // candidates
 
 void print_explanation(const ExplainCommand& command, const PlanningInputs& inputs,
                        const SearchResult& result, const Explanation* explanation) {
@@ -42,25 +43,29 @@ void print_explanation(const ExplainCommand& command, const PlanningInputs& inpu
 
 }  // namespace
 
-int run_explain(const ExplainCommand& command) {
+int run_explain(const ExplainCommand& given) {
+  const ExplainCommand command = given.run.empty() ? given : about_run(given);
   const PlanningInputs inputs = read_inputs(command.source);
-  PlanOptions options = options_of(command.source, inputs.site);
-  options.top_k = kCandidates;
-  const bool given = !command.plan.empty();
+  const PlanOptions options = plan_options(request_of(command.source), inputs.site);
+  const bool has_plan = !command.plan.empty();
   std::optional<WaitingLine> line(std::in_place, "explain: searching",
                                   (1 + kQuestionsShare) * options.time_limit_s, command.source.quiet);
   SearchResult result;
-  if (given) {
-    const Plan plan = read_given_plan(command.plan, inputs, inputs.snapshot.file);
+  if (has_plan) {
+    const Plan plan = read_given_plan(command.plan, inputs);
+    if (const std::string text = beyond_cluster(plan, command.plan, inputs.snapshot, inputs.snapshot.file);
+        !text.empty())
+      diagnose("note: " + text);
     result.status = SearchStatus::found;
     result.cost_model = options.cost_model;
     result.candidates = {{plan, predict_given_plan(inputs, plan, options.cost_model, command.plan)}};
   } else {
     result = search(inputs.context(), options);
+    keep_first(result, kShown);
   }
   std::optional<Explanation> explanation;
   if (result.status == SearchStatus::found)
-    explanation = explain(inputs.context(), options, result.candidates.front(), given,
+    explanation = explain(inputs.context(), options, result.candidates.front(), has_plan,
                           kQuestionsShare * options.time_limit_s);
   line.reset();
   print_explanation(command, inputs, result, explanation ? &*explanation : nullptr);

@@ -42,18 +42,47 @@ void check_types(const Plan& plan, const Catalog& catalog, const std::string& pl
 
 }  // namespace
 
-Plan read_given_plan(const std::string& file, const PlanningInputs& inputs, const std::string& cluster) {
+Plan read_given_plan(const std::string& file, const PlanningInputs& inputs) {
   Plan plan = load_plan(file);
   if (auto violations = check_plan(plan, inputs.job, predictable_features()); !violations.empty())
     throw InputError(where_of(violations[0], file), first_of(violations));
   if (auto violations = check_plan(plan, inputs.job); !violations.empty())
     diagnose("note: " + file + ": " + first_of(violations));
   check_types(plan, inputs.catalog, file);
-  // A plan for another day's cluster can be asked about all the same.
-  if (cluster.empty()) return plan;
-  if (auto violations = check_plan(plan, inputs.snapshot); !violations.empty())
-    diagnose("note: " + file + " does not fit " + cluster + ": " + first_of(violations));
   return plan;
+}
+
+std::string beyond_cluster(const Plan& plan, const std::string& file, const Snapshot& snapshot,
+                           const std::string& cluster) {
+  const std::vector<std::string> violations =
+      cluster.empty() ? check_placement(plan) : check_plan(plan, snapshot);
+  if (violations.empty()) return "";
+  return fmt::format("{}: does not fit {}: {}", where_of(violations[0], file).text(),
+                     cluster.empty() ? "any cluster" : cluster, first_of(violations));
+}
+
+std::string beyond_memory(const Plan& plan, const std::string& file, const Prediction& prediction) {
+  const auto excess = [](const StagePrediction& stage) {
+    return stage.memory.total() - stage.capacity_bytes;
+  };
+  const StagePrediction* worst = nullptr;
+  int more = -1;
+  for (const StagePrediction& stage : prediction.stages) {
+    if (excess(stage) <= 0) continue;
+    ++more;
+    if (worst == nullptr || excess(stage) > excess(*worst)) worst = &stage;
+  }
+  if (worst == nullptr) return "";
+  const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / (int64_t{1} << 30); };
+  return fmt::format(
+      "{}: does not fit into memory: pipeline {}, stage {} needs {:.2f} GiB on each GPU, {} has {:.2f}{}",
+      where_in_plan(file, worst->pipeline, worst->stage).text(), worst->pipeline, worst->stage,
+      gib(worst->memory.total()),
+      plan.pipelines.at(static_cast<size_t>(worst->pipeline))
+          .stages.at(static_cast<size_t>(worst->stage))
+          .gpu_type,
+      gib(worst->capacity_bytes),
+      more > 0 ? fmt::format(" (and {} more stage{})", more, more == 1 ? "" : "s") : "");
 }
 
 Prediction predict_given_plan(const PlanningInputs& inputs, const Plan& plan, CostModel model,

@@ -60,7 +60,8 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
              "USD");
   add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
              "least iterations per second", "ITER/S");
-  add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus, "most GPUs of each type", "TYPE=N,...");
+  add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus,
+             "most GPUs of each type; TYPE@ZONE=N: in that zone", "TYPE=N,...");
   add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use these zones only", "ZONE,...");
   verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");
@@ -75,11 +76,23 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
           throw InputError(option + ": " + error.what());
         }
       },
-      "what plans of the full space may have: unlike-cuts, unlike-shares, recompute, zero1; or all, or "
+      "what plans of the full space may have: unlike-cuts, unlike-shares, recompute, zero1, "
+      "interleave; or all, or "
       "none (default: what the trainer runs)",
       "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
   verb->add_flag("-q,--quiet", source.quiet, "no progress on stderr");
+}
+
+// `--run` stands for the job, and for the plan where that is needed.
+void add_run(CLI::App* verb, std::string& run, const std::vector<std::string>& instead) {
+  verb->add_option("--run", run, "a run, by job id or directory: its job, plan and planning inputs are meant")
+      ->type_name("RUN");
+  for (const std::string& name : instead) verb->get_option(name)->required(false);
+  verb->callback([verb, &run, instead] {
+    for (const std::string& name : instead)
+      if (run.empty() && verb->get_option(name)->count() == 0) throw CLI::RequiredError(name);
+  });
 }
 
 void add_objective(CLI::App* verb, PlanSource& source) {
@@ -114,6 +127,7 @@ CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
   add_objective(verb, command.source);
   verb->add_option("plan,--plan", command.plan, "plan to explain (default: the one that a search finds)")
       ->type_name("PLAN.json");
+  add_run(verb, command.run, {"job"});
   add_format(verb, command.format, {"table", "json", "yaml"});
   return verb;
 }
@@ -122,7 +136,7 @@ CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
   CLI::App* verb =
       app.add_subcommand("pareto", "show what more throughput costs: plans from cheapest to fastest");
   add_source(verb, command.source,
-             "longest time of all searches together (default: the site's, for each plan)");
+             "longest search (default: the site's); all of them take up to --points times as long");
   verb->add_option("--points", command.points, "most plans to show (default: 10)")
       ->type_name("N")
       ->check(CLI::Range(2, kMostParetoPoints));
@@ -137,6 +151,7 @@ CLI::App* add_simulate(CLI::App& app, SimulateCommand& command) {
   CLI::App* verb = app.add_subcommand("simulate", "predict time, memory and cost of a plan");
   verb->add_option("job", command.job, "job spec (YAML)")->required()->type_name("JOB");
   verb->add_option("plan", command.plan, "plan (JSON)")->required()->type_name("PLAN");
+  add_run(verb, command.run, {"job", "plan"});
   verb->add_option("--cluster", command.cluster, "cluster snapshot, for prices and to check nodes")
       ->type_name("FILE");
   add_config(verb, command.config);

@@ -33,13 +33,12 @@ void print_front(const ParetoCommand& command, const PlanningInputs& inputs, con
 
 int run_pareto(const ParetoCommand& command) {
   const PlanningInputs inputs = read_inputs(command.source);
-  PlanOptions options = options_of(command.source, inputs.site);
-  // What a site allows one search is too little for a front of them.
-  if (!command.source.time_limit_s) options.time_limit_s *= command.points;
+  const PlanOptions options = plan_options(request_of(command.source), inputs.site);
+  const double time_limit_s = options.time_limit_s * command.points;
 
   const ParetoFront front = [&] {
-    const WaitingLine line("pareto: searching", options.time_limit_s, command.source.quiet);
-    return pareto(inputs.context(), options, command.points);
+    const WaitingLine line("pareto: searching", time_limit_s, command.source.quiet);
+    return pareto(inputs.context(), options, command.points, time_limit_s);
   }();
   print_front(command, inputs, front);
   const int code = exit_code(command.source, front.status, front.reason);

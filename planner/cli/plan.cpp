@@ -10,6 +10,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/megatron_flags.h"
+#include "planner/report/stage_table.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 
@@ -70,15 +71,17 @@ int print_megatron_flags(const PlanningInputs& inputs, const SearchResult& resul
 
 int run_plan(const PlanCommand& command) {
   const PlanningInputs inputs = read_inputs(command.source);
-  PlanOptions options = options_of(command.source, inputs.site);
   const bool megatron = command.format == Format::megatron;
-  options.top_k = megatron ? std::max(command.top, kMegatronCandidates) : command.top;
-  if (!command.previous.empty()) options.previous = load_candidates(command.previous);
+  SearchRequest request = request_of(command.source);
+  request.candidates = megatron ? std::max(command.top, kMegatronCandidates) : command.top;
+  if (!command.previous.empty()) request.previous = load_candidates(command.previous);
+  const PlanOptions options = plan_options(request, inputs.site);
 
-  const SearchResult result = [&] {
+  SearchResult result = [&] {
     const WaitingLine line("plan: searching", options.time_limit_s, command.source.quiet);
     return search(inputs.context(), options);
   }();
+  keep_first(result, request.candidates);
   print_result(command, inputs, result);
   int code = exit_code(command.source, result.status, result.reason);
   const Candidate* chosen = code == kDone ? &result.candidates[0] : nullptr;

@@ -14,13 +14,13 @@ PlanningInputs read_inputs(const PlanSource& source) {
                      [&](const SiteConfig& site) { return read_cluster(source.cluster, site.file); });
 }
 
-PlanOptions options_of(const PlanSource& source, const SiteConfig& site) {
-  PlanOptions options;
-  options.space = parse_search_space(source.search_space);
-  options.cost_model = parse_cost_model(source.cost_model);
-  if (source.allow) options.allow = *source.allow;
-  options.time_limit_s = source.time_limit_s.value_or(site.planner_time_limit_s);
-  return options;
+SearchRequest request_of(const PlanSource& source) {
+  SearchRequest request;
+  request.space = parse_search_space(source.search_space);
+  request.cost_model = parse_cost_model(source.cost_model);
+  request.allow = source.allow;
+  request.time_limit_s = source.time_limit_s;
+  return request;
 }
 
 void print_notes(const PlanningInputs& inputs) {

@@ -83,7 +83,7 @@ int run_replay(const ReplayCommand& command) {
   if (const int64_t every = inputs.job.checkpoint.every_steps; every > 0) options.checkpoint_steps = every;
   if (command.checkpoint_steps) options.checkpoint_steps = *command.checkpoint_steps;
   const std::vector<ReplayOutcome> outcomes =
-      replay(inputs.context(), options_of(command.source, inputs.site), input, options,
+      replay(inputs.context(), plan_options(request_of(command.source), inputs.site), input, options,
              {ReplayPolicy::elastic, ReplayPolicy::restart, ReplayPolicy::full_set, ReplayPolicy::no_cost});
   if (command.format == Format::json) {
     print(replay_json(inputs.job, outcomes, input.end_s));

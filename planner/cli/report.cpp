@@ -1,5 +1,4 @@
-// sailor report: a run as one page, from the files of its directory and, where they are still there, from the
-// inputs of its planning.
+// sailor report: a run as one page, from the files of its directory, the inputs of its planning among them.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,11 +7,14 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/output.h"
 #include "planner/cli/pictures.h"
+#include "planner/cli/run_source.h"
 #include "planner/history/find_run.h"
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/report/run_report.h"
 #include "planner/search/load_inputs.h"
+#include "planner/search/planning_record.h"
+#include "planner/search/search_request.h"
 #include "planner/simulator/native_model.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
@@ -28,10 +30,17 @@ std::unique_ptr<PlanningInputs> inputs_of(const ReportCommand& command, const Ru
                                           std::vector<std::string>& notes) {
   try {
     JobSpec job = load_job_spec(history.directory + "/job.yaml");
+    PlanOverrides overrides;
+    if (const std::string planning = planning_of(history.directory); !planning.empty())
+      overrides = load_planning_options(planning + "/options.yaml").overrides;
     // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
-    if (command.cluster.empty()) job.resources.partitions.clear();
+    if (command.cluster.empty()) {
+      job.resources.partitions.clear();
+      overrides.partitions.clear();
+    }
+    const std::string config = config_of_run(history.directory, command.config);
     return std::make_unique<PlanningInputs>(
-        load_inputs(std::move(job), site_or_default(command.config), {}, [&](const SiteConfig& site) {
+        load_inputs(std::move(job), site_or_default(config), overrides, [&](const SiteConfig& site) {
           if (!command.cluster.empty()) return load_snapshot(command.cluster);
           Snapshot snapshot = nodes_of_plan(history.plan);
           set_regions(snapshot, site);
@@ -57,10 +66,9 @@ std::unique_ptr<RunPrediction> prediction_of(const ReportCommand& command, const
     notes.push_back(fmt::format("No prediction, no timeline and no other plans: {}", error.what()));
     return nullptr;
   }
-  PlanOptions options;
-  options.time_limit_s = inputs.site.planner_time_limit_s * kFrontPoints / 2;
+  const PlanOptions options = plan_options({}, inputs.site);
   try {
-    out->front = pareto(inputs.context(), options, kFrontPoints);
+    out->front = pareto(inputs.context(), options, kFrontPoints, options.time_limit_s * kFrontPoints / 2);
     out->front_of = command.cluster.empty() ? "the run's own nodes" : "the nodes of " + command.cluster;
   } catch (const InputError& error) {
     notes.push_back(fmt::format("No other plans: {}", error.what()));

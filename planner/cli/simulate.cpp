@@ -9,8 +9,10 @@
 #include "planner/cli/given_plan.h"
 #include "planner/cli/output.h"
 #include "planner/cli/pictures.h"
+#include "planner/cli/run_source.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/memory_table.h"
+#include "planner/report/stage_table.h"
 #include "planner/search/load_inputs.h"
 #include "planner/spec/error.h"
 
@@ -31,22 +33,24 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs, const Plan& plan
 
 }  // namespace
 
-int run_simulate(const SimulateCommand& command) {
+int run_simulate(const SimulateCommand& given) {
+  const SimulateCommand command = given.run.empty() ? given : about_run(given);
   CostModel model = parse_cost_model(command.cost_model);
   JobSpec job = load_job_spec(command.job);
   PlanningInputs inputs =
       load_inputs(std::move(job), site_or_default(command.config), {}, [&](const SiteConfig&) {
         return command.cluster.empty() ? Snapshot{} : load_snapshot(command.cluster);
       });
-  const Plan plan = read_given_plan(command.plan, inputs, command.cluster);
+  const Plan plan = read_given_plan(command.plan, inputs);
   const bool with_pictures = wants_pictures(command);
   if (with_pictures) check_pictures(command, plan, model);
   std::vector<Timeline> timelines;
   Candidate candidate{
       plan, predict_given_plan(inputs, plan, model, command.plan, with_pictures ? &timelines : nullptr)};
   std::vector<std::string> notes = notes_of(inputs, plan);
-  if (!candidate.prediction.fits)
-    notes.push_back(command.plan + ": does not fit into the memory of its GPUs");
+  std::vector<std::string> errors = {beyond_cluster(plan, command.plan, inputs.snapshot, command.cluster),
+                                     beyond_memory(plan, command.plan, candidate.prediction)};
+  std::erase(errors, "");
   SearchResult result;
   result.status = SearchStatus::found;
   result.cost_model = model;
@@ -66,8 +70,11 @@ int run_simulate(const SimulateCommand& command) {
     default:
       break;  // not offered
   }
+  notes.insert(notes.end(), errors.begin(), errors.end());
   if (with_pictures) write_pictures(command, plan, candidate.prediction, timelines, notes);
-  return kDone;
+  // A plan for another day's cluster can be asked about all the same: what it would do is said first.
+  for (const std::string& error : errors) diagnose(error);
+  return errors.empty() ? kDone : kInfeasible;
 }
 
 }  // namespace sailor::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/cli/cluster_source.h"
+#include "planner/search/load_inputs.h"
 #include "planner/simulator/native_model.h"
 #include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"
@@ -19,6 +20,7 @@ bool SiteRuns::load(std::string& reason) {
   Site site;
   site.config = load_site_config(path);
   site.catalog = load_catalog(site.config.catalog);
+  site.framework = framework_of(site.config);
   site_ = std::move(site);
   return true;
 }
@@ -31,7 +33,8 @@ const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
                   m.tied_embeddings, to_string(job.training.precision));
   const auto known = profiles_.find(key);
   if (known != profiles_.end()) return known->second;
-  return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog)).first->second;
+  return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog, site_->framework))
+      .first->second;
 }
 
 std::optional<SiteRuns::Predicted> SiteRuns::predict(const RunRecord& record, std::string& reason) {
@@ -44,7 +47,7 @@ std::optional<SiteRuns::Predicted> SiteRuns::predict(const RunRecord& record, st
   job.file = "JOB.yaml";  // for advice only
   try {
     const ProfileSet& profiles = profiles_of(job);
-    FrameworkStyle style = own_framework();
+    FrameworkStyle style = site_->framework;
     for (const auto& [key, value] : record.options) style.set(key, value, record.where);
     const Snapshot snapshot;
     const Prediction prediction =

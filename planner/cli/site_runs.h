@@ -11,6 +11,7 @@
 #include "planner/profile/profile_set.h"
 #include "planner/simulator/prediction.h"
 #include "planner/spec/catalog.h"
+#include "planner/spec/framework_style.h"
 #include "planner/spec/site_config.h"
 
 namespace sailor::cli {
@@ -33,6 +34,7 @@ class SiteRuns {
   struct Site {
     SiteConfig config;
     Catalog catalog;
+    FrameworkStyle framework;
   };
   bool load(std::string& reason);
   const ProfileSet& profiles_of(const JobSpec& job);

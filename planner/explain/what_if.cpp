@@ -33,14 +33,16 @@ class Questions {
  public:
   Questions(const PlanningContext& context, const Candidate& chosen) : context_(context), chosen_(chosen) {
     const ResourceSpec& limits = context.job.resources;
+    std::map<std::pair<std::string, std::string>, int> by_pool;  // within the quotas
     for (const SnapshotNode& node : context.snapshot.nodes) {
-      const auto most = limits.max_gpus.find(node.gpu_type);
       if (node.free_gpus.empty() || !listed(limits.zones, node.zone) ||
-          !listed(limits.partitions, node.partition) ||
-          (most != limits.max_gpus.end() && most->second == 0) ||
+          !listed(limits.partitions, node.partition) || limits.most_gpus(node.gpu_type, node.zone) == 0 ||
           !context.profiles.layers.contains(node.gpu_type))
         continue;
-      const int gpus = static_cast<int>(node.free_gpus.size());
+      int& taken = by_pool[{node.gpu_type, node.zone}];
+      const int gpus = std::min(static_cast<int>(node.free_gpus.size()),
+                                limits.most_gpus(node.gpu_type, node.zone) - taken);
+      taken += gpus;
       by_type_[node.gpu_type] += gpus;
       by_zone_[node.zone] += gpus;
       const SnapshotNode*& largest = largest_[node.gpu_type];
@@ -109,6 +111,9 @@ class Questions {
     question.snapshot.nodes.push_back(std::move(node));
     const auto most = question.job.resources.max_gpus.find(type);
     if (most != question.job.resources.max_gpus.end()) most->second += gpus;
+    auto& in_zone = question.job.resources.max_gpus_in_zone;
+    if (in_zone.contains(type) && in_zone[type].contains(largest_.at(type)->zone))
+      in_zone[type][largest_.at(type)->zone] += gpus;
   }
 
   void budget() {
@@ -214,10 +219,14 @@ std::vector<WhatIf> what_if(const PlanningContext& context, const PlanOptions& o
     const double left_s =
         time_limit_s - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     PlanOptions quick = options;
-    quick.top_k = 1;
     quick.explain = false;
-    quick.previous = {chosen.plan};
-    quick.time_limit_s = std::min(options.time_limit_s, left_s / static_cast<double>(questions.size() - i));
+    if (questions[i].what.kind == WhatIf::Kind::planner) {  // as where no plan is given
+      quick.time_limit_s = std::min(options.time_limit_s, left_s);
+    } else {
+      quick.top_k = 1;
+      quick.previous = {chosen.plan};
+      quick.time_limit_s = std::min(options.time_limit_s, left_s / static_cast<double>(questions.size() - i));
+    }
     if (quick.time_limit_s > kLeastTime_s) answer(questions[i], context, quick, chosen, given);
     answers.push_back(std::move(questions[i].what));
   }

@@ -20,6 +20,8 @@ const char* to_string(PlanFeature feature) {
       return "recompute";
     case PlanFeature::zero1:
       return "zero1";
+    case PlanFeature::interleave:
+      return "interleave";
     case PlanFeature::selective_recompute:
       return "selective";
   }
@@ -52,7 +54,8 @@ PlanFeatures parse_plan_features(const std::string& text) {
 }
 
 PlanFeatures all_plan_features() {
-  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute, PlanFeature::zero1};
+  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute, PlanFeature::zero1,
+          PlanFeature::interleave};
 }
 
 PlanFeatures predictable_features() {

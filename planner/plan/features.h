@@ -4,6 +4,7 @@
 //     unlike-shares   pipelines take numbers of microbatches that differ by more than one
 //     recompute       a stage computes activations again in the backward instead of keeping them
 //     zero1           the replicas of a stage share its optimizer states
+//     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
 // and what plans that others have run may have besides, and the planner never offers:
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
@@ -14,7 +15,7 @@
 
 namespace sailor {
 
-enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1, selective_recompute };
+enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1, interleave, selective_recompute };
 using PlanFeatures = std::set<PlanFeature>;
 
 const char* to_string(PlanFeature feature);

@@ -15,8 +15,8 @@ namespace sailor {
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-// No plan is near this; a damaged or hostile text must not make us allocate without end.
-constexpr size_t kMaxJsonBytes = size_t{64} << 20;
+// Nothing that travels is near this; a damaged or hostile text must not make us allocate without end.
+constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
 std::string to_base64(const std::string& bytes) {
   std::string text;
@@ -31,13 +31,13 @@ std::string to_base64(const std::string& bytes) {
   return text;
 }
 
-std::string from_base64(const std::string& text, const std::string& source) {
+std::string from_base64(const std::string& text, const std::string& what, const std::string& source) {
   std::array<int, 256> value;
   value.fill(-1);
   for (size_t i = 0; i < kAlphabet.size(); ++i)
     value[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
   if (text.empty() || text.size() % 4 != 0)
-    throw InputError({source}, "packed plan is truncated; submit the job again");
+    throw InputError({source}, what + " is truncated; submit the job again");
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);
   for (size_t i = 0; i < text.size(); i += 4) {
@@ -53,7 +53,7 @@ std::string from_base64(const std::string& text, const std::string& source) {
       }
       int digit = value[static_cast<unsigned char>(c)];
       if (digit < 0 || padding > 0) {
-        throw InputError({source}, "packed plan is damaged (not base64); submit the job again");
+        throw InputError({source}, what + " is damaged (not base64); submit the job again");
       }
       group = group << 6 | static_cast<uint32_t>(digit);
     }
@@ -64,39 +64,45 @@ std::string from_base64(const std::string& text, const std::string& source) {
 
 }  // namespace
 
-std::string pack_plan(const Plan& plan) {
-  std::string json = to_json(plan, -1);
-  uLongf size = compressBound(json.size());
+std::string pack_text(const std::string& text) {
+  uLongf size = compressBound(text.size());
   std::string compressed(size, '\0');
   int status = compress2(reinterpret_cast<Bytef*>(compressed.data()), &size,
-                         reinterpret_cast<const Bytef*>(json.data()), json.size(), Z_BEST_COMPRESSION);
+                         reinterpret_cast<const Bytef*>(text.data()), text.size(), Z_BEST_COMPRESSION);
   if (status != Z_OK)
-    throw std::runtime_error(
-        fmt::format("cannot compress a plan of {} bytes (zlib {})", json.size(), status));
+    throw std::runtime_error(fmt::format("cannot compress {} bytes (zlib {})", text.size(), status));
   compressed.resize(size);
   return to_base64(compressed);
 }
 
-Plan unpack_plan(const std::string& packed, const std::string& source) {
-  std::string compressed = from_base64(packed, source);
-  std::string json;
+std::string unpack_text(const std::string& packed, const std::string& what, const std::string& source) {
+  std::string compressed = from_base64(packed, what, source);
+  std::string text;
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw std::runtime_error("cannot start zlib");
   stream.next_in = reinterpret_cast<Bytef*>(compressed.data());
   stream.avail_in = static_cast<uInt>(compressed.size());
   int status = Z_OK;
   std::array<char, 16384> buffer;
-  while (status == Z_OK && json.size() <= kMaxJsonBytes) {
+  while (status == Z_OK && text.size() <= kMaxTextBytes) {
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
     stream.avail_out = static_cast<uInt>(buffer.size());
     status = inflate(&stream, Z_NO_FLUSH);
-    json.append(buffer.data(), buffer.size() - stream.avail_out);
+    text.append(buffer.data(), buffer.size() - stream.avail_out);
   }
   inflateEnd(&stream);
   if (status != Z_STREAM_END || stream.avail_in != 0) {
-    throw InputError({source}, "packed plan is damaged (does not decompress); submit the job again");
+    throw InputError({source}, what + " is damaged (does not decompress); submit the job again");
   }
-  return parse_plan(json, source);
+  return text;
+}
+
+std::string pack_plan(const Plan& plan) {
+  return pack_text(to_json(plan, -1));
+}
+
+Plan unpack_plan(const std::string& packed, const std::string& source) {
+  return parse_plan(unpack_text(packed, "packed plan", source), source);
 }
 
 }  // namespace sailor

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "planner/plan/feature_text.h"
+
 namespace sailor {
 
 int num_groups(const Plan& plan, const PlanPipeline& pipeline) {
@@ -58,8 +60,10 @@ std::string summary(const Plan& plan) {
     text += end - i > 1 ? fmt::format("{} x ({})", end - i, one) : one;
     i = end;
   }
-  return fmt::format("{} pipeline{}: {}, {} microbatches of {}", plan.pipelines.size(),
-                     plan.pipelines.size() == 1 ? "" : "s", text, microbatches, plan.microbatch);
+  const std::string features = feature_text(plan);
+  return fmt::format("{} pipeline{}: {}, {} microbatches of {}{}{}", plan.pipelines.size(),
+                     plan.pipelines.size() == 1 ? "" : "s", text, microbatches, plan.microbatch,
+                     features.empty() ? "" : ", ", features);
 }
 
 }  // namespace sailor

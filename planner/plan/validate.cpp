@@ -110,7 +110,10 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
                          fmt::format("{} GPUs are named for a TP degree of {}", stage.gpus.size(), stage.tp));
   }
   for (int gpu : stage.gpus) {
-    if (std::find(node->free_gpus.begin(), node->free_gpus.end(), gpu) == node->free_gpus.end()) {
+    if (gpu >= node->gpus) {
+      violations.push_back(where + fmt::format("node {} has {} GPUs, numbered from 0: there is no GPU {}",
+                                               stage.node, node->gpus, gpu));
+    } else if (std::find(node->free_gpus.begin(), node->free_gpus.end(), gpu) == node->free_gpus.end()) {
       violations.push_back(where + fmt::format("GPU {} of node {} is not free", gpu, stage.node));
     } else if (!used.insert({stage.node, gpu}).second) {
       violations.push_back(where + fmt::format("GPU {} of node {} is used twice", gpu, stage.node));
@@ -159,6 +162,21 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     violations.push_back(fmt::format("interleave {} is not a number of chunks", plan.interleave));
   } else if (plan.interleave > 1) {
     for (size_t p = 0; p < plan.pipelines.size(); ++p) check_interleaved(plan, p, violations);
+  }
+  return violations;
+}
+
+std::vector<std::string> check_placement(const Plan& plan) {
+  std::vector<std::string> violations;
+  std::set<std::pair<std::string, int>> used;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < static_cast<size_t>(num_groups(plan, plan.pipelines[p])); ++s) {
+      const PlanStage& stage = plan.pipelines[p].stages[s];
+      if (stage.node.empty()) continue;
+      for (int gpu : stage.gpus)
+        if (!used.insert({stage.node, gpu}).second)
+          violations.push_back(at(p, s) + fmt::format("GPU {} of node {} is used twice", gpu, stage.node));
+    }
   }
   return violations;
 }

@@ -18,6 +18,8 @@ namespace sailor {
 // `allowed`: by default what the trainer runs.
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,
                                     const PlanFeatures& allowed = trainable_features());
+// For placed stages, whatever the cluster: a GPU of a node is used once.
+std::vector<std::string> check_placement(const Plan& plan);
 // GPUs of a type in a zone not over-used; for placed stages: the node exists, has the type and zone, its GPUs
 // are free and used once.
 std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot);

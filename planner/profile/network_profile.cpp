@@ -162,16 +162,24 @@ const NetworkProfile::Link* NetworkProfile::find(unsigned mask, const LinkEnd& f
 
 const LinkCurve* NetworkProfile::find(const LinkEnd& from, const LinkEnd& to, bool same_node) const {
   const LinkCurve* added = find_added(from, to, same_node);
-  const bool fall_back = added == nullptr && assumed_ != nullptr && from.zone == to.zone;
-  return fall_back ? assumed_->find(from, to, same_node) : added;
+  if (added != nullptr) return added;
+  const auto& assumed = assumed_[static_cast<size_t>(reach(from.zone, to.zone))];
+  return assumed ? assumed->find(from, to, same_node) : nullptr;
 }
 
 bool NetworkProfile::is_assumed(const LinkEnd& from, const LinkEnd& to, bool same_node) const {
   return find(from, to, same_node) != find_added(from, to, same_node);
 }
 
-void NetworkProfile::assume(NetworkProfile other) {
-  assumed_ = std::make_shared<const NetworkProfile>(std::move(other));
+void NetworkProfile::assume(NetworkProfile other, Reach reach) {
+  assumed_[static_cast<size_t>(reach)] = std::make_shared<const NetworkProfile>(std::move(other));
+}
+
+NetworkProfile::Reach NetworkProfile::reach(const std::string& zone, const std::string& other) const {
+  if (zone == other) return Reach::zone;
+  const auto a = region_of_.find(zone), b = region_of_.find(other);
+  return a != region_of_.end() && b != region_of_.end() && a->second == b->second ? Reach::region
+                                                                                  : Reach::world;
 }
 
 const LinkCurve* NetworkProfile::find_added(const LinkEnd& from, const LinkEnd& to, bool same_node) const {

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,8 +89,12 @@ class NetworkProfile {
   void add(Link link);
   // Adds all links of another profile, after those that stand.
   void add(const NetworkProfile& other);
-  // What find() falls back on between GPUs of one zone of which nothing was added, however unspecific.
-  void assume(NetworkProfile other);
+  // What find() falls back on between GPUs of which nothing was added, however unspecific: GPUs of one zone,
+  // of two zones of one region, or of two regions. A zone that no region was named for is a region of its
+  // own.
+  enum class Reach { zone, region, world };
+  void assume(NetworkProfile other, Reach reach = Reach::zone);
+  void set_region(const std::string& zone, const std::string& region) { region_of_[zone] = region; }
   // Does find() answer with what was assumed?
   bool is_assumed(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
   bool empty() const { return links_.empty(); }
@@ -101,8 +106,10 @@ class NetworkProfile {
   std::vector<Link> links_;
   std::unordered_multimap<uint64_t, size_t> index_;  // hash of mask and properties -> position in links_
 
-  std::shared_ptr<const NetworkProfile> assumed_;
+  std::array<std::shared_ptr<const NetworkProfile>, 3> assumed_;  // by reach
+  std::map<std::string, std::string> region_of_;                  // by zone
 
+  Reach reach(const std::string& zone, const std::string& other) const;
   const LinkCurve* find_added(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
   const Link* find(unsigned mask, const LinkEnd& from, const LinkEnd& to, Scope scope) const;
 };

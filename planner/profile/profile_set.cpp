@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "planner/profile/analytic_profile.h"
 #include "planner/profile/estimated_profile.h"
@@ -32,6 +33,8 @@ struct Found {
   std::map<std::string, ProfileFile> by_type;
   std::map<std::string, std::vector<ProfileFile>> of_other_models;  // by type
   NetworkProfile network;
+  std::vector<std::string> network_files;
+  std::vector<std::string> files;  // all of them, in the order in which they were read
   std::vector<std::string> notes;
 };
 
@@ -40,9 +43,11 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
   for (const std::string& directory : directories) {
     for (const std::string& file : json_files(directory)) {
       Document document = parse_json(read_text_file(file), file);
+      found.files.push_back(file);
       if (document.root.find("sailor_network_profile") != nullptr) {
         found.network.add(read_network_profile(document));
         if (found.network.file.empty()) found.network.file = file;
+        found.network_files.push_back(file);
       } else if (document.root.find("sailor_layer_profile") != nullptr) {
         ProfileFile profile = read_profile_file(document);
         if (!matches(profile, job.model, job.training.precision)) {
@@ -77,27 +82,44 @@ LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double 
   return profile;
 }
 
-NetworkProfile assumed_network(const Catalog& catalog) {
-  NetworkProfile network;
-  network.file = catalog.file;
-  for (const AssumedLink& link : catalog.links)
-    network.add({{link.from, "", 0},
-                 {link.to, "", 0},
-                 link.same_node ? NetworkProfile::Scope::intra_node : NetworkProfile::Scope::inter_node,
-                 LinkCurve::from_rates(link.latency_s, link.bytes_per_s, link.node_bytes_per_s)});
-  return network;
+void assume_links(const Catalog& catalog, NetworkProfile& network) {
+  using Reach = NetworkProfile::Reach;
+  std::map<Reach, NetworkProfile> assumed;
+  for (const AssumedLink& link : catalog.links) {
+    const Reach reach = link.scope == AssumedLink::Scope::inter_zone     ? Reach::region
+                        : link.scope == AssumedLink::Scope::inter_region ? Reach::world
+                                                                         : Reach::zone;
+    assumed[reach].add({{link.from, "", 0},
+                        {link.to, "", 0},
+                        link.scope == AssumedLink::Scope::intra_node ? NetworkProfile::Scope::intra_node
+                                                                     : NetworkProfile::Scope::inter_node,
+                        LinkCurve::from_rates(link.latency_s, link.bytes_per_s, link.node_bytes_per_s)});
+  }
+  for (auto& [reach, links] : assumed) {
+    links.file = catalog.file;
+    network.assume(std::move(links), reach);
+  }
+}
+
+// Those of `all` that are among `some`, each once.
+std::vector<std::string> in_order_of(std::vector<std::string> all, const std::vector<std::string>& some) {
+  std::erase_if(all, [chosen = std::set<std::string>(some.begin(), some.end())](const std::string& file) {
+    return !chosen.contains(file);
+  });
+  return all;
 }
 
 // Stands in for a profile that is missing; false when the catalog does not say enough of the type.
-bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found, ProfileSet& set) {
+bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found,
+                  const FrameworkStyle& framework, ProfileSet& set) {
   static const std::vector<ProfileFile> none;
   const auto others = found.of_other_models.find(type.name);
   const std::vector<ProfileFile>& measured = others == found.of_other_models.end() ? none : others->second;
   const Precision precision = job.training.precision;
-  auto profile = estimate_profile(type, job.model, precision, measured, set.network, own_framework());
+  auto profile = estimate_profile(type, job.model, precision, measured, set.network, framework);
   if (!profile) return false;
   for (int tp : profile->tps())
-    set.sizes.by_tp.emplace(tp, analytic_sizes(shape_of(job.model), own_framework(), precision, tp));
+    set.sizes.by_tp.emplace(tp, analytic_sizes(shape_of(job.model), framework, precision, tp));
   set.estimates[type.name] = fmt::format(
       "type {}: no profile of {} ({}), its times are estimated from the catalog{} (+-{:.0f} %); measure them "
       "with "
@@ -106,34 +128,38 @@ bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found, P
       profile->uncertainty == kUncalibrated ? "" : " and from profiles of other models",
       100 * profile->uncertainty, job.file);
   set.layers.emplace(type.name, std::move(*profile));
+  for (const ProfileFile& other : measured) set.files.push_back(other.file);
   return true;
 }
 
 }  // namespace
 
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
-                         const Catalog& catalog) {
+                         const Catalog& catalog, const FrameworkStyle& framework) {
   Found found = read_directories(directories, job);
   ProfileSet set;
   set.network = std::move(found.network);
-  set.network.assume(assumed_network(catalog));
+  assume_links(catalog, set.network);
   set.notes = std::move(found.notes);
+  set.files = found.network_files;
   // What was measured first: estimates must not take the place of measured sizes.
   for (const auto& [name, type] : catalog.gpu_types) {
     const auto it = found.by_type.find(profiled_as(name, type));
     if (it == found.by_type.end()) continue;
+    set.files.push_back(it->second.file);
     LayerProfile profile = unroll(it->second, job.model.layers);
     if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
     set.layers.emplace(name, std::move(profile));
     set.sizes.by_tp.merge(unroll_sizes(it->second, job.model.layers).by_tp);
   }
   for (const auto& [name, type] : catalog.gpu_types) {
-    if (set.layers.contains(name) || add_estimate(type, job, found, set)) continue;
+    if (set.layers.contains(name) || add_estimate(type, job, found, framework, set)) continue;
     set.notes.push_back(fmt::format(
         "type {}: no profile of {} ({}) in {}{}", name, job.model.name, to_string(job.training.precision),
         fmt::join(directories, ", "),
         type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
   }
+  set.files = in_order_of(found.files, set.files);
   if (set.layers.empty()) {
     throw InputError(
         job.where("model"),

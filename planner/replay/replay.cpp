@@ -31,7 +31,6 @@ class Courses {
   Courses(const PlanningContext& context, PlanOptions options, bool elastic)
       : context_(context), job_(context.job), options_(std::move(options)) {
     job_.elastic.enabled = elastic;
-    options_.top_k = 1;
     options_.explain = false;
   }
 

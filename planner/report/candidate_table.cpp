@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "planner/plan/feature_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
@@ -18,17 +19,7 @@ namespace {
 using nlohmann::json;
 
 // Of a row; the first column gets what the others leave.
-constexpr size_t kWidest = 120, kLeastGpus = 12, kWidestTp = 18;
-
-std::string gib(int64_t bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
-}
-
-std::string number_list(const std::vector<int>& numbers) {
-  std::string text;
-  for (int n : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", n);
-  return text;
-}
+constexpr size_t kWidest = 120, kLeastGpus = 12, kWidestTp = 18, kWidestFeatures = 26;
 
 // Does the plan cross no zones because there is only one?
 bool is_one_zone(const Snapshot& snapshot) {
@@ -45,6 +36,7 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
   return {num_stages_text(plan),
           fmt::format("{}", plan.pipelines.size()),
           cut_to(tp_text(plan), kWidestTp),
+          cut_to(feature_text(plan), kWidestFeatures),
           fmt::format("{}", plan.microbatch),
           estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
           rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
@@ -86,9 +78,9 @@ std::string candidate_footer(const PlanningContext& context, const SearchResult&
 
 std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
   using Row = std::vector<std::string>;
-  constexpr size_t kTp = 2, kBoundBy = 9;  // words; numbers stand at the right
+  constexpr size_t kTp = 2, kFeatures = 3, kBoundBy = 10;  // words; numbers stand at the right
   std::vector<Row> rows = {
-      {"P", "D", "TP", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/RUN", "PEAK", "BOUND BY"}};
+      {"P", "D", "TP", "", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/RUN", "PEAK", "BOUND BY"}};
   double uncertainty = 0;
   for (const Candidate& candidate : result.candidates) {
     uncertainty = std::max(uncertainty, candidate.prediction.uncertainty);
@@ -97,6 +89,10 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const Row& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  if (widths[kFeatures] > 0) {
+    rows[0][kFeatures] = "WITH";
+    widths[kFeatures] = std::max(widths[kFeatures], rows[0][kFeatures].size());
+  }
   const size_t others = std::accumulate(widths.begin(), widths.end(), widths.size());
   const size_t most_gpus = std::max(kLeastGpus, kWidest - 2 - std::min(kWidest - 2, others));
   const bool one_zone = is_one_zone(context.snapshot);
@@ -109,40 +105,17 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     std::string line = fmt::format("{} {:<{}}", r == 1 ? "*" : " ", gpus[r], gpus_width);
-    for (size_t i = 0; i < widths.size(); ++i)
-      line += i == kTp || i == kBoundBy ? fmt::format(" {:<{}}", rows[r][i], widths[i])
-                                        : fmt::format(" {:>{}}", rows[r][i], widths[i]);
+    for (size_t i = 0; i < widths.size(); ++i) {
+      if (widths[i] == 0) continue;  // nothing in the column
+      const bool words = i == kTp || i == kFeatures || i == kBoundBy;
+      line += words ? fmt::format(" {:<{}}", rows[r][i], widths[i])
+                    : fmt::format(" {:>{}}", rows[r][i], widths[i]);
+    }
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   out += estimate_note(uncertainty);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
   return out + candidate_footer(context, result);
-}
-
-std::string stage_table(const Plan& plan, const Prediction& prediction) {
-  std::string out = fmt::format(
-      "{:<5} {:<5} {:>4} {:<9} {:<14} {:>3} {:<16} {:<9} {:>9} {:>9} {:>6} {:>10}\n", "PIPE", "STAGE", "#MB",
-      "LAYERS", "GPU TYPE", "TP", "NODE", "GPUS", "FWD (s)", "BWD (s)", "BUSY", "MEM GiB");
-  size_t at = 0;
-  for (size_t j = 0; j < plan.pipelines.size(); ++j)
-    for (size_t i = 0; i < plan.pipelines[j].stages.size(); ++i, ++at) {
-      const PlanStage& stage = plan.pipelines[j].stages[i];
-      const StagePrediction& p = prediction.stages.at(at);
-      out += fmt::format(
-          "{:<5} {:<5} {:>4} {:<9} {:<14} {:>3} {:<16} {:<9} {:>9.4g} {:>9.4g} {:>5.0f}% {:>5}/{}\n", j, i,
-          plan.pipelines[j].microbatches, fmt::format("{}-{}", stage.first_layer, stage.end_layer - 1),
-          cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), stage.tp,
-          cut_to(stage.node.empty() ? "-" : stage.node, 16),
-          cut_to(stage.gpus.empty() ? "-" : number_list(stage.gpus), 9), p.forward_s, p.backward_s,
-          100 * p.busy_fraction, gib(p.memory.total()), gib(p.capacity_bytes));
-    }
-  out += fmt::format(
-      "iteration {:.4g} s = pipeline {:.4g} + gradient sync {:.4g} + update {:.4g} + overhead {:.4g}; "
-      "{:.4g} USD = compute {:.4g} + transfer {:.4g}\n",
-      prediction.iteration_s, prediction.pipeline_s, prediction.sync_s, prediction.update_s,
-      prediction.overhead_s, prediction.usd_per_iteration(), prediction.compute_usd, prediction.transfer_usd);
-  out += estimate_note(prediction.uncertainty);
-  return out;
 }
 
 std::string result_json(const PlanningContext& context, const SearchResult& result) {

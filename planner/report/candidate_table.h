@@ -14,8 +14,6 @@ namespace sailor {
 std::string candidate_table(const PlanningContext& context, const SearchResult& result);
 // What stands below the rows: what was searched, how good the chosen plan is proven to be, what was left out.
 std::string candidate_footer(const PlanningContext& context, const SearchResult& result);
-// Stage by stage: layers, GPUs, nodes, time, memory of one plan.
-std::string stage_table(const Plan& plan, const Prediction& prediction);
 // Machine-readable form of the whole result, `"sailor_plan_result": 1`; the schema is in
 // etc/doc/plan-result.md.
 std::string result_json(const PlanningContext& context, const SearchResult& result);

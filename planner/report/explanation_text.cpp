@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "planner/plan/feature_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/report/plan_drawing.h"
 #include "planner/report/plan_text.h"
@@ -44,7 +45,11 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
                      plan.microbatch == 1 ? "" : "s");
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
-  if (plan.zero1) out += ", optimizer states shared out (ZeRO-1)";
+  if (plan.zero1) out += ", optimizer states sharded (ZeRO-1)";
+  if (const std::string stages = recomputing_stages(plan); stages == "all")
+    out += ", activations recomputed";
+  else if (!stages.empty())
+    out += ", activations recomputed in " + (stages == "some" ? "some stages" : "stages " + stages);
   return out + "\n" + estimate_note(p.uncertainty);
 }
 

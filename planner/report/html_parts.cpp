@@ -134,6 +134,7 @@ std::string html_plan(const Plan& plan, const Prediction& prediction) {
           "<div class=\"stage\" style=\"border-left-color:var(--g{})\"><b>{}</b>{}<span>{}</span>",
           static_cast<size_t>(it - types.begin()) % kColours, stage.name, xml_escaped(stage.gpus),
           stage.layers);
+      if (!stage.recompute.empty()) out += fmt::format("<span>{}</span>", stage.recompute);
       if (!stage.zone.empty()) out += fmt::format("<span>{}</span>", xml_escaped(stage.zone));
       if (stage.busy_part > 0)
         out += fmt::format("<span>memory {:.0f} %, busy {:.0f} %</span>", 100 * stage.memory_part,

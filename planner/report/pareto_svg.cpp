@@ -12,6 +12,45 @@ namespace sailor {
 namespace {
 
 constexpr double kLeft = 90, kTop = 50, kWidth = 640, kHeight = 400;
+constexpr size_t kWidestLabel = 40;
+constexpr double kCharacter = 6.2, kLine = 13;  // of a label, about
+
+struct Box {
+  double left, top, right, bottom;
+
+  bool overlaps(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// Words beside points, none over another or over a point: what has no room is left out, and stands in the
+// point's title alone. The ends of the front come first.
+std::string labels_of(const std::vector<std::pair<double, double>>& at,
+                      const std::vector<std::string>& texts) {
+  std::vector<Box> taken;
+  for (const auto& [x, y] : at) taken.push_back({x - 6, y - 6, x + 6, y + 6});
+  std::vector<size_t> order;
+  for (size_t i = 0; i < at.size(); ++i) order.push_back(i);
+  if (order.size() > 2) std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  std::string svg;
+  for (const size_t i : order) {
+    const auto [x, y] = at[i];
+    const double width = kCharacter * static_cast<double>(texts[i].size());
+    // Below to the right, above to the left, beside it: the front itself runs up and to the right.
+    for (const auto& [dx, dy] : {std::pair(8.0, 16.0), {-8 - width, -6.0}, {10.0, 4.0}, {-10 - width, 4.0}}) {
+      const Box box{x + dx, y + dy - kLine + 2, x + dx + width, y + dy + 2};
+      const bool inside = box.left >= kLeft && box.right <= kLeft + kWidth + 40 && box.top >= kTop - kLine &&
+                          box.bottom <= kTop + kHeight;
+      if (!inside || std::any_of(taken.begin(), taken.end(), [&](const Box& b) { return box.overlaps(b); }))
+        continue;
+      taken.push_back(box);
+      svg += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"11\">{}</text>\n",
+                         x + dx, y + dy, xml_escaped(texts[i]));
+      break;
+    }
+  }
+  return svg;
+}
 
 }  // namespace
 
@@ -59,6 +98,13 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
         "</circle>\n",
         x(points[i].first), y(points[i].second), xml_escaped(gpus_by_type(front.points[i].candidate.plan)),
         front.points[i].candidate.prediction.iteration_s, points[i].first);
+  std::vector<std::pair<double, double>> at;
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < points.size(); ++i) {
+    at.emplace_back(x(points[i].first), y(points[i].second));
+    labels.push_back(cut_to(gpus_by_type(front.points[i].candidate.plan), kWidestLabel));
+  }
+  svg += labels_of(at, labels);
   svg += fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">USD per iteration</text>\n"
       "<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">tokens per second</text>\n"

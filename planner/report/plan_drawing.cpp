@@ -41,7 +41,10 @@ DrawnStage stage_of(const Plan& plan, const Prediction& prediction, const std::v
   out.layers = "layers " + gpu_group_layers(plan, first, static_cast<int>(group));
   std::set<std::string> zones;
   for (const int j : pipelines) {
-    zones.insert(plan.pipelines[static_cast<size_t>(j)].stages[group].zone);
+    const std::vector<PlanStage>& chunks = plan.pipelines[static_cast<size_t>(j)].stages;
+    zones.insert(chunks[group].zone);
+    for (size_t i = group; i < chunks.size(); i += static_cast<size_t>(num_gpu_groups(plan, first)))
+      if (chunks[i].recompute != "none") out.recompute = "recomputes";
     const StagePrediction& p = prediction.stages.at(base[static_cast<size_t>(j)] + group);
     out.busy_part = std::max(out.busy_part, p.busy_fraction);
     if (p.capacity_bytes > 0)
@@ -58,8 +61,8 @@ std::vector<DrawnStage> merged(const std::vector<DrawnStage>& stages, const std:
   std::vector<DrawnStage> out;
   for (size_t i = 0; i < stages.size();) {
     const auto like = [&](size_t a, size_t b) {
-      return std::tie(stages[a].gpus, stages[a].zone, layers[a]) ==
-             std::tie(stages[b].gpus, stages[b].zone, layers[b]);
+      return std::tie(stages[a].gpus, stages[a].zone, stages[a].recompute, layers[a]) ==
+             std::tie(stages[b].gpus, stages[b].zone, stages[b].recompute, layers[b]);
     };
     size_t end = i + 1;
     while (stages.size() > kFewStages && end < stages.size() && like(i, end)) ++end;
@@ -79,19 +82,23 @@ std::vector<DrawnStage> merged(const std::vector<DrawnStage>& stages, const std:
   return out;
 }
 
-std::vector<std::string> lines_of(const DrawnStage& stage) {
-  return {stage.name,
-          stage.gpus,
-          stage.layers,
-          stage.zone,
-          fmt::format("memory {:.0f}%", 100 * stage.memory_part),
-          fmt::format("busy {:.0f}%", 100 * stage.busy_part)};
+std::vector<std::string> lines_of(const DrawnStage& stage, bool with_recompute) {
+  std::vector<std::string> lines = {stage.name,
+                                    stage.gpus,
+                                    stage.layers,
+                                    stage.zone,
+                                    fmt::format("memory {:.0f}%", 100 * stage.memory_part),
+                                    fmt::format("busy {:.0f}%", 100 * stage.busy_part)};
+  if (with_recompute) lines.push_back(stage.recompute);
+  return lines;
 }
 
 // The boxes of one kind of pipelines beside each other; of too many the middle is left out.
 std::string boxes(const DrawnPipeline& pipeline) {
   std::vector<std::vector<std::string>> cells;
-  for (const DrawnStage& stage : pipeline.stages) cells.push_back(lines_of(stage));
+  const bool with_recompute = std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                                          [](const DrawnStage& stage) { return !stage.recompute.empty(); });
+  for (const DrawnStage& stage : pipeline.stages) cells.push_back(lines_of(stage, with_recompute));
   size_t width = 0;
   for (std::vector<std::string>& cell : cells)
     for (std::string& line : cell) {

@@ -16,6 +16,7 @@ struct DrawnStage {
   std::string gpus;        // "A x4"
   std::string layers;      // "layers 6-11", "2 layers each"
   std::string zone;        // or "3 zones"; empty: nobody said
+  std::string recompute;   // "recomputes"; empty: it keeps its activations
   double memory_part = 0;  // of the fullest of them
   double busy_part = 0;    // of the busiest of them
 };

@@ -72,7 +72,6 @@ std::string num_stages_text(const Plan& plan) {
 
 std::string tp_text(const Plan& plan) {
   std::vector<std::pair<std::string, int>> kinds;
-  bool recompute = false;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     const std::string kind = tp_of(pipeline, static_cast<size_t>(num_groups(plan, pipeline)));
     const auto it = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
@@ -80,13 +79,10 @@ std::string tp_text(const Plan& plan) {
       kinds.emplace_back(kind, 1);
     else
       ++it->second;
-    for (const PlanStage& stage : pipeline.stages) recompute = recompute || stage.recompute != "none";
   }
   std::string text;
   for (const auto& [kind, count] : kinds)
     text += kinds.size() == 1 ? kind : fmt::format("{}{}x({})", text.empty() ? "" : "+", count, kind);
-  if (plan.zero1) text += " zero1";
-  if (recompute) text += " recompute";
   return text;
 }
 

@@ -22,7 +22,7 @@ std::string gpus_by_type_and_zone(const Plan& plan, bool one_zone, size_t width)
 // Stages of a pipeline: "2", or "1-3" when pipelines differ.
 std::string num_stages_text(const Plan& plan);
 // The TP degrees of a pipeline's stages: "4,1", or "4" where all have it; of several kinds of pipelines each
-// with how often it occurs: "2x(4,1)+1x(2)". What the plan does besides follows: "4,1 recompute".
+// with how often it occurs: "2x(4,1)+1x(2)".
 std::string tp_text(const Plan& plan);
 // What stands before a number that rests on estimated layer times, and the line that explains it.
 std::string estimate_mark(const Prediction& prediction);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "planner/plan/feature_text.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/report/html_parts.h"
 #include "planner/report/line_chart.h"
@@ -186,7 +187,7 @@ std::string front_section(const PlanningContext* context, const RunPrediction* p
     const Prediction& p = point.candidate.prediction;
     const Plan& plan = point.candidate.plan;
     rows.push_back({xml_escaped(gpus_by_type(plan)), num_stages_text(plan),
-                    fmt::format("{}", plan.pipelines.size()), tp_text(plan),
+                    fmt::format("{}", plan.pipelines.size()), tp_text(plan), feature_text(plan),
                     fmt::format("{}", plan.microbatch), seconds_text(p.iteration_s),
                     rate_text(tokens * p.iterations_per_s()), fmt::format("{:.4g}", p.usd_per_iteration()),
                     fmt::format("{:.4g}", 1e6 * p.usd_per_iteration() / tokens)});
@@ -195,7 +196,7 @@ std::string front_section(const PlanningContext* context, const RunPrediction* p
       "Throughput against cost",
       html_paragraph("What other plans on " + predicted->front_of + " would do, as predicted.") +
           html_wide(pareto_svg(*context, *predicted->front)) +
-          html_table({"GPUs", "stages", "pipelines", "TP", "microbatch", "iteration", "tokens/s",
+          html_table({"GPUs", "stages", "pipelines", "TP", "with", "microbatch", "iteration", "tokens/s",
                       "USD/iteration", "USD/1M tokens"},
                      rows));
 }

@@ -87,12 +87,9 @@ const std::vector<double>& BoundTables::need_at(Floors& floors, int step) {
   return it->second;
 }
 
-double BoundTables::bottleneck_floor_s(const std::vector<double>& capacity, int replicas, double microbatches,
-                                       double most_s) {
+double BoundTables::bottleneck_floor_s(const std::vector<double>& capacity, int replicas, double most_s) {
   if (!(shortest_s_ > 0) || !std::isfinite(shortest_s_)) return 0;
-  int in_flight = kMostInFlight;
-  if (costs_.stage().model() == CostModel::native)
-    in_flight = static_cast<int>(std::min<double>(in_flight, microbatches));
+  const int in_flight = kMostInFlight;
   Floors& floors = floors_[{costs_.stage().memory_replicas(replicas), in_flight}];
   if (!floors.coverage)
     floors.coverage =

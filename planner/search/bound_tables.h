@@ -27,8 +27,7 @@ class BoundTables {
   // No pipeline that holds all layers within `capacity` (by limit, for one replica) has a bottleneck shorter
   // than this; infinite when none has one of at most `most_s`. At least as short as the truth by up to
   // kFloorStep, and more where memory binds.
-  double bottleneck_floor_s(const std::vector<double>& capacity, int replicas, double microbatches,
-                            double most_s);
+  double bottleneck_floor_s(const std::vector<double>& capacity, int replicas, double most_s);
 
   static constexpr double kFloorStep = 0.008;
 

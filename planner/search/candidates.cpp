@@ -3,43 +3,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "planner/plan/place.h"
 #include "planner/plan/validate.h"
 
 namespace sailor {
-namespace {
-
-// Plans that are placed on nodes before one is chosen: so many, and as long as they are within this factor of
-// the best. Until then every stage counts as a node of its own, and sums of gradients within a node are far
-// faster.
-constexpr int kMostPlaced = 16;
-constexpr double kClose = 1.5;
-
-// What a user would call a different plan: GPUs by type and zone, and the TP degrees of the stages of each
-// kind of pipeline.
-std::string structure(const Plan& plan) {
+std::string structure_of(const Plan& plan) {
   std::map<std::pair<std::string, std::string>, int> gpus;
   std::map<std::string, int> shapes;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     std::string shape;
-    for (const PlanStage& stage : pipeline.stages) {
+    for (int group = 0; group < num_groups(plan, pipeline); ++group) {
+      const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
       gpus[{stage.gpu_type, stage.zone}] += stage.tp;
       shape += fmt::format("{}x{},", stage.tp, stage.gpu_type);
     }
     ++shapes[shape];
   }
   std::string key = plan.zero1 ? "zero1;" : "";
+  if (plan.interleave > 1) key += fmt::format("interleave{};", plan.interleave);
   for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
   for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);
   return key;
 }
 
-}  // namespace
+void fill_in_predictions(SearchResult& result) {
+  for (Candidate& candidate : result.candidates) {
+    PlanPrediction p;
+    p.iteration_s = candidate.prediction.iteration_s;
+    p.usd_per_iteration = candidate.prediction.usd_per_iteration();
+    p.bound_iteration_s = result.bound_iteration_s;
+    p.bound_usd_per_iteration = result.bound_usd_per_iteration;
+    p.peak_memory_bytes = candidate.prediction.peak_memory_bytes();
+    candidate.plan.prediction = p;
+  }
+}
 
 void Candidates::keep(Plan plan, double value) {
   best_ = std::min(best_, value);
-  auto [it, added] = plans_.try_emplace(structure(plan), value, plan);
+  auto [it, added] = plans_.try_emplace(structure_of(plan), value, plan);
   if (!added && value < it->second.first) it->second = {value, std::move(plan)};
 }
 
@@ -71,24 +74,10 @@ std::vector<const Candidates::Entry*> Candidates::best_first() const {
   return order;
 }
 
-std::vector<std::pair<double, Plan>> Candidates::ranked(size_t most) const {
-  std::vector<Entry> out;
-  for (const Entry* entry : best_first()) {
-    if (out.size() == most) break;
-    out.push_back(*entry);
-  }
-  return out;
-}
-
-std::vector<Candidate> Candidates::placed(int count, const std::function<bool()>& late,
-                                          std::map<std::string, int64_t>& rejected) const {
+std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
   std::vector<Candidate> out;
   for (const Entry* entry : best_first()) {
-    // Who shares a node with whom may change the order of those that are close.
-    const bool enough = static_cast<int>(out.size()) >= count;
-    const bool close = model_ == CostModel::native && static_cast<int>(out.size()) < kMostPlaced &&
-                       entry->first < kClose * best_;
-    if (enough && (!close || late())) break;
+    if (static_cast<int>(out.size()) == count) break;
     Plan plan = entry->second;
     try {
       place(plan, resources_.usable);
@@ -104,10 +93,12 @@ std::vector<Candidate> Candidates::placed(int count, const std::function<bool()>
     candidate.prediction = simulate(context_, candidate.plan, model_);
     if (accepted(candidate.prediction, rejected)) out.push_back(std::move(candidate));
   }
-  std::stable_sort(out.begin(), out.end(), [&](const Candidate& a, const Candidate& b) {
-    return value(a.prediction) < value(b.prediction);
-  });
-  if (static_cast<int>(out.size()) > count) out.resize(static_cast<size_t>(count));
+  // Of equals the one that is better in what was not asked for.
+  const auto key = [&](const Candidate& c) {
+    return std::tuple(value(c.prediction), c.prediction.iteration_s, c.prediction.usd_per_iteration());
+  };
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
   return out;
 }
 

@@ -2,7 +2,6 @@
 // degrees), so that the candidates that a user sees differ in more than a layer boundary. Not thread-safe.
 #pragma once
 
-#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -12,6 +11,13 @@
 #include "planner/search/skeleton_search.h"
 
 namespace sailor {
+
+// What a user would call one plan: the GPUs of each type and zone, the TP degrees of the stages of each kind
+// of pipeline, and what it does besides.
+std::string structure_of(const Plan& plan);
+
+// Writes into every plan what the search promises of it.
+void fill_in_predictions(SearchResult& result);
 
 class Candidates {
  public:
@@ -26,12 +32,8 @@ class Candidates {
   // why not.
   bool score(const Plan& plan, std::map<std::string, int64_t>& rejected);
 
-  // The best unplaced plans with their values, best first, `most` at most.
-  std::vector<std::pair<double, Plan>> ranked(size_t most) const;
-  // Up to `count` plans placed on nodes, predicted and checked, best first. Under the native model some more
-  // are placed until it is `late`: where replicas are may change their order.
-  std::vector<Candidate> placed(int count, const std::function<bool()>& late,
-                                std::map<std::string, int64_t>& rejected) const;
+  // Up to `count` plans placed on nodes, predicted and checked, best first.
+  std::vector<Candidate> placed(int count, std::map<std::string, int64_t>& rejected) const;
   double value(const Prediction& prediction) const;
 
  private:

@@ -41,9 +41,7 @@ CompletionBound::CompletionBound(const SkeletonProblem& problem, BoundTables& ta
 }
 
 std::unique_ptr<Coverage> CompletionBound::new_coverage(bool coarse) {
-  int most_in_flight = coarse ? kCoarseInFlight : kFineInFlight;
-  if (p_.costs.stage().model() == CostModel::native)
-    most_in_flight = std::min(most_in_flight, static_cast<int>(std::min(p_.microbatches, 1e6)));
+  const int most_in_flight = coarse ? kCoarseInFlight : kFineInFlight;
   return std::make_unique<Coverage>(p_.costs, tables_.uses(), sync_, p_.replicas, most_in_flight,
                                     coarse ? kCoarseLimits : kFineLimits, cost_matters_);
 }
@@ -74,7 +72,7 @@ void CompletionBound::accept(double iteration_s, double usd) {
   if (!std::isfinite(accepted_s_) || rounds_ <= 0) return;
   // Each layer is computed once outside the rounds.
   const double most_s = (accepted_s_ - p_.overhead_s - once_s()) / rounds_;
-  if (floor_s_ == 0) floor_s_ = tables_.bottleneck_floor_s(capacity_, p_.replicas, p_.microbatches, most_s);
+  if (floor_s_ == 0) floor_s_ = tables_.bottleneck_floor_s(capacity_, p_.replicas, most_s);
   if (most_s < floor_s_) return;
   const double range = std::log(std::max(most_s, 1e-300) / std::max(floor_s_, 1e-300));
   const int levels =

@@ -26,15 +26,8 @@ std::vector<int> microbatch_sizes(const PlanningContext& context, const Resource
 CostTables cost_tables(const PlanningContext& context, const Resources& resources,
                        const PlanOptions& options) {
   CostTables out;
-  const bool recomputing = offers(options, PlanFeature::recompute);
-  for (int microbatch : microbatch_sizes(context, resources)) {
-    out.plain.push_back(std::make_unique<StageCosts>(context, resources, options.cost_model, microbatch));
-    if (!out.plain.back()->memory_binds()) continue;
-    for (bool sharded : {false, true})
-      if (sharded ? offers(options, PlanFeature::zero1) : recomputing)
-        out.further.push_back(std::make_unique<StageCosts>(context, resources, options.cost_model, microbatch,
-                                                           recomputing, sharded));
-  }
+  for (int microbatch : microbatch_sizes(context, resources))
+    out.push_back(std::make_unique<StageCosts>(context, resources, options.cost_model, microbatch));
   return out;
 }
 

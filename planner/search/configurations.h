@@ -23,12 +23,7 @@ struct Configuration {
 };
 
 // Costs by microbatch size.
-struct CostTables {
-  std::vector<std::unique_ptr<StageCosts>> plain;
-  // Where memory binds: with options that recompute, with optimizer states shared, or both, as offered. Where
-  // it does not, neither changes anything but the time of a plan that is found without.
-  std::vector<std::unique_ptr<StageCosts>> further;
-};
+using CostTables = std::vector<std::unique_ptr<StageCosts>>;
 CostTables cost_tables(const PlanningContext& context, const Resources& resources,
                        const PlanOptions& options);
 

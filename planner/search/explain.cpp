@@ -47,7 +47,8 @@ std::string explain_limits(const PlanningContext& context, const PlanOptions& op
     JobSpec job = context.job;
     job.objective = objective;
     job.constraints = {};
-    return search({job, context.snapshot, context.catalog, context.profiles}, quick(options, budget));
+    return search({job, context.snapshot, context.catalog, context.profiles, context.framework},
+                  quick(options, budget));
   };
   std::string text;
   if (limits.max_usd_per_iteration) {
@@ -93,7 +94,7 @@ std::string explain_memory(const PlanningContext& context, const PlanOptions& op
     JobSpec job = context.job;
     job.constraints = {};
     const SearchResult relaxed =
-        search({job, context.snapshot, catalog, context.profiles}, quick(options, budget));
+        search({job, context.snapshot, catalog, context.profiles, context.framework}, quick(options, budget));
     if (relaxed.status == SearchStatus::found)
       return fmt::format(
           "memory: a stage needs {:.3g} GiB, the largest GPU has {:.3g} GiB: use GPUs with {:.3g} GiB, or "
@@ -123,8 +124,9 @@ std::string explain_gpus(const PlanningContext& context, const PlanOptions& opti
         }
       JobSpec job = context.job;
       job.resources.max_gpus.clear();
-      const SearchResult relaxed =
-          search({job, snapshot, context.catalog, context.profiles}, quick(options, budget));
+      job.resources.max_gpus_in_zone.clear();
+      const SearchResult relaxed = search(
+          {job, snapshot, context.catalog, context.profiles, context.framework}, quick(options, budget));
       if (relaxed.status == SearchStatus::found)
         return fmt::format("too few free GPUs: {} more of type \"{}\" would be enough", added, type);
     }
@@ -140,10 +142,8 @@ std::vector<BusyNode> wanted_busy_nodes(const PlanningContext& context) {
   const ResourceSpec& limits = context.job.resources;
   std::vector<BusyNode> wanted;
   for (const BusyNode& busy : context.snapshot.busy) {
-    const auto most = limits.max_gpus.find(busy.node.gpu_type);
-    const bool allowed = most == limits.max_gpus.end() || most->second > 0;
-    if (allowed && in(limits.zones, busy.node.zone) && in(limits.partitions, busy.node.partition) &&
-        context.profiles.layers.contains(busy.node.gpu_type))
+    if (limits.most_gpus(busy.node.gpu_type, busy.node.zone) > 0 && in(limits.zones, busy.node.zone) &&
+        in(limits.partitions, busy.node.partition) && context.profiles.layers.contains(busy.node.gpu_type))
       wanted.push_back(busy);
   }
   return wanted;
@@ -155,19 +155,85 @@ std::string explain_busy(const PlanningContext& context, const PlanOptions& opti
   if (wanted.empty()) return "";
   Snapshot all_free = context.snapshot;
   for (const BusyNode& busy : wanted) all_free.nodes.push_back(busy.node);
-  const SearchResult relaxed =
-      search({context.job, all_free, context.catalog, context.profiles}, quick(options, budget));
+  const SearchResult relaxed = search(
+      {context.job, all_free, context.catalog, context.profiles, context.framework}, quick(options, budget));
   if (relaxed.status != SearchStatus::found) return "";
   return fmt::format("there is a plan only with nodes that are busy: {}: {}", busy_nodes_text(wanted),
                      kHowToWait);
 }
 
-}  // namespace
+// The quotas are the reason when a plan appears without them. A quota of 0 is a choice, and stays.
+std::string explain_quotas(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+  JobSpec job = context.job;
+  const auto lift = [](std::map<std::string, int>& limits) {
+    return std::erase_if(limits, [](const auto& limit) { return limit.second > 0; });
+  };
+  size_t lifted = lift(job.resources.max_gpus);
+  for (auto& [type, limits] : job.resources.max_gpus_in_zone) lifted += lift(limits);
+  if (lifted == 0 || budget.spent()) return "";
+  const SearchResult relaxed = search(
+      {job, context.snapshot, context.catalog, context.profiles, context.framework}, quick(options, budget));
+  if (relaxed.status != SearchStatus::found) return "";
+  std::map<std::string, int> gpus;
+  const Plan& plan = relaxed.candidates.front().plan;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (int group = 0; group < num_groups(plan, pipeline); ++group) {
+      const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
+      gpus[stage.gpu_type + " in zone " + stage.zone] += stage.tp;
+    }
+  std::vector<std::string> texts;
+  for (const auto& [where, count] : gpus) texts.push_back(fmt::format("{} {}", count, where));
+  return fmt::format(
+      "the quotas (resources.max_gpus, --max-gpus) are too small: without them there is a plan on {}",
+      fmt::join(texts, ", "));
+}
 
-std::string explain_infeasible(const PlanningContext& context, const PlanOptions& options,
-                               const SearchResult& result) {
+// "X (2 nodes), Y (1 node)", most nodes first.
+std::string with_node_counts(const std::map<std::string, int>& nodes) {
+  constexpr size_t kMost = 4;
+  std::vector<std::pair<std::string, int>> sorted(nodes.begin(), nodes.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> texts;
+  for (const auto& [text, count] : sorted) {
+    if (texts.size() == kMost) {
+      texts.back() += ", ...";
+      break;
+    }
+    texts.push_back(fmt::format("{} ({} node{})", text, count, count == 1 ? "" : "s"));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// Why nodes of the cluster are not in the snapshot: "drained (2 nodes)"; empty when all are.
+std::string left_out_nodes(const Snapshot& snapshot) {
+  std::map<std::string, int> nodes;
+  for (const std::string& line : snapshot.not_free) {
+    const size_t colon = line.find(": ");
+    ++nodes[colon == std::string::npos ? line : line.substr(colon + 2)];
+  }
+  return with_node_counts(nodes);
+}
+
+// Types with free GPUs that the job may use, but for a profile: "type X (2 nodes)".
+std::string unprofiled_types(const PlanningContext& context) {
+  const ResourceSpec& limits = context.job.resources;
+  std::map<std::string, int> nodes;
+  for (const SnapshotNode& node : context.snapshot.nodes)
+    if (!node.free_gpus.empty() && in(limits.zones, node.zone) && in(limits.partitions, node.partition) &&
+        !context.profiles.layers.contains(node.gpu_type))
+      ++nodes["type " + node.gpu_type];
+  return with_node_counts(nodes);
+}
+
+// What binds, and the smallest change that helps.
+std::string what_binds(const PlanningContext& context, const PlanOptions& options,
+                       const SearchResult& result) {
+  const std::string left_out = left_out_nodes(context.snapshot);
   if (context.snapshot.nodes.empty() && context.snapshot.busy.empty())
-    return fmt::format("the cluster has no nodes (snapshot: {})", context.snapshot.file);
+    return left_out.empty() ? fmt::format("the cluster has no nodes (snapshot: {})", context.snapshot.file)
+                            : fmt::format("no node of the cluster can be used: {} (snapshot: {})", left_out,
+                                          context.snapshot.file);
   int free = 0, wanted = 0;
   const ResourceSpec& limits = context.job.resources;
   for (const SnapshotNode& node : context.snapshot.nodes) {
@@ -177,7 +243,9 @@ std::string explain_infeasible(const PlanningContext& context, const PlanOptions
   }
   const Budget budget(std::clamp(options.time_limit_s / 2, 0.1, 1.0));
   if (std::string text = explain_busy(context, options, budget); !text.empty()) return text;
-  if (free == 0) return "no GPU of the cluster is free now: wait, or ask for other partitions";
+  if (free == 0)
+    return fmt::format("no GPU of the cluster is free now{}: wait, or ask for other partitions",
+                       left_out.empty() ? "" : ", nodes left out: " + left_out);
   if (wanted == 0) {
     std::string where;
     if (!limits.zones.empty()) where += fmt::format(" zone {}", fmt::join(limits.zones, ", "));
@@ -187,6 +255,7 @@ std::string explain_infeasible(const PlanningContext& context, const PlanOptions
     return fmt::format("no GPU is free in{}: wait, or allow other zones and partitions", where);
   }
   if (std::string text = explain_limits(context, options, budget); !text.empty()) return text;
+  if (std::string text = explain_quotas(context, options, budget); !text.empty()) return text;
   const auto count = [&](const char* reason) {
     const auto it = result.rejected.find(reason);
     return it == result.rejected.end() ? 0 : it->second;
@@ -197,13 +266,26 @@ std::string explain_infeasible(const PlanningContext& context, const PlanOptions
     if (!text.empty() && !gpus.empty()) return text + "; or: " + gpus;
     if (!text.empty() || !gpus.empty()) return text + gpus;
   }
-  if (result.stats.configurations == 0)
-    return "no free GPU has a layer profile of this model that fits the job: measure it with `sailor "
-           "profile`, or change "
-           "resources.max_gpus, zones or partitions";
+  if (result.stats.configurations == 0) {
+    const std::string types = unprofiled_types(context);
+    return fmt::format(
+        "no free GPU has a layer profile of this model that fits the job{}: measure it with `sailor "
+        "profile`, or "
+        "change resources.max_gpus, zones or partitions",
+        types.empty() ? "" : ", there is none of " + types);
+  }
   if (std::string text = explain_gpus(context, options, budget); !text.empty()) return text;
-  return "no combination of free GPUs, profiled cells and links makes a plan: see the counts of rejected "
-         "candidates";
+  return "no combination of free GPUs, profiled cells and links makes a plan";
+}
+
+}  // namespace
+
+std::string explain_infeasible(const PlanningContext& context, const PlanOptions& options,
+                               const SearchResult& result) {
+  std::vector<std::string> counts;
+  for (const auto& [reason, count] : result.rejected) counts.push_back(fmt::format("{} x {}", count, reason));
+  const std::string text = what_binds(context, options, result);
+  return counts.empty() ? text : fmt::format("{} (rejected: {})", text, fmt::join(counts, ", "));
 }
 
 }  // namespace sailor

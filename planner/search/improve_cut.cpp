@@ -11,9 +11,7 @@ bool memory_suffices(const RealizeProblem& problem, const Layout& layout) {
   const int P = static_cast<int>(layout.stages.size());
   for (int i = 0; i < P; ++i) {
     const Layout::Stage& stage = layout.stages[i];
-    int in_flight = P - i;
-    if (problem.costs.stage().model() == CostModel::native)
-      in_flight = std::min(in_flight, static_cast<int>(problem.microbatches));
+    const int in_flight = P - i;
     for (const Layout::Run& run : stage.runs)
       if (problem.costs.lowest_first(run.option, stage.end_layer, in_flight, problem.replicas) >
           stage.first_layer)

@@ -1,6 +1,7 @@
 #include "planner/search/layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sailor {
 namespace {
@@ -103,6 +104,8 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
     const Layout::Stage& stage = layout.stages[i];
     StageParts& t = times[i];
     for (const auto& [option, count] : stage.runs) {
+      // A plan from elsewhere may recompute where memory does not bind.
+      if (!costs.offers(option)) return {.iteration_s = HUGE_VAL, .usd = HUGE_VAL};
       t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
       t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer, replicas));
       usd_per_s += count * resources.options[option].usd_per_s;

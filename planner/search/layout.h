@@ -27,7 +27,8 @@ struct Layout {
 };
 
 // What a layout takes as the cost model of StageCosts adds it up: exactly under the published model; under
-// the native one, whose timeline is no sum, an estimate.
+// the native one, whose timeline is no sum, an estimate. Infinite where the costs lack an option of the
+// layout.
 struct LayoutValue {
   double iteration_s = 0;
   double usd = 0;

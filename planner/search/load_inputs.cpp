@@ -12,16 +12,29 @@
 namespace sailor {
 namespace {
 
+constexpr size_t kMostNamed = 4;        // links, in a note
+constexpr double kTypicalBytes = 64e6;  // of a message between zones
+
+// A quota is wrong, which the command line or the job spec names.
+[[noreturn]] void fail_quota(const JobSpec& job, const PlanOverrides& overrides, const std::string& type,
+                             const std::string& zone, const std::string& what) {
+  if (overrides.max_gpus.contains(zone.empty() ? type : type + "@" + zone))
+    throw InputError("max-gpus: " + what);
+  throw InputError(job.where("resources.max_gpus." + type + (zone.empty() ? "" : "." + zone)),
+                   "resources.max_gpus: " + what);
+}
+
 void check_types(const JobSpec& job, const PlanOverrides& overrides, const Catalog& catalog) {
-  for (const auto& [type, limit] : job.resources.max_gpus) {
+  const auto check = [&](const std::string& type, const std::string& zone) {
     try {
       catalog.at(type);
     } catch (const InputError& error) {
-      if (overrides.max_gpus.contains(type)) throw InputError(std::string("max-gpus: ") + error.what());
-      throw InputError(job.where("resources.max_gpus." + type),
-                       std::string("resources.max_gpus: ") + error.what());
+      fail_quota(job, overrides, type, zone, error.what());
     }
-  }
+  };
+  for (const auto& [type, limit] : job.resources.max_gpus) check(type, "");
+  for (const auto& [type, limits] : job.resources.max_gpus_in_zone)
+    for (const auto& [zone, limit] : limits) check(type, zone);
 }
 
 void check_zones(const JobSpec& job, const PlanOverrides& overrides, const SiteConfig& site,
@@ -30,16 +43,20 @@ void check_zones(const JobSpec& job, const PlanOverrides& overrides, const SiteC
   for (const ZoneRule& rule : site.zones) known.insert(rule.zone);
   for (const SnapshotNode& node : snapshot.nodes) known.insert(node.zone);
   for (const BusyNode& busy : snapshot.busy) known.insert(busy.node.zone);
+  const std::vector<std::string> names(known.begin(), known.end());
+  const auto unknown = [&](const std::string& zone) {
+    return fmt::format("unknown zone {}{} (zones: {})", in_quotes(zone), did_you_mean(zone, names),
+                       fmt::join(names, ", "));
+  };
   for (size_t i = 0; i < job.resources.zones.size(); ++i) {
     const std::string& zone = job.resources.zones[i];
     if (known.contains(zone)) continue;
-    std::vector<std::string> names(known.begin(), known.end());
-    std::string hint = did_you_mean(zone, names);
-    std::string what =
-        fmt::format("unknown zone {}{} (zones: {})", in_quotes(zone), hint, fmt::join(names, ", "));
-    if (!overrides.zones.empty()) throw InputError("zones: " + what);
-    throw InputError(job.where(fmt::format("resources.zones[{}]", i)), "resources.zones: " + what);
+    if (!overrides.zones.empty()) throw InputError("zones: " + unknown(zone));
+    throw InputError(job.where(fmt::format("resources.zones[{}]", i)), "resources.zones: " + unknown(zone));
   }
+  for (const auto& [type, limits] : job.resources.max_gpus_in_zone)
+    for (const auto& [zone, limit] : limits)
+      if (!known.contains(zone)) fail_quota(job, overrides, type, zone, unknown(zone));
 }
 
 // The snapshot's own prices stand; the site's fill the gaps.
@@ -72,6 +89,15 @@ std::vector<std::string> drop_unknown_types(Snapshot& snapshot, const Catalog& c
       notes.push_back(fmt::format("{} free GPU{} of type {} cannot be used: it is not in {}{}", gpus,
                                   gpus == 1 ? "" : "s", type, catalog.file, did_you_mean(type, names)));
   return notes;
+}
+
+// For links that are assumed. The site's zones may come into use later.
+void name_regions(PlanningInputs& inputs) {
+  NetworkProfile& network = inputs.profiles.network;
+  network.set_region(inputs.site.default_zone.zone, inputs.site.default_zone.region);
+  for (const ZoneRule& rule : inputs.site.zones) network.set_region(rule.zone, rule.region);
+  for (const SnapshotNode& node : inputs.snapshot.nodes) network.set_region(node.zone, node.region);
+  for (const BusyNode& busy : inputs.snapshot.busy) network.set_region(busy.node.zone, busy.node.region);
 }
 
 // The plan rests on figures that may no longer hold; empty when they are young enough, or of no known age.
@@ -108,15 +134,59 @@ std::string assumed_links_note(const PlanningInputs& inputs) {
     }
   }
   if (assumed.empty()) return "";
-  constexpr size_t kNamed = 4;
   const std::vector<std::string> all(assumed.begin(), assumed.end());
-  const std::vector<std::string> named(all.begin(),
-                                       all.begin() + static_cast<ptrdiff_t>(std::min(kNamed, all.size())));
+  const std::vector<std::string> named(
+      all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(kMostNamed, all.size())));
   return fmt::format(
       "links that nobody has measured ({}{}) are assumed as in {}; measure them with `sailor probe "
       "--on-nodes`",
-      fmt::join(named, ", "), all.size() > kNamed ? fmt::format(", {} more", all.size() - kNamed) : "",
-      inputs.catalog.file);
+      fmt::join(named, ", "),
+      all.size() > kMostNamed ? fmt::format(", {} more", all.size() - kMostNamed) : "", inputs.catalog.file);
+}
+
+// The same between zones, with what is assumed.
+std::string assumed_zone_links_note(const PlanningInputs& inputs) {
+  std::map<std::string, std::set<std::string>> types;  // by zone
+  const std::vector<std::string>& wanted = inputs.job.resources.zones;
+  for (const SnapshotNode& node : inputs.snapshot.nodes) {
+    const bool usable = wanted.empty() || std::find(wanted.begin(), wanted.end(), node.zone) != wanted.end();
+    if (usable && !node.free_gpus.empty() && inputs.profiles.layers.contains(node.gpu_type))
+      types[node.zone].insert(node.gpu_type);
+  }
+  const NetworkProfile& network = inputs.profiles.network;
+  // The slowest assumed link of the two zones; nullptr where all were measured.
+  const auto slowest = [&](const std::string& zone, const std::string& other) {
+    const LinkCurve* slowest = nullptr;
+    for (const std::string& from : types.at(zone))
+      for (const std::string& to : types.at(other)) {
+        const LinkEnd a{from, zone, 1}, b{to, other, 1};
+        if (!network.is_assumed(a, b, false)) continue;
+        const LinkCurve* curve = network.find(a, b, false);
+        if (slowest == nullptr || curve->time_s(kTypicalBytes) > slowest->time_s(kTypicalBytes))
+          slowest = curve;
+      }
+    return slowest;
+  };
+  std::vector<std::string> named;
+  size_t more = 0;
+  for (auto zone = types.begin(); zone != types.end(); ++zone)
+    for (auto other = std::next(zone); other != types.end(); ++other) {
+      const LinkCurve* curve = slowest(zone->first, other->first);
+      if (curve == nullptr) continue;
+      if (named.size() == kMostNamed) {
+        ++more;
+        continue;
+      }
+      named.push_back(fmt::format("{} to {}: {:.3g} GB/s, {:.3g} ms", zone->first, other->first,
+                                  kTypicalBytes / (curve->time_s(kTypicalBytes) - curve->latency_s()) / 1e9,
+                                  curve->latency_s() * 1e3));
+    }
+  if (named.empty()) return "";
+  return fmt::format(
+      "links between zones that nobody has measured are assumed as in {} ({}{}); measure them with `sailor "
+      "probe "
+      "--on-nodes`",
+      inputs.catalog.file, fmt::join(named, "; "), more > 0 ? fmt::format("; {} more", more) : "");
 }
 
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
@@ -138,7 +208,8 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   for (const std::string& type : types) {
     if (std::string note = stale_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   }
-  if (std::string note = assumed_links_note(inputs); !note.empty()) notes.push_back(std::move(note));
+  for (std::string note : {assumed_links_note(inputs), assumed_zone_links_note(inputs)})
+    if (!note.empty()) notes.push_back(std::move(note));
   for (const auto& [type, gpus] : unusable) {
     if (gpus == 0) continue;
     notes.push_back(fmt::format(
@@ -149,6 +220,10 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
 }
 
 }  // namespace
+
+FrameworkStyle framework_of(const SiteConfig& site) {
+  return site.framework.empty() ? own_framework() : load_framework_style(site.framework);
+}
 
 PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
                            const SnapshotSource& snapshot) {
@@ -161,6 +236,8 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   inputs.job = std::move(job);
   inputs.site = std::move(site);
   inputs.catalog = load_catalog(inputs.site.catalog);
+  inputs.framework = framework_of(inputs.site);
+  inputs.overrides = overrides;
   if (!inputs.job.objective_given && !inputs.site.default_objective.empty()) {
     inputs.job.objective = parse_objective(inputs.site.default_objective);
   }
@@ -171,7 +248,8 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   fill_prices(inputs.site.usd_per_hour, inputs.snapshot.usd_per_hour);
   fill_prices(inputs.site.egress_usd_per_gb, inputs.snapshot.egress_usd_per_gb);
   std::vector<std::string> unknown = drop_unknown_types(inputs.snapshot, inputs.catalog);
-  inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog);
+  inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);
+  name_regions(inputs);
   inputs.notes = notes_of(inputs);
   inputs.notes.insert(inputs.notes.end(), unknown.begin(), unknown.end());
   return inputs;

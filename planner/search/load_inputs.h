@@ -24,6 +24,8 @@ namespace sailor {
 struct PlanningInputs {
   SiteConfig site;
   Catalog catalog;
+  FrameworkStyle framework;
+  PlanOverrides overrides;
   JobSpec job;        // with the overrides and the site's defaults applied
   Snapshot snapshot;  // with the site's prices where it had none; nodes of types that the catalog does not
                       // know are left out
@@ -31,8 +33,13 @@ struct PlanningInputs {
   std::vector<std::string> notes;  // for people, e.g. free GPUs that cannot be used for want of a profile
 
   // Valid while this object lives and stays where it is.
-  PlanningContext context() const { return {job, snapshot, catalog, profiles}; }
+  PlanningContext context() const { return context(snapshot); }
+  // On other nodes than the snapshot's.
+  PlanningContext context(const Snapshot& nodes) const { return {job, nodes, catalog, profiles, framework}; }
 };
+
+// That the site names, else our own trainer's. Throws InputError.
+FrameworkStyle framework_of(const SiteConfig& site);
 
 using SnapshotSource = std::function<Snapshot(const SiteConfig&)>;
 

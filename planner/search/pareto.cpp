@@ -13,9 +13,12 @@ namespace {
 
 // Plans that differ by less than this are the same: sums of floating-point numbers in another order.
 constexpr double kSame = 1e-9;
+// The fastest point is the plan that a search for throughput chooses, as long as no other search finds one
+// that is faster by more than this.
+constexpr double kHardlyFaster = 0.01;
 // A hole narrower than this, in cost or in time, is not worth a search.
 constexpr double kNarrow = 2e-3;
-// Of the time that is left, what each of the two ends may take: they are what every other search rests on.
+// Of the time that is left, what the refinement of an end may take.
 constexpr double kShareOfEnds = 0.25;
 
 constexpr double kAny = std::numeric_limits<double>::infinity();  // no limit
@@ -38,21 +41,23 @@ struct Hole {
 
 class Front {
  public:
-  Front(const PlanningContext& context, const PlanOptions& options, int points)
+  Front(const PlanningContext& context, const PlanOptions& options, int points, double time_limit_s)
       : context_(context),
         options_(options),
         most_points_(static_cast<size_t>(points)),
+        time_limit_s_(time_limit_s),
         started_(std::chrono::steady_clock::now()) {}
 
   ParetoFront run() {
     front_.complete = true;
     const auto& limits = context_.job.constraints;
-    const SearchResult fastest = ask(Objective::throughput, limits, left_s() * kShareOfEnds, true);
+    // The two ends are the plans that searches for them alone would choose.
+    const SearchResult fastest = ask(Objective::throughput, limits, left_s(), true);
     front_.status = fastest.status;
     front_.reason = fastest.reason;
     front_.bound_iteration_s = fastest.bound_iteration_s;
     if (fastest.status != SearchStatus::found) return std::move(front_);
-    const SearchResult cheapest = ask(Objective::cost, limits, left_s() * kShareOfEnds, false);
+    const SearchResult cheapest = ask(Objective::cost, limits, left_s(), false);
     front_.bound_usd_per_iteration = cheapest.bound_usd_per_iteration;
     if (fastest.bound_iteration_s) time_bounds_.push_back({kAny, *fastest.bound_iteration_s});
     if (cheapest.bound_usd_per_iteration) cost_bounds_.push_back({kAny, *cheapest.bound_usd_per_iteration});
@@ -66,7 +71,7 @@ class Front {
   double left_s() const {
     const double elapsed_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-    return options_.time_limit_s - elapsed_s;
+    return time_limit_s_ - elapsed_s;
   }
 
   SearchResult ask(Objective objective, const ConstraintSpec& limits, double time_s, bool explain) {
@@ -74,13 +79,16 @@ class Front {
     job.objective = objective;
     job.constraints = limits;
     PlanOptions options = options_;
-    options.time_limit_s = std::max(1e-3, time_s);
+    options.time_limit_s = std::max(1e-3, std::min(time_s, options_.time_limit_s));
     options.explain = explain && options_.explain;
     SearchResult result =
         search({job, context_.snapshot, context_.catalog, context_.profiles, context_.framework}, options);
     ++front_.searches;
     front_.complete = front_.complete && result.stats.complete;
-    for (Candidate& candidate : result.candidates) keep(std::move(candidate));
+    for (Candidate& candidate : result.candidates) {
+      if (!plan_s_) plan_s_ = candidate.prediction.iteration_s;
+      keep(std::move(candidate));
+    }
     result.candidates.clear();
     return result;
   }
@@ -89,6 +97,7 @@ class Front {
     const double s = candidate.prediction.iteration_s, usd = candidate.prediction.usd_per_iteration();
     for (const auto& [other_s, other_usd] : values_)
       if (other_s <= s * (1 + kSame) && other_usd <= usd * (1 + kSame)) return;
+    if (!pool_.empty() && s <= *plan_s_ * (1 + kSame) && s > *plan_s_ * (1 - kHardlyFaster)) return;
     // What it beats goes: the pool stays as small as the front.
     size_t kept = 0;
     for (size_t i = 0; i < values_.size(); ++i) {
@@ -195,8 +204,10 @@ class Front {
   const PlanningContext& context_;
   const PlanOptions& options_;
   const size_t most_points_;
+  const double time_limit_s_;
   const std::chrono::steady_clock::time_point started_;
   ParetoFront front_;
+  std::optional<double> plan_s_;  // of the plan that the first search chose
   std::vector<Candidate> pool_;
   std::vector<std::pair<double, double>> values_;  // (seconds, USD) of pool_
   Bounds time_bounds_;                             // seconds, by budget
@@ -231,9 +242,10 @@ std::vector<size_t> undominated(const std::vector<std::pair<double, double>>& s_
   return front;
 }
 
-ParetoFront pareto(const PlanningContext& context, const PlanOptions& options, int points) {
+ParetoFront pareto(const PlanningContext& context, const PlanOptions& options, int points,
+                   double time_limit_s) {
   if (points < 2 || points > kMostParetoPoints) throw std::invalid_argument("pareto: points out of range");
-  return Front(context, options, points).run();
+  return Front(context, options, points, time_limit_s).run();
 }
 
 }  // namespace sailor

@@ -41,9 +41,12 @@ struct ParetoFront {
 inline constexpr int kMostParetoPoints = 1000;
 
 // At most `points` plans (2 to kMostParetoPoints), the fastest and the cheapest that search() finds among
-// them. The job's limits hold for every point; its objective does not matter. options.time_limit_s is for all
-// searches together, options.top_k for each of them. The candidates of SearchResult are what it is made of.
-ParetoFront pareto(const PlanningContext& context, const PlanOptions& options, int points);
+// them. The job's limits hold for every point; its objective does not matter. The fastest point is the plan
+// that search() with the same options chooses for throughput, unless another search finds one that is faster
+// by more than 1 %; options.time_limit_s is for each search, `time_limit_s` for all of them together. The
+// candidates of SearchResult are what it is made of.
+ParetoFront pareto(const PlanningContext& context, const PlanOptions& options, int points,
+                   double time_limit_s);
 
 // Indices of the (seconds, USD) pairs that no other pair beats in both, ascending in cost. Of pairs that are
 // alike to 1e-9 the first counts.

@@ -74,7 +74,7 @@ void search_by_deepening(SearchState& state, Pass pass) {
 
 // Too many modes to list partial pipelines?
 bool is_wide(SearchState& state, Pass pass) {
-  return !state.native && state.goal.objective == Objective::throughput && pass != Pass::exact &&
+  return state.goal.objective == Objective::throughput && pass != Pass::exact &&
          !state.configurations.empty() &&
          state.tables_of(state.configurations.front(), pass).costs->size() > kWideModes;
 }
@@ -103,11 +103,10 @@ void search_in_boxes(SearchState& state, Pass pass) {
 // Bounds that know about stages instead of work alone, and the order of search by them.
 void sharpen_bounds(SearchState& state, Pass pass) {
   for (Configuration& c : state.configurations) {
-    if (state.expired() || (state.worse(c) && !state.native)) break;
-    if (state.worse(c)) continue;
+    if (state.expired() || state.worse(c)) break;
     double& bound = state.goal.objective == Objective::throughput ? c.bound_s : c.bound_usd;
     const SkeletonProblem problem = state.skeleton_problem(c, pass);
-    bound = std::max(bound, least_skeleton_value(problem, state.accepted_value(c.rounds)));
+    bound = std::max(bound, least_skeleton_value(problem, state.best_sum));
   }
   state.sort_configurations();
 }
@@ -116,16 +115,13 @@ void sharpen_bounds(SearchState& state, Pass pass) {
 
 void search_promising(SearchState& state, Pass pass) {
   sharpen_bounds(state, pass);
-  const bool widely = std::exchange(state.widely, state.native);
   int in_vain = 0;
   for (const Configuration& c : state.configurations) {
-    if (in_vain >= kMostInVain || state.expired() || (state.worse(c) && !state.native)) break;
-    if (state.worse(c)) continue;
+    if (in_vain >= kMostInVain || state.expired() || state.worse(c)) break;
     const double before = state.best_sum;
     state.search_configuration(c, pass, kAnyStages, kBeam);
     in_vain = state.best_sum < before ? 0 : in_vain + 1;
   }
-  state.widely = widely;
 }
 
 void search_pass(SearchState& state, Pass pass, int max_stages) {
@@ -133,14 +129,14 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
   state.open_value = kNever;
   if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
     if (is_wide(state, pass)) return search_in_boxes(state, pass);
-    const bool by_deepening = state.on(feature::kDeepening) && !state.native;
+    const bool by_deepening = state.on(feature::kDeepening);
     // A budget keeps a small problem's search from good plans for long: one is found by a look.
     const bool budget = pass == Pass::exact && std::isfinite(state.goal.max_usd);
     if (!by_deepening || budget) search_promising(state, pass);
     if (by_deepening) return search_by_deepening(state, pass);
   }
   for (const Configuration& c : state.configurations) {
-    if (state.worse(c) && state.on(feature::kBestFirst) && !state.native) break;
+    if (state.worse(c) && state.on(feature::kBestFirst)) break;
     if (state.worse(c)) continue;
     if (state.expired()) {
       state.pass_complete = false;

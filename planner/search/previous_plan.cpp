@@ -13,18 +13,25 @@ namespace {
 // Fewer pipelines by up to one in so many are looked at.
 constexpr size_t kLeastPart = 5;
 
-bool within_quotas(const Plan& plan, const std::map<std::string, int>& max_gpus) {
-  std::map<std::string, int> used;
+bool within_quotas(const Plan& plan, const ResourceSpec& quotas) {
+  std::map<std::string, std::map<std::string, int>> used;  // [type][zone]
+  std::map<std::string, int> of_type;
   for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) used[stage.gpu_type] += stage.tp;
-  for (const auto& [type, most] : max_gpus)
-    if (used[type] > most) return false;
+    for (const PlanStage& stage : pipeline.stages) {
+      used[stage.gpu_type][stage.zone] += stage.tp;
+      of_type[stage.gpu_type] += stage.tp;
+    }
+  // Chunks of a group of GPUs are on the same ones.
+  for (const auto& [type, most] : quotas.max_gpus)
+    if (of_type[type] / plan.interleave > most) return false;
+  for (const auto& [type, limits] : quotas.max_gpus_in_zone)
+    for (const auto& [zone, most] : limits)
+      if (used[type][zone] / plan.interleave > most) return false;
   return true;
 }
 
 // How many of the first pipelines there is room for.
-size_t pipelines_that_fit(const Plan& plan, const std::map<std::string, int>& max_gpus,
-                          const Snapshot& usable) {
+size_t pipelines_that_fit(const Plan& plan, const ResourceSpec& quotas, const Snapshot& usable) {
   size_t fit = 0, tried = plan.pipelines.size() + 1;
   while (fit + 1 < tried) {
     const size_t middle =
@@ -32,8 +39,7 @@ size_t pipelines_that_fit(const Plan& plan, const std::map<std::string, int>& ma
     Plan part = plan;
     part.pipelines.resize(middle);
     try {
-      if (!within_quotas(part, max_gpus))
-        throw std::runtime_error("more GPUs of a type than the job may use");
+      if (!within_quotas(part, quotas)) throw std::runtime_error("more GPUs of a type than the job may use");
       place(part, usable);
       fit = middle;
     } catch (const std::runtime_error&) {
@@ -73,7 +79,7 @@ std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const
     return false;
   });
   const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
-  const size_t fit = pipelines_that_fit(plan, job.resources.max_gpus, usable);
+  const size_t fit = pipelines_that_fit(plan, job.resources, usable);
   if (fit == 0) return {};
   std::vector<Plan> plans;
   if (fit == previous.pipelines.size()) {
@@ -83,7 +89,7 @@ std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const
     plan.pipelines.resize(fit);
   }
   const size_t most =
-      fit == previous.pipelines.size() ? pipelines_that_fit(plan, job.resources.max_gpus, usable) : fit;
+      fit == previous.pipelines.size() ? pipelines_that_fit(plan, job.resources, usable) : fit;
   // As many rounds with fewer pipelines: less to synchronise.
   for (size_t count = most; count > 0 && count * kLeastPart >= most * (kLeastPart - 1); --count) {
     const int64_t rounds = (total + static_cast<int64_t>(count) - 1) / static_cast<int64_t>(count);

@@ -25,9 +25,7 @@ std::vector<std::vector<int>> serving_options(const RealizeProblem& problem, con
   const int P = static_cast<int>(skeleton.stages.size());
   for (int i = 0; i < P; ++i) {
     const Skeleton::Stage& stage = skeleton.stages[i];
-    int in_flight = P - i;
-    if (costs.stage().model() == CostModel::native)
-      in_flight = std::min(in_flight, static_cast<int>(problem.microbatches));
+    const int in_flight = P - i;
     const double slowest = costs.compute_s(stage.mode, stage.first_layer, stage.end_layer) * (1 + kSameTime);
     std::vector<int> options;
     for (const StageMode::Group& group : costs.modes()[stage.mode].groups)

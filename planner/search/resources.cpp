@@ -62,16 +62,13 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
       ++rejected["not profiled"];
       continue;
     }
-    int limit = pool.gpus();
-    const auto max = limits.max_gpus.find(pool.gpu_type);
-    if (max != limits.max_gpus.end() && pools_of_type[pool.gpu_type] == 1)
-      limit = std::min(limit, max->second);
+    const int limit = std::min(pool.gpus(), limits.most_gpus(pool.gpu_type, pool.zone));
     int covered = limit;
     counters.push_back({static_cast<int>(p), pool.gpu_type, 1});
     out.capacity.push_back(limit);
     for (int tp : profile->second.tps()) {
       if (tp > pool.free_by_node.front() || tp > limit) {
-        ++rejected["TP degree larger than a node"];
+        ++rejected[tp > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
         continue;
       }
       if (options.cost_model == CostModel::native && !context.job.model.splits_over(tp)) {
@@ -151,6 +148,7 @@ int Resources::free_gpus(int pool) const {
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
                            std::map<std::string, int64_t>& rejected) {
   for (const auto& [type, limit] : context.job.resources.max_gpus) context.catalog.at(type);
+  for (const auto& [type, limits] : context.job.resources.max_gpus_in_zone) context.catalog.at(type);
   const ResourceSpec& limits = context.job.resources;
   Snapshot usable = context.snapshot;
   std::erase_if(usable.nodes, [&](const SnapshotNode& node) {

@@ -80,15 +80,13 @@ std::vector<const Configuration*> near_configurations(const SearchState& state, 
 }
 
 // The shape in modes of these costs; nothing when a stage does not fit there.
-std::optional<Skeleton> skeleton_of(const SearchState& state, const SkeletonProblem& problem,
-                                    const Configuration& c, const Plan& previous,
-                                    const std::vector<Kinds>& kinds) {
+std::optional<Skeleton> skeleton_of(const SkeletonProblem& problem, const Configuration& c,
+                                    const Plan& previous, const std::vector<Kinds>& kinds) {
   Skeleton skeleton;
   for (size_t i = 0; i < kinds.size(); ++i) {
     const PlanStage& stage = previous.pipelines.front().stages[i];
     const int mode = mode_of(problem.costs, kinds[i], stage.first_layer, stage.end_layer);
-    int in_flight = static_cast<int>(kinds.size() - i);
-    if (state.native) in_flight = std::min(in_flight, static_cast<int>(c.rounds));
+    const int in_flight = static_cast<int>(kinds.size() - i);
     if (mode < 0 ||
         problem.costs.allowed(mode, stage.first_layer, stage.end_layer, in_flight, c.replicas) == 0)
       return std::nullopt;
@@ -111,7 +109,7 @@ void search_same_shape(SearchState& state, const Plan& previous, Pass pass) {
       if (state.expired() || (found && in_vain >= kMostInVain)) break;
       if (state.worse(*c)) continue;
       const SkeletonProblem problem = state.skeleton_problem(*c, pass);
-      const std::optional<Skeleton> skeleton = skeleton_of(state, problem, *c, previous, kinds);
+      const std::optional<Skeleton> skeleton = skeleton_of(problem, *c, previous, kinds);
       if (!skeleton) break;
       const double best = state.best_sum;
       state.realize_skeleton({problem.costs, c->replicas, c->rounds, state.overhead_s, problem.goal},

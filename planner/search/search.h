@@ -31,6 +31,9 @@ struct PlanOptions {
   // Of plans in the space `full` under the native cost model.
   PlanFeatures allow = trainable_features();
   int top_k = 5;  // candidates to return, best first
+  // How much the native search may do, as a multiple of what it does by itself. It ends by counting what it
+  // did, not by the clock.
+  double effort = 1;
   double time_limit_s = 2.0;
   // Once true, from any thread, it is as if the time were over. Outlives the search.
   const std::atomic<bool>* stop = nullptr;
@@ -78,7 +81,7 @@ struct SearchResult {
 };
 
 // An elastic job gets a plan with ZeRO-1 only where there is none without: what one rank alone holds is lost
-// with it.
+// with it; and none that is interleaved.
 SearchResult search(const PlanningContext& context, const PlanOptions& options);
 
 }  // namespace sailor

@@ -13,51 +13,21 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// The native timeline is not a sum, least of all with few microbatches, where the stages' forwards and
-// backwards overlap in part: what is within this factor of the best sum is predicted exactly before one is
-// chosen.
-double native_slack(double rounds) {
-  return 1.05 + 0.3 / rounds;
-}
-// The same for the user's limits: a sum may be far above the prediction where pipelines have unequal shares,
-// which matters most when they are small.
-double native_limit_slack(double rounds) {
-  return 1.05 + 0.5 / rounds;
-}
-
-double least_overhead_s(const PlanningContext& context, const Resources& resources) {
-  double least = kNever;
-  for (const Option& option : resources.options)
-    least = std::min(least, context.profiles.layers.at(option.gpu_type).overheads.iteration_overhead_s);
-  return std::isfinite(least) ? least : 0;
-}
-
-Goal goal_of(const JobSpec& job) {
-  const auto& limits = job.constraints;
-  return {job.objective, limits.max_usd_per_iteration.value_or(kNever),
-          limits.min_iterations_per_s ? 1.0 / *limits.min_iterations_per_s : kNever};
-}
-
 }  // namespace
 
 SearchState::SearchState(const PlanningContext& context, const PlanOptions& options)
     : context(context),
       options(options),
       deadline(options.time_limit_s, options.stop),
-      native(options.cost_model == CostModel::native),
       resources(usable_resources(context, options, result.rejected)),
       goal(goal_of(context.job)),
-      overhead_s(native ? least_overhead_s(context, resources) : 0),
+      overhead_s(0),
       tables(cost_tables(context, resources, options)),
       candidates(context, resources, options.cost_model, goal),
       best_sum(kNever),
       open_value(kNever),
       pass_tables_(resources, options.previous,
                    goal.objective == Objective::cost || std::isfinite(goal.max_usd)) {}
-
-double SearchState::accepted_value(double rounds) const {
-  return native && widely ? best_sum * native_slack(rounds) : best_sum;
-}
 
 void SearchState::sort_configurations() {
   std::stable_sort(
@@ -73,11 +43,6 @@ SkeletonProblem SearchState::skeleton_problem(const Configuration& c, Pass pass)
   problem.pure_dominance = pass == Pass::exact;
   problem.bounding = on(feature::kBounding);
   problem.tables = shared.bounds.get();
-  // The limits are for the prediction.
-  if (native && widely) {
-    problem.goal.max_usd *= native_limit_slack(c.rounds);
-    problem.goal.max_iteration_s *= native_limit_slack(c.rounds);
-  }
   return problem;
 }
 
@@ -89,7 +54,7 @@ SkeletonOutcome SearchState::search_configuration(const Configuration& c, Pass p
   problem.beam = beam;
   const RealizeProblem form{problem.costs, c.replicas, c.rounds, overhead_s, problem.goal};
   const SkeletonOutcome outcome = search_skeletons(
-      problem, [&] { return std::min(target, accepted_value(c.rounds)); },
+      problem, [&] { return std::min(target, best_sum); },
       [&](const Skeleton& skeleton) {
         if (goal.value(skeleton.iteration_s, skeleton.usd) >= searched) realize_skeleton(form, skeleton, c);
       },
@@ -105,33 +70,27 @@ void SearchState::realize_skeleton(const RealizeProblem& form, const Skeleton& s
                                    const Configuration& c) {
   ++result.stats.plans_scored;
   bool exactly = false;
-  const double accepted = accepted_value(c.rounds);
+  const double accepted = best_sum;
   // What is not quite as good may be when it is looked at more closely.
-  const double slack = native || is_small(resources) ? 1 : Shortlist::kSlack;
+  const double slack = is_small(resources) ? 1 : Shortlist::kSlack;
   std::optional<Realized> realized = realize(form, skeleton, accepted * slack, &exactly);
   if (!exactly) open_value = std::min(open_value, goal.value(skeleton.iteration_s, skeleton.usd));
   if (!realized) return;
   if (goal.value(realized->value.iteration_s, realized->value.usd) < accepted)
     keep(*realized, *c.costs, c.replicas);
-  if (!exactly && !native)
-    shortlist_.add(form, std::move(*realized), goal.value(skeleton.iteration_s, skeleton.usd));
+  if (!exactly) shortlist_.add(form, std::move(*realized), goal.value(skeleton.iteration_s, skeleton.usd));
 }
 
 void SearchState::keep(const Realized& realized, const StageCosts& costs, int replicas) {
   const double value = goal.value(realized.value.iteration_s, realized.value.usd);
   Plan plan = plan_of(context, resources, realized.layout, costs.microbatch(), replicas);
-  plan.zero1 = costs.sharded();
-  if (!native)
-    candidates.keep(std::move(plan), value);
-  else if (!candidates.score(plan, result.rejected))
-    return;
+  candidates.keep(std::move(plan), value);
   best_sum = std::min(best_sum, value);
 }
 
 void SearchState::improve_shortlist() {
   shortlist_.improve(
-      !options.previous.empty(),
-      [&](const RealizeProblem& form) { return accepted_value(form.microbatches); },
+      !options.previous.empty(), [&](const RealizeProblem&) { return best_sum; },
       [&](const RealizeProblem& form, const Realized& better) {
         keep(better, form.costs.stage(), form.replicas);
       },

@@ -41,7 +41,6 @@ class SearchState {
   const PlanningContext& context;
   const PlanOptions& options;
   Deadline deadline;
-  const bool native;
   SearchResult result;
   const Resources resources;
   const Goal goal;
@@ -50,18 +49,13 @@ class SearchState {
   Candidates candidates;
   std::vector<Configuration> configurations;  // what is searched now, in the order of search
   double best_sum;
-  bool widely = false;         // native: what is not quite as good by its sum may be by its timeline
   bool pass_complete = false;  // of the last pass
   double open_value;           // the least value that the last pass could not rule out
 
   bool on(const char* feature) const { return options.without.count(feature) == 0; }
   bool expired() { return deadline.expired(); }
   double value_bound(const Configuration& c) const { return c.bound(goal.objective); }
-  // A cut of a configuration must add up to less than this to be looked at.
-  double accepted_value(double rounds) const;
-  bool worse(const Configuration& c) const {
-    return on(feature::kBounding) && value_bound(c) >= accepted_value(c.rounds);
-  }
+  bool worse(const Configuration& c) const { return on(feature::kBounding) && value_bound(c) >= best_sum; }
   void sort_configurations();  // by bound
 
   // One replica is no mix.

@@ -11,20 +11,10 @@
 #include <functional>
 #include <vector>
 
+#include "planner/search/goal.h"
 #include "planner/search/mode_costs.h"
 
 namespace sailor {
-
-// What to minimise, and under which limits.
-struct Goal {
-  Objective objective = Objective::throughput;
-  double max_usd = 0;          // infinite when there is no limit
-  double max_iteration_s = 0;  // infinite when there is no limit
-
-  double value(double iteration_s, double usd) const {
-    return objective == Objective::throughput ? iteration_s : usd;
-  }
-};
 
 // A cut with modes; which replica runs where is open.
 struct Skeleton {

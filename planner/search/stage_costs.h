@@ -28,6 +28,8 @@ class StageCosts {
   bool sharded() const { return sharded_; }
   // Options whose (microbatch, TP degree) cell was measured.
   const std::vector<int>& options() const { return options_; }
+  // Is it one of them? Requires an option of the resources.
+  bool offers(int option) const { return !compute_[option].empty(); }
 
   // Forward and backward of one microbatch through layers [first, end).
   double compute_s(int option, int first, int end) const {

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <map>
-#include <set>
-#include <string>
 
-#include "planner/simulator/cost.h"
+#include "planner/profile/collectives.h"
 
 namespace sailor::native {
 namespace {
@@ -17,54 +13,6 @@ struct Shard {
   double parameters = 0;
   int layers = 0;
 };
-
-const PlanStage& stage_of(const Plan& plan, const LayerGroup& group, size_t pipeline) {
-  return plan.pipelines[pipeline].stages[static_cast<size_t>(group.stage_of[pipeline])];
-}
-
-Shard shard_of(const PlanningContext& context, const Plan& plan, const LayerGroup& group) {
-  std::set<int> degrees;
-  for (size_t j = 0; j < plan.pipelines.size(); ++j) degrees.insert(stage_of(plan, group, j).tp);
-  Shard shard{0, group.end_layer - group.first_layer};
-  for (int tp : degrees) {
-    const std::vector<LayerSizes>& sizes = sizes_of(context, tp);
-    double parameters = 0;
-    for (int layer = group.first_layer; layer < group.end_layer; ++layer)
-      parameters += static_cast<double>(sizes.at(static_cast<size_t>(layer)).parameters);
-    // Tied matrices are one where the same ranks hold both.
-    if (group.first_layer == 0 && group.end_layer == static_cast<int>(sizes.size()))
-      parameters -= static_cast<double>(sizes.back().tied_parameters);
-    shard.parameters = std::max(shard.parameters, parameters);
-  }
-  return shard;
-}
-
-bool spans_nodes(const Plan& plan, const LayerGroup& group) {
-  for (size_t j = 1; j < plan.pipelines.size(); ++j)
-    if (!on_one_node(stage_of(plan, group, j), stage_of(plan, group, j - 1))) return true;
-  return false;
-}
-
-// How many rings leave each node at the same time, if everything sums at once: every TP rank of every group
-// of GPUs that has members elsewhere. What the same GPUs sum, they sum one after the other.
-std::map<std::string, double> rings_by_node(const Plan& plan, const std::vector<LayerGroup>& groups) {
-  std::map<std::string, std::map<int, int>> tp_of;  // by node and stage, the most of the replicas there
-  for (const LayerGroup& group : groups) {
-    if (!spans_nodes(plan, group)) continue;
-    for (size_t j = 0; j < plan.pipelines.size(); ++j) {
-      const PlanStage& stage = stage_of(plan, group, j);
-      if (stage.node.empty()) continue;
-      const int gpus = group.stage_of[j] %
-                       (static_cast<int>(plan.pipelines[j].stages.size()) / std::max(1, plan.interleave));
-      int& tp = tp_of[stage.node][gpus];
-      tp = std::max(tp, stage.tp);
-    }
-  }
-  std::map<std::string, double> rings;
-  for (const auto& [node, stages] : tp_of)
-    for (const auto& [stage, tp] : stages) rings[node] += tp;
-  return rings;
-}
 
 // A group's ring, but for its links: of each kind, all that differ.
 struct Links {
@@ -90,112 +38,164 @@ void add_distinct(std::vector<const LinkCurve*>& links, const LinkCurve& link) {
   if (std::find(links.begin(), links.end(), &link) == links.end()) links.push_back(&link);
 }
 
-Links links_of(const PlanningContext& context, const Plan& plan, const LayerGroup& group,
-               const std::map<std::string, double>& rings) {
-  const size_t D = plan.pipelines.size();
-  Links links;
-  links.ring.ranks = static_cast<int>(D);
-  std::set<std::string> nodes;
-  int unplaced = 0;
-  for (size_t j = 0; j < D; ++j) {
-    const PlanStage& stage = stage_of(plan, group, j);
-    if (stage.node.empty()) {
-      ++unplaced;
-      links.ring.sharing = std::max<double>(links.ring.sharing, stage.tp);
-      continue;
-    }
-    nodes.insert(stage.node);
-    if (const auto sharing = rings.find(stage.node); sharing != rings.end())
-      links.ring.sharing = std::max(links.ring.sharing, sharing->second);
+class Rings {
+ public:
+  Rings(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
+        StageKinds& kinds)
+      : plan_(plan), classes_(classes), kinds_(kinds), context_(kinds.context()) {
+    count_rings(groups);
   }
-  links.ring.nodes = static_cast<int>(nodes.size()) + unplaced;
-  for (size_t j = 0; j < D; ++j) {
-    const PlanStage& a = stage_of(plan, group, j);
-    const PlanStage& b = stage_of(plan, group, (j + 1) % D);
-    const bool same_node = on_one_node(a, b);
-    add_distinct(same_node ? links.intra : links.inter,
-                 link_of(context, link_end(a, a.tp), link_end(b, b.tp), same_node));
-  }
-  return links;
-}
 
-SyncTimes group_times(const PlanningContext& context, const Plan& plan, const LayerGroup& group,
-                      const std::map<std::string, double>& rings) {
-  const FrameworkStyle& style = context.framework;
-  const Precision precision = context.job.training.precision;
-  const Links links = links_of(context, plan, group, rings);
-  const Shard shard = shard_of(context, plan, group);
-  const double bytes = shard.parameters * style.sync_bytes_at(precision);
-  // A bucket ends with a tensor, so there are no more of them than tensors.
-  const double tensors = std::max(1.0, style.tensors_per_layer * shard.layers);
-  const double buckets =
-      std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, tensors);
-  double slowdown = 1;
-  for (size_t j = 0; j < plan.pipelines.size() && links.ring.nodes > 1; ++j)
-    slowdown =
-        std::max(slowdown, profile_of(context, stage_of(plan, group, j).gpu_type).overheads.sync_slowdown);
-  SyncTimes times;
-  const bool sharded = plan.zero1 || style.zero1;
-  const double piece = bytes / buckets;
-  const double sum_s = links.slowest_s([&](const Ring& ring) {
-    if (sharded && !style.zero1_all_reduce) return ring_pass_s(ring, piece);
-    return style.tree_sync ? all_reduce_s(ring, piece) : ring_all_reduce_s(ring, piece);
-  });
-  times.reduce_s = slowdown * buckets * sum_s;
-  if (sharded) {
-    const double weights = shard.parameters * style.weight_bytes(precision);
-    const double pieces = style.gathers_by_tensor ? tensors : buckets;
-    times.gather_s = slowdown * pieces *
-                     links.slowest_s([&](const Ring& ring) { return ring_pass_s(ring, weights / pieces); });
+  SyncTimes times(const LayerGroup& group) const {
+    const FrameworkStyle& style = context_.framework;
+    const Precision precision = context_.job.training.precision;
+    const Links links = links_of(group);
+    const Shard shard = shard_of(group);
+    const double bytes = shard.parameters * style.sync_bytes_at(precision);
+    // A bucket ends with a tensor, so there are no more of them than tensors.
+    const double tensors = std::max(1.0, style.tensors_per_layer * shard.layers);
+    const double buckets =
+        std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, tensors);
+    double slowdown = 1;
+    for (size_t c = 0; c < classes_.pipelines.size() && links.ring.nodes > 1; ++c)
+      slowdown = std::max(slowdown, kinds_[any_of(group, c).kind].profile->overheads.sync_slowdown);
+    SyncTimes times;
+    const bool sharded = plan_.zero1 || style.zero1;
+    const double piece = bytes / buckets;
+    const double sum_s = links.slowest_s([&](const Ring& ring) {
+      if (sharded && !style.zero1_all_reduce) return ring_pass_s(ring, piece);
+      return style.tree_sync ? all_reduce_s(ring, piece) : ring_all_reduce_s(ring, piece);
+    });
+    times.reduce_s = slowdown * buckets * sum_s;
+    if (sharded) {
+      const double weights = shard.parameters * style.weight_bytes(precision);
+      const double pieces = style.gathers_by_tensor ? tensors : buckets;
+      times.gather_s = slowdown * pieces *
+                       links.slowest_s([&](const Ring& ring) { return ring_pass_s(ring, weights / pieces); });
+    }
+    return times;
   }
-  return times;
-}
+
+ private:
+  const CompactStage& stage_of(const LayerGroup& group, int pipeline) const {
+    const auto of_class = static_cast<size_t>(classes_.of_pipeline[static_cast<size_t>(pipeline)]);
+    return plan_.of(pipeline)[static_cast<size_t>(group.stage_of[of_class])];
+  }
+  // That of the first pipeline of a class; the others differ in their nodes.
+  const CompactStage& any_of(const LayerGroup& group, size_t of_class) const {
+    return stage_of(group, classes_.pipelines[of_class].pipeline);
+  }
+
+  Shard shard_of(const LayerGroup& group) const {
+    Shard shard{0, group.end_layer - group.first_layer};
+    for (size_t c = 0; c < classes_.pipelines.size(); ++c) {
+      const int kind = any_of(group, c).kind;
+      const std::vector<LayerSizes>& sizes = *kinds_[kind].sizes;
+      double parameters = kinds_.parameters(kind, group.first_layer, group.end_layer);
+      // Tied matrices are one where the same ranks hold both.
+      if (group.first_layer == 0 && group.end_layer == static_cast<int>(sizes.size()))
+        parameters -= static_cast<double>(sizes.back().tied_parameters);
+      shard.parameters = std::max(shard.parameters, parameters);
+    }
+    return shard;
+  }
+
+  bool spans_nodes(const LayerGroup& group) const {
+    for (int j = 1; j < plan_.pipelines(); ++j)
+      if (!on_one_node(stage_of(group, j), stage_of(group, j - 1))) return true;
+    return false;
+  }
+
+  // How many rings leave each node at the same time, if everything sums at once: every TP rank of every group
+  // of GPUs that has members elsewhere. What the same GPUs sum, they sum one after the other.
+  void count_rings(const std::vector<LayerGroup>& groups) {
+    size_t most_groups = 0;
+    for (const PipelineClass& of : classes_.pipelines)
+      most_groups =
+          std::max(most_groups, plan_.of(of.pipeline).size() / static_cast<size_t>(plan_.interleave));
+    // The most of the replicas there, [node][group of GPUs].
+    std::vector<int> tp_of(static_cast<size_t>(plan_.nodes) * most_groups, 0);
+    for (const LayerGroup& group : groups) {
+      if (!spans_nodes(group)) continue;
+      for (int j = 0; j < plan_.pipelines(); ++j) {
+        const CompactStage& stage = stage_of(group, j);
+        if (stage.node < 0) continue;
+        const auto of_class = static_cast<size_t>(classes_.of_pipeline[static_cast<size_t>(j)]);
+        const size_t gpus = static_cast<size_t>(group.stage_of[of_class]) %
+                            (plan_.of(j).size() / static_cast<size_t>(plan_.interleave));
+        int& tp = tp_of[static_cast<size_t>(stage.node) * most_groups + gpus];
+        tp = std::max(tp, kinds_[stage.kind].tp);
+      }
+    }
+    rings_.assign(static_cast<size_t>(plan_.nodes), 0);
+    for (size_t i = 0; i < tp_of.size(); ++i) rings_[i / most_groups] += tp_of[i];
+  }
+
+  Links links_of(const LayerGroup& group) const {
+    const int D = plan_.pipelines();
+    Links links;
+    links.ring.ranks = D;
+    std::vector<char> used(static_cast<size_t>(plan_.nodes), 0);
+    for (int j = 0; j < D; ++j) {
+      const CompactStage& a = stage_of(group, j);
+      const CompactStage& b = stage_of(group, (j + 1) % D);
+      const bool same_node = on_one_node(a, b);
+      add_distinct(same_node ? links.intra : links.inter, kinds_.link(a.kind, b.kind, same_node));
+      if (a.node < 0) {
+        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_[a.kind].tp);
+        ++links.ring.nodes;
+        continue;
+      }
+      const auto node = static_cast<size_t>(a.node);
+      if (rings_[node] > 0) links.ring.sharing = std::max(links.ring.sharing, rings_[node]);
+      if (used[node] == 0) ++links.ring.nodes;
+      used[node] = 1;
+    }
+    --links.ring.nodes;  // a ring begins with one
+    return links;
+  }
+
+  const CompactPlan& plan_;
+  const PlanClasses& classes_;
+  StageKinds& kinds_;
+  const PlanningContext& context_;
+  std::vector<double> rings_;  // by node
+};
 
 }  // namespace
 
-std::vector<LayerGroup> layer_groups(const Plan& plan) {
-  std::set<int> cuts;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) {
-      cuts.insert(stage.first_layer);
-      cuts.insert(stage.end_layer);
-    }
-  std::vector<LayerGroup> groups;
-  std::vector<int> stage_of(plan.pipelines.size(), 0);
-  for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
-    for (size_t j = 0; j < plan.pipelines.size(); ++j)
-      while (plan.pipelines[j].stages.at(static_cast<size_t>(stage_of[j])).end_layer <= *cut) ++stage_of[j];
-    groups.push_back({*cut, *std::next(cut), stage_of});
-  }
-  return groups;
-}
-
-std::vector<SyncTimes> sync_times(const PlanningContext& context, const Plan& plan,
-                                  const std::vector<LayerGroup>& groups) {
+std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& classes,
+                                  const std::vector<LayerGroup>& groups, StageKinds& kinds) {
   std::vector<SyncTimes> times(groups.size());
-  if (plan.pipelines.size() < 2) return times;
-  const std::map<std::string, double> rings = rings_by_node(plan, groups);
-  for (size_t g = 0; g < groups.size(); ++g) times[g] = group_times(context, plan, groups[g], rings);
+  if (plan.pipelines() < 2) return times;
+  const Rings rings(plan, classes, groups, kinds);
+  for (size_t g = 0; g < groups.size(); ++g) times[g] = rings.times(groups[g]);
   return times;
 }
 
-double sync_usd(const PlanningContext& context, const Plan& plan, const std::vector<LayerGroup>& groups) {
-  const size_t D = plan.pipelines.size();
-  if (D < 2) return 0;
+double sync_usd(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
+                StageKinds& kinds) {
+  const int D = plan.pipelines();
+  if (D < 2 || !kinds.any_egress()) return 0;
+  // Neighbours in the ring of pipelines, by class; most are alike.
+  std::vector<int> pairs(classes.pipelines.size() * classes.pipelines.size(), 0);
+  for (int j = 0; j < D; ++j)
+    ++pairs[static_cast<size_t>(classes.of_pipeline[static_cast<size_t>(j)]) * classes.pipelines.size() +
+            static_cast<size_t>(classes.of_pipeline[static_cast<size_t>((j + 1) % D)])];
+  const PlanningContext& context = kinds.context();
   const double bytes_each = context.framework.sync_bytes_at(context.job.training.precision);
   double usd = 0;
-  for (const LayerGroup& group : groups)
-    for (size_t j = 0; j < D; ++j) {
-      const PlanStage& from = stage_of(plan, group, j);
-      const PlanStage& to = stage_of(plan, group, (j + 1) % D);
-      const double price = egress_usd_per_gb(context.snapshot, from.zone, to.zone);
-      if (price <= 0) continue;
-      double gb = 0;
-      for (int layer = group.first_layer; layer < group.end_layer; ++layer)
-        gb += static_cast<double>(sizes_of(context, from.tp).at(static_cast<size_t>(layer)).parameters) *
-              from.tp * bytes_each / 1e9;
-      usd += price * gb * 2 * static_cast<double>(D - 1) / static_cast<double>(D);
+  for (size_t pair = 0; pair < pairs.size(); ++pair) {
+    if (pairs[pair] == 0) continue;
+    const size_t a = pair / classes.pipelines.size(), b = pair % classes.pipelines.size();
+    for (const LayerGroup& group : groups) {
+      const int from = plan.of(classes.pipelines[a].pipeline)[static_cast<size_t>(group.stage_of[a])].kind;
+      const int to = plan.of(classes.pipelines[b].pipeline)[static_cast<size_t>(group.stage_of[b])].kind;
+      const double gb =
+          kinds.parameters(from, group.first_layer, group.end_layer) * kinds[from].tp * bytes_each / 1e9;
+      usd += pairs[pair] * kinds.egress_usd_per_gb(from, to) * gb * 2 * (D - 1.0) / D;
     }
+  }
   return usd;
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/simulator/native_model.h"
+#include "planner/simulator/iteration_model.h"
 #include "planner/simulator/timeline.h"
 
 namespace sailor {
@@ -45,7 +45,7 @@ void split_published(const Plan& plan, const Prediction& prediction, IterationSh
 
 void split_timeline(const FrameworkStyle& style, const Plan& plan, const Prediction& prediction,
                     IterationShares& shares) {
-  const PipelineSchedule schedule = native::schedule_of(style, plan);
+  const PipelineSchedule schedule = native::schedule_of(style, plan.interleave);
   std::set<std::pair<int, std::vector<double>>> seen;
   std::vector<StageTimes> binding;
   Timeline longest;

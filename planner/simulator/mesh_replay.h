@@ -20,32 +20,30 @@
 // of single messages by 3 % in the mean, one in twenty-five by more than 10 %.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "planner/simulator/mesh_sync.h"
 
 namespace sailor::native {
 
-// What is known of a stage (or chunk), by pipeline.
-struct LastBackward {
-  double end_s = 0;              // of its last microbatch
-  std::vector<double> layers_s;  // of that backward: each layer's part, in order
-};
-
-struct MeshOptions {
-  bool overlapped = true;  // with the last backward
-  bool sharded = false;    // the optimizer: one phase, and half of the processors' work
-};
-
 struct MeshEnds {
-  std::vector<std::vector<double>> end_s;  // by pipeline and group of GPUs: backward and sums done
-  std::vector<double> of_group_s;          // by layer group: what of its sums is after its backwards
+  std::vector<double> rank_s;    // by class of ranks: backward and sums done
+  std::vector<double> begin_s;   // by bucket: all its ranks have begun
+  std::vector<double> bucket_s;  // by bucket: its last phase done
+  double last_s = 0;
 };
 
-// `done_s` is when a group of GPUs has ended its last backward, by pipeline and group of GPUs;
-// `last_backwards` has the stages (or chunks) of each pipeline. Requires the sums of this plan's groups.
-MeshEnds replay_mesh(const Plan& plan, const std::vector<LayerGroup>& groups, const MeshSums& sums,
-                     const std::vector<std::vector<LastBackward>>& last_backwards,
-                     const std::vector<std::vector<double>>& done_s, MeshOptions options);
+// `done_s` is when a rank has ended its last backward, by class of ranks, `processor_s` what its processor
+// adds in the end; members of the buckets say when the backward of their layers ends. `sharded`: the
+// optimizer is, so there is one phase. `nodes`: classes of them. Stops when the sums cannot end before
+// `most_s`: last_s is infinite then.
+MeshEnds replay_mesh(const MeshSums& sums, const std::vector<double>& done_s,
+                     const std::vector<double>& processor_s, int nodes, bool sharded,
+                     double most_s = std::numeric_limits<double>::infinity());
+
+// No sums end before: a rank sends one bucket after the other, and a card whatever the ranks of its node
+// send.
+double least_end_s(const MeshSums& sums, size_t ranks, int nodes, bool sharded);
 
 }  // namespace sailor::native

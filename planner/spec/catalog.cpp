@@ -61,7 +61,8 @@ GpuType read_gpu_type(const std::string& name, const Field& field) {
 AssumedLink read_assumed_link(const Field& field, const Catalog& catalog) {
   MapField map(field, {"scope", "from", "to", "latency", "rate", "node_rate"});
   AssumedLink link;
-  link.same_node = map.required("scope").choice({"intra_node", "inter_node"}) == 0;
+  link.scope = static_cast<AssumedLink::Scope>(
+      map.required("scope").choice({"intra_node", "inter_node", "inter_zone", "inter_region"}));
   const auto read_type = [&](const char* key, std::string& type) {
     const auto given = map.optional(key);
     if (!given) return;

@@ -9,9 +9,11 @@
 //     links:
 //       - {scope: intra_node, from: NAME, to: NAME, latency: 2us, rate: 200GB/s}
 //       - {scope: inter_node, latency: 10us, rate: 12.5GB/s, node_rate: 12.5GB/s}
+//       - {scope: inter_zone, latency: 1ms, rate: 2.5GB/s, node_rate: 2.5GB/s}      # of one region
+//       - {scope: inter_region, latency: 30ms, rate: 0.6GB/s, node_rate: 0.6GB/s}
 //
-// `links` stand in for what nobody has probed yet, between GPUs of one zone: what the interconnects of the
-// types reach at least.
+// `links` are assumed where nobody has probed yet: what the interconnects of the types reach at least.
+// intra_node and inter_node are within a zone.
 //
 // `emulate` declares a type that no device of this cluster is: a rank computes on the CPU and then waits
 // until `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
@@ -61,8 +63,10 @@ inline const std::string& profiled_as(const std::string& name, const GpuType& ty
 
 // What is taken for granted of a link that was not measured.
 struct AssumedLink {
+  enum class Scope { intra_node, inter_node, inter_zone, inter_region };
+
   std::string from, to;  // GPU types; empty = any
-  bool same_node = false;
+  Scope scope = Scope::inter_node;
   double latency_s = 0;
   double bytes_per_s = 0;       // of one GPU
   double node_bytes_per_s = 0;  // of all GPUs of a node together; 0 = no limit

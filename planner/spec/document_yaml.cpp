@@ -136,7 +136,11 @@ Document parse_yaml(std::string_view text, const std::string& file_name) {
     }
   } catch (const YAML::Exception& error) {
     int line = error.mark.is_null() ? 1 : error.mark.line + 1;
-    throw InputError({file_name, line}, "not valid YAML: " + one_line(error.msg));
+    const bool in_braces = error.msg.find("map flow") != std::string::npos;
+    throw InputError(
+        {file_name, line},
+        "not valid YAML: " + one_line(error.msg) +
+            (in_braces ? "; within { }, text that holds one of [ ] { } , stands in quotes" : ""));
   }
   return document;
 }

@@ -144,6 +144,10 @@ FrameworkStyle load_framework_style(const std::string& path) {
   return parse_framework_style(read_text_file(path), path);
 }
 
+const char* own_framework_text() {
+  return kOwnFramework;
+}
+
 const FrameworkStyle& own_framework() {
   static const FrameworkStyle style = parse_framework_style(kOwnFramework, "etc/frameworks/sailor.yaml");
   return style;

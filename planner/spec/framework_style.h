@@ -118,5 +118,6 @@ FrameworkStyle parse_framework_style(const std::string& yaml, const std::string&
 
 // The style of the product's own trainer, from the file that is built in.
 const FrameworkStyle& own_framework();
+const char* own_framework_text();
 
 }  // namespace sailor

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr int kMaxLayers = 1024;  // the search's tables are quadratic in it
 constexpr int kMaxWidth = 10'000'000;
 constexpr int kMaxSequence = 100'000'000;
+constexpr int kMostGpus = 100'000'000;
 constexpr int64_t kMaxCount = 1'000'000'000'000;
 constexpr const char* kInBaseDirectory = "job.yaml";
 
@@ -251,8 +253,14 @@ ResourceSpec read_resources(const Field& field) {
   MapField map(field, {"max_gpus", "zones", "partitions"});
   ResourceSpec resources;
   if (auto limits = map.optional("max_gpus")) {
-    for (const auto& [type, limit] : limits->entries())
-      resources.max_gpus[type] = limit.integer<int>(0, 100'000'000);
+    for (const auto& [type, limit] : limits->entries()) {
+      if (limit.is_map()) {
+        for (const auto& [zone, in_zone] : limit.entries())
+          resources.max_gpus_in_zone[type][zone] = in_zone.integer<int>(0, kMostGpus);
+      } else {
+        resources.max_gpus[type] = limit.integer<int>(0, kMostGpus);
+      }
+    }
   }
   if (auto zones = map.optional("zones")) resources.zones = read_names(*zones);
   if (auto partitions = map.optional("partitions")) resources.partitions = read_names(*partitions);
@@ -341,6 +349,15 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
 
 JobSpec load_job_spec(const std::string& path, const std::string& base_directory) {
   return parse_job_spec(read_text_file(path), path, base_directory);
+}
+
+int ResourceSpec::most_gpus(const std::string& type, const std::string& zone) const {
+  int most = std::numeric_limits<int>::max();
+  if (const auto limit = max_gpus.find(type); limit != max_gpus.end()) most = limit->second;
+  if (const auto of_type = max_gpus_in_zone.find(type); of_type != max_gpus_in_zone.end())
+    if (const auto limit = of_type->second.find(zone); limit != of_type->second.end())
+      most = std::min(most, limit->second);
+  return most;
 }
 
 Where JobSpec::where(const std::string& key) const {

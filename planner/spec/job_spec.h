@@ -111,10 +111,14 @@ struct MetricsSpec {
 };
 
 struct ResourceSpec {
-  std::map<std::string, int>
-      max_gpus;                    // by GPU type; a type that is absent is not limited. Empty map = no limits
-  std::vector<std::string> zones;  // empty = all
-  std::vector<std::string> partitions;  // empty = all
+  // Quotas; who is absent is not limited. Those of a type and of the type in a zone hold together.
+  std::map<std::string, int> max_gpus;                                 // [GPU type], in all zones
+  std::map<std::string, std::map<std::string, int>> max_gpus_in_zone;  // [GPU type][zone]
+  std::vector<std::string> zones;                                      // empty = all
+  std::vector<std::string> partitions;                                 // empty = all
+
+  // Most GPUs of the type in the zone, if they were the only ones; INT_MAX: as many as there are.
+  int most_gpus(const std::string& type, const std::string& zone) const;
 
   bool operator==(const ResourceSpec&) const = default;
 };

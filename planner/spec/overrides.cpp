@@ -59,16 +59,17 @@ std::map<std::string, int> parse_max_gpus(const std::string& text, const std::st
   for (const std::string& item : split_commas(text, option)) {
     size_t equals = item.rfind('=');
     int count = 0;
-    bool good = equals != std::string::npos && equals > 0;
+    const size_t at = item.rfind('@', equals);
+    bool good = equals != std::string::npos && equals > 0 && at != 0 && at + 1 != equals;
     if (good) {
       const char* begin = item.data() + equals + 1;
       const char* end = item.data() + item.size();
       auto [stop, error] = std::from_chars(begin, end, count);
       good = error == std::errc() && stop == end && count >= 0 && begin != end;
     }
-    if (!good) fail(option, "must be TYPE=N,..., is " + in_quotes(item));
+    if (!good) fail(option, "must be TYPE=N or TYPE@ZONE=N,..., is " + in_quotes(item));
     if (!limits.emplace(item.substr(0, equals), count).second) {
-      fail(option, "the type " + in_quotes(item.substr(0, equals)) + " stands twice");
+      fail(option, in_quotes(item.substr(0, equals)) + " stands twice");
     }
   }
   return limits;
@@ -86,7 +87,14 @@ void apply(const PlanOverrides& overrides, JobSpec& job) {
   if (overrides.max_usd_per_iteration)
     job.constraints.max_usd_per_iteration = overrides.max_usd_per_iteration;
   if (overrides.min_iterations_per_s) job.constraints.min_iterations_per_s = overrides.min_iterations_per_s;
-  for (const auto& [type, limit] : overrides.max_gpus) job.resources.max_gpus[type] = limit;
+  for (const auto& [name, limit] : overrides.max_gpus) {
+    const size_t at = name.rfind('@');
+    if (at == std::string::npos) {
+      job.resources.max_gpus[name] = limit;
+    } else {
+      job.resources.max_gpus_in_zone[name.substr(0, at)][name.substr(at + 1)] = limit;
+    }
+  }
   if (!overrides.zones.empty()) job.resources.zones = overrides.zones;
   if (!overrides.partitions.empty()) job.resources.partitions = overrides.partitions;
 }

@@ -15,7 +15,7 @@ struct PlanOverrides {
   std::optional<Objective> objective;
   std::optional<double> max_usd_per_iteration;
   std::optional<double> min_iterations_per_s;
-  std::map<std::string, int> max_gpus;  // limits of these types only; others keep what the job spec says
+  std::map<std::string, int> max_gpus;  // by `TYPE` or `TYPE@ZONE`; others keep what the job spec says
   std::vector<std::string> zones;       // replaces the job spec's list; empty = keep
   std::vector<std::string> partitions;  // likewise
 };
@@ -24,8 +24,9 @@ Objective parse_objective_option(const std::string& text, const std::string& opt
 double parse_max_cost(const std::string& text, const std::string& option);  // `1.2`, `1.2 USD`; > 0
 double parse_min_throughput(const std::string& text,
                             const std::string& option);  // iterations per second; > 0
-std::map<std::string, int> parse_max_gpus(const std::string& text, const std::string& option);  // `A=1,B=2`
-std::vector<std::string> parse_name_list(const std::string& text, const std::string& option);   // `a,b`
+std::map<std::string, int> parse_max_gpus(const std::string& text,
+                                          const std::string& option);  // `A=1,B@ZONE=2`
+std::vector<std::string> parse_name_list(const std::string& text, const std::string& option);  // `a,b`
 double parse_time_limit(const std::string& text, const std::string& option);  // `2`, `500ms`; seconds, > 0
 
 void apply(const PlanOverrides& overrides, JobSpec& job);

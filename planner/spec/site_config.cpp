@@ -1,5 +1,7 @@
 #include "planner/spec/site_config.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 
 #include "planner/spec/error.h"
@@ -7,6 +9,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/price_table.h"
 #include "planner/spec/text_file.h"
+#include "planner/spec/yaml_text.h"
 
 namespace sailor {
 namespace {
@@ -39,9 +42,9 @@ ZoneRule read_zone(const Field& field, bool with_rule) {
 
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document),
-               {"sailor_site", "catalog", "profiles", "profile_max_age_days", "gres", "default_zone", "zones",
-                "umbrella_partition", "usd_per_hour", "egress_usd_per_gb", "planner", "elastic", "defaults"});
+  MapField map(Field(document), {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days",
+                                 "gres", "default_zone", "zones", "umbrella_partition", "usd_per_hour",
+                                 "egress_usd_per_gb", "planner", "elastic", "defaults"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -50,6 +53,8 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     for (const Field& item : profiles->items())
       site.profiles.push_back(relative_to_file(item.text(), file_name));
   }
+  if (auto framework = map.optional("framework"))
+    site.framework = relative_to_file(framework->text(), file_name);
   if (auto age = map.optional("profile_max_age_days"))
     site.profile_max_age_days = age->integer<int>(0, 100'000);
   if (auto gres = map.optional("gres")) {
@@ -89,6 +94,36 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
 
 SiteConfig load_site_config(const std::string& path) {
   return parse_site_config(read_text_file(path), path);
+}
+
+std::string to_yaml(const SiteConfig& site) {
+  const auto place = [](const ZoneRule& rule) {
+    return fmt::format("zone: {}, region: {}", yaml_text(rule.zone), yaml_text(rule.region));
+  };
+  std::string out = fmt::format("sailor_site: 1\ncatalog: {}\nprofiles: {}\n", yaml_text(site.catalog),
+                                yaml_list(site.profiles));
+  if (!site.framework.empty()) out += fmt::format("framework: {}\n", yaml_text(site.framework));
+  out += fmt::format("profile_max_age_days: {}\n", site.profile_max_age_days);
+  if (!site.gres.empty()) out += "gres:\n";
+  for (const auto& [slurm_type, type] : site.gres)
+    out += fmt::format("  {}: {}\n", yaml_text(slurm_type), yaml_text(type));
+  out += fmt::format("default_zone: {{{}}}\n", place(site.default_zone));
+  if (!site.zones.empty()) out += "zones:\n";
+  for (const ZoneRule& rule : site.zones) {
+    out += fmt::format("  - {{{}", place(rule));
+    if (!rule.partitions.empty()) out += fmt::format(", partitions: {}", yaml_list(rule.partitions));
+    if (!rule.features.empty()) out += fmt::format(", features: {}", yaml_list(rule.features));
+    out += "}\n";
+  }
+  if (!site.umbrella_partition.empty())
+    out += fmt::format("umbrella_partition: {}\n", yaml_text(site.umbrella_partition));
+  out += yaml_table("usd_per_hour", site.usd_per_hour);
+  out += yaml_table("egress_usd_per_gb", site.egress_usd_per_gb);
+  out += fmt::format("planner: {{time_limit: {}s}}\nelastic: {{grow: {}, time_limit: {}s}}\n",
+                     site.planner_time_limit_s, site.jobs_may_grow, site.elastic_time_limit_s);
+  if (!site.default_objective.empty())
+    out += fmt::format("defaults: {{objective: {}}}\n", yaml_text(site.default_objective));
+  return out;
 }
 
 std::string site_config_path() {

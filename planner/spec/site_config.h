@@ -4,6 +4,7 @@
 //     sailor_site: 1
 //     catalog: catalog.yaml                 # paths are relative to this file
 //     profiles: [profiles]                  # directories with layer and network profiles
+//     framework: framework.yaml             # description of the trainer; absent = the product's own
 //     profile_max_age_days: 180             # older ones are warned of; 0 = never
 //     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type; absent = the same name
 //     default_zone: {zone: z1, region: r1}
@@ -12,7 +13,7 @@
 //     umbrella_partition: all               # a partition over all GPU nodes, if there is one
 //     usd_per_hour: {NAME: {z1: 3.5}}
 //     egress_usd_per_gb: {z1: {z2: 0.01}}
-//     planner: {time_limit: 2s}
+//     planner: {time_limit: 10s}
 //     # May running jobs ask Slurm for more nodes? How long may their training stand still for planning?
 //     elastic: {grow: true, time_limit: 0.3s}
 //     defaults: {objective: throughput}
@@ -35,6 +36,7 @@ struct SiteConfig {
   std::string file;
   std::string catalog;                // absolute path
   std::vector<std::string> profiles;  // absolute paths
+  std::string framework;              // absolute path; empty = own_framework()
   int profile_max_age_days = 180;     // 0 = any
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}};
@@ -42,7 +44,7 @@ struct SiteConfig {
   std::string umbrella_partition;
   std::map<std::string, std::map<std::string, double>> usd_per_hour;
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
-  double planner_time_limit_s = 2.0;
+  double planner_time_limit_s = 10.0;
   bool jobs_may_grow = true;
   double elastic_time_limit_s = 0.3;
   std::string default_objective;  // empty = none
@@ -50,6 +52,8 @@ struct SiteConfig {
 
 SiteConfig load_site_config(const std::string& path);
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name);
+// Reading it back gives the same site; paths are written as they are.
+std::string to_yaml(const SiteConfig& site);
 // $SAILOR_CONFIG, else /etc/sailor/sailor.yaml.
 std::string site_config_path();
 

@@ -8,28 +8,47 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
+#include "planner/spec/host_list.h"
 #include "planner/spec/price_table.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
+#include "planner/spec/yaml_text.h"
 
 namespace sailor {
 namespace {
 
 constexpr int kMaxGpusPerNode = 4096;
 constexpr int kMaxGpus = 1'000'000;  // of all nodes: ten times the largest cluster there is
+constexpr int kMaxNodes = kMaxGpus;
+constexpr size_t kLongestPrefix = 190;  // of a numbered name, so that it is a name itself
 
 void all_free(SnapshotNode& node) {
   node.free_gpus.resize(static_cast<size_t>(node.gpus));
   std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
 }
 
-// What free and busy nodes have in common.
+// The names of the nodes that an entry is about: a host list, or `count` of them numbered from 1.
+std::vector<std::string> names_of(const MapField& map) {
+  const Field name = map.required("name");
+  std::string list = name.name();
+  if (const auto count = map.optional("count")) {
+    if (list.find_first_of("[],") != std::string::npos)
+      count->fail("numbers the nodes of one name, " + in_quotes(list) +
+                  " is a host list: leave one of them out");
+    if (list.size() > kLongestPrefix)
+      name.fail(fmt::format("too long for nodes that are numbered: {} characters at most", kLongestPrefix));
+    list += fmt::format("[1-{}]", count->integer<int>(1, kMostHosts));
+  }
+  try {
+    return expand_host_list(list);
+  } catch (const InputError& error) {
+    name.fail(error.what());
+  }
+}
+
+// What free and busy nodes have in common, but for the name.
 SnapshotNode read_place(const MapField& map) {
   SnapshotNode node;
-  const Field name = map.required("name");
-  node.name = name.name();
-  if (node.name.find('[') != std::string::npos)
-    name.fail("the name of one node, not of several: an entry for each");
   if (auto partition = map.optional("partition")) node.partition = partition->text_or_empty();
   node.zone = map.required("zone").name();
   node.region = node.zone;
@@ -40,8 +59,7 @@ SnapshotNode read_place(const MapField& map) {
   return node;
 }
 
-SnapshotNode read_node(const Field& field) {
-  MapField map(field, {"name", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus", "switch"});
+SnapshotNode read_free(const MapField& map) {
   SnapshotNode node = read_place(map);
   if (auto free = map.optional("free_gpus")) {
     for (const Field& item : free->items()) {
@@ -57,51 +75,13 @@ SnapshotNode read_node(const Field& field) {
   return node;
 }
 
-BusyNode read_busy_node(const Field& field) {
-  MapField map(field,
-               {"name", "partition", "zone", "region", "gpu_type", "gpus", "switch", "state", "free_in_s"});
+BusyNode read_busy(const MapField& map) {
   BusyNode busy;
   busy.node = read_place(map);
   all_free(busy.node);
   busy.state = map.required("state").text();
   if (auto seconds = map.optional("free_in_s")) busy.free_in_s = seconds->non_negative();
   return busy;
-}
-
-// A text as YAML: plain where it is plainly a text, else in double quotes.
-std::string yaml_text(const std::string& text) {
-  static const std::set<std::string> kWords = {"null", "true", "false", "yes", "no", "on", "off", "n", "y"};
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  bool plain = !text.empty() && text.size() < 200 && std::isalpha(static_cast<unsigned char>(text[0])) &&
-               !kWords.contains(lower) && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-                 return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/';
-               });
-  if (plain) return text;
-  std::string out = "\"";
-  for (unsigned char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", c);
-    } else {
-      out += static_cast<char>(c);
-    }
-  }
-  return out + "\"";
-}
-
-std::string yaml_table(const char* key, const PriceTable& table) {
-  std::string out;
-  for (const auto& [outer, row] : table) {
-    std::string cells;
-    for (const auto& [inner, price] : row) {
-      cells += fmt::format("{}{}: {}", cells.empty() ? "" : ", ", yaml_text(inner), price);
-    }
-    if (!cells.empty()) out += fmt::format("  {}: {{{}}}\n", yaml_text(outer), cells);
-  }
-  return out.empty() ? out : fmt::format("{}:\n{}", key, out);
 }
 
 // `name: a1, partition: fast, ...` up to `gpus: 4`.
@@ -122,6 +102,7 @@ class NodeRules {
   void check(const SnapshotNode& node, const Field& item) {
     gpus_ += node.gpus;
     if (gpus_ > kMaxGpus) item.fail(fmt::format("more than {} GPUs in all", kMaxGpus));
+    if (names_.size() == kMaxNodes) item.fail(fmt::format("more than {} nodes in all", kMaxNodes));
     if (!names_.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " stands twice");
     const std::string& region = region_of_.emplace(node.zone, node.region).first->second;
     if (region != node.region) {
@@ -159,13 +140,25 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   snapshot.file = file_name;
   NodeRules rules;
   for (const Field& item : map.required("nodes").items()) {
-    snapshot.nodes.push_back(read_node(item));
-    rules.check(snapshot.nodes.back(), item);
+    const MapField entry(
+        item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus", "switch"});
+    SnapshotNode node = read_free(entry);
+    for (std::string& name : names_of(entry)) {
+      node.name = std::move(name);
+      rules.check(node, item);
+      snapshot.nodes.push_back(node);
+    }
   }
-  if (auto busy = map.optional("busy")) {
-    for (const Field& item : busy->items()) {
-      snapshot.busy.push_back(read_busy_node(item));
-      rules.check(snapshot.busy.back().node, item);
+  if (auto busy_nodes = map.optional("busy")) {
+    for (const Field& item : busy_nodes->items()) {
+      const MapField entry(item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus",
+                                  "switch", "state", "free_in_s"});
+      BusyNode busy = read_busy(entry);
+      for (std::string& name : names_of(entry)) {
+        busy.node.name = std::move(name);
+        rules.check(busy.node, item);
+        snapshot.busy.push_back(busy);
+      }
     }
   }
   if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);

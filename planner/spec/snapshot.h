@@ -7,6 +7,8 @@
 //     nodes:
 //       - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: NAME, gpus: 4, free_gpus: [0, 1, 3],
 //          switch: s1}
+//       - {name: "b[1-3,7]", zone: z1, gpu_type: NAME, gpus: 8}    # a host list of Slurm: b1, b2, b3, b7
+//       - {name: c, count: 32, zone: z1, gpu_type: NAME, gpus: 8}  # c1 to c32
 //     busy:                                         # could be had, but for the jobs of others
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU; overrides the catalog

@@ -14,24 +14,33 @@ namespace {
 // carry.
 constexpr size_t kMaxChunkBytes = size_t{112} << 10;
 constexpr size_t kMaxTotalBytes = 1'000'000;
+constexpr const char* kPlan = "SAILOR_PLAN";
+constexpr const char* kPlanning = "SAILOR_PLANNING";
 
-std::string chunk_name(size_t index) {
-  return fmt::format("SAILOR_PLAN_{}", index);
+std::string chunk_name(const std::string& name, size_t index) {
+  return fmt::format("{}_{}", name, index);
+}
+
+void add_chunks(EnvironmentVariables& variables, const std::string& name, const std::string& packed) {
+  for (size_t begin = 0, index = 0; begin < packed.size(); begin += kMaxChunkBytes, ++index)
+    variables.emplace_back(chunk_name(name, index), packed.substr(begin, kMaxChunkBytes));
 }
 
 }  // namespace
 
-EnvironmentVariables plan_environment(const Plan& plan) {
-  std::string packed = pack_plan(plan);
+EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& planning) {
+  const std::string packed = pack_plan(plan);
   if (packed.size() > kMaxTotalBytes) {
     throw std::runtime_error(
         fmt::format("the plan of {} ranks is too large to travel with the job ({} bytes, at most {})",
                     num_ranks(plan), packed.size(), kMaxTotalBytes));
   }
   EnvironmentVariables variables;
-  for (size_t begin = 0; begin < packed.size(); begin += kMaxChunkBytes) {
-    variables.emplace_back(chunk_name(variables.size()), packed.substr(begin, kMaxChunkBytes));
-  }
+  add_chunks(variables, kPlan, packed);
+  if (planning.empty()) return variables;
+  if (const std::string inputs = pack_text(to_json(planning));
+      packed.size() + inputs.size() <= kMaxTotalBytes)
+    add_chunks(variables, kPlanning, inputs);
   return variables;
 }
 
@@ -43,10 +52,24 @@ std::optional<std::string> job_variable(const std::string& name) {
 
 std::optional<Plan> plan_from_environment() {
   std::string packed;
-  for (size_t index = 0; std::optional<std::string> chunk = job_variable(chunk_name(index)); ++index)
+  for (size_t index = 0; std::optional<std::string> chunk = job_variable(chunk_name(kPlan, index)); ++index)
     packed += *chunk;
   if (packed.empty()) return std::nullopt;
   return unpack_plan(packed, "SLURM_SPANK_SAILOR_PLAN_0");
+}
+
+PlanningFiles take_planning_from_environment() {
+  std::string packed;
+  for (size_t index = 0;; ++index) {
+    const std::string name = chunk_name(kPlanning, index);
+    const std::optional<std::string> chunk = job_variable(name);
+    if (!chunk) break;
+    packed += *chunk;
+    unsetenv(("SLURM_SPANK_" + name).c_str());
+  }
+  if (packed.empty()) return {};
+  const std::string source = "SLURM_SPANK_SAILOR_PLANNING_0";
+  return parse_planning_files(unpack_text(packed, "what the plan was made with", source), source);
 }
 
 }  // namespace sailor

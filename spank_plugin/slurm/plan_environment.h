@@ -4,6 +4,7 @@
 // --export says, also after a requeue.
 //
 //     SAILOR_PLAN_0, SAILOR_PLAN_1, ...   the plan
+//     SAILOR_PLANNING_0, ...              what it was made with (planner/search/planning_record.h), packed
 //     SAILOR_JOB                          absolute path of the job spec, when it came from a file
 //     SAILOR_CONFIG                       absolute path of the site config
 //     SAILOR_LIMITS                       what the submission limits (submitted_limits.h)
@@ -15,17 +16,22 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/search/planning_record.h"
 
 namespace sailor {
 
 using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
-// Throws std::runtime_error when the plan is larger than Slurm carries (about 1 MB packed).
-EnvironmentVariables plan_environment(const Plan& plan);
+// Throws std::runtime_error when the plan is larger than Slurm carries (about 1 MB packed). What it was made
+// with is left out where both together are.
+EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& planning);
 
 // The plan of the job that this process runs in; nothing when the job carries none. Throws InputError when it
 // is damaged.
 std::optional<Plan> plan_from_environment();
+// What the plan was made with; empty when the job does not carry it. Takes it out of the environment, so that
+// not every process of the job inherits it. Throws InputError.
+PlanningFiles take_planning_from_environment();
 // A variable of the job by its name at submission, e.g. SAILOR_JOB; nothing when the job does not carry it.
 std::optional<std::string> job_variable(const std::string& name);
 

@@ -6,6 +6,8 @@
 //   bench_planner --scenarios F.csv --reference DIR --gains [--memory PART]     paper against full, native
 //   model bench_planner --scenarios F.csv --reference DIR --replan [--cost-model M] [--lose PART] [--seed S]
 //   bench_planner --generate SEED --types N --zones N --gpus N
+//   bench_planner --native --seed S --count N ...       the native search against rivals
+//   (native/native_bench.h)
 //
 // CSV on stdout; what is wrong with a row, and a summary, on stderr. Every row is a process of its own.
 // Exit 1 when a row is invalid, worse than the best plan known or than a plan of DIR/baselines.csv, or when a
@@ -16,17 +18,22 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
 #include "tests/bench/gains.h"
+#include "tests/bench/native/native_bench.h"
 #include "tests/bench/prunings.h"
 #include "tests/bench/replan.h"
 #include "tests/bench/row.h"
 
 namespace sailor::bench {
 namespace {
+
+const std::map<std::string, Rivals> kRivals{
+    {"none", Rivals::none}, {"fast", Rivals::fast}, {"all", Rivals::all}, {"hard", Rivals::hard}};
 
 struct Options {
   std::string scenarios, reference, row;
@@ -40,6 +47,8 @@ struct Options {
   int only = -1;  // this row, by its place in the file; for the processes that this one starts
   int64_t generate = -1;
   int types = 5, zones = 5, gpus = 1024;
+  bool native = false;
+  NativeOptions of_native;
 };
 
 // What the project asks of speed and memory. Said, not enforced: the machine decides too.
@@ -229,6 +238,7 @@ int run_replan(const Options& options) {
 }
 
 int run(Options options) {
+  if (options.native) return run_native(options.of_native);
   if (options.gains) return run_gains(options);
   if (options.replan) return run_replan(options);
   for (const std::string& feature : options.without) {
@@ -240,6 +250,22 @@ int run(Options options) {
     options.of_row.without.insert(all.begin(), all.end());
   }
   return options.generate >= 0 ? run_generated(options) : run_scenarios(options);
+}
+
+// Options that --native shares with others, whose defaults differ.
+void set_native(const CLI::App& app, const std::string& rivals, const std::string& catalog,
+                Options& options) {
+  NativeOptions& native = options.of_native;
+  native.seed = options.of_replan.seed;
+  native.only = options.only;
+  native.rivals = kRivals.at(rivals);
+  native.catalog = catalog;
+  if (app.count("--gpus") > 0) native.limits.gpus = options.gpus;
+  if (app.count("--types") > 0) native.limits.types = options.types;
+  if (app.count("--zones") > 0) native.limits.zones = options.zones;
+  if (app.count("--time-limit") > 0) native.effort.time_limit_s = options.of_row.time_limit_s;
+  if (native.limits.gpus < 8) throw CLI::ValidationError("--gpus", "must be at least 8");
+  if (!native.dump.empty() && native.only < 0) throw CLI::ValidationError("--dump", "needs --only NUMBER");
 }
 
 }  // namespace
@@ -282,10 +308,19 @@ int main(int argc, char** argv) {
   app.add_option("--gpus", options.gpus, "GPUs per type and zone of the synthetic cluster")
       ->check(CLI::Range(1, 100000));
   app.add_option("--time-limit", options.of_row.time_limit_s, "seconds per row")->check(CLI::PositiveNumber);
+  app.add_flag("--native", options.native, "hold the native search against rivals on random problems");
+  app.add_option("--count", options.of_native.count, "problems, for --native")->check(CLI::PositiveNumber);
+  std::string rivals = "all", catalog = SAILOR_SOURCE_DIR "/etc/catalog.yaml";
+  app.add_option("--rivals", rivals, "which, for --native")
+      ->check(CLI::IsMember({"none", "fast", "all", "hard"}));
+  app.add_option("--catalog", catalog, "GPU types, for --native")->check(CLI::ExistingFile);
+  app.add_option("--dump", options.of_native.dump,
+                 "with --native and --only NUMBER: write the problem and the plans there");
   try {
     app.parse(argc, argv);
-    if (options.generate < 0 && (options.scenarios.empty() || options.reference.empty()))
-      throw CLI::RequiredError("--scenarios and --reference, or --generate");
+    if (options.native) set_native(app, rivals, catalog, options);
+    if (!options.native && options.generate < 0 && (options.scenarios.empty() || options.reference.empty()))
+      throw CLI::RequiredError("--scenarios and --reference, or --generate, or --native");
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kBadInput;
   }

@@ -21,4 +21,15 @@ expect "over two partitions" equal "$(partitions_of_job "$job")" "fast medium"
 expect "scontrol shows the planned nodes" equal "$(nodes_of_job "$job")" "$(nodes_of_plan "$plan")"
 expect "it ends" wait_until 120 job_ended "$job"
 expect "well" equal "$(json "sailor-$job/summary.json" status)" finished
+
+# What the plan was made with stays with the run, whatever becomes of the site.
+expect "the submission's nodes are kept" contains "$(cat "sailor-$job/planning/cluster.yaml")" "partition: small"
+run sailor report "$job" -o here.html
+expect "there is a report" equal "$rc$err" 0
+rm "$SAILOR_CLUSTER_DIR/profiles/mixed_profile.json"
+run env SAILOR_CONFIG=/nowhere/sailor.yaml sailor report "$job" -o elsewhere.html
+expect "the report is the same without the site" cmp here.html elsewhere.html
+expect "it has a prediction" has_text here.html "<h2>Prediction"
+run env SAILOR_CONFIG=/nowhere/sailor.yaml sailor explain --run "$job"
+expect "the plan is explained without the site" contains "$out" "the planner's own choice"
 finish

@@ -18,8 +18,8 @@
 #include "trainer/elastic/scratch_directory.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/model/registry.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/parallel/gradient_buffer.h"
-#include "trainer/parallel/torch_device.h"
 
 namespace sailor::equality {
 namespace {

@@ -12,6 +12,7 @@
 #include "planner/profile/profile_set.h"
 #include "planner/replay/availability_trace.h"
 #include "planner/report/candidate_table.h"
+#include "planner/report/stage_table.h"
 #include "planner/search/load_inputs.h"
 #include "planner/search/search.h"
 #include "planner/simulator/assumptions.h"

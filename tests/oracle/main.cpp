@@ -1,6 +1,6 @@
 // Does the search find the best plan? Draws small problems from a seed, enumerates all their plans, and holds
 // the search against that, both objectives, with and without limits (check.h). Search space `paper`, cost
-// model `published`.
+// model `published`; with `--cost-model native` the space `full` and throughput (native/native_oracle.h).
 //
 // CSV on stdout, one row per (instance, objective, limit): optimum, ours and bound are seconds per iteration
 // for throughput and USD per iteration for cost, `none` where there is no plan or bound. On stderr: the seed,
@@ -17,6 +17,7 @@
 #include "tests/oracle/dump.h"
 #include "tests/oracle/enumerate.h"
 #include "tests/oracle/generate.h"
+#include "tests/oracle/native/native_oracle.h"
 
 namespace sailor::oracle {
 namespace {
@@ -45,6 +46,9 @@ struct Options {
   double time_limit_s = 10;
   int details = 20;
   std::string dump;
+  CostModel cost_model = CostModel::published;
+  int64_t simulations = 200'000;
+  std::string catalog = SAILOR_SOURCE_DIR "/etc/catalog.yaml";
 };
 
 void run_instance(const Options& options, int instance, Totals& totals) {
@@ -94,12 +98,31 @@ int run(int argc, char** argv) {
   app.add_option("--only", options.only, "only the instance of this number")->check(CLI::NonNegativeNumber);
   app.add_option("--dump", options.dump,
                  "with --only: write the problem and the plans of failing rows there");
+  app.add_option("--cost-model", options.cost_model, "published or native")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, CostModel>{
+          {"published", CostModel::published}, {"native", CostModel::native}}));
+  app.add_option("--simulations", options.simulations, "most of one enumeration, for the native model")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--catalog", options.catalog, "GPU types, for the native model")->check(CLI::ExistingFile);
   try {
     app.parse(argc, argv);
     if (!options.dump.empty() && options.only < 0)
       throw CLI::ValidationError("--dump", "needs --only INSTANCE beside it");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+
+  if (options.cost_model == CostModel::native) {
+    const NativeLimits most;
+    const auto limit = [&](const char* name, int given, int otherwise) {
+      return app.count(name) > 0 ? given : otherwise;
+    };
+    const NativeLimits limits = {limit("--gpus", options.limits.gpus, most.gpus),
+                                 limit("--types", options.limits.types, most.types),
+                                 limit("--zones", options.limits.zones, most.zones),
+                                 limit("--layers", options.limits.layers, most.layers)};
+    return run_native_oracle({options.seed, options.count, options.only, limits, options.time_limit_s,
+                              options.simulations, options.details, options.catalog, options.dump});
   }
 
   fmt::print(stderr, "# seed {}\n", options.seed);

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "trainer/pipeline/host_memory.h"
+#include "trainer/comm/host_memory.h"
 
 namespace sailor {
 namespace {

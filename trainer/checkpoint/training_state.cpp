@@ -13,8 +13,8 @@
 #include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/stored_rows.h"
 #include "trainer/model/registry.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/parallel/groups.h"
-#include "trainer/parallel/torch_device.h"
 
 namespace sailor {
 namespace {

@@ -19,7 +19,7 @@
 #include "trainer/elastic/control_client.h"
 #include "trainer/elastic/generation_inbox.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/parallel/torch_device.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/pipeline/emulated_device.h"
 #include "trainer/pipeline/emulated_network.h"
 #include "trainer/pipeline/rank_trainer.h"

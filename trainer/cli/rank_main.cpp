@@ -23,6 +23,7 @@
 #include "planner/spec/error.h"
 #include "trainer/cli/rank_process.h"
 #include "trainer/comm/bootstrap.h"
+#include "trainer/comm/host_memory.h"
 #include "trainer/elastic/agent.h"
 #include "trainer/elastic/control_client.h"
 #include "trainer/elastic/data_secret.h"
@@ -30,7 +31,6 @@
 #include "trainer/elastic/process_identity.h"
 #include "trainer/elastic/rank_assignment.h"
 #include "trainer/elastic/rank_identity.h"
-#include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/tensor_cache.h"
 
 namespace {

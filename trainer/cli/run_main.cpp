@@ -157,6 +157,7 @@ int run(const Arguments& arguments) {
   options.replanning.overrides = limits.overrides;
   options.node_limits = limits.node_limits;
   options.most_nodes = limits.most_nodes;
+  if (arguments.plan_file.empty()) options.planning = take_planning_from_environment();
 #else
   options.grow_every_s = 0;  // nobody asks Slurm
 #endif

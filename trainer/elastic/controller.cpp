@@ -72,6 +72,7 @@ class Controller {
                      ? ""
                      : relative_to_file(job.metrics.tensorboard, options.job_directory + "/job.yaml")),
         node_(node_name()) {
+    const Replanner::Options replanning = keep_planning();
     if (!options.elastic) return;
     place_on_imagined_nodes(plan_);
     generations_.emplace(
@@ -79,7 +80,7 @@ class Controller {
         Generations::Options{
             .lease_s = options.lease_s,
             .nodes_s = options.nodes_s,
-            .replanning = options.replanning,
+            .replanning = replanning,
             .node = node_,
             .start_process = [](const StartProcess& what) { return start_joining_rank(what); },
             .start_agent = agent_starter(),
@@ -95,6 +96,7 @@ class Controller {
   }
 
  private:
+  Replanner::Options keep_planning() const;
   void launch();
   std::function<pid_t(const std::string&)> agent_starter() const;
   Growth::Options growth_options() const;
@@ -127,6 +129,23 @@ class Controller {
   std::optional<Clock::time_point> leave_by_;  // of a job that saves its state before it goes
   bool no_children_ = false;
 };
+
+// Writes planning/, and lets the job plan again with what is there: whatever becomes of the site's files, all
+// predictions of a run rest on the same figures.
+Replanner::Options Controller::keep_planning() const {
+  PlanningFiles files = options_.planning;
+  try {
+    Plan placed = plan_;
+    place_on_imagined_nodes(placed);
+    if (files.empty()) files = Replanner(job_, placed, options_.replanning).planning_files();
+  } catch (const InputError&) {
+    // Stages share a GPU: no cluster has such nodes, and nothing can be planned on them.
+  }
+  write_planning(directory_.path(), files);
+  Replanner::Options replanning = options_.replanning;
+  if (!files.empty()) replanning.site_config = planning_of(directory_.path()) + "/sailor.yaml";
+  return replanning;
+}
 
 void Controller::launch() {
   become_subreaper();

@@ -32,6 +32,7 @@ struct ControllerOptions {
   // For the summary: what predictions of this run are made from.
   std::string catalog{};
   std::vector<std::string> profiles{};
+  PlanningFiles planning{};  // that came with the plan; empty = what the site has now is kept with the run
   bool elastic = false;
   Replanner::Options replanning{};  // of an elastic job
   double grow_every_s = 0;          // from look to look for more nodes; 0 = never

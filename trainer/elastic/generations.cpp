@@ -546,6 +546,8 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
   for (const int id : roster_.alive()) server_.send(roster_.at(id).peer, generation);
   supervisor_.begin_generation(number, plan, hellos);
   directory_.write_document("plan.json", to_json(plan) + "\n");
+  if (!planning_of(directory_.path()).empty())
+    directory_.write_document("planning/cluster.yaml", to_yaml(made.nodes));
   events_.write("generation", {{"generation", number},
                                {"why", reconfiguration_.current().reasons},
                                {"how", made.text},

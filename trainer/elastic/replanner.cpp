@@ -11,7 +11,7 @@
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
-#include "planner/search/search.h"
+#include "planner/search/search_request.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
 
@@ -19,8 +19,7 @@ namespace sailor {
 namespace {
 
 constexpr double kWorthWhile = 0.02;
-constexpr size_t kShown = 3;    // candidates of a search
-constexpr int kCandidates = 8;  // of a search, to start the next one from
+constexpr int kShown = 3;  // candidates of a search
 
 // A value to be made as small as possible.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
@@ -99,20 +98,19 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
 // Without a plan, `text` says why.
 Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> previous,
                                  const Time& time) const {
-  const PlanningContext context{inputs_->job, snapshot, inputs_->catalog, inputs_->profiles};
-  PlanOptions options;
-  options.top_k = kCandidates;
-  options.time_limit_s = time.limit_s;
-  options.stop = time.stop;
-  options.explain = false;
-  options.previous = std::move(previous);
-  SearchResult result = search(context, options);
+  const PlanningContext context = inputs_->context(snapshot);
+  SearchRequest request;
+  request.time_limit_s = time.limit_s;
+  request.stop = time.stop;
+  request.explain = false;
+  request.previous = std::move(previous);
+  SearchResult result = search(context, plan_options(request, inputs_->site));
   if (result.status == SearchStatus::time_limit)
     return {std::nullopt, "no plan was found in time", "", {}, false};
   if (result.status != SearchStatus::found) return {std::nullopt, result.reason, "", {}};
   std::vector<Plan> plans;
   for (Candidate& candidate : result.candidates) plans.push_back(candidate.plan);
-  if (result.candidates.size() > kShown) result.candidates.resize(kShown);
+  keep_first(result, kShown);
   std::string table = candidate_table(context, result);
   Plan best = std::move(plans.front());
   plans.erase(plans.begin());
@@ -123,13 +121,20 @@ Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& prev
                               const std::vector<Plan>& runners_up, std::optional<Time> time) const {
   const Snapshot snapshot = snapshot_of(gpus);
   if (snapshot.nodes.empty()) return {std::nullopt, "no GPU of the job has a process", "", {}};
+  Replanned out = plan_on(snapshot, gpus.size(), previous, runners_up, time.value_or(options_.time));
+  out.nodes = snapshot;
+  return out;
+}
+
+Replanned Replanner::plan_on(const Snapshot& snapshot, size_t gpus, const Plan& previous,
+                             const std::vector<Plan>& runners_up, const Time& time) const {
   std::string why_not = text_;
   bool complete = true;
   if (inputs_) {
     try {
       std::vector<Plan> plans = {previous};
       plans.insert(plans.end(), runners_up.begin(), runners_up.end());
-      Replanned found = search_plan(snapshot, std::move(plans), time.value_or(options_.time));
+      Replanned found = search_plan(snapshot, std::move(plans), time);
       if (found.plan) {
         keep_stages(*found.plan, snapshot, held_stages(previous));
         return found;
@@ -149,8 +154,7 @@ Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& prev
             complete};
   }
   return {std::nullopt,
-          fmt::format("no plan for the {} GPU{} that are left: {}", gpus.size(), gpus.size() == 1 ? "" : "s",
-                      why_not),
+          fmt::format("no plan for the {} GPU{} that are left: {}", gpus, gpus == 1 ? "" : "s", why_not),
           "",
           {}};
 }
@@ -164,6 +168,11 @@ std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {
   } catch (const InputError&) {  // a shape without a profile
     return std::nullopt;
   }
+}
+
+PlanningFiles Replanner::planning_files() const {
+  if (!inputs_) return {};
+  return sailor::planning_files(*inputs_, {});
 }
 
 void Replanner::add_node(const SnapshotNode& node) {

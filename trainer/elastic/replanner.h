@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/search/load_inputs.h"
+#include "planner/search/planning_record.h"
 #include "planner/spec/job_spec.h"
 
 namespace sailor {
@@ -33,6 +33,7 @@ struct Replanned {
   // Of a search: the plans that came after it, best first. With other GPUs one of them is often the best.
   std::vector<Plan> runners_up;
   bool complete = true;  // nothing was left to be searched when the time was over
+  Snapshot nodes{};      // that it was made for, with their free GPUs
 };
 
 class Replanner {
@@ -68,12 +69,18 @@ class Replanner {
   // The job's own spec, with what the submission changed of it.
   const JobSpec& job() const { return inputs_ ? inputs_->job : job_; }
 
+  // What the plan that the job begins with can be made with now; empty where there is no site config, or no
+  // profile.
+  PlanningFiles planning_files() const;
+
   // How plans are made: by search, or by cutting down, and why.
   const std::string& text() const { return text_; }
 
  private:
   Snapshot snapshot_of(const std::vector<LiveGpu>& gpus) const;
   std::optional<Plan> cut_down(const Snapshot& snapshot) const;
+  Replanned plan_on(const Snapshot& snapshot, size_t gpus, const Plan& previous,
+                    const std::vector<Plan>& runners_up, const Time& time) const;
   Replanned search_plan(const Snapshot& snapshot, std::vector<Plan> previous, const Time& time) const;
 
   const JobSpec& job_;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "trainer/model/matrix_product.h"
 #include "trainer/model/torch_compat.h"
 
 namespace sailor {
@@ -40,6 +41,10 @@ at::Tensor merge_heads(const at::Tensor& mixed) {
 }
 
 at::Tensor attend(const Heads& heads, double scale, int64_t window) {
+  if (needs_fp32_products(heads.query)) {
+    const Heads wide = {heads.query.to(at::kFloat), heads.key.to(at::kFloat), heads.value.to(at::kFloat)};
+    return attend(wide, scale, window).to(heads.query.scalar_type());
+  }
   const int64_t times = heads.query.size(1) / heads.key.size(1), tokens = heads.query.size(2);
   // The library's attention divides by the root of the head size.
   const double factor = scale * std::sqrt(static_cast<double>(heads.query.size(3)));

@@ -1,7 +1,7 @@
 #include "trainer/model/ends.h"
 
+#include "trainer/model/tensor_parallel.h"
 #include "trainer/model/weight_product.h"
-#include "trainer/parallel/tensor_parallel.h"
 
 namespace sailor {
 

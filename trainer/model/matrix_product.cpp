@@ -11,6 +11,16 @@
 namespace sailor {
 namespace {
 
+bool processor_has_bf16_products() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx512bw") != 0 &&
+                          __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  return has;
+#else
+  return true;
+#endif
+}
+
 #if defined(SAILOR_ONEDNN)
 
 bool processor_has_avx512() {
@@ -69,7 +79,15 @@ void multiply(at::Tensor&, const at::Tensor&, const at::Tensor&, float) {}
 
 }  // namespace
 
+bool needs_fp32_products(const at::Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 && x.device().is_cpu() && !processor_has_bf16_products();
+}
+
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  if (needs_fp32_products(a) && needs_fp32_products(b)) {
+    const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
+    return matrix_product(a.to(at::kFloat), b.to(at::kFloat), wide_bias).to(a.scalar_type());
+  }
   if (!is_for_onednn(a) || !is_for_onednn(b)) return bias.defined() ? at::addmm(bias, a, b) : at::mm(a, b);
   TORCH_CHECK(a.size(1) == b.size(0), "matrix_product: ", a.sizes(), " times ", b.sizes());
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
@@ -79,6 +97,12 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Te
 }
 
 void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  if (needs_fp32_products(a) && needs_fp32_products(b) && needs_fp32_products(sum)) {
+    at::Tensor wide_sum = sum.to(at::kFloat);
+    add_matrix_product(wide_sum, a.to(at::kFloat), b.to(at::kFloat));
+    sum.copy_(wide_sum);
+    return;
+  }
   if (!is_for_onednn(a) || !is_for_onednn(b) || !is_sum_for_onednn(sum)) {
     sum.addmm_(a, b);
     return;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/model/matrix_product.h"
-#include "trainer/parallel/tensor_parallel.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 namespace {

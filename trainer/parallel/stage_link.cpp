@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "trainer/model/registry.h"
-#include "trainer/parallel/torch_device.h"
+#include "trainer/model/torch_device.h"
 
 namespace sailor {
 

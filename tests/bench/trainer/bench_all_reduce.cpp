@@ -11,8 +11,8 @@
 #include <functional>
 #include <numeric>
 
+#include "trainer/comm/host_memory.h"
 #include "trainer/comm/socket_plane.h"
-#include "trainer/pipeline/host_memory.h"
 
 namespace sailor::bench {
 namespace {

@@ -17,8 +17,8 @@
 #include "planner/cli/program.h"
 #include "tests/bench/trainer/training.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/comm/host_memory.h"
 #include "trainer/comm/thread_plane.h"
-#include "trainer/pipeline/host_memory.h"
 #include "trainer/pipeline/rank_trainer.h"
 #include "trainer/pipeline/tensor_cache.h"
 

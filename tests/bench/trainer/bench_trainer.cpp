@@ -9,10 +9,10 @@
 #include "planner/cli/program.h"
 #include "tests/bench/trainer/training.h"
 #include "trainer/comm/bootstrap.h"
+#include "trainer/comm/host_memory.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/parallel/torch_device.h"
-#include "trainer/pipeline/host_memory.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/pipeline/rank_trainer.h"
 #include "trainer/pipeline/tensor_cache.h"
 

@@ -51,7 +51,7 @@ class AsInsideTheJob {
 
 TEST(PlanEnvironment, APlanArrivesAsItWasSent) {
   Plan plan = big_plan(3);
-  AsInsideTheJob job(plan_environment(plan));
+  AsInsideTheJob job(plan_environment(plan, {}));
   std::optional<Plan> arrived = plan_from_environment();
   ASSERT_TRUE(arrived.has_value());
   EXPECT_EQ(to_json(*arrived), to_json(plan));
@@ -59,7 +59,7 @@ TEST(PlanEnvironment, APlanArrivesAsItWasSent) {
 
 TEST(PlanEnvironment, ALargePlanTravelsInChunksBelowTheKernelsLimit) {
   Plan plan = big_plan(12000);
-  EnvironmentVariables variables = plan_environment(plan);
+  EnvironmentVariables variables = plan_environment(plan, {});
   EXPECT_GE(variables.size(), 2u);
   for (const auto& [name, value] : variables) EXPECT_LT(name.size() + value.size(), 120u << 10);
   AsInsideTheJob job(variables);
@@ -67,10 +67,32 @@ TEST(PlanEnvironment, ALargePlanTravelsInChunksBelowTheKernelsLimit) {
 }
 
 TEST(PlanEnvironment, ALostChunkIsAnErrorNotAShorterPlan) {
-  EnvironmentVariables variables = plan_environment(big_plan(12000));
+  EnvironmentVariables variables = plan_environment(big_plan(12000), {});
   variables.pop_back();
   AsInsideTheJob job(variables);
   EXPECT_THROW(plan_from_environment(), InputError);
+}
+
+TEST(PlanEnvironment, WhatThePlanWasMadeWithArrivesOnce) {
+  std::mt19937 random(5);
+  std::string large;  // of several chunks, packed
+  while (large.size() < 500'000) large += "n" + std::to_string(random()) + "\n";
+  const PlanningFiles planning = {{"sailor.yaml", "sailor_site: 1\n"}, {"profiles/0000-a.json", large}};
+  const EnvironmentVariables variables = plan_environment(big_plan(3), planning);
+  for (const auto& [name, value] : variables) EXPECT_LT(name.size() + value.size(), 120u << 10);
+  AsInsideTheJob job(variables);
+  EXPECT_EQ(take_planning_from_environment(), planning);
+  EXPECT_EQ(take_planning_from_environment(), PlanningFiles());
+  EXPECT_TRUE(plan_from_environment().has_value());
+}
+
+TEST(PlanEnvironment, WhatIsTooLargeToTravelIsLeftOut) {
+  std::mt19937 random(5);
+  std::string large;
+  while (large.size() < 3'000'000) large += std::to_string(random());
+  AsInsideTheJob job(plan_environment(big_plan(3), {{"profiles/0000-a.json", large}}));
+  EXPECT_EQ(take_planning_from_environment(), PlanningFiles());
+  EXPECT_TRUE(plan_from_environment().has_value());
 }
 
 TEST(PlanEnvironment, WithoutVariablesThereIsNoPlan) {
@@ -79,7 +101,7 @@ TEST(PlanEnvironment, WithoutVariablesThereIsNoPlan) {
 }
 
 TEST(PlanEnvironment, APlanTooLargeForSlurmIsRefused) {
-  EXPECT_THROW(plan_environment(big_plan(60000)), std::runtime_error);
+  EXPECT_THROW(plan_environment(big_plan(60000), {}), std::runtime_error);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   SubmitOptions options = parse_submit_options({{"sailor-objective", "cost"},
                                                 {"sailor-max-cost", "1.5 USD"},
                                                 {"sailor-min-throughput", "0.25"},
-                                                {"sailor-max-gpus", "X=4,Y=0"},
+                                                {"sailor-max-gpus", "X=4,Y=0,X@z=2"},
                                                 {"sailor-zones", "z1,z2"},
                                                 {"sailor-partitions", "p"},
                                                 {"sailor-dry-run", ""},
@@ -45,7 +45,7 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   EXPECT_EQ(options.overrides.objective, Objective::cost);
   EXPECT_EQ(options.overrides.max_usd_per_iteration, 1.5);
   EXPECT_EQ(options.overrides.min_iterations_per_s, 0.25);
-  EXPECT_THAT(options.overrides.max_gpus, UnorderedElementsAre(Pair("X", 4), Pair("Y", 0)));
+  EXPECT_THAT(options.overrides.max_gpus, UnorderedElementsAre(Pair("X", 4), Pair("Y", 0), Pair("X@z", 2)));
   EXPECT_THAT(options.overrides.zones, ElementsAre("z1", "z2"));
   EXPECT_THAT(options.overrides.partitions, ElementsAre("p"));
   EXPECT_TRUE(options.dry_run);

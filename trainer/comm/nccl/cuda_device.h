@@ -1,7 +1,7 @@
 // A GPU as what a rank computes on: three streams of its own, events between them, and pinned host memory.
 //
 // The compute stream is none of CUDA's default ones: libtorch is given it as a stream from outside
-// (parallel/torch_device.h), so that one handle means the same to libtorch, to CUDA and to the NCCL plane,
+// (model/torch_device.h), so that one handle means the same to libtorch, to CUDA and to the NCCL plane,
 // for which null means something else than CUDA's default stream.
 #pragma once
 

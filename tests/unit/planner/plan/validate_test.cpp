@@ -127,6 +127,12 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheCluster) {
   EXPECT_THAT(check_plan(twice, cluster()),
               ElementsAre("pipeline 1, stage 0: GPU 0 of node b2 is used twice",
                           "pipeline 1, stage 0: GPU 1 of node b2 is used twice"));
+  EXPECT_EQ(check_placement(twice), check_plan(twice, cluster()));
+  EXPECT_THAT(check_placement(p), IsEmpty());
+  Plan beyond = p;
+  beyond.pipelines[1].stages[0].gpus = {1, 4};
+  EXPECT_THAT(check_plan(beyond, cluster()),
+              ElementsAre("pipeline 1, stage 0: node b1 has 4 GPUs, numbered from 0: there is no GPU 4"));
   Plan taken = p;
   taken.pipelines[1].stages[0].gpus = {0, 1};
   EXPECT_THAT(check_plan(taken, cluster()), ElementsAre("pipeline 1, stage 0: GPU 0 of node b1 is not free"));

@@ -292,6 +292,35 @@ TEST(NetworkProfile, WhatIsAssumedIsTheLastResortWithinAZone) {
   EXPECT_EQ(network.find(a, elsewhere, true), nullptr) << "between zones nothing is assumed";
 }
 
+TEST(NetworkProfile, BetweenZonesTheRegionsDecideWhatIsAssumed) {
+  NetworkProfile network = parse_network_profile(
+      R"({"sailor_network_profile": 1, "links": [{"from": {"zone": "z1"}, "to": {"zone": "z3"}, "bytes_per_s": 5e8}]})",
+      "n");
+  const auto one_rate = [](double bytes_per_s) {
+    NetworkProfile profile;
+    profile.add({{"", "", 0},
+                 {"", "", 0},
+                 NetworkProfile::Scope::inter_node,
+                 LinkCurve::from_rates(0, bytes_per_s, 0)});
+    return profile;
+  };
+  network.assume(one_rate(4e9), NetworkProfile::Reach::zone);
+  network.assume(one_rate(2e9), NetworkProfile::Reach::region);
+  network.assume(one_rate(1e9), NetworkProfile::Reach::world);
+  for (const char* zone : {"z1", "z2"}) network.set_region(zone, "r1");
+  for (const char* zone : {"z3", "z4"}) network.set_region(zone, "r2");
+  const auto seconds = [&](const char* from, const char* to) {
+    return network.find({"a", from, 1}, {"b", to, 1}, false)->time_s(4e9);
+  };
+  EXPECT_DOUBLE_EQ(seconds("z1", "z1"), 1);
+  EXPECT_DOUBLE_EQ(seconds("z1", "z2"), 2);
+  EXPECT_DOUBLE_EQ(seconds("z2", "z3"), 4);
+  EXPECT_DOUBLE_EQ(seconds("z5", "z6"), 4) << "a zone that nobody knows is in a region of its own";
+  EXPECT_DOUBLE_EQ(seconds("z3", "z1"), 8) << "what was measured stands";
+  EXPECT_FALSE(network.is_assumed({"a", "z1", 1}, {"b", "z3", 1}, false));
+  EXPECT_TRUE(network.is_assumed({"a", "z1", 1}, {"b", "z4", 1}, false));
+}
+
 TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
   const std::string types =
       "sailor_catalog: 1\ngpu_types:\n  chip: {memory: 80GiB, peak_flops: {fp32: 1e14}, memory_bandwidth: "

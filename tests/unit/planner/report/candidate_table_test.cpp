@@ -88,13 +88,19 @@ TEST(CandidateTable, SaysWhyThereIsNoPlan) {
   EXPECT_NE(table.find("3 x memory"), std::string::npos);
 }
 
-TEST(StageTable, HasARowPerStageAndTheSum) {
+TEST(CandidateTable, SaysWhatPlansDoBesidesInAColumnOfItsOwn) {
   const test::Instance in = instance();
-  const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
-  const std::string table = stage_table(plan, simulate(in.context(), plan));
-  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4) << table;
-  EXPECT_NE(table.find("0-2"), std::string::npos) << table;
-  EXPECT_NE(table.find("iteration "), std::string::npos) << table;
+  Plan plan = test::make_plan(in, 1, {{{0, 2, "fast", 1}, {2, 4, "fast", 1}, {4, 6, "slow", 1}}});
+  SearchResult result;
+  result.status = SearchStatus::found;
+  result.candidates.push_back({plan, simulate(in.context(), plan)});
+  EXPECT_EQ(candidate_table(in.context(), result).find("WITH"), std::string::npos);
+  for (const size_t i : {0, 1}) plan.pipelines[0].stages[i].recompute = "full";
+  plan.zero1 = true;
+  result.candidates.push_back({plan, simulate(in.context(), plan)});
+  const std::string table = candidate_table(in.context(), result);
+  EXPECT_NE(table.find(" WITH "), std::string::npos) << table;
+  EXPECT_NE(table.find(" 1  zero1 recompute:0-1 "), std::string::npos) << table;
 }
 
 TEST(ResultJson, HoldsPlansPredictionsAndBounds) {

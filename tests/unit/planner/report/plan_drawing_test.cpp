@@ -54,6 +54,20 @@ TEST(PlanDrawing, ManyStagesThatAreAlikeAreOneBox) {
   EXPECT_EQ(drawn[0].stages[0].layers, "1 layer each");
 }
 
+TEST(PlanDrawing, StagesThatRecomputeSayIt) {
+  const test::Instance in = instance(14);
+  Plan plan = test::make_plan(in, 1, {one_layer_each(16, "fast")});
+  EXPECT_EQ(plan_drawing(plan, simulate(in.context(), plan)).find("recomputes"), std::string::npos);
+  for (size_t i = 0; i < 4; ++i) plan.pipelines[0].stages[i].recompute = "full";
+  const Prediction prediction = simulate(in.context(), plan);
+  const std::vector<DrawnPipeline> drawn = drawn_pipelines(plan, prediction);
+  ASSERT_EQ(drawn.at(0).stages.size(), 2u);
+  EXPECT_EQ(drawn[0].stages[0].name, "stages 0-3");
+  EXPECT_EQ(drawn[0].stages[0].recompute, "recomputes");
+  EXPECT_EQ(drawn[0].stages[1].recompute, "");
+  EXPECT_NE(plan_drawing(plan, prediction).find("| recomputes "), std::string::npos);
+}
+
 TEST(PlanDrawing, LeavesOutTheMiddleOfWidePlansAndCountsIt) {
   const test::Instance in = instance(14);
   std::vector<test::StageSpec> stages = one_layer_each(16, "fast");

@@ -31,7 +31,7 @@ struct Familiar : ::testing::Test {
     options.previous = previous;
     const PlanningContext context = in.context();
     SearchState state(context, options);
-    state.configurations = list_configurations(state.context, state.resources, state.tables.plain, state.goal,
+    state.configurations = list_configurations(state.context, state.resources, state.tables, state.goal,
                                                state.overhead_s, false, state.result.rejected)
                                .list;
     const ModeCosts& costs = *state.tables_of(state.configurations.front(), Pass::familiar).costs;

@@ -23,6 +23,10 @@ PlanOptions exact() {
   return options;
 }
 
+ParetoFront front_of(const Instance& in, int points) {
+  return pareto(in.context(), exact(), points, 10 * exact().time_limit_s);
+}
+
 // Fast GPUs are dear: throughput and cost pull apart.
 Instance instance(uint64_t seed) {
   Instance in = test::random_instance(seed, 2'900'000'000);
@@ -44,7 +48,7 @@ TEST(Pareto, NoPlanIsBothSlowerAndDearerAndBothEndsAreThere) {
   int with_a_choice = 0;
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     Instance in = instance(seed);
-    const ParetoFront front = pareto(in.context(), exact(), 6);
+    const ParetoFront front = front_of(in, 6);
     const SearchResult fastest = search(in.context(), exact());
     ASSERT_EQ(front.status, fastest.status) << "seed " << seed;
     if (fastest.candidates.empty()) continue;
@@ -79,7 +83,7 @@ TEST(Pareto, NoPlanIsBothSlowerAndDearerAndBothEndsAreThere) {
 TEST(Pareto, NoPlanAsCheapIsFaster) {
   for (uint64_t seed = 40; seed < 52; ++seed) {
     Instance in = instance(seed);
-    const ParetoFront front = pareto(in.context(), exact(), 5);
+    const ParetoFront front = front_of(in, 5);
     for (const ParetoPoint& point : front.points) {
       const Prediction& prediction = point.candidate.prediction;
       in.job.objective = Objective::throughput;
@@ -101,7 +105,7 @@ TEST(Pareto, NoPlanAsCheapIsFaster) {
 TEST(Pareto, MorePointsShowNoWorseFront) {
   for (uint64_t seed = 60; seed < 70; ++seed) {
     const Instance in = instance(seed);
-    const ParetoFront few = pareto(in.context(), exact(), 3), many = pareto(in.context(), exact(), 12);
+    const ParetoFront few = front_of(in, 3), many = front_of(in, 12);
     ASSERT_EQ(few.status, many.status);
     for (const ParetoPoint& point : few.points) {
       const Prediction& a = point.candidate.prediction;
@@ -117,8 +121,8 @@ TEST(Pareto, MorePointsShowNoWorseFront) {
 
 TEST(Pareto, TheSameInputGivesTheSameBytes) {
   const Instance in = instance(3);
-  const std::string first = pareto_json(in.context(), pareto(in.context(), exact(), 8));
-  EXPECT_EQ(first, pareto_json(in.context(), pareto(in.context(), exact(), 8)));
+  const std::string first = pareto_json(in.context(), front_of(in, 8));
+  EXPECT_EQ(first, pareto_json(in.context(), front_of(in, 8)));
 }
 
 TEST(Pareto, TheLimitsOfTheJobHoldForEveryPoint) {
@@ -127,20 +131,20 @@ TEST(Pareto, TheLimitsOfTheJobHoldForEveryPoint) {
   in.add_type("slow", 0.03, 4'000'000'000, 1);
   in.add_node("f0", "fast", 4);
   in.add_node("s0", "slow", 4);
-  const ParetoFront all = pareto(in.context(), exact(), 10);
+  const ParetoFront all = front_of(in, 10);
   ASSERT_GE(all.points.size(), 4u);
   const double dearest = all.points.back().candidate.prediction.usd_per_iteration();
   const double slowest = all.points.front().candidate.prediction.iteration_s;
   in.job.constraints.max_usd_per_iteration = 0.9 * dearest;
   in.job.constraints.min_iterations_per_s = 1.1 / slowest;
-  const ParetoFront some = pareto(in.context(), exact(), 10);
+  const ParetoFront some = front_of(in, 10);
   ASSERT_EQ(some.status, SearchStatus::found);
   for (const ParetoPoint& point : some.points) {
     EXPECT_LE(point.candidate.prediction.usd_per_iteration(), 0.9 * dearest);
     EXPECT_LE(point.candidate.prediction.iteration_s, slowest / 1.1);
   }
   in.job.constraints.max_usd_per_iteration = 1e-12;
-  const ParetoFront none = pareto(in.context(), exact(), 10);
+  const ParetoFront none = front_of(in, 10);
   EXPECT_EQ(none.status, SearchStatus::infeasible);
   EXPECT_TRUE(none.points.empty());
   EXPECT_NE(none.reason, "");
@@ -152,7 +156,7 @@ TEST(ParetoTable, HasARowPerPointAndTheJsonSaysTheSame) {
   in.add_type("slow", 0.03, 4'000'000'000, 1);
   in.add_node("f0", "fast", 4);
   in.add_node("s0", "slow", 4);
-  const ParetoFront front = pareto(in.context(), exact(), 4);
+  const ParetoFront front = front_of(in, 4);
   ASSERT_EQ(front.status, SearchStatus::found);
   const std::string table = pareto_table(in.context(), front);
   EXPECT_EQ(static_cast<size_t>(std::count(table.begin(), table.end(), '\n')), front.points.size() + 4)

@@ -33,7 +33,7 @@ struct SameShape : ::testing::Test {
   }
 
   static void search_shape(SearchState& state, const Plan& previous) {
-    state.configurations = list_configurations(state.context, state.resources, state.tables.plain, state.goal,
+    state.configurations = list_configurations(state.context, state.resources, state.tables, state.goal,
                                                state.overhead_s, false, state.result.rejected)
                                .list;
     search_same_shape(state, previous, Pass::alike);
@@ -44,10 +44,10 @@ struct SameShape : ::testing::Test {
     const PlanningContext context = in.context();
     SearchState state(context, options);
     search_shape(state, previous);
-    const auto ranked = state.candidates.ranked(1);
-    *pipelines = ranked.empty() ? 0 : ranked[0].second.pipelines.size();
-    if (ranked.empty()) return state.best_sum;
-    const Plan& plan = ranked[0].second;
+    const std::vector<Candidate> best = state.candidates.placed(1, state.result.rejected);
+    *pipelines = best.empty() ? 0 : best[0].plan.pipelines.size();
+    if (best.empty()) return state.best_sum;
+    const Plan& plan = best[0].plan;
     EXPECT_EQ(plan.pipelines[0].stages.size(), 3u);
     for (size_t i = 0; i < 3; ++i)
       EXPECT_EQ(plan.pipelines[0].stages[i].first_layer, static_cast<int>(2 * i));
@@ -84,7 +84,7 @@ TEST_F(SameShape, TakesLargerMicrobatchesWhereTheyAreFaster) {
   SearchState state(context, options);
   search_shape(state, previous);
   ASSERT_FALSE(state.candidates.empty());
-  EXPECT_EQ(state.candidates.ranked(1)[0].second.microbatch, 2);
+  EXPECT_EQ(state.candidates.placed(1, state.result.rejected)[0].plan.microbatch, 2);
 }
 
 TEST_F(SameShape, LeavesOutWhatIsNotThere) {

@@ -150,6 +150,12 @@ TEST(Search, RecomputesWhereNothingElseFits) {
   Plan kept = best.plan;
   kept.pipelines[0].stages[0].recompute = "none";
   EXPECT_NEAR(best.prediction.iteration_s - simulate(in.context(), kept).iteration_s, 8 * 4 * 0.01 / 3, 1e-9);
+  // Gone on from where memory does not bind: nothing has to recompute there.
+  in.catalog.gpu_types["a"].memory_bytes = int64_t{1} << 40;
+  options.previous = {best.plan};
+  const SearchResult roomy = search(in.context(), options);
+  ASSERT_EQ(roomy.status, SearchStatus::found);
+  EXPECT_EQ(roomy.candidates[0].plan.pipelines[0].stages[0].recompute, "none");
 }
 
 // A first layer that only fits when two replicas share its optimizer states.
@@ -288,7 +294,7 @@ int gpus_of(const Plan& plan, const std::string& type) {
   int gpus = 0;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) gpus += stage.gpu_type == type ? stage.tp : 0;
-  return gpus;
+  return gpus / plan.interleave;
 }
 
 TEST(Search, MaxGpusZonesAndPartitionsAreObeyed) {
@@ -308,6 +314,65 @@ TEST(Search, MaxGpusZonesAndPartitionsAreObeyed) {
   result = search(in.context(), options);
   EXPECT_EQ(result.status, SearchStatus::infeasible);
   EXPECT_THAT(result.reason, ::testing::HasSubstr("no GPU is free in partition p-busy"));
+}
+
+int gpus_in(const Plan& plan, const std::string& zone) {
+  int gpus = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) gpus += stage.zone == zone ? stage.tp : 0;
+  return gpus / plan.interleave;
+}
+
+TEST(Search, AQuotaInAZoneIsAsIfTheZoneHadNoMore) {
+  Instance in = test::empty_instance(6, 16);
+  in.add_type("fast", 0.01, 400'000'000, 4, {1, 2}, {1});
+  in.set_network(1e-5, 10e9);
+  for (int n = 0; n < 3; ++n) {
+    in.add_node("a" + std::to_string(n), "fast", 1, "z1");
+    in.add_node("b" + std::to_string(n), "fast", 1, "z2");
+  }
+  Instance fewer = in;
+  std::erase_if(fewer.snapshot.nodes,
+                [](const SnapshotNode& node) { return node.name == "a1" || node.name == "a2"; });
+  in.job.resources.max_gpus_in_zone = {{"fast", {{"z1", 1}}}};
+  for (const SearchSpace space : {SearchSpace::paper, SearchSpace::full}) {
+    const SearchResult limited = search(in.context(), exact(CostModel::native, space));
+    ASSERT_EQ(limited.status, SearchStatus::found);
+    EXPECT_EQ(gpus_in(limited.candidates[0].plan, "z1"), 1);
+    EXPECT_EQ(gpus_in(limited.candidates[0].plan, "z2"), 3);
+    EXPECT_DOUBLE_EQ(value_found(in, limited),
+                     value_found(fewer, search(fewer.context(), exact(CostModel::native, space))));
+  }
+  // With one of the type as well both hold.
+  in.job.resources.max_gpus = {{"fast", 2}};
+  const SearchResult both = search(in.context(), exact(CostModel::native, SearchSpace::full));
+  ASSERT_EQ(both.status, SearchStatus::found);
+  EXPECT_LE(gpus_in(both.candidates[0].plan, "z1"), 1);
+  EXPECT_EQ(gpus_of(both.candidates[0].plan, "fast"), 2);
+  // A previous plan that is over it is not gone on with.
+  in.job.resources.max_gpus = {};
+  PlanOptions again = exact(CostModel::native, SearchSpace::full);
+  again.previous = {search(fewer.context(), again).candidates[0].plan};
+  in.job.resources.max_gpus_in_zone = {{"fast", {{"z2", 2}}}};
+  const SearchResult replanned = search(in.context(), again);
+  ASSERT_EQ(replanned.status, SearchStatus::found);
+  EXPECT_LE(gpus_in(replanned.candidates[0].plan, "z2"), 2);
+}
+
+TEST(Search, AnElasticJobsPlanIsNotInterleaved) {
+  // The model needs two GPUs, and with four microbatches much of the time is bubble.
+  Instance in = test::empty_instance(8, 4);
+  in.add_type("t", 0.02, 150'000'000, 1, {1}, {1});
+  in.add_node("n", "t", 2);
+  in.set_network(1e-6, 1e11);
+  const auto found = [&] { return search(in.context(), exact(CostModel::native, SearchSpace::full)); };
+  const SearchResult any = found();
+  ASSERT_EQ(any.status, SearchStatus::found);
+  EXPECT_GT(any.candidates[0].plan.interleave, 1);
+  in.job.elastic.enabled = true;
+  const SearchResult elastic = found();
+  ASSERT_EQ(elastic.status, SearchStatus::found);
+  for (const Candidate& candidate : elastic.candidates) EXPECT_EQ(candidate.plan.interleave, 1);
 }
 
 TEST(Search, AGroupOfFourNeedsANodeOfFour) {
@@ -409,6 +474,53 @@ TEST(Search, InfeasibleSaysWhatBindsAndWhatWouldHelp) {
   for (auto& node : in.snapshot.nodes) node.free_gpus.clear();
   result = search(in.context(), options);
   EXPECT_NE(result.reason.find("no GPU of the cluster is free"), std::string::npos) << result.reason;
+}
+
+TEST(Search, InfeasibleCountsWhatWasRejectedAndNamesQuotas) {
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.explain = true;
+  options.time_limit_s = 2;
+  Instance in = test::empty_instance(8, 16);
+  for (auto& [tp, layers] : in.profiles.sizes.by_tp)
+    for (LayerSizes& layer : layers) {
+      layer.parameters = 1'000'000;
+      layer.activation_bytes = 1'000;
+    }
+  in.add_type("fast", 0.01, 60'000'000, 4, {1, 2}, {1});
+  in.set_network(1e-5, 10e9);
+  for (int n = 0; n < 16; ++n) in.add_node("f" + std::to_string(n), "fast", 1);
+  const SearchResult all = search(in.context(), options);
+  ASSERT_EQ(all.status, SearchStatus::found);
+  const int needed = static_cast<int>(all.candidates[0].plan.pipelines[0].stages.size());
+  ASSERT_GT(needed, 1);
+  in.job.resources.max_gpus_in_zone = {{"fast", {{"z1", 1}}}};
+  const SearchResult none = search(in.context(), options);
+  ASSERT_EQ(none.status, SearchStatus::infeasible);
+  EXPECT_THAT(none.reason,
+              ::testing::HasSubstr("the quotas (resources.max_gpus, --max-gpus) are too small: without "
+                                   "them there is a plan on "));
+  EXPECT_THAT(none.reason, ::testing::HasSubstr(" fast in zone z1 (rejected: "));
+  ASSERT_GT(none.rejected.at("memory"), 0);
+  EXPECT_THAT(none.reason, ::testing::HasSubstr(std::to_string(none.rejected.at("memory")) + " x memory"));
+}
+
+TEST(Search, NodesThatWereLeftOutAreNotNoNodes) {
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.explain = true;
+  Instance in = mixed_cluster();
+  in.snapshot.nodes.clear();
+  EXPECT_THAT(search(in.context(), options).reason, ::testing::HasSubstr("the cluster has no nodes"));
+  in.snapshot.not_free = {"n1: GPU type x is not in c.yaml", "n2: drained",
+                          "n3: GPU type x is not in c.yaml"};
+  EXPECT_THAT(
+      search(in.context(), options).reason,
+      ::testing::StartsWith(
+          "no node of the cluster can be used: GPU type x is not in c.yaml (2 nodes), drained (1 node)"));
+  in.catalog.gpu_types["unmeasured"] = in.catalog.gpu_types["fast"];
+  in.add_node("u1", "unmeasured", 4);
+  in.add_node("u2", "unmeasured", 4);
+  EXPECT_THAT(search(in.context(), options).reason,
+              ::testing::HasSubstr("there is none of type unmeasured (2 nodes): measure it"));
 }
 
 TEST(Search, CandidatesDifferInMoreThanALayerBoundary) {

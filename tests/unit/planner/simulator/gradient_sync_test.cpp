@@ -39,16 +39,32 @@ Plan placed(const Instance& in, const std::vector<std::vector<std::string>>& nod
   return plan;
 }
 
+// What a plan's sums are told of.
+struct Asked {
+  explicit Asked(const PlanningContext& context, const Plan& plan)
+      : kinds(context),
+        compact(native::compact(plan, kinds)),
+        classes(native::classes_of(compact, kinds)),
+        groups(native::layer_groups(compact, classes)) {}
+
+  native::StageKinds kinds;
+  native::CompactPlan compact;
+  native::PlanClasses classes;
+  std::vector<native::LayerGroup> groups;
+};
+
 native::SyncTimes times(const Instance& in, const FrameworkStyle& style, const Plan& plan, size_t group = 0) {
   const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
-  return native::sync_times(context, plan, native::layer_groups(plan)).at(group);
+  Asked a(context, plan);
+  return native::sync_times(a.compact, a.classes, a.groups, a.kinds).at(group);
 }
 
 TEST(LayerGroups, AreTheLayersThatTheSameStagesHold) {
   const Instance in = instance();
   const Plan plan =
       test::make_plan(in, 1, {{{0, 1, "A", 1}, {1, 4, "A", 1}}, {{0, 3, "A", 1}, {3, 4, "A", 1}}});
-  const std::vector<native::LayerGroup> groups = native::layer_groups(plan);
+  const PlanningContext context = in.context();
+  const std::vector<native::LayerGroup> groups = Asked(context, plan).groups;
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[0].end_layer, 1);
   EXPECT_EQ(groups[1].first_layer, 1);
@@ -163,8 +179,8 @@ TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
   const FrameworkStyle style = one_bucket();
   const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
   // 8 MB of the first stage's gradients, half of them twice in each direction.
-  EXPECT_NEAR(native::sync_usd(context, plan, native::layer_groups(plan)), (0.01 + 0.02) * 8e-3 * 2 / 2,
-              1e-15);
+  Asked a(context, plan);
+  EXPECT_NEAR(native::sync_usd(a.compact, a.classes, a.groups, a.kinds), (0.01 + 0.02) * 8e-3 * 2 / 2, 1e-15);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/simulator/iteration_model.h"
 #include "planner/spec/error.h"
 #include "tests/unit/planner/instance.h"
 
@@ -270,8 +271,6 @@ TEST(NativeModel, TheStyleSaysWhetherMessagesAreSplitOverTheTpGroup) {
 }
 
 TEST(NativeModel, TheScheduleIsTheStyles) {
-  Plan plan;
-  plan.interleave = 3;
   FrameworkStyle style;
   style.forwards_first_single_group = true;
   const std::pair<FrameworkStyle::Sends, P2p> both[] = {
@@ -281,9 +280,9 @@ TEST(NativeModel, TheScheduleIsTheStyles) {
       {FrameworkStyle::Sends::blocking_in_turn, P2p::blocking_in_turn}};
   for (const auto& [sends, p2p] : both) {
     style.sends = sends;
-    EXPECT_EQ(native::schedule_of(style, plan).p2p, p2p);
-    EXPECT_EQ(native::schedule_of(style, plan).chunks, 3);
-    EXPECT_TRUE(native::schedule_of(style, plan).single_group_forwards_first);
+    EXPECT_EQ(native::schedule_of(style, 3).p2p, p2p);
+    EXPECT_EQ(native::schedule_of(style, 3).chunks, 3);
+    EXPECT_TRUE(native::schedule_of(style, 3).single_group_forwards_first);
   }
 }
 

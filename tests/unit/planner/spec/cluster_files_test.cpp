@@ -63,22 +63,26 @@ TEST(Catalog, SaysWhatLinksAreTakenFor) {
   const Catalog catalog =
       parse_catalog(types +
                         "  - {scope: intra_node, from: big, to: big, latency: 2us, rate: 200GB/s}\n"
-                        "  - {scope: inter_node, rate: 100Gbit/s, node_rate: 25GB/s}\n",
+                        "  - {scope: inter_node, rate: 100Gbit/s, node_rate: 25GB/s}\n"
+                        "  - {scope: inter_zone, rate: 2GB/s}\n  - {scope: inter_region, rate: 1GB/s}\n",
                     "c");
-  ASSERT_EQ(catalog.links.size(), 2u);
-  EXPECT_TRUE(catalog.links[0].same_node);
+  ASSERT_EQ(catalog.links.size(), 4u);
+  EXPECT_EQ(catalog.links[0].scope, AssumedLink::Scope::intra_node);
   EXPECT_EQ(catalog.links[0].from, "big");
   EXPECT_DOUBLE_EQ(catalog.links[0].latency_s, 2e-6);
   EXPECT_DOUBLE_EQ(catalog.links[0].bytes_per_s, 200e9);
   EXPECT_EQ(catalog.links[1].to, "");
   EXPECT_DOUBLE_EQ(catalog.links[1].bytes_per_s, 12.5e9);
   EXPECT_DOUBLE_EQ(catalog.links[1].node_bytes_per_s, 25e9);
+  EXPECT_EQ(catalog.links[2].scope, AssumedLink::Scope::inter_zone);
+  EXPECT_EQ(catalog.links[3].scope, AssumedLink::Scope::inter_region);
   const auto error = [&](const std::string& link) {
     return error_of(parse_catalog, types + "  - " + link + "\n");
   };
   EXPECT_THAT(error("{scope: intra_node}"), HasSubstr("missing key \"rate\""));
   EXPECT_THAT(error("{scope: intra_node, rate: 0}"), HasSubstr("must be above 0"));
-  EXPECT_THAT(error("{scope: somewhere, rate: 1GB/s}"), HasSubstr("intra_node or inter_node"));
+  EXPECT_THAT(error("{scope: somewhere, rate: 1GB/s}"),
+              HasSubstr("intra_node, inter_node, inter_zone or inter_region"));
   EXPECT_THAT(error("{scope: intra_node, rate: 1GB/s, from: bog}"),
               HasSubstr("f.yaml:4: links[0].from: unknown GPU type \"bog\", did you mean \"big\"?"));
 }
@@ -129,6 +133,39 @@ TEST(Snapshot, SwitchesAndBusyNodesAreKept) {
               HasSubstr("missing key \"state\""));
 }
 
+TEST(Snapshot, AnEntryMayStandForManyNodes) {
+  const std::string yaml =
+      "sailor_snapshot: 1\n"
+      "nodes:\n"
+      "  - {name: 'a[1-2],b', zone: z, gpu_type: x, gpus: 2, free_gpus: [1], switch: s1}\n"
+      "  - {name: c, count: 3, zone: z, gpu_type: x, gpus: 4}\n"
+      "busy:\n"
+      "  - {name: 'd[01-02]', zone: z, gpu_type: x, gpus: 2, state: in use, free_in_s: 900}\n";
+  const Snapshot snapshot = parse_snapshot(yaml, "s");
+  std::vector<std::string> names;
+  for (const SnapshotNode& node : snapshot.nodes) names.push_back(node.name);
+  EXPECT_THAT(names, ElementsAre("a1", "a2", "b", "c1", "c2", "c3"));
+  EXPECT_THAT(snapshot.find("b")->free_gpus, ElementsAre(1));
+  EXPECT_EQ(snapshot.find("a2")->leaf_switch, "s1");
+  EXPECT_EQ((snapshot.free_by_zone_and_type().at({"z", "x"})), 15);
+  ASSERT_EQ(snapshot.busy.size(), 2u);
+  EXPECT_EQ(snapshot.busy[1].node.name, "d02");
+  EXPECT_EQ(snapshot.busy[1].free_in_s, 900);
+  EXPECT_EQ(to_yaml(parse_snapshot(to_yaml(snapshot), "s")), to_yaml(snapshot));
+
+  auto error = [](const std::string& name) {
+    return error_of(parse_snapshot,
+                    "sailor_snapshot: 1\nnodes:\n  - {name: a1, zone: z, gpu_type: x, gpus: 1}\n  - {name: " +
+                        name + ", zone: z, gpu_type: x, gpus: 4096}\n");
+  };
+  EXPECT_THAT(error("'a[0-2]'"), HasSubstr("f.yaml:4: nodes[1]: the node \"a1\" stands twice"));
+  EXPECT_THAT(error("'b[2-1]'"), HasSubstr("f.yaml:4: nodes[1].name: \"b[2-1]\" is not a host list"));
+  EXPECT_THAT(error("'b[1-2]', count: 2"), HasSubstr("f.yaml:4: nodes[1].count: numbers the nodes"));
+  EXPECT_THAT(error("b, count: 0"), HasSubstr("nodes[1].count: must be an integer from 1 to 65536"));
+  EXPECT_THAT(error(std::string(191, 'b') + ", count: 2"), HasSubstr("nodes[1].name: too long"));
+  EXPECT_THAT(error("b, count: 65536"), HasSubstr("nodes[1]: more than 1000000 GPUs in all"));
+}
+
 TEST(Snapshot, RefusesImpossibleNodes) {
   auto error = [](const std::string& nodes) {
     return error_of(parse_snapshot, "sailor_snapshot: 1\nnodes:\n" + nodes);
@@ -171,6 +208,35 @@ TEST(SiteConfig, PathsAreRelativeToTheFile) {
   EXPECT_EQ(site.default_zone.zone, "default");
   EXPECT_TRUE(site.jobs_may_grow);
   EXPECT_DOUBLE_EQ(site.elastic_time_limit_s, 0.3);
+}
+
+TEST(SiteConfig, IsWrittenAsItIsRead) {
+  const std::string yaml =
+      "sailor_site: 1\ncatalog: /c/cat.yaml\nprofiles: [/p/a, \"/p/b c\"]\nframework: /f/own.yaml\n"
+      "profile_max_age_days: 7\ngres: {a100: A-40, \"1g.5gb\": \"yes\"}\n"
+      "default_zone: {zone: z1, region: r1}\n"
+      "zones: [{zone: z2, region: r2, partitions: [p, q]}, {zone: z3, features: [f, \"g:h\"]}]\n"
+      "umbrella_partition: all\nusd_per_hour: {A-40: {z1: 3.25}}\n"
+      "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms}\n"
+      "elastic: {grow: false, time_limit: 1.5s}\ndefaults: {objective: cost}\n";
+  const SiteConfig site = parse_site_config(yaml, "/d/f.yaml");
+  const std::string written = to_yaml(site);
+  const SiteConfig again = parse_site_config(written, "/d/f.yaml");
+  EXPECT_EQ(to_yaml(again), written);
+  EXPECT_THAT(again.profiles, ElementsAre("/p/a", "/p/b c"));
+  EXPECT_EQ(again.framework, "/f/own.yaml");
+  EXPECT_EQ(again.profile_max_age_days, 7);
+  EXPECT_EQ(again.gres, site.gres);
+  ASSERT_EQ(again.zones.size(), 2u);
+  EXPECT_THAT(again.zones[1].features, ElementsAre("f", "g:h"));
+  EXPECT_EQ(again.zones[1].region, "z3");
+  EXPECT_EQ(again.umbrella_partition, "all");
+  EXPECT_EQ(again.usd_per_hour, site.usd_per_hour);
+  EXPECT_EQ(again.egress_usd_per_gb, site.egress_usd_per_gb);
+  EXPECT_EQ(again.planner_time_limit_s, 0.25);
+  EXPECT_FALSE(again.jobs_may_grow);
+  EXPECT_EQ(again.elastic_time_limit_s, 1.5);
+  EXPECT_EQ(again.default_objective, "cost");
 }
 
 TEST(SiteConfig, SaysHowLongTrainingStandsStillForPlanning) {

@@ -271,9 +271,29 @@ TEST(Overrides, ChangeOnlyWhatTheyName) {
   EXPECT_DOUBLE_EQ(*job.constraints.max_usd_per_iteration, 1.2);
 }
 
+TEST(JobSpec, QuotasMayBeOfAZone) {
+  JobSpec job = parse_job_spec(with("{big: 4}", "{big: {z1: 16, z2: 0}, small: 4}"), "job.yaml");
+  EXPECT_EQ(job.resources.most_gpus("big", "z1"), 16);
+  EXPECT_EQ(job.resources.most_gpus("big", "z2"), 0);
+  EXPECT_EQ(job.resources.most_gpus("big", "z3"), std::numeric_limits<int>::max());
+  EXPECT_EQ(job.resources.most_gpus("small", "z1"), 4);
+  EXPECT_EQ(job.where("resources.max_gpus.big.z1").text(), "job.yaml:9");
+  EXPECT_THAT(error_of(with("{big: 4}", "{big: {z1: -1}}")),
+              HasSubstr("job.yaml:9: resources.max_gpus.big.z1: must be an integer"));
+
+  PlanOverrides overrides;
+  overrides.max_gpus = parse_max_gpus("big=12,big@z1=8,small@z1=2", "--max-gpus");
+  apply(overrides, job);
+  EXPECT_EQ(job.resources.most_gpus("big", "z1"), 8);
+  EXPECT_EQ(job.resources.most_gpus("big", "z2"), 0) << "other limits stay";
+  EXPECT_EQ(job.resources.most_gpus("big", "z3"), 12);
+  EXPECT_EQ(job.resources.most_gpus("small", "z1"), 2);
+  EXPECT_EQ(job.resources.most_gpus("small", "z3"), 4);
+}
+
 TEST(Overrides, BadValuesNameTheOption) {
-  for (const char* bad :
-       {"", "big", "big=", "=3", "big=-1", "big=1,,small=2", "big=1,big=2", "big=1x", "big=99999999999"}) {
+  for (const char* bad : {"", "big", "big=", "=3", "big=-1", "big=1,,small=2", "big=1,big=2", "big=1x",
+                          "@z=1", "big@=1", "big=99999999999"}) {
     EXPECT_THROW(parse_max_gpus(bad, "--max-gpus"), InputError) << bad;
   }
   EXPECT_THROW(parse_max_cost("-1", "--max-cost"), InputError);

@@ -8,6 +8,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
 #include "planner/spec/error.h"
+#include "tests/unit/planner/scratch.h"
 #include "trainer/elastic/keep_stages.h"
 
 namespace sailor {
@@ -128,6 +129,27 @@ TEST_F(ReplannerTest, ASearchShowsTheCandidatesThatItChoseFrom) {
   EXPECT_THAT(replanned.table, HasSubstr("\n* "));
   EXPECT_THAT(replanned.table, HasSubstr("search complete"));
   EXPECT_EQ(replanner.plan_for(all(), plan).table, "") << "nothing was searched";
+  ASSERT_EQ(replanned.nodes.nodes.size(), 2u);
+  EXPECT_EQ(replanned.nodes.nodes[1].free_gpus, (std::vector<int>{0, 1}));
+}
+
+TEST_F(ReplannerTest, PlansTheSameWithWhatARunKeeps) {
+  const std::string fixtures = std::string(SAILOR_SOURCE_DIR) + "/tests/golden/fixtures";
+  const JobSpec job_there = load_job_spec(fixtures + "/sailor-42/job.yaml");
+  const Plan in_force = load_plan(fixtures + "/sailor-42/plan.json");
+  Replanner::Options options;
+  options.site_config = fixtures + "/sailor.yaml";
+  options.time.limit_s = 20;
+  const std::vector<LiveGpu> gpus = {{"q1", 0}, {"q1", 1}, {"s2", 0}, {"s2", 1}};
+  const Replanner at_the_site(job_there, in_force, options);
+  const std::string run = test::scratch_directory("replanner");
+  write_planning(run, at_the_site.planning_files());
+  options.site_config = planning_of(run) + "/sailor.yaml";
+  const Replanner with_the_run(job_there, in_force, options);
+  const Replanned there = at_the_site.plan_for(gpus, in_force), here = with_the_run.plan_for(gpus, in_force);
+  ASSERT_TRUE(there.plan && here.plan) << here.text;
+  EXPECT_EQ(to_json(*here.plan), to_json(*there.plan));
+  EXPECT_EQ(replanner.planning_files(), PlanningFiles()) << "nothing is known of a site";
 }
 
 TEST_F(ReplannerTest, APlanThatUsesAGpuTwiceIsRefused) {

@@ -47,6 +47,16 @@ TEST(Attention, GroupedQueriesShareTheirKeyAndValue) {
       << "one token attends to itself";
 }
 
+// Equal scores over 2,000 tokens: every weight is 1/2000, and a sum that is rounded to 8 bits at every token
+// stops growing at about an eighth.
+TEST(Attention, ManyTokensOfBf16AreSummedInFp32) {
+  const int64_t tokens = 2000;
+  const at::Tensor none = at::zeros({1, 1, tokens, 4}, at::kBFloat16), ones = at::ones_like(none);
+  const at::Tensor last = attend({none, none, ones}, 1.0)[0][0][tokens - 1];
+  EXPECT_EQ(last.scalar_type(), at::kBFloat16);
+  EXPECT_LT((last.to(at::kDouble) - 1).abs().max().item<double>(), 1.0 / 128) << last;
+}
+
 TEST(Attention, AWindowOfOneSeesOnlyItselfAndOneOfAllIsNone) {
   const at::Tensor q = at::randn({1, 2, 6, 4}, at::kDouble), k = at::randn({1, 2, 6, 4}, at::kDouble),
                    v = at::randn({1, 2, 6, 4}, at::kDouble);

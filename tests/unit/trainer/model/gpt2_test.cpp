@@ -8,7 +8,7 @@
 #include "tests/unit/trainer/comm/ranks.h"
 #include "trainer/model/initial_values.h"
 #include "trainer/model/registry.h"
-#include "trainer/parallel/tensor_parallel.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "trainer/pipeline/host_memory.h"
+#include "trainer/comm/host_memory.h"
 
 namespace sailor {
 namespace {

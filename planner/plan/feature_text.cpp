@@ -1,0 +1,53 @@
+#include "planner/plan/feature_text.h"
+
+#include <fmt/format.h>
+
+namespace sailor {
+namespace {
+
+std::vector<int> recomputing(const PlanPipeline& pipeline) {
+  std::vector<int> stages;
+  for (size_t i = 0; i < pipeline.stages.size(); ++i)
+    if (pipeline.stages[i].recompute != "none") stages.push_back(static_cast<int>(i));
+  return stages;
+}
+
+}  // namespace
+
+std::string number_ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!text.empty()) text += ",";
+    text += end - i == 1 ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string recomputing_stages(const Plan& plan) {
+  bool some = false, all = true, alike = true;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    const std::vector<int> stages = recomputing(pipeline);
+    some = some || !stages.empty();
+    all = all && stages.size() == pipeline.stages.size();
+    alike = alike && stages == recomputing(plan.pipelines[0]);
+  }
+  if (!some) return "";
+  if (all) return "all";
+  return alike ? number_ranges(recomputing(plan.pipelines[0])) : "some";
+}
+
+std::string feature_text(const Plan& plan) {
+  const std::string stages = recomputing_stages(plan);
+  const std::string recompute = stages.empty() ? "" : stages == "all" ? "recompute" : "recompute:" + stages;
+  std::string text;
+  for (const std::string& feature :
+       {std::string(plan.zero1 ? "zero1" : ""), recompute,
+        plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : ""})
+    if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
+  return text;
+}
+
+}  // namespace sailor

@@ -1,0 +1,26 @@
+// What a search minimizes, within the user's limits. Value type.
+#pragma once
+
+#include <limits>
+
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+struct Goal {
+  Objective objective = Objective::throughput;
+  double max_usd = 0;          // infinite when there is no limit
+  double max_iteration_s = 0;  // infinite when there is no limit
+
+  double value(double iteration_s, double usd) const {
+    return objective == Objective::throughput ? iteration_s : usd;
+  }
+};
+
+inline Goal goal_of(const JobSpec& job) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  return {job.objective, job.constraints.max_usd_per_iteration.value_or(kNone),
+          job.constraints.min_iterations_per_s ? 1.0 / *job.constraints.min_iterations_per_s : kNone};
+}
+
+}  // namespace sailor

@@ -1,0 +1,23 @@
+// Local improvement of templates: whatever changes one thing (a boundary, a degree, a number of pipelines,
+// the placement, ...) and pays is taken, until nothing pays. Cuts and shares are made again after changes
+// that ask for it.
+#pragma once
+
+#include <random>
+
+#include "planner/plan/features.h"
+#include "planner/search/native/scorer.h"
+
+namespace sailor::native {
+
+// The best template reached from `from`, whose value is given; returns its value.
+double climb(Scorer& scorer, const PlanFeatures& offered, PlanTemplate& from, double value);
+
+// A template that differs from `from` in a few things drawn by chance, cut and shared; says whether one was
+// found that has a value.
+bool kicked(Scorer& scorer, const PlanFeatures& offered, std::mt19937_64& random, PlanTemplate& from);
+
+// Numbers of pipelines that go to the nodes together, worth a look.
+std::vector<int> blocks_of(const Space& space, const PlanTemplate& of);
+
+}  // namespace sailor::native

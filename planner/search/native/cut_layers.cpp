@@ -1,0 +1,241 @@
+#include "planner/search/native/cut_layers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sailor::native {
+namespace {
+
+constexpr int kBisections = 24;
+constexpr double kPrecise = 1e-4;
+
+class Cutting {
+ public:
+  Cutting(Scorer& scorer, const PlanTemplate& of, const TemplateClass& pipelines)
+      : scorer_(scorer), of_(of), pipelines_(pipelines), layers_(scorer.space().layers()) {
+    groups_ = static_cast<int>(of.groups(pipelines));
+    replicas_ = of.pipelines();
+    microbatches_ =
+        static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+    for (const TemplateStage& stage : pipelines.stages) {
+      const TemplateStage* before = &stage == pipelines.stages.data() ? nullptr : &stage - 1;
+      const bool same = before && before->option == stage.option && before->recompute == stage.recompute;
+      if (!same) add_times(stage);
+      times_of_.push_back(times_s_.size() - static_cast<size_t>(layers_) - 1);
+    }
+    memory_end_.assign(pipelines.stages.size() * static_cast<size_t>(layers_), -1);
+  }
+
+  // Ends of the stages when none may take longer; empty when they do not reach the last layer.
+  bool reach(double most_s, std::vector<int>& ends) {
+    ends.clear();
+    int layer = 0;
+    const int entries = static_cast<int>(pipelines_.stages.size());
+    for (int i = 0; i + 1 < entries; ++i) {
+      scorer_.count(4);
+      const double* times = times_of(i);
+      const double* past =
+          std::upper_bound(times + layer + 1, times + layers_ - (entries - 1 - i) + 1, times[layer] + most_s);
+      int end = static_cast<int>(past - times) - 1;
+      if (end > layer && !fits(i, layer, end)) end = memory_end(i, layer, end);
+      if (end == layer) return false;
+      ends.push_back(layer = end);
+    }
+    // The last stage takes what is left; without a next one it needs less than fewer layers would with one.
+    if (stage_s(entries - 1, layer, layers_) > most_s || !fits(entries - 1, layer, layers_)) return false;
+    ends.push_back(layers_);
+    return true;
+  }
+
+  double stage_s(int entry, int first, int end) const {
+    const double* times = times_of(entry);
+    return times[end] - times[first];
+  }
+
+ private:
+  // One microbatch through layers [0, i).
+  const double* times_of(int entry) const { return times_s_.data() + times_of_[static_cast<size_t>(entry)]; }
+  void add_times(const TemplateStage& stage) {
+    const KindTimes& times = scorer_.space().times(stage.option, of_.microbatch);
+    for (int layer = 0; layer <= layers_; ++layer)
+      times_s_.push_back(times.forward(0, layer) + times.backward(stage.recompute, 0, layer));
+  }
+
+  // As far as memory reaches from a layer when it does not reach `beyond`; the layer itself when not at all.
+  int memory_end(int entry, int first, int beyond) {
+    int& known =
+        memory_end_[static_cast<size_t>(entry) * static_cast<size_t>(layers_) + static_cast<size_t>(first)];
+    if (known >= 0) return known;
+    int low = first, high = beyond - 1;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (fits(entry, first, middle))
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return known = low;
+  }
+
+  bool fits(int entry, int first, int end) {
+    if (of_.interleave > 1) return true;  // asked of the whole plan
+    const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
+    return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
+                                 stage.recompute, in_flight(entry, groups_, microbatches_), of_.microbatch,
+                                 microbatches_ > 1, replicas_, of_.zero1});
+  }
+
+  Scorer& scorer_;
+  const PlanTemplate& of_;
+  const TemplateClass& pipelines_;
+  const int layers_;
+  int groups_ = 1, replicas_ = 1, microbatches_ = 1;
+  std::vector<double> times_s_;   // [different stages][layer]
+  std::vector<size_t> times_of_;  // by stage: where its times begin
+  std::vector<int> memory_end_;   // [stage][first layer]; -1 = not known
+};
+
+}  // namespace
+
+bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class) {
+  TemplateClass& pipelines = of.classes[pipeline_class];
+  const int layers = scorer.space().layers(), entries = static_cast<int>(pipelines.stages.size());
+  if (entries > layers) return false;
+  Cutting cutting(scorer, of, pipelines);
+  double longest_s = 0, rate = 0;
+  for (int i = 0; i < entries; ++i) {
+    const double whole_s = cutting.stage_s(i, 0, layers);
+    longest_s = std::max(longest_s, whole_s);
+    rate += whole_s > 0 ? 1 / whole_s : 0;
+  }
+  std::vector<int> ends, best;
+  if (!cutting.reach(longest_s, best)) return false;
+  double low_s = rate > 0 ? 1 / rate * (1 - kPrecise) : 0, high_s = longest_s;
+  for (int i = 0; i < kBisections && high_s > low_s * (1 + kPrecise); ++i) {
+    // The answer is mostly near the low end.
+    const double middle_s = i < 3 ? low_s + (high_s - low_s) / 8 : (low_s + high_s) / 2;
+    if (cutting.reach(middle_s, ends)) {
+      high_s = middle_s;
+      best = ends;
+    } else {
+      low_s = middle_s;
+    }
+  }
+  for (int i = 0; i < entries; ++i)
+    pipelines.stages[static_cast<size_t>(i)].end_layer = best[static_cast<size_t>(i)];
+  return true;
+}
+
+bool cut_by_speed(const Space& space, PlanTemplate& of, size_t pipeline_class) {
+  std::vector<TemplateStage>& stages = of.classes[pipeline_class].stages;
+  const int layers = space.layers(), entries = static_cast<int>(stages.size());
+  if (entries > layers) return false;
+  const auto time_s = [&](int entry, int first, int end) {
+    const TemplateStage& stage = stages[static_cast<size_t>(entry)];
+    const KindTimes& times = space.times(stage.option, of.microbatch);
+    return times.forward(first, end) + times.backward(stage.recompute, first, end);
+  };
+  double rate = 0;
+  for (int i = 0; i < entries; ++i) rate += 1 / std::max(time_s(i, 0, layers), 1e-300);
+  int layer = 0;
+  double share = 0;  // of the model, up to and with the stage
+  for (int i = 0; i < entries; ++i) {
+    share += 1 / std::max(time_s(i, 0, layers), 1e-300) / rate;
+    const int most = layers - (entries - 1 - i);
+    const double wanted_s = share * time_s(i, 0, layers);
+    int end = layer + 1;
+    // To the nearest boundary.
+    while (end < most && time_s(i, 0, end) + time_s(i, end, end + 1) / 2 < wanted_s) ++end;
+    layer = i + 1 == entries ? layers : end;
+    stages[static_cast<size_t>(i)].end_layer = layer;
+  }
+  return true;
+}
+
+ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines) {
+  const size_t groups = of.groups(pipelines);
+  std::vector<double> by_group(groups, 0);
+  int layer = 0;
+  for (size_t i = 0; i < pipelines.stages.size(); ++i) {
+    const TemplateStage& stage = pipelines.stages[i];
+    const KindTimes& times = space.times(stage.option, of.microbatch);
+    by_group[i % groups] +=
+        times.forward(layer, stage.end_layer) + times.backward(stage.recompute, layer, stage.end_layer);
+    layer = stage.end_layer;
+  }
+  ClassTimes out;
+  for (const double group_s : by_group) {
+    out.slowest_s = std::max(out.slowest_s, group_s);
+    out.all_s += group_s;
+  }
+  return out;
+}
+
+bool share_batch(const Space& space, PlanTemplate& of) {
+  const int64_t microbatches = num_microbatches(space.context.job.training.global_batch, of.microbatch);
+  if (microbatches < of.pipelines()) return false;
+  if (of.classes.size() == 1) {
+    of.classes[0].microbatches = microbatches;
+    return true;
+  }
+  // Interleaved, they go in rounds of as many as there are groups of GPUs.
+  int64_t round = 1;
+  if (of.interleave > 1) {
+    round = static_cast<int64_t>(of.groups(of.classes[0]));
+    for (const TemplateClass& pipelines : of.classes)
+      if (static_cast<int64_t>(of.groups(pipelines)) != round) return false;
+  }
+  const int64_t total = microbatches / round;
+  if (microbatches % round != 0 || total < of.pipelines()) return false;
+  std::vector<ClassTimes> times;
+  double low_s = 0, high_s = 0;
+  for (const TemplateClass& pipelines : of.classes) {
+    times.push_back(times_of(space, of, pipelines));
+    times.back().slowest_s *= static_cast<double>(round);
+    times.back().all_s *= static_cast<double>(round);
+    high_s = std::max(high_s, times.back().pipeline_s(static_cast<double>(total), 1));
+  }
+  const auto taken = [&](double most_s) {
+    int64_t sum = 0;
+    for (size_t c = 0; c < of.classes.size(); ++c) {
+      const ClassTimes& t = times[c];
+      const double rounds = (most_s - (t.all_s - t.slowest_s) / of.interleave) / std::max(t.slowest_s, 1e-12);
+      const int64_t each =
+          std::clamp<int64_t>(static_cast<int64_t>(std::floor(rounds * (1 + 1e-12))), 1, total);
+      of.classes[c].microbatches = each * of.classes[c].pipelines;
+      sum += of.classes[c].microbatches;
+    }
+    return sum;
+  };
+  for (int i = 0; i < 2 * kBisections; ++i) {
+    const double middle_s = (low_s + high_s) / 2;
+    (taken(middle_s) >= total ? high_s : low_s) = middle_s;
+  }
+  int64_t excess = taken(high_s) - total;
+  if (excess < 0) return false;
+  // What is too much goes back where a round ends latest.
+  while (excess > 0) {
+    size_t last = of.classes.size();
+    double last_s = -1;
+    for (size_t c = 0; c < of.classes.size(); ++c) {
+      const TemplateClass& pipelines = of.classes[c];
+      const auto rounds =
+          static_cast<double>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+      const double end_s = times[c].pipeline_s(rounds, of.interleave);
+      if (pipelines.microbatches > pipelines.pipelines && end_s > last_s) {
+        last_s = end_s;
+        last = c;
+      }
+    }
+    if (last == of.classes.size()) return false;
+    TemplateClass& pipelines = of.classes[last];
+    const int64_t above = (pipelines.microbatches - 1) % pipelines.pipelines + 1;
+    const int64_t given = std::min({excess, above, pipelines.microbatches - pipelines.pipelines});
+    pipelines.microbatches -= given;
+    excess -= given;
+  }
+  for (TemplateClass& pipelines : of.classes) pipelines.microbatches *= round;
+  return true;
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,171 @@
+#include "planner/search/native/native_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+
+#include "planner/search/candidates.h"
+#include "planner/search/explain.h"
+#include "planner/search/native/bound.h"
+#include "planner/search/native/climb.h"
+#include "planner/search/native/seeds.h"
+#include "planner/search/previous_plan.h"
+
+namespace sailor::native {
+namespace {
+
+struct Effort {
+  // Small clusters are asked about most often, and an answer to them should not be waited for.
+  struct UpTo {
+    int gpus;
+    double steps, steps_per_gpu;
+  };
+  UpTo sizes[3] = {{32, 8e6, 0}, {256, 2.6e7, 4.5e4}, {std::numeric_limits<int>::max(), 5e7, 1e5}};
+  size_t climbs = 12;
+  size_t listed = 4;         // templates for a plan to show: some are the same plan
+  double climbed = 1.4;      // no further from the best than this factor
+  size_t kicked = 8;         // the best plans that are left for others
+  double kicked_from = 1.2;  // no further from the best than this factor
+  double in_vain = 0.7;      // of the effort, without a better plan
+};
+
+PlanFeatures offered(const PlanOptions& options) {
+  PlanFeatures out;
+  for (const PlanFeature feature : options.allow)
+    if (offers(options, feature)) out.insert(feature);
+  return out;
+}
+
+class NativeSearch {
+ public:
+  NativeSearch(const PlanningContext& context, const PlanOptions& options)
+      : context_(context),
+        options_(options),
+        offered_(offered(options)),
+        deadline_(options.time_limit_s, options.stop),
+        resources_(usable_resources(context, options, result_.rejected)),
+        space_(context, resources_),
+        scorer_(space_, goal_of(context.job), steps(), deadline_) {}
+
+  SearchResult run() {
+    if (!space_.options.empty()) {
+      const Bound bound = least_possible(space_, offered_);
+      if (std::isfinite(bound.iteration_s)) result_.bound_iteration_s = bound.iteration_s;
+      if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
+      start_from_previous();
+      Seeds seeds(scorer_, offered_, {});
+      seeds.one_pool();
+      climb_from(scorer_.ranked(2));
+      seeds.several_pools();
+      seeds.side_by_side();
+      result_.stats.configurations = seeds.shapes();
+      climb_from(scorer_.ranked_by_pools());
+      climb_from(scorer_.ranked(effort_.climbs));
+      kick_and_climb();
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  int64_t steps() const {
+    const int gpus = space_.gpus();
+    const Effort::UpTo* size = effort_.sizes;
+    while (gpus > size->gpus) ++size;
+    return static_cast<int64_t>(options_.effort * (size->steps + size->steps_per_gpu * gpus));
+  }
+
+  void start_from_previous() {
+    for (const Plan& previous : options_.previous)
+      for (const Plan& plan : still_possible(previous, context_.job, resources_.usable)) {
+        PlanTemplate of;
+        if (!template_of(space_, plan, of)) continue;
+        for (const int block : blocks_of(space_, of)) {
+          of.block = block;
+          scorer_.score(of);
+        }
+      }
+    if (!options_.previous.empty()) climb_from(scorer_.ranked(1));
+  }
+
+  // From templates with their values, best first, as long as they are close to the best.
+  void climb_from(std::vector<std::pair<double, PlanTemplate>> ranked) {
+    for (auto& [value, of] : ranked) {
+      if (value > effort_.climbed * scorer_.best() || scorer_.spent()) break;
+      climb(scorer_, offered_, of, value);
+    }
+  }
+
+  // Changes good plans by chance and climbs again, until the effort is spent or nothing better was found for
+  // long.
+  void kick_and_climb() {
+    std::mt19937_64 random(1);
+    int64_t last_gain = scorer_.steps();
+    for (size_t turn = 0; !scorer_.spent(); ++turn) {
+      if (static_cast<double>(scorer_.steps() - last_gain) >
+          effort_.in_vain * static_cast<double>(scorer_.most_steps()))
+        break;
+      // The best, what comes next, and the best of other pools in turn.
+      auto ranked = turn % 3 == 2 ? scorer_.ranked_by_pools() : scorer_.ranked(effort_.kicked);
+      if (ranked.empty()) break;
+      std::erase_if(ranked,
+                    [&](const auto& entry) { return entry.first > effort_.kicked_from * scorer_.best(); });
+      const double before = scorer_.best();
+      PlanTemplate of = ranked[turn % 3 == 0 ? 0 : turn / 3 % ranked.size()].second;
+      if (kicked(scorer_, offered_, random, of)) climb(scorer_, offered_, of, scorer_.score(of));
+      if (scorer_.best() < before * (1 - 1e-4)) last_gain = scorer_.steps();
+    }
+  }
+
+  void finish() {
+    const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
+    std::set<std::string> structures;
+    for (const auto& [value, of] : scorer_.ranked(effort_.listed * wanted)) {
+      CompactPlan compact;
+      if (result_.candidates.size() == wanted || !assign(space_, of, compact)) continue;
+      Candidate candidate{plan_of(space_, compact), {}};
+      if (!structures.insert(structure_of(candidate.plan)).second) continue;
+      candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
+      result_.candidates.push_back(std::move(candidate));
+    }
+    for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
+    result_.cost_model = CostModel::native;
+    result_.stats.plans_scored = scorer_.scored();
+    result_.stats.complete = !deadline_.timed_out();
+    if (!result_.candidates.empty()) {
+      result_.status = SearchStatus::found;
+      fill_in_predictions(result_);
+    } else {
+      result_.status = deadline_.timed_out() ? SearchStatus::time_limit : SearchStatus::infeasible;
+      if (deadline_.timed_out())
+        result_.reason =
+            fmt::format("no plan was found within {:.3g} s: allow more time", options_.time_limit_s);
+      else if (options_.explain)
+        result_.reason = explain_infeasible(context_, options_, result_);
+    }
+    result_.stats.search_s = deadline_.elapsed_s();
+  }
+
+  const PlanningContext& context_;
+  const PlanOptions& options_;
+  const PlanFeatures offered_;
+  const Effort effort_;
+  Deadline deadline_;
+  SearchResult result_;
+  const Resources resources_;
+  const Space space_;
+  Scorer scorer_;
+};
+
+}  // namespace
+
+SearchResult search(const PlanningContext& context, const PlanOptions& options) {
+  return NativeSearch(context, options).run();
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,150 @@
+#include "planner/search/native/scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace sailor::native {
+namespace {
+
+// What a user would call a different plan: pools, stages and TP degrees.
+uint64_t structure_of(const PlanTemplate& of) {
+  PlanTemplate same;
+  same.zero1 = of.zero1;
+  same.interleave = of.interleave;
+  for (const TemplateClass& pipelines : of.classes) {
+    TemplateClass shape;
+    shape.pipelines = pipelines.pipelines;
+    for (const TemplateStage& stage : pipelines.stages) shape.stages.push_back({stage.option, 0, {}});
+    same.classes.push_back(std::move(shape));
+  }
+  return hash_of(same);
+}
+
+// Further from the limits than any value within them.
+constexpr double kBeyond = 1e15;
+
+}  // namespace
+
+Scorer::Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& deadline)
+    : space_(space), goal_(goal), most_steps_(steps), deadline_(deadline), model_(space.kinds) {}
+
+double Scorer::score(const PlanTemplate& of, double most) {
+  const auto [it, added] = known_.try_emplace(hash_of(of), Known{});
+  Known& known = it->second;
+  own_steps_ += 10;
+  if (!added && (known.exact || known.value >= most)) return known.value;
+  known.exact = true;
+  known.value = compute(of, most, known.exact);
+  if (known.exact && known.value < kBeyond) {
+    auto [kept, first] = kept_.try_emplace(structure_of(of), known.value, of);
+    if (!first && known.value < kept->second.first) kept->second = {known.value, of};
+    best_ = std::min(best_, known.value);
+  }
+  return known.value;
+}
+
+double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
+  ++scored_;
+  own_steps_ += 300;
+  // Beyond the user's limits values go on, so that a search finds back.
+  double most_s = kNever;
+  if (goal_.objective == Objective::throughput && most < kBeyond && !std::isfinite(goal_.max_usd))
+    most_s = most;
+  if (goal_.objective == Objective::cost && most < kBeyond && !std::isfinite(goal_.max_iteration_s))
+    most_s = most / usd_per_s(of);
+  if (most_s < kNever && least_pipeline_s(of) >= most_s) {
+    exact = false;
+    return most;
+  }
+  if (!assign(space_, of, plan_)) {
+    ++rejected["no node has enough free GPUs together"];
+    return kNever;
+  }
+  own_steps_ += 4 * static_cast<int64_t>(plan_.stages.size());
+  if (!model_.fits(plan_)) {
+    ++rejected["memory"];
+    return kNever;
+  }
+  const Iteration iteration = model_.iteration(plan_, most_s);
+  if (iteration.iteration_s >= most_s) {
+    exact = false;
+    return most;
+  }
+  if (iteration.usd() > goal_.max_usd) {
+    ++rejected["budget"];
+    return kBeyond * iteration.usd() / goal_.max_usd;
+  }
+  if (iteration.iteration_s > goal_.max_iteration_s) {
+    ++rejected["throughput floor"];
+    return kBeyond * iteration.iteration_s / goal_.max_iteration_s;
+  }
+  return goal_.value(iteration.iteration_s, iteration.usd());
+}
+
+double Scorer::usd_per_s(const PlanTemplate& of) const {
+  double usd = 0;
+  for (const TemplateClass& pipelines : of.classes)
+    for (size_t g = 0; g < of.groups(pipelines); ++g)
+      usd += pipelines.pipelines *
+             space_.kinds[space_.options[static_cast<size_t>(pipelines.stages[g].option)].kind].usd_per_s;
+  return usd;
+}
+
+// A group of GPUs computes all of its microbatches after the first came through the groups before it, and the
+// last goes back through them; of several chunks on each group that is the first one.
+double Scorer::least_pipeline_s(const PlanTemplate& of) {
+  double least_s = 0;
+  for (const TemplateClass& pipelines : of.classes) {
+    const auto microbatches =
+        static_cast<double>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+    const size_t groups = of.groups(pipelines);
+    group_s_.assign(groups, 0);
+    before_s_.assign(groups + 1, 0);
+    int layer = 0;
+    for (size_t i = 0; i < pipelines.stages.size(); ++i) {
+      const TemplateStage& stage = pipelines.stages[i];
+      if (stage.end_layer <= layer) return 0;  // no plan
+      const KindTimes& times = space_.times(stage.option, of.microbatch);
+      const double stage_s =
+          times.forward(layer, stage.end_layer) + times.backward(stage.recompute, layer, stage.end_layer);
+      group_s_[i % groups] += stage_s;
+      if (i < groups) before_s_[i + 1] = before_s_[i] + stage_s;
+      layer = stage.end_layer;
+    }
+    for (size_t g = 0; g < groups; ++g)
+      least_s = std::max(least_s, microbatches * group_s_[g] + before_s_[g]);
+  }
+  own_steps_ += static_cast<int64_t>(of.classes.front().stages.size());
+  return least_s;
+}
+
+bool Scorer::spent() {
+  return steps() > most_steps_ || deadline_.expired();
+}
+
+std::vector<std::pair<double, PlanTemplate>> Scorer::ranked(size_t most) const {
+  std::vector<std::pair<uint64_t, const std::pair<double, PlanTemplate>*>> order;
+  for (const auto& [structure, kept] : kept_) order.emplace_back(structure, &kept);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second->first, a.first) < std::pair(b.second->first, b.first);
+  });
+  std::vector<std::pair<double, PlanTemplate>> out;
+  for (size_t i = 0; i < std::min(most, order.size()); ++i) out.push_back(*order[i].second);
+  return out;
+}
+
+std::vector<std::pair<double, PlanTemplate>> Scorer::ranked_by_pools() const {
+  std::set<std::set<int>> seen;
+  std::vector<std::pair<double, PlanTemplate>> out;
+  for (auto& entry : ranked(kept_.size())) {
+    std::set<int> pools;
+    for (const TemplateClass& of : entry.second.classes)
+      for (const TemplateStage& stage : of.stages)
+        pools.insert(space_.options[static_cast<size_t>(stage.option)].pool);
+    if (seen.insert(std::move(pools)).second) out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace sailor::native

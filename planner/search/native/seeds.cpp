@@ -1,0 +1,384 @@
+#include "planner/search/native/seeds.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "planner/search/native/cut_layers.h"
+
+namespace sailor::native {
+namespace {
+
+constexpr int kChunks[] = {2, 4};
+
+// Groups of so many GPUs that a pool has.
+int room_of(const SpacePool& pool, int tp) {
+  int groups = 0;
+  for (const int free : pool.free) groups += free / tp;
+  return std::min(groups, pool.gpus / tp);
+}
+
+}  // namespace
+
+Seeds::Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& options)
+    : scorer_(scorer), space_(scorer.space()), offered_(offered), options_(options), estimates_(space_) {
+  std::vector<std::pair<double, int>> speeds;
+  for (size_t p = 0; p < space_.pools.size(); ++p) {
+    double speed = 0;
+    for (const int option : space_.pools[p].options)
+      for (const int size : space_.microbatches)
+        if (space_.has_times(option, size))
+          speed = std::max(speed, static_cast<double>(space_.pools[p].gpus) * size /
+                                      space_.options[static_cast<size_t>(option)].tp /
+                                      estimates_.model_s(option, size, Recompute::none));
+    if (speed > 0) speeds.emplace_back(-speed, static_cast<int>(p));
+    speed_.push_back(speed);
+  }
+  std::sort(speeds.begin(), speeds.end());
+  for (const auto& [speed, pool] : speeds) by_speed_.push_back(pool);
+}
+
+std::vector<Recompute> Seeds::modes() const {
+  if (offered_.contains(PlanFeature::recompute)) return {Recompute::none, Recompute::full};
+  return {Recompute::none};
+}
+
+// Sets of pools of one zone, and of types wherever they are; the larger a set, the later.
+std::vector<Seeds::Pools> Seeds::sets() const {
+  std::map<std::string, Pools> of_zone;
+  std::map<std::string, int> of_type;
+  for (const int pool : by_speed_) {
+    const SpacePool& of = space_.pools[static_cast<size_t>(pool)];
+    const StageKind& kind = space_.kinds[space_.options[static_cast<size_t>(of.options.front())].kind];
+    if (!of.joint) of_zone[kind.zone].push_back(pool);
+    if (of.joint || !of_type.contains(kind.gpu_type)) of_type[kind.gpu_type] = pool;
+  }
+  std::vector<Pools> families;
+  Pools everywhere;
+  for (const int pool : by_speed_)
+    if (std::any_of(of_type.begin(), of_type.end(), [&](const auto& entry) { return entry.second == pool; }))
+      everywhere.push_back(pool);
+  families.push_back(std::move(everywhere));
+  for (auto& [zone, pools] : of_zone) families.push_back(std::move(pools));
+  std::set<std::pair<size_t, Pools>> out;  // by size
+  for (Pools& family : families) {
+    if (family.size() > options_.most_pools) family.resize(options_.most_pools);
+    for (unsigned mask = 1; mask < 1u << family.size(); ++mask) {
+      Pools pools;
+      for (size_t i = 0; i < family.size(); ++i)
+        if ((mask >> i & 1u) != 0) pools.push_back(family[i]);
+      if (pools.size() > 1) out.emplace(pools.size(), std::move(pools));
+    }
+  }
+  std::vector<Pools> list;
+  for (const auto& [size, pools] : out) list.push_back(pools);
+  return list;
+}
+
+void Seeds::keep_best(std::vector<TemplateShape>& shapes) const {
+  const auto better = [](const TemplateShape& a, const TemplateShape& b) { return a.estimate < b.estimate; };
+  std::stable_sort(shapes.begin(), shapes.end(), better);
+  shapes.resize(std::min(shapes.size(), options_.most_shapes));
+}
+
+void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& out) {
+  const int64_t total = num_microbatches(space_.context.job.training.global_batch, shape.microbatch);
+  scorer_.count(16);
+  if (shape.groups() * shape.interleave > space_.layers() || total < shape.pipelines) return;
+  if (!estimates_.may_fit(shape, offered_.contains(PlanFeature::zero1))) {
+    ++scorer_.rejected["memory"];
+    return;
+  }
+  // Interleaved, microbatches go in rounds of as many as there are groups.
+  const int64_t round = shape.interleave > 1 ? shape.groups() : 1;
+  if (shape.interleave > 1 && (round < 2 || total % round != 0 || total / round < shape.pipelines)) return;
+  const auto rounds = static_cast<double>((total / round + shape.pipelines - 1) / shape.pipelines * round);
+  const double seconds = estimates_.iteration_s(shape, rounds, shape.pipelines);
+  shape.estimate = scorer_.goal().value(seconds, seconds * estimates_.usd_per_s(shape));
+  ++shapes_;
+  if (shape.estimate > most) return;
+  // The estimate is the same in whatever order the parts come.
+  std::array<TemplateShape::Part, TemplateShape::kMostParts> parts = shape.parts;
+  std::array<size_t, TemplateShape::kMostParts> order;
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    for (size_t i = 0; i < shape.num_parts; ++i) shape.parts[i] = parts[order[i]];
+    out.push_back(shape);
+  } while (std::next_permutation(order.begin(), order.begin() + static_cast<ptrdiff_t>(shape.num_parts)));
+  if (out.size() >= 2 * options_.most_shapes) keep_best(out);
+}
+
+void Seeds::add_interleaved(TemplateShape shape, double most, std::vector<TemplateShape>& out) {
+  shape.interleave = 1;
+  add(shape, most, out);
+  if (!offered_.contains(PlanFeature::interleave)) return;
+  for (const int chunks : kChunks) {
+    shape.interleave = chunks;
+    add(shape, most, out);
+  }
+}
+
+void Seeds::list_one(int pool, int microbatch, std::vector<TemplateShape>& out) {
+  const SpacePool& of = space_.pools[static_cast<size_t>(pool)];
+  const int64_t total = num_microbatches(space_.context.job.training.global_batch, microbatch);
+  for (const int option : of.options) {
+    if (!space_.has_times(option, microbatch)) continue;
+    const int tp = space_.options[static_cast<size_t>(option)].tp;
+    const int room = room_of(of, tp);
+    for (const Recompute mode : modes()) {
+      if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
+      for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages)
+        for (const int pipelines : replica_counts(total, room / stages, of.node_gpus() / tp)) {
+          TemplateShape shape;
+          shape.microbatch = microbatch;
+          shape.recompute = mode;
+          shape.pipelines = pipelines;
+          shape.parts[0] = {option, stages};
+          shape.num_parts = 1;
+          add_interleaved(shape, kNever, out);
+        }
+    }
+  }
+}
+
+// When a part of what is left of a share of the effort is spent: what is faster gets more of it.
+int64_t Seeds::until(double share, double weight, double weights_left) const {
+  const double left =
+      share * static_cast<double>(scorer_.most_steps()) - static_cast<double>(scorer_.steps());
+  return scorer_.steps() + static_cast<int64_t>(std::max(0.0, left) * weight / weights_left);
+}
+
+double Seeds::speed_of(const Pools& pools) const {
+  double sum = 0;
+  for (const int pool : pools) sum += speed_[static_cast<size_t>(pool)];
+  return sum;
+}
+
+void Seeds::one_pool() {
+  double left = speed_of(by_speed_);
+  for (const int pool : by_speed_) {
+    if (scorer_.spent()) return;
+    std::vector<TemplateShape> shapes;
+    for (const int size : space_.microbatches) list_one(pool, size, shapes);
+    look_at(shapes,
+            until(by_speed_.size() > 1 ? options_.one_pool : options_.side_by_side, speed_of({pool}), left));
+    left -= speed_of({pool});
+  }
+}
+
+void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
+  keep_best(shapes);
+  scorer_.count(static_cast<int64_t>(shapes.size()));
+  // The best of each kind first: what the estimate thinks of kinds may be wrong.
+  const auto kind_of = [](const TemplateShape& shape) {
+    std::vector<int> kind = {shape.microbatch, shape.interleave, static_cast<int>(shape.recompute)};
+    if (shape.num_parts == 1) kind.push_back(shape.parts[0].option);
+    return kind;
+  };
+  std::map<std::vector<int>, double> error;  // by kind: value by estimate
+  std::vector<char> looked(shapes.size(), 0);
+  double best = kNever;
+  // Where nothing fits for long, some more is spent.
+  const int64_t at_most = until + options_.patience * std::max<int64_t>(0, until - scorer_.steps());
+  const auto ends = [&] { return scorer_.spent() || scorer_.steps() > (best < kNever ? until : at_most); };
+  for (size_t i = 0; i < shapes.size() && !ends(); ++i) {
+    const TemplateShape& shape = shapes[i];
+    if (shape.estimate > options_.unlikely * best) break;
+    std::vector<int> kind = kind_of(shape);
+    if (error.contains(kind)) continue;
+    const double value = look(shape);
+    looked[i] = 1;
+    if (value < kNever) error.emplace(std::move(kind), value / shape.estimate);
+    best = std::min(best, value);
+  }
+  if (ends()) return;
+  for (TemplateShape& shape : shapes)
+    if (const auto known = error.find(kind_of(shape)); known != error.end()) shape.estimate *= known->second;
+  std::vector<size_t> order(shapes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shapes[a].estimate < shapes[b].estimate; });
+  for (const size_t i : order) {
+    if (ends() || shapes[i].estimate > options_.in_vain * best) break;
+    if (looked[i] == 0) best = std::min(best, look(shapes[i]));
+  }
+}
+
+double Seeds::look(const TemplateShape& shape) {
+  return look(template_of(space_, shape));
+}
+
+double Seeds::look(PlanTemplate of) {
+  const bool sharding = offered_.contains(PlanFeature::zero1) && of.pipelines() > 1;
+  double best = kNever;
+  for (const bool zero1 : {false, true}) {
+    if (zero1 && !sharding) break;
+    of.zero1 = zero1;
+    bool cut = true;
+    for (size_t c = 0; c < of.classes.size(); ++c) cut = cut && cut_layers(scorer_, of, c);
+    if (!cut || !share_batch(space_, of)) {
+      ++scorer_.rejected["memory"];
+      continue;
+    }
+    for (const bool by_speed : {false, true}) {
+      for (size_t c = 0; by_speed && c < of.classes.size(); ++c) cut_by_speed(space_, of, c);
+      if (by_speed && !share_batch(space_, of)) continue;
+      for (const int block : {of.pipelines(), 1}) {
+        of.block = block;
+        best = std::min(best, scorer_.score(of, options_.kept * scorer_.best()));
+        if (of.pipelines() == 1) break;
+      }
+    }
+  }
+  return best;
+}
+
+void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
+  // TP degrees by pool, as a counter.
+  std::vector<size_t> at(pools.size(), 0);
+  for (const int size : space_.microbatches) {
+    const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
+    std::fill(at.begin(), at.end(), 0);
+    while (true) {
+      std::vector<int> options, room;
+      bool possible = true;
+      for (size_t i = 0; i < pools.size(); ++i) {
+        const SpacePool& pool = space_.pools[static_cast<size_t>(pools[i])];
+        const int option = pool.options[at[i]];
+        possible =
+            possible && space_.has_times(option, size) && (i == 0 || space_.linked(options.back(), option));
+        options.push_back(option);
+        const int tp = space_.options[static_cast<size_t>(option)].tp;
+        room.push_back(room_of(pool, tp));
+        possible = possible && room.back() > 0;
+      }
+      if (possible)
+        for (const int pipelines : replica_counts(total, *std::min_element(room.begin(), room.end()), 1))
+          for (const int quarters : {4, 3, 2, 1})
+            for (const Recompute mode : modes()) {
+              TemplateShape shape;
+              shape.microbatch = size;
+              shape.recompute = mode;
+              shape.pipelines = pipelines;
+              shape.num_parts = pools.size();
+              std::vector<int> groups;
+              for (const int most : room) groups.push_back(std::max(1, most / pipelines * quarters / 4));
+              // A layer each at least.
+              while (std::accumulate(groups.begin(), groups.end(), 0) > space_.layers())
+                --*std::max_element(groups.begin(), groups.end());
+              for (size_t i = 0; i < options.size(); ++i) shape.parts[i] = {options[i], groups[i]};
+              add_interleaved(shape, options_.unlikely * scorer_.best(), out);
+            }
+      size_t i = 0;
+      while (i < pools.size() && ++at[i] == space_.pools[static_cast<size_t>(pools[i])].options.size())
+        at[i++] = 0;
+      if (i == pools.size()) break;
+    }
+  }
+}
+
+void Seeds::several_pools() {
+  std::vector<Pools> all = sets();
+  std::erase_if(all, [](const Pools& pools) { return pools.size() > TemplateShape::kMostParts; });
+  double left = 0;
+  for (const Pools& pools : all) left += speed_of(pools);
+  for (const Pools& pools : all) {
+    if (scorer_.spent()) return;
+    std::vector<TemplateShape> shapes;
+    list_spans(pools, shapes);
+    look_at(shapes, until(options_.several_pools, speed_of(pools), left));
+    left -= speed_of(pools);
+  }
+}
+
+std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, double share, size_t most) {
+  std::vector<TemplateShape> all;
+  const SpacePool& of = space_.pools[static_cast<size_t>(pool)];
+  const double total =
+      share * static_cast<double>(num_microbatches(space_.context.job.training.global_batch, microbatch));
+  for (const int option : of.options) {
+    if (!space_.has_times(option, microbatch)) continue;
+    const int room = room_of(of, space_.options[static_cast<size_t>(option)].tp);
+    for (const Recompute mode : modes()) {
+      if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
+      for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages) {
+        scorer_.count(16);
+        // Other numbers of pipelines are the climb's business.
+        TemplateShape shape;
+        shape.microbatch = microbatch;
+        shape.recompute = mode;
+        shape.pipelines = std::clamp(static_cast<int>(total), 1, room / stages);
+        shape.parts[0] = {option, stages};
+        shape.num_parts = 1;
+        if (!estimates_.may_fit(shape, offered_.contains(PlanFeature::zero1))) continue;
+        shape.estimate =
+            estimates_.iteration_s(shape, std::max(1.0, total / shape.pipelines), 2 * shape.pipelines);
+        all.push_back(shape);
+      }
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const TemplateShape& a, const TemplateShape& b) { return a.estimate < b.estimate; });
+  std::vector<TemplateShape> out;
+  for (const TemplateShape& shape : all) {
+    if (out.size() == most) break;
+    const bool known = std::any_of(out.begin(), out.end(), [&](const TemplateShape& other) {
+      return other.parts[0].option == shape.parts[0].option && other.parts[0].groups == shape.parts[0].groups;
+    });
+    PlanTemplate alone = template_of(space_, shape);
+    ++alone.classes[0].pipelines;  // there will be others
+    alone.zero1 = offered_.contains(PlanFeature::zero1);
+    if (!known && cut_layers(scorer_, alone, 0)) out.push_back(shape);
+  }
+  return out;
+}
+
+void Seeds::mix(const std::vector<TemplateShape>& shapes) {
+  PlanTemplate of = template_of(space_, shapes.front());
+  for (size_t i = 1; i < shapes.size(); ++i)
+    of.classes.push_back(std::move(template_of(space_, shapes[i]).classes.front()));
+  const int64_t each =
+      num_microbatches(space_.context.job.training.global_batch, of.microbatch) / std::max(1, of.pipelines());
+  if (each < 1) return;
+  for (TemplateClass& pipelines : of.classes) pipelines.microbatches = each * pipelines.pipelines;
+  look(std::move(of));
+}
+
+void Seeds::side_by_side() {
+  if (!offered_.contains(PlanFeature::unlike_cuts) || !offered_.contains(PlanFeature::unlike_shares)) return;
+  const std::vector<Pools> all = sets();
+  const auto sizes = static_cast<double>(space_.microbatches.size());
+  double left = 0;
+  for (const Pools& pools : all) left += sizes * speed_of(pools);
+  for (const Pools& pools : all)
+    for (const int size : space_.microbatches) {
+      if (scorer_.spent()) return;
+      mix_pools(pools, size, until(options_.side_by_side, speed_of(pools), left));
+      left -= speed_of(pools);
+    }
+}
+
+void Seeds::mix_pools(const Pools& pools, int microbatch, int64_t until) {
+  const double sum = speed_of(pools);
+  std::vector<std::vector<TemplateShape>> lists;
+  size_t combinations = 1;
+  for (size_t i = 0; i < pools.size(); ++i) {
+    lists.push_back(shapes_for_mixing(pools[i], microbatch, speed_of({pools[i]}) / sum,
+                                      options_.mixed_shapes / pools.size()));
+    combinations *= lists.back().size();
+  }
+  for (size_t n = 0; n < combinations && !scorer_.spent() && scorer_.steps() < until; ++n) {
+    std::vector<TemplateShape> shapes;
+    size_t rest = n;
+    bool linked = true;
+    for (const std::vector<TemplateShape>& list : lists) {
+      shapes.push_back(list[rest % list.size()]);
+      rest /= list.size();
+      linked = linked && space_.linked(shapes.front().parts[0].option, shapes.back().parts[0].option);
+    }
+    if (linked) mix(shapes);
+  }
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,203 @@
+#include "planner/search/native/shapes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace sailor::native {
+namespace {
+
+constexpr double kMany = 1e6;
+constexpr double kLarge_bytes = 64e6;
+
+double s_per_byte(const LinkCurve* link, double senders) {
+  if (link == nullptr) return 0;
+  return (link->time_s(2 * kLarge_bytes, senders) - link->time_s(kLarge_bytes, senders)) / kLarge_bytes /
+         senders;
+}
+
+}  // namespace
+
+int TemplateShape::groups() const {
+  int groups = 0;
+  for (size_t i = 0; i < num_parts; ++i) groups += parts[i].groups;
+  return groups;
+}
+
+Estimates::Estimates(const Space& space) : space_(space) {
+  models_.resize(space.options.size() * space.microbatches.size() * 3);
+  for (const SpaceOption& option : space.options) {
+    near_s_per_byte_.push_back(s_per_byte(space.kinds.find_link(option.kind, option.kind, true), 1));
+    card_s_per_byte_.push_back(s_per_byte(space.kinds.find_link(option.kind, option.kind, false), kMany));
+  }
+  if (space.options.empty()) return;
+  const SpaceOption& any = space.options.front();
+  const PlanningContext& context = space.context;
+  const FrameworkStyle& style = context.framework;
+  const Precision precision = context.job.training.precision;
+  const double parameters = space.kinds.parameters(any.kind, 0, space.layers()) * any.tp;
+  const std::vector<LayerSizes>& sizes = *space.kinds[any.kind].sizes;
+  message_bytes_ = static_cast<double>(sizes[sizes.size() / 2].output_elements) * element_bytes(precision);
+  sum_bytes_ = parameters * style.sync_bytes_at(precision);
+  // Tied matrices are one where a rank holds both.
+  const double at_least =
+      parameters - static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.tp;
+  weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision));
+  state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes);
+}
+
+bool Estimates::may_fit(const TemplateShape& shape, bool sharded) const {
+  double capacity = 0;
+  for (size_t i = 0; i < shape.num_parts; ++i) {
+    const SpaceOption& option = space_.options[static_cast<size_t>(shape.parts[i].option)];
+    capacity += static_cast<double>(shape.parts[i].groups) * option.tp *
+                static_cast<double>(space_.kinds[option.kind].capacity_bytes);
+  }
+  return weight_bytes_ + state_bytes_ / (sharded ? shape.pipelines : 1) <= capacity;
+}
+
+const Estimates::Model& Estimates::model(int option, int microbatch, Recompute recompute) {
+  const auto size = static_cast<size_t>(
+      std::lower_bound(space_.microbatches.begin(), space_.microbatches.end(), microbatch) -
+      space_.microbatches.begin());
+  Model& out = models_[(static_cast<size_t>(option) * space_.microbatches.size() + size) * 3 +
+                       static_cast<size_t>(recompute)];
+  if (out.all_s >= 0) return out;
+  const KindTimes& times = space_.times(option, microbatch);
+  const int layers = space_.layers();
+  out.all_s = times.forward(0, layers) + times.backward(recompute, 0, layers);
+  std::vector<double> layer_s;
+  for (int layer = 0; layer < layers; ++layer)
+    layer_s.push_back(times.forward(layer, layer + 1) + times.backward(recompute, layer, layer + 1));
+  out.longest_s = *std::max_element(layer_s.begin(), layer_s.end());
+  const auto middle = layer_s.begin() + layers / 2;
+  std::nth_element(layer_s.begin(), middle, layer_s.end());
+  out.layer_s = std::max(*middle, std::numeric_limits<double>::min());
+  out.update_s = times.update_s.back();
+  return out;
+}
+
+double Estimates::model_s(int option, int microbatch, Recompute recompute) {
+  return model(option, microbatch, recompute).all_s;
+}
+
+double Estimates::longest_s(int option, int microbatch, Recompute recompute) {
+  return model(option, microbatch, recompute).longest_s;
+}
+
+Estimates::Stages Estimates::stages_of(const TemplateShape& shape) {
+  Stages out;
+  for (size_t i = 0; i < shape.num_parts; ++i)
+    out.rate += shape.parts[i].groups / model_s(shape.parts[i].option, shape.microbatch, shape.recompute);
+  out.stage_s = 1 / out.rate;
+  for (size_t i = 0; i < shape.num_parts; ++i)
+    out.stage_s = std::max(out.stage_s, longest_s(shape.parts[i].option, shape.microbatch, shape.recompute));
+  // Layers are whole: the least time in which the stages do all of them.
+  for (int tries = 0; tries < space_.layers(); ++tries) {
+    double layers = 0, next_s = kNever, wanted = 0;
+    for (size_t i = 0; i < shape.num_parts; ++i) {
+      const Model& of = model(shape.parts[i].option, shape.microbatch, shape.recompute);
+      const double each = std::floor(out.stage_s / of.layer_s * (1 + 1e-9));
+      layers += shape.parts[i].groups * each;
+      next_s = std::min(next_s, (each + 1) * of.layer_s);
+      wanted = std::max(wanted, of.all_s / of.layer_s - 0.5);  // with those that are no blocks
+    }
+    if (layers >= wanted) break;
+    out.stage_s = next_s;
+  }
+  return out;
+}
+
+double Estimates::iteration_s(const TemplateShape& shape, double microbatches, int replicas) {
+  const Stages stages = stages_of(shape);
+  return std::min(iteration_s(shape, stages, microbatches, replicas, true),
+                  iteration_s(shape, stages, microbatches, replicas, false));
+}
+
+double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, double microbatches,
+                              int replicas, bool by_stage) {
+  double sums_s = 0, update_s = 0, send_s = 0, path_s = 0;
+  for (size_t i = 0; i < shape.num_parts; ++i) {
+    const TemplateShape::Part& part = shape.parts[i];
+    const SpaceOption& option = space_.options[static_cast<size_t>(part.option)];
+    const Model& of = model(part.option, shape.microbatch, shape.recompute);
+    const double share = part.groups / (of.all_s * stages.rate);  // of the model
+    update_s = std::max(update_s, of.update_s * share / part.groups);
+    // Groups of GPUs, replicas of a stage and neighbouring stages on a node.
+    const int node_groups =
+        std::max(1, space_.pools[static_cast<size_t>(option.pool)].node_gpus() / option.tp);
+    int here = std::min(replicas, node_groups);
+    if (!by_stage) here = shape.num_parts == 1 ? std::clamp(node_groups / part.groups, 1, replicas) : 1;
+    const int run = std::clamp(node_groups / here, 1, part.groups);
+
+    // Between stages: what leaves a node holds up what stays there.
+    const bool leaves = shape.num_parts > 1 || run < part.groups;
+    const double slowdown = space_.kinds[option.kind].profile->overheads.message_slowdown;
+    const auto send = [&](bool near, double senders) {
+      const LinkCurve* link = space_.kinds.find_link(option.kind, option.kind, near);
+      return link == nullptr
+                 ? 0
+                 : slowdown * link->time_s(message_bytes_ * shape.microbatch / option.tp, senders);
+    };
+    const double near_s = run > 1 ? send(true, 1) : 0, far_s = leaves ? send(false, here * option.tp) : 0;
+    send_s = std::max({send_s, far_s, near_s});
+    path_s += 2 * part.groups * ((run - 1) * near_s + far_s) / run;
+
+    if (replicas < 2) continue;
+    const double gradients = sum_bytes_ * share / part.groups;  // of a stage
+    const double port_s = 2.0 * (replicas - 1) / replicas * gradients / option.tp *
+                          near_s_per_byte_[static_cast<size_t>(part.option)];
+    const double card_s = 2.0 * here * run * (replicas - here) / replicas * gradients *
+                          card_s_per_byte_[static_cast<size_t>(part.option)];
+    sums_s = std::max({sums_s, port_s, card_s});
+  }
+  // What nothing hides.
+  const double after_s = std::max(0.0, sums_s - stages.stage_s / 2) + update_s;
+  return microbatches * std::max(stages.stage_s, shape.interleave * send_s) +
+         (shape.groups() - 1.0) / shape.interleave * stages.stage_s + path_s + after_s;
+}
+
+double Estimates::usd_per_s(const TemplateShape& shape) const {
+  double usd = 0;
+  for (size_t i = 0; i < shape.num_parts; ++i)
+    usd += shape.parts[i].groups *
+           space_.kinds[space_.options[static_cast<size_t>(shape.parts[i].option)].kind].usd_per_s;
+  return usd * shape.pipelines;
+}
+
+PlanTemplate template_of(const Space& space, const TemplateShape& shape) {
+  PlanTemplate out;
+  out.microbatch = shape.microbatch;
+  out.interleave = shape.interleave;
+  out.block = shape.pipelines;
+  TemplateClass of;
+  of.pipelines = shape.pipelines;
+  of.microbatches = num_microbatches(space.context.job.training.global_batch, shape.microbatch);
+  for (int chunk = 0; chunk < shape.interleave; ++chunk)
+    for (size_t i = 0; i < shape.num_parts; ++i)
+      of.stages.insert(of.stages.end(), static_cast<size_t>(shape.parts[i].groups),
+                       {shape.parts[i].option, 0, shape.recompute});
+  out.classes.push_back(std::move(of));
+  return out;
+}
+
+std::vector<int> replica_counts(int64_t microbatches, int most, int per_node) {
+  std::set<int, std::greater<>> counts;
+  most = static_cast<int>(std::min<int64_t>(most, microbatches));
+  for (int count = most; count > 0;) {
+    const int64_t rounds = (microbatches + count - 1) / count;
+    // The fewest pipelines with as many rounds.
+    const auto fewest = static_cast<int>((microbatches + rounds - 1) / rounds);
+    counts.insert(fewest);
+    count = fewest - 1;
+  }
+  if (most > 0) counts.insert(most);
+  for (int count = per_node; per_node > 1 && count <= most; count *= 2) counts.insert(count);
+  if (per_node > 1)
+    for (int count = most / per_node * per_node; count > most / 2 && count > 0; count -= per_node)
+      counts.insert(count);
+  return {counts.begin(), counts.end()};
+}
+
+}  // namespace sailor::native

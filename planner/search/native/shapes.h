@@ -1,0 +1,78 @@
+// Shapes of pipelines before they are cut and placed, and what they take at the least work of thinking: equal
+// pipelines of one or several pools, one after the other. A search lists them all, and looks closely at those
+// that the estimate puts first.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "planner/search/native/plan_template.h"
+
+namespace sailor::native {
+
+struct TemplateShape {
+  struct Part {
+    int option = 0;
+    int groups = 0;  // GPU groups in a row
+  };
+  static constexpr size_t kMostParts = 4;
+
+  int microbatch = 1;
+  int interleave = 1;
+  Recompute recompute = Recompute::none;
+  int pipelines = 1;
+  std::array<Part, kMostParts> parts;
+  size_t num_parts = 0;
+  double estimate = 0;  // of the goal
+
+  int groups() const;
+};
+
+// Estimates of what is not cut yet: stages of whole layers that are all alike, messages and gradient sums at
+// the rate of the cards or links that they cannot avoid, placed stage by stage or pipeline by pipeline,
+// whichever is better. Keeps tables; not thread-safe.
+class Estimates {
+ public:
+  explicit Estimates(const Space& space);
+
+  // Seconds of one microbatch through the whole model on one group of GPUs; the longest layer.
+  double model_s(int option, int microbatch, Recompute recompute);
+  double longest_s(int option, int microbatch, Recompute recompute);
+
+  // An iteration of `microbatches` on each of the shape's pipelines; `replicas` of the whole plan.
+  double iteration_s(const TemplateShape& shape, double microbatches, int replicas);
+  double usd_per_s(const TemplateShape& shape) const;
+  // Is there memory for weights, gradients and optimizer states, all else apart? `sharded`: the last may be.
+  bool may_fit(const TemplateShape& shape, bool sharded) const;
+
+ private:
+  struct Model {
+    double all_s = -1, longest_s = 0, update_s = 0;
+    double layer_s = 0;  // the median
+  };
+  // What does not depend on where a shape's GPUs are.
+  struct Stages {
+    double rate = 0;     // models per second of a pipeline, could layers be divided
+    double stage_s = 0;  // the slowest stage, one microbatch
+  };
+  const Model& model(int option, int microbatch, Recompute recompute);
+  Stages stages_of(const TemplateShape& shape);
+  double iteration_s(const TemplateShape& shape, const Stages& stages, double microbatches, int replicas,
+                     bool by_stage);
+
+  const Space& space_;
+  std::vector<Model> models_;                              // [option][microbatch][recompute]
+  std::vector<double> near_s_per_byte_, card_s_per_byte_;  // by option
+  double weight_bytes_ = 0, state_bytes_ = 0;              // of a replica: with gradients; of the optimizer
+  double sum_bytes_ = 0;                                   // gradients of the whole model
+  double message_bytes_ = 0;                               // between stages, of a sample
+};
+
+// The template of a shape with all of the batch, not cut yet.
+PlanTemplate template_of(const Space& space, const TemplateShape& shape);
+
+// Numbers of pipelines worth a look: with any other as many microbatches go to the busiest one, from more
+// GPUs; and besides whatever fills whole nodes. Descending.
+std::vector<int> replica_counts(int64_t microbatches, int most, int per_node);
+
+}  // namespace sailor::native

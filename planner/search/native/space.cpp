@@ -1,0 +1,132 @@
+#include "planner/search/native/space.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace sailor::native {
+
+Space::Space(const PlanningContext& context, const Resources& resources)
+    : context(context), resources(resources), kinds(context) {
+  // Nodes below the leaf switch with most of a pool's GPUs first, so that small plans stay below one.
+  std::map<std::string, int> below;
+  for (const SnapshotNode& node : resources.usable.nodes)
+    below[node.leaf_switch] += static_cast<int>(node.free_gpus.size());
+  for (size_t p = 0; p < resources.pools.size(); ++p) {
+    const Pool& pool = resources.pools[p];
+    std::vector<const SnapshotNode*> of_pool;
+    for (const SnapshotNode& node : resources.usable.nodes)
+      if (node.zone == pool.zone && node.gpu_type == pool.gpu_type && !node.free_gpus.empty())
+        of_pool.push_back(&node);
+    std::sort(of_pool.begin(), of_pool.end(), [&](const SnapshotNode* a, const SnapshotNode* b) {
+      const auto key = [&](const SnapshotNode* n) {
+        return std::tuple(-static_cast<int>(n->free_gpus.size()), -below.at(n->leaf_switch), n->leaf_switch,
+                          n->name);
+      };
+      return key(a) < key(b);
+    });
+    SpacePool out;
+    for (const SnapshotNode* node : of_pool) {
+      out.nodes.push_back(static_cast<int>(nodes.size()));
+      nodes.push_back(node);
+      pool_of_node.push_back(static_cast<int>(p));
+      out.free.push_back(static_cast<int>(node->free_gpus.size()));
+    }
+    out.gpus = resources.free_gpus(static_cast<int>(p));
+    pools.push_back(std::move(out));
+  }
+  std::set<int> sizes;
+  for (size_t o = 0; o < resources.options.size(); ++o) {
+    const Option& option = resources.options[o];
+    if (option.recompute != Recompute::none) continue;
+    SpaceOption out;
+    out.pool = option.pool;
+    out.tp = option.tp;
+    out.kind = kinds.number(option.gpu_type, option.zone, option.tp);
+    out.in_resources = static_cast<int>(o);
+    pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));
+    options.push_back(out);
+    for (const int microbatch : context.profiles.layers.at(option.gpu_type).microbatches())
+      if (kinds.has_times(out.kind, microbatch) && microbatch <= context.job.training.global_batch)
+        sizes.insert(microbatch);
+  }
+  microbatches.assign(sizes.begin(), sizes.end());
+  join_zones();
+  find_links();
+}
+
+void Space::join_zones() {
+  std::map<std::string, std::vector<int>> of_type;
+  for (size_t p = 0; p < pools.size(); ++p)
+    if (!pools[p].options.empty()) of_type[resources.pools[p].gpu_type].push_back(static_cast<int>(p));
+  for (const auto& [type, members] : of_type) {
+    if (members.size() < 2) continue;
+    SpacePool joint;
+    joint.joint = true;
+    std::set<int> degrees;
+    for (const int member : members) {
+      const SpacePool& of = pools[static_cast<size_t>(member)];
+      joint.nodes.insert(joint.nodes.end(), of.nodes.begin(), of.nodes.end());
+      joint.free.insert(joint.free.end(), of.free.begin(), of.free.end());
+      joint.gpus += of.gpus;
+      for (const int option : of.options) degrees.insert(options[static_cast<size_t>(option)].tp);
+    }
+    for (const int tp : degrees) {
+      SpaceOption option;
+      option.pool = static_cast<int>(pools.size());
+      option.tp = tp;
+      for (const int member : members)
+        if (const int of = option_of(member, tp); of >= 0) {
+          option.kind = options[static_cast<size_t>(of)].kind;
+          break;
+        }
+      joint.options.push_back(static_cast<int>(options.size()));
+      options.push_back(option);
+    }
+    pools.push_back(std::move(joint));
+  }
+}
+
+int Space::gpus() const {
+  int gpus = 0;
+  for (const SpacePool& pool : pools) gpus += pool.joint ? 0 : pool.gpus;
+  return gpus;
+}
+
+int Space::option_of(int pool, int tp) const {
+  for (const int option : pools[static_cast<size_t>(pool)].options)
+    if (options[static_cast<size_t>(option)].tp == tp) return option;
+  return -1;
+}
+
+void Space::find_links() {
+  // Kinds in all zones of an option.
+  std::vector<std::set<int>> kinds_of;
+  for (const SpaceOption& option : options) {
+    kinds_of.push_back({option.kind});
+    const SpacePool& pool = pools[static_cast<size_t>(option.pool)];
+    if (!pool.joint) continue;
+    for (const int node : pool.nodes)
+      if (const int here = option_of(pool_of_node[static_cast<size_t>(node)], option.tp); here >= 0)
+        kinds_of.back().insert(options[static_cast<size_t>(here)].kind);
+  }
+  for (size_t a = 0; a < options.size(); ++a)
+    for (size_t b = 0; b < options.size(); ++b) {
+      bool all = true;
+      for (const int from : kinds_of[a])
+        for (const int to : kinds_of[b])
+          all = all && kinds.find_link(from, to, false) != nullptr &&
+                kinds.find_link(to, from, false) != nullptr;
+      linked_.push_back(all);
+    }
+}
+
+bool Space::can_recompute(int option, Recompute recompute) const {
+  const std::vector<LayerSizes>& sizes = *kinds[options[static_cast<size_t>(option)].kind].sizes;
+  return std::any_of(sizes.begin(), sizes.end(), [&](const LayerSizes& layer) {
+    return layer.kept_bytes(recompute) < layer.activation_bytes;
+  });
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,73 @@
+// What the native search may use: nodes of a type in a zone (a pool) in the order in which they are filled,
+// the same of all zones together where there are several, the TP degrees that are profiled on them (options),
+// and counters of what is limited besides. Immutable but for the tables of kinds that it fills on demand: not
+// thread-safe.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "planner/search/resources.h"
+#include "planner/simulator/stage_kinds.h"
+
+namespace sailor::native {
+
+// What takes this long, or costs it, is not possible.
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct SpacePool {
+  std::vector<int> nodes;  // of all nodes, in the order in which they are filled
+  std::vector<int> free;   // GPUs by node
+  int gpus = 0;            // within the limits on the pool
+  std::vector<int> options;
+  // All zones of a type together: replicas of a stage may be in any of them.
+  bool joint = false;
+  int node_gpus() const { return free.empty() ? 0 : free.front(); }
+};
+
+struct SpaceOption {
+  int pool = 0;
+  int tp = 1;
+  int kind = 0;          // in kinds; of a joint pool, that in its first zone
+  int in_resources = 0;  // in Resources::options; of a joint pool nothing
+};
+
+class Space {
+ public:
+  // Keeps references to both.
+  Space(const PlanningContext& context, const Resources& resources);
+
+  const PlanningContext& context;
+  const Resources& resources;
+  std::vector<SpacePool> pools;  // those of one zone first
+  std::vector<SpaceOption> options;
+  std::vector<const SnapshotNode*> nodes;
+  std::vector<int> pool_of_node;  // in one zone
+  mutable StageKinds kinds;
+  std::vector<int> microbatches;  // sizes that any option has times for, ascending
+
+  int layers() const { return context.job.model.num_all_layers(); }
+  int gpus() const;
+  // The option of a pool with that TP degree; -1 when there is none.
+  int option_of(int pool, int tp) const;
+  bool has_times(int option, int microbatch) const {
+    return kinds.has_times(options[static_cast<size_t>(option)].kind, microbatch);
+  }
+  const KindTimes& times(int option, int microbatch) const {
+    return kinds.times(options[static_cast<size_t>(option)].kind, microbatch);
+  }
+  // Is it known how the two reach each other over the network?
+  bool linked(int option_a, int option_b) const {
+    return linked_[static_cast<size_t>(option_a) * options.size() + static_cast<size_t>(option_b)];
+  }
+  bool can_recompute(int option, Recompute recompute) const;
+
+ private:
+  void join_zones();
+  void find_links();
+
+  std::vector<bool> linked_;  // [option][option]
+};
+
+}  // namespace sailor::native

@@ -1,0 +1,38 @@
+#include "planner/simulator/compact_plan.h"
+
+#include <map>
+#include <string>
+
+namespace sailor::native {
+
+CompactPlan compact(const Plan& plan, StageKinds& kinds) {
+  CompactPlan out;
+  out.microbatch = plan.microbatch;
+  out.zero1 = plan.zero1;
+  out.interleave = plan.interleave;
+  std::map<std::string, int> nodes;
+  out.first.push_back(0);
+  const PlanStage* before = nullptr;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    for (const PlanStage& stage : pipeline.stages) {
+      CompactStage compact;
+      // Neighbours are mostly of one kind.
+      const bool alike = before != nullptr && before->tp == stage.tp && before->gpu_type == stage.gpu_type &&
+                         before->zone == stage.zone;
+      compact.kind = alike ? out.stages.back().kind : kinds.number(stage.gpu_type, stage.zone, stage.tp);
+      compact.first_layer = stage.first_layer;
+      compact.end_layer = stage.end_layer;
+      compact.recompute = parse_recompute(stage.recompute);
+      if (!stage.node.empty())
+        compact.node = nodes.try_emplace(stage.node, static_cast<int>(nodes.size())).first->second;
+      out.stages.push_back(compact);
+      before = &stage;
+    }
+    out.first.push_back(static_cast<int>(out.stages.size()));
+    out.microbatches.push_back(pipeline.microbatches);
+  }
+  out.nodes = static_cast<int>(nodes.size());
+  return out;
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,363 @@
+#include "planner/simulator/iteration_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/simulator/gradient_sync.h"
+
+namespace sailor::native {
+namespace {
+
+bool is_sharded(const CompactPlan& plan, const FrameworkStyle& style) {
+  return plan.zero1 || style.zero1;
+}
+
+}  // namespace
+
+std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, int groups, int microbatches) {
+  std::vector<int> held(static_cast<size_t>(schedule.chunks), 0);
+  if (schedule.chunks == 1) {
+    held[0] = in_flight(group, groups, microbatches);
+    return held;
+  }
+  const int most = most_in_flight(schedule, group, groups, microbatches);
+  for (int i = 0; i < most; ++i) ++held[static_cast<size_t>(scheduled_forward(schedule, groups, i).chunk)];
+  return held;
+}
+
+PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave) {
+  PipelineSchedule schedule;
+  schedule.chunks = interleave;
+  switch (style.sends) {
+    case FrameworkStyle::Sends::asynchronous:
+      schedule.p2p = P2p::asynchronous;
+      break;
+    case FrameworkStyle::Sends::asynchronous_in_turn:
+      schedule.p2p = P2p::asynchronous_in_turn;
+      break;
+    case FrameworkStyle::Sends::blocking:
+      schedule.p2p = P2p::blocking;
+      break;
+    case FrameworkStyle::Sends::blocking_in_turn:
+      schedule.p2p = P2p::blocking_in_turn;
+      break;
+  }
+  schedule.single_group_forwards_first = style.forwards_first_single_group;
+  return schedule;
+}
+
+MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, int group) const {
+  const PlanningContext& context = kinds_.context();
+  const PipelineSchedule schedule = schedule_of(context.framework, plan.interleave);
+  const auto stages = plan.of(pipeline);
+  const int groups = static_cast<int>(plan.groups(pipeline)), last = static_cast<int>(stages.size()) - 1;
+  const int microbatches = plan.microbatches[static_cast<size_t>(pipeline)];
+  const std::vector<int> held = chunks_in_flight(schedule, group, groups, microbatches);
+  RankMemoryInput input;
+  for (int chunk = 0; chunk < plan.interleave; ++chunk) {
+    const int index = chunk * groups + group;
+    const CompactStage& stage = stages[static_cast<size_t>(index)];
+    const StageKind& kind = kinds_[stage.kind];
+    const std::vector<LayerSizes>& sizes = *kind.sizes;
+    ChunkMemoryInput part;
+    part.layers = {sizes.data() + stage.first_layer,
+                   static_cast<size_t>(stage.end_layer - stage.first_layer)};
+    part.recompute = stage.recompute;
+    part.in_flight = held[static_cast<size_t>(chunk)];
+    part.has_previous = index > 0;
+    part.has_next = index < last;
+    if (part.has_previous)
+      part.input_elements = sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements;
+    input.chunks.push_back(part);
+    input.tp = kind.tp;
+    if (kind.tp > 1) input.gathered_elements = sizes.front().output_elements;
+    input.base_bytes = kind.profile->overheads.base_memory_bytes;
+  }
+  input.microbatch = plan.microbatch;
+  input.microbatches = microbatches;
+  input.replicas = plan.pipelines();
+  input.both_ends = groups == 1;
+  input.zero1 = plan.zero1;
+  return rank_memory(input, context.framework, context.job.training.precision);
+}
+
+bool IterationModel::fits(const StageMemoryInput& stage) {
+  ++steps_;
+  const bool sharded = stage.zero1 || kinds_.context().framework.zero1;
+  const uint64_t parts[][2] = {{static_cast<uint64_t>(stage.first_layer), 9},
+                               {static_cast<uint64_t>(stage.end_layer), 9},
+                               {static_cast<uint64_t>(stage.recompute), 2},
+                               {static_cast<uint64_t>(stage.in_flight), 9},
+                               {static_cast<uint64_t>(stage.microbatch), 10},
+                               {stage.several_microbatches ? 1u : 0u, 1},
+                               {stage.replicas > 1 ? 1u : 0u, 1},
+                               {sharded ? static_cast<uint64_t>(stage.replicas) : 0, 13}};
+  uint64_t key = static_cast<uint64_t>(stage.kind);
+  bool in_range = stage.kind < 1 << 10;
+  for (const auto& [value, bits] : parts) {
+    in_range = in_range && value < uint64_t{1} << bits;
+    key = key << bits | value;
+  }
+  if (in_range)
+    if (const auto found = stage_fits_.find(key); found != stage_fits_.end()) return found->second;
+  steps_ += 100;
+  const PlanningContext& context = kinds_.context();
+  const StageKind& kind = kinds_[stage.kind];
+  const std::vector<LayerSizes>& sizes = *kind.sizes;
+  const bool first = stage.first_layer == 0, last = stage.end_layer == static_cast<int>(sizes.size());
+  RankMemoryInput input;
+  input.chunks.push_back({{sizes.data() + stage.first_layer, sizes.data() + stage.end_layer},
+                          stage.recompute,
+                          stage.in_flight,
+                          !first,
+                          !last,
+                          first ? 0 : sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements});
+  input.microbatch = stage.microbatch;
+  input.microbatches = stage.several_microbatches ? 2 : 1;
+  input.replicas = stage.replicas;
+  input.both_ends = first && last;
+  input.zero1 = stage.zero1;
+  input.tp = kind.tp;
+  input.base_bytes = kind.profile->overheads.base_memory_bytes;
+  if (kind.tp > 1) input.gathered_elements = sizes.front().output_elements;
+  const bool fits =
+      rank_memory(input, context.framework, context.job.training.precision).total() <= kind.capacity_bytes;
+  if (in_range) stage_fits_.emplace(key, fits);
+  return fits;
+}
+
+bool IterationModel::fits(const CompactPlan& plan) {
+  for (int j = 0; j < plan.pipelines(); ++j) {
+    const auto stages = plan.of(j);
+    const int groups = static_cast<int>(plan.groups(j));
+    const int microbatches = plan.microbatches[static_cast<size_t>(j)];
+    // Most pipelines are like the one before.
+    const auto same = [](const CompactStage& a, const CompactStage& b) {
+      return a.kind == b.kind && a.first_layer == b.first_layer && a.end_layer == b.end_layer &&
+             a.recompute == b.recompute;
+    };
+    if (j > 0 && microbatches == plan.microbatches[static_cast<size_t>(j) - 1]) {
+      const auto before = plan.of(j - 1);
+      if (std::equal(stages.begin(), stages.end(), before.begin(), before.end(), same)) continue;
+    }
+    for (int g = 0; g < groups; ++g) {
+      const CompactStage& stage = stages[static_cast<size_t>(g)];
+      if (plan.interleave > 1) {
+        if (memory(plan, j, g).total() > kinds_[stage.kind].capacity_bytes) return false;
+        continue;
+      }
+      if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,
+                 in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1, plan.pipelines(),
+                 plan.zero1}))
+        return false;
+    }
+  }
+  return true;
+}
+
+void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
+                                    Iteration& out) {
+  const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
+  details.times.resize(details.classes.pipelines.size());
+  details.timelines.clear();
+  for (size_t c = 0; c < details.classes.pipelines.size(); ++c) {
+    const PipelineClass& of = details.classes.pipelines[c];
+    const auto stages = plan.of(of.pipeline);
+    std::vector<StageTimes>& times = details.times[c];
+    times.clear();
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const CompactStage& stage = stages[i];
+      const KindTimes& of_kind = kinds_.times(stage.kind, plan.microbatch);
+      const PlatformOverheads& overheads = kinds_[stage.kind].profile->overheads;
+      const double jitter = details.classes.several_nodes ? 1 + overheads.jitter : 1;
+      times.push_back({jitter * of_kind.forward(stage.first_layer, stage.end_layer),
+                       jitter * of_kind.backward(stage.recompute, stage.first_layer, stage.end_layer),
+                       of.send_forward_s[i], of.send_backward_s[i]});
+      out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s);
+    }
+    details.timelines.push_back(pipeline_timeline(
+        schedule, times, plan.microbatches[static_cast<size_t>(of.pipeline)], {}, with_events));
+    out.pipeline_s = std::max(out.pipeline_s, details.timelines.back().makespan_s);
+    // Beyond the warm-up a timeline soon repeats.
+    const int played = plan.microbatches[static_cast<size_t>(of.pipeline)];
+    steps_ +=
+        static_cast<int64_t>(stages.size()) * std::min(played, 16 + 2 * static_cast<int>(stages.size()));
+    const std::vector<double>& ends = details.timelines.back().stage_end_s;
+    details.backward_done_s.insert(details.backward_done_s.end(), ends.begin(), ends.end());
+  }
+}
+
+bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& details, double most_s) {
+  const FrameworkStyle& style = kinds_.context().framework;
+  const Precision precision = kinds_.context().job.training.precision;
+  const PlanClasses& classes = details.classes;
+  const bool sharded = is_sharded(plan, style);
+  MeshSums sums = mesh_sums(plan, classes, details.groups, kinds_);
+  // A sharded optimizer needs its own part of the sums only, and hands out weights afterwards.
+  for (double& processor_s : sums.processor_s) processor_s /= sharded ? 2 : 1;
+  if (sharded)
+    for (size_t g = 0; g < details.groups.size(); ++g)
+      details.gather_s[g] =
+          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums.alone_s[g] / 2;
+  if (plan.pipelines() < 2) return true;
+
+  std::vector<double> processor_s(details.backward_done_s.size(), 0);
+  for (size_t g = 0; g < details.groups.size(); ++g)
+    for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+      const PipelineClass& of = classes.pipelines[c];
+      const auto stage = static_cast<size_t>(details.groups[g].stage_of[c]);
+      processor_s[static_cast<size_t>(of.first_rank) + stage % plan.groups(of.pipeline)] +=
+          sums.processor_s[g];
+      details.group_start_s[g] = std::max(details.group_start_s[g], details.timelines[c].chunk_end_s[stage]);
+    }
+  for (MeshSums::Bucket& bucket : sums.buckets)
+    for (MeshSums::Member& member : sums.of(bucket)) {
+      const auto c = static_cast<size_t>(classes.pipeline_of_rank[static_cast<size_t>(member.rank)]);
+      const PipelineClass& of = classes.pipelines[c];
+      if (style.gradient_sync != FrameworkStyle::Sync::overlapped) {
+        member.backward_end_s = details.backward_done_s[static_cast<size_t>(member.rank)];
+        continue;
+      }
+      const auto index = static_cast<size_t>(details.groups[static_cast<size_t>(bucket.group)].stage_of[c]);
+      const CompactStage& stage = plan.of(of.pipeline)[index];
+      const KindTimes& times = kinds_.times(stage.kind, plan.microbatch);
+      const double jitter = classes.several_nodes ? 1 + kinds_[stage.kind].profile->overheads.jitter : 1;
+      member.backward_end_s = details.timelines[c].chunk_end_s[index] -
+                              jitter * times.backward(stage.recompute, stage.first_layer, bucket.first_layer);
+    }
+  steps_ += static_cast<int64_t>(sums.buckets.size() + sums.members.size());
+  MeshEnds ends;
+  ends.last_s = std::numeric_limits<double>::infinity();
+  const int nodes = static_cast<int>(classes.nodes.size());
+  if (least_end_s(sums, details.backward_done_s.size(), nodes, sharded) < most_s) {
+    steps_ += 6 * static_cast<int64_t>(2 * sums.buckets.size() + sums.members.size());
+    ends = replay_mesh(sums, details.backward_done_s, processor_s, nodes, sharded, most_s);
+  }
+  if (!std::isfinite(ends.last_s)) {
+    details.stepping_s.assign(details.synced_s.size(), most_s);
+    return false;
+  }
+  for (size_t b = 0; b < sums.buckets.size(); ++b) {
+    const auto g = static_cast<size_t>(sums.buckets[b].group);
+    details.group_sync_s[g] +=
+        std::max(0.0, ends.bucket_s[b] - std::max(ends.begin_s[b], details.group_start_s[g]));
+  }
+  for (size_t g = 0; g < details.groups.size(); ++g) details.group_sync_s[g] += sums.processor_s[g];
+  details.synced_s = ends.rank_s;
+  // The iteration ends for all together: two numbers of all ranks are summed before the optimizer steps.
+  const double last_s = ends.last_s + sums.tally_s;
+  details.stepping_s.assign(details.synced_s.size(), last_s);
+  return true;
+}
+
+void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& details) {
+  const FrameworkStyle& style = kinds_.context().framework;
+  const PlanClasses& classes = details.classes;
+  const std::vector<SyncTimes> sums = sync_times(plan, classes, details.groups, kinds_);
+  std::vector<double>& ready_s = details.synced_s;
+  std::vector<double> last_backward_s;  // when it began, then when the newest sum ended; by class of ranks
+  for (const Timeline& timeline : details.timelines)
+    last_backward_s.insert(last_backward_s.end(), timeline.last_backward_s.begin(),
+                           timeline.last_backward_s.end());
+  for (size_t g = 0; g < details.groups.size(); ++g) {
+    details.gather_s[g] = sums[g].gather_s;
+    if (plan.pipelines() < 2) continue;
+    const auto rank_of = [&](size_t c) {
+      const PipelineClass& of = classes.pipelines[c];
+      return static_cast<size_t>(of.first_rank) +
+             static_cast<size_t>(details.groups[g].stage_of[c]) % plan.groups(of.pipeline);
+    };
+    double start_s = 0, begin_s = 0;
+    for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+      start_s = std::max(start_s, ready_s[rank_of(c)]);
+      begin_s = std::max(begin_s, last_backward_s[rank_of(c)]);
+    }
+    // From when every replica is in its last backward, what is summed meanwhile costs nothing; not all of it
+    // can be.
+    double end_s = start_s + sums[g].reduce_s;
+    if (style.gradient_sync == FrameworkStyle::Sync::overlapped)
+      end_s = std::max(start_s + sums[g].reduce_s * (1 - style.overlap), begin_s + sums[g].reduce_s);
+    end_s = std::max(end_s, start_s);
+    details.group_start_s[g] = start_s;
+    details.group_sync_s[g] = end_s - start_s;
+    for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+      ready_s[rank_of(c)] = end_s;
+      last_backward_s[rank_of(c)] = begin_s + sums[g].reduce_s;  // when the next sum can begin
+    }
+  }
+  details.stepping_s = ready_s;
+}
+
+double IterationModel::messages_usd(const CompactPlan& plan, const PlanClasses& classes) const {
+  if (!kinds_.any_egress()) return 0;
+  const double element = element_bytes(kinds_.context().job.training.precision);
+  double usd = 0;
+  for (const PipelineClass& of : classes.pipelines) {
+    const auto stages = plan.of(of.pipeline);
+    for (size_t i = 0; i + 1 < stages.size(); ++i) {
+      const CompactStage &from = stages[i], &to = stages[i + 1];
+      const auto& sizes = *kinds_[from.kind].sizes;
+      const double gb = static_cast<double>(sizes[static_cast<size_t>(from.end_layer) - 1].output_elements) *
+                        element * plan.microbatch * plan.microbatches[static_cast<size_t>(of.pipeline)] / 1e9;
+      usd += of.count * gb *
+             (kinds_.egress_usd_per_gb(from.kind, to.kind) + kinds_.egress_usd_per_gb(to.kind, from.kind));
+    }
+  }
+  return usd;
+}
+
+Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, IterationDetails& details,
+                                    double most_s) {
+  const FrameworkStyle& style = kinds_.context().framework;
+  Iteration out;
+  steps_ += 100 + 2 * static_cast<int64_t>(plan.stages.size());
+  details.classes = classes_of(plan, kinds_);
+  details.backward_done_s.clear();
+  play_pipelines(plan, with_events, details, out);
+  if (out.pipeline_s + out.overhead_s >= most_s) {
+    out.iteration_s = out.pipeline_s + out.overhead_s;
+    return out;
+  }
+  details.groups = layer_groups(plan, details.classes);
+  for (std::vector<double>* of_group : {&details.group_start_s, &details.group_sync_s, &details.gather_s})
+    of_group->assign(details.groups.size(), 0);
+  details.synced_s = details.stepping_s = details.backward_done_s;
+  if (style.sums == FrameworkStyle::Sums::mesh)
+    sum_over_mesh(plan, details, most_s - out.overhead_s);
+  else
+    sum_over_rings(plan, details);
+
+  const PlanClasses& classes = details.classes;
+  const double shards = is_sharded(plan, style) ? plan.pipelines() : 1;
+  details.after_s.assign(details.synced_s.size(), 0);
+  for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+    const PipelineClass& of = classes.pipelines[c];
+    const auto stages = plan.of(of.pipeline);
+    const size_t groups = plan.groups(of.pipeline);
+    const auto first = static_cast<size_t>(of.first_rank);
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const std::vector<double>& update_s = kinds_.times(stages[i].kind, plan.microbatch).update_s;
+      details.after_s[first + i % groups] += (update_s[static_cast<size_t>(stages[i].end_layer)] -
+                                              update_s[static_cast<size_t>(stages[i].first_layer)]) /
+                                             shards;
+      if (i < groups) out.compute_usd += of.count * kinds_[stages[i].kind].usd_per_s;
+    }
+    for (size_t g = 0; g < details.groups.size(); ++g)
+      details.after_s[first + static_cast<size_t>(details.groups[g].stage_of[c]) % groups] +=
+          details.gather_s[g];
+  }
+  double synced_s = out.pipeline_s, end_s = 0;
+  for (size_t r = 0; r < details.after_s.size(); ++r) {
+    synced_s = std::max(synced_s, details.stepping_s[r]);
+    end_s = std::max(end_s, details.stepping_s[r] + details.after_s[r]);
+  }
+  end_s = std::max(end_s, synced_s);
+  out.sync_s = synced_s - out.pipeline_s;
+  out.update_s = end_s - synced_s;
+  out.iteration_s = end_s + out.overhead_s;
+  out.compute_usd *= out.iteration_s;
+  out.transfer_usd = messages_usd(plan, classes) + sync_usd(plan, classes, details.groups, kinds_);
+  return out;
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,53 @@
+// What of a plan is alike: pipelines with the same stages, share and message times; the GPU groups ("ranks"
+// here) of such pipelines; nodes that hold the same ranks. Everything that the native cost model says of one
+// of a class holds for all of it, so a plan costs as much to predict as it has classes, not GPUs. Value type.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "planner/simulator/compact_plan.h"
+
+namespace sailor::native {
+
+struct PipelineClass {
+  int pipeline = 0;  // the first of it in the plan
+  int count = 0;
+  int first_rank = 0;  // class of its first group of GPUs; group g has class first_rank + g
+  std::vector<double> send_forward_s, send_backward_s;  // by stage (or chunk), one microbatch
+};
+
+// Nodes with `count` ranks of each of these classes. A stage that is not placed is a node of its own.
+struct NodeClass {
+  std::vector<std::pair<int, int>> ranks;  // class, count on one node; ascending
+  int nodes = 0;
+};
+
+struct PlanClasses {
+  std::vector<int> of_pipeline;
+  std::vector<PipelineClass> pipelines;
+  std::vector<int> pipeline_of_rank;  // by class of ranks: class of their pipelines
+  std::vector<NodeClass> nodes;
+  std::vector<std::vector<std::pair<int, int>>> nodes_of_rank;  // by class: classes of nodes, count on one
+  int first_node = 0;  // class of the node of the plan's very first stage
+  bool first_is_placed = false;
+  bool several_nodes = false;
+
+  int ranks() const { return static_cast<int>(pipeline_of_rank.size()); }
+  int group_of(int rank) const {
+    return rank - pipelines[static_cast<size_t>(pipeline_of_rank[static_cast<size_t>(rank)])].first_rank;
+  }
+};
+
+// Throws InputError when a link between neighbouring stages is not profiled.
+PlanClasses classes_of(const CompactPlan& plan, StageKinds& kinds);
+
+// Consecutive layers that the same stages hold: they are summed together.
+struct LayerGroup {
+  int first_layer = 0;
+  int end_layer = 0;
+  std::vector<int> stage_of;  // by class of pipelines, index of the stage (or chunk) within it
+};
+std::vector<LayerGroup> layer_groups(const CompactPlan& plan, const PlanClasses& classes);
+
+}  // namespace sailor::native

@@ -1,0 +1,85 @@
+#include "planner/simulator/stage_kinds.h"
+
+#include <utility>
+
+#include "planner/simulator/cost.h"
+
+namespace sailor::native {
+
+int StageKinds::number(const std::string& gpu_type, const std::string& zone, int tp) {
+  const auto [it, added] = numbers_.try_emplace({gpu_type, zone, tp}, static_cast<int>(kinds_.size()));
+  if (!added) return it->second;
+  StageKind kind;
+  try {
+    kind.profile = &profile_of(context_, gpu_type);
+    kind.sizes = &sizes_of(context_, tp);
+  } catch (...) {
+    numbers_.erase(it);
+    throw;
+  }
+  kind.gpu_type = gpu_type;
+  kind.zone = zone;
+  kind.tp = tp;
+  kind.usd_per_s = tp * usd_per_gpu_hour(context_, gpu_type, zone) / 3600.0;
+  kind.capacity_bytes = context_.catalog.at(gpu_type).memory_bytes;
+  std::vector<double> parameters(1, 0);
+  for (const LayerSizes& layer : *kind.sizes)
+    parameters.push_back(parameters.back() + static_cast<double>(layer.parameters));
+  parameters_.push_back(std::move(parameters));
+  kinds_.push_back(std::move(kind));
+  times_.emplace_back();
+  const int added_kind = it->second;
+  pairs_.emplace_back(kinds_.size());
+  for (auto& row : pairs_) row.resize(kinds_.size());
+  for (int other = 0; other <= added_kind; ++other)
+    for (const auto& [from, to] : {std::pair(other, added_kind), std::pair(added_kind, other)}) {
+      double& usd = pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].egress_usd_per_gb;
+      usd = sailor::egress_usd_per_gb(context_.snapshot, kinds_[static_cast<size_t>(from)].zone,
+                                      kinds_[static_cast<size_t>(to)].zone);
+      any_egress_ = any_egress_ || usd > 0;
+    }
+  return added_kind;
+}
+
+const KindTimes& StageKinds::times(int kind, int microbatch) {
+  auto& of_kind = times_[static_cast<size_t>(kind)];
+  if (const auto it = of_kind.find(microbatch); it != of_kind.end()) return it->second;
+  const StageKind& is = kinds_[static_cast<size_t>(kind)];
+  const LayerProfile::Cell& cell = cell_of(context_, is.gpu_type, microbatch, is.tp);
+  KindTimes times;
+  for (std::vector<double>* sums :
+       {&times.forward_s, &times.backward_s, &times.update_s, &times.full_s, &times.selective_s})
+    sums->assign(1, 0);
+  for (size_t layer = 0; layer < cell.size(); ++layer) {
+    // Only blocks are computed again; an embedding keeps nothing, and the loss needs the head's result at
+    // once.
+    const bool block = layer > 0 && layer + 1 < cell.size();
+    times.forward_s.push_back(times.forward_s.back() + cell[layer].forward_s);
+    times.backward_s.push_back(times.backward_s.back() + cell[layer].backward_s);
+    times.update_s.push_back(times.update_s.back() + cell[layer].update_s);
+    times.full_s.push_back(times.full_s.back() + (block ? cell[layer].forward_s : 0));
+    times.selective_s.push_back(times.selective_s.back() + (block ? cell[layer].attention_s : 0));
+  }
+  return of_kind.emplace(microbatch, std::move(times)).first->second;
+}
+
+const LinkCurve* StageKinds::find_link(int from, int to, bool same_node) {
+  Pair& pair = pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)];
+  bool& known = same_node ? pair.knows_near : pair.knows_far;
+  const LinkCurve*& link = same_node ? pair.near : pair.far;
+  if (!known) {
+    const StageKind &a = (*this)[from], &b = (*this)[to];
+    link = sailor::find_link(context_.profiles.network, {a.gpu_type, a.zone, a.tp},
+                             {b.gpu_type, b.zone, b.tp}, same_node);
+    known = true;
+  }
+  return link;
+}
+
+const LinkCurve& StageKinds::link(int from, int to, bool same_node) {
+  if (const LinkCurve* known = find_link(from, to, same_node)) return *known;
+  const StageKind &a = (*this)[from], &b = (*this)[to];
+  return link_of(context_, {a.gpu_type, a.zone, a.tp}, {b.gpu_type, b.zone, b.tp}, same_node);
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,94 @@
+// What stages are made of, by number: a kind is a GPU type in a zone with a TP degree, and everything that
+// the native cost model asks of kinds is a table. A search that predicts many plans of one context makes one
+// StageKinds and keeps it.
+//
+// Tables are filled when they are first asked for: not thread-safe, one object per thread. Keeps a reference
+// to the context, which must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "planner/simulator/lookup.h"
+
+namespace sailor::native {
+
+struct StageKind {
+  std::string gpu_type, zone;
+  int tp = 1;
+  double usd_per_s = 0;  // one replica: tp GPUs
+  int64_t capacity_bytes = 0;
+  const LayerProfile* profile = nullptr;
+  const std::vector<LayerSizes>* sizes = nullptr;
+};
+
+// One microbatch through layers [0, i) of a kind, as prefix sums; recomputation as what it adds to a
+// backward.
+struct KindTimes {
+  std::vector<double> forward_s, backward_s, update_s, full_s, selective_s;
+
+  double extra_s(Recompute recompute, int first, int end) const {
+    if (recompute == Recompute::none) return 0;
+    const std::vector<double>& extra = recompute == Recompute::full ? full_s : selective_s;
+    return extra[end] - extra[first];
+  }
+  double forward(int first, int end) const { return forward_s[end] - forward_s[first]; }
+  double backward(Recompute recompute, int first, int end) const {
+    return backward_s[end] - backward_s[first] + extra_s(recompute, first, end);
+  }
+};
+
+class StageKinds {
+ public:
+  explicit StageKinds(const PlanningContext& context) : context_(context) {}
+  StageKinds(const StageKinds&) = delete;
+  StageKinds& operator=(const StageKinds&) = delete;
+
+  // The number of a kind. Throws InputError when its type has no profile or its TP degree no sizes.
+  int number(const std::string& gpu_type, const std::string& zone, int tp);
+  const StageKind& operator[](int kind) const { return kinds_[static_cast<size_t>(kind)]; }
+  int count() const { return static_cast<int>(kinds_.size()); }
+
+  // Throws InputError when the (microbatch, TP degree) cell was not profiled.
+  const KindTimes& times(int kind, int microbatch);
+  bool has_times(int kind, int microbatch) const {
+    return kinds_[static_cast<size_t>(kind)].profile->find(microbatch,
+                                                           kinds_[static_cast<size_t>(kind)].tp) != nullptr;
+  }
+  // The link between two kinds, on one node or between nodes; nullptr when nothing is known of it.
+  const LinkCurve* find_link(int from, int to, bool same_node);
+  // The same; throws InputError.
+  const LinkCurve& link(int from, int to, bool same_node);
+  // USD for a GB from the zone of one kind to that of the other.
+  double egress_usd_per_gb(int from, int to) const {
+    return pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].egress_usd_per_gb;
+  }
+  bool any_egress() const { return any_egress_; }
+  // Parameters of layers [first, end) on one GPU of the kind.
+  double parameters(int kind, int first, int end) const {
+    const std::vector<double>& sums = parameters_[static_cast<size_t>(kind)];
+    return sums[end] - sums[first];
+  }
+  const PlanningContext& context() const { return context_; }
+
+ private:
+  struct Pair {
+    const LinkCurve* near = nullptr;
+    const LinkCurve* far = nullptr;
+    bool knows_near = false, knows_far = false;
+    double egress_usd_per_gb = 0;
+  };
+
+  const PlanningContext& context_;
+  std::vector<StageKind> kinds_;
+  std::map<std::tuple<std::string, std::string, int>, int> numbers_;
+  std::vector<std::map<int, KindTimes>> times_;  // by kind, then microbatch
+  std::vector<std::vector<double>> parameters_;  // by kind: prefix sums
+  std::vector<std::vector<Pair>> pairs_;         // [from][to]
+  bool any_egress_ = false;
+};
+
+}  // namespace sailor::native

@@ -1,0 +1,45 @@
+// Puts TP groups on nodes for the rivals of the search, without planner/plan/place.h.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/snapshot.h"
+
+namespace sailor::bench {
+
+// GPUs of one node that make up a TP group.
+struct GpuGroup {
+  const SnapshotNode* node = nullptr;
+  std::vector<int> gpus;
+};
+// Free GPUs of the types and zones as TP groups of one degree, in the order of zones, types and nodes' names.
+// What is left of a node serves nobody. The groups point into the snapshot.
+std::vector<GpuGroup> tp_groups(const Snapshot& snapshot, const std::vector<std::string>& types,
+                                const std::vector<std::string>& zones, int tp);
+// The stage takes the group's type, zone, node and GPUs, and their number as its TP degree.
+void put(PlanStage& stage, const GpuGroup& group);
+
+// The free GPUs of a cluster while a plan is filled in, stage by stage.
+class NodeFiller {
+ public:
+  // `snapshot` must outlive it.
+  explicit NodeFiller(const Snapshot& snapshot);
+
+  // GPUs of the plan's stages are no longer free.
+  void take(const Plan& plan);
+  // Gives the stage as many free GPUs of its type and zone as its TP degree: on the node `near` if that has
+  // them, else on the node with the fewest free GPUs that has them. False when none has.
+  bool fill(PlanStage& stage, const std::string& near);
+
+ private:
+  struct Node {
+    const SnapshotNode* node;
+    std::vector<int> free;
+  };
+  std::map<std::string, Node> nodes_;  // by name
+};
+
+}  // namespace sailor::bench

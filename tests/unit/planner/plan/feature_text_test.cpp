@@ -1,0 +1,39 @@
+#include "planner/plan/feature_text.h"
+
+#include <gtest/gtest.h>
+
+namespace sailor {
+namespace {
+
+Plan four_stages() {
+  Plan plan;
+  plan.pipelines.resize(2);
+  for (PlanPipeline& pipeline : plan.pipelines) pipeline.stages.resize(4);
+  return plan;
+}
+
+TEST(FeatureText, NamesWhatThePlanDoes) {
+  Plan plan = four_stages();
+  EXPECT_EQ(feature_text(plan), "");
+  plan.zero1 = true;
+  plan.interleave = 2;
+  EXPECT_EQ(feature_text(plan), "zero1 interleave:2");
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (const size_t i : {0, 1, 3}) pipeline.stages[i].recompute = "full";
+  EXPECT_EQ(feature_text(plan), "zero1 recompute:0-1,3 interleave:2");
+  plan.pipelines[1].stages[3].recompute = "none";
+  EXPECT_EQ(recomputing_stages(plan), "some");
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.recompute = "full";
+  EXPECT_EQ(feature_text(plan), "zero1 recompute interleave:2");
+  EXPECT_EQ(summary(plan).substr(summary(plan).find(" of ")), " of 0, zero1 recompute interleave:2");
+}
+
+TEST(FeatureText, NumbersAreWrittenAsRanges) {
+  EXPECT_EQ(number_ranges({}), "");
+  EXPECT_EQ(number_ranges({4}), "4");
+  EXPECT_EQ(number_ranges({0, 1, 2, 6, 8, 9}), "0-2,6,8-9");
+}
+
+}  // namespace
+}  // namespace sailor
