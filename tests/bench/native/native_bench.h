@@ -35,6 +35,7 @@ struct NativeOptions {
   ProblemLimits limits;
   Rivals rivals = Rivals::all;
   SearchEffort effort;
+  double search_effort = 1;  // of the search that is judged, as a multiple of the usual
   std::string catalog;  // file
   std::string dump;     // with `only`: directory for the problem, the plan and the best rival's
 };
