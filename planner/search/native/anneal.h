@@ -14,7 +14,7 @@ namespace sailor::native {
 struct AnnealOptions {
   double warm = 0.08, cold = 0.002;  // thresholds at the beginning and the end, as a part of the value
   double fine_first = 0.2, fine_last = 0.6;  // part of the changes that leave the shape as it is
-  int64_t attempt_steps = 60;        // effort that a change counts as, beyond its score
+  int64_t attempt_steps = 60;                // effort that a change counts as, beyond its score
 };
 
 // Walks from `from`, whose value is given, until so much effort of the scorer is spent; returns the best

@@ -126,12 +126,12 @@ class Composing {
 }  // namespace
 
 std::vector<TemplateShape> compositions(Estimates& estimates, const std::vector<int>& pools,
-                                        const TemplateShape& of, bool sharded,
+                                        const TemplateShape& of, bool sharded, double most_s,
                                         const CompositionOptions& options) {
   std::vector<TemplateShape> out;
   Composing composing(estimates, pools, of, sharded, options);
   if (!composing.possible()) return out;
-  double low_s = 0, high_s = composing.longest_layer_s() * (composing.wanted() + 1);
+  double low_s = 0, high_s = std::min(most_s, composing.longest_layer_s() * (composing.wanted() + 1));
   if (!composing.compose(high_s)) return out;
   for (int i = 0; i < options.bisections; ++i) {
     const double middle_s = (low_s + high_s) / 2;

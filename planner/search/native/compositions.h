@@ -16,10 +16,11 @@ struct CompositionOptions {
 };
 
 // Shapes of `of.pipelines` pipelines over some of the pools, in that order, for the microbatch size, chunks
-// and recomputation of `of`; without estimates. Empty where the pools cannot hold the model. `sharded`:
-// optimizer states may be.
+// and recomputation of `of`; without estimates. Empty where the pools cannot hold the
+// model, or not with stages that take less than `most_s` for a microbatch. `sharded`: optimizer states may
+// be.
 std::vector<TemplateShape> compositions(Estimates& estimates, const std::vector<int>& pools,
-                                        const TemplateShape& of, bool sharded,
+                                        const TemplateShape& of, bool sharded, double most_s,
                                         const CompositionOptions& options);
 
 }  // namespace sailor::native

@@ -1,6 +1,7 @@
 #include "planner/search/native/seeds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -171,19 +172,22 @@ double Seeds::speed_of(const Pools& pools) const {
 }
 
 void Seeds::equal_pipelines() {
-  std::vector<TemplateShape> shapes;
-  for (const int pool : by_speed_)
-    for (const int size : space_.microbatches) list_one(pool, size, shapes);
-  for (const int pool : by_speed_) list_compositions({pool}, shapes);
   const auto part = [&](double of_all) {
     return static_cast<int64_t>(of_all * static_cast<double>(scorer_.most_steps()));
   };
+  std::vector<TemplateShape> shapes;
+  for (const int pool : by_speed_)
+    for (const int size : space_.microbatches) list_one(pool, size, shapes);
+  look_at(shapes, scorer_.steps() + part(options_.one_pool));
+  shapes.clear();
+  for (const int pool : by_speed_) list_compositions({pool}, shapes);
+  const int64_t listed = scorer_.steps() + part(options_.listing);
   for (const Pools& pools : sets()) {
-    if (scorer_.steps() > part(options_.listing)) break;
+    if (scorer_.steps() > listed) break;
     list_spans(pools, shapes);
     list_compositions(pools, shapes);
   }
-  look_at(shapes, scorer_.steps() + part(options_.equal_pipelines));
+  look_at(shapes, scorer_.steps() + part(options_.unlike_stages));
 }
 
 void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
@@ -328,7 +332,9 @@ void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& ou
           of.recompute = mode;
           of.pipelines = pipelines;
           scorer_.count(60);
-          for (const TemplateShape& shape : native::compositions(estimates_, pools, of, sharded, {}))
+          const double rounds = std::ceil(static_cast<double>(total) / pipelines);
+          const double most_s = scorer_.most_iteration_s(options_.unlikely) / rounds / chunks;
+          for (const TemplateShape& shape : compositions(estimates_, pools, of, sharded, most_s, {}))
             if (is_linked(shape)) add(shape, options_.unlikely * scorer_.best(), out);
         }
   }

@@ -10,7 +10,7 @@ namespace sailor::native {
 
 struct SeedOptions {
   // Of the effort, until each of the both has had its turn.
-  double listing = 0.08, equal_pipelines = 0.25, side_by_side = 0.45;
+  double one_pool = 0.12, listing = 0.1, unlike_stages = 0.2, side_by_side = 0.45;
   int64_t patience = 1;        // parts of the effort of a set of pools beyond its own, when nothing fits
   double unlikely = 2;         // estimates beyond the best look by this factor are left
   double in_vain = 1.25;       // the same, once every kind of shape had its turn
