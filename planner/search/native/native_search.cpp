@@ -10,13 +10,12 @@
 #include <string>
 #include <tuple>
 
-#include "planner/search/candidates.h"
-#include "planner/search/explain.h"
 #include "planner/search/native/anneal.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
 #include "planner/search/native/seeds.h"
-#include "planner/search/previous_plan.h"
+#include "planner/search/problem/candidates.h"
+#include "planner/search/problem/previous_plans.h"
 
 namespace sailor::native {
 namespace {
@@ -152,8 +151,6 @@ class NativeSearch {
       if (deadline_.timed_out())
         result_.reason =
             fmt::format("no plan was found within {:.3g} s: allow more time", options_.time_limit_s);
-      else if (options_.explain)
-        result_.reason = explain_infeasible(context_, options_, result_);
     }
     result_.stats.search_s = deadline_.elapsed_s();
   }

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/deadline.h"
-#include "planner/search/goal.h"
 #include "planner/search/native/plan_template.h"
+#include "planner/search/problem/deadline.h"
+#include "planner/search/problem/goal.h"
 #include "planner/simulator/iteration_model.h"
 
 namespace sailor::native {

@@ -1,0 +1,27 @@
+// Pipelines that supplies suffice for, stage by stage from the last, led by priced cuts: of all partial
+// pipelines that start at one layer those few are followed that take least together with the priced rest.
+// Mixed stages are split over supplies, the cheapest first. Deterministic.
+#pragma once
+
+#include "planner/search/branch_and_bound/priced_cuts.h"
+#include "planner/search/costs/pipeline_template.h"
+
+namespace sailor {
+
+struct BeamProblem {
+  ClassCosts& costs;
+  const StageSync& sync;
+  int replicas = 1;
+  double rounds = 1;  // microbatches of a pipeline
+  double overhead_s = 0;
+  // The slowest stage and the longest sum of gradients count as at least this.
+  double least_bottleneck_s = 0, least_sync_s = 0;
+};
+
+// Pipeline templates faster than `accepted_s`, best first, at most `most`; `cuts` has just been solved at
+// `prices`.
+std::vector<PipelineTemplate> guided_beam(const BeamProblem& problem, PricedCuts& cuts,
+                                          const std::vector<double>& prices, double accepted_s, size_t width,
+                                          size_t most);
+
+}  // namespace sailor
