@@ -54,9 +54,6 @@ class NativeSearch {
 
   SearchResult run() {
     if (!space_.options.empty()) {
-      const Bound bound = least_possible(space_, offered_);
-      if (std::isfinite(bound.iteration_s)) result_.bound_iteration_s = bound.iteration_s;
-      if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
       start_from_previous();
       Seeds seeds(scorer_, offered_, {});
       seeds.equal_pipelines();
@@ -128,6 +125,15 @@ class NativeSearch {
     }
   }
 
+  void find_bound() {
+    double known_s = kNever;
+    for (const Candidate& candidate : result_.candidates)
+      known_s = std::min(known_s, candidate.prediction.iteration_s);
+    const Bound bound = least_possible(space_, offered_, known_s);
+    if (std::isfinite(bound.iteration_s)) result_.bound_iteration_s = bound.iteration_s;
+    if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
+  }
+
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
     std::set<std::string> structures;
@@ -139,6 +145,7 @@ class NativeSearch {
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
       result_.candidates.push_back(std::move(candidate));
     }
+    if (!space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
     result_.stats.plans_scored = scorer_.scored();
