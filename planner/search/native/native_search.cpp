@@ -13,6 +13,7 @@
 #include "planner/search/native/anneal.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
+#include "planner/search/native/placement.h"
 #include "planner/search/native/seeds.h"
 #include "planner/search/problem/candidates.h"
 #include "planner/search/problem/previous_plans.h"
@@ -56,6 +57,7 @@ class NativeSearch {
     if (!space_.options.empty()) {
       start_from_previous();
       Seeds seeds(scorer_, offered_, {});
+      seeds.all_of_few_gpus();
       seeds.equal_pipelines();
       seeds.side_by_side();
       result_.stats.configurations = seeds.shapes();
@@ -140,12 +142,17 @@ class NativeSearch {
     for (const auto& [value, of] : scorer_.ranked(effort_.listed * wanted)) {
       CompactPlan compact;
       if (result_.candidates.size() == wanted || !assign(space_, of, compact)) continue;
+      improve_placement(space_, scorer_.model(), scorer_.goal(), compact, {});
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
       result_.candidates.push_back(std::move(candidate));
     }
-    if (!space_.options.empty()) find_bound();
+    const auto value_of = [&](const Candidate& candidate) {
+      return scorer_.goal().value(candidate.prediction.iteration_s, candidate.prediction.usd_per_iteration());
+    };
+    std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
+                     [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
     result_.stats.plans_scored = scorer_.scored();
