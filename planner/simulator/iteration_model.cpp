@@ -156,6 +156,17 @@ bool IterationModel::fits(const CompactPlan& plan) {
   return true;
 }
 
+double IterationModel::missing_memory(const CompactPlan& plan) const {
+  double missing = 0;
+  for (int j = 0; j < plan.pipelines(); ++j)
+    for (size_t g = 0; g < plan.groups(j); ++g) {
+      const auto capacity = static_cast<double>(kinds_[plan.of(j)[g].kind].capacity_bytes);
+      const auto total = static_cast<double>(memory(plan, j, static_cast<int>(g)).total());
+      missing += std::max(0.0, total / capacity - 1);
+    }
+  return missing;
+}
+
 void IterationModel::set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const {
   const std::vector<PipelineClass>& classes = details.classes.pipelines;
   details.times.resize(classes.size());

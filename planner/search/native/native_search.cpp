@@ -107,6 +107,7 @@ class NativeSearch {
     for (auto& entry : scorer_.ranked(effort_.walks[0]))
       if (field.size() < effort_.walks[0]) field.push_back(std::move(entry));
     std::erase_if(field, [&](const auto& entry) { return entry.first > effort_.walked * scorer_.best(); });
+    if (field.empty()) field = scorer_.closest();
     for (size_t round = 0; round < std::size(effort_.walks); ++round) {
       std::stable_sort(field.begin(), field.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -153,6 +154,7 @@ class NativeSearch {
     };
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
                      [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
+    if (!space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
     result_.stats.plans_scored = scorer_.scored();

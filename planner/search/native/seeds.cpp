@@ -301,15 +301,14 @@ double Seeds::look(PlanTemplate of) {
   for (const bool zero1 : {false, true}) {
     if (zero1 && !sharding) break;
     of.zero1 = zero1;
-    bool cut = true;
-    for (size_t c = 0; c < of.classes.size(); ++c) cut = cut && cut_layers(scorer_, of, c);
-    if (!cut || !share_batch(space_, of)) {
-      ++scorer_.rejected["memory"];
-      continue;
-    }
     for (const bool by_speed : {false, true}) {
-      for (size_t c = 0; by_speed && c < of.classes.size(); ++c) cut_by_speed(space_, of, c);
-      if (by_speed && !share_batch(space_, of)) continue;
+      bool cut = true;
+      for (size_t c = 0; c < of.classes.size(); ++c)
+        cut = cut && (by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c));
+      if (!cut || !share_batch(space_, of)) {
+        ++scorer_.rejected["memory"];
+        continue;
+      }
       for (const int block : {of.pipelines(), 1}) {
         of.block = block;
         best = std::min(best, scorer_.score(of, options_.kept * scorer_.best()));
