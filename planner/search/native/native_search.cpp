@@ -27,7 +27,8 @@ struct Effort {
     int gpus;
     double steps, steps_per_gpu;
   };
-  UpTo sizes[3] = {{32, 8e6, 0}, {256, 2.6e7, 4.5e4}, {std::numeric_limits<int>::max(), 5e7, 1e5}};
+  UpTo sizes[4] = {
+      {12, 1.3e7, 0}, {32, 7.5e6, 0}, {256, 3e7, 5e4}, {std::numeric_limits<int>::max(), 6e7, 1.2e5}};
   size_t climbs = 12;
   size_t listed = 4;            // templates for a plan to show: some are the same plan
   double climbed = 1.4;         // no further from the best than this factor
@@ -114,8 +115,6 @@ class NativeSearch {
       field.resize(std::min(field.size(), effort_.walks[round]));
       const auto rounds_left = static_cast<double>(std::size(effort_.walks) - round);
       AnnealOptions options;
-      if (getenv("WARM")) options.warm = atof(getenv("WARM"));
-      if (getenv("COLD")) options.cold = atof(getenv("COLD"));
       options.warm *= rounds_left / static_cast<double>(std::size(effort_.walks));
       for (size_t walk = 0; walk < field.size() && !scorer_.spent(); ++walk) {
         auto& [value, at] = field[walk];

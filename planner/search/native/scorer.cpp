@@ -66,7 +66,6 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
     ++rejected["memory"];
     // Where nothing fits a search goes to where less is missing.
     if (best_ < kNever) return kNever;
-    own_steps_ += 100 * static_cast<int64_t>(plan_.stages.size());
     const double value = kBeyondMemory * (1 + model_.missing_memory(plan_));
     if (closest_.empty() || value < closest_.front().first) closest_ = {{value, of}};
     return value;

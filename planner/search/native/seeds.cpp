@@ -301,7 +301,10 @@ double Seeds::look(PlanTemplate of) {
   for (const bool zero1 : {false, true}) {
     if (zero1 && !sharding) break;
     of.zero1 = zero1;
+    bool fits = false;
     for (const bool by_speed : {false, true}) {
+      // A cut for which there is no memory leads to one only where there is no other plan.
+      if (by_speed && !fits && scorer_.best() < kNever) break;
       bool cut = true;
       for (size_t c = 0; c < of.classes.size(); ++c)
         cut = cut && (by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c));
@@ -309,6 +312,7 @@ double Seeds::look(PlanTemplate of) {
         ++scorer_.rejected["memory"];
         continue;
       }
+      fits = true;
       for (const int block : {of.pipelines(), 1}) {
         of.block = block;
         best = std::min(best, scorer_.score(of, options_.kept * scorer_.best()));
