@@ -128,9 +128,9 @@ void PricedCuts::find_rest(int end, int behind) {
     step_[state(end, behind, r)] = {};
   }
   for (int placement = 0; placement < costs_.size(); ++placement) {
-    const int lowest = std::max(lowest_in_time(placement, end, behind > 0),
-                                costs_.lowest_first(costs_.classes()[placement].slowest(), end,
-                                                    std::min(behind + 1, layers_), replicas_));
+    const int lowest = std::max(
+        lowest_in_time(placement, end, behind > 0),
+        costs_.lowest_first(costs_.classes()[placement].slowest(), end, std::min(behind + 1, layers_)));
     if (lowest >= end) continue;
     const int region = region_of_class_[placement];
     const auto& segments = costs_.segments(placement, end);
