@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "planner/search/native/group_ways.h"
+#include "planner/search/native/cell_floors.h"
 #include "planner/search/native/pipeline_prices.h"
 
 namespace sailor::native {
@@ -29,139 +29,10 @@ struct BoundOptions {
     int gpus;
     int64_t steps;
   };
-  UpTo sizes[3] = {{32, 1'200'000}, {256, 5'000'000}, {std::numeric_limits<int>::max(), 18'000'000}};
+  UpTo sizes[3] = {{32, 600'000}, {256, 2'200'000}, {std::numeric_limits<int>::max(), 12'000'000}};
 };
 
 constexpr BoundOptions kOptions;
-
-// What all groups of GPUs need at least, whatever their pipelines: every layer where it takes least, when a
-// GPU has the price of its speed.
-class AreaBound {
- public:
-  AreaBound(const Space& space, IterationModel& model, const ZoneRates& rates,
-            const GroupWays::Question& question)
-      : ways_(space, model, rates, question) {
-    if (!ways_.usable()) return;
-    const std::vector<double> prices = ways_.prices_by_speed();
-    const double count[] = {1, static_cast<double>(ways_.blocks()), 1};
-    for (const LayerKind kind : kLayerKinds) {
-      double computing = kNever, after = kNever;
-      for (const GroupWay& way : ways_.ways) {
-        const double price = prices[static_cast<size_t>(way.supply)] * way.tp;
-        computing = std::min(computing, price * way.needs[kind].both_s());
-        after = std::min(after, price * way.needs[kind].after_s);
-      }
-      computing_s_ += count[kind] * computing;
-      after_s_ += count[kind] * after;
-      longest_layer_s_ = std::max(longest_layer_s_, ways_.fastest[kind].both_s());
-    }
-    std::vector<double> blocks_per_gpu(ways_.supplies.size(), 0);
-    for (size_t w = 0; w < ways_.ways.size(); ++w) {
-      const GroupWay& way = ways_.ways[w];
-      double& most = blocks_per_gpu[static_cast<size_t>(way.supply)];
-      most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 1)) / way.tp);
-    }
-    for (size_t s = 0; s < blocks_per_gpu.size(); ++s) models_ += ways_.supplies[s].gpus * blocks_per_gpu[s];
-    models_ = ways_.blocks() > 0 ? models_ / ways_.blocks() : kNever;
-  }
-
-  const GroupWays& ways() const { return ways_; }
-  // Is there memory for that number of models?
-  bool holds(int pipelines) const { return ways_.usable() && models_ >= pipelines * kRounding; }
-  double iteration_s(double microbatches, int pipelines) const {
-    const double most = std::ceil(microbatches / pipelines * kRounding);
-    return ways_.overhead_s + ways_.first_sum_s +
-           std::max({microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0), ways_.path_s,
-                     longest_layer_s_ * most});
-  }
-
- private:
-  const GroupWays ways_;
-  // By model and microbatch, by model and iteration; if all GPUs share the work.
-  double computing_s_ = 0, after_s_ = 0;
-  double longest_layer_s_ = 0;
-  double models_ = 0;  // that memory has room for
-};
-
-// Plans in some zones, and in all of them.
-struct ZoneCase {
-  ZoneCase(const Space& space, std::set<std::string> of) : zones(std::move(of)), rates(space, zones) {}
-
-  std::set<std::string> zones;
-  ZoneRates rates;
-};
-
-// What it takes at least to use several zones: messages between them, or sums.
-class Crossing {
- public:
-  explicit Crossing(const Space& space) : space_(space) {
-    const bool mesh = space.context.framework.sums == FrameworkStyle::Sums::mesh;
-    std::map<std::string, std::set<int>> nodes;
-    for (size_t p = 0; p < space.pools.size(); ++p)
-      if (!space.pools[p].joint)
-        nodes[space.resources.pools[p].zone].insert(space.pools[p].nodes.begin(), space.pools[p].nodes.end());
-    for (const auto& [zone, of] : nodes) most_nodes_ = std::max(most_nodes_, static_cast<double>(of.size()));
-    for_each_link([&](const SpaceOption& from, const SpaceOption&, const LinkCurve& link) {
-      if (!mesh) return;
-      s_per_byte_ = std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.tp);
-      card_s_per_byte_ = std::min(card_s_per_byte_, least_s_per_byte(&link, 1e6));
-    });
-    if (!mesh) s_per_byte_ = card_s_per_byte_ = 0;
-  }
-
-  // Of `pipelines` with the busiest of `microbatches`.
-  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) {
-    const double message_s = least_message_s(microbatch), path_s = ways.path_s;
-    const double every_crosses_s = path_s + (microbatches + 1) * message_s;
-    if (pipelines < 2) return ways.overhead_s + every_crosses_s;
-    // A layer is held in several zones where some pipeline does not cross; every layer where none does. Of
-    // all that hold it those in the zone with fewest send half of their gradients or more to other zones.
-    LayerNeeds forward;
-    for (const LayerKind kind : kLayerKinds)
-      forward.add(ways.fastest[kind], kind == kBlock ? ways.blocks() : 1);
-    const double halves = (ways.phases + ways.gathered) / 2;
-    const std::array<double, 3>& bytes = ways.gradient_bytes;
-    const double layer_s = halves * std::max(s_per_byte_, card_s_per_byte_) *
-                           *std::min_element(bytes.begin(), bytes.end()),
-                 model_s = halves * card_s_per_byte_ *
-                           (bytes[kFirst] + ways.blocks() * bytes[kBlock] + bytes[kLast]) / most_nodes_;
-    const double some_cross_s = std::max(path_s + 2 * message_s, forward.forward_s + layer_s),
-                 none_crosses_s = std::max(path_s, forward.forward_s + std::max(layer_s, model_s));
-    return ways.overhead_s + std::min({every_crosses_s, some_cross_s, none_crosses_s});
-  }
-
- private:
-  template <typename Visit>
-  void for_each_link(const Visit& visit) {
-    for (const SpaceOption& from : space_.options)
-      for (const SpaceOption& to : space_.options) {
-        if (space_.kinds[from.kind].zone == space_.kinds[to.kind].zone) continue;
-        if (const LinkCurve* link = space_.kinds.find_link(from.kind, to.kind, false)) visit(from, to, *link);
-      }
-  }
-  double least_message_s(int microbatch) {
-    const auto [it, added] = message_s_.try_emplace(microbatch, kNever);
-    if (!added) return it->second;
-    const PlanningContext& context = space_.context;
-    for_each_link([&](const SpaceOption& from, const SpaceOption& to, const LinkCurve& link) {
-      const StageKind& kind = space_.kinds[from.kind];
-      const double links = std::min(from.tp, to.tp);
-      for (size_t l = 0; l + 1 < kind.sizes->size(); ++l) {
-        const double bytes = static_cast<double>((*kind.sizes)[l].output_elements) *
-                             element_bytes(context.job.training.precision) * microbatch;
-        it->second =
-            std::min(it->second,
-                     kind.profile->overheads.message_slowdown *
-                         link.time_s(context.framework.partitioned_messages ? bytes / links : bytes, links));
-      }
-    });
-    return it->second;
-  }
-
-  const Space& space_;
-  double s_per_byte_ = kNever, card_s_per_byte_ = kNever, most_nodes_ = 1;
-  std::map<int, double> message_s_;
-};
 
 // All plans of a microbatch size and a number of pipelines, with or without a sharded optimizer and
 // interleaving, in some zones.
@@ -284,7 +155,12 @@ class PriceTable {
 class Cells {
  public:
   Cells(const Space& space, const PlanFeatures& offered, double incumbent_s)
-      : space_(space), offered_(offered), model_(space.kinds), incumbent_s_(incumbent_s), crossing_(space) {
+      : space_(space),
+        offered_(offered),
+        model_(space.kinds),
+        incumbent_s_(incumbent_s),
+        crossing_(space),
+        nodes_(space) {
     std::set<std::string> all;
     for (size_t p = 0; p < space.pools.size(); ++p)
       if (!space.pools[p].joint && !space.pools[p].options.empty()) all.insert(space.resources.pools[p].zone);
@@ -344,6 +220,8 @@ class Cells {
                     cell.s,
                     crossing_.least_s(bound.ways(), microbatch, pipelines,
                                       std::ceil(static_cast<double>(microbatches(microbatch)) / pipelines)));
+              cell.s = std::max(cell.s, nodes_.least_s(bound.ways(), microbatch, pipelines,
+                                                       static_cast<double>(microbatches(microbatch))));
               cells_.push_back(cell);
             }
           }
@@ -413,6 +291,7 @@ class Cells {
   IterationModel model_;
   const double incumbent_s_;
   Crossing crossing_;
+  const NodeCrossing nodes_;
   int64_t steps_ = 0, most_steps_ = 0;
   std::vector<ZoneCase> cases_;
   std::map<std::tuple<int, int, int, bool>, std::unique_ptr<AreaBound>> areas_;

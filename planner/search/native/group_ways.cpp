@@ -30,10 +30,11 @@ int most(int high, const Fits& fits) {
 
 LayerNeeds least_of(const LayerNeeds& a, const LayerNeeds& b) {
   return {std::min(a.forward_s, b.forward_s), std::min(a.backward_s, b.backward_s),
-          std::min(a.sums_s, b.sums_s), std::min(a.after_s, b.after_s)};
+          std::min(a.sums_s, b.sums_s), std::min(a.near_sums_s, b.near_sums_s),
+          std::min(a.after_s, b.after_s)};
 }
 
-constexpr LayerNeeds kNoWay{kNever, kNever, kNever, kNever};
+constexpr LayerNeeds kNoWay{kNever, kNever, kNever, kNever, kNever};
 
 }  // namespace
 
@@ -72,14 +73,14 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
     std::replace(values->begin(), values->end(), kNever, 0.0);
 }
 
-double GroupWay::sum_s_per_byte(int replicas) const {
+double GroupWay::sum_s_per_byte(int replicas, bool alone) const {
   if (replicas < 2) return 0;
   // To every other one goes a part; those of a node are near, and all of them send over its cards.
   const double all = replicas;
   double least = kNever;
   for (int here = 1; here <= std::min(near_replicas, replicas); ++here)
     least = std::min(least, std::max({near_s * (here - 1) / all, far_s * (all - here) / all,
-                                      card_s * here * (all - here) / all}));
+                                      card_s * (alone ? 1 : here) * (all - here) / all}));
   return least;
 }
 
@@ -102,6 +103,7 @@ GroupWays::GroupWays(const Space& space, IterationModel& model, const ZoneRates&
 void GroupWays::add_pool(const SpacePool& pool, int number) {
   GpuSupply& supply = supplies[static_cast<size_t>(number)];
   supply.gpus += pool.gpus;
+  supply.nodes += static_cast<double>(pool.nodes.size());
   supply.node_gpus = std::max(supply.node_gpus, pool.node_gpus());
   for (const int option : pool.options) {
     const SpaceOption& of = space_.options[static_cast<size_t>(option)];
@@ -166,11 +168,13 @@ void GroupWays::find_needs(const ZoneRates& rates) {
     way.near_s = rates.near_s[option] / way.tp;
     way.far_s = rates.far_s[option] / way.tp;
     way.card_s = rates.card_s[option];
-    double s_per_byte = kNever;
-    for (int replicas = question_.replicas; replicas <= question_.most_replicas; ++replicas)
-      s_per_byte = std::min(s_per_byte, way.sum_s_per_byte(replicas));
+    double alone_s_per_byte = kNever, s_per_byte = kNever;
+    for (int replicas = question_.replicas; replicas <= question_.most_replicas; ++replicas) {
+      alone_s_per_byte = std::min(alone_s_per_byte, way.sum_s_per_byte(replicas, true));
+      s_per_byte = std::min(s_per_byte, way.sum_s_per_byte(replicas, false));
+    }
     if (question_.replicas > 1)
-      first_sum_s = std::min(first_sum_s, phases * gradient_bytes[kFirst] * s_per_byte);
+      first_sum_s = std::min(first_sum_s, phases * gradient_bytes[kFirst] * alone_s_per_byte);
     const KindTimes& times = space_.times(way.option, question_.microbatch);
     const Room& room = this->room(static_cast<int>(w), 1);
     const bool holds[3] = {room.head > 0, std::max({room.head - 1, room.middle, room.tail - 1}) > 0,
@@ -180,7 +184,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
       const auto l = static_cast<size_t>(layer);
       const double sum_s = gradient_bytes[kind] * s_per_byte;
       const LayerNeeds of{times.forward(layer, layer + 1), times.backward(way.recompute, layer, layer + 1),
-                          phases * sum_s,
+                          phases * gradient_bytes[kind] * alone_s_per_byte, phases * sum_s,
                           (times.update_s[l + 1] - times.update_s[l]) / shards + gathered * sum_s};
       way.model_s += of.both_s();
       if (!holds[kind]) return;
@@ -189,6 +193,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
     });
     for (const LayerKind kind : kLayerKinds) fastest[kind] = least_of(fastest[kind], way.needs[kind]);
   }
+  forward_s = fastest[kFirst].forward_s + blocks() * fastest[kBlock].forward_s + fastest[kLast].forward_s;
   path_s = fastest[kFirst].both_s() + blocks() * fastest[kBlock].both_s() + fastest[kLast].both_s();
   for (const double layer_usd : least_usd) usd += layer_usd;
 }

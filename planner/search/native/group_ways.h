@@ -30,7 +30,7 @@ struct ZoneRates {
 
 // GPUs of one type in all zones.
 struct GpuSupply {
-  double gpus = 0;
+  double gpus = 0, nodes = 0;
   int node_gpus = 0;  // free on the largest node
   int least_tp = std::numeric_limits<int>::max();
 };
@@ -41,7 +41,9 @@ inline constexpr LayerKind kLayerKinds[] = {kFirst, kBlock, kLast};
 // What layers take: of a microbatch, and of an iteration.
 struct LayerNeeds {
   double forward_s = 0, backward_s = 0;
-  double sums_s = 0;   // of gradients
+  double sums_s = 0;  // of gradients, of what a replica sends itself
+  double near_sums_s =
+      0;               // with what the replicas on its node send over the same cards, some of them earlier
   double after_s = 0;  // of the optimizer and of handing out weights
 
   double both_s() const { return forward_s + backward_s; }
@@ -49,6 +51,7 @@ struct LayerNeeds {
     forward_s += times * of.forward_s;
     backward_s += times * of.backward_s;
     sums_s += times * of.sums_s;
+    near_sums_s += times * of.near_sums_s;
     after_s += times * of.after_s;
   }
 };
@@ -63,8 +66,9 @@ struct GroupWay {
   std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite where there is no room for one
   double model_s = 0;                        // a microbatch through all layers
 
-  // Seconds per byte that the sums of so many replicas take where they stand best.
-  double sum_s_per_byte(int replicas) const;
+  // Seconds per byte that the sums of so many replicas take where they stand best; what one of them sends
+  // alone, or all those of a node.
+  double sum_s_per_byte(int replicas, bool alone) const;
 };
 
 class GroupWays {
@@ -101,6 +105,7 @@ class GroupWays {
   std::array<double, 3> gradient_bytes{};  // by kind of layer, of a replica, at least
   std::array<LayerNeeds, 3> fastest;       // by kind of layer, in any way
   double path_s = kNever;                  // a microbatch through the fastest groups
+  double forward_s = kNever;               // of that the forward: no sums begin before
   double overhead_s = kNever;              // of an iteration, at least
   double usd = 0;                          // of a microbatch, at least
   double first_sum_s = 0;                  // of the first layer's sums

@@ -26,7 +26,8 @@ bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, dou
   const double all_s = m_ * of.both_s();
   if (!several_) return before.both_s() + all_s <= s_ && before.forward_s + all_s + of.after_s <= s_;
   return before.both_s() + all_s + ways_.first_sum_s + of.after_s <= s_ &&
-         before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_;
+         before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
+         ways_.forward_s + of.near_sums_s + of.after_s <= s_;
 }
 
 bool PipelinePrices::in_time(const GroupWay& way, int first, int end) const {
@@ -121,14 +122,27 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
   const double late = std::max(0, m_ - most);
   for (size_t w = 0; w < ways_.ways.size(); ++w) {
     const GroupWay& way = ways_.ways[w];
+    const int room = ways_.most_blocks(static_cast<int>(w), in_flight);
+    // Chunks of a group may recompute or not. With room for F blocks that do and N that do not, a that do and
+    // b that do not fit only if a / (F + 1) + b / (N + 1) is less than 1.
+    const GroupWay* without = way.recompute != Recompute::none && w > 0 ? &way - 1 : nullptr;
+    if (without && (without->supply != way.supply || without->tp != way.tp)) without = nullptr;
+    const int room_without = without ? ways_.most_blocks(static_cast<int>(w) - 1, in_flight) : 0;
+    const auto again = [&](double blocks) {
+      if (room_without == 0 || room <= room_without) return blocks;
+      const double some = (blocks / (1 + room_without) - 1) / (1.0 / (1 + room_without) - 1.0 / (1 + room));
+      return std::clamp(some, 0.0, blocks);
+    };
     const auto fits = [&](int blocks) {
       LayerNeeds of;
-      if (blocks > 0) of.add(way.needs[kBlock], blocks);
+      const double recomputed = again(blocks);
+      if (recomputed > 0) of.add(way.needs[kBlock], recomputed);
+      if (blocks > recomputed) of.add(without->needs[kBlock], blocks - recomputed);
       if (first) of.add(way.needs[kFirst], 1);
       if (last) of.add(way.needs[kLast], 1);
       return in_time(of, waits, late);
     };
-    int low = first || last ? 0 : 1, high = ways_.most_blocks(static_cast<int>(w), in_flight);
+    int low = first || last ? 0 : 1, high = room;
     if (low > high || !fits(low)) continue;
     while (low < high) {
       const int middle = (low + high + 1) / 2;

@@ -8,6 +8,7 @@
 //                                     goes back through them; with several pipelines the first layer's
 //                                     gradient sums and its optimizer come after that
 //     before + (m - 1) t + f + sums   its sums come after its last backward began; then its optimizer
+//     forward of all + sums of node   replicas that share its cards may begin earlier
 //
 // where the groups before are the fastest. A dynamic program over the layers, from the last one, finds the
 // least price; as many microbatches are in flight as groups are needed behind, at least, and one.

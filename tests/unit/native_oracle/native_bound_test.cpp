@@ -100,10 +100,10 @@ class FastestPlans {
 
 TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
   const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
-  oracle::Random random(1);
+  oracle::Random random(103);
   int kinds = 0;
-  for (int number = 0; number < 150; ++number) {
-    const oracle::PlannerInputs inputs = oracle::native_instance(catalog, 21, number, {12, 3, 2, 10});
+  for (int number = 0; number < 160; ++number) {
+    const oracle::PlannerInputs inputs = oracle::native_instance(catalog, 103, number, {12, 3, 2, 10});
     FastestPlans plans(inputs.context());
     plans.walk(random, 6, 100);
     plans.uniform(100);
@@ -115,10 +115,10 @@ TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
 
 TEST(NativeBound, NoPlanOfALargerProblemIsFaster) {
   const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
-  oracle::Random random(2);
+  oracle::Random random(105);
   int kinds = 0;
-  for (int number = 0; number < 16; ++number) {
-    const bench::RandomProblem problem = bench::random_problem(catalog, 23, number, {96, 3, 2});
+  for (int number = 0; number < 22; ++number) {
+    const bench::RandomProblem problem = bench::random_problem(catalog, 105, number, {96, 3, 2});
     FastestPlans plans(problem.inputs.context());
     plans.walk(random, 4, 80);
     plans.uniform(60);

@@ -1,0 +1,74 @@
+// What no plan is faster than, in a few operations: by what all GPUs compute together, and by what crosses
+// the borders of zones or nodes. For plans of one microbatch size and number of pipelines.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "planner/search/native/group_ways.h"
+
+namespace sailor::native {
+
+// What all groups of GPUs need at least, whatever their pipelines: every layer where it takes least, when a
+// GPU has the price of its speed.
+class AreaBound {
+ public:
+  AreaBound(const Space& space, IterationModel& model, const ZoneRates& rates,
+            const GroupWays::Question& question);
+
+  const GroupWays& ways() const { return ways_; }
+  // Is there memory for that number of models?
+  bool holds(int pipelines) const;
+  double iteration_s(double microbatches, int pipelines) const;
+
+ private:
+  const GroupWays ways_;
+  // By model and microbatch, by model and iteration; if all GPUs share the work.
+  double computing_s_ = 0, after_s_ = 0;
+  double longest_layer_s_ = 0;
+  double models_ = 0;  // that memory has room for
+};
+
+// Plans in some zones, and in all of them.
+struct ZoneCase {
+  ZoneCase(const Space& space, std::set<std::string> of) : zones(std::move(of)), rates(space, zones) {}
+
+  std::set<std::string> zones;
+  ZoneRates rates;
+};
+
+// What it takes at least to use several zones: messages between them, or sums.
+class Crossing {
+ public:
+  explicit Crossing(const Space& space);
+  // Of `pipelines` with the busiest of `microbatches`.
+  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches);
+
+ private:
+  template <typename Visit>
+  void for_each_link(const Visit& visit);
+  double least_message_s(int microbatch);
+
+  const Space& space_;
+  double s_per_byte_ = kNever, card_s_per_byte_ = kNever, most_nodes_ = 1;
+  std::map<int, double> message_s_;
+};
+
+// What it takes at least to use one node, or several. Of several, two may hold whole layers, all replicas of
+// them: every microbatch crosses from one to the other, over the cards of one of them. Or at most one node
+// does, which computes these layers, and the gradients of all others are summed over the nodes' cards.
+class NodeCrossing {
+ public:
+  explicit NodeCrossing(const Space& space);
+  // Of `pipelines` with all `microbatches`.
+  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) const;
+
+ private:
+  static double one_node_s(const GroupWays& ways, int pipelines, double microbatches);
+  static double sums_s(const GroupWays& ways, int pipelines, double microbatches);
+
+  double message_bytes_ = kNever;  // of a sequence, over any boundary; as if none were slowed down
+};
+
+}  // namespace sailor::native
