@@ -296,9 +296,15 @@ class Cells {
     most_steps_ = size->steps;
   }
 
-  Bound least() {
+  // Of plans of a kind, if one is given.
+  Bound least(const PlanKind* kind = nullptr) {
     Bound out{kNever, kNever};
     list(out);
+    if (kind != nullptr)
+      std::erase_if(cells_, [&](const Cell& cell) {
+        return cell.microbatch != kind->microbatch || cell.pipelines != kind->pipelines ||
+               cell.zero1 != kind->zero1 || cell.interleave != kind->interleave;
+      });
     std::sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.s < b.s; });
     if (cells_.empty()) return out;
     double low = cells_.front().s, high = incumbent_s_;
@@ -418,6 +424,10 @@ class Cells {
 
 Bound least_possible(const Space& space, const PlanFeatures& offered, double incumbent_s) {
   return Cells(space, offered, incumbent_s).least();
+}
+
+double least_possible(const Space& space, const PlanFeatures& offered, const PlanKind& kind) {
+  return Cells(space, offered, kNever).least(&kind).iteration_s;
 }
 
 }  // namespace sailor::native

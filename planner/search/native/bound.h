@@ -24,8 +24,18 @@ struct Bound {
   double usd = 0;
 };
 
+// Plans that have these in common.
+struct PlanKind {
+  int microbatch = 1;
+  int pipelines = 1;
+  bool zero1 = false;
+  bool interleave = false;
+};
+
 // Of all plans with what is offered; infinite when no microbatch size has times. `known_s`: an iteration of
 // some plan, or infinite.
 Bound least_possible(const Space& space, const PlanFeatures& offered, double known_s = kNever);
+// Of plans of one kind; infinite when there are none. For tests.
+double least_possible(const Space& space, const PlanFeatures& offered, const PlanKind& kind);
 
 }  // namespace sailor::native

@@ -105,6 +105,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
   supply.node_gpus = std::max(supply.node_gpus, pool.node_gpus());
   for (const int option : pool.options) {
     const SpaceOption& of = space_.options[static_cast<size_t>(option)];
+    supply.least_tp = std::min(supply.least_tp, of.tp);
     // Alike in all zones: the rates are those of the best.
     const bool known = std::any_of(ways.begin(), ways.end(), [&](const GroupWay& other) {
       return other.supply == number && other.tp == of.tp;
@@ -159,7 +160,9 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   for (size_t w = 0; w < ways.size(); ++w) {
     GroupWay& way = ways[w];
     const auto option = static_cast<size_t>(way.option);
-    way.near_replicas = std::max(1, supplies[static_cast<size_t>(way.supply)].node_gpus / way.tp);
+    // The others on its node may have smaller TP degrees.
+    const GpuSupply& supply = supplies[static_cast<size_t>(way.supply)];
+    way.near_replicas = 1 + std::max(0, supply.node_gpus - way.tp) / supply.least_tp;
     way.near_s = rates.near_s[option] / way.tp;
     way.far_s = rates.far_s[option] / way.tp;
     way.card_s = rates.card_s[option];

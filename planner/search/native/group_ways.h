@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct ZoneRates {
 struct GpuSupply {
   double gpus = 0;
   int node_gpus = 0;  // free on the largest node
+  int least_tp = std::numeric_limits<int>::max();
 };
 
 enum LayerKind { kFirst, kBlock, kLast };
@@ -57,7 +59,7 @@ struct GroupWay {
   int tp = 1;
   Recompute recompute = Recompute::none;
   double near_s = 0, far_s = 0, card_s = 0;  // per byte of gradients of a replica
-  int near_replicas = 1;                     // of a stage on a node, at most
+  int near_replicas = 1;                     // of a stage on a node, at most, of any TP degree
   std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite where there is no room for one
   double model_s = 0;                        // a microbatch through all layers
 

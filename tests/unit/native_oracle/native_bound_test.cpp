@@ -1,0 +1,132 @@
+// The native search's bound is proven, so no plan may be faster: not the search's, not any other. Plans come
+// from random walks and hill climbs that share no code with planner/search, on tiny problems, where plans
+// come close to the bound, and on some larger ones.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "planner/search/native/bound.h"
+#include "planner/search/problem/candidates.h"
+#include "planner/search/search.h"
+#include "tests/bench/native/plan_moves.h"
+#include "tests/bench/native/random_plan.h"
+#include "tests/bench/native/random_problem.h"
+#include "tests/bench/native/uniform_rivals.h"
+#include "tests/oracle/native/instance.h"
+
+namespace sailor::native {
+namespace {
+
+// Bounds and times are sums of the same numbers in another order.
+constexpr double kSlack = 1 + 1e-9;
+
+// The fastest plans that fit, by what the bound tells apart.
+class FastestPlans {
+ public:
+  explicit FastestPlans(const PlanningContext& context) : judge_(context) {}
+
+  // Small random changes; what becomes slower by some per cent or needs a little more memory stays.
+  void walk(oracle::Random& random, int starts, int moves) {
+    for (int start = 0; start < starts; ++start) {
+      std::optional<Plan> plan;
+      std::optional<bench::Verdict> at;
+      for (int draw = 0; draw < 20 && !at; ++draw)
+        if ((plan = bench::random_plan(judge_.context(), judge_.allowed(), random))) at = look(*plan);
+      if (!at) continue;
+      for (int move = 0; move < moves; ++move) {
+        std::optional<Plan> moved = bench::random_move(judge_.context(), judge_.allowed(), *plan, random);
+        const std::optional<bench::Verdict> next = moved ? look(*moved) : std::nullopt;
+        if (!next || next->missing_bytes > at->missing_bytes) continue;
+        const bool fewer = next->missing_bytes < at->missing_bytes;
+        if (!fewer && next->iteration_s > at->iteration_s * (1 + 0.05 * random.uniform(0, 1))) continue;
+        plan = std::move(moved);
+        at = next;
+      }
+    }
+  }
+  void uniform(size_t most) {
+    for (const bench::Rival& rival :
+         bench::uniform_plans_by_estimate(judge_.context(), judge_.allowed(), most))
+      look(rival.plan);
+  }
+
+  // Compares them with the bounds of their kinds, without any known plan; returns the number of kinds.
+  int compare(const std::string& problem) {
+    std::map<std::string, int64_t> rejected;
+    const PlanningContext& context = judge_.context();
+    const Resources resources = usable_resources(context, {}, rejected);
+    const Space space(context, resources);
+    double best_s = kNever;
+    for (const auto& [key, plan] : fastest_) {
+      const auto& [microbatch, pipelines, zero1, interleave] = key;
+      const double bound_s =
+          least_possible(space, judge_.allowed(), PlanKind{microbatch, pipelines, zero1, interleave});
+      EXPECT_LE(bound_s, plan.iteration_s * kSlack) << problem << ": " << summary(plan.plan);
+      best_s = std::min(best_s, plan.iteration_s);
+    }
+    EXPECT_LE(least_possible(space, judge_.allowed()).iteration_s, best_s * kSlack) << problem;
+    if (best_s < kNever) {
+      EXPECT_LE(least_possible(space, judge_.allowed(), best_s).iteration_s, best_s * kSlack) << problem;
+    }
+    return static_cast<int>(fastest_.size());
+  }
+  // The plan that the search finds is one of them, too.
+  void search() {
+    PlanOptions options;
+    options.explain = false;
+    options.effort = 0.3;
+    options.time_limit_s = 60;
+    for (const Candidate& candidate : sailor::search(judge_.context(), options).candidates)
+      look(candidate.plan);
+  }
+
+ private:
+  std::optional<bench::Verdict> look(const Plan& plan) {
+    const std::optional<bench::Verdict> verdict = judge_.verdict(plan);
+    if (!verdict || !verdict->fits()) return verdict;
+    const int pipelines = static_cast<int>(plan.pipelines.size());
+    // One pipeline shards nothing.
+    bench::Rival& best =
+        fastest_[{plan.microbatch, pipelines, plan.zero1 && pipelines > 1, plan.interleave > 1}];
+    if (best.iteration_s == 0 || verdict->iteration_s < best.iteration_s)
+      best = {"", plan, verdict->iteration_s};
+    return verdict;
+  }
+
+  bench::Judge judge_;
+  std::map<std::tuple<int, int, bool, bool>, bench::Rival> fastest_;
+};
+
+TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
+  const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  oracle::Random random(1);
+  int kinds = 0;
+  for (int number = 0; number < 150; ++number) {
+    const oracle::PlannerInputs inputs = oracle::native_instance(catalog, 21, number, {12, 3, 2, 10});
+    FastestPlans plans(inputs.context());
+    plans.walk(random, 6, 100);
+    plans.uniform(100);
+    if (number % 5 == 0) plans.search();
+    kinds += plans.compare("instance " + std::to_string(number));
+  }
+  EXPECT_GT(kinds, 1000);
+}
+
+TEST(NativeBound, NoPlanOfALargerProblemIsFaster) {
+  const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  oracle::Random random(2);
+  int kinds = 0;
+  for (int number = 0; number < 16; ++number) {
+    const bench::RandomProblem problem = bench::random_problem(catalog, 23, number, {96, 3, 2});
+    FastestPlans plans(problem.inputs.context());
+    plans.walk(random, 4, 80);
+    plans.uniform(60);
+    if (number % 5 == 0) plans.search();
+    kinds += plans.compare("problem " + std::to_string(number));
+  }
+  EXPECT_GT(kinds, 200);
+}
+
+}  // namespace
+}  // namespace sailor::native
