@@ -158,12 +158,24 @@ class NativeSearch {
     if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
   }
 
+  // Without recomputation that gains nothing: walks take what is as good.
+  PlanTemplate tidy(PlanTemplate of, double value) {
+    for (size_t c = 0; c < of.classes.size(); ++c)
+      for (size_t i = 0; i < of.classes[c].stages.size(); ++i) {
+        if (of.classes[c].stages[i].recompute == Recompute::none) continue;
+        PlanTemplate next = of;
+        next.classes[c].stages[i].recompute = Recompute::none;
+        if (scorer_.score(next) <= value) of = std::move(next);
+      }
+    return of;
+  }
+
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
     std::set<std::string> structures;
     for (const auto& [value, of] : ranked(effort_.listed * wanted)) {
       CompactPlan compact;
-      if (result_.candidates.size() == wanted || !assign(space_, of, compact)) continue;
+      if (result_.candidates.size() == wanted || !assign(space_, tidy(of, value), compact)) continue;
       improve_placement(space_, scorer_.model(), scorer_.goal(), compact, {});
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
