@@ -1,6 +1,7 @@
 #include "planner/search/box_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -13,15 +14,16 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kMostPriced = 4500;
-constexpr int kSubgradients = 10;
+constexpr int64_t kMostPriced = 15000;
+constexpr int kSubgradients = 3;
 // A step towards so much more than the best sum that is known.
 constexpr double kNewUse = 0.1;                  // in the average of uses
 constexpr double kShorter = 0.7, kLonger = 1.3;  // steps, after one in vain and after one that was not
 constexpr double kAmbition = 0.1;
 constexpr double kShrunk = 0.9;   // a box is worth another look when a side is so much shorter
 constexpr double kProven = 1e-4;  // relative: no need to know better
-constexpr int kBeamEvery = 16;    // boxes
+constexpr double kNarrow = 5e-3;  // relative: halves of such a box say little more
+constexpr int kBeamEvery = 48;    // boxes
 constexpr size_t kBeamWidth = 64, kMostOfBeam = 16;
 
 constexpr double kNotForSale = 1e9;  // seconds; of supplies without GPUs
@@ -31,8 +33,12 @@ struct Box {
   double shortest_s = 0, longest_s = 0;  // of the slowest stage
   double least_sync_s = 0, most_sync_s = 0;
   double bound_s = 0;
-  std::vector<double> money;  // price x GPUs of every supply, seconds
-  std::vector<double> use;    // of every supply, of 1; averaged over cuts at prices near these
+  uint64_t regions = ~uint64_t{0};  // that stages may be in
+  uint64_t visited = 0;             // those that some stage is in
+  int least_regions = 1;            // with a stage
+  double crossings_s = 0;           // that so many regions add to the sum of stages
+  std::vector<double> money;        // price x GPUs of every supply, seconds
+  std::vector<double> use;          // of every supply, of 1; averaged over cuts at prices near these
   int64_t number = 0;
 
   bool operator<(const Box& other) const {
@@ -101,10 +107,18 @@ class BoxSearch {
     const bool fresh = box.money.empty();
     if (fresh && last_money_.empty()) last_money_.assign(t.cuts->supplies().size(), 0);
     if (fresh) box.money = last_money_;
+    if (box.least_regions > 1) {
+      box.crossings_s = (box.least_regions - 1) * t.cuts->crossing_s(box.regions);
+      box.shortest_s = std::max(box.shortest_s, t.cuts->crossing_stage_s(box.regions));
+    }
     const double rounds = c.rounds - 1;
     const double room = accepted - overhead_s_;
     box.longest_s = std::min(box.longest_s, rounds > 0 ? room / rounds : room);
     box.most_sync_s = std::min(box.most_sync_s, c.replicas > 1 ? room : 0);
+    if (box.shortest_s > box.longest_s) {
+      closed[box.configuration] = std::min(closed[box.configuration], accepted);
+      return;
+    }
     // What is accepted leaves so much for either side.
     double sum_s = bound_sum(box, c, *t.cuts, accepted);
     while (true) {
@@ -126,14 +140,17 @@ class BoxSearch {
     if (fresh || looked_at_++ % kBeamEvery == 0) follow_beam(box, c, t, accepted);
     const double width_s =
         std::max(rounds * (box.longest_s - box.shortest_s), box.most_sync_s - box.least_sync_s);
-    if (width_s > kProven * box.bound_s)
+    if (fresh) box.regions = t.cuts->all_regions();
+    if (box.regions != box.visited && std::popcount(box.regions) > 1)
+      choose_region(std::move(box), *t.cuts);
+    else if (width_s > kNarrow * box.bound_s)
       split(std::move(box), rounds);
     else
       closed[box.configuration] = std::min(closed[box.configuration], box.bound_s);
   }
 
   double floor_s(const Box& box, double rounds) const {
-    return overhead_s_ + rounds * box.shortest_s + box.least_sync_s;
+    return overhead_s_ + rounds * box.shortest_s + box.least_sync_s + box.crossings_s;
   }
 
   static std::vector<double> prices_of(const std::vector<double>& money, const PricedCuts& cuts) {
@@ -145,7 +162,7 @@ class BoxSearch {
 
   // The least sum of stages within the box, at least; leaves the best prices in it.
   double bound_sum(Box& box, const BoxConfiguration& c, PricedCuts& cuts, double accepted) {
-    cuts.set_caps(box.longest_s, box.most_sync_s);
+    cuts.set_caps(box.longest_s, box.most_sync_s, box.regions);
     const double enough = accepted - floor_s(box, c.rounds - 1);
     // The volume algorithm: steps along an average of uses, because equal supplies are used in turns, and
     // from the best prices so far.
@@ -189,8 +206,10 @@ class BoxSearch {
     const std::vector<double> prices = prices_of(box.money, *t.cuts);
     ++outcome_.priced;
     t.cuts->solve(prices);
-    const BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
-                              overhead_s_, box.shortest_s, box.least_sync_s};
+    BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
+                        overhead_s_, box.shortest_s, box.least_sync_s};
+    problem.regions = box.visited;
+    if (box.least_regions > 1) problem.crossing_s = t.cuts->crossing_s(box.regions);
     for (const Skeleton& skeleton : guided_beam(problem, *t.cuts, prices, accepted, kBeamWidth, kMostOfBeam))
       if (skeleton.iteration_s < threshold_() && is_new(box.configuration, skeleton)) found_(c, skeleton);
   }
@@ -203,6 +222,31 @@ class BoxSearch {
       key.push_back(stage.mode);
     }
     return seen_.insert(std::move(key)).second;
+  }
+
+  // With and without the region that is used most; alone, or together with others.
+  void choose_region(Box box, const PricedCuts& cuts) {
+    std::vector<double> gpus(64, 0);
+    for (size_t s = 0; s < box.use.size(); ++s)
+      gpus[cuts.supplies()[s].region] += box.use[s] * cuts.supplies()[s].gpus;
+    uint64_t chosen = 0;
+    double most = -1;
+    for (int r = 0; r < 64; ++r)
+      if (const uint64_t bit = uint64_t{1} << r; (box.regions & ~box.visited & bit) && gpus[r] > most) {
+        most = gpus[r];
+        chosen = bit;
+      }
+    Box without = box;
+    without.regions &= ~chosen;
+    if (std::popcount(without.regions) >= box.least_regions) push(std::move(without));
+    if (box.visited == 0) {
+      Box alone = box;
+      alone.regions = alone.visited = chosen;
+      push(std::move(alone));
+    }
+    box.visited |= chosen;
+    box.least_regions = std::max(2, std::popcount(box.visited));
+    push(std::move(box));
   }
 
   // In two, across the side that matters more.

@@ -1,6 +1,7 @@
 #include "planner/search/guided_beam.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
 
@@ -11,6 +12,7 @@ namespace {
 struct Partial {
   const Partial* next = nullptr;  // the stages behind the leading one
   int first_layer = 0, end_layer = 0, mode = -1, stages = 0;
+  uint64_t regions = 0;     // of its stages
   double bottleneck_s = 0;  // of all stages but the leading one
   double leading_s = 0;     // of the leading stage; what the stage before it adds is missing
   double last_message_s = 0;
@@ -103,6 +105,8 @@ class Beam {
       next.end_layer = end;
       next.mode = mode;
       next.stages = behind + 1;
+      next.regions = partial.regions | uint64_t{1} << region;
+      const double ahead_s = p_.crossing_s * std::popcount(p_.regions & ~next.regions);
       const double extra = (behind == 1 ? 2 : 1) * gradient;
       next.bottleneck_s = std::max(partial.bottleneck_s, partial.leading_s + extra);
       next.last_message_s = activation;
@@ -127,7 +131,7 @@ class Beam {
         const double done = p_.overhead_s + next.sum_s + next.update_s +
                             (p_.rounds - 1) * std::max({floor_s, next.bottleneck_s, next.leading_s}) +
                             std::max(first == 0 ? 0 : p_.least_sync_s, next.sync_s);
-        const double rest = first == 0 ? 0 : cuts_.rest(first, behind + 1, region);
+        const double rest = first == 0 ? 0 : cuts_.rest(first, behind + 1) + ahead_s;
         // Prices of what is used are never negative: a first test without them.
         if (first > 0 && !fits_in(first, done + rest + partial.paid_s)) continue;
         if (groups != known_groups) {

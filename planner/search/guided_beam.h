@@ -16,6 +16,9 @@ struct BeamProblem {
   double overhead_s = 0;
   // The slowest stage and the longest sum of gradients count as at least this.
   double least_bottleneck_s = 0, least_sync_s = 0;
+  // Regions that stages have to be in, and what each but one of them adds, at least.
+  uint64_t regions = 0;
+  double crossing_s = 0;
 };
 
 // Skeletons faster than `accepted_s`, best first, at most `most`; `cuts` has just been solved at `prices`.

@@ -11,7 +11,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-9;
 // Memory beyond that many stages behind counts as with so many: a bound still, and prices hardly differ.
-constexpr int kMostBehind = 14;
+constexpr int kMostBehind = 5;
 }  // namespace
 
 PricedCuts::PricedCuts(ModeCosts& costs, const StageSync& sync, int replicas)
@@ -26,40 +26,72 @@ PricedCuts::PricedCuts(ModeCosts& costs, const StageSync& sync, int replicas)
   std::map<std::pair<std::string, std::string>, int> supplies;
   std::set<int> counted;
   for (const Option& option : resources.options) {
-    const int region = regions.try_emplace(option.region, static_cast<int>(regions.size())).first->second;
+    const int next = std::min(static_cast<int>(regions.size()), kMostRegions - 1);
+    const int region = regions.try_emplace(option.region, next).first->second;
     const auto [it, added] =
         supplies.try_emplace({option.region, option.gpu_type}, static_cast<int>(supplies.size()));
     if (added) supplies_.push_back({region, option.gpu_type, 0});
     supply_of_option_.push_back(it->second);
     if (counted.insert(option.pool).second) supplies_[it->second].gpus += resources.free_gpus(option.pool);
   }
-  regions_ = static_cast<int>(regions.size());
+  regions_ = std::min(static_cast<int>(regions.size()), kMostRegions);
   for (const StageMode& mode : costs.modes())
     region_of_mode_.push_back(supplies_[supply_of_option_[mode.slowest()]].region);
   const size_t n = costs.modes().size(), L = layers_;
-  activation_s_.assign(n * regions_ * L, kNever);
+  activation_s_.assign(n * L, kNever);
   gradient_s_ = activation_s_;
-  for (size_t up = 0; up < n; ++up)
-    for (size_t down = 0; down < n; ++down)
-      for (size_t layer = 1; layer < L; ++layer) {
-        const size_t at = (up * regions_ + region_of_mode_[down]) * L + layer;
-        const int u = static_cast<int>(up), d = static_cast<int>(down), l = static_cast<int>(layer);
-        activation_s_[at] = std::min(activation_s_[at], costs.activation_s(u, d, l));
-        gradient_s_[at] = std::min(gradient_s_[at], costs.gradient_s(u, d, l));
-      }
+  crossing_s_.assign(static_cast<size_t>(regions_) * regions_, kNever);
+  crossing_stage_s_ = crossing_s_;
+  const auto for_all = [&](const auto& visit) {
+    for (size_t up = 0; up < n; ++up)
+      for (size_t down = 0; down < n; ++down)
+        for (size_t layer = 1; layer < L; ++layer) {
+          const int u = static_cast<int>(up), d = static_cast<int>(down), l = static_cast<int>(layer);
+          visit(u, d, l, up * L + layer, costs.activation_s(u, d, l), costs.gradient_s(u, d, l));
+        }
+  };
+  for_all([&](int, int, int, size_t at, double activation, double gradient) {
+    activation_s_[at] = std::min(activation_s_[at], activation);
+    gradient_s_[at] = std::min(gradient_s_[at], gradient);
+  });
+  for_all([&](int up, int down, int layer, size_t at, double activation, double gradient) {
+    const size_t pair = static_cast<size_t>(region_of_mode_[up]) * regions_ + region_of_mode_[down];
+    if (region_of_mode_[up] == region_of_mode_[down]) return;
+    crossing_s_[pair] =
+        std::min(crossing_s_[pair], activation - activation_s_[at] + gradient - gradient_s_[at]);
+    crossing_stage_s_[pair] =
+        std::min(crossing_stage_s_[pair], std::max(activation + costs.compute_s(up, layer - 1, layer),
+                                                   gradient + costs.compute_s(down, layer, layer + 1)));
+  });
   segment_price_.resize(n * (L + 1));
-  const size_t states = static_cast<size_t>(most_behind_ + 1) * regions_ * (layers_ + 1);
+  const size_t states = static_cast<size_t>(most_behind_ + 1) * (layers_ + 1);
   rest_.resize(states);
   step_.resize(states);
   known_.resize(static_cast<size_t>(most_behind_ + 1) * (layers_ + 1));
 }
 
-void PricedCuts::set_caps(double longest_s, double sync_s) {
+double PricedCuts::least_of_pairs(const std::vector<double>& of_pair, uint64_t regions) const {
+  double least = kNever;
+  for (int a = 0; a < regions_; ++a)
+    for (int b = 0; b < regions_; ++b)
+      if (a != b && (regions >> a & 1u) && (regions >> b & 1u))
+        least = std::min(least, of_pair[static_cast<size_t>(a) * regions_ + b]);
+  return least;
+}
+
+void PricedCuts::set_caps(double longest_s, double sync_s, uint64_t regions) {
   longest_s *= kSlack;
   sync_s *= kSlack;
+  usable_.clear();
+  for (int mode = 0; mode < costs_.size(); ++mode)
+    if (regions >> region_of_mode_[mode] & 1u) usable_.push_back(mode);
   for (bool behind : {false, true})
     for (int mode = 0; mode < costs_.size(); ++mode) {
       int16_t* lowest = &lowest_[(static_cast<size_t>(behind) * costs_.size() + mode) * (layers_ + 1)];
+      if (!(regions >> region_of_mode_[mode] & 1u)) {
+        for (int end = 0; end <= layers_; ++end) lowest[end] = static_cast<int16_t>(end);
+        continue;
+      }
       const double to_next = behind ? costs_.least_activation_s(mode) : 0;
       const double to_previous = costs_.least_gradient_s(mode);
       int in_time = 1, in_sync = 0;
@@ -83,16 +115,16 @@ double PricedCuts::price_of(int mode, uint32_t groups) const {
   return replicas_ * least;
 }
 
-double PricedCuts::messages_s(int mode, int region, int end, int behind, bool first) const {
+double PricedCuts::messages_s(int mode, int end, int behind, bool first) const {
   if (behind == 0) return 0;
-  const size_t at = (static_cast<size_t>(mode) * regions_ + region) * layers_ + end;
+  const size_t at = static_cast<size_t>(mode) * layers_ + end;
   // The first stage of more than three pays for its activation twice, the last for its gradient.
   return activation_s_[at] * (first && behind >= 3 ? 2 : 1) + gradient_s_[at] * (behind == 1 ? 2 : 1);
 }
 
 double PricedCuts::solve(const std::vector<double>& prices) {
   prices_ = prices;
-  for (int mode = 0; mode < costs_.size(); ++mode) {
+  for (int mode : usable_) {
     uint32_t last_groups = 0;
     double last_price = 0;
     for (int end = 1; end <= layers_; ++end) {
@@ -110,28 +142,25 @@ double PricedCuts::solve(const std::vector<double>& prices) {
     }
   }
   std::fill(known_.begin(), known_.end(), 0);
-  return rest(layers_, 0, 0);
+  return rest(layers_, 0);
 }
 
-double PricedCuts::rest(int end, int behind, int region) {
+double PricedCuts::rest(int end, int behind) {
   if (end == 0) return 0;
   behind = std::min(behind, most_behind_);
   if (!known_[static_cast<size_t>(behind) * (layers_ + 1) + end]) find_rest(end, behind);
-  return rest_[state(end, behind, region)];
+  return rest_[state(end, behind)];
 }
 
 void PricedCuts::find_rest(int end, int behind) {
   known_[static_cast<size_t>(behind) * (layers_ + 1) + end] = 1;
-  for (int r = 0; r < regions_; ++r) {
-    rest_[state(end, behind, r)] = kNever;
-    step_[state(end, behind, r)] = {};
-  }
-  for (int mode = 0; mode < costs_.size(); ++mode) {
+  rest_[state(end, behind)] = kNever;
+  step_[state(end, behind)] = {};
+  for (int mode : usable_) {
     const int lowest = std::max(
         lowest_in_time(mode, end, behind > 0),
         costs_.lowest_first(costs_.modes()[mode].slowest(), end, std::min(behind + 1, layers_), replicas_));
     if (lowest >= end) continue;
-    const int region = region_of_mode_[mode];
     const auto& segments = costs_.segments(mode, end);
     const std::vector<double>& prices = segment_price_[static_cast<size_t>(mode) * (layers_ + 1) + end];
     double least = kNever, whole = kNever;
@@ -144,35 +173,32 @@ void PricedCuts::find_rest(int end, int behind) {
         if (first == 0) {
           whole = s;
           whole_step = here;
-        } else if (s < least && (s += rest(first, behind + 1, region)) < least) {
+        } else if (s < least && (s += rest(first, behind + 1)) < least) {
           least = s;
           step = here;
         }
       }
     }
-    for (int r = 0; r < (behind == 0 ? 1 : regions_); ++r) {
-      double& best = rest_[state(end, behind, r)];
-      if (const double s = least + messages_s(mode, r, end, behind, false); s < best) {
-        best = s;
-        step_[state(end, behind, r)] = step;
-      }
-      if (const double s = whole + messages_s(mode, r, end, behind, true); s < best) {
-        best = s;
-        step_[state(end, behind, r)] = whole_step;
-      }
+    double& best = rest_[state(end, behind)];
+    if (const double s = least + messages_s(mode, end, behind, false); s < best) {
+      best = s;
+      step_[state(end, behind)] = step;
+    }
+    if (const double s = whole + messages_s(mode, end, behind, true); s < best) {
+      best = s;
+      step_[state(end, behind)] = whole_step;
     }
   }
 }
 
 std::vector<PricedCuts::Stage> PricedCuts::path() {
   std::vector<Stage> out;
-  for (int end = layers_, region = 0; end > 0;) {
+  for (int end = layers_; end > 0;) {
     const int behind = static_cast<int>(out.size());
-    if (rest(end, behind, region) == kNever) return {};
-    const Step& step = step_[state(end, std::min(behind, most_behind_), region)];
+    if (rest(end, behind) == kNever) return {};
+    const Step& step = step_[state(end, std::min(behind, most_behind_))];
     out.push_back({step.first, end, step.mode, step.groups});
     end = step.first;
-    region = region_of_mode_[step.mode];
   }
   return out;
 }
