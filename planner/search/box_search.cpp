@@ -14,7 +14,7 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kMostPriced = 15000;
+constexpr int64_t kMostPriced = 20000;
 constexpr int kSubgradients = 3;
 // A step towards so much more than the best sum that is known.
 constexpr double kNewUse = 0.1;                  // in the average of uses
@@ -23,7 +23,7 @@ constexpr double kAmbition = 0.1;
 constexpr double kShrunk = 0.9;   // a box is worth another look when a side is so much shorter
 constexpr double kProven = 1e-4;  // relative: no need to know better
 constexpr double kNarrow = 5e-3;  // relative: halves of such a box say little more
-constexpr int kBeamEvery = 48;    // boxes
+constexpr int kBeamEvery = 16;    // boxes
 constexpr size_t kBeamWidth = 64, kMostOfBeam = 16;
 
 constexpr double kNotForSale = 1e9;  // seconds; of supplies without GPUs
@@ -209,6 +209,7 @@ class BoxSearch {
     BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
                         overhead_s_, box.shortest_s, box.least_sync_s};
     problem.regions = box.visited;
+    problem.mixed = beams_++ % 2 == 1;
     if (box.least_regions > 1) problem.crossing_s = t.cuts->crossing_s(box.regions);
     for (const Skeleton& skeleton : guided_beam(problem, *t.cuts, prices, accepted, kBeamWidth, kMostOfBeam))
       if (skeleton.iteration_s < threshold_() && is_new(box.configuration, skeleton)) found_(c, skeleton);
@@ -269,7 +270,7 @@ class BoxSearch {
   std::vector<double> last_money_;   // of the box looked at last, by supply
   std::set<Box> boxes_;              // the least bound first
   std::set<std::vector<int>> seen_;  // skeletons
-  int64_t numbers_ = 0, looked_at_ = 0;
+  int64_t numbers_ = 0, looked_at_ = 0, beams_ = 0;
   BoxOutcome outcome_;
 };
 

@@ -5,10 +5,10 @@
 // longest sum of gradients. Within a box an iteration takes at least
 //     rounds x shortest + least sum of gradients + the sum of stages in priced cuts (priced_cuts.h)
 //     + what messages between the regions that the box requires take more
-// with prices by subgradients. Branching is on the regions that stages are in, then on the two intervals. On the way
-// a beam of partial pipelines is followed that fill what supplies there are, in the order of what they and
-// the priced rest take. Ends when no box can be better, or after so many priced cuts: deterministic, whatever
-// the machine. Pure.
+// with prices by subgradients. It branches on the regions that stages are in, then on the intervals. On the
+// way a beam of partial pipelines is followed that fill what supplies there are, in the order of what they
+// and the priced rest take. Ends when no box can be better, or after so many priced cuts: deterministic,
+// whatever the machine. Pure.
 #pragma once
 
 #include <functional>

@@ -19,7 +19,7 @@ struct Partial {
   double sum_s = 0, update_s = 0, sync_s = 0;
   double paid_s = 0;        // prices of what is used
   double rank_s = 0;        // what the iteration takes, with the priced rest
-  std::vector<float> left;  // GPUs, by supply
+  std::vector<float> left;  // GPUs, by pool
 };
 
 class Beam {
@@ -40,10 +40,14 @@ class Beam {
     Partial root;
     root.first_layer = layers_;
     double all_s = 0;  // prices of all supplies
-    for (size_t s = 0; s < prices_.size(); ++s) {
-      root.left.push_back(static_cast<float>(cuts_.supplies()[s].gpus));
-      all_s += prices_[s] * cuts_.supplies()[s].gpus;
-    }
+    const Resources& resources = costs_.resources();
+    for (size_t pool = 0; pool < resources.pools.size(); ++pool)
+      root.left.push_back(static_cast<float>(resources.free_gpus(static_cast<int>(pool))));
+    for (size_t s = 0; s < prices_.size(); ++s) all_s += prices_[s] * cuts_.supplies()[s].gpus;
+    const bool zones_apart = std::any_of(costs_.modes().begin(), costs_.modes().end(),
+                                         [](const StageMode& mode) { return mode.refines; });
+    for (int mode = 0; mode < costs_.size(); ++mode)
+      if (!zones_apart || !fits_a_zone(costs_.modes()[mode], root.left)) modes_.push_back(mode);
     root.paid_s = -all_s;
     extend(root);
     for (int layer = layers_ - 1; layer > 0; --layer)
@@ -63,21 +67,31 @@ class Beam {
   }
 
  private:
+  // Is a zone enough? What is all in one of them is a mode of its own, with its own messages.
+  bool fits_a_zone(const StageMode& mode, const std::vector<float>& gpus) const {
+    const std::vector<int>& options = mode.groups.front().options;
+    return mode.kind != StageMode::Kind::pure && (mode.kind == StageMode::Kind::spread || !p_.mixed) &&
+           std::any_of(options.begin(), options.end(), [&](int o) {
+             return gpus[costs_.resources().options[o].pool] >=
+                    static_cast<float>(p_.replicas * mode.least_tp);
+           });
+  }
   // Takes a stage's GPUs from where they are cheapest; false when there are too few.
   bool take(int mode, uint32_t allowed, std::vector<float>& left, double& paid_s) {
     const std::vector<StageMode::Group>& groups = costs_.modes()[mode].groups;
     order_.clear();
     for (size_t g = 0; g < groups.size(); ++g)
       if (g >= 32 || (allowed >> g & 1u)) {
-        const int supply = cuts_.supply_of(groups[g].option);
-        order_.push_back({prices_[supply] * groups[g].tp, supply, groups[g].tp});
+        const double price = prices_[cuts_.supply_of(groups[g].option)] * groups[g].tp;
+        for (int o : groups[g].options)
+          order_.push_back({price, costs_.resources().options[o].pool, groups[g].tp});
       }
     std::stable_sort(order_.begin(), order_.end(),
                      [](const Source& a, const Source& b) { return a.price < b.price; });
     int open = p_.replicas;
     for (const Source& source : order_) {
-      const int n = std::min(open, static_cast<int>(left[source.supply]) / source.tp);
-      left[source.supply] -= static_cast<float>(n * source.tp);
+      const int n = std::min(open, static_cast<int>(left[source.pool]) / source.tp);
+      left[source.pool] -= static_cast<float>(n * source.tp);
       paid_s += n * source.price;
       open -= n;
       if (open == 0) return true;
@@ -88,7 +102,7 @@ class Beam {
   void extend(const Partial& partial) {
     const int end = partial.first_layer, behind = partial.stages;
     const int in_flight = std::min(behind + 1, layers_);
-    for (int mode = 0; mode < costs_.size(); ++mode) {
+    for (int mode : modes_) {
       const int lowest =
           std::max(cuts_.lowest_in_time(mode, end, behind > 0),
                    costs_.lowest_first(costs_.modes()[mode].slowest(), end, in_flight, p_.replicas));
@@ -170,7 +184,7 @@ class Beam {
 
   struct Source {
     double price;
-    int supply, tp;
+    int pool, tp;
   };
 
   const BeamProblem& p_;
@@ -182,6 +196,7 @@ class Beam {
   const int layers_;
   std::vector<std::vector<Partial>> buckets_;  // by first layer; best first
   std::deque<Partial> followed_;               // addresses stay
+  std::vector<int> modes_;
   std::vector<Source> order_;
   std::vector<float> left_;
 };

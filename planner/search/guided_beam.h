@@ -19,6 +19,7 @@ struct BeamProblem {
   // Regions that stages have to be in, and what each but one of them adds, at least.
   uint64_t regions = 0;
   double crossing_s = 0;
+  bool mixed = true;  // several types in a stage, even where one zone has enough of the slowest
 };
 
 // Skeletons faster than `accepted_s`, best first, at most `most`; `cuts` has just been solved at `prices`.

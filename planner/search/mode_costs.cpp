@@ -65,19 +65,25 @@ ModeCosts::ModeCosts(const StageCosts& costs, const Resources& resources, std::v
   least_gradient_s_.assign(n, kNever);
   for (size_t mode = 0; mode < n; ++mode)
     for (size_t other = 0; other < n; ++other)
-      for (size_t layer = 1; layer < layers; ++layer) {
+      for (size_t kind = 0; kind < messages_; ++kind) {
         least_activation_s_[mode] =
-            std::min(least_activation_s_[mode], activation_s_[(mode * n + other) * layers + layer]);
+            std::min(least_activation_s_[mode], activation_s_[(mode * n + other) * messages_ + kind]);
         least_gradient_s_[mode] =
-            std::min(least_gradient_s_[mode], gradient_s_[(other * n + mode) * layers + layer]);
+            std::min(least_gradient_s_[mode], gradient_s_[(other * n + mode) * messages_ + kind]);
       }
 }
 
 void ModeCosts::tabulate_messages() {
   const size_t n = modes_.size(), layers = costs_.layers(), options = resources_.options.size();
-  activation_s_.assign(n * n * layers, kNever);
-  gradient_s_.assign(n * n * layers, kNever);
-  message_usd_.assign(n * n * layers, -1);
+  message_of_.assign(layers, 0);
+  for (size_t layer = 1; layer < layers; ++layer) {
+    const int l = static_cast<int>(layer);
+    int like = 1;
+    while (like < l && !costs_.same_messages(like, l)) ++like;
+    message_of_[layer] = like < l ? message_of_[like] : messages_++;
+  }
+  activation_s_.assign(n * n * messages_, kNever);
+  gradient_s_.assign(n * n * messages_, kNever);
   // By upstream and downstream option.
   std::vector<double> forward_s(options * options), backward_s(options * options);
   const auto least = [&](const std::vector<double>& s, const std::vector<int>& ups,
@@ -93,20 +99,21 @@ void ModeCosts::tabulate_messages() {
                      least(s, facing_[up], modes_[down].groups.front().options),
                      least(s, smallest_[up], facing_[down]), least(s, facing_[up], smallest_[down])});
   };
+  size_t tabulated = 0;
   for (size_t layer = 1; layer < layers; ++layer) {
     const int l = static_cast<int>(layer);
-    const bool like_before = layer > 1 && costs_.same_messages(l - 1, l);
-    if (!like_before)
-      for (int a : costs_.options())
-        for (int b : costs_.options()) {
-          forward_s[a * options + b] = costs_.activation_s(a, b, l);
-          backward_s[a * options + b] = costs_.gradient_s(b, a, l);
-        }
+    if (tabulated > message_of_[layer]) continue;
+    ++tabulated;
+    for (int a : costs_.options())
+      for (int b : costs_.options()) {
+        forward_s[a * options + b] = costs_.activation_s(a, b, l);
+        backward_s[a * options + b] = costs_.gradient_s(b, a, l);
+      }
     for (size_t up = 0; up < n; ++up)
       for (size_t down = 0; down < n; ++down) {
-        const size_t at = (up * n + down) * layers + layer;
-        activation_s_[at] = like_before ? activation_s_[at - 1] : at_least(forward_s, up, down);
-        gradient_s_[at] = like_before ? gradient_s_[at - 1] : at_least(backward_s, up, down);
+        const size_t at = (up * n + down) * messages_ + message_of_[layer];
+        activation_s_[at] = at_least(forward_s, up, down);
+        gradient_s_[at] = at_least(backward_s, up, down);
       }
   }
 }

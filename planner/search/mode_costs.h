@@ -33,19 +33,17 @@ class ModeCosts {
   }
   // The slowest pair of replicas over the boundary before `layer`, at least; infinite when no link is known.
   double activation_s(int upstream, int downstream, int layer) const {
-    return activation_s_[(static_cast<size_t>(upstream) * modes_.size() + downstream) * costs_.layers() +
-                         layer];
+    return activation_s_[message(upstream, downstream, layer)];
   }
   double gradient_s(int upstream, int downstream, int layer) const {
-    return gradient_s_[(static_cast<size_t>(upstream) * modes_.size() + downstream) * costs_.layers() +
-                       layer];
+    return gradient_s_[message(upstream, downstream, layer)];
   }
   // A stage's cheapest message to any next, to any previous stage.
   double least_activation_s(int mode) const { return least_activation_s_[mode]; }
   double least_gradient_s(int mode) const { return least_gradient_s_[mode]; }
   double message_usd(int upstream, int downstream, int layer) {  // of one replica and microbatch
-    double& known =
-        message_usd_[(static_cast<size_t>(upstream) * modes_.size() + downstream) * costs_.layers() + layer];
+    if (message_usd_.empty()) message_usd_.assign(activation_s_.size(), -1);
+    double& known = message_usd_[message(upstream, downstream, layer)];
     if (known < 0) known = least_message_usd(upstream, downstream, layer);
     return known;
   }
@@ -82,6 +80,9 @@ class ModeCosts {
   double least_usd_per_s(int mode, uint32_t groups) const;
 
  private:
+  size_t message(int upstream, int downstream, int layer) const {
+    return (static_cast<size_t>(upstream) * modes_.size() + downstream) * messages_ + message_of_[layer];
+  }
   void tabulate_messages();
   double least_message_usd(int upstream, int downstream, int layer) const;
   uint32_t fast_enough(int mode, int first, int end) const;
@@ -98,7 +99,9 @@ class ModeCosts {
   const StageCosts& costs_;
   const Resources& resources_;
   std::vector<StageMode> modes_;
-  std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][layer]
+  std::vector<size_t> message_of_;                             // by layer: boundaries of equal messages
+  size_t messages_ = 0;                                        // kinds of them
+  std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][kind of message]
   std::vector<double> message_usd_;                            // the same; negative = not asked yet
   std::vector<double> least_activation_s_, least_gradient_s_;  // by mode
   std::vector<uint32_t> fast_enough_;                          // [mode][end][first]

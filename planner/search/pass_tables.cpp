@@ -53,6 +53,15 @@ std::vector<StageMode> PassTablesOf::modes_of(const StageCosts& costs, Pass pass
   std::vector<StageMode> mixed = mixed_modes(costs, resources_);
   if (pass == Pass::familiar) std::erase_if(mixed, unfamiliar(familiar_.mixed));
   std::move(mixed.begin(), mixed.end(), std::back_inserter(modes));
+  if (pass != Pass::zoned) return modes;
+  const auto is_spread = [](const StageMode& mode) { return mode.kind == StageMode::Kind::spread; };
+  const size_t n = modes.size();
+  for (size_t m = 0; m < n; ++m)
+    for (int o : is_spread(modes[m]) ? modes[m].groups.front().options : std::vector<int>()) {
+      const int tp = modes[m].least_tp;
+      modes.push_back({StageMode::Kind::pure, {{o, tp, {o}}}, tp});
+      modes.back().refines = true;
+    }
   return modes;
 }
 

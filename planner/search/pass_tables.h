@@ -14,8 +14,9 @@ namespace sailor {
 
 // What stages may be, from quick to complete. alike: all replicas of one type and TP degree; mixed: or of
 // several types; exact: every way to realize a skeleton is tried; pure: its part for one replica; familiar:
-// what of `mixed` the plans of before had.
-enum class Pass { alike, mixed, exact, pure, familiar };
+// what of `mixed` the plans of before had; zoned: `mixed`, and what is all in one of a
+// region's zones apart.
+enum class Pass { alike, mixed, exact, pure, familiar, zoned };
 
 // Options that replicas of the first few of some plans run on, in any zone: by option.
 struct FamiliarOptions {

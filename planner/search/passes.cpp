@@ -79,12 +79,12 @@ bool is_wide(SearchState& state, Pass pass) {
          state.tables_of(state.configurations.front(), pass).costs->size() > kWideModes;
 }
 
-void search_in_boxes(SearchState& state, Pass pass) {
+void search_in_boxes(SearchState& state) {
   std::vector<BoxConfiguration> boxes;
   std::vector<const Configuration*> of;
   for (const Configuration& c : state.configurations) {
     if (state.worse(c)) continue;
-    boxes.push_back({state.tables_of(c, pass).costs.get(), c.replicas, c.rounds, c.bound_s});
+    boxes.push_back({state.tables_of(c, Pass::zoned).costs.get(), c.replicas, c.rounds, c.bound_s});
     of.push_back(&c);
   }
   const BoxOutcome outcome = search_boxes(
@@ -128,7 +128,7 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
   state.pass_complete = true;
   state.open_value = kNever;
   if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
-    if (is_wide(state, pass)) return search_in_boxes(state, pass);
+    if (is_wide(state, pass)) return search_in_boxes(state);
     const bool by_deepening = state.on(feature::kDeepening);
     // A budget keeps a small problem's search from good plans for long: one is found by a look.
     const bool budget = pass == Pass::exact && std::isfinite(state.goal.max_usd);

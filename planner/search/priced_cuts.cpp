@@ -45,7 +45,8 @@ PricedCuts::PricedCuts(ModeCosts& costs, const StageSync& sync, int replicas)
   const auto for_all = [&](const auto& visit) {
     for (size_t up = 0; up < n; ++up)
       for (size_t down = 0; down < n; ++down)
-        for (size_t layer = 1; layer < L; ++layer) {
+        for (size_t layer = costs.modes()[up].refines || costs.modes()[down].refines ? L : 1; layer < L;
+             ++layer) {
           const int u = static_cast<int>(up), d = static_cast<int>(down), l = static_cast<int>(layer);
           visit(u, d, l, up * L + layer, costs.activation_s(u, d, l), costs.gradient_s(u, d, l));
         }
@@ -84,7 +85,7 @@ void PricedCuts::set_caps(double longest_s, double sync_s, uint64_t regions) {
   sync_s *= kSlack;
   usable_.clear();
   for (int mode = 0; mode < costs_.size(); ++mode)
-    if (regions >> region_of_mode_[mode] & 1u) usable_.push_back(mode);
+    if (!costs_.modes()[mode].refines && (regions >> region_of_mode_[mode] & 1u)) usable_.push_back(mode);
   for (bool behind : {false, true})
     for (int mode = 0; mode < costs_.size(); ++mode) {
       int16_t* lowest = &lowest_[(static_cast<size_t>(behind) * costs_.size() + mode) * (layers_ + 1)];

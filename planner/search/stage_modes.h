@@ -29,6 +29,7 @@ struct StageMode {
   std::vector<Group> groups;   // [0]: the slowest; the others may stand in where they are not slower
   int least_tp = 1;            // of the replicas; one of them has it
   bool several_types = false;  // surely; else perhaps
+  bool refines = false;        // what another mode bounds
 
   int slowest() const { return groups.front().option; }
 };
