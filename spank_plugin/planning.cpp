@@ -8,14 +8,14 @@
 #include <optional>
 #include <set>
 
+#include "planner/inputs/load_inputs.h"
+#include "planner/inputs/search_request.h"
 #include "planner/plan/place.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/stage_table.h"
-#include "planner/search/load_inputs.h"
-#include "planner/search/search_request.h"
 #include "planner/simulator/simulate.h"
 #include "planner/spec/busy_nodes.h"
 #include "planner/spec/error.h"

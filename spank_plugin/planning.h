@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
-#include "planner/search/planning_record.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "spank_plugin/slurm/allocation.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/inputs/search_request.h"
 #include "planner/plan/features.h"
 #include "planner/replay/replay.h"
-#include "planner/search/search_request.h"
 #include "planner/spec/overrides.h"
 
 namespace sailor::cli {

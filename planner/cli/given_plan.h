@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/inputs/load_inputs.h"
 #include "planner/plan/plan.h"
-#include "planner/search/load_inputs.h"
 #include "planner/simulator/simulate.h"
 #include "planner/simulator/timeline.h"
 

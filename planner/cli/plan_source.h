@@ -2,8 +2,8 @@
 #pragma once
 
 #include "planner/cli/commands.h"
-#include "planner/search/load_inputs.h"
-#include "planner/search/search_request.h"
+#include "planner/inputs/load_inputs.h"
+#include "planner/inputs/search_request.h"
 
 namespace sailor::cli {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "planner/history/find_run.h"
-#include "planner/search/planning_record.h"
+#include "planner/inputs/planning_record.h"
 #include "planner/spec/error.h"
 
 namespace sailor::cli {

@@ -10,10 +10,10 @@
 #include "planner/cli/output.h"
 #include "planner/cli/pictures.h"
 #include "planner/cli/run_source.h"
+#include "planner/inputs/load_inputs.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/memory_table.h"
 #include "planner/report/stage_table.h"
-#include "planner/search/load_inputs.h"
 #include "planner/spec/error.h"
 
 namespace sailor::cli {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/cli/cluster_source.h"
-#include "planner/search/load_inputs.h"
+#include "planner/inputs/load_inputs.h"
 #include "planner/simulator/native_model.h"
 #include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"

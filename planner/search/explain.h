@@ -1,4 +1,4 @@
-// Why nothing was found, and the smallest change that would help: asked by planning again under relaxed
+// Why nothing was found, and the smallest change that would help: asked by replanning under relaxed
 // conditions. Pure.
 #pragma once
 

@@ -3,193 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <utility>
 
 #include "planner/search/explain.h"
-#include "planner/search/layout.h"
 #include "planner/search/native/native_search.h"
-#include "planner/search/passes.h"
-#include "planner/search/previous_plan.h"
-#include "planner/search/same_shape.h"
-#include "planner/search/search_state.h"
+#include "planner/search/published/published_search.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-// Of the time limit, where there are plans of before: until their own turn ends, and until what was found is
-// improved in other zones.
-constexpr double kStartShare = 0.15, kBeforeZonesShare = 0.75;
-
-class Search {
- public:
-  Search(const PlanningContext& context, const PlanOptions& options) : state_(context, options) {
-    state_.result.cost_model = options.cost_model;
-  }
-
-  SearchResult run() {
-    list_all();
-    // All replicas of a stage of one type and TP degree, or mixes too where a region has several types.
-    const bool small = is_small(state_.resources);
-    const Pass pass = small ? Pass::exact : types_share_a_region() ? Pass::mixed : Pass::alike;
-    start_from_previous(pass);
-    state_.deadline.allow(again() && !small && several_zones() ? kBeforeZonesShare : 1);
-    search_configurations(pass);
-    state_.deadline.allow(1);
-    state_.improve_shortlist();
-    finish();
-    return std::move(state_.result);
-  }
-
- private:
-  bool again() const { return !state_.options.previous.empty(); }
-
-  void search_configurations(Pass pass) {
-    // After a small change most of the best plan's stages are of kinds that there were before.
-    if (again() && pass == Pass::mixed) search_pass(state_, Pass::familiar, kAnyStages);
-    // Short pipelines are cheap to search: what they reach bounds the rest.
-    if (state_.on(feature::kShortFirst))
-      for (int stages = 1; stages <= 3 && state_.best_sum == kNever; ++stages)
-        search_pass(state_, Pass::alike, stages);
-    search_pass(state_, pass, kAnyStages);
-  }
-
-  // Plans of before, and what becomes of them with a little more or less, bound the search from the start.
-  void start_from_previous(Pass pass) {
-    for (const Plan& previous : state_.options.previous) {
-      start_from(previous, pass);
-      if (state_.deadline.elapsed_s() > kStartShare * state_.options.time_limit_s) break;
-    }
-  }
-
-  void start_from(const Plan& previous, Pass pass) {
-    for (Plan& plan : still_possible(previous, state_.context.job, state_.resources.usable)) {
-      try {
-        ++state_.result.stats.plans_scored;
-        if (!state_.candidates.score(plan, state_.result.rejected)) continue;
-        if (const auto sum = sum_of(plan)) state_.best_sum = std::min(state_.best_sum, *sum);
-      } catch (const InputError&) {
-        // A cell or a link that it needs is no longer profiled.
-      }
-    }
-    state_.best_sum = std::min(state_.best_sum, state_.candidates.best());
-    search_same_shape(state_, previous, pass);
-  }
-
-  // What the search's own sums say of a plan; nothing when it has no one cut.
-  std::optional<double> sum_of(const Plan& plan) const {
-    const auto& tables = state_.tables;
-    const auto table = std::find_if(tables.begin(), tables.end(), [&](const auto& costs) {
-      return costs->microbatch() == plan.microbatch;
-    });
-    const std::optional<Layout> layout = layout_of(state_.resources, plan);
-    if (table == tables.end() || !layout) return std::nullopt;
-    const int replicas = static_cast<int>(plan.pipelines.size());
-    const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
-    const LayoutValue value =
-        evaluate(**table, state_.resources, *layout, replicas,
-                 static_cast<double>((total + replicas - 1) / replicas), state_.overhead_s);
-    return state_.goal.value(value.iteration_s, value.usd);
-  }
-
-  bool several_zones() const {
-    const std::vector<Pool>& pools = state_.resources.pools;
-    return std::any_of(pools.begin(), pools.end(),
-                       [&](const Pool& pool) { return pool.zone != pools.front().zone; });
-  }
-
-  bool types_share_a_region() const {
-    for (const Pool& a : state_.resources.pools)
-      for (const Pool& b : state_.resources.pools)
-        if (a.region == b.region && a.gpu_type != b.gpu_type) return true;
-    return false;
-  }
-
-  void list_all() {
-    Configurations all = list_configurations(
-        state_.context, state_.resources, state_.tables, state_.goal, state_.overhead_s,
-        is_small(state_.resources) || !state_.on(feature::kEqualRounds), state_.result.rejected);
-    const auto lower = [](std::optional<double>& bound, double value) {
-      if (std::isfinite(value)) bound = std::min(bound.value_or(kNever), value);
-    };
-    lower(state_.result.bound_iteration_s, all.least_s);
-    lower(state_.result.bound_usd_per_iteration, all.least_usd);
-    state_.configurations = std::move(all.list);
-    if (state_.on(feature::kBestFirst)) state_.sort_configurations();
-  }
-
-  void finish() {
-    state_.result.candidates =
-        state_.candidates.placed(std::max(1, state_.options.top_k), state_.result.rejected);
-    state_.result.stats.complete =
-        !state_.deadline.timed_out() && !state_.deadline.cut_short() && state_.pass_complete;
-    tighten_bound();
-    if (!state_.result.candidates.empty()) {
-      state_.result.status = SearchStatus::found;
-      fill_in_predictions(state_.result);
-    } else {
-      const bool cut_off = state_.deadline.timed_out() || state_.deadline.cut_short();
-      state_.result.status = cut_off ? SearchStatus::time_limit : SearchStatus::infeasible;
-      if (cut_off)
-        state_.result.reason =
-            fmt::format("no plan was found within {:.3g} s: allow more time", state_.options.time_limit_s);
-      else if (state_.options.explain)
-        state_.result.reason = explain_infeasible(state_.context, state_.options, state_.result);
-    }
-    state_.result.stats.search_s = state_.deadline.elapsed_s();
-  }
-
-  // What the last pass left open is all that may still be better.
-  void tighten_bound() {
-    std::optional<double>& bound = state_.goal.objective == Objective::throughput
-                                       ? state_.result.bound_iteration_s
-                                       : state_.result.bound_usd_per_iteration;
-    const double proven = std::min(state_.candidates.best(), state_.open_value);
-    if (std::isfinite(proven)) bound = std::max(bound.value_or(0), proven);
-    // Nothing within the only limit: all plans lie beyond it.
-    if (!state_.result.stats.complete || !state_.candidates.empty()) return;
-    const auto beyond = [](std::optional<double>& b, double limit) {
-      b = std::max(b.value_or(0), std::nextafter(limit, kNever));
-    };
-    const bool money = std::isfinite(state_.goal.max_usd), time = std::isfinite(state_.goal.max_iteration_s);
-    if (money && !time) beyond(state_.result.bound_usd_per_iteration, state_.goal.max_usd);
-    if (time && !money) beyond(state_.result.bound_iteration_s, state_.goal.max_iteration_s);
-  }
-
-  SearchState state_;
-};
-
 SearchResult search_once(const PlanningContext& context, const PlanOptions& options) {
-  if (options.cost_model == CostModel::native) return native::search(context, options);
-  return Search(context, options).run();
+  SearchResult result = options.cost_model == CostModel::native ? native::search(context, options)
+                                                                : search_published(context, options);
+  if (result.status == SearchStatus::infeasible && options.explain)
+    result.reason = explain_infeasible(context, options, result);
+  return result;
 }
 
 }  // namespace
-
-const char* to_string(SearchSpace space) {
-  return space == SearchSpace::paper ? "paper" : "full";
-}
-
-SearchSpace parse_search_space(const std::string& text) {
-  if (text == "paper") return SearchSpace::paper;
-  if (text == "full") return SearchSpace::full;
-  throw InputError("unknown search space \"" + text + "\" (paper or full)");
-}
-
-std::vector<std::string> feature_names() {
-  return {feature::kBestFirst, feature::kBounding,    feature::kDeepening,
-          feature::kDominance, feature::kEqualRounds, feature::kShortFirst};
-}
-
-bool offers(const PlanOptions& options, PlanFeature feature) {
-  return options.space == SearchSpace::full && options.cost_model == CostModel::native &&
-         options.allow.contains(feature);
-}
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
   const std::vector<std::string> known = feature_names();

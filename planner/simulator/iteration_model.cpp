@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "planner/simulator/gradient_sync.h"
 
@@ -155,13 +156,11 @@ bool IterationModel::fits(const CompactPlan& plan) {
   return true;
 }
 
-void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
-                                    Iteration& out) {
-  const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
-  details.times.resize(details.classes.pipelines.size());
-  details.timelines.clear();
-  for (size_t c = 0; c < details.classes.pipelines.size(); ++c) {
-    const PipelineClass& of = details.classes.pipelines[c];
+void IterationModel::set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const {
+  const std::vector<PipelineClass>& classes = details.classes.pipelines;
+  details.times.resize(classes.size());
+  for (size_t c = 0; c < classes.size(); ++c) {
+    const PipelineClass& of = classes[c];
     const auto stages = plan.of(of.pipeline);
     std::vector<StageTimes>& times = details.times[c];
     times.clear();
@@ -175,33 +174,105 @@ void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, I
                        of.send_forward_s[i], of.send_backward_s[i]});
       out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s);
     }
-    details.timelines.push_back(pipeline_timeline(
-        schedule, times, plan.microbatches[static_cast<size_t>(of.pipeline)], {}, with_events));
+  }
+}
+
+void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
+                                    Iteration& out) {
+  const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
+  out.pipeline_s = 0;
+  details.timelines.clear();
+  details.backward_done_s.clear();
+  for (size_t c = 0; c < details.times.size(); ++c) {
+    const int microbatches = plan.microbatches[static_cast<size_t>(details.classes.pipelines[c].pipeline)];
+    details.timelines.push_back(pipeline_timeline(schedule, details.times[c], microbatches, {}, with_events));
     out.pipeline_s = std::max(out.pipeline_s, details.timelines.back().makespan_s);
     // Beyond the warm-up a timeline soon repeats.
-    const int played = plan.microbatches[static_cast<size_t>(of.pipeline)];
-    steps_ +=
-        static_cast<int64_t>(stages.size()) * std::min(played, 16 + 2 * static_cast<int>(stages.size()));
+    const auto stages = static_cast<int>(details.times[c].size());
+    steps_ += int64_t{stages} * std::min(microbatches, 16 + 2 * stages);
     const std::vector<double>& ends = details.timelines.back().stage_end_s;
     details.backward_done_s.insert(details.backward_done_s.end(), ends.begin(), ends.end());
   }
 }
 
-bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& details, double most_s) {
-  const FrameworkStyle& style = kinds_.context().framework;
-  const Precision precision = kinds_.context().job.training.precision;
+void IterationModel::set_after(const CompactPlan& plan, IterationDetails& details) const {
   const PlanClasses& classes = details.classes;
-  const bool sharded = is_sharded(plan, style);
-  MeshSums sums = mesh_sums(plan, classes, details.groups, kinds_);
-  // A sharded optimizer needs its own part of the sums only, and hands out weights afterwards.
-  for (double& processor_s : sums.processor_s) processor_s /= sharded ? 2 : 1;
-  if (sharded)
+  const double shards = is_sharded(plan, kinds_.context().framework) ? plan.pipelines() : 1;
+  details.after_s.assign(static_cast<size_t>(classes.ranks()), 0);
+  for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+    const PipelineClass& of = classes.pipelines[c];
+    const auto stages = plan.of(of.pipeline);
+    const size_t groups = plan.groups(of.pipeline);
+    const auto first = static_cast<size_t>(of.first_rank);
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const std::vector<double>& update_s = kinds_.times(stages[i].kind, plan.microbatch).update_s;
+      details.after_s[first + i % groups] += (update_s[static_cast<size_t>(stages[i].end_layer)] -
+                                              update_s[static_cast<size_t>(stages[i].first_layer)]) /
+                                             shards;
+    }
     for (size_t g = 0; g < details.groups.size(); ++g)
-      details.gather_s[g] =
-          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums.alone_s[g] / 2;
-  if (plan.pipelines() < 2) return true;
+      details.after_s[first + static_cast<size_t>(details.groups[g].stage_of[c]) % groups] +=
+          details.gather_s[g];
+  }
+}
 
+void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,
+                                       const std::vector<const std::vector<double>*>& chunk_end_s,
+                                       MeshSums& sums) const {
+  const PlanClasses& classes = details.classes;
+  const bool overlapped = kinds_.context().framework.gradient_sync == FrameworkStyle::Sync::overlapped;
+  for (MeshSums::Bucket& bucket : sums.buckets)
+    for (MeshSums::Member& member : sums.of(bucket)) {
+      const auto c = static_cast<size_t>(classes.pipeline_of_rank[static_cast<size_t>(member.rank)]);
+      const PipelineClass& of = classes.pipelines[c];
+      if (!overlapped) {
+        member.backward_end_s = 0;
+        for (size_t i = static_cast<size_t>(member.rank - of.first_rank); i < chunk_end_s[c]->size();
+             i += plan.groups(of.pipeline))
+          member.backward_end_s = std::max(member.backward_end_s, (*chunk_end_s[c])[i]);
+        continue;
+      }
+      const auto index = static_cast<size_t>(details.groups[static_cast<size_t>(bucket.group)].stage_of[c]);
+      const CompactStage& stage = plan.of(of.pipeline)[index];
+      const KindTimes& times = kinds_.times(stage.kind, plan.microbatch);
+      const double jitter = classes.several_nodes ? 1 + kinds_[stage.kind].profile->overheads.jitter : 1;
+      member.backward_end_s = (*chunk_end_s[c])[index] -
+                              jitter * times.backward(stage.recompute, stage.first_layer, bucket.first_layer);
+    }
+}
+
+double IterationModel::floor_s(const CompactPlan& plan, const IterationDetails& details, MeshSums& sums,
+                               Iteration& out) const {
+  const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
+  std::vector<TimelineFloor> floors;
+  std::vector<const std::vector<double>*> chunk_end_s;
+  for (size_t c = 0; c < details.times.size(); ++c)
+    floors.push_back(
+        timeline_floor(schedule, details.times[c],
+                       plan.microbatches[static_cast<size_t>(details.classes.pipelines[c].pipeline)]));
+  for (const TimelineFloor& floor : floors) {
+    out.pipeline_s = std::max(out.pipeline_s, floor.makespan_s);
+    chunk_end_s.push_back(&floor.chunk_end_s);
+  }
+  double stepping_s = out.pipeline_s;
+  if (!sums.buckets.empty()) {
+    set_bucket_starts(plan, details, chunk_end_s, sums);
+    stepping_s = std::max(
+        stepping_s, least_end_s(sums, details.after_s.size(), static_cast<int>(details.classes.nodes.size()),
+                                is_sharded(plan, kinds_.context().framework)));
+  }
+  const double tally_s = plan.pipelines() > 1 ? sums.tally_s : 0;
+  return stepping_s + tally_s + *std::max_element(details.after_s.begin(), details.after_s.end());
+}
+
+bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums,
+                                   double most_s) {
+  if (plan.pipelines() < 2) return true;
+  const PlanClasses& classes = details.classes;
+  const bool sharded = is_sharded(plan, kinds_.context().framework);
   std::vector<double> processor_s(details.backward_done_s.size(), 0);
+  std::vector<const std::vector<double>*> chunk_end_s;
+  for (const Timeline& timeline : details.timelines) chunk_end_s.push_back(&timeline.chunk_end_s);
   for (size_t g = 0; g < details.groups.size(); ++g)
     for (size_t c = 0; c < classes.pipelines.size(); ++c) {
       const PipelineClass& of = classes.pipelines[c];
@@ -210,21 +281,7 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
           sums.processor_s[g];
       details.group_start_s[g] = std::max(details.group_start_s[g], details.timelines[c].chunk_end_s[stage]);
     }
-  for (MeshSums::Bucket& bucket : sums.buckets)
-    for (MeshSums::Member& member : sums.of(bucket)) {
-      const auto c = static_cast<size_t>(classes.pipeline_of_rank[static_cast<size_t>(member.rank)]);
-      const PipelineClass& of = classes.pipelines[c];
-      if (style.gradient_sync != FrameworkStyle::Sync::overlapped) {
-        member.backward_end_s = details.backward_done_s[static_cast<size_t>(member.rank)];
-        continue;
-      }
-      const auto index = static_cast<size_t>(details.groups[static_cast<size_t>(bucket.group)].stage_of[c]);
-      const CompactStage& stage = plan.of(of.pipeline)[index];
-      const KindTimes& times = kinds_.times(stage.kind, plan.microbatch);
-      const double jitter = classes.several_nodes ? 1 + kinds_[stage.kind].profile->overheads.jitter : 1;
-      member.backward_end_s = details.timelines[c].chunk_end_s[index] -
-                              jitter * times.backward(stage.recompute, stage.first_layer, bucket.first_layer);
-    }
+  set_bucket_starts(plan, details, chunk_end_s, sums);
   steps_ += static_cast<int64_t>(sums.buckets.size() + sums.members.size());
   MeshEnds ends;
   ends.last_s = std::numeric_limits<double>::infinity();
@@ -233,10 +290,7 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
     steps_ += 6 * static_cast<int64_t>(2 * sums.buckets.size() + sums.members.size());
     ends = replay_mesh(sums, details.backward_done_s, processor_s, nodes, sharded, most_s);
   }
-  if (!std::isfinite(ends.last_s)) {
-    details.stepping_s.assign(details.synced_s.size(), most_s);
-    return false;
-  }
+  if (!std::isfinite(ends.last_s)) return false;
   for (size_t b = 0; b < sums.buckets.size(); ++b) {
     const auto g = static_cast<size_t>(sums.buckets[b].group);
     details.group_sync_s[g] +=
@@ -309,43 +363,48 @@ double IterationModel::messages_usd(const CompactPlan& plan, const PlanClasses& 
 Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, IterationDetails& details,
                                     double most_s) {
   const FrameworkStyle& style = kinds_.context().framework;
+  const bool mesh = style.sums == FrameworkStyle::Sums::mesh;
   Iteration out;
-  steps_ += 100 + 2 * static_cast<int64_t>(plan.stages.size());
-  details.classes = classes_of(plan, kinds_);
-  details.backward_done_s.clear();
-  play_pipelines(plan, with_events, details, out);
-  if (out.pipeline_s + out.overhead_s >= most_s) {
-    out.iteration_s = out.pipeline_s + out.overhead_s;
+  const auto stop_at = [&](double least_s) {
+    out.iteration_s = std::max(least_s, most_s);
     return out;
-  }
-  details.groups = layer_groups(plan, details.classes);
+  };
+  steps_ += 100 + 4 * static_cast<int64_t>(plan.stages.size());
+  details.classes = classes_of(plan, kinds_);
+  const PlanClasses& classes = details.classes;
+  set_times(plan, details, out);
+  details.groups = layer_groups(plan, classes);
   for (std::vector<double>* of_group : {&details.group_start_s, &details.group_sync_s, &details.gather_s})
     of_group->assign(details.groups.size(), 0);
-  details.synced_s = details.stepping_s = details.backward_done_s;
-  if (style.sums == FrameworkStyle::Sums::mesh)
-    sum_over_mesh(plan, details, most_s - out.overhead_s);
-  else
-    sum_over_rings(plan, details);
-
-  const PlanClasses& classes = details.classes;
-  const double shards = is_sharded(plan, style) ? plan.pipelines() : 1;
-  details.after_s.assign(details.synced_s.size(), 0);
-  for (size_t c = 0; c < classes.pipelines.size(); ++c) {
-    const PipelineClass& of = classes.pipelines[c];
-    const auto stages = plan.of(of.pipeline);
-    const size_t groups = plan.groups(of.pipeline);
-    const auto first = static_cast<size_t>(of.first_rank);
-    for (size_t i = 0; i < stages.size(); ++i) {
-      const std::vector<double>& update_s = kinds_.times(stages[i].kind, plan.microbatch).update_s;
-      details.after_s[first + i % groups] += (update_s[static_cast<size_t>(stages[i].end_layer)] -
-                                              update_s[static_cast<size_t>(stages[i].first_layer)]) /
-                                             shards;
-      if (i < groups) out.compute_usd += of.count * kinds_[stages[i].kind].usd_per_s;
-    }
-    for (size_t g = 0; g < details.groups.size(); ++g)
-      details.after_s[first + static_cast<size_t>(details.groups[g].stage_of[c]) % groups] +=
-          details.gather_s[g];
+  MeshSums sums;
+  if (mesh) {
+    sums = mesh_sums(plan, classes, details.groups, kinds_);
+    steps_ += static_cast<int64_t>(sums.buckets.size() + sums.members.size());
+    // A sharded optimizer needs its own part of the sums only, and hands out weights afterwards.
+    const bool sharded = is_sharded(plan, style);
+    for (double& processor_s : sums.processor_s) processor_s /= sharded ? 2 : 1;
+    const Precision precision = kinds_.context().job.training.precision;
+    for (size_t g = 0; sharded && g < details.groups.size(); ++g)
+      details.gather_s[g] =
+          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums.alone_s[g] / 2;
   }
+  set_after(plan, details);
+  if (most_s < std::numeric_limits<double>::infinity())
+    if (const double least_s = floor_s(plan, details, sums, out) + out.overhead_s; least_s >= most_s)
+      return stop_at(least_s);
+
+  play_pipelines(plan, with_events, details, out);
+  if (out.pipeline_s + out.overhead_s >= most_s) return stop_at(out.pipeline_s + out.overhead_s);
+  details.synced_s = details.stepping_s = details.backward_done_s;
+  if (mesh) {
+    const double after_s = *std::max_element(details.after_s.begin(), details.after_s.end());
+    if (!sum_over_mesh(plan, details, sums, most_s - out.overhead_s - sums.tally_s - after_s))
+      return stop_at(most_s);
+  } else {
+    sum_over_rings(plan, details);
+    set_after(plan, details);  // with weights handed out
+  }
+
   double synced_s = out.pipeline_s, end_s = 0;
   for (size_t r = 0; r < details.after_s.size(); ++r) {
     synced_s = std::max(synced_s, details.stepping_s[r]);
@@ -355,6 +414,11 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   out.sync_s = synced_s - out.pipeline_s;
   out.update_s = end_s - synced_s;
   out.iteration_s = end_s + out.overhead_s;
+  for (const PipelineClass& of : classes.pipelines) {
+    const auto stages = plan.of(of.pipeline);
+    for (size_t g = 0; g < plan.groups(of.pipeline); ++g)
+      out.compute_usd += of.count * kinds_[stages[g].kind].usd_per_s;
+  }
   out.compute_usd *= out.iteration_s;
   out.transfer_usd = messages_usd(plan, classes) + sync_usd(plan, classes, details.groups, kinds_);
   return out;

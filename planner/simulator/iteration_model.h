@@ -78,9 +78,19 @@ class IterationModel {
   int64_t steps() const { return steps_; }
 
  private:
+  void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
   void play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details, Iteration& out);
+  // What follows the sums, but for the weights that a sharded optimizer hands out by rings.
+  void set_after(const CompactPlan& plan, IterationDetails& details) const;
+  // Sets when the backward of each bucket's lowest layer ends, from when those of chunks do, by class of
+  // pipelines.
+  void set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,
+                         const std::vector<const std::vector<double>*>& chunk_end_s, MeshSums& sums) const;
+  // What no iteration is faster than, before anything is played.
+  double floor_s(const CompactPlan& plan, const IterationDetails& details, MeshSums& sums,
+                 Iteration& out) const;
   // Returns whether it went to the end: no rank or card needs beyond `most_s`.
-  bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, double most_s);
+  bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums, double most_s);
   void sum_over_rings(const CompactPlan& plan, IterationDetails& details);
   double messages_usd(const CompactPlan& plan, const PlanClasses& classes) const;
 

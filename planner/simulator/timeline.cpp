@@ -1,5 +1,6 @@
 #include "planner/simulator/timeline.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -135,6 +136,58 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
     out.stage_busy_s[at % stages] += (microbatches - 1.0) * (times[at].forward_s + times[at].backward_s) +
                                      last_microbatch[at].forward_s + last_microbatch[at].backward_s;
   return out;
+}
+
+TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const StageTimes> times,
+                             int microbatches) {
+  constexpr double kTicks = 1 - 1e-9;  // durations are rounded to ticks
+  const size_t stages = times.size() / static_cast<size_t>(schedule.chunks);
+  TimelineFloor floor;
+  floor.chunk_end_s.resize(times.size());
+  if (schedule.chunks > 1 || schedule.forwards_first || schedule.p2p != P2p::asynchronous) {
+    double way_s = 0;  // from the first stage and back to it
+    for (size_t i = 0; i < stages; ++i) {
+      double busy_s = 0;
+      for (size_t at = i; at < times.size(); at += stages)
+        busy_s += times[at].forward_s + times[at].backward_s;
+      floor.makespan_s = std::max(floor.makespan_s, kTicks * (way_s + microbatches * busy_s));
+      if (i + 1 < times.size())
+        way_s +=
+            times[i].forward_s + times[i].backward_s + times[i].send_forward_s + times[i + 1].send_backward_s;
+      // After a chunk's last backward come those of lower chunks, of one group of microbatches.
+      double later_s = 0;
+      for (size_t at = i; at < times.size(); at += stages) {
+        floor.chunk_end_s[at] = kTicks * std::max(0.0, microbatches * busy_s - later_s);
+        later_s += times[at].backward_s * (schedule.forwards_first
+                                               ? microbatches
+                                               : std::min<double>(microbatches, static_cast<double>(stages)));
+      }
+    }
+    return floor;
+  }
+  double trip_s = 0;  // from the stage to the last one and back
+  for (size_t i = 0; i < stages; ++i)
+    trip_s += times[i].forward_s + times[i].backward_s +
+              (i + 1 < stages ? times[i].send_forward_s + times[i + 1].send_backward_s : 0);
+  double down_s = 0, up_s = 0;  // the way from the first stage, and back to it
+  double spacing_s = 0;         // of microbatches that arrive
+  for (size_t i = 0; i < stages; ++i) {
+    const StageTimes& t = times[i];
+    spacing_s = std::max(spacing_s, t.forward_s);
+    const int held = static_cast<int>(stages - i);
+    const int trips = (microbatches - 1) / held, rest = (microbatches - 1) % held;
+    double& end_s = floor.chunk_end_s[i];
+    end_s = std::max(microbatches * (t.forward_s + t.backward_s), rest * spacing_s + (trips + 1) * trip_s);
+    const double send_s = i + 1 < stages ? t.send_forward_s : 0,
+                 back_s = i + 1 < stages ? times[i + 1].send_backward_s : 0;
+    end_s = kTicks * (down_s + std::max(end_s, trip_s + (microbatches - 1) * std::max(send_s, back_s)));
+    floor.makespan_s = std::max(floor.makespan_s, end_s + kTicks * up_s);
+    spacing_s = std::max(spacing_s, send_s);
+    down_s += t.forward_s + send_s;
+    up_s += t.backward_s + back_s;
+    trip_s -= t.forward_s + t.backward_s + send_s + back_s;
+  }
+  return floor;
 }
 
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events) {

@@ -56,6 +56,17 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
                            int microbatches, std::span<const StageTimes> last_microbatch = {},
                            bool with_events = false);
 
+// What no timeline with these durations is faster than, in O(stages): of classic 1F1B with asynchronous sends
+// close to it, of other schedules the computation alone. For every stage i: its computation after the first
+// microbatch's way down to it; the same of its link; and, as it holds P - i microbatches at most, a round
+// trip from it to the last stage and back for every P - i of them.
+struct TimelineFloor {
+  double makespan_s = 0;
+  std::vector<double> chunk_end_s;  // as in Timeline
+};
+TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const StageTimes> times,
+                             int microbatches);
+
 // Classic 1F1B with asynchronous sends: what trainer/pipeline/schedule.h says.
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events = false);
 

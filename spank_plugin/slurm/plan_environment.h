@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
-#include "planner/search/planning_record.h"
 
 namespace sailor {
 

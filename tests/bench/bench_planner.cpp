@@ -290,6 +290,9 @@ int main(int argc, char** argv) {
   app.add_flag("--replan", options.replan, "plan again after losing and after gaining nodes");
   app.add_option("--cost-model", options.cost_model, "only this one, for --replan")
       ->check(CLI::IsMember({"native", "published"}));
+  app.add_option("--effort", options.of_native.search_effort,
+                 "of the native search, as a multiple of its own")
+      ->check(CLI::PositiveNumber);
   app.add_option("--lose", options.of_replan.part, "part of the nodes that come or go, for --replan")
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--again-time-limit", options.again_time_limit_s, "seconds to plan again, for --replan")

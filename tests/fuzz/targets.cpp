@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "planner/inputs/load_inputs.h"
 #include "planner/plan/packed_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
@@ -13,7 +14,6 @@
 #include "planner/replay/availability_trace.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/stage_table.h"
-#include "planner/search/load_inputs.h"
 #include "planner/search/search.h"
 #include "planner/simulator/assumptions.h"
 #include "planner/simulator/native_model.h"

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <set>
 
+#include "planner/inputs/search_request.h"
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
-#include "planner/search/search_request.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
 

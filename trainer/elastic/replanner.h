@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
-#include "planner/search/planning_record.h"
 #include "planner/spec/job_spec.h"
 
 namespace sailor {

@@ -3,8 +3,6 @@
 // that ask for it.
 #pragma once
 
-#include <random>
-
 #include "planner/plan/features.h"
 #include "planner/search/native/scorer.h"
 
@@ -12,10 +10,6 @@ namespace sailor::native {
 
 // The best template reached from `from`, whose value is given; returns its value.
 double climb(Scorer& scorer, const PlanFeatures& offered, PlanTemplate& from, double value);
-
-// A template that differs from `from` in a few things drawn by chance, cut and shared; says whether one was
-// found that has a value.
-bool kicked(Scorer& scorer, const PlanFeatures& offered, std::mt19937_64& random, PlanTemplate& from);
 
 // Numbers of pipelines that go to the nodes together, worth a look.
 std::vector<int> blocks_of(const Space& space, const PlanTemplate& of);

@@ -8,13 +8,14 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 
-#include "planner/search/candidates.h"
-#include "planner/search/explain.h"
+#include "planner/search/native/anneal.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
 #include "planner/search/native/seeds.h"
-#include "planner/search/previous_plan.h"
+#include "planner/search/problem/candidates.h"
+#include "planner/search/problem/previous_plans.h"
 
 namespace sailor::native {
 namespace {
@@ -27,11 +28,10 @@ struct Effort {
   };
   UpTo sizes[3] = {{32, 8e6, 0}, {256, 2.6e7, 4.5e4}, {std::numeric_limits<int>::max(), 5e7, 1e5}};
   size_t climbs = 12;
-  size_t listed = 4;         // templates for a plan to show: some are the same plan
-  double climbed = 1.4;      // no further from the best than this factor
-  size_t kicked = 8;         // the best plans that are left for others
-  double kicked_from = 1.2;  // no further from the best than this factor
-  double in_vain = 0.7;      // of the effort, without a better plan
+  size_t listed = 4;            // templates for a plan to show: some are the same plan
+  double climbed = 1.4;         // no further from the best than this factor
+  size_t walks[3] = {8, 3, 1};  // by round
+  double walked = 1.3;          // from no plan that is further from the best than this factor
 };
 
 PlanFeatures offered(const PlanOptions& options) {
@@ -59,14 +59,12 @@ class NativeSearch {
       if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
       start_from_previous();
       Seeds seeds(scorer_, offered_, {});
-      seeds.one_pool();
-      climb_from(scorer_.ranked(2));
-      seeds.several_pools();
+      seeds.equal_pipelines();
       seeds.side_by_side();
       result_.stats.configurations = seeds.shapes();
       climb_from(scorer_.ranked_by_pools());
       climb_from(scorer_.ranked(effort_.climbs));
-      kick_and_climb();
+      anneal_and_climb();
     }
     finish();
     return std::move(result_);
@@ -101,24 +99,32 @@ class NativeSearch {
     }
   }
 
-  // Changes good plans by chance and climbs again, until the effort is spent or nothing better was found for
-  // long.
-  void kick_and_climb() {
+  // A tournament: walks from many different plans, longer ones from where the best of these came to, and at
+  // last one from the best. Each ends with a climb.
+  void anneal_and_climb() {
     std::mt19937_64 random(1);
-    int64_t last_gain = scorer_.steps();
-    for (size_t turn = 0; !scorer_.spent(); ++turn) {
-      if (static_cast<double>(scorer_.steps() - last_gain) >
-          effort_.in_vain * static_cast<double>(scorer_.most_steps()))
-        break;
-      // The best, what comes next, and the best of other pools in turn.
-      auto ranked = turn % 3 == 2 ? scorer_.ranked_by_pools() : scorer_.ranked(effort_.kicked);
-      if (ranked.empty()) break;
-      std::erase_if(ranked,
-                    [&](const auto& entry) { return entry.first > effort_.kicked_from * scorer_.best(); });
-      const double before = scorer_.best();
-      PlanTemplate of = ranked[turn % 3 == 0 ? 0 : turn / 3 % ranked.size()].second;
-      if (kicked(scorer_, offered_, random, of)) climb(scorer_, offered_, of, scorer_.score(of));
-      if (scorer_.best() < before * (1 - 1e-4)) last_gain = scorer_.steps();
+    std::vector<std::pair<double, PlanTemplate>> field = scorer_.ranked_by_pools();
+    field.resize(std::min(field.size(), effort_.walks[0] / 2));
+    for (auto& entry : scorer_.ranked(effort_.walks[0]))
+      if (field.size() < effort_.walks[0]) field.push_back(std::move(entry));
+    std::erase_if(field, [&](const auto& entry) { return entry.first > effort_.walked * scorer_.best(); });
+    for (size_t round = 0; round < std::size(effort_.walks); ++round) {
+      std::stable_sort(field.begin(), field.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+      field.resize(std::min(field.size(), effort_.walks[round]));
+      const auto rounds_left = static_cast<double>(std::size(effort_.walks) - round);
+      AnnealOptions options;
+      if (getenv("WARM")) options.warm = atof(getenv("WARM"));
+      if (getenv("COLD")) options.cold = atof(getenv("COLD"));
+      options.warm *= rounds_left / static_cast<double>(std::size(effort_.walks));
+      for (size_t walk = 0; walk < field.size() && !scorer_.spent(); ++walk) {
+        auto& [value, at] = field[walk];
+        const auto left = static_cast<double>(scorer_.most_steps() - scorer_.steps());
+        const auto length = left / rounds_left / static_cast<double>(field.size() - walk);
+        std::tie(value, at) = anneal(scorer_, offered_, at, value,
+                                     scorer_.steps() + static_cast<int64_t>(length), random, options);
+        value = climb(scorer_, offered_, at, value);
+      }
     }
   }
 
@@ -145,8 +151,6 @@ class NativeSearch {
       if (deadline_.timed_out())
         result_.reason =
             fmt::format("no plan was found within {:.3g} s: allow more time", options_.time_limit_s);
-      else if (options_.explain)
-        result_.reason = explain_infeasible(context_, options_, result_);
     }
     result_.stats.search_s = deadline_.elapsed_s();
   }

@@ -7,7 +7,8 @@
 // strikes, which the result says. Pure; deterministic.
 #pragma once
 
-#include "planner/search/search.h"
+#include "planner/search/problem/plan_options.h"
+#include "planner/search/problem/search_result.h"
 
 namespace sailor::native {
 

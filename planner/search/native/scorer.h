@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/deadline.h"
-#include "planner/search/goal.h"
 #include "planner/search/native/plan_template.h"
+#include "planner/search/problem/deadline.h"
+#include "planner/search/problem/goal.h"
 #include "planner/simulator/iteration_model.h"
 
 namespace sailor::native {
@@ -29,6 +29,11 @@ class Scorer {
   double score(const PlanTemplate& of, double most = kNever);
   // The best value within the limits so far.
   double best() const { return best_; }
+  // An iteration that takes longer is no plan within `factor` of the best; infinite where time alone does not
+  // tell.
+  double most_iteration_s(double factor) const {
+    return goal_.objective == Objective::throughput && best_ < kNever ? factor * best_ : kNever;
+  }
   // The best template of each structure (GPUs, stages, TP degrees), best first.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const;
   // The best of each set of pools, best first.

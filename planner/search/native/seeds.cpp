@@ -1,16 +1,19 @@
 #include "planner/search/native/seeds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 
+#include "planner/search/native/compositions.h"
 #include "planner/search/native/cut_layers.h"
 
 namespace sailor::native {
 namespace {
 
-constexpr int kChunks[] = {2, 4};
+constexpr int kChunks[] = {1, 2, 3, 4};
 
 // Groups of so many GPUs that a pool has.
 int room_of(const SpacePool& pool, int tp) {
@@ -61,19 +64,27 @@ std::vector<Seeds::Pools> Seeds::sets() const {
       everywhere.push_back(pool);
   families.push_back(std::move(everywhere));
   for (auto& [zone, pools] : of_zone) families.push_back(std::move(pools));
-  std::set<std::pair<size_t, Pools>> out;  // by size
+  // Types and zones in any combination.
+  Pools single;
+  for (const int pool : by_speed_)
+    if (!space_.pools[static_cast<size_t>(pool)].joint) single.push_back(pool);
+  if (families.size() > 2) families.push_back(std::move(single));
+  std::set<Pools> known;
+  std::vector<Pools> out;
   for (Pools& family : families) {
     if (family.size() > options_.most_pools) family.resize(options_.most_pools);
     for (unsigned mask = 1; mask < 1u << family.size(); ++mask) {
       Pools pools;
       for (size_t i = 0; i < family.size(); ++i)
         if ((mask >> i & 1u) != 0) pools.push_back(family[i]);
-      if (pools.size() > 1) out.emplace(pools.size(), std::move(pools));
+      if (pools.size() > 1 && known.insert(pools).second) out.push_back(std::move(pools));
     }
   }
-  std::vector<Pools> list;
-  for (const auto& [size, pools] : out) list.push_back(pools);
-  return list;
+  // Small ones first, of equals the fast ones.
+  std::stable_sort(out.begin(), out.end(), [&](const Pools& a, const Pools& b) {
+    return std::pair(a.size(), -speed_of(a)) < std::pair(b.size(), -speed_of(b));
+  });
+  return out;
 }
 
 void Seeds::keep_best(std::vector<TemplateShape>& shapes) const {
@@ -98,22 +109,27 @@ void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& ou
   shape.estimate = scorer_.goal().value(seconds, seconds * estimates_.usd_per_s(shape));
   ++shapes_;
   if (shape.estimate > most) return;
-  // The estimate is the same in whatever order the parts come.
-  std::array<TemplateShape::Part, TemplateShape::kMostParts> parts = shape.parts;
-  std::array<size_t, TemplateShape::kMostParts> order;
-  std::iota(order.begin(), order.end(), 0);
-  do {
-    for (size_t i = 0; i < shape.num_parts; ++i) shape.parts[i] = parts[order[i]];
+  // The estimate is the same in whatever order the parts come: of few all orders, of many this one and its
+  // reverse.
+  const auto parts = shape.parts.begin(), end = parts + static_cast<ptrdiff_t>(shape.num_parts);
+  if (shape.num_parts > options_.permuted_parts) {
     out.push_back(shape);
-  } while (std::next_permutation(order.begin(), order.begin() + static_cast<ptrdiff_t>(shape.num_parts)));
+    std::reverse(parts, end);
+    out.push_back(shape);
+  } else {
+    const auto before = [](const TemplateShape::Part& a, const TemplateShape::Part& b) {
+      return a.option < b.option;
+    };
+    std::sort(parts, end, before);
+    do out.push_back(shape);
+    while (std::next_permutation(parts, end, before));
+  }
   if (out.size() >= 2 * options_.most_shapes) keep_best(out);
 }
 
 void Seeds::add_interleaved(TemplateShape shape, double most, std::vector<TemplateShape>& out) {
-  shape.interleave = 1;
-  add(shape, most, out);
-  if (!offered_.contains(PlanFeature::interleave)) return;
   for (const int chunks : kChunks) {
+    if (chunks > 1 && !offered_.contains(PlanFeature::interleave)) return;
     shape.interleave = chunks;
     add(shape, most, out);
   }
@@ -155,53 +171,74 @@ double Seeds::speed_of(const Pools& pools) const {
   return sum;
 }
 
-void Seeds::one_pool() {
-  double left = speed_of(by_speed_);
-  for (const int pool : by_speed_) {
-    if (scorer_.spent()) return;
-    std::vector<TemplateShape> shapes;
+void Seeds::equal_pipelines() {
+  const auto part = [&](double of_all) {
+    return static_cast<int64_t>(of_all * static_cast<double>(scorer_.most_steps()));
+  };
+  std::vector<TemplateShape> shapes;
+  for (const int pool : by_speed_)
     for (const int size : space_.microbatches) list_one(pool, size, shapes);
-    look_at(shapes,
-            until(by_speed_.size() > 1 ? options_.one_pool : options_.side_by_side, speed_of({pool}), left));
-    left -= speed_of({pool});
+  look_at(shapes, scorer_.steps() + part(options_.one_pool));
+  shapes.clear();
+  for (const int pool : by_speed_) list_compositions({pool}, shapes);
+  const int64_t listed = scorer_.steps() + part(options_.listing);
+  for (const Pools& pools : sets()) {
+    if (scorer_.steps() > listed) break;
+    list_spans(pools, shapes);
+    list_compositions(pools, shapes);
   }
+  look_at(shapes, scorer_.steps() + part(options_.unlike_stages));
 }
 
 void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
   keep_best(shapes);
   scorer_.count(static_cast<int64_t>(shapes.size()));
-  // The best of each kind first: what the estimate thinks of kinds may be wrong.
-  const auto kind_of = [](const TemplateShape& shape) {
+  const auto kind_of = [this](const TemplateShape& shape) {
     std::vector<int> kind = {shape.microbatch, shape.interleave, static_cast<int>(shape.recompute)};
-    if (shape.num_parts == 1) kind.push_back(shape.parts[0].option);
+    std::set<int> pools;
+    for (size_t i = 0; i < shape.num_parts; ++i)
+      pools.insert(space_.options[static_cast<size_t>(shape.parts[i].option)].pool);
+    kind.insert(kind.end(), pools.begin(), pools.end());
+    if (shape.num_parts == 1) kind.push_back(-1 - shape.parts[0].option);
     return kind;
   };
-  std::map<std::vector<int>, double> error;  // by kind: value by estimate
+  std::map<std::vector<int>, double> error;  // by kind: value by estimate, the least seen
   std::vector<char> looked(shapes.size(), 0);
   double best = kNever;
   // Where nothing fits for long, some more is spent.
   const int64_t at_most = until + options_.patience * std::max<int64_t>(0, until - scorer_.steps());
   const auto ends = [&] { return scorer_.spent() || scorer_.steps() > (best < kNever ? until : at_most); };
-  for (size_t i = 0; i < shapes.size() && !ends(); ++i) {
-    const TemplateShape& shape = shapes[i];
-    if (shape.estimate > options_.unlikely * best) break;
-    std::vector<int> kind = kind_of(shape);
-    if (error.contains(kind)) continue;
-    const double value = look(shape);
+  const auto visit = [&](size_t i) {
     looked[i] = 1;
-    if (value < kNever) error.emplace(std::move(kind), value / shape.estimate);
+    const double value = look(shapes[i]);
     best = std::min(best, value);
+    if (!(value < kNever)) return;
+    const auto [known, added] = error.try_emplace(kind_of(shapes[i]), value / shapes[i].estimate);
+    if (!added) known->second = std::min(known->second, value / shapes[i].estimate);
+  };
+  // The best of each kind first: what the estimate thinks of kinds may be wrong.
+  for (size_t i = 0; i < shapes.size() && !ends(); ++i) {
+    if (shapes[i].estimate > options_.unlikely * best) break;
+    if (!error.contains(kind_of(shapes[i]))) visit(i);
   }
-  if (ends()) return;
-  for (TemplateShape& shape : shapes)
-    if (const auto known = error.find(kind_of(shape)); known != error.end()) shape.estimate *= known->second;
-  std::vector<size_t> order(shapes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return shapes[a].estimate < shapes[b].estimate; });
-  for (const size_t i : order) {
-    if (ends() || shapes[i].estimate > options_.in_vain * best) break;
-    if (looked[i] == 0) best = std::min(best, look(shapes[i]));
+  // Then by estimates, in turn as they are and as the errors of their kinds suggest.
+  std::vector<size_t> corrected(shapes.size());
+  std::vector<double> estimate;
+  for (const TemplateShape& shape : shapes) {
+    const auto known = error.find(kind_of(shape));
+    estimate.push_back(shape.estimate * (known == error.end() ? 1 : known->second));
+  }
+  std::iota(corrected.begin(), corrected.end(), 0);
+  std::stable_sort(corrected.begin(), corrected.end(),
+                   [&](size_t a, size_t b) { return estimate[a] < estimate[b]; });
+  for (size_t raw = 0, at = 0; raw < shapes.size() && !ends();) {
+    while (raw < shapes.size() && looked[raw] != 0) ++raw;
+    while (at < shapes.size() && looked[corrected[at]] != 0) ++at;
+    const bool raw_ends = raw == shapes.size() || shapes[raw].estimate > options_.in_vain * best,
+               at_ends = at == shapes.size() || estimate[corrected[at]] > options_.in_vain * best;
+    if (raw_ends && at_ends) break;
+    if (!raw_ends) visit(raw);
+    if (!at_ends && looked[corrected[at]] == 0 && !ends()) visit(corrected[at]);
   }
 }
 
@@ -235,6 +272,7 @@ double Seeds::look(PlanTemplate of) {
 }
 
 void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
+  if (pools.size() > options_.spanned_pools) return;
   // TP degrees by pool, as a counter.
   std::vector<size_t> at(pools.size(), 0);
   for (const int size : space_.microbatches) {
@@ -278,18 +316,35 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
   }
 }
 
-void Seeds::several_pools() {
-  std::vector<Pools> all = sets();
-  std::erase_if(all, [](const Pools& pools) { return pools.size() > TemplateShape::kMostParts; });
-  double left = 0;
-  for (const Pools& pools : all) left += speed_of(pools);
-  for (const Pools& pools : all) {
-    if (scorer_.spent()) return;
-    std::vector<TemplateShape> shapes;
-    list_spans(pools, shapes);
-    look_at(shapes, until(options_.several_pools, speed_of(pools), left));
-    left -= speed_of(pools);
+void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& out) {
+  int most = std::numeric_limits<int>::max();
+  for (const int pool : pools) most = std::min(most, space_.pools[static_cast<size_t>(pool)].gpus);
+  const bool sharded = offered_.contains(PlanFeature::zero1);
+  for (const int size : space_.microbatches) {
+    const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
+    for (const int pipelines : replica_counts(total, most, 1))
+      for (const Recompute mode : modes())
+        for (const int chunks : kChunks) {
+          if (chunks > 1 && !offered_.contains(PlanFeature::interleave)) continue;
+          TemplateShape of;
+          of.microbatch = size;
+          of.interleave = chunks;
+          of.recompute = mode;
+          of.pipelines = pipelines;
+          scorer_.count(60);
+          const double rounds = std::ceil(static_cast<double>(total) / pipelines);
+          const double most_s = scorer_.most_iteration_s(options_.unlikely) / rounds / chunks;
+          for (const TemplateShape& shape : compositions(estimates_, pools, of, sharded, most_s, {}))
+            if (is_linked(shape)) add(shape, options_.unlikely * scorer_.best(), out);
+        }
   }
+}
+
+bool Seeds::is_linked(const TemplateShape& shape) const {
+  for (size_t i = 0; i < shape.num_parts; ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (!space_.linked(shape.parts[i].option, shape.parts[j].option)) return false;
+  return true;
 }
 
 std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, double share, size_t most) {

@@ -9,13 +9,15 @@
 namespace sailor::native {
 
 struct SeedOptions {
-  // Of the effort, until each of the three has had its turn.
-  double one_pool = 0.2, several_pools = 0.35, side_by_side = 0.45;
+  // Of the effort, until each of the both has had its turn.
+  double one_pool = 0.12, listing = 0.1, unlike_stages = 0.2, side_by_side = 0.45;
   int64_t patience = 1;        // parts of the effort of a set of pools beyond its own, when nothing fits
   double unlikely = 2;         // estimates beyond the best look by this factor are left
   double in_vain = 1.25;       // the same, once every kind of shape had its turn
-  double kept = 1.5;           // values beyond the best by this factor are not worked out
+  double kept = 1.2;           // values beyond the best by this factor are not worked out
   size_t mixed_shapes = 16;    // of all pools together, for pipelines side by side
+  size_t spanned_pools = 4;    // by pipelines with so many stages of each
+  size_t permuted_parts = 3;   // of a pipeline: up to so many in all orders
   size_t most_pools = 5;       // of a zone or of all, that pipelines span or mix
   size_t most_shapes = 20000;  // of a set of pools, kept by their estimates
 };
@@ -24,10 +26,8 @@ class Seeds {
  public:
   Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& options);
 
-  // Equal pipelines of one pool.
-  void one_pool();
-  // Equal pipelines that span two pools or more.
-  void several_pools();
+  // Equal pipelines of one pool, and of unlike stages of one pool or several.
+  void equal_pipelines();
   // Pipelines of several pools side by side.
   void side_by_side();
 
@@ -46,6 +46,8 @@ class Seeds {
   double look(PlanTemplate of);
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);
+  bool is_linked(const TemplateShape& shape) const;
+  void list_compositions(const Pools& pools, std::vector<TemplateShape>& out);
   void add(TemplateShape shape, double most, std::vector<TemplateShape>& out);
   void add_interleaved(TemplateShape shape, double most, std::vector<TemplateShape>& out);
   std::vector<TemplateShape> shapes_for_mixing(int pool, int microbatch, double share, size_t most);

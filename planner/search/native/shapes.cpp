@@ -86,6 +86,10 @@ double Estimates::longest_s(int option, int microbatch, Recompute recompute) {
   return model(option, microbatch, recompute).longest_s;
 }
 
+double Estimates::layer_s(int option, int microbatch, Recompute recompute) {
+  return model(option, microbatch, recompute).layer_s;
+}
+
 Estimates::Stages Estimates::stages_of(const TemplateShape& shape) {
   Stages out;
   for (size_t i = 0; i < shape.num_parts; ++i)

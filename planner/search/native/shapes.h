@@ -14,8 +14,10 @@ struct TemplateShape {
   struct Part {
     int option = 0;
     int groups = 0;  // GPU groups in a row
+
+    bool operator==(const Part&) const = default;
   };
-  static constexpr size_t kMostParts = 4;
+  static constexpr size_t kMostParts = 8;
 
   int microbatch = 1;
   int interleave = 1;
@@ -38,6 +40,10 @@ class Estimates {
   // Seconds of one microbatch through the whole model on one group of GPUs; the longest layer.
   double model_s(int option, int microbatch, Recompute recompute);
   double longest_s(int option, int microbatch, Recompute recompute);
+  double layer_s(int option, int microbatch, Recompute recompute);  // of the median layer
+  // Weights, gradients and optimizer states of the model, the latter sharded over so many.
+  double model_bytes(int shards) const { return weight_bytes_ + state_bytes_ / shards; }
+  const Space& space() const { return space_; }
 
   // An iteration of `microbatches` on each of the shape's pipelines; `replicas` of the whole plan.
   double iteration_s(const TemplateShape& shape, double microbatches, int replicas);

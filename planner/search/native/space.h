@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/resources.h"
+#include "planner/search/problem/resources.h"
 #include "planner/simulator/stage_kinds.h"
 
 namespace sailor::native {

@@ -30,7 +30,7 @@ struct Found {
 std::string run_search(const RandomProblem& problem, const NativeOptions& options) {
   PlanOptions of_search;
   of_search.explain = false;
-  options.effort.limit(of_search, 1);
+  options.effort.limit(of_search, options.search_effort);
   const double started_s = process_cpu_s();
   const SearchResult result = search(problem.inputs.context(), of_search);
   const double cpu_s = process_cpu_s() - started_s;

@@ -35,8 +35,9 @@ struct NativeOptions {
   ProblemLimits limits;
   Rivals rivals = Rivals::all;
   SearchEffort effort;
-  std::string catalog;  // file
-  std::string dump;     // with `only`: directory for the problem, the plan and the best rival's
+  double search_effort = 1;  // of the search that is judged, as a multiple of the usual
+  std::string catalog;       // file
+  std::string dump;          // with `only`: directory for the problem, the plan and the best rival's
 };
 
 // Returns 0, or 1 when a problem fails. Throws InputError on a broken catalog.

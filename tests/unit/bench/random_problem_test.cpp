@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "planner/search/load_inputs.h"
+#include "planner/inputs/load_inputs.h"
 #include "tests/bench/native/judge.h"
 #include "tests/bench/native/uniform_rivals.h"
 

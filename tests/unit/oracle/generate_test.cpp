@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/search/load_inputs.h"
+#include "planner/inputs/load_inputs.h"
 #include "tests/oracle/dump.h"
 #include "tests/oracle/enumerate.h"
 #include "tests/oracle/product.h"

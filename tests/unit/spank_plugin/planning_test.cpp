@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/inputs/load_inputs.h"
+#include "planner/inputs/search_request.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/load_inputs.h"
-#include "planner/search/search_request.h"
 
 namespace sailor {
 namespace {

@@ -1,5 +1,5 @@
 // What must hold where the order of zones is no longer searched exactly: several zones and regions, more GPUs
-// than realize.h enumerates. Random problems of the oracle's generator, published model, both objectives.
+// than assignment.h enumerates. Random problems of the oracle's generator, published model, both objectives.
 #include <gtest/gtest.h>
 
 #include <limits>

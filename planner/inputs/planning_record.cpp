@@ -1,0 +1,165 @@
+#include "planner/inputs/planning_record.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "planner/spec/error.h"
+#include "planner/spec/field.h"
+#include "planner/spec/text_file.h"
+#include "planner/spec/yaml_text.h"
+
+namespace sailor {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string names_of(const PlanFeatures& features) {
+  std::vector<std::string> names;
+  for (PlanFeature feature : features) names.emplace_back(to_string(feature));
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string options_yaml(const SearchRequest& request, double time_limit_s, const PlanOverrides& overrides) {
+  std::string out = fmt::format("sailor_planning: 1\nsearch_space: {}\ncost_model: {}\ntime_limit: {}s\n",
+                                to_string(request.space), to_string(request.cost_model), time_limit_s);
+  if (request.allow) out += fmt::format("allow: {}\n", yaml_text(names_of(*request.allow)));
+  if (overrides.objective) out += fmt::format("objective: {}\n", to_string(*overrides.objective));
+  if (overrides.max_usd_per_iteration)
+    out += fmt::format("max_usd_per_iteration: {}\n", *overrides.max_usd_per_iteration);
+  if (overrides.min_iterations_per_s)
+    out += fmt::format("min_iterations_per_s: {}\n", *overrides.min_iterations_per_s);
+  if (!overrides.max_gpus.empty()) out += "max_gpus:\n";
+  for (const auto& [type, count] : overrides.max_gpus)
+    out += fmt::format("  {}: {}\n", yaml_text(type), count);
+  if (!overrides.zones.empty()) out += fmt::format("zones: {}\n", yaml_list(overrides.zones));
+  if (!overrides.partitions.empty()) out += fmt::format("partitions: {}\n", yaml_list(overrides.partitions));
+  return out;
+}
+
+std::vector<std::string> read_names(const std::optional<Field>& field) {
+  std::vector<std::string> names;
+  if (field)
+    for (const Field& item : field->items()) names.push_back(item.name());
+  return names;
+}
+
+void write_files(const std::string& directory, const PlanningFiles& files) {
+  std::error_code error;
+  fs::remove_all(directory, error);
+  for (const auto& [name, text] : files) {
+    const fs::path path = fs::path(directory) / name;
+    fs::create_directories(path.parent_path(), error);
+    if (error)
+      throw std::runtime_error(
+          fmt::format("cannot make {}: {}", path.parent_path().string(), error.message()));
+    write_file_atomically(path.string(), text);
+  }
+}
+
+// A name of a file below planning/, and nothing else.
+bool is_name(const std::string& name) {
+  const fs::path path(name);
+  if (name.empty() || path.is_absolute()) return false;
+  for (const fs::path& part : path)
+    if (part == ".." || part == "." || part.empty()) return false;
+  return true;
+}
+
+}  // namespace
+
+PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& request) {
+  PlanningFiles files;
+  SiteConfig site = inputs.site;
+  site.catalog = "catalog.yaml";
+  site.framework = "framework.yaml";
+  site.profiles = {"profiles"};
+  files["sailor.yaml"] = to_yaml(site);
+  files[site.catalog] = read_text_file(inputs.catalog.file);
+  files[site.framework] =
+      inputs.site.framework.empty() ? own_framework_text() : read_text_file(inputs.site.framework);
+  // Profiles are read in the order of their names, and the first one of a GPU type counts.
+  for (size_t i = 0; i < inputs.profiles.files.size(); ++i) {
+    const std::string& file = inputs.profiles.files[i];
+    files[fmt::format("profiles/{:04}-{}", i, fs::path(file).filename().string())] = read_text_file(file);
+  }
+  files["cluster.yaml"] = to_yaml(inputs.snapshot);
+  files["options.yaml"] =
+      options_yaml(request, plan_options(request, inputs.site).time_limit_s, inputs.overrides);
+  return files;
+}
+
+PlanningOptions load_planning_options(const std::string& path) {
+  const Document document = parse_yaml(read_text_file(path), path);
+  MapField map(Field(document),
+               {"sailor_planning", "search_space", "cost_model", "allow", "time_limit", "objective",
+                "max_usd_per_iteration", "min_iterations_per_s", "max_gpus", "zones", "partitions"});
+  require_version(map, "sailor_planning", 1);
+  PlanningOptions out;
+  out.request.space = parse_search_space(map.required("search_space").text());
+  out.request.cost_model = parse_cost_model(map.required("cost_model").text());
+  out.request.time_limit_s = map.required("time_limit").duration_s();
+  if (const auto allow = map.optional("allow")) out.request.allow = parse_plan_features(allow->text());
+  if (const auto objective = map.optional("objective"))
+    out.overrides.objective = parse_objective(objective->text());
+  if (const auto usd = map.optional("max_usd_per_iteration"))
+    out.overrides.max_usd_per_iteration = usd->positive();
+  if (const auto rate = map.optional("min_iterations_per_s"))
+    out.overrides.min_iterations_per_s = rate->positive();
+  if (const auto limits = map.optional("max_gpus"))
+    for (const auto& [type, count] : limits->entries())
+      out.overrides.max_gpus[type] = count.integer<int>(0, 1'000'000);
+  out.overrides.zones = read_names(map.optional("zones"));
+  out.overrides.partitions = read_names(map.optional("partitions"));
+  return out;
+}
+
+void write_planning(const std::string& directory, const PlanningFiles& files) {
+  const std::string path = directory + "/planning", made = path + ".new";
+  std::error_code error;
+  if (files.empty()) {
+    fs::remove_all(path, error);
+    return;
+  }
+  write_files(made, files);
+  if (!fs::exists(path, error)) {
+    fs::rename(made, path, error);
+  } else if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+    // Not every file system can exchange two directories.
+    fs::remove_all(path, error);
+    fs::rename(made, path, error);
+  } else {
+    fs::remove_all(made, error);
+  }
+  if (error) throw std::runtime_error(fmt::format("cannot write {}: {}", path, error.message()));
+}
+
+std::string planning_of(const std::string& directory) {
+  const std::string path = directory + "/planning";
+  std::error_code error;
+  return fs::exists(path + "/sailor.yaml", error) ? path : "";
+}
+
+std::string to_json(const PlanningFiles& files) {
+  return nlohmann::json(files).dump();
+}
+
+PlanningFiles parse_planning_files(const std::string& json, const std::string& source) {
+  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  if (!parsed.is_object()) throw InputError({source}, "is no JSON object of files");
+  PlanningFiles files;
+  for (const auto& [name, text] : parsed.items()) {
+    if (!is_name(name) || !text.is_string()) throw InputError({source}, "is no JSON object of files");
+    files[name] = text.get<std::string>();
+  }
+  return files;
+}
+
+}  // namespace sailor

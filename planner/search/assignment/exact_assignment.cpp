@@ -1,0 +1,210 @@
+// Exact under the published model: pipelines are chosen one after another. What matters of those already
+// chosen is how often each stage has used each option, the first and the last pipeline, and the slowest
+// messages and sums so far; of two ways to the same use, one that is nowhere slower and no dearer suffices.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "planner/search/assignment/assignment.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class Columns {
+ public:
+  Columns(const AssignmentProblem& problem, const PipelineTemplate& pipeline, double threshold)
+      : p_(problem),
+        costs_(problem.costs.stage()),
+        resources_(problem.costs.resources()),
+        template_(pipeline),
+        serving_(serving_options(problem, pipeline)),
+        P_(pipeline.stages.size()),
+        threshold_(threshold),
+        used_(P_),
+        capacity_(resources_.capacity),
+        columns_(problem.replicas, std::vector<int>(P_, -1)) {
+    for (size_t i = 0; i < P_; ++i) {
+      used_[i].assign(serving_[i].size(), 0);
+      double cheapest = kNever;
+      for (int o : serving_[i]) cheapest = std::min(cheapest, resources_.options[o].usd_per_s);
+      cheapest_.push_back(cheapest);
+    }
+  }
+
+  std::optional<Assignment> run() {
+    for (const auto& options : serving_)
+      if (options.empty()) return std::nullopt;
+    State state;
+    state.activation.assign(P_, 0);
+    state.gradient.assign(P_, 0);
+    state.sync.assign(P_ * kDegrees, 0);
+    next_column(0, state);
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr int kDegrees = 3;  // the published sum divides by min(4, TP); by powers of two here
+
+  struct State {
+    std::vector<double> activation, gradient;  // by boundary after stage i
+    std::vector<double> sync;                  // by stage and by the smallest TP degree (1, 2, 4 and more)
+    double transfer_usd = 0;
+    double usd_per_s = 0;
+
+    bool no_worse(const State& b) const {
+      for (size_t i = 0; i < activation.size(); ++i)
+        if (activation[i] > b.activation[i] || gradient[i] > b.gradient[i]) return false;
+      for (size_t i = 0; i < sync.size(); ++i)
+        if (sync[i] > b.sync[i]) return false;
+      return transfer_usd <= b.transfer_usd;
+    }
+  };
+
+  // Never too few GPUs to share the bytes: this is for a bound.
+  static int degree_index(int tp) { return tp > 2 ? 2 : tp - 1; }
+
+  int smallest_tp(size_t stage) const {
+    int tp = std::numeric_limits<int>::max();
+    for (size_t k = 0; k < serving_[stage].size(); ++k)
+      if (used_[stage][k] > 0) tp = std::min(tp, resources_.options[serving_[stage][k]].tp);
+    return tp;
+  }
+
+  // No completion of the state is better.
+  bool hopeless(const State& state, int columns) const {
+    double bottleneck = 0, sum = 0, update = 0, sync = 0, before = 0, usd_per_s = state.usd_per_s;
+    for (size_t i = 0; i < P_; ++i) {
+      const PipelineTemplate::Stage& stage = template_.stages[i];
+      const int slowest = serving_[i].front();
+      const double compute = costs_.compute_s(slowest, stage.first_layer, stage.end_layer);
+      update = std::max(update, costs_.update_s(slowest, stage.first_layer, stage.end_layer, p_.replicas));
+      double comm = state.activation[i] + before;
+      if (P_ == 1)
+        comm = 0;
+      else if (i == 0)
+        comm = P_ <= 3 ? state.activation[i] : 2 * state.activation[i];
+      else if (i + 1 == P_)
+        comm = 2 * before;
+      before = state.gradient[i];
+      bottleneck = std::max(bottleneck, compute + comm);
+      sum += compute + comm;
+      const int tp = std::min(smallest_tp(i), resources_.options[slowest].tp);
+      sync = std::max(sync, state.sync[i * kDegrees + degree_index(tp)]);
+      usd_per_s += (p_.replicas - columns) * cheapest_[i];
+    }
+    const double iteration_s =
+        std::max(template_.iteration_s,
+                 p_.overhead_s + (p_.microbatches - 1) * bottleneck + sum + update + sync) *
+        (1 - 1e-12);
+    if (iteration_s > p_.goal.max_iteration_s) return true;
+    const double usd = (iteration_s * usd_per_s + state.transfer_usd) * (1 - 1e-12);
+    return usd > p_.goal.max_usd || p_.goal.value(iteration_s, usd) >= threshold_;
+  }
+
+  void next_column(int column, const State& state) {
+    if (column == p_.replicas) {
+      finish();
+      return;
+    }
+    if (column > 0) {
+      // The same use and the same ends: reached before, and no worse?
+      std::string key;
+      for (const auto& stage : used_)
+        for (int n : stage) key.push_back(static_cast<char>(n));
+      for (int o : columns_[column - 1]) key.push_back(static_cast<char>(o));
+      for (int o : columns_[0]) key.push_back(static_cast<char>(o));
+      std::vector<State>& seen = seen_[key];
+      for (const State& other : seen)
+        if (other.no_worse(state)) return;
+      std::erase_if(seen, [&](const State& other) { return state.no_worse(other); });
+      seen.push_back(state);
+    }
+    choose(column, 0, state);
+  }
+
+  void choose(int column, size_t stage, const State& state) {
+    if (stage == P_) {
+      next_column(column + 1, state);
+      return;
+    }
+    const PipelineTemplate::Stage& cut = template_.stages[stage];
+    for (size_t k = 0; k < serving_[stage].size(); ++k) {
+      const int o = serving_[stage][k];
+      bool free = true;
+      for (size_t c = 0; c < capacity_.size(); ++c) free = free && resources_.use[o][c] <= capacity_[c];
+      if (!free) continue;
+      State next = state;
+      next.usd_per_s += resources_.options[o].usd_per_s;
+      if (stage > 0) {
+        const int before = columns_[column][stage - 1], layer = cut.first_layer;
+        next.activation[stage - 1] =
+            std::max(next.activation[stage - 1], costs_.activation_s(before, o, layer));
+        next.gradient[stage - 1] = std::max(next.gradient[stage - 1], costs_.gradient_s(o, before, layer));
+        next.transfer_usd += p_.microbatches * costs_.message_usd(before, o, layer);
+      }
+      if (column > 0) {
+        const int before = columns_[column - 1][stage];
+        for (int d = 0; d < kDegrees; ++d)
+          next.sync[stage * kDegrees + d] =
+              std::max(next.sync[stage * kDegrees + d],
+                       costs_.sync_s(before, o, 1 << d, cut.first_layer, cut.end_layer, p_.replicas));
+        next.transfer_usd += costs_.sync_usd(before, o, cut.first_layer, cut.end_layer, p_.replicas);
+      }
+      for (size_t c = 0; c < capacity_.size(); ++c) capacity_[c] -= resources_.use[o][c];
+      ++used_[stage][k];
+      columns_[column][stage] = o;
+      State bounded = next;
+      // The replicas of this column that are not chosen yet count as the cheapest.
+      for (size_t later = stage + 1; later < P_; ++later) bounded.usd_per_s += cheapest_[later];
+      if (!hopeless(bounded, column + 1)) choose(column, stage + 1, next);
+      --used_[stage][k];
+      for (size_t c = 0; c < capacity_.size(); ++c) capacity_[c] += resources_.use[o][c];
+    }
+  }
+
+  void finish() {
+    Assignment assigned;
+    for (size_t i = 0; i < P_; ++i) {
+      Layout::Stage stage{template_.stages[i].first_layer, template_.stages[i].end_layer, {}};
+      for (const std::vector<int>& column : columns_)
+        if (!stage.runs.empty() && stage.runs.back().option == column[i])
+          ++stage.runs.back().replicas;
+        else
+          stage.runs.push_back({column[i], 1});
+      assigned.layout.stages.push_back(std::move(stage));
+    }
+    assigned.value =
+        evaluate(costs_, resources_, assigned.layout, p_.replicas, p_.microbatches, p_.overhead_s);
+    if (assigned.value.iteration_s > p_.goal.max_iteration_s || assigned.value.usd > p_.goal.max_usd) return;
+    const double value = p_.goal.value(assigned.value.iteration_s, assigned.value.usd);
+    if (value >= threshold_) return;
+    threshold_ = value;
+    best_ = std::move(assigned);
+  }
+
+  const AssignmentProblem& p_;
+  const StageCosts& costs_;
+  const Resources& resources_;
+  const PipelineTemplate& template_;
+  const std::vector<std::vector<int>> serving_;
+  const size_t P_;
+  double threshold_;
+  std::vector<std::vector<int>> used_;  // [stage][serving option]
+  std::vector<double> cheapest_;
+  std::vector<int> capacity_;  // by counter, left
+  std::vector<std::vector<int>> columns_;
+  std::map<std::string, std::vector<State>> seen_;
+  std::optional<Assignment> best_;
+};
+
+}  // namespace
+
+std::optional<Assignment> assign_exactly(const AssignmentProblem& problem, const PipelineTemplate& pipeline,
+                                         double threshold) {
+  return Columns(problem, pipeline, threshold).run();
+}
+
+}  // namespace sailor

@@ -1,0 +1,116 @@
+#include "planner/search/bounds/egress_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+namespace sailor {
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kSlack = 1e-9;  // relative; a zone that is as good as large enough is large enough
+}  // namespace
+
+EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimit>& limits)
+    : costs_(costs.stage()) {
+  const Resources& resources = costs.resources();
+  std::map<std::string, std::vector<int>> options;  // by zone
+  for (int o : costs_.options()) options[resources.options[o].zone].push_back(o);
+  zones_ = options.size();
+  if (zones_ < 2) return;
+  message_usd_ = kNever;
+  for (const auto& [from, ups] : options)
+    for (const auto& [to, downs] : options) {
+      if (from == to) continue;
+      if (resources.options[ups[0]].region == resources.options[downs[0]].region)
+        pairs_.emplace_back(ups[0], downs[0]);
+      for (int layer = 1; layer < costs_.layers(); ++layer) {
+        if (layer > 1 && costs_.same_messages(layer - 1, layer)) continue;
+        for (int up : ups) message_usd_ = std::min(message_usd_, costs_.message_usd(up, downs[0], layer));
+      }
+    }
+  matters_ = message_usd_ > 0 && message_usd_ < kNever;
+  for (const auto& [zone, of_zone] : options)
+    for (const ResourceLimit& limit : limits) {
+      std::map<int, double> most;  // of one GPU, by pool
+      for (int o : of_zone) {
+        const Option& option = resources.options[o];
+        double& per_gpu = most[option.pool];
+        per_gpu = std::max(per_gpu, limit.weight[o] / option.tp);
+      }
+      double held = 0;
+      for (const auto& [pool, per_gpu] : most) held += resources.free_gpus(pool) * per_gpu;
+      held_.push_back(held);
+    }
+}
+
+EgressBound::Prices EgressBound::prices(int replicas, double microbatches) const {
+  Prices out{static_cast<double>(replicas), kNever, microbatches * replicas * message_usd_};
+  out.rings_usd = ring_usd(0, costs_.layers(), replicas);
+  return out;
+}
+
+double EgressBound::ring_usd(int first_layer, int end_layer, int replicas) const {
+  double least = kNever;
+  if (replicas > 1)
+    for (const auto& [a, b] : pairs_)
+      least = std::min(least, 2 * costs_.sync_usd(a, b, first_layer, end_layer, replicas));
+  return least;
+}
+
+double EgressBound::messages_usd(const Prices& prices, const double* used, const double* spread) const {
+  const size_t limits = held_.size() / zones_;
+  double fewest = kNever;  // pipelines that leave the zone, wherever that is
+  for (size_t zone = 0; zone < zones_; ++zone) {
+    double leave = 0;
+    for (size_t limit = 0; limit < limits; ++limit) {
+      const double outside = used[limit] * prices.replicas - held_[zone * limits + limit];
+      if (outside <= used[limit] * prices.replicas * kSlack) continue;
+      leave = spread[limit] > 0 ? std::max(leave, outside / spread[limit]) : kNever;
+      if (leave > prices.replicas * (1 + kSlack)) break;
+    }
+    if (leave <= prices.replicas * (1 + kSlack))
+      fewest = std::min(fewest, std::ceil(leave - kSlack * prices.replicas));
+  }
+  return prices.messages_usd * fewest / prices.replicas;
+}
+
+bool EgressBound::each_in_a_zone(const std::vector<std::vector<double>>& uses, double replicas) const {
+  const size_t limits = held_.size() / zones_;
+  std::vector<double> left = held_;  // [zone][limit]
+  const std::function<bool(size_t)> rest_fits = [&](size_t stage) {
+    if (stage == uses.size()) return true;
+    for (size_t zone = 0; zone < zones_; ++zone) {
+      bool fits = true;
+      for (size_t limit = 0; limit < limits; ++limit) {
+        double& of_zone = left[zone * limits + limit];
+        of_zone -= uses[stage][limit] * replicas;
+        fits = fits && of_zone >= -kSlack * (held_[zone * limits + limit] + 1);
+      }
+      if (fits && rest_fits(stage + 1)) return true;
+      for (size_t limit = 0; limit < limits; ++limit)
+        left[zone * limits + limit] += uses[stage][limit] * replicas;
+    }
+    return false;
+  };
+  return rest_fits(0);
+}
+
+double EgressBound::usd(const Prices& prices, const double* used, const double* more, size_t limits) const {
+  const size_t of_zone = held_.size() / zones_;
+  double least_outside = 1;  // of some stage's replicas, wherever another one is
+  for (size_t zone = 0; zone < zones_; ++zone) {
+    double outside = 0;
+    for (size_t limit = 0; limit < limits; ++limit) {
+      const double use = (used[limit] + more[limit]) * prices.replicas;
+      if (use > 0) outside = std::max(outside, 1 - held_[zone * of_zone + limit] * (1 + kSlack) / use);
+    }
+    least_outside = std::min(least_outside, outside);
+    if (least_outside <= 0) return 0;
+  }
+  const double pipelines = std::ceil(prices.replicas * (least_outside - kSlack));
+  return std::min(prices.rings_usd, prices.messages_usd * pipelines / prices.replicas);
+}
+
+}  // namespace sailor

@@ -1,0 +1,42 @@
+// What the stages before a partial pipeline add at least to the sum of all stages' times, given the GPUs that
+// are left: TP degrees that make a stage short use many.
+//
+// Lagrangian relaxation of one limit at a time: min over stages (time + price x use) - price x left is a
+// bound for every price >= 0; a few prices are tried.
+#pragma once
+
+#include <vector>
+
+#include "planner/search/bounds/suffix_resource_bound.h"
+
+namespace sailor {
+
+class LeastSum {
+ public:
+  // Capacities by limit; prices are put on the first `most_limits` of them.
+  LeastSum(const ClassCosts& costs, const StageUses& uses, const std::vector<double>& capacity,
+           size_t most_limits);
+
+  // For stages within the coverage's limits.
+  void update(const SuffixResourceBound& suffix);
+  // Of stages that hold layers [0, end), before others where there are more layers, with this much left of
+  // every limit.
+  double seconds(int end, const double* left) const;  // 0 before the first update()
+
+ private:
+  struct Price {
+    size_t limit = 0;
+    double per_unit = 0;
+  };
+
+  // With that many prices, as the compiler knows: the loops over them are short and many.
+  template <size_t kPrices>
+  void update(const SuffixResourceBound& suffix);
+
+  const ClassCosts& costs_;
+  const StageUses& uses_;
+  std::vector<Price> prices_;
+  std::vector<double> least_;  // [end][price]: min over stages of time + price x use
+};
+
+}  // namespace sailor

@@ -1,0 +1,194 @@
+#include "planner/search/costs/class_costs.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+namespace sailor {
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+}
+
+ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
+                       std::vector<PlacementClass> classes, Replicas replicas)
+    : costs_(costs),
+      resources_(resources),
+      classes_(std::move(classes)),
+      messages_(costs, resources, classes_),
+      lowest_(resources.options.size()) {
+  const size_t n = classes_.size(), layers = costs.layers();
+  for (const PlacementClass& placement : classes_) {
+    const std::vector<int> all = placement.options();
+    // The slowest option is somewhere in the sum; beside it stands anything that may.
+    std::vector<std::pair<int, int>> pairs;
+    const std::string& type = resources.options[placement.slowest()].gpu_type;
+    for (int slow : placement.groups.front().options)
+      for (int other : all) {
+        // Where there are several types, the slowest's meets another somewhere.
+        if (placement.several_types && resources.options[other].gpu_type == type) continue;
+        pairs.emplace_back(slow, other);
+        pairs.emplace_back(other, slow);
+      }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    std::vector<std::pair<int, int>> across;
+    for (int a : all)
+      for (int b : all)
+        if (resources.options[a].zone != resources.options[b].zone) across.emplace_back(a, b);
+    neighbours_.push_back(over_distinct_links(pairs));
+    across_zones_.push_back(over_distinct_links(across));
+    most_in_a_zone_.push_back(replicas == Replicas::alike ? most_in_a_zone(placement)
+                                                          : std::numeric_limits<int>::max());
+    sync_like_.push_back(first_that_syncs_alike(static_cast<int>(sync_like_.size())));
+  }
+  fast_enough_.resize(n * (layers + 1) * layers);
+  segments_.resize(n * (layers + 1));
+  for (size_t placement = 0; placement < n; ++placement)
+    for (size_t end = 1; end <= layers; ++end) {
+      std::vector<Segment>& segments = segments_[placement * (layers + 1) + end];
+      for (int first = static_cast<int>(end) - 1; first >= 0; --first) {
+        const uint32_t bits = fast_enough(static_cast<int>(placement), first, static_cast<int>(end));
+        fast_enough_[(placement * (layers + 1) + end) * layers + first] = bits;
+        if (segments.empty() || segments.back().groups != bits)
+          segments.push_back({first, first, bits});
+        else
+          segments.back().lowest = first;
+      }
+    }
+}
+
+// Pairs over the same link are one.
+std::vector<std::pair<int, int>> ClassCosts::over_distinct_links(
+    const std::vector<std::pair<int, int>>& pairs) const {
+  std::vector<std::pair<int, int>> distinct;
+  for (const auto& pair : pairs)
+    if (std::none_of(distinct.begin(), distinct.end(), [&](const auto& seen) {
+          return costs_.sync_link(seen.first, seen.second) == costs_.sync_link(pair.first, pair.second);
+        }))
+      distinct.push_back(pair);
+  return distinct;
+}
+
+int ClassCosts::most_in_a_zone(const PlacementClass& placement) const {
+  std::map<int, int> smallest;  // TP degree by pool
+  for (const PlacementClass::Group& group : placement.groups)
+    for (int o : group.options) {
+      const auto [it, added] = smallest.try_emplace(resources_.options[o].pool, group.tp);
+      it->second = std::min(it->second, group.tp);
+    }
+  std::map<std::string, int> replicas;
+  for (const auto& [pool, tp] : smallest)
+    replicas[resources_.pools[pool].zone] += resources_.free_gpus(pool) / tp;
+  int most = 0;
+  for (const auto& [zone, n] : replicas) most = std::max(most, n);
+  return most;
+}
+
+int ClassCosts::first_that_syncs_alike(int placement) const {
+  const auto links = [&](const std::vector<std::pair<int, int>>& pairs) {
+    std::set<const LinkCurve*> out;
+    for (const auto& [a, b] : pairs) out.insert(costs_.sync_link(a, b));
+    return out;
+  };
+  for (int other = 0; other < placement; ++other)
+    if (classes_[other].least_tp == classes_[placement].least_tp &&
+        most_in_a_zone_[other] == most_in_a_zone_[placement] &&
+        links(neighbours_[other]) == links(neighbours_[placement]) &&
+        links(across_zones_[other]) == links(across_zones_[placement]))
+      return other;
+  return placement;
+}
+
+double ClassCosts::sync_s(int placement, int first, int end, int replicas) const {
+  if (replicas < 2) return 0;
+  const auto least = [&](const std::vector<std::pair<int, int>>& pairs) {
+    double s = kNever;
+    for (const auto& [a, b] : pairs)
+      s = std::min(s, costs_.sync_s(a, b, classes_[placement].least_tp, first, end, replicas));
+    return s;
+  };
+  const double within = least(neighbours_[placement]);
+  return replicas > most_in_a_zone_[placement] ? std::max(within, least(across_zones_[placement])) : within;
+}
+
+int ClassCosts::find_lowest_first(int option, int end, int in_flight, int replicas) {
+  const int layers = costs_.layers();
+  std::vector<int16_t>& table = lowest_[option];
+  const size_t kind = static_cast<size_t>(costs_.memory_replicas(replicas)) - 1;
+  const size_t of_a_kind = static_cast<size_t>(layers + 1) * (layers + 1);
+  if (table.size() < (kind + 1) * of_a_kind) table.resize((kind + 1) * of_a_kind, -1);
+  int16_t& known = table[kind * of_a_kind + static_cast<size_t>(in_flight) * (layers + 1) + end];
+  if (known < 0) {
+    const auto fits = [&](int first) {
+      return costs_.fits(option, first, end, in_flight, costs_.memory_replicas(replicas));
+    };
+    // More layers need more memory; but the first stage of all has no messages to hold.
+    int first = 1, most = end;
+    while (first < most) {
+      const int middle = (first + most) / 2;
+      if (fits(middle))
+        most = middle;
+      else
+        first = middle + 1;
+    }
+    known = static_cast<int16_t>(first == 1 && fits(0) ? 0 : first);
+  }
+  return known;
+}
+
+uint32_t ClassCosts::fast_enough(int placement, int first, int end) const {
+  const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
+  uint32_t bits = 1;
+  const double slowest = compute_s(placement, first, end) * (1 + kSameTime);
+  bool smallest = groups[0].tp == classes_[placement].least_tp;
+  for (size_t g = 1; g < groups.size(); ++g)
+    if (costs_.compute_s(groups[g].option, first, end) <= slowest) {
+      if (g < 32) bits |= 1u << g;
+      smallest = smallest || groups[g].tp == classes_[placement].least_tp;
+    }
+  if (classes_[placement].several_types && bits == 1 && groups.size() <= 32) return 0;
+  return smallest ? bits : 0;
+}
+
+uint32_t ClassCosts::allowed(int placement, int first, int end, int in_flight, int replicas) {
+  const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
+  const int layers = costs_.layers();
+  uint32_t bits = fast_enough_[(static_cast<size_t>(placement) * (layers + 1) + end) * layers + first];
+  if (bits == 0 || lowest_first(groups[0].option, end, in_flight, replicas) > first ||
+      needless(groups[0].option, first, end, in_flight, replicas))
+    return 0;
+  if (groups.size() == 1) return bits;
+  bool smallest = groups.size() > 32;
+  for (size_t g = 0; g < groups.size() && g < 32; ++g) {
+    if (!(bits >> g & 1u)) continue;
+    if (lowest_first(groups[g].option, end, in_flight, replicas) > first ||
+        needless(groups[g].option, first, end, in_flight, replicas))
+      bits &= ~(1u << g);
+    else
+      smallest = smallest || groups[g].tp == classes_[placement].least_tp;
+  }
+  if (classes_[placement].several_types && bits == 1 && groups.size() <= 32) return 0;
+  return (bits & 1u) && smallest ? bits : 0;
+}
+
+double ClassCosts::least_weight(int placement, uint32_t bits, const ResourceLimit& limit) const {
+  double least = kNever;
+  const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (g >= 32 || (bits >> g & 1u))
+      for (int o : groups[g].options) least = std::min(least, limit.weight[o]);
+  return least;
+}
+
+double ClassCosts::least_usd_per_s(int placement, uint32_t bits) const {
+  double least = kNever;
+  const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (g >= 32 || (bits >> g & 1u))
+      for (int o : groups[g].options) least = std::min(least, resources_.options[o].usd_per_s);
+  return least;
+}
+
+}  // namespace sailor

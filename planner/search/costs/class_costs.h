@@ -1,0 +1,108 @@
+// What stages in given placement classes cost at one microbatch size, as tables: the lower bounds that the
+// pipeline template search adds up. Exact for pure placement classes. Fills tables as it is asked, so one
+// thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/search/costs/class_messages.h"
+#include "planner/search/costs/resource_limits.h"
+
+namespace sailor {
+
+// Who holds the layers of a stage in the other pipelines.
+enum class Replicas {
+  alike,  // GPUs of the stage's placement class: many of them cannot all be in one zone
+  any,    // whatever other pipelines are made of: all of them may be near
+};
+
+class ClassCosts {
+ public:
+  ClassCosts(const StageCosts& costs, const Resources& resources, std::vector<PlacementClass> classes,
+             Replicas replicas = Replicas::alike);
+
+  const StageCosts& stage() const { return costs_; }
+  const Resources& resources() const { return resources_; }
+  const std::vector<PlacementClass>& classes() const { return classes_; }
+  int size() const { return static_cast<int>(classes_.size()); }
+
+  double compute_s(int placement, int first, int end) const {
+    return costs_.compute_s(classes_[placement].slowest(), first, end);
+  }
+  double update_s(int placement, int first, int end, int replicas) const {
+    return costs_.update_s(classes_[placement].slowest(), first, end, replicas);
+  }
+  // Messages between stages (class_messages.h).
+  double activation_s(int upstream, int downstream, int layer) const {
+    return messages_.activation_s(upstream, downstream, layer);
+  }
+  double gradient_s(int upstream, int downstream, int layer) const {
+    return messages_.gradient_s(upstream, downstream, layer);
+  }
+  double least_activation_s(int placement) const { return messages_.least_activation_s(placement); }
+  double least_gradient_s(int placement) const { return messages_.least_gradient_s(placement); }
+  double message_usd(int upstream, int downstream, int layer) {
+    return messages_.usd(upstream, downstream, layer);
+  }
+  // The slowest pair of neighbours in the ring, at least: replicas that no zone holds alone meet across
+  // zones.
+  double sync_s(int placement, int first, int end, int replicas) const;
+  // The first placement class whose stages sum gradients in the same time as this placement class's.
+  int sync_like(int placement) const { return sync_like_[placement]; }
+
+  // The first layer of the longest stage that ends at `end` and fits a group's memory with `in_flight`
+  // microbatches; `end` when not even one layer fits.
+  int lowest_first(int group_option, int end, int in_flight, int replicas) {
+    const std::vector<int16_t>& table = lowest_[group_option];
+    const size_t layers = static_cast<size_t>(costs_.layers());
+    const size_t kind = static_cast<size_t>(costs_.memory_replicas(replicas)) - 1;
+    const size_t at = (kind * (layers + 1) + in_flight) * (layers + 1) + end;
+    if (at < table.size() && table[at] >= 0) return table[at];
+    return find_lowest_first(group_option, end, in_flight, replicas);
+  }
+  // Stages of one placement class and end in which the same groups are fast enough: from layer `lowest` to
+  // `highest`.
+  struct Segment {
+    int lowest = 0, highest = 0;
+    uint32_t groups = 0;
+  };
+  const std::vector<Segment>& segments(int placement, int end) const {
+    return segments_[static_cast<size_t>(placement) * (costs_.layers() + 1) + end];
+  }
+
+  // Which groups of a placement class may serve in a stage: bit g for groups[g]. 0 when the slowest does not
+  // fit itself, or none of the smallest TP degree may. What fits without recomputing does not recompute.
+  uint32_t allowed(int placement, int first, int end, int in_flight, int replicas);
+  // What one replica uses of a limit and what it costs, at least, when these groups may serve.
+  double least_weight(int placement, uint32_t groups, const ResourceLimit& limit) const;
+  double least_usd_per_s(int placement, uint32_t groups) const;
+
+ private:
+  uint32_t fast_enough(int placement, int first, int end) const;
+  int find_lowest_first(int option, int end, int in_flight, int replicas);
+  // Does a recomputing option fit without recomputing, too?
+  bool needless(int option, int first, int end, int in_flight, int replicas) {
+    const int plain = resources_.options[option].plain;
+    return plain >= 0 && lowest_first(plain, end, in_flight, replicas) <= first;
+  }
+  int first_that_syncs_alike(int placement) const;
+  std::vector<std::pair<int, int>> over_distinct_links(const std::vector<std::pair<int, int>>& pairs) const;
+  int most_in_a_zone(const PlacementClass& placement) const;
+
+  const StageCosts& costs_;
+  const Resources& resources_;
+  std::vector<PlacementClass> classes_;
+  ClassMessages messages_;
+  std::vector<uint32_t> fast_enough_;           // [class][end][first]
+  std::vector<std::vector<Segment>> segments_;  // [class][end], ascending by length
+  std::vector<std::vector<std::pair<int, int>>>
+      neighbours_;  // by placement class: pairs of options that sums may cross
+  std::vector<std::vector<std::pair<int, int>>>
+      across_zones_;                          // by placement class: pairs of options in two zones
+  std::vector<int> most_in_a_zone_;           // by placement class: replicas
+  std::vector<int> sync_like_;                // by placement class
+  std::vector<std::vector<int16_t>> lowest_;  // [option], [replicas][in_flight][end]; -1 = not asked yet
+};
+
+}  // namespace sailor

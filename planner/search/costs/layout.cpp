@@ -1,0 +1,189 @@
+#include "planner/search/costs/layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sailor {
+namespace {
+
+// Calls `visit` for every pair of options that face each other, replica j to replica j, with the number of
+// such replicas.
+template <typename Visit>
+void facing_runs(const Layout::Stage& upstream, const Layout::Stage& downstream, Visit visit) {
+  size_t a = 0, b = 0;
+  int left_a = upstream.runs[0].replicas, left_b = downstream.runs[0].replicas;
+  while (true) {
+    const int step = std::min(left_a, left_b);
+    visit(upstream.runs[a].option, downstream.runs[b].option, step);
+    left_a -= step;
+    left_b -= step;
+    if (left_a == 0 && ++a < upstream.runs.size()) left_a = upstream.runs[a].replicas;
+    if (left_b == 0 && ++b < downstream.runs.size()) left_b = downstream.runs[b].replicas;
+    if (a == upstream.runs.size() || b == downstream.runs.size()) break;
+  }
+}
+
+double stage_sync_s(const StageCosts& costs, const Resources& resources, const Layout::Stage& stage,
+                    int replicas) {
+  if (replicas < 2) return 0;
+  int smallest_tp = resources.options[stage.runs[0].option].tp;
+  for (const Layout::Run& run : stage.runs)
+    smallest_tp = std::min(smallest_tp, resources.options[run.option].tp);
+  double slowest = 0;
+  const auto pair = [&](int a, int b) {
+    slowest =
+        std::max(slowest, costs.sync_s(a, b, smallest_tp, stage.first_layer, stage.end_layer, replicas));
+  };
+  for (size_t r = 0; r < stage.runs.size(); ++r) {
+    if (stage.runs[r].replicas > 1) pair(stage.runs[r].option, stage.runs[r].option);
+    if (r + 1 < stage.runs.size()) pair(stage.runs[r].option, stage.runs[r + 1].option);
+  }
+  return slowest;
+}
+
+// The ring has a wrap here: every replica pays for what it sends to the next.
+double stage_sync_usd(const StageCosts& costs, const Layout::Stage& stage, int replicas) {
+  if (replicas < 2) return 0;
+  double usd = 0;
+  const auto pair = [&](int a, int b, int times) {
+    usd += times * costs.sync_usd(a, b, stage.first_layer, stage.end_layer, replicas);
+  };
+  for (size_t r = 0; r < stage.runs.size(); ++r) {
+    const auto& [option, count] = stage.runs[r];
+    if (count > 1) pair(option, option, count - 1);
+    pair(option, stage.runs[(r + 1) % stage.runs.size()].option, 1);
+  }
+  return usd;
+}
+
+}  // namespace
+
+int Layout::Stage::option_of(int replica) const {
+  for (const Run& run : runs) {
+    if (replica < run.replicas) return run.option;
+    replica -= run.replicas;
+  }
+  return runs.back().option;
+}
+
+double iteration_s(CostModel model, const std::vector<StageParts>& stages, double microbatches,
+                   double overhead_s) {
+  const bool published = model == CostModel::published;
+  const size_t P = stages.size();
+  double bottleneck = 0, sum = 0, update = 0, sync = 0;
+  for (size_t i = 0; i < P; ++i) {
+    const StageParts& stage = stages[i];
+    if (published) {
+      const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
+      double comm = stage.activation_s + gradient_before;
+      if (P > 1 && i == 0) comm = P <= 3 ? stage.activation_s : 2 * stage.activation_s;
+      if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
+      bottleneck = std::max(bottleneck, stage.compute_s + comm);
+      sum += stage.compute_s + comm;
+    } else {
+      bottleneck = std::max({bottleneck, stage.compute_s, stage.activation_s, stage.gradient_s});
+      sum += stage.compute_s + stage.activation_s + stage.gradient_s;
+    }
+    update = std::max(update, stage.update_s);
+    sync = std::max(sync, stage.sync_s);
+  }
+  double trip_s = 0;
+  for (size_t i = P; i-- > 0 && !published;) {
+    trip_s += stages[i].compute_s + stages[i].activation_s + stages[i].gradient_s;
+    bottleneck = std::max(bottleneck, round_trip_bottleneck_s(trip_s, static_cast<int>(P - i), microbatches));
+  }
+  return overhead_s + (microbatches - 1) * bottleneck + sum + update + sync;
+}
+
+LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
+                     double microbatches, double overhead_s) {
+  const size_t P = layout.stages.size();
+  std::vector<StageParts> times(P);
+  double usd_per_s = 0, transfer = 0;
+  for (size_t i = 0; i < P; ++i) {
+    const Layout::Stage& stage = layout.stages[i];
+    StageParts& t = times[i];
+    for (const auto& [option, count] : stage.runs) {
+      // A plan from elsewhere may recompute where memory does not bind.
+      if (!costs.offers(option)) return {.iteration_s = HUGE_VAL, .usd = HUGE_VAL};
+      t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
+      t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer, replicas));
+      usd_per_s += count * resources.options[option].usd_per_s;
+    }
+    if (i + 1 < P)
+      facing_runs(stage, layout.stages[i + 1], [&](int a, int b, int count) {
+        t.activation_s = std::max(t.activation_s, costs.activation_s(a, b, stage.end_layer));
+        t.gradient_s = std::max(t.gradient_s, costs.gradient_s(b, a, stage.end_layer));
+        transfer += count * microbatches * costs.message_usd(a, b, stage.end_layer);
+      });
+    t.sync_s = stage_sync_s(costs, resources, stage, replicas);
+    transfer += stage_sync_usd(costs, stage, replicas);
+  }
+  LayoutValue out;
+  out.iteration_s = iteration_s(costs.model(), times, microbatches, overhead_s);
+  out.usd = out.iteration_s * usd_per_s + transfer;
+  return out;
+}
+
+std::optional<Layout> layout_of(const Resources& resources, const Plan& plan) {
+  Layout layout;
+  for (const PlanStage& stage : plan.pipelines.front().stages)
+    layout.stages.push_back({stage.first_layer, stage.end_layer, {}});
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    if (pipeline.stages.size() != layout.stages.size()) return std::nullopt;
+    for (size_t i = 0; i < layout.stages.size(); ++i) {
+      const PlanStage& stage = pipeline.stages[i];
+      Layout::Stage& of = layout.stages[i];
+      const auto option =
+          std::find_if(resources.options.begin(), resources.options.end(), [&](const Option& o) {
+            return o.gpu_type == stage.gpu_type && o.zone == stage.zone && o.tp == stage.tp &&
+                   to_string(o.recompute) == stage.recompute;
+          });
+      if (stage.first_layer != of.first_layer || option == resources.options.end()) return std::nullopt;
+      const int o = static_cast<int>(option - resources.options.begin());
+      if (of.runs.empty() || of.runs.back().option != o) of.runs.push_back({o, 0});
+      ++of.runs.back().replicas;
+    }
+  }
+  return layout;
+}
+
+bool within_resources(const Resources& resources, const Layout& layout) {
+  for (size_t c = 0; c < resources.capacity.size(); ++c) {
+    int64_t used = 0;
+    for (const Layout::Stage& stage : layout.stages)
+      for (const auto& [option, replicas] : stage.runs)
+        used += static_cast<int64_t>(resources.use[option][c]) * replicas;
+    if (used > resources.capacity[c]) return false;
+  }
+  return true;
+}
+
+Plan plan_of(const PlanningContext& context, const Resources& resources, const Layout& layout, int microbatch,
+             int replicas) {
+  Plan plan;
+  plan.model = context.job.model.name;
+  plan.global_batch = context.job.training.global_batch;
+  plan.microbatch = microbatch;
+  const std::vector<int> shares =
+      share_microbatches(num_microbatches(plan.global_batch, microbatch), replicas);
+  for (int j = 0; j < replicas; ++j) {
+    PlanPipeline pipeline;
+    pipeline.microbatches = shares[j];
+    for (const Layout::Stage& chosen : layout.stages) {
+      const Option& option = resources.options[chosen.option_of(j)];
+      PlanStage stage;
+      stage.first_layer = chosen.first_layer;
+      stage.end_layer = chosen.end_layer;
+      stage.gpu_type = option.gpu_type;
+      stage.zone = option.zone;
+      stage.tp = option.tp;
+      stage.recompute = to_string(option.recompute);
+      pipeline.stages.push_back(std::move(stage));
+    }
+    plan.pipelines.push_back(std::move(pipeline));
+  }
+  return plan;
+}
+
+}  // namespace sailor

@@ -1,0 +1,98 @@
+#include "planner/search/dynamic_program/label_store.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sailor {
+namespace {
+constexpr double kSlack = 1e-12;           // relative; absorbs rounding when equals are compared
+constexpr size_t kMostBytes = 100u << 20;  // of labels
+// Labels whose uses are allocated at once: few at first, as most stores stay small.
+constexpr size_t kFirstBlock = 64, kMostOfABlock = 4096;
+}  // namespace
+
+LabelStore::LabelStore(const TemplateProblem& problem)
+    : problem_(problem),
+      rounds_(problem.microbatches - 1),
+      limits_(problem.limits.size()),
+      cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)) {}
+
+// How much later `a` may end than `b`, whatever comes before, as far as entries tell; at least.
+double LabelStore::later_s(const Entry& a, const Entry& b, double floor_s) const {
+  return rounds_ *
+             std::max({0.0, a.bottleneck_s - std::max(floor_s, b.bottleneck_s), a.leading_s - b.leading_s}) +
+         (a.sum_s - b.sum_s);
+}
+
+// Whatever comes before, does `a` end no later (and no dearer) than `b`?
+bool LabelStore::dominates(const Entry& one, const Entry& other, double floor_s) const {
+  if (one.stages > other.stages || one.first_used > other.first_used * (1 + kSlack)) return false;
+  const double later = later_s(one, other, floor_s);
+  if (later > 0) return false;
+  if ((one.stages == 1) != (other.stages == 1)) return false;
+  const Label &a = *one.label, &b = *other.label;
+  if (later + std::max(0.0, a.update_s - b.update_s) + std::max(0.0, a.sync_s - b.sync_s) +
+          std::max(0.0, a.last_message_s - b.last_message_s) * problem_.microbatches >
+      0)
+    return false;
+  if (cost_matters_ && (a.transfer_usd > b.transfer_usd || a.usd_per_s > b.usd_per_s * (1 + kSlack)))
+    return false;
+  for (size_t limit = 1; limit < limits_; ++limit)
+    if (a.used[limit] > b.used[limit] * (1 + kSlack)) return false;
+  return true;
+}
+
+bool LabelStore::insert(Label& label, double floor_s) {
+  if (buckets_.empty())
+    buckets_.resize((static_cast<size_t>(problem_.costs.stage().layers()) + 1) *
+                    problem_.costs.classes().size());
+  Bucket& labels = bucket(label.first_layer, label.placement);
+  Entry entry{label.sum_s, label.bottleneck_s, label.leading_s, label.used[0], label.stages, &label};
+  const bool strong = problem_.dominance && (label.pure || !problem_.pure_dominance);
+  // In the order of sums: only what stands before can dominate, only what stands behind can be dominated.
+  const auto place = std::upper_bound(labels.strong.begin(), labels.strong.end(), entry,
+                                      [](const Entry& a, const Entry& b) { return a.sum_s < b.sum_s; }) -
+                     labels.strong.begin();
+  if (problem_.dominance) {
+    for (ptrdiff_t i = 0; i < place; ++i)
+      if (dominates(labels.strong[i], entry, floor_s)) return true;
+    const auto beaten = [&](const Entry& other) { return dominates(entry, other, floor_s); };
+    if (strong) {
+      labels.strong.erase(std::remove_if(labels.strong.begin() + place, labels.strong.end(), beaten),
+                          labels.strong.end());
+      std::erase_if(labels.weak, beaten);
+    }
+  }
+  if (labels_.size() >= problem_.max_labels ||
+      labels_.size() * (sizeof(Label) + sizeof(Entry) + limits_ * sizeof(double)) > kMostBytes)
+    return false;
+  labels_.push_back(label);
+  labels_.back().used = keep(label.used);
+  entry.label = &labels_.back();
+  if (strong)
+    labels.strong.insert(labels.strong.begin() + place, entry);
+  else
+    labels.weak.push_back(entry);
+  return true;
+}
+
+const double* LabelStore::keep(const double* used) {
+  if (in_block_ == block_labels_) {
+    block_labels_ = std::clamp(2 * block_labels_, kFirstBlock, kMostOfABlock);
+    used_.push_back(std::make_unique_for_overwrite<double[]>(block_labels_ * limits_));
+    in_block_ = 0;
+  }
+  double* kept = used_.back().get() + in_block_++ * limits_;
+  std::copy_n(used, limits_, kept);
+  return kept;
+}
+
+void LabelStore::collect(int layer, int placement, std::vector<Label*>& out) {
+  out.clear();
+  if (buckets_.empty()) return;
+  const Bucket& labels = bucket(layer, placement);
+  for (const std::vector<Entry>* entries : {&labels.strong, &labels.weak})
+    for (const Entry& entry : *entries) out.push_back(entry.label);
+}
+
+}  // namespace sailor

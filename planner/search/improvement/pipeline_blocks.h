@@ -1,0 +1,88 @@
+// The pipelines of a layout in their order, as a list of blocks: a short pattern of columns (the option of
+// every stage of one pipeline) that is repeated. Neighbours in a stage's ring and facing replicas are then
+// known from the patterns, however many replicas there are; and a move changes all repetitions at once, which
+// matters because the slowest pair of a stage counts: one instance more or less changes nothing.
+//
+// Alternating between zones is worth having where the links between two zones are faster than those within
+// one. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/search/assignment/assignment.h"
+
+namespace sailor {
+
+struct PipelineBlock {
+  std::vector<std::vector<int>> columns;  // options by stage, as indices of BlockCosts::options
+  int times = 1;
+};
+using PipelineBlocks = std::vector<PipelineBlock>;
+constexpr size_t kLongestPattern = 8;  // columns
+
+// The costs of one cut, tabulated by pair of options, for any arrangement of its pipelines.
+class BlockCosts {
+ public:
+  BlockCosts(const AssignmentProblem& problem, const Layout& layout);
+
+  using Columns = std::vector<std::vector<int>>;  // of all pipelines, in order
+  Columns columns_of(const Layout& layout) const;
+  static Columns columns_of(const PipelineBlocks& blocks);
+  // Finds what is repeated.
+  static PipelineBlocks blocks_of(const Columns& columns);
+  Layout layout_of(const PipelineBlocks& blocks) const;
+
+  int stages() const { return stages_; }
+  int option(int index) const { return options_[index]; }
+  int index_of(int option) const;
+  // Options that differ from this one in their zone only, itself included.
+  const std::vector<int>& alike(int option) const { return alike_[option]; }
+  // Options that may come to run in a stage.
+  const std::vector<int>& serving(int stage) const { return serving_[stage]; }
+  // Is there anything to choose at all?
+  bool open() const;
+  // What no arrangement changes (compute and update), and what pairs of options take: neighbours in the ring
+  // of a stage, and those that face each other over the boundary behind a stage.
+  const std::vector<StageParts>& fixed() const { return fixed_; }
+  double sync_s(int stage, int a, int b) const { return rings_[at(stage, a, b)].sync_s; }
+  double activation_s(int stage, int a, int b) const { return boundaries_[at(stage, a, b)].activation_s; }
+  double gradient_s(int stage, int a, int b) const { return boundaries_[at(stage, a, b)].gradient_s; }
+
+  // By how much counters are exceeded, each relative to its capacity; 0 when all suffice.
+  double excess(const PipelineBlocks& blocks);
+  struct Score {
+    LayoutValue value;
+    // The same with smooth maxima over the pairs of a stage or boundary: of two arrangements with one slowest
+    // pair, the one with fewer instances of it, and of others nearly as slow, has less.
+    LayoutValue smooth;
+  };
+  Score score(const PipelineBlocks& blocks);
+
+ private:
+  // What pairs of options take and pay; seconds as a power, too.
+  struct Ring {  // neighbours
+    double sync_s = 0, sync_power = 0, sync_usd = 0;
+  };
+  struct Boundary {  // facing each other
+    double activation_s = 0, activation_power = 0, gradient_s = 0, gradient_power = 0, message_usd = 0;
+  };
+
+  size_t at(int stage, int a, int b) const {
+    return (static_cast<size_t>(stage) * options_.size() + a) * options_.size() + b;
+  }
+
+  const AssignmentProblem& p_;
+  int stages_;
+  Layout cut_;  // stages without runs
+  std::vector<int> options_;
+  std::vector<std::vector<int>> alike_, serving_;
+  std::vector<StageParts> fixed_;     // compute and update
+  std::vector<double> usd_per_s_;     // by option
+  std::vector<Ring> rings_;           // [stage][option][option], as the next
+  std::vector<Boundary> boundaries_;  // behind the stage
+  std::vector<StageParts> times_, smooth_;
+  std::vector<int64_t> counts_;
+};
+
+}  // namespace sailor

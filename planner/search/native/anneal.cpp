@@ -1,0 +1,285 @@
+#include "planner/search/native/anneal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/search/native/climb.h"
+#include "planner/search/native/cut_layers.h"
+
+namespace sailor::native {
+namespace {
+
+constexpr int kChunks[] = {1, 2, 3, 4, 6, 8};
+
+class Annealing {
+ public:
+  Annealing(Scorer& scorer, const PlanFeatures& offered, std::mt19937_64& random)
+      : scorer_(scorer), space_(scorer.space()), offered_(offered), random_(random) {}
+
+  // One change, cut and shared; false when it makes no sense here.
+  bool change(PlanTemplate& of, double fine_part, bool& fine) {
+    const int before = of.pipelines();
+    fine = part() < fine_part;
+    if (!(fine ? change_details(of) : change_shape(of))) return false;
+    if (fine) return true;
+    of.block = of.block >= before ? of.pipelines() : std::min(of.block, of.pipelines());
+    of.zero1 = of.zero1 && of.pipelines() > 1;
+    const int64_t total = num_microbatches(space_.context.job.training.global_batch, of.microbatch);
+    const int64_t each = total / of.pipelines();
+    if (each < 1) return false;
+    for (TemplateClass& pipelines : of.classes)
+      if (pipelines.microbatches < pipelines.pipelines) pipelines.microbatches = each * pipelines.pipelines;
+    const bool by_speed = drawn(4) == 0;
+    const auto cut = [&] {
+      for (size_t c = 0; c < of.classes.size(); ++c)
+        if (!(by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c))) return false;
+      return true;
+    };
+    if (!cut()) {
+      // What memory refuses may do with sharded states.
+      if (of.zero1 || !offers(PlanFeature::zero1) || of.pipelines() < 2) return false;
+      of.zero1 = true;
+      if (!cut()) return false;
+    }
+    return share_batch(space_, of);
+  }
+
+  double part() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+
+ private:
+  bool offers(PlanFeature feature) const { return offered_.contains(feature); }
+  size_t drawn(size_t below) { return static_cast<size_t>(random_() % below); }
+  template <typename T>
+  T& pick(std::vector<T>& items) {
+    return items[drawn(items.size())];
+  }
+
+  // What needs no new cut.
+  bool change_details(PlanTemplate& of) {
+    TemplateClass& pipelines = pick(of.classes);
+    std::vector<TemplateStage>& stages = pipelines.stages;
+    switch (drawn(8)) {
+      case 0: {
+        const std::vector<int> blocks = blocks_of(space_, of);
+        of.block = blocks[drawn(blocks.size())];
+        return true;
+      }
+      case 1:
+        if (drawn(2) == 0) {
+          of.even = !of.even;
+          return true;
+        }
+        if (!offers(PlanFeature::zero1) || of.pipelines() < 2) return false;
+        of.zero1 = !of.zero1;
+        return true;
+      case 2: {
+        if (!offers(PlanFeature::recompute)) return false;
+        TemplateStage& stage = pick(stages);
+        stage.recompute = stage.recompute == Recompute::none ? Recompute::full : Recompute::none;
+        return stage.recompute == Recompute::none || space_.can_recompute(stage.option, stage.recompute);
+      }
+      case 3: {
+        if (of.classes.size() < 2) return false;
+        TemplateClass& to = pick(of.classes);
+        const int64_t given = drawn(2) == 0 ? pipelines.pipelines : 1;
+        pipelines.microbatches -= given;
+        to.microbatches += given;
+        return &to != &pipelines && pipelines.microbatches >= pipelines.pipelines;
+      }
+      default: {  // a boundary, or several in a row
+        if (stages.size() < 2 || (!offers(PlanFeature::unlike_cuts) && of.classes.size() > 1)) return false;
+        const size_t first = drawn(stages.size() - 1);
+        const size_t last = drawn(2) == 0 ? first : first + drawn(stages.size() - 1 - first);
+        const int by = (drawn(2) == 0 ? 1 : -1) * static_cast<int>(1 + drawn(4) / 3);
+        for (size_t i = first; i <= last; ++i) stages[i].end_layer += by;
+        return stages[first].end_layer > (first > 0 ? stages[first - 1].end_layer : 0) &&
+               stages[last].end_layer < stages[last + 1].end_layer;
+      }
+    }
+  }
+
+  // An option for a stage where `beside` is: of a pool that is in use every other time.
+  int option_for(PlanTemplate& of, int beside) {
+    int option = static_cast<int>(drawn(space_.options.size()));
+    if (drawn(2) == 0) {
+      const int used = pick(pick(of.classes).stages).option;
+      const std::vector<int>& options =
+          space_.pools[static_cast<size_t>(space_.options[static_cast<size_t>(used)].pool)].options;
+      option = options[drawn(options.size())];
+    }
+    return space_.has_times(option, of.microbatch) && space_.linked(option, beside) ? option : -1;
+  }
+
+  // So many stages in the proportions that there are.
+  static std::vector<TemplateStage> resized(const std::vector<TemplateStage>& chunk, size_t to) {
+    std::vector<TemplateStage> out;
+    for (size_t g = 0; g < to; ++g) out.push_back(chunk[g * chunk.size() / to]);
+    return out;
+  }
+
+  bool change_shape(PlanTemplate& of) {
+    TemplateClass& pipelines = pick(of.classes);
+    const size_t groups = of.groups(pipelines);
+    std::vector<TemplateStage> chunk(pipelines.stages.begin(),
+                                     pipelines.stages.begin() + static_cast<ptrdiff_t>(groups));
+    const size_t at = drawn(groups);
+    const auto set_chunk = [&] {
+      pipelines.stages.clear();
+      for (int i = 0; i < of.interleave; ++i)
+        pipelines.stages.insert(pipelines.stages.end(), chunk.begin(), chunk.end());
+      return !chunk.empty() && pipelines.stages.size() <= static_cast<size_t>(space_.layers());
+    };
+    const auto set_pipelines = [&](int count) {
+      pipelines.pipelines = std::max(1, count);
+      pipelines.microbatches = 0;
+    };
+    const int now = pipelines.pipelines;
+    switch (drawn(12)) {
+      case 0: {  // more or fewer pipelines, of as many GPUs
+        set_pipelines(now * static_cast<int>(1 + drawn(8)) / 4);
+        chunk = resized(chunk, std::max<size_t>(1, groups * static_cast<size_t>(now) /
+                                                       static_cast<size_t>(pipelines.pipelines)));
+        return set_chunk();
+      }
+      case 1:  // one more or less
+        set_pipelines(drawn(2) == 0 ? now + 1 : now - 1);
+        return true;
+      case 2: {
+        const int option = option_for(of, chunk[at].option);
+        chunk[at].option = option;
+        return option >= 0 && set_chunk();
+      }
+      case 3: {
+        TemplateStage added = chunk[at];
+        if (drawn(2) == 0) added.option = option_for(of, chunk[at].option);
+        chunk.insert(chunk.begin() + static_cast<ptrdiff_t>(at + drawn(2)), added);
+        return added.option >= 0 && set_chunk();
+      }
+      case 4:
+        chunk.erase(chunk.begin() + static_cast<ptrdiff_t>(at));
+        return set_chunk();
+      case 5:
+        if (drawn(2) == 0)
+          std::reverse(chunk.begin(), chunk.end());
+        else
+          std::swap(chunk[at], pick(chunk));
+        return set_chunk();
+      case 6: {  // all stages of one option to another, with as many GPUs in stages or in pipelines
+        const int from = chunk[at].option, to = option_for(of, from);
+        if (to < 0) return false;
+        for (TemplateStage& stage : chunk)
+          if (stage.option == from) stage.option = to;
+        const int from_tp = space_.options[static_cast<size_t>(from)].tp,
+                  to_tp = space_.options[static_cast<size_t>(to)].tp;
+        const size_t way = drawn(3);
+        if (way == 0) set_pipelines(now * from_tp / to_tp);
+        if (way == 1)
+          chunk = resized(
+              chunk, std::max<size_t>(1, groups * static_cast<size_t>(from_tp) / static_cast<size_t>(to_tp)));
+        return set_chunk();
+      }
+      case 7: {  // pipelines of a pool beside those that there are
+        if (!offers(PlanFeature::unlike_cuts) || !offers(PlanFeature::unlike_shares) || of.interleave > 1)
+          return false;
+        const int option = option_for(of, chunk[at].option);
+        if (option < 0) return false;
+        TemplateClass added;
+        const size_t count = 1 + drawn(2 * groups);
+        const SpaceOption& used = space_.options[static_cast<size_t>(option)];
+        const int room = space_.pools[static_cast<size_t>(used.pool)].gpus / used.tp;
+        added.stages.assign(count, {option, 0, Recompute::none});
+        added.pipelines = std::max(1, room / static_cast<int>(count * (1 + drawn(4))));
+        if (added.stages.size() > static_cast<size_t>(space_.layers())) return false;
+        of.classes.push_back(std::move(added));
+        return true;
+      }
+      case 8:  // a class less
+        if (of.classes.size() < 2) return false;
+        of.classes.erase(of.classes.begin() + (&pipelines - of.classes.data()));
+        return true;
+      case 9: {
+        if (!offers(PlanFeature::interleave) || groups < 2) return false;
+        const int chunks = kChunks[drawn(std::size(kChunks))];
+        if (chunks == of.interleave) return false;
+        for (TemplateClass& each : of.classes) {
+          const std::vector<TemplateStage> one(each.stages.begin(),
+                                               each.stages.begin() + static_cast<ptrdiff_t>(of.groups(each)));
+          each.stages.clear();
+          for (int i = 0; i < chunks; ++i) each.stages.insert(each.stages.end(), one.begin(), one.end());
+          if (one.size() < 2 || each.stages.size() > static_cast<size_t>(space_.layers())) return false;
+        }
+        of.interleave = chunks;
+        return true;
+      }
+      case 10: {
+        if (!offers(PlanFeature::recompute)) return false;
+        const Recompute mode = drawn(2) == 0 ? Recompute::none : Recompute::full;
+        for (TemplateStage& stage : chunk) {
+          if (mode != Recompute::none && !space_.can_recompute(stage.option, mode)) return false;
+          stage.recompute = mode;
+        }
+        return set_chunk();
+      }
+      default: {
+        const int size = space_.microbatches[drawn(space_.microbatches.size())];
+        if (size == of.microbatch) return false;
+        for (TemplateClass& each : of.classes) {
+          each.microbatches = 0;
+          for (const TemplateStage& stage : each.stages)
+            if (!space_.has_times(stage.option, size)) return false;
+        }
+        of.microbatch = size;
+        return true;
+      }
+    }
+  }
+
+  Scorer& scorer_;
+  const Space& space_;
+  const PlanFeatures& offered_;
+  std::mt19937_64& random_;
+};
+
+}  // namespace
+
+std::pair<double, PlanTemplate> anneal(Scorer& scorer, const PlanFeatures& offered, PlanTemplate from,
+                                       double value, int64_t until, std::mt19937_64& random,
+                                       const AnnealOptions& options) {
+  Annealing annealing(scorer, offered, random);
+  std::pair<double, PlanTemplate> best(value, from);
+  const auto begin = static_cast<double>(scorer.steps()),
+             length = std::max(1.0, static_cast<double>(until) - begin);
+  while (!scorer.spent() && scorer.steps() < until) {
+    scorer.count(options.attempt_steps);
+    PlanTemplate next = from;
+    const double done = (static_cast<double>(scorer.steps()) - begin) / length;
+    bool fine = false;
+    if (!annealing.change(next, options.fine_first + (options.fine_last - options.fine_first) * done, fine))
+      continue;
+    const double threshold = options.cold + (options.warm - options.cold) * (1 - done) * (1 - done);
+    const double most = value * (1 + threshold * annealing.part());
+    double next_value = scorer.score(next, most);
+    if (!fine) {
+      // Another shape may be better placed, or sharded, in another way.
+      PlanTemplate other = next;
+      for (const int block : {next.pipelines(), 1})
+        for (const bool zero1 : {false, true}) {
+          other.block = block;
+          other.zero1 = zero1;
+          if (zero1 && (next.pipelines() < 2 || !offered.contains(PlanFeature::zero1))) continue;
+          if (const double other_value = scorer.score(other, std::min(most, next_value));
+              other_value < std::min(most, next_value)) {
+            next_value = other_value;
+            next = other;
+          }
+        }
+    }
+    if (!(next_value < most)) continue;
+    value = next_value;
+    from = std::move(next);
+    if (value < best.first) best = {value, from};
+  }
+  return best;
+}
+
+}  // namespace sailor::native

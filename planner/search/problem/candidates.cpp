@@ -1,0 +1,105 @@
+#include "planner/search/problem/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "planner/plan/place.h"
+#include "planner/plan/validate.h"
+
+namespace sailor {
+std::string structure_of(const Plan& plan) {
+  std::map<std::pair<std::string, std::string>, int> gpus;
+  std::map<std::string, int> shapes;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    std::string shape;
+    for (int group = 0; group < num_groups(plan, pipeline); ++group) {
+      const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
+      gpus[{stage.gpu_type, stage.zone}] += stage.tp;
+      shape += fmt::format("{}x{},", stage.tp, stage.gpu_type);
+    }
+    ++shapes[shape];
+  }
+  std::string key = plan.zero1 ? "zero1;" : "";
+  if (plan.interleave > 1) key += fmt::format("interleave{};", plan.interleave);
+  for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
+  for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);
+  return key;
+}
+
+void fill_in_predictions(SearchResult& result) {
+  for (Candidate& candidate : result.candidates) {
+    PlanPrediction p;
+    p.iteration_s = candidate.prediction.iteration_s;
+    p.usd_per_iteration = candidate.prediction.usd_per_iteration();
+    p.bound_iteration_s = result.bound_iteration_s;
+    p.bound_usd_per_iteration = result.bound_usd_per_iteration;
+    p.peak_memory_bytes = candidate.prediction.peak_memory_bytes();
+    candidate.plan.prediction = p;
+  }
+}
+
+void Candidates::keep(Plan plan, double value) {
+  best_ = std::min(best_, value);
+  auto [it, added] = plans_.try_emplace(structure_of(plan), value, plan);
+  if (!added && value < it->second.first) it->second = {value, std::move(plan)};
+}
+
+double Candidates::value(const Prediction& prediction) const {
+  return goal_.objective == Objective::throughput ? prediction.iteration_s : prediction.usd_per_iteration();
+}
+
+bool Candidates::accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const {
+  const char* why = !prediction.fits                                 ? "memory"
+                    : prediction.usd_per_iteration() > goal_.max_usd ? "budget"
+                    : prediction.iteration_s > goal_.max_iteration_s ? "throughput floor"
+                                                                     : nullptr;
+  if (why != nullptr) ++rejected[why];
+  return why == nullptr;
+}
+
+bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
+  const Prediction prediction = simulate(context_, plan, model_);
+  if (!accepted(prediction, rejected)) return false;
+  keep(plan, value(prediction));
+  return true;
+}
+
+std::vector<const Candidates::Entry*> Candidates::best_first() const {
+  std::vector<const Entry*> order;
+  for (const auto& [key, entry] : plans_) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry* a, const Entry* b) { return a->first < b->first; });
+  return order;
+}
+
+std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
+  std::vector<Candidate> out;
+  for (const Entry* entry : best_first()) {
+    if (static_cast<int>(out.size()) == count) break;
+    Plan plan = entry->second;
+    try {
+      place(plan, resources_.usable);
+    } catch (const std::runtime_error&) {
+      ++rejected["no node has enough free GPUs together"];
+      continue;
+    }
+    if (!check_plan(plan, resources_.usable).empty()) {
+      ++rejected["no node has enough free GPUs together"];
+      continue;
+    }
+    Candidate candidate{std::move(plan), {}};
+    candidate.prediction = simulate(context_, candidate.plan, model_);
+    if (accepted(candidate.prediction, rejected)) out.push_back(std::move(candidate));
+  }
+  // Of equals the one that is better in what was not asked for.
+  const auto key = [&](const Candidate& c) {
+    return std::tuple(value(c.prediction), c.prediction.iteration_s, c.prediction.usd_per_iteration());
+  };
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  return out;
+}
+
+}  // namespace sailor

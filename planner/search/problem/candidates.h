@@ -1,0 +1,55 @@
+// The plans worth keeping while the search runs: the best one of each structure (GPUs used, stages, TP
+// degrees), so that the candidates that a user sees differ in more than a layer boundary. Not thread-safe.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/search/problem/goal.h"
+#include "planner/search/problem/resources.h"
+#include "planner/search/problem/search_result.h"
+
+namespace sailor {
+
+// What a user would call one plan: the GPUs of each type and zone, the TP degrees of the stages of each kind
+// of pipeline, and what it does besides.
+std::string structure_of(const Plan& plan);
+
+// Writes into every plan what the search promises of it.
+void fill_in_predictions(SearchResult& result);
+
+class Candidates {
+ public:
+  Candidates(const PlanningContext& context, const Resources& resources, CostModel model, Goal goal)
+      : context_(context), resources_(resources), model_(model), goal_(goal) {}
+
+  double best() const { return best_; }  // infinite when there is none
+  bool empty() const { return plans_.empty(); }
+  // Keeps a plan under a value that is already known.
+  void keep(Plan plan, double value);
+  // Predicts a plan and keeps it when it fits and meets the limits; says whether it does. `rejected` counts
+  // why not.
+  bool score(const Plan& plan, std::map<std::string, int64_t>& rejected);
+
+  // Up to `count` plans placed on nodes, predicted and checked, best first.
+  std::vector<Candidate> placed(int count, std::map<std::string, int64_t>& rejected) const;
+  double value(const Prediction& prediction) const;
+
+ private:
+  using Entry = std::pair<double, Plan>;  // with its value
+
+  std::vector<const Entry*> best_first() const;
+  bool accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const;
+
+  const PlanningContext& context_;
+  const Resources& resources_;
+  CostModel model_;
+  Goal goal_;
+  double best_ = std::numeric_limits<double>::infinity();
+  std::map<std::string, Entry> plans_;  // by structure
+};
+
+}  // namespace sailor

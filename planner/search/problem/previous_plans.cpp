@@ -1,0 +1,107 @@
+#include "planner/search/problem/previous_plans.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "planner/plan/place.h"
+
+namespace sailor {
+namespace {
+
+// Fewer pipelines by up to one in so many are tried.
+constexpr size_t kLeastPart = 5;
+
+bool within_quotas(const Plan& plan, const ResourceSpec& quotas) {
+  std::map<std::string, std::map<std::string, int>> used;  // [type][zone]
+  std::map<std::string, int> of_type;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) {
+      used[stage.gpu_type][stage.zone] += stage.tp;
+      of_type[stage.gpu_type] += stage.tp;
+    }
+  // Chunks of a group of GPUs are on the same ones.
+  for (const auto& [type, most] : quotas.max_gpus)
+    if (of_type[type] / plan.interleave > most) return false;
+  for (const auto& [type, limits] : quotas.max_gpus_in_zone)
+    for (const auto& [zone, most] : limits)
+      if (used[type][zone] / plan.interleave > most) return false;
+  return true;
+}
+
+// How many of the first pipelines there is room for.
+size_t pipelines_that_fit(const Plan& plan, const ResourceSpec& quotas, const Snapshot& usable) {
+  size_t fit = 0, tried = plan.pipelines.size() + 1;
+  while (fit + 1 < tried) {
+    const size_t middle =
+        fit == 0 && tried > plan.pipelines.size() ? plan.pipelines.size() : (fit + tried) / 2;
+    Plan part = plan;
+    part.pipelines.resize(middle);
+    try {
+      if (!within_quotas(part, quotas)) throw std::runtime_error("more GPUs of a type than the job may use");
+      place(part, usable);
+      fit = middle;
+    } catch (const std::runtime_error&) {
+      tried = middle;
+    }
+  }
+  return fit;
+}
+
+// Appends pipelines like the plan's own, in their order, up to as many again, as a pool to choose from.
+void grow(Plan& plan, size_t most) {
+  const size_t before = plan.pipelines.size();
+  most = std::min(most, 2 * before);
+  for (size_t j = 0; plan.pipelines.size() < most; ++j) plan.pipelines.push_back(plan.pipelines[j]);
+}
+
+}  // namespace
+
+std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
+  if (previous.model != job.model.name || previous.global_batch != job.training.global_batch ||
+      previous.microbatch < 1)
+    return {};
+  Plan plan = previous;
+  plan.prediction.reset();
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) {
+      stage.node.clear();
+      stage.gpus.clear();
+    }
+  // Pipelines whose GPU types and zones still have nodes come first, so that a lost zone costs only its own.
+  std::map<std::pair<std::string, std::string>, bool> there;
+  for (const SnapshotNode& node : usable.nodes)
+    if (!node.free_gpus.empty()) there[{node.gpu_type, node.zone}] = true;
+  std::erase_if(plan.pipelines, [&](const PlanPipeline& pipeline) {
+    for (const PlanStage& stage : pipeline.stages)
+      if (!there.count({stage.gpu_type, stage.zone})) return true;
+    return false;
+  });
+  const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
+  const size_t fit = pipelines_that_fit(plan, job.resources, usable);
+  if (fit == 0) return {};
+  std::vector<Plan> plans;
+  if (fit == previous.pipelines.size()) {
+    plans.push_back(plan);
+    grow(plan, static_cast<size_t>(total));
+  } else {
+    plan.pipelines.resize(fit);
+  }
+  const size_t most =
+      fit == previous.pipelines.size() ? pipelines_that_fit(plan, job.resources, usable) : fit;
+  // As many rounds with fewer pipelines: less to synchronise.
+  for (size_t count = most; count > 0 && count * kLeastPart >= most * (kLeastPart - 1); --count) {
+    const int64_t rounds = (total + static_cast<int64_t>(count) - 1) / static_cast<int64_t>(count);
+    const bool last_of_these =
+        count == 1 || (total + static_cast<int64_t>(count) - 2) / (static_cast<int64_t>(count) - 1) != rounds;
+    if (count != most && !last_of_these) continue;
+    plan.pipelines.resize(count);
+    const std::vector<int> shares = share_microbatches(total, static_cast<int>(count));
+    for (size_t j = 0; j < count; ++j) plan.pipelines[j].microbatches = shares[j];
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
+}  // namespace sailor

@@ -1,0 +1,162 @@
+#include "planner/search/problem/resources.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/simulator/cost.h"
+
+namespace sailor {
+namespace {
+
+template <typename Range>
+bool wanted(const Range& filter, const std::string& name) {
+  return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
+}
+
+// Is it known what recomputing keeps?
+bool saves_memory(const std::vector<LayerSizes>& sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](const LayerSizes& layer) {
+    return layer.kept_bytes(Recompute::full) < layer.activation_bytes;
+  });
+}
+
+std::vector<Pool> make_pools(const Snapshot& usable) {
+  std::map<std::pair<std::string, std::string>, Pool> pools;
+  for (const SnapshotNode& node : usable.nodes) {
+    if (node.free_gpus.empty()) continue;
+    Pool& pool = pools[{node.zone, node.gpu_type}];
+    pool.gpu_type = node.gpu_type;
+    pool.zone = node.zone;
+    pool.region = node.region.empty() ? node.zone : node.region;
+    pool.free_by_node.push_back(static_cast<int>(node.free_gpus.size()));
+  }
+  std::vector<Pool> out;
+  for (auto& [key, pool] : pools) {
+    std::sort(pool.free_by_node.rbegin(), pool.free_by_node.rend());
+    out.push_back(std::move(pool));
+  }
+  return out;
+}
+
+// Pools, options and counters of the nodes in `usable`.
+Resources build(const PlanningContext& context, const PlanOptions& options, Snapshot usable,
+                std::map<std::string, int64_t>& rejected) {
+  Resources out;
+  const ResourceSpec& limits = context.job.resources;
+  out.usable = std::move(usable);
+  out.pools = make_pools(out.usable);
+
+  std::map<std::string, int> pools_of_type;
+  for (const Pool& pool : out.pools) ++pools_of_type[pool.gpu_type];
+
+  struct Counter {
+    int pool;  // -1: all pools of `type`
+    std::string type;
+    int least_tp;
+  };
+  std::vector<Counter> counters;
+  for (size_t p = 0; p < out.pools.size(); ++p) {
+    const Pool& pool = out.pools[p];
+    const auto profile = context.profiles.layers.find(pool.gpu_type);
+    if (profile == context.profiles.layers.end()) {
+      ++rejected["not profiled"];
+      continue;
+    }
+    const int limit = std::min(pool.gpus(), limits.most_gpus(pool.gpu_type, pool.zone));
+    int covered = limit;
+    counters.push_back({static_cast<int>(p), pool.gpu_type, 1});
+    out.capacity.push_back(limit);
+    for (int tp : profile->second.tps()) {
+      if (tp > pool.free_by_node.front() || tp > limit) {
+        ++rejected[tp > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
+        continue;
+      }
+      if (options.cost_model == CostModel::native && !context.job.model.splits_over(tp)) {
+        ++rejected["TP degree does not divide the model"];
+        continue;
+      }
+      if (context.profiles.sizes.find(tp) == nullptr) {
+        ++rejected["not profiled"];
+        continue;
+      }
+      if (const int cover = std::min(limit, pool.gpus_in_groups_of(tp)); cover < covered) {
+        covered = cover;
+        counters.push_back({static_cast<int>(p), pool.gpu_type, tp});
+        out.capacity.push_back(cover);
+      }
+      Option option;
+      option.pool = static_cast<int>(p);
+      option.tp = tp;
+      option.gpu_type = pool.gpu_type;
+      option.zone = pool.zone;
+      option.region = pool.region;
+      option.usd_per_s = tp * usd_per_gpu_hour(context, pool.gpu_type, pool.zone) / 3600.0;
+      option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
+      out.options.push_back(option);
+      if (!offers(options, PlanFeature::recompute) || !saves_memory(*context.profiles.sizes.find(tp)))
+        continue;
+      option.recompute = Recompute::full;
+      option.plain = static_cast<int>(out.options.size()) - 1;
+      out.options.push_back(option);
+    }
+  }
+  for (const auto& [type, limit] : limits.max_gpus)
+    if (pools_of_type[type] > 1) {
+      counters.push_back({-1, type, 1});
+      out.capacity.push_back(limit);
+    }
+  for (const Option& option : out.options) {
+    std::vector<int> use;
+    for (const Counter& counter : counters) {
+      const bool counts = counter.pool < 0 ? counter.type == option.gpu_type
+                                           : counter.pool == option.pool && option.tp >= counter.least_tp;
+      use.push_back(counts ? option.tp : 0);
+    }
+    out.use.push_back(std::move(use));
+  }
+  return out;
+}
+
+}  // namespace
+
+int Pool::gpus() const {
+  return gpus_in_groups_of(1);
+}
+
+int Pool::gpus_in_groups_of(int tp) const {
+  int gpus = 0;
+  for (int free : free_by_node) gpus += free / tp * tp;
+  return gpus;
+}
+
+int Resources::gpus() const {
+  int gpus = 0;
+  for (const Pool& pool : pools) gpus += pool.gpus();
+  return gpus;
+}
+
+int Resources::free_gpus(int pool) const {
+  for (size_t o = 0; o < options.size(); ++o) {
+    if (options[o].pool != pool) continue;
+    // The pool's own counter is the first that the option uses.
+    for (size_t c = 0; c < capacity.size(); ++c)
+      if (use[o][c] > 0) return capacity[c];
+  }
+  return 0;
+}
+
+Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
+                           std::map<std::string, int64_t>& rejected) {
+  for (const auto& [type, limit] : context.job.resources.max_gpus) context.catalog.at(type);
+  for (const auto& [type, limits] : context.job.resources.max_gpus_in_zone) context.catalog.at(type);
+  const ResourceSpec& limits = context.job.resources;
+  Snapshot usable = context.snapshot;
+  std::erase_if(usable.nodes, [&](const SnapshotNode& node) {
+    return !wanted(limits.zones, node.zone) || !wanted(limits.partitions, node.partition);
+  });
+  std::sort(usable.nodes.begin(), usable.nodes.end(),
+            [](const SnapshotNode& a, const SnapshotNode& b) { return a.name < b.name; });
+  return build(context, options, std::move(usable), rejected);
+}
+
+}  // namespace sailor

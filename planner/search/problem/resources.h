@@ -1,0 +1,65 @@
+// What the search may use: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
+// zone, TP degree), with exact limits. Symmetric nodes collapse to counts. Immutable once built; independent
+// of the order of nodes in the snapshot.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/search/problem/plan_options.h"
+
+namespace sailor {
+
+// All free GPUs of one type in one zone.
+struct Pool {
+  std::string gpu_type;
+  std::string zone;
+  std::string region;
+  std::vector<int> free_by_node;  // descending
+
+  int gpus() const;
+  // GPUs that TP groups of `tp` can cover: no group crosses a node.
+  int gpus_in_groups_of(int tp) const;
+};
+
+struct Option {
+  int pool = 0;
+  int tp = 1;
+  std::string gpu_type;
+  std::string zone;
+  std::string region;
+  double usd_per_s = 0;  // one replica: tp GPUs
+  int64_t capacity_bytes = 0;
+  // Recomputing, a stage needs less memory and more time: an option of its own, which says what it is
+  // otherwise (-1: this one does not recompute).
+  Recompute recompute = Recompute::none;
+  int plain = -1;
+};
+
+// The same but for the zone?
+inline bool alike_but_for_zone(const Option& a, const Option& b) {
+  return a.gpu_type == b.gpu_type && a.tp == b.tp && a.recompute == b.recompute;
+}
+
+// Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and
+// one more per TP degree whose groups cannot cover all of them: GPUs in groups of at least that degree. For
+// degrees that divide one another (1, 2, 4, 8) these limits are exact; for others they are necessary, and
+// place() has the last word. A type limited over several zones has a counter of its own.
+struct Resources {
+  std::vector<Pool> pools;            // by zone, then type
+  std::vector<Option> options;        // by pool, then TP degree
+  std::vector<int> capacity;          // by counter
+  std::vector<std::vector<int>> use;  // [option][counter]: what one replica takes
+  Snapshot usable;                    // the nodes that the job may use, by name
+
+  int gpus() const;               // of all pools, within no limit
+  int free_gpus(int pool) const;  // that the job may use: within the limit on the pool; 0 without options
+};
+
+// Throws InputError when the job names a GPU type, zone or partition that the snapshot does not have.
+Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
+                           std::map<std::string, int64_t>& rejected);
+
+}  // namespace sailor

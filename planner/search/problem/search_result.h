@@ -1,0 +1,43 @@
+// What a search found: plans, best first, a bound that holds for every plan, and why others were rejected.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/simulator/simulate.h"
+
+namespace sailor {
+
+struct Candidate {
+  Plan plan;  // placed on nodes; its prediction is filled in
+  Prediction prediction;
+};
+
+// time_limit: it ran out before any plan was found.
+enum class SearchStatus { found, infeasible, time_limit };
+
+struct SearchStats {
+  int64_t configurations = 0;  // (stages, microbatch, D) searched
+  int64_t labels = 0;          // partial pipelines kept
+  int64_t plans_scored = 0;
+  double search_s = 0;    // wall time; not part of the result
+  bool complete = false;  // the space was searched to its end
+};
+
+struct SearchResult {
+  SearchStatus status = SearchStatus::infeasible;
+  CostModel cost_model = CostModel::native;  // that made the predictions
+  std::vector<Candidate> candidates;         // best first; empty unless found
+  std::optional<double> bound_iteration_s;   // proven: no plan of the space is faster
+  std::optional<double> bound_usd_per_iteration;
+  std::map<std::string, int64_t>
+      rejected;        // candidates by reason: memory, not profiled, budget, throughput floor, GPUs
+  std::string reason;  // one line when nothing was found: what binds, and the smallest change that helps
+  SearchStats stats;
+};
+
+}  // namespace sailor

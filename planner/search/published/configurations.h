@@ -1,0 +1,43 @@
+// What the search enumerates outside: one microbatch size and one D at a time, with bounds that hold for
+// every plan of it, mixed stages included.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/search/dynamic_program/template_search.h"
+
+namespace sailor {
+
+struct Configuration {
+  const StageCosts* costs;
+  int replicas;
+  double rounds;  // microbatches of the busiest pipeline
+  double bound_s;
+  double bound_usd;
+
+  double bound(Objective objective) const { return objective == Objective::throughput ? bound_s : bound_usd; }
+};
+
+// Costs by microbatch size.
+using CostTables = std::vector<std::unique_ptr<StageCosts>>;
+CostTables cost_tables(const PlanningContext& context, const Resources& resources,
+                       const PlanOptions& options);
+
+struct Configurations {
+  std::vector<Configuration> list;    // those that the limits allow, by table and D
+  double least_s = 0, least_usd = 0;  // the smallest bounds; infinite when there is none
+};
+
+// `all_replicas`: every D, not only the smallest of those with equally many rounds, which has less to
+// synchronise and needs fewer GPUs. Counts in `rejected` what memory or the limits rule out. `tables` outlive
+// the result.
+Configurations list_configurations(const PlanningContext& context, const Resources& resources,
+                                   const std::vector<std::unique_ptr<StageCosts>>& tables, const Goal& goal,
+                                   double overhead_s, bool all_replicas,
+                                   std::map<std::string, int64_t>& rejected);
+
+}  // namespace sailor

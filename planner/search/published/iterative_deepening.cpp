@@ -1,0 +1,73 @@
+#include "planner/search/published/iterative_deepening.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+
+namespace sailor {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Relative steps of what is searched for. They grow when there are many: the bound may be far below every
+// plan, or there may be none.
+constexpr double kStep = 0.12;
+// Most searches take no longer than setting them up. Where one takes more than this, the next step is
+// smaller.
+constexpr int64_t kMuch = 4000;
+constexpr double kSmallStep = 0.05;
+constexpr int kEvenSteps = 8, kMostSteps = 13;
+
+struct Open {
+  double bound;
+  size_t index;
+  int steps = 0;
+  double step = kStep;
+  double searched = 0;
+
+  double target() const {
+    if (steps > kMostSteps || !(bound > 0)) return kNever;
+    return bound * std::exp(step * (1 << std::max(0, steps - kEvenSteps)));
+  }
+};
+
+}  // namespace
+
+Deepened deepen(const Deepening& problem) {
+  const auto later = [](const Open& a, const Open& b) {
+    return a.bound != b.bound ? a.bound > b.bound : a.index > b.index;
+  };
+  std::priority_queue<Open, std::vector<Open>, decltype(later)> open(later);
+  for (size_t i = 0; i < problem.bounds.size(); ++i) open.push({problem.bounds[i], i});
+  Deepened out{true, kNever};
+  const auto leave_open = [&](double bound) {
+    out.complete = false;
+    out.open_value = std::min(out.open_value, bound);
+  };
+  while (!open.empty() && open.top().bound < problem.best()) {
+    Open next = open.top();
+    open.pop();
+    if (problem.expired()) {
+      leave_open(next.bound);
+      break;
+    }
+    const double best = problem.best();
+    const bool at_once = problem.trusted || (problem.limited && best == kNever);
+    const double target = at_once ? best : std::min(best, next.target());
+    ++next.steps;
+    if (problem.possible(next.index, target)) {
+      const std::optional<int64_t> took = problem.search(next.index, target, next.searched);
+      if (!took) {
+        leave_open(next.bound);
+        continue;
+      }
+      next.step = *took > kMuch ? kSmallStep : kStep;
+      next.searched = target;
+    }
+    next.bound = target;
+    if (std::isfinite(target)) open.push(next);
+  }
+  return out;
+}
+
+}  // namespace sailor

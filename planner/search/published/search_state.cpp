@@ -1,0 +1,100 @@
+#include "planner/search/published/search_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "planner/search/costs/layout.h"
+
+namespace sailor {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+SearchState::SearchState(const PlanningContext& context, const PlanOptions& options)
+    : context(context),
+      options(options),
+      deadline(options.time_limit_s, options.stop),
+      resources(usable_resources(context, options, result.rejected)),
+      goal(goal_of(context.job)),
+      overhead_s(0),
+      tables(cost_tables(context, resources, options)),
+      candidates(context, resources, options.cost_model, goal),
+      best_sum(kNever),
+      open_value(kNever),
+      pass_tables_(resources, options.previous,
+                   goal.objective == Objective::cost || std::isfinite(goal.max_usd)) {}
+
+void SearchState::sort_configurations() {
+  std::stable_sort(
+      configurations.begin(), configurations.end(),
+      [&](const Configuration& a, const Configuration& b) { return value_bound(a) < value_bound(b); });
+}
+
+TemplateProblem SearchState::template_problem(const Configuration& c, Pass pass) {
+  pass = pass_of(c, pass);
+  PassTables& shared = tables_of(c, pass);
+  TemplateProblem problem{*shared.costs, shared.limits, c.replicas, c.rounds, overhead_s, goal};
+  problem.dominance = on(feature::kDominance);
+  problem.pure_dominance = pass == Pass::exact;
+  problem.bounding = on(feature::kBounding);
+  problem.tables = shared.bounds.get();
+  return problem;
+}
+
+TemplateOutcome SearchState::search_configuration(const Configuration& c, Pass pass, int max_stages,
+                                                  size_t beam, double target, double searched) {
+  ++result.stats.configurations;
+  TemplateProblem problem = template_problem(c, pass);
+  problem.max_stages = max_stages;
+  problem.beam = beam;
+  const AssignmentProblem form{problem.costs, c.replicas, c.rounds, overhead_s, problem.goal};
+  const TemplateOutcome outcome = search_templates(
+      problem, [&] { return std::min(target, best_sum); },
+      [&](const PipelineTemplate& pipeline) {
+        if (goal.value(pipeline.iteration_s, pipeline.usd) >= searched) assign_template(form, pipeline, c);
+      },
+      [&] { return expired(); });
+  result.stats.labels += outcome.labels;
+  if (outcome.out_of_memory) ++result.rejected["memory"];
+  if (outcome.over_budget) ++result.rejected["budget"];
+  if (outcome.too_slow) ++result.rejected["throughput floor"];
+  return outcome;
+}
+
+void SearchState::assign_template(const AssignmentProblem& form, const PipelineTemplate& pipeline,
+                                  const Configuration& c) {
+  ++result.stats.plans_scored;
+  bool exactly = false;
+  const double accepted = best_sum;
+  // What is not quite as good may be when it is improved.
+  const double slack = is_small(resources) ? 1 : Shortlist::kSlack;
+  std::optional<Assignment> assigned = assign(form, pipeline, accepted * slack, &exactly);
+  if (!exactly) open_value = std::min(open_value, goal.value(pipeline.iteration_s, pipeline.usd));
+  if (!assigned) return;
+  if (goal.value(assigned->value.iteration_s, assigned->value.usd) < accepted)
+    keep(*assigned, *c.costs, c.replicas);
+  if (!exactly) shortlist_.add(form, std::move(*assigned), goal.value(pipeline.iteration_s, pipeline.usd));
+}
+
+void SearchState::keep(const Assignment& assigned, const StageCosts& costs, int replicas) {
+  const double value = goal.value(assigned.value.iteration_s, assigned.value.usd);
+  Plan plan = plan_of(context, resources, assigned.layout, costs.microbatch(), replicas);
+  candidates.keep(std::move(plan), value);
+  best_sum = std::min(best_sum, value);
+}
+
+void SearchState::improve_shortlist() {
+  shortlist_.improve(
+      !options.previous.empty(), [&](const AssignmentProblem&) { return best_sum; },
+      [&](const AssignmentProblem& form, const Assignment& better) {
+        keep(better, form.costs.stage(), form.replicas);
+      },
+      [&] { return expired(); });
+}
+
+}  // namespace sailor

@@ -1,0 +1,133 @@
+// Layouts: their value is what the published model predicts, whatever the arrangement, and improving one
+// keeps what must hold. On random problems of the oracle's generator.
+#include "planner/search/costs/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "planner/search/improvement/layout_improvement.h"
+#include "planner/search/improvement/pipeline_blocks.h"
+#include "tests/oracle/generate.h"
+#include "tests/oracle/product.h"
+#include "tests/oracle/random.h"
+
+namespace sailor {
+namespace {
+
+using oracle::PlannerInputs;
+using oracle::Random;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kProblems = 60, kLayouts = 12;
+
+// Any cut, any option for every replica; resources and memory may not suffice.
+Layout random_layout(Random& random, const StageCosts& costs, int replicas) {
+  Layout layout;
+  for (int first = 0; first < costs.layers();) {
+    const int end = random.integer(first + 1, costs.layers());
+    Layout::Stage stage{first, end, {}};
+    for (int left = replicas; left > 0;) {
+      const int n = random.integer(1, left), option = random.pick(costs.options());
+      if (!stage.runs.empty() && stage.runs.back().option == option)
+        stage.runs.back().replicas += n;
+      else
+        stage.runs.push_back({option, n});
+      left -= n;
+    }
+    layout.stages.push_back(std::move(stage));
+    first = end;
+  }
+  return layout;
+}
+
+struct Sample {
+  const PlanningContext& context;
+  const Resources& resources;
+  const StageCosts& costs;
+  const Layout& layout;
+  LayoutValue value;
+  int replicas;
+  double rounds;
+};
+
+// Calls `check` for layouts whose pipelines are linked; returns how many there were.
+template <typename Check>
+int for_samples(const Check& check) {
+  int samples = 0;
+  for (int number = 0; number < kProblems; ++number) {
+    const uint64_t seed = oracle::instance_seed(20, number);
+    const PlannerInputs inputs = planner_inputs(oracle::generate(seed, {3, 3, 24, 8}));
+    const PlanningContext context = inputs.context();
+    std::map<std::string, int64_t> rejected;
+    PlanOptions options;
+    options.space = SearchSpace::paper;
+    options.cost_model = CostModel::published;
+    const Resources resources = usable_resources(context, options, rejected);
+    const StageCosts costs(context, resources, CostModel::published, 1);
+    if (costs.options().empty()) continue;
+    Random random(seed);
+    for (int k = 0; k < kLayouts; ++k) {
+      const int64_t total = num_microbatches(context.job.training.global_batch, 1);
+      const int replicas = random.integer(1, static_cast<int>(std::min<int64_t>(total, 9)));
+      const Layout layout = random_layout(random, costs, replicas);
+      const double rounds = std::ceil(static_cast<double>(total) / replicas);
+      const LayoutValue value = evaluate(costs, resources, layout, replicas, rounds, 0);
+      if (!std::isfinite(value.iteration_s)) continue;
+      check(Sample{context, resources, costs, layout, value, replicas, rounds});
+      ++samples;
+    }
+  }
+  return samples;
+}
+
+TEST(LayoutTest, IsWorthWhatThePublishedModelPredicts) {
+  const int samples = for_samples([](const Sample& s) {
+    const Plan plan = plan_of(s.context, s.resources, s.layout, 1, s.replicas);
+    const Prediction p = simulate(s.context, plan, CostModel::published);
+    EXPECT_NEAR(s.value.iteration_s, p.iteration_s, 1e-9 * p.iteration_s);
+    EXPECT_NEAR(s.value.usd, p.usd_per_iteration(), 1e-9 * p.usd_per_iteration());
+  });
+  EXPECT_GT(samples, 100);
+}
+
+TEST(LayoutTest, BlocksAreTheSameLayout) {
+  const int samples = for_samples([](const Sample& s) {
+    ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
+    const AssignmentProblem form{classes, s.replicas, s.rounds, 0, {Objective::throughput, kNever, kNever}};
+    BlockCosts costs(form, s.layout);
+    const BlockCosts::Columns columns = costs.columns_of(s.layout);
+    const PipelineBlocks blocks = BlockCosts::blocks_of(columns);
+    EXPECT_EQ(BlockCosts::columns_of(blocks), columns);
+    const BlockCosts::Score score = costs.score(blocks);
+    EXPECT_NEAR(score.value.iteration_s, s.value.iteration_s, 1e-9 * s.value.iteration_s);
+    EXPECT_NEAR(score.value.usd, s.value.usd, 1e-9 * s.value.usd);
+    EXPECT_LE(score.smooth.iteration_s, s.value.iteration_s * (1 + 1e-9));
+    EXPECT_EQ(costs.excess(blocks) <= 0, within_resources(s.resources, s.layout));
+  });
+  EXPECT_GT(samples, 100);
+}
+
+TEST(LayoutTest, ImprovingKeepsLimitsAndIsNeverWorse) {
+  int improved = 0;
+  for_samples([&](const Sample& s) {
+    if (!within_resources(s.resources, s.layout)) return;
+    ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
+    const AssignmentProblem form{
+        classes, s.replicas, s.rounds, 0, {Objective::throughput, s.value.usd * 1.01, kNever}};
+    const Assignment better = improve_layout(form, {s.layout, s.value}, 2000, [] { return false; });
+    EXPECT_TRUE(within_resources(s.resources, better.layout));
+    EXPECT_LE(better.value.iteration_s, s.value.iteration_s);
+    EXPECT_LE(better.value.usd, form.goal.max_usd);
+    const LayoutValue again = evaluate(s.costs, s.resources, better.layout, s.replicas, s.rounds, 0);
+    EXPECT_EQ(again.iteration_s, better.value.iteration_s);
+    const Assignment twice = improve_layout(form, {s.layout, s.value}, 2000, [] { return false; });
+    EXPECT_EQ(twice.value.iteration_s, better.value.iteration_s);
+    improved += better.value.iteration_s < s.value.iteration_s * (1 - 1e-9);
+  });
+  EXPECT_GT(improved, 5);
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,167 @@
+// Templates of plans: how they are dealt to nodes, cut and shared.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "planner/plan/validate.h"
+#include "planner/search/native/bound.h"
+#include "planner/search/native/cut_layers.h"
+#include "planner/search/search.h"
+#include "tests/unit/planner/instance.h"
+
+namespace sailor::native {
+namespace {
+
+// Four nodes of four GPUs, six layers, 64 sequences.
+struct Templates : ::testing::Test {
+  test::Instance in = test::empty_instance(4, 64);
+  std::map<std::string, int64_t> rejected;
+
+  Templates() {
+    in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1}, {1, 2});
+    for (int node = 0; node < 4; ++node) in.add_node("n" + std::to_string(node), "t", 4);
+  }
+
+  // Pipelines of four stages at TP degree 1.
+  PlanTemplate four_stages(const Space& space, int pipelines, int block) const {
+    PlanTemplate of;
+    of.block = block;
+    TemplateClass pipeline;
+    pipeline.pipelines = pipelines;
+    pipeline.microbatches = 64;
+    for (const int end : {1, 3, 5, 6})
+      pipeline.stages.push_back({space.option_of(0, 1), end, Recompute::none});
+    of.classes = {pipeline};
+    return of;
+  }
+
+  // Nodes that a stage's replicas are on, and a pipeline's stages.
+  static size_t nodes_of_stage(const Plan& plan, size_t stage) {
+    std::set<std::string> nodes;
+    for (const PlanPipeline& pipeline : plan.pipelines) nodes.insert(pipeline.stages[stage].node);
+    return nodes.size();
+  }
+  static size_t nodes_of_pipeline(const Plan& plan, size_t pipeline) {
+    std::set<std::string> nodes;
+    for (const PlanStage& stage : plan.pipelines[pipeline].stages) nodes.insert(stage.node);
+    return nodes.size();
+  }
+};
+
+TEST_F(Templates, TheBlockSaysWhoSharesANode) {
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  CompactPlan compact;
+  for (const auto& [block, of_stage, of_pipeline] : {std::tuple(1, 4u, 1u), {4, 1u, 4u}, {2, 2u, 2u}}) {
+    ASSERT_TRUE(assign(space, four_stages(space, 4, block), compact));
+    const Plan plan = plan_of(space, compact);
+    EXPECT_EQ(nodes_of_stage(plan, 0), of_stage) << block;
+    EXPECT_EQ(nodes_of_pipeline(plan, 0), of_pipeline) << block;
+    EXPECT_TRUE(check_plan(plan, in.job).empty());
+    EXPECT_TRUE(check_plan(plan, in.snapshot).empty());
+    PlanTemplate back;
+    ASSERT_TRUE(template_of(space, plan, back));
+    EXPECT_EQ(back.classes, four_stages(space, 4, block).classes);
+  }
+  EXPECT_FALSE(assign(space, four_stages(space, 5, 1), compact)) << "20 GPUs of 16";
+}
+
+TEST_F(Templates, EvenDealingUsesAllNodesAlike) {
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  PlanTemplate of = four_stages(space, 3, 1);
+  of.classes[0].stages = {{space.option_of(0, 1), 6, Recompute::none}};
+  of.classes[0].pipelines = 6;
+  std::map<int, int> on;
+  for (const bool even : {false, true}) {
+    of.even = even;
+    CompactPlan compact;
+    ASSERT_TRUE(assign(space, of, compact));
+    on.clear();
+    for (const CompactStage& stage : compact.stages) ++on[stage.node];
+    EXPECT_EQ(on[0], even ? 3 : 4);
+    EXPECT_EQ(on[1], even ? 3 : 2);
+  }
+}
+
+TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  PlanTemplate of = four_stages(space, 3, 1);
+  of.interleave = 2;  // two groups of GPUs with two chunks each
+  CompactPlan compact;
+  ASSERT_TRUE(assign(space, of, compact));
+  EXPECT_EQ(compact.microbatches, (std::vector<int>{22, 22, 20}));
+  EXPECT_EQ(compact.of(0)[0].node, compact.of(0)[2].node);
+  of.classes[0].microbatches = 63;
+  EXPECT_FALSE(assign(space, of, compact));
+}
+
+TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  Deadline deadline(60);
+  Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+  PlanTemplate of = four_stages(space, 1, 1);
+  ASSERT_TRUE(cut_layers(scorer, of, 0));
+  // Layers take 0.2, four times 1, and 1.3 units: no stage need take more than 1.3.
+  EXPECT_NEAR(times_of(space, of, of.classes[0]).slowest_s, 0.02 * 2, 1e-3);
+  EXPECT_EQ(of.classes[0].stages.back().end_layer, 6);
+  const double value = scorer.score(of);
+  EXPECT_NEAR(value,
+              simulate(context, plan_of(space,
+                                        [&] {
+                                          CompactPlan compact;
+                                          EXPECT_TRUE(assign(space, of, compact));
+                                          return compact;
+                                        }()))
+                  .iteration_s,
+              1e-12);
+  EXPECT_LE(least_possible(space, all_plan_features()).iteration_s, value);
+}
+
+TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
+  // One type, a fast network: what the best plan takes beyond the bound is that layers are whole.
+  for (const int64_t memory_bytes : {int64_t{1} << 40, int64_t{40} << 20}) {
+    in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
+    const PlanningContext context = in.context();
+    const Resources resources = usable_resources(context, {}, rejected);
+    const Space space(context, resources);
+    PlanOptions options;
+    const SearchResult result = search(context, options);
+    ASSERT_EQ(result.status, SearchStatus::found) << memory_bytes;
+    const double best_s = result.candidates[0].prediction.iteration_s,
+                 bound_s = least_possible(space, all_plan_features()).iteration_s;
+    EXPECT_LE(bound_s, best_s) << memory_bytes;
+    EXPECT_GE(bound_s, 0.5 * best_s) << memory_bytes;
+  }
+}
+
+TEST_F(Templates, AFrameworkThatShardsAlwaysNeedsLessMemoryWithMoreReplicas) {
+  FrameworkStyle style = own_framework();
+  style.zero1 = true;
+  bool differs = false;
+  for (int64_t memory_bytes = 1 << 16; memory_bytes < int64_t{1} << 40; memory_bytes += memory_bytes / 8) {
+    in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
+    const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
+    StageKinds kinds(context);
+    StageMemoryInput stage;
+    stage.kind = kinds.number("t", in.snapshot.nodes.front().zone, 1);
+    stage.end_layer = static_cast<int>(kinds[stage.kind].sizes->size());
+    IterationModel model(kinds);
+    stage.replicas = 2;
+    const bool with_two = model.fits(stage);
+    stage.replicas = 64;
+    EXPECT_EQ(model.fits(stage), IterationModel(kinds).fits(stage)) << memory_bytes;
+    differs = differs || with_two != model.fits(stage);
+  }
+  EXPECT_TRUE(differs);
+}
+
+}  // namespace
+}  // namespace sailor::native
