@@ -13,6 +13,17 @@ bool is_sharded(const CompactPlan& plan, const FrameworkStyle& style) {
   return plan.zero1 || style.zero1;
 }
 
+// Do two pipelines need the same memory? Most are like the one before.
+bool same_memory(const CompactPlan& plan, int a, int b) {
+  const auto same = [](const CompactStage& x, const CompactStage& y) {
+    return x.kind == y.kind && x.first_layer == y.first_layer && x.end_layer == y.end_layer &&
+           x.recompute == y.recompute;
+  };
+  const auto of_a = plan.of(a), of_b = plan.of(b);
+  return plan.microbatches[static_cast<size_t>(a)] == plan.microbatches[static_cast<size_t>(b)] &&
+         std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same);
+}
+
 }  // namespace
 
 std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, int groups, int microbatches) {
@@ -132,15 +143,7 @@ bool IterationModel::fits(const CompactPlan& plan) {
     const auto stages = plan.of(j);
     const int groups = static_cast<int>(plan.groups(j));
     const int microbatches = plan.microbatches[static_cast<size_t>(j)];
-    // Most pipelines are like the one before.
-    const auto same = [](const CompactStage& a, const CompactStage& b) {
-      return a.kind == b.kind && a.first_layer == b.first_layer && a.end_layer == b.end_layer &&
-             a.recompute == b.recompute;
-    };
-    if (j > 0 && microbatches == plan.microbatches[static_cast<size_t>(j) - 1]) {
-      const auto before = plan.of(j - 1);
-      if (std::equal(stages.begin(), stages.end(), before.begin(), before.end(), same)) continue;
-    }
+    if (j > 0 && same_memory(plan, j - 1, j)) continue;
     for (int g = 0; g < groups; ++g) {
       const CompactStage& stage = stages[static_cast<size_t>(g)];
       if (plan.interleave > 1) {
@@ -154,6 +157,20 @@ bool IterationModel::fits(const CompactPlan& plan) {
     }
   }
   return true;
+}
+
+double IterationModel::missing_memory(const CompactPlan& plan) {
+  double missing = 0;
+  for (int j = 0; j < plan.pipelines(); ++j) {
+    if (j > 0 && same_memory(plan, j - 1, j)) continue;
+    steps_ += 100 * static_cast<int64_t>(plan.groups(j));
+    for (size_t g = 0; g < plan.groups(j); ++g) {
+      const auto capacity = static_cast<double>(kinds_[plan.of(j)[g].kind].capacity_bytes);
+      const auto total = static_cast<double>(memory(plan, j, static_cast<int>(g)).total());
+      missing += std::max(0.0, total / capacity - 1);
+    }
+  }
+  return missing;
 }
 
 void IterationModel::set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const {

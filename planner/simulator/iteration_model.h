@@ -63,6 +63,8 @@ class IterationModel {
 
   // Does every rank's memory suffice? Throws InputError where something is not profiled, as iteration() does.
   bool fits(const CompactPlan& plan);
+  // What ranks are short of, as parts of a GPU's memory, summed over unlike pipelines and their groups.
+  double missing_memory(const CompactPlan& plan);
   // Of a group of GPUs of a pipeline.
   MemoryBreakdown memory(const CompactPlan& plan, int pipeline, int group) const;
   // May stop when it sees that the iteration takes `most_s` or longer: the times are then the least that is

@@ -33,8 +33,7 @@ std::vector<std::vector<int>> serving_options(const AssignmentProblem& problem,
     std::vector<int> options;
     for (const PlacementClass::Group& group : costs.classes()[stage.placement].groups)
       if (costs.stage().compute_s(group.option, stage.first_layer, stage.end_layer) <= slowest &&
-          problem.costs.lowest_first(group.option, stage.end_layer, in_flight, problem.replicas) <=
-              stage.first_layer)
+          problem.costs.lowest_first(group.option, stage.end_layer, in_flight) <= stage.first_layer)
         options.insert(options.end(), group.options.begin(), group.options.end());
     out.push_back(std::move(options));
   }
@@ -52,16 +51,12 @@ std::optional<Assignment> assign(const AssignmentProblem& problem, const Pipelin
                                    stage.end_layer,
                                    {{problem.costs.classes()[stage.placement].slowest(), problem.replicas}}});
     if (!within_resources(resources, out.layout)) return std::nullopt;
-    out.value = evaluate(problem.costs.stage(), resources, out.layout, problem.replicas, problem.microbatches,
-                         problem.overhead_s);
-    const bool allowed =
-        out.value.iteration_s <= problem.goal.max_iteration_s && out.value.usd <= problem.goal.max_usd;
-    if (!allowed || problem.goal.value(out.value.iteration_s, out.value.usd) >= threshold)
-      return std::nullopt;
+    out.value =
+        evaluate(problem.costs.stage(), resources, out.layout, problem.replicas, problem.microbatches);
+    if (problem.goal.allowed_value(out.value.iteration_s, out.value.usd) >= threshold) return std::nullopt;
     return out;
   }
-  const bool sums_are_exact = problem.costs.stage().model() == CostModel::published;
-  if (is_small(resources) && sums_are_exact) return assign_exactly(problem, pipeline, threshold);
+  if (is_small(resources)) return assign_exactly(problem, pipeline, threshold);
   *exactly = false;
   return assign_greedily(problem, pipeline, threshold);
 }

@@ -17,7 +17,6 @@ struct AssignmentProblem {
   ClassCosts& costs;
   int replicas = 1;
   double microbatches = 1;
-  double overhead_s = 0;
   Goal goal;
 };
 

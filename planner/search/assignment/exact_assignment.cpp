@@ -1,4 +1,4 @@
-// Exact under the published model: pipelines are chosen one after another. What matters of those already
+// Exact: pipelines are chosen one after another. What matters of those already
 // chosen is how often each stage has used each option, the first and the last pipeline, and the slowest
 // messages and sums so far; of two ways to the same use, one that is nowhere slower and no dearer suffices.
 #include <algorithm>
@@ -80,7 +80,7 @@ class Columns {
       const PipelineTemplate::Stage& stage = template_.stages[i];
       const int slowest = serving_[i].front();
       const double compute = costs_.compute_s(slowest, stage.first_layer, stage.end_layer);
-      update = std::max(update, costs_.update_s(slowest, stage.first_layer, stage.end_layer, p_.replicas));
+      update = std::max(update, costs_.update_s(slowest, stage.first_layer));
       double comm = state.activation[i] + before;
       if (P_ == 1)
         comm = 0;
@@ -96,8 +96,7 @@ class Columns {
       usd_per_s += (p_.replicas - columns) * cheapest_[i];
     }
     const double iteration_s =
-        std::max(template_.iteration_s,
-                 p_.overhead_s + (p_.microbatches - 1) * bottleneck + sum + update + sync) *
+        std::max(template_.iteration_s, (p_.microbatches - 1) * bottleneck + sum + update + sync) *
         (1 - 1e-12);
     if (iteration_s > p_.goal.max_iteration_s) return true;
     const double usd = (iteration_s * usd_per_s + state.transfer_usd) * (1 - 1e-12);
@@ -176,10 +175,8 @@ class Columns {
           stage.runs.push_back({column[i], 1});
       assigned.layout.stages.push_back(std::move(stage));
     }
-    assigned.value =
-        evaluate(costs_, resources_, assigned.layout, p_.replicas, p_.microbatches, p_.overhead_s);
-    if (assigned.value.iteration_s > p_.goal.max_iteration_s || assigned.value.usd > p_.goal.max_usd) return;
-    const double value = p_.goal.value(assigned.value.iteration_s, assigned.value.usd);
+    assigned.value = evaluate(costs_, resources_, assigned.layout, p_.replicas, p_.microbatches);
+    const double value = p_.goal.allowed_value(assigned.value.iteration_s, assigned.value.usd);
     if (value >= threshold_) return;
     threshold_ = value;
     best_ = std::move(assigned);

@@ -13,7 +13,6 @@ namespace sailor {
 namespace {
 
 constexpr size_t kMostZonesToPermute = 5;
-constexpr size_t kMostShareOuts = 3;
 
 class Zones {
  public:
@@ -25,8 +24,8 @@ class Zones {
         threshold_(threshold) {}
 
   std::optional<Assignment> run() {
-    for (TypeAssignment& shares : type_assignments(p_, template_, kMostShareOuts)) {
-      shares_ = std::move(shares);
+    if (std::optional<TypeAssignment> shares = assign_types(p_, template_)) {
+      shares_ = std::move(*shares);
       fill_zones();
     }
     return std::move(best_);
@@ -70,18 +69,16 @@ class Zones {
   double attempt_all(const Order& order) {
     double best = std::numeric_limits<double>::infinity();
     best = std::min(best, attempt(whole_pipelines(order)));
-    best = std::min(best, attempt(stage_by_stage(order, false)));
-    best = std::min(best, attempt(stage_by_stage(order, true)));
+    for (const bool alone : {false, true}) best = std::min(best, attempt(stage_by_stage(order, alone)));
     return best;
   }
 
   double attempt(const Layout& layout) {
     if (layout.stages.size() != template_.stages.size() || !within_resources(resources_, layout))
       return std::numeric_limits<double>::infinity();
-    const LayoutValue value =
-        evaluate(costs_, resources_, layout, p_.replicas, p_.microbatches, p_.overhead_s);
+    const LayoutValue value = evaluate(costs_, resources_, layout, p_.replicas, p_.microbatches);
     const double v = p_.goal.value(value.iteration_s, value.usd);
-    if (value.iteration_s <= p_.goal.max_iteration_s && value.usd <= p_.goal.max_usd && v < threshold_) {
+    if (p_.goal.allowed_value(value.iteration_s, value.usd) < threshold_) {
       threshold_ = v;
       best_ = Assignment{layout, value};
     }
@@ -172,7 +169,7 @@ class Zones {
     return layout;
   }
 
-  // Stage by stage; with `alone`, a stage that fits a single zone takes the first that holds it.
+  // Stage by stage; with `alone`, one that fits a single zone takes the first that holds it.
   Layout stage_by_stage(const Order& order, bool alone) const {
     Layout layout = empty_layout();
     std::vector<int64_t> left = all();

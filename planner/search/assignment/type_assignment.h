@@ -1,8 +1,9 @@
-// How many replicas of each stage run on which GPU type and TP degree: the first step of assigning a pipeline
-// template on many GPUs (greedy_assignment.cpp). Zones come later; what counts here is all that a region has
-// of a type. Pure.
+// How many replicas of each stage run on which GPU type and TP degree: the first step of an assignment on
+// many GPUs (greedy_assignment.cpp). Zones come later; what counts here is all that a region has of a type.
+// Pure.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "planner/search/assignment/assignment.h"
@@ -16,13 +17,9 @@ struct GroupShare {
 };
 using TypeAssignment = std::vector<std::vector<GroupShare>>;  // by stage; the slowest group first
 
-// At most `most` ways, unlike each other, the most promising first; none where no way was found.
-//
-// First the slowest group serves alone, and replicas move where GPUs are short. Then every type has a price
-// per GPU, and stages take what is cheapest for them, those first that lose most otherwise: the form that
-// vertices of the transportation problem have, so at most a few stages are mixed. Prices at which stages are
-// indifferent are tried in turn.
-std::vector<TypeAssignment> type_assignments(const AssignmentProblem& problem,
-                                             const PipelineTemplate& pipeline, size_t most);
+// The slowest group of every stage serves alone; then replicas move to other groups where GPUs are short.
+// Nothing when that does not suffice.
+std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
+                                           const PipelineTemplate& pipeline);
 
 }  // namespace sailor

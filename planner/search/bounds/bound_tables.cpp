@@ -30,10 +30,8 @@ std::vector<ResourceLimit> most_binding_first(ClassCosts& costs, std::vector<Res
   if (limits.size() <= kKept + 1) return limits;
   const StageUses uses(costs, limits);
   const StageSync no_sync(costs, 1);
-  SuffixResourceBound suffix(costs, uses, no_sync, true, kMostInFlight, limits.size(), false);
-  double longest_s = 0;
-  for (int layer = 0; layer < costs.stage().layers(); ++layer)
-    longest_s = std::max(longest_s, costs.stage().least_compute_s(layer, layer + 1));
+  SuffixResourceBound suffix(costs, uses, no_sync, kMostInFlight, limits.size(), false);
+  const double longest_s = costs.stage().longest_layer_s();
   std::vector<std::vector<size_t>> ranked;  // by bottleneck: the limits, the most binding first
   for (int probe = 0; probe < kProbes; ++probe) {
     suffix.set_limits(longest_s * std::exp(kProbeStep * (probe + 1)), kNever);
@@ -61,10 +59,12 @@ std::vector<ResourceLimit> most_binding_first(ClassCosts& costs, std::vector<Res
 }
 
 BoundTables::BoundTables(ClassCosts& costs, const std::vector<ResourceLimit>& limits)
-    : costs_(costs), limits_(limits), uses_(costs, limits), no_sync_(costs, 1) {
-  for (int layer = 0; layer < costs.stage().layers(); ++layer)
-    shortest_s_ = std::max(shortest_s_, costs.stage().least_compute_s(layer, layer + 1));
-}
+    : costs_(costs),
+      limits_(limits),
+      uses_(costs, limits),
+      no_sync_(costs, 1),
+      suffix_(costs, uses_, no_sync_, kMostInFlight, kMostLimits, false),
+      shortest_s_(costs.stage().longest_layer_s()) {}
 
 const EgressBound& BoundTables::egress() {
   if (!egress_) egress_ = std::make_unique<EgressBound>(costs_, limits_);
@@ -77,25 +77,20 @@ const StageSync& BoundTables::sync(int replicas) {
   return *sync;
 }
 
-const std::vector<double>& BoundTables::need_at(Floors& floors, int step) {
-  const auto [it, added] = floors.need.try_emplace(step);
+const std::vector<double>& BoundTables::need_at(int step) {
+  const auto [it, added] = need_.try_emplace(step);
   if (added) {
-    floors.suffix->set_limits(shortest_s_ * std::exp(kFloorStep * step), kNever);
-    const double* need = floors.suffix->need(costs_.stage().layers(), 1, false);
-    it->second.assign(need, need + std::min(kMostLimits, uses_.limits()));
+    suffix_.set_limits(shortest_s_ * std::exp(kFloorStep * step), kNever);
+    const double* need = suffix_.need(costs_.stage().layers(), 1, false);
+    it->second.assign(need, need + suffix_.limits());
   }
   return it->second;
 }
 
-double BoundTables::bottleneck_floor_s(const std::vector<double>& capacity, int replicas, double most_s) {
+double BoundTables::bottleneck_floor_s(const std::vector<double>& capacity, double most_s) {
   if (!(shortest_s_ > 0) || !std::isfinite(shortest_s_)) return 0;
-  const int in_flight = kMostInFlight;
-  Floors& floors = floors_[{costs_.stage().memory_replicas(replicas), in_flight}];
-  if (!floors.suffix)
-    floors.suffix = std::make_unique<SuffixResourceBound>(costs_, uses_, no_sync_, replicas, in_flight,
-                                                          kMostLimits, false);
   const auto possible = [&](int step) {
-    const std::vector<double>& need = need_at(floors, step);
+    const std::vector<double>& need = need_at(step);
     return suffices(need.data(), capacity.data(), need.size());
   };
   if (most_s < shortest_s_) return kNever;

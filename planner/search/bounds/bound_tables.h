@@ -27,18 +27,13 @@ class BoundTables {
   // No pipeline that holds all layers within `capacity` (by limit, for one replica) has a bottleneck shorter
   // than this; infinite when none has one of at most `most_s`. At least as short as the truth by up to
   // kFloorStep, and more where memory binds.
-  double bottleneck_floor_s(const std::vector<double>& capacity, int replicas, double most_s);
+  double bottleneck_floor_s(const std::vector<double>& capacity, double most_s);
 
   static constexpr double kFloorStep = 0.008;
 
  private:
-  // The shortest bottleneck is asked for at steps of one geometric grid; what stages need there at least does
-  // not depend on D.
-  struct Floors {
-    std::unique_ptr<SuffixResourceBound> suffix;
-    std::map<int, std::vector<double>> need;  // by step, then limit
-  };
-  const std::vector<double>& need_at(Floors& floors, int step);
+  // What stages need at least with bottlenecks at steps of a geometric grid, which does not depend on D.
+  const std::vector<double>& need_at(int step);
 
   ClassCosts& costs_;
   const std::vector<ResourceLimit>& limits_;
@@ -46,8 +41,9 @@ class BoundTables {
   StageUses uses_;
   const StageSync no_sync_;                         // of one replica: nothing to sum
   std::map<int, std::unique_ptr<StageSync>> sync_;  // by replicas
-  std::map<std::pair<int, int>, Floors> floors_;    // by replicas as memory sees them, most in flight
-  double shortest_s_ = 0;                           // below every bottleneck; step 0 of the grid
+  SuffixResourceBound suffix_;
+  std::map<int, std::vector<double>> need_;  // by step, then limit
+  double shortest_s_ = 0;                    // below every bottleneck; step 0 of the grid
 };
 
 }  // namespace sailor

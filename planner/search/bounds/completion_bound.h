@@ -25,28 +25,39 @@ struct PartialPipeline {
   double transfer_usd = 0;
   const double* used = nullptr;  // by limit, of one replica
   int first_layer = 0;
-  int in_flight = 1;    // of a stage before it
-  bool behind = false;  // it has stages
+  int stages = 0;
 };
+
+// More of anything bounds better and takes longer. Memory beyond so many microbatches in flight, and limits
+// beyond the first, which are the most binding, cost more time than they prune.
+struct CompletionOptions {
+  size_t most_levels = 4;
+  int in_flight = 8;
+  size_t limits = 16;
+  size_t priced_limits = 4;
+  int sync_steps = 2;
+};
+// Fast to set up, for searches that keep little.
+inline constexpr CompletionOptions kCoarseCompletion{2, 4, 8, 2, 1};
 
 class CompletionBound {
  public:
-  // `capacity`: by limit, for one replica. `coarse`: weaker, and cheaper to set up.
+  // `capacity`: by limit, for one replica.
   CompletionBound(const TemplateProblem& problem, BoundTables& tables, const std::vector<double>& capacity,
-                  bool coarse);
+                  const CompletionOptions& options);
 
   // From now on only iterations that take less, and cost no more, are of interest. Infinite: any.
   void accept(double iteration_s, double usd);
-  double accepted_s() const { return accepted_s_; }
   // No pipeline has a shorter bottleneck, as far as is known.
   double bottleneck_floor_s() const { return floor_s_; }
+
   // The least iteration time (cost, when that is the objective) of an accepted completion; infinite when
   // there is none. With `any` some finite value will do as well as the least.
   double least_value(const PartialPipeline& pipeline, bool any);
   // From now on stage_possible() is about stages right before this pipeline, until accept().
   void set_behind(const PartialPipeline& behind);
-  // Might an accepted completion have a stage there that is in this placement class, uses this and has a
-  // first layer from `lowest` to `highest`? No is certain.
+  // Might an accepted completion have a stage there of this placement class, this use, and a first layer from
+  // `lowest` to `highest`? No is certain.
   bool stage_possible(int placement, const StageUse& use, int lowest, int highest);
   // What a complete pipeline costs: GPUs at least so much per second, and traffic at least so much at all.
   double usd_per_s(const PartialPipeline& whole) const;
@@ -57,45 +68,41 @@ class CompletionBound {
  private:
   struct Level {
     double longest_s = 0, shortest_s = 0;  // of the bottleneck
-    double least_sync_s = 0;
     bool ready = false, dead = false;
     std::unique_ptr<SuffixResourceBound> suffix;
     std::unique_ptr<LeastSum> sum;
   };
-
-  std::unique_ptr<SuffixResourceBound> new_suffix_bound(bool coarse);
-  double once_s() const { return p_.costs.stage().least_compute_s(0, layers_); }
   // What pipelines that use so much cost, at least, by the limits that tell.
   double priced_usd_per_s(const double* used, const double* more, size_t limits) const;
   double left_for_sync_s(const Level& level, double sum_s) const {
-    return accepted_s_ - p_.overhead_s - rounds_ * level.shortest_s - sum_s;
+    return accepted_s_ - rounds_ * level.shortest_s - sum_s;
   }
-  bool whole_possible(SuffixResourceBound& suffix);
   void prepare(Level& level);
-  double least_sync_s(double bottleneck_s, double most_s);
+  double least_value_in(Level& level, const PartialPipeline& pipeline, double least_s);
+  // Infinite when that costs too much.
+  double usd_if_affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
+                           double all_usd_per_s, double egress_usd);
 
   const TemplateProblem& p_;
+  const CompletionOptions options_;
   BoundTables& tables_;
-  const StageSync& sync_;
   const int layers_;
   const double rounds_;
-  const bool cost_matters_;
-  const bool coarse_;
-  const bool egress_matters_;
+  const bool cost_matters_, egress_matters_;
+  const double once_s_;  // of all layers, where they are fastest
   EgressBound::Prices egress_prices_;
   bool money_mattered_ = false;
   double accepted_s_, accepted_usd_;
   double floor_s_ = 0;
   std::vector<double> capacity_, left_, nothing_;  // by limit
-  std::unique_ptr<SuffixResourceBound> probe_;
-  std::vector<Level> levels_;  // ever shorter bottlenecks
+  std::vector<Level> levels_;                      // ever shorter bottlenecks
   size_t levels_in_use_ = 0;
   // What stage_possible() is about.
   PartialPipeline behind_;
   bool any_behind_ = false;                      // no level tells anything
   std::vector<double> left_of_behind_;           // by limit
   std::vector<SuffixResourceBound*> behind_in_;  // of the levels that it may be completed in
-  size_t last_short_ = 0;  // the limit that was there too little of last, likely to be so again
+  size_t last_short_ = 0;                        // the limit that was short last, likely to be so again
 };
 
 }  // namespace sailor

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 
@@ -47,54 +46,10 @@ EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimi
 
 EgressBound::Prices EgressBound::prices(int replicas, double microbatches) const {
   Prices out{static_cast<double>(replicas), kNever, microbatches * replicas * message_usd_};
-  out.rings_usd = ring_usd(0, costs_.layers(), replicas);
-  return out;
-}
-
-double EgressBound::ring_usd(int first_layer, int end_layer, int replicas) const {
-  double least = kNever;
   if (replicas > 1)
     for (const auto& [a, b] : pairs_)
-      least = std::min(least, 2 * costs_.sync_usd(a, b, first_layer, end_layer, replicas));
-  return least;
-}
-
-double EgressBound::messages_usd(const Prices& prices, const double* used, const double* spread) const {
-  const size_t limits = held_.size() / zones_;
-  double fewest = kNever;  // pipelines that leave the zone, wherever that is
-  for (size_t zone = 0; zone < zones_; ++zone) {
-    double leave = 0;
-    for (size_t limit = 0; limit < limits; ++limit) {
-      const double outside = used[limit] * prices.replicas - held_[zone * limits + limit];
-      if (outside <= used[limit] * prices.replicas * kSlack) continue;
-      leave = spread[limit] > 0 ? std::max(leave, outside / spread[limit]) : kNever;
-      if (leave > prices.replicas * (1 + kSlack)) break;
-    }
-    if (leave <= prices.replicas * (1 + kSlack))
-      fewest = std::min(fewest, std::ceil(leave - kSlack * prices.replicas));
-  }
-  return prices.messages_usd * fewest / prices.replicas;
-}
-
-bool EgressBound::each_in_a_zone(const std::vector<std::vector<double>>& uses, double replicas) const {
-  const size_t limits = held_.size() / zones_;
-  std::vector<double> left = held_;  // [zone][limit]
-  const std::function<bool(size_t)> rest_fits = [&](size_t stage) {
-    if (stage == uses.size()) return true;
-    for (size_t zone = 0; zone < zones_; ++zone) {
-      bool fits = true;
-      for (size_t limit = 0; limit < limits; ++limit) {
-        double& of_zone = left[zone * limits + limit];
-        of_zone -= uses[stage][limit] * replicas;
-        fits = fits && of_zone >= -kSlack * (held_[zone * limits + limit] + 1);
-      }
-      if (fits && rest_fits(stage + 1)) return true;
-      for (size_t limit = 0; limit < limits; ++limit)
-        left[zone * limits + limit] += uses[stage][limit] * replicas;
-    }
-    return false;
-  };
-  return rest_fits(0);
+      out.rings_usd = std::min(out.rings_usd, 2 * costs_.sync_usd(a, b, 0, costs_.layers(), replicas));
+  return out;
 }
 
 double EgressBound::usd(const Prices& prices, const double* used, const double* more, size_t limits) const {

@@ -34,15 +34,6 @@ class EgressBound {
   // of both arrays. USD per iteration.
   double usd(const Prices& prices, const double* used, const double* more, size_t limits) const;
 
-  // More is known of a cut with all its stages. The ring of one that is spread over zones crosses twice;
-  // infinite when it cannot be.
-  double ring_usd(int first_layer, int end_layer, int replicas) const;
-  // Messages alone, when some stage is all in one zone, and others outside of it only where they are of
-  // stages that together use `spread` of what all stages use. Infinite when that zone cannot hold the rest.
-  double messages_usd(const Prices& prices, const double* used, const double* spread) const;
-  // Do zones hold stages that use so much (by stage and limit, of one replica) when none is in several?
-  bool each_in_a_zone(const std::vector<std::vector<double>>& uses, double replicas) const;
-
  private:
   const StageCosts& costs_;
   bool matters_ = false;

@@ -19,14 +19,12 @@ bool suffices(const double* need, const double* left, size_t limits) {
 }
 
 SuffixResourceBound::SuffixResourceBound(ClassCosts& costs, const StageUses& uses, const StageSync& sync,
-                                         int replicas, int most_in_flight, size_t most_limits, bool money)
+                                         int most_in_flight, size_t most_limits, bool money)
     : costs_(costs),
       uses_(uses),
       sync_(sync),
       layers_(costs.stage().layers()),
       most_in_flight_(std::min(most_in_flight, costs.stage().layers())),
-      replicas_(replicas),
-      published_(costs.stage().model() == CostModel::published),
       limits_(std::min(uses.limits(), most_limits)),
       width_(limits_ + money),
       lowest_(2 * costs.classes().size() * (layers_ + 1)),
@@ -76,9 +74,8 @@ void SuffixResourceBound::limit_time(double bottleneck_s) {
     for (int placement = 0; placement < costs_.size(); ++placement) {
       if (as_long_[placement] != placement) continue;
       int16_t* lowest = &lowest_as_long_[(behind * costs_.classes().size() + placement) * (layers_ + 1)];
-      // Messages count where they add to the stage (published); native ones may hide behind it.
-      const double to_next = published_ && behind ? costs_.least_activation_s(placement) : 0;
-      const double to_previous = published_ ? costs_.least_gradient_s(placement) : 0;
+      const double to_next = behind ? costs_.least_activation_s(placement) : 0;
+      const double to_previous = costs_.least_gradient_s(placement);
       int in_time = 1;  // the first layer of the longest stage
       // Only the last stage has nobody behind it.
       for (int end = behind ? 1 : layers_; end <= layers_; ++end) {
@@ -149,7 +146,7 @@ void SuffixResourceBound::find_need(int end, int in_flight, bool behind, size_t 
   for (const Choice& choice : choices(end, behind)) {
     if (choice.option != option) {
       option = choice.option;
-      fits_from = costs_.lowest_first(option, end, in_flight, replicas_);
+      fits_from = costs_.lowest_first(option, end, in_flight);
     }
     const int first = std::max(choice.first, fits_from);
     if (first >= end) continue;

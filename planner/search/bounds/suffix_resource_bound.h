@@ -26,8 +26,8 @@ class SuffixResourceBound {
  public:
   // With `most_in_flight` microbatches or more in flight memory counts as with so many; only the first
   // `most_limits` limits are tried, and money only with `money`.
-  SuffixResourceBound(ClassCosts& costs, const StageUses& uses, const StageSync& sync, int replicas,
-                      int most_in_flight, size_t most_limits, bool money);
+  SuffixResourceBound(ClassCosts& costs, const StageUses& uses, const StageSync& sync, int most_in_flight,
+                      size_t most_limits, bool money);
 
   // From now on for stages that take, and sum gradients for, at most this long.
   void set_limits(double bottleneck_s, double sync_s);
@@ -74,8 +74,6 @@ class SuffixResourceBound {
   const StageSync& sync_;
   const int layers_;
   const int most_in_flight_;
-  const int replicas_;
-  const bool published_;
   const size_t limits_, width_;          // width_: and money
   std::vector<int16_t> lowest_;          // [behind][class][end]: first layer of the longest stage
   std::vector<int16_t> lowest_in_sync_;  // [class][end]: the same as far as gradients tell

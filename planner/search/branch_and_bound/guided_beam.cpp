@@ -108,9 +108,8 @@ class Beam {
     const int end = partial.first_layer, behind = partial.stages;
     const int in_flight = std::min(behind + 1, layers_);
     for (int placement : classes_) {
-      const int lowest =
-          std::max(cuts_.lowest_in_time(placement, end, behind > 0),
-                   costs_.lowest_first(costs_.classes()[placement].slowest(), end, in_flight, p_.replicas));
+      const int lowest = std::max(cuts_.lowest_in_time(placement, end, behind > 0),
+                                  costs_.lowest_first(costs_.classes()[placement].slowest(), end, in_flight));
       if (lowest >= end) continue;
       const int region = cuts_.region_of(placement);
       double activation = 0, gradient = 0;
@@ -133,7 +132,7 @@ class Beam {
       bool enough = false;
       double paid = 0;
       for (int first = end - 1; first >= lowest; --first) {
-        const uint32_t groups = costs_.allowed(placement, first, end, in_flight, p_.replicas);
+        const uint32_t groups = costs_.allowed(placement, first, end, in_flight);
         if (groups == 0) continue;
         const double compute = costs_.compute_s(placement, first, end);
         next.first_layer = first;
@@ -144,7 +143,7 @@ class Beam {
           next.sum_s += activation;
         }
         next.sync_s = std::max(partial.sync_s, p_.sync.seconds(placement, first, end));
-        next.update_s = std::max(partial.update_s, costs_.update_s(placement, first, end, p_.replicas));
+        next.update_s = std::max(partial.update_s, costs_.update_s(placement, first));
         // A pipeline that is complete has its own time, without floors and prices.
         const double floor_s = first == 0 ? 0 : p_.least_bottleneck_s;
         const double done = p_.overhead_s + next.sum_s + next.update_s +

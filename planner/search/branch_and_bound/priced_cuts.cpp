@@ -169,9 +169,9 @@ void PricedCuts::find_rest(int end, int behind) {
   rest_[state(end, behind)] = kNever;
   step_[state(end, behind)] = {};
   for (int placement : usable_) {
-    const int lowest = std::max(lowest_in_time(placement, end, behind > 0),
-                                costs_.lowest_first(costs_.classes()[placement].slowest(), end,
-                                                    std::min(behind + 1, layers_), replicas_));
+    const int lowest = std::max(
+        lowest_in_time(placement, end, behind > 0),
+        costs_.lowest_first(costs_.classes()[placement].slowest(), end, std::min(behind + 1, layers_)));
     if (lowest >= end) continue;
     const auto& segments = costs_.segments(placement, end);
     const std::vector<double>& prices = segment_price_[static_cast<size_t>(placement) * (layers_ + 1) + end];

@@ -12,12 +12,13 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 }
 
 ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
-                       std::vector<PlacementClass> classes, Replicas replicas)
+                       std::vector<PlacementClass> classes)
     : costs_(costs),
       resources_(resources),
       classes_(std::move(classes)),
       messages_(costs, resources, classes_),
-      lowest_(resources.options.size()) {
+      lowest_(resources.options.size(),
+              std::vector<int16_t>((costs.layers() + 1) * (costs.layers() + 1), -1)) {
   const size_t n = classes_.size(), layers = costs.layers();
   for (const PlacementClass& placement : classes_) {
     const std::vector<int> all = placement.options();
@@ -39,8 +40,7 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
         if (resources.options[a].zone != resources.options[b].zone) across.emplace_back(a, b);
     neighbours_.push_back(over_distinct_links(pairs));
     across_zones_.push_back(over_distinct_links(across));
-    most_in_a_zone_.push_back(replicas == Replicas::alike ? most_in_a_zone(placement)
-                                                          : std::numeric_limits<int>::max());
+    most_in_a_zone_.push_back(most_in_a_zone(placement));
     sync_like_.push_back(first_that_syncs_alike(static_cast<int>(sync_like_.size())));
   }
   fast_enough_.resize(n * (layers + 1) * layers);
@@ -113,29 +113,18 @@ double ClassCosts::sync_s(int placement, int first, int end, int replicas) const
   return replicas > most_in_a_zone_[placement] ? std::max(within, least(across_zones_[placement])) : within;
 }
 
-int ClassCosts::find_lowest_first(int option, int end, int in_flight, int replicas) {
-  const int layers = costs_.layers();
-  std::vector<int16_t>& table = lowest_[option];
-  const size_t kind = static_cast<size_t>(costs_.memory_replicas(replicas)) - 1;
-  const size_t of_a_kind = static_cast<size_t>(layers + 1) * (layers + 1);
-  if (table.size() < (kind + 1) * of_a_kind) table.resize((kind + 1) * of_a_kind, -1);
-  int16_t& known = table[kind * of_a_kind + static_cast<size_t>(in_flight) * (layers + 1) + end];
-  if (known < 0) {
-    const auto fits = [&](int first) {
-      return costs_.fits(option, first, end, in_flight, costs_.memory_replicas(replicas));
-    };
-    // More layers need more memory; but the first stage of all has no messages to hold.
-    int first = 1, most = end;
-    while (first < most) {
-      const int middle = (first + most) / 2;
-      if (fits(middle))
-        most = middle;
-      else
-        first = middle + 1;
-    }
-    known = static_cast<int16_t>(first == 1 && fits(0) ? 0 : first);
+int ClassCosts::find_lowest_first(int option, int end, int in_flight) {
+  const auto fits = [&](int first) { return costs_.fits(option, first, end, in_flight); };
+  // More layers need more memory.
+  int first = 0, most = end;
+  while (first < most) {
+    const int middle = (first + most) / 2;
+    if (fits(middle))
+      most = middle;
+    else
+      first = middle + 1;
   }
-  return known;
+  return lowest_[option][in_flight * (costs_.layers() + 1) + end] = static_cast<int16_t>(first);
 }
 
 uint32_t ClassCosts::fast_enough(int placement, int first, int end) const {
@@ -152,19 +141,16 @@ uint32_t ClassCosts::fast_enough(int placement, int first, int end) const {
   return smallest ? bits : 0;
 }
 
-uint32_t ClassCosts::allowed(int placement, int first, int end, int in_flight, int replicas) {
+uint32_t ClassCosts::allowed(int placement, int first, int end, int in_flight) {
   const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
   const int layers = costs_.layers();
   uint32_t bits = fast_enough_[(static_cast<size_t>(placement) * (layers + 1) + end) * layers + first];
-  if (bits == 0 || lowest_first(groups[0].option, end, in_flight, replicas) > first ||
-      needless(groups[0].option, first, end, in_flight, replicas))
-    return 0;
+  if (bits == 0 || lowest_first(groups[0].option, end, in_flight) > first) return 0;
   if (groups.size() == 1) return bits;
   bool smallest = groups.size() > 32;
   for (size_t g = 0; g < groups.size() && g < 32; ++g) {
     if (!(bits >> g & 1u)) continue;
-    if (lowest_first(groups[g].option, end, in_flight, replicas) > first ||
-        needless(groups[g].option, first, end, in_flight, replicas))
+    if (lowest_first(groups[g].option, end, in_flight) > first)
       bits &= ~(1u << g);
     else
       smallest = smallest || groups[g].tp == classes_[placement].least_tp;

@@ -11,16 +11,9 @@
 
 namespace sailor {
 
-// Who holds the layers of a stage in the other pipelines.
-enum class Replicas {
-  alike,  // GPUs of the stage's placement class: many of them cannot all be in one zone
-  any,    // whatever other pipelines are made of: all of them may be near
-};
-
 class ClassCosts {
  public:
-  ClassCosts(const StageCosts& costs, const Resources& resources, std::vector<PlacementClass> classes,
-             Replicas replicas = Replicas::alike);
+  ClassCosts(const StageCosts& costs, const Resources& resources, std::vector<PlacementClass> classes);
 
   const StageCosts& stage() const { return costs_; }
   const Resources& resources() const { return resources_; }
@@ -30,8 +23,8 @@ class ClassCosts {
   double compute_s(int placement, int first, int end) const {
     return costs_.compute_s(classes_[placement].slowest(), first, end);
   }
-  double update_s(int placement, int first, int end, int replicas) const {
-    return costs_.update_s(classes_[placement].slowest(), first, end, replicas);
+  double update_s(int placement, int first) const {
+    return costs_.update_s(classes_[placement].slowest(), first);
   }
   // Messages between stages (class_messages.h).
   double activation_s(int upstream, int downstream, int layer) const {
@@ -53,13 +46,9 @@ class ClassCosts {
 
   // The first layer of the longest stage that ends at `end` and fits a group's memory with `in_flight`
   // microbatches; `end` when not even one layer fits.
-  int lowest_first(int group_option, int end, int in_flight, int replicas) {
-    const std::vector<int16_t>& table = lowest_[group_option];
-    const size_t layers = static_cast<size_t>(costs_.layers());
-    const size_t kind = static_cast<size_t>(costs_.memory_replicas(replicas)) - 1;
-    const size_t at = (kind * (layers + 1) + in_flight) * (layers + 1) + end;
-    if (at < table.size() && table[at] >= 0) return table[at];
-    return find_lowest_first(group_option, end, in_flight, replicas);
+  int lowest_first(int group_option, int end, int in_flight) {
+    const int16_t known = lowest_[group_option][in_flight * (costs_.layers() + 1) + end];
+    return known >= 0 ? known : find_lowest_first(group_option, end, in_flight);
   }
   // Stages of one placement class and end in which the same groups are fast enough: from layer `lowest` to
   // `highest`.
@@ -72,20 +61,15 @@ class ClassCosts {
   }
 
   // Which groups of a placement class may serve in a stage: bit g for groups[g]. 0 when the slowest does not
-  // fit itself, or none of the smallest TP degree may. What fits without recomputing does not recompute.
-  uint32_t allowed(int placement, int first, int end, int in_flight, int replicas);
+  // fit itself, or none of the smallest TP degree may.
+  uint32_t allowed(int placement, int first, int end, int in_flight);
   // What one replica uses of a limit and what it costs, at least, when these groups may serve.
   double least_weight(int placement, uint32_t groups, const ResourceLimit& limit) const;
   double least_usd_per_s(int placement, uint32_t groups) const;
 
  private:
   uint32_t fast_enough(int placement, int first, int end) const;
-  int find_lowest_first(int option, int end, int in_flight, int replicas);
-  // Does a recomputing option fit without recomputing, too?
-  bool needless(int option, int first, int end, int in_flight, int replicas) {
-    const int plain = resources_.options[option].plain;
-    return plain >= 0 && lowest_first(plain, end, in_flight, replicas) <= first;
-  }
+  int find_lowest_first(int option, int end, int in_flight);
   int first_that_syncs_alike(int placement) const;
   std::vector<std::pair<int, int>> over_distinct_links(const std::vector<std::pair<int, int>>& pairs) const;
   int most_in_a_zone(const PlacementClass& placement) const;
@@ -102,7 +86,7 @@ class ClassCosts {
       across_zones_;                          // by placement class: pairs of options in two zones
   std::vector<int> most_in_a_zone_;           // by placement class: replicas
   std::vector<int> sync_like_;                // by placement class
-  std::vector<std::vector<int16_t>> lowest_;  // [option], [replicas][in_flight][end]; -1 = not asked yet
+  std::vector<std::vector<int16_t>> lowest_;  // [option], [in_flight][end]; -1 = not asked yet
 };
 
 }  // namespace sailor

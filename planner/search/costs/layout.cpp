@@ -1,7 +1,6 @@
 #include "planner/search/costs/layout.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace sailor {
 namespace {
@@ -66,37 +65,25 @@ int Layout::Stage::option_of(int replica) const {
   return runs.back().option;
 }
 
-double iteration_s(CostModel model, const std::vector<StageParts>& stages, double microbatches,
-                   double overhead_s) {
-  const bool published = model == CostModel::published;
+double iteration_s(const std::vector<StageParts>& stages, double microbatches) {
   const size_t P = stages.size();
   double bottleneck = 0, sum = 0, update = 0, sync = 0;
   for (size_t i = 0; i < P; ++i) {
     const StageParts& stage = stages[i];
-    if (published) {
-      const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
-      double comm = stage.activation_s + gradient_before;
-      if (P > 1 && i == 0) comm = P <= 3 ? stage.activation_s : 2 * stage.activation_s;
-      if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
-      bottleneck = std::max(bottleneck, stage.compute_s + comm);
-      sum += stage.compute_s + comm;
-    } else {
-      bottleneck = std::max({bottleneck, stage.compute_s, stage.activation_s, stage.gradient_s});
-      sum += stage.compute_s + stage.activation_s + stage.gradient_s;
-    }
+    const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
+    double comm = stage.activation_s + gradient_before;
+    if (P > 1 && i == 0) comm = P <= 3 ? stage.activation_s : 2 * stage.activation_s;
+    if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
+    bottleneck = std::max(bottleneck, stage.compute_s + comm);
+    sum += stage.compute_s + comm;
     update = std::max(update, stage.update_s);
     sync = std::max(sync, stage.sync_s);
   }
-  double trip_s = 0;
-  for (size_t i = P; i-- > 0 && !published;) {
-    trip_s += stages[i].compute_s + stages[i].activation_s + stages[i].gradient_s;
-    bottleneck = std::max(bottleneck, round_trip_bottleneck_s(trip_s, static_cast<int>(P - i), microbatches));
-  }
-  return overhead_s + (microbatches - 1) * bottleneck + sum + update + sync;
+  return (microbatches - 1) * bottleneck + sum + update + sync;
 }
 
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
-                     double microbatches, double overhead_s) {
+                     double microbatches) {
   const size_t P = layout.stages.size();
   std::vector<StageParts> times(P);
   double usd_per_s = 0, transfer = 0;
@@ -104,10 +91,8 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
     const Layout::Stage& stage = layout.stages[i];
     StageParts& t = times[i];
     for (const auto& [option, count] : stage.runs) {
-      // A plan from elsewhere may recompute where memory does not bind.
-      if (!costs.offers(option)) return {.iteration_s = HUGE_VAL, .usd = HUGE_VAL};
       t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
-      t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer, stage.end_layer, replicas));
+      t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer));
       usd_per_s += count * resources.options[option].usd_per_s;
     }
     if (i + 1 < P)
@@ -120,7 +105,7 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
     transfer += stage_sync_usd(costs, stage, replicas);
   }
   LayoutValue out;
-  out.iteration_s = iteration_s(costs.model(), times, microbatches, overhead_s);
+  out.iteration_s = iteration_s(times, microbatches);
   out.usd = out.iteration_s * usd_per_s + transfer;
   return out;
 }
@@ -136,8 +121,7 @@ std::optional<Layout> layout_of(const Resources& resources, const Plan& plan) {
       Layout::Stage& of = layout.stages[i];
       const auto option =
           std::find_if(resources.options.begin(), resources.options.end(), [&](const Option& o) {
-            return o.gpu_type == stage.gpu_type && o.zone == stage.zone && o.tp == stage.tp &&
-                   to_string(o.recompute) == stage.recompute;
+            return o.gpu_type == stage.gpu_type && o.zone == stage.zone && o.tp == stage.tp;
           });
       if (stage.first_layer != of.first_layer || option == resources.options.end()) return std::nullopt;
       const int o = static_cast<int>(option - resources.options.begin());
@@ -178,7 +162,6 @@ Plan plan_of(const PlanningContext& context, const Resources& resources, const L
       stage.gpu_type = option.gpu_type;
       stage.zone = option.zone;
       stage.tp = option.tp;
-      stage.recompute = to_string(option.recompute);
       pipeline.stages.push_back(std::move(stage));
     }
     plan.pipelines.push_back(std::move(pipeline));

@@ -2,7 +2,6 @@
 // of the pipelines. Value type.
 #pragma once
 
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -26,15 +25,13 @@ struct Layout {
   std::vector<Stage> stages;  // first to last
 };
 
-// What a layout takes as the cost model of StageCosts adds it up: exactly under the published model; under
-// the native one, whose timeline is no sum, an estimate. Infinite where the costs lack an option of the
-// layout.
+// What a layout takes, exactly as the published model adds it up.
 struct LayoutValue {
   double iteration_s = 0;
   double usd = 0;
 };
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
-                     double microbatches, double overhead_s);
+                     double microbatches);
 
 // What that sum is made of, by stage: each the slowest of the stage's replicas or pairs of them.
 struct StageParts {
@@ -43,14 +40,7 @@ struct StageParts {
   double update_s = 0;
   double sync_s = 0;
 };
-// Native: a stage with n - 1 stages behind it begins a microbatch when the n-th before it is back, so after
-// the first one there are floor((microbatches - 1) / n) more trips of `trip_s` to the last stage and back,
-// one after the other. As long as a bottleneck of this many seconds takes for all but the first microbatch.
-inline double round_trip_bottleneck_s(double trip_s, int stages, double microbatches) {
-  return microbatches > stages ? trip_s * std::floor((microbatches - 1) / stages) / (microbatches - 1) : 0;
-}
-double iteration_s(CostModel model, const std::vector<StageParts>& stages, double microbatches,
-                   double overhead_s);
+double iteration_s(const std::vector<StageParts>& stages, double microbatches);
 
 // The layout of a plan whose pipelines have one cut; nothing for others, and where an option is not there.
 std::optional<Layout> layout_of(const Resources& resources, const Plan& plan);

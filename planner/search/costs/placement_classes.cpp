@@ -18,12 +18,11 @@ namespace {
 
 // Options of a region that differ in their zone only, in the order of the options.
 std::vector<PlacementClass::Group> groups_of(const StageCosts& costs, const Resources& resources) {
-  std::map<std::tuple<std::string, std::string, int, Recompute>, size_t> at;
+  std::map<std::tuple<std::string, std::string, int>, size_t> at;
   std::vector<PlacementClass::Group> groups;
   for (int o : costs.options()) {
     const Option& option = resources.options[o];
-    const auto [it, added] =
-        at.try_emplace({option.region, option.gpu_type, option.tp, option.recompute}, groups.size());
+    const auto [it, added] = at.try_emplace({option.region, option.gpu_type, option.tp}, groups.size());
     if (added) groups.push_back({o, option.tp, {}});
     groups[it->second].options.push_back(o);
   }

@@ -1,7 +1,6 @@
 #include "planner/search/dynamic_program/label_store.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace sailor {
 namespace {
@@ -15,7 +14,7 @@ LabelStore::LabelStore(const TemplateProblem& problem)
     : problem_(problem),
       rounds_(problem.microbatches - 1),
       limits_(problem.limits.size()),
-      cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)) {}
+      cost_matters_(problem.goal.cost_matters()) {}
 
 // How much later `a` may end than `b`, whatever comes before, as far as entries tell; at least.
 double LabelStore::later_s(const Entry& a, const Entry& b, double floor_s) const {

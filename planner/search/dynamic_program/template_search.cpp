@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <utility>
 
-#include "planner/search/dynamic_program/egress_charges.h"
+#include "planner/search/bounds/completion_bound.h"
 #include "planner/search/dynamic_program/label_store.h"
-#include "planner/search/dynamic_program/new_stage.h"
-#include "planner/search/dynamic_program/template_pruning.h"
 
 namespace sailor {
 namespace {
@@ -17,28 +13,28 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLoose = 1e-9;   // relative; for sums in another order
 constexpr double kSlack = 1e-12;  // relative; absorbs rounding when equals are compared
+constexpr double kFalls = 2e-3;   // by so much has what is accepted to fall before bounds are updated
 
 class TemplateSearch {
  public:
   TemplateSearch(const TemplateProblem& problem, const std::function<double()>& threshold,
                  const std::function<void(const PipelineTemplate&)>& found,
-                 const std::function<bool()>& expired, bool coarse = false)
+                 const std::function<bool()>& expired)
       : p_(problem),
         costs_(problem.costs),
+        threshold_(threshold),
         found_(found),
         expired_(expired),
-        published_(problem.costs.stage().model() == CostModel::published),
         layers_(problem.costs.stage().layers()),
         rounds_(problem.microbatches - 1),
         limits_(problem.limits.size()),
-        cost_matters_(problem.goal.objective == Objective::cost || std::isfinite(problem.goal.max_usd)),
-        own_tables_(problem.tables == nullptr ? std::make_unique<BoundTables>(problem.costs, problem.limits)
-                                              : nullptr),
-        tables_(problem.tables == nullptr ? *own_tables_ : *problem.tables),
-        uses_(tables_.uses()),
-        sync_(tables_.sync(problem.replicas)),
+        cost_matters_(problem.goal.cost_matters()),
+        uses_(problem.tables.uses()),
+        sync_(problem.tables.sync(problem.replicas)),
         capacity_(capacities(problem)),
-        pruning_(problem, tables_, capacity_, coarse, threshold, outcome_),
+        completion_(problem, problem.tables, capacity_,
+                    problem.beam > 0 ? kCoarseCompletion : CompletionOptions{}),
+        threshold_now_(threshold()),
         nothing_(limits_, 0),
         used_(limits_),
         labels_(problem) {
@@ -46,73 +42,149 @@ class TemplateSearch {
     root_.used = nothing_.data();
   }
 
-  static std::vector<double> capacities(const TemplateProblem& p) {
-    std::vector<double> out;
-    for (const ResourceLimit& limit : p.limits) out.push_back(limit.capacity / p.replicas);
-    return out;
-  }
-
-  // Of all that could be found; infinite when nothing can.
-  double least_value(bool any) {
-    if (limits_ == 0 || costs_.classes().empty()) return kNever;
-    pruning_.tighten();
-    return pruning_.completion().least_value(pruning_.partial(root_), any);
-  }
-
   TemplateOutcome run() {
     if (limits_ == 0 || costs_.classes().empty()) return outcome_;
-    // One stage is tried faster than its bounds are made.
-    if (p_.bounding && p_.max_stages > 1 && pruning_.hopeless(root_)) return outcome_;
+    // One stage is searched faster than its bounds are made.
+    if (p_.bounding && p_.max_stages > 1 && hopeless(root_)) return outcome_;
     extend(root_);
     for (int layer = layers_ - 1; layer > 0 && outcome_.complete; --layer)
-      for (int placement = 0; placement < costs_.size() && outcome_.complete; ++placement)
-        extend_all(layer, placement);
+      for (int placement = 0; placement < costs_.size() && outcome_.complete; ++placement) {
+        labels_.collect(layer, placement, to_extend_);
+        if (p_.beam > 0 && to_extend_.size() > p_.beam) {
+          std::stable_sort(to_extend_.begin(), to_extend_.end(),
+                           [](const Label* a, const Label* b) { return a->least_value < b->least_value; });
+          to_extend_.resize(p_.beam);
+        }
+        for (Label* label : to_extend_) {
+          // Nothing has changed since it was inserted unless bounds have.
+          if (label->bounds_version != bounds_version_ && hopeless(*label)) continue;
+          extend(*label);
+          if (!outcome_.complete) break;
+        }
+      }
     if (p_.beam > 0) outcome_.complete = false;
     outcome_.labels = labels_.inserted();
     return outcome_;
   }
 
  private:
-  void extend_all(int layer, int placement) {
-    labels_.collect(layer, placement, to_extend_);
-    if (p_.beam > 0 && to_extend_.size() > p_.beam) {
-      std::stable_sort(to_extend_.begin(), to_extend_.end(),
-                       [](const Label* a, const Label* b) { return a->bound < b->bound; });
-      to_extend_.resize(p_.beam);
-    }
-    for (Label* label : to_extend_) {
-      // Nothing has changed since it was inserted unless bounds have.
-      if (label->bounds_version != pruning_.version() && pruning_.hopeless(*label)) continue;
-      extend(*label);
-      if (!outcome_.complete) return;
-    }
+  static std::vector<double> capacities(const TemplateProblem& p) {
+    std::vector<double> out;
+    for (const ResourceLimit& limit : p.limits) out.push_back(limit.capacity / p.replicas);
+    return out;
   }
 
-  void extend(const Label& label) {
-    const int end = label.first_layer;
-    NewStage stage(p_, label);
+  // Keeps the bounds in step with what is accepted: the user's limits, and the threshold, which falls as
+  // templates are found.
+  void tighten() {
+    const bool throughput = p_.goal.objective == Objective::throughput;
+    const double s = std::min(p_.goal.max_iteration_s * (1 + kLoose), throughput ? threshold_now_ : kNever);
+    const double usd = std::min(p_.goal.max_usd * (1 + kLoose), throughput ? kNever : threshold_now_);
+    if (bounds_version_ > 0 && ((s > tightened_s_ * (1 - kFalls) && usd > tightened_usd_ * (1 - kFalls)) ||
+                                (s == tightened_s_ && usd == tightened_usd_)))
+      return;
+    tightened_s_ = s;
+    tightened_usd_ = usd;
+    ++bounds_version_;
+    completion_.accept(s, usd);
+  }
+  bool worse_than_accepted(double iteration_s, double usd) {
+    outcome_.too_slow = outcome_.too_slow || iteration_s > p_.goal.max_iteration_s;
+    outcome_.over_budget = outcome_.over_budget || usd > p_.goal.max_usd;
+    const double value = p_.goal.allowed_value(iteration_s, usd);
+    return !std::isfinite(value) || (p_.bounding && value >= threshold_now_);
+  }
+  static PartialPipeline partial(const Label& label) {
+    return {std::max(label.bottleneck_s, label.leading_s),
+            label.sum_s + label.update_s,
+            label.sync_s,
+            label.usd_per_s,
+            label.transfer_usd,
+            label.used,
+            label.first_layer,
+            label.stages};
+  }
+  // Can no completion of the label be accepted?
+  bool hopeless(Label& label) {
+    const double iteration_s =
+        rounds_ * std::max({label.bottleneck_s, label.leading_s, completion_.bottleneck_floor_s()}) +
+        label.sum_s + costs_.stage().least_compute_s(0, label.first_layer) + label.update_s + label.sync_s;
+    double usd = 0;
+    if (cost_matters_)
+      usd = label.transfer_usd + iteration_s * label.usd_per_s +
+            p_.microbatches * p_.replicas * costs_.stage().least_usd(0, label.first_layer);
+    if (worse_than_accepted(iteration_s, usd)) return true;
+    if (!p_.bounding) return false;
+    tighten();
+    label.bounds_version = bounds_version_;
+    label.least_value = completion_.least_value(partial(label), p_.beam == 0);
+    if (std::isfinite(label.least_value)) return false;
+    (completion_.money_mattered() ? outcome_.over_budget : outcome_.out_of_memory) = true;
+    return true;
+  }
+
+  // Might a stage right before `behind` be part of what is accepted?
+  bool stage_possible(const Label& behind, int placement, const StageUse& use, int lowest, int highest) {
+    if (!p_.bounding) return true;
+    if (behind_version_ != bounds_version_) set_behind(behind);
+    if (completion_.stage_possible(placement, use, lowest, highest)) return true;
+    // Only what is accepted already, or a limit, refuses a stage here; memory alone never does.
+    outcome_.over_budget = outcome_.over_budget || completion_.money_mattered();
+    return false;
+  }
+  void set_behind(const Label& behind) {
+    behind_version_ = bounds_version_;
+    if (p_.bounding) completion_.set_behind(partial(behind));
+  }
+
+  void extend(const Label& behind) {
+    const int end = behind.first_layer;
+    set_behind(behind);
+    Label next;
+    next.next = behind.stages > 0 ? &behind : nullptr;
+    next.end_layer = end;
+    next.stages = behind.stages + 1;
     // The last one that there may be must hold all layers that are left.
-    const int highest = stage.label.stages >= p_.max_stages ? 0 : end - 1;
-    pruning_.set_behind(label);
+    const int highest = next.stages >= p_.max_stages ? 0 : end - 1;
     for (int placement = 0; placement < costs_.size() && outcome_.complete; ++placement) {
-      const int lowest =
-          costs_.lowest_first(costs_.classes()[placement].slowest(), end, stage.in_flight(), p_.replicas);
+      const int lowest = costs_.lowest_first(costs_.classes()[placement].slowest(), end, next.stages);
       if (lowest > 0) outcome_.out_of_memory = true;
       if (lowest > highest) continue;
       const int* number = uses_.of_segments(placement, end);
-      bool class_set = false;
+      double sum_s = kNever;
       for (const ClassCosts::Segment& segment : costs_.segments(placement, end)) {
         if (segment.highest < lowest) break;
         const int use = *number++;
-        if (use < 0 || segment.lowest > highest) continue;
+        if (use < 0 || segment.lowest > highest || !enough(behind, uses_[use])) continue;
         const int longest = std::max(segment.lowest, lowest), shortest = std::min(segment.highest, highest);
-        if (!pruning_.stage_possible(placement, uses_[use], longest, shortest) || !enough(label, uses_[use]))
-          continue;
-        if (!class_set && !stage.set_class(placement)) break;
-        class_set = true;
-        if (!try_lengths(stage, segment, uses_[use], shortest, longest)) break;
+        if (!stage_possible(behind, placement, uses_[use], longest, shortest)) continue;
+        if (!std::isfinite(sum_s)) sum_s = set_class(placement, behind, next);
+        if (!std::isfinite(sum_s) ||
+            !try_lengths(behind, next, sum_s, segment, uses_[use], shortest, longest))
+          break;
       }
     }
+  }
+
+  // What the messages to the stage behind make of the new stage, whatever its length: sets the label but for
+  // its own work. Returns the sum of times so far; infinite when no link is known.
+  double set_class(int placement, const Label& behind, Label& next) const {
+    double activation_s = 0, gradient_s = 0;
+    if (behind.stages > 0) {
+      activation_s = costs_.activation_s(placement, behind.placement, behind.first_layer);
+      gradient_s = costs_.gradient_s(placement, behind.placement, behind.first_layer);
+    }
+    next.placement = placement;
+    next.pure = behind.pure && costs_.classes()[placement].kind == PlacementClass::Kind::pure;
+    // The stage that was leading is now complete: its gradient message is known.
+    const double extra_s = (behind.stages == 1 ? 2 : 1) * gradient_s;
+    next.bottleneck_s = std::max(behind.bottleneck_s, behind.leading_s + extra_s);
+    next.last_message_s = activation_s;
+    if (cost_matters_ && behind.stages > 0)
+      next.transfer_usd =
+          behind.transfer_usd +
+          p_.microbatches * p_.replicas * costs_.message_usd(placement, behind.placement, behind.first_layer);
+    return behind.sum_s + activation_s + extra_s;
   }
 
   // Are there GPUs for one more stage?
@@ -124,12 +196,9 @@ class TemplateSearch {
 
   // The stage with each first layer from `highest` down to `lowest`, all of one segment, where `covering`
   // serves unless memory leaves out some groups. False when longer stages need not be tried.
-  bool try_lengths(NewStage& stage, const ClassCosts::Segment& segment, const StageUse& covering, int highest,
-                   int lowest) {
-    const Label& behind = stage.behind();
-    Label& next = stage.label;
+  bool try_lengths(const Label& behind, Label& next, double sum_s, const ClassCosts::Segment& segment,
+                   const StageUse& covering, int highest, int lowest) {
     const int placement = next.placement, end = next.end_layer;
-    const double accepted = pruning_.accepted_s();
     const StageUse* use = nullptr;
     uint32_t known_groups = 0;
     bool suffices = false;
@@ -138,14 +207,17 @@ class TemplateSearch {
         outcome_.complete = false;
         return false;
       }
-      stage.set_first(first);
-      const double at_least_s = p_.overhead_s + rounds_ * std::max(next.bottleneck_s, next.leading_s) +
-                                next.sum_s + costs_.stage().least_compute_s(0, first) + behind.sync_s;
-      if (p_.bounding && at_least_s >= accepted) {
+      const double compute_s = costs_.compute_s(placement, first, end);
+      next.first_layer = first;
+      next.sum_s = sum_s + compute_s;
+      next.leading_s = compute_s + next.last_message_s;
+      const double at_least_s = rounds_ * std::max(next.bottleneck_s, next.leading_s) + next.sum_s +
+                                costs_.stage().least_compute_s(0, first) + behind.sync_s;
+      if (p_.bounding && at_least_s >= accepted_s()) {
         outcome_.too_slow = outcome_.too_slow || std::isfinite(p_.goal.max_iteration_s);
         return false;
       }
-      const uint32_t groups = costs_.allowed(placement, first, end, stage.in_flight(), p_.replicas);
+      const uint32_t groups = costs_.allowed(placement, first, end, next.stages);
       if (groups == 0) continue;
       if (groups != known_groups) {
         known_groups = groups;
@@ -155,101 +227,62 @@ class TemplateSearch {
           used_[limit] = behind.used[limit] + use->weights[limit];
       }
       if (!suffices) continue;
-      next.update_s = std::max(behind.update_s, costs_.update_s(placement, first, end, p_.replicas));
+      next.update_s = std::max(behind.update_s, costs_.update_s(placement, first));
       next.sync_s = std::max(behind.sync_s, sync_.seconds(placement, first, end));
       if (!std::isfinite(next.sync_s)) continue;
-      if (cost_matters_) {
-        next.transfer_usd = behind.transfer_usd + stage.messages_usd();
-        next.usd_per_s = behind.usd_per_s + p_.replicas * use->usd_per_s;
-      }
+      if (cost_matters_) next.usd_per_s = behind.usd_per_s + p_.replicas * use->usd_per_s;
       next.used = used_.data();
       if (first == 0)
         complete(next);
-      else if (!pruning_.hopeless(next))
-        outcome_.complete = labels_.insert(next, pruning_.completion().bottleneck_floor_s());
+      else if (!hopeless(next))
+        outcome_.complete = labels_.insert(next, completion_.bottleneck_floor_s());
       if (!outcome_.complete) return false;
     }
     return true;
   }
-
-  // The best way to be charged for a complete pipeline template; false when none is within the limits.
-  bool count_money(const Label& label, double without_sync_s, PipelineTemplate& pipeline) {
-    const PartialPipeline whole = pruning_.partial(label);
-    double best = kNever;
-    for (const EgressCharge& way :
-         egress_charges(p_, tables_.egress(), label, without_sync_s, pruning_.completion().usd_per_s(whole),
-                        pruning_.completion().transfer_usd(whole))) {
-      if (pruning_.worse_than_accepted(way.iteration_s, way.usd)) continue;
-      const double value = p_.goal.value(way.iteration_s, way.usd);
-      if (value >= best) continue;
-      best = value;
-      pipeline.iteration_s = way.iteration_s;
-      pipeline.usd = way.usd;
-    }
-    return std::isfinite(best);
-  }
-
-  // Groups of a stage's placement class that are no faster than its slowest.
-  uint32_t slowest_groups(const Label& stage) const {
-    const std::vector<PlacementClass::Group>& groups = costs_.classes()[stage.placement].groups;
-    const auto seconds = [&](size_t g) {
-      return costs_.stage().compute_s(groups[g].option, stage.first_layer, stage.end_layer);
-    };
-    uint32_t out = 1;
-    for (size_t g = 1; g < groups.size() && g < 32; ++g)
-      if (seconds(g) >= seconds(0) * (1 - kLoose)) out |= 1u << g;
-    return out;
-  }
-
-  // A placement class names its slowest option, so one replica at least runs on it: a stage of which none
-  // does is in another placement class, and faster. Are there GPUs for that one, too?
-  bool slowest_can_serve(const Label& label) const {
-    for (size_t limit = 0; limit < limits_; ++limit) {
-      double used = label.used[limit] * p_.replicas;
-      for (const Label* l = &label; l != nullptr; l = l->next) {
-        const double behind = l->next == nullptr ? 0 : l->next->used[limit];
-        used += std::max(0.0, costs_.least_weight(l->placement, slowest_groups(*l), p_.limits[limit]) -
-                                  (l->used[limit] - behind));
-      }
-      if (used > p_.limits[limit].capacity * (1 + kLoose) + kLoose) return false;
-    }
-    return true;
+  double accepted_s() const {
+    return std::min(p_.goal.max_iteration_s * (1 + kLoose),
+                    p_.goal.objective == Objective::throughput ? threshold_now_ : kNever);
   }
 
   void complete(const Label& label) {
     double leading = label.leading_s, sum = label.sum_s;
-    if (published_ && label.stages > 3) {
+    if (label.stages > 3) {
       leading += label.last_message_s;
       sum += label.last_message_s;
     }
     PipelineTemplate pipeline;
-    const double without_sync_s =
-        p_.overhead_s + rounds_ * std::max(label.bottleneck_s, leading) + sum + label.update_s;
-    pipeline.iteration_s = without_sync_s + label.sync_s;
-    if (cost_matters_ && !count_money(label, without_sync_s, pipeline)) return;
-    if (pruning_.worse_than_accepted(pipeline.iteration_s, pipeline.usd) || !slowest_can_serve(label)) return;
+    pipeline.iteration_s =
+        rounds_ * std::max(label.bottleneck_s, leading) + sum + label.update_s + label.sync_s;
+    if (cost_matters_) {
+      const PartialPipeline whole = partial(label);
+      pipeline.usd = pipeline.iteration_s * completion_.usd_per_s(whole) + completion_.transfer_usd(whole);
+    }
+    if (worse_than_accepted(pipeline.iteration_s, pipeline.usd)) return;
     for (const Label* l = &label; l != nullptr; l = l->next)
       pipeline.stages.push_back({l->first_layer, l->end_layer, l->placement});
     found_(pipeline);
-    pruning_.refresh();
+    threshold_now_ = threshold_();
   }
 
   const TemplateProblem& p_;
   ClassCosts& costs_;
+  const std::function<double()>& threshold_;
   const std::function<void(const PipelineTemplate&)>& found_;
   const std::function<bool()>& expired_;
-  const bool published_;
   const int layers_;
   const double rounds_;
   const size_t limits_;
   const bool cost_matters_;
-  const std::unique_ptr<BoundTables> own_tables_;  // when the problem has none
-  BoundTables& tables_;
   StageUses& uses_;
   const StageSync& sync_;
   const std::vector<double> capacity_;  // by limit, for one replica
   TemplateOutcome outcome_;
-  TemplatePruning pruning_;
+  CompletionBound completion_;
+  double threshold_now_;  // falls only when something is found
+  double tightened_s_ = kNever, tightened_usd_ = kNever;
+  int bounds_version_ = 0;
+  int behind_version_ = 0;  // of the bounds that stage_possible() has
   const std::vector<double> nothing_;
   std::vector<double> used_;  // by the new stage and those behind
   Label root_;
@@ -264,23 +297,6 @@ TemplateOutcome search_templates(const TemplateProblem& problem, const std::func
                                  const std::function<void(const PipelineTemplate&)>& found,
                                  const std::function<bool()>& expired) {
   return TemplateSearch(problem, threshold, found, expired).run();
-}
-
-namespace {
-double coarse_value(const TemplateProblem& problem, double threshold, bool any) {
-  const std::function<double()> accepted = [&] { return threshold; };
-  return TemplateSearch(
-             problem, accepted, [](const PipelineTemplate&) {}, [] { return false; }, true)
-      .least_value(any);
-}
-}  // namespace
-
-double least_template_value(const TemplateProblem& problem, double threshold) {
-  return coarse_value(problem, threshold, false);
-}
-
-bool templates_possible(const TemplateProblem& problem, double threshold) {
-  return std::isfinite(coarse_value(problem, threshold, true));
 }
 
 }  // namespace sailor

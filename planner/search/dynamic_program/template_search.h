@@ -31,9 +31,4 @@ TemplateOutcome search_templates(const TemplateProblem& problem, const std::func
                                  const std::function<void(const PipelineTemplate&)>& found,
                                  const std::function<bool()>& expired);
 
-// No pipeline template is faster (cheaper) than this; infinite when none can be accepted.
-double least_template_value(const TemplateProblem& problem, double threshold);
-// Might there be one below the threshold? Quicker than to say of what value.
-bool templates_possible(const TemplateProblem& problem, double threshold);
-
 }  // namespace sailor

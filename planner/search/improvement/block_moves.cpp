@@ -29,29 +29,16 @@ void BlockMoves::split_somewhere(size_t block) {
 }
 
 bool BlockMoves::move() {
-  switch (random_.below(11)) {
+  switch (random_.below(5)) {
     case 0:
       split_somewhere(any_block());
       return other_zone();
     case 1:
       return other_zone();
     case 2:
-      return swap_stages();
-    case 3:
-    case 4:
-      return swap_columns();
-    case 5:
-      return interleave();
-    case 6:
-      return take_apart();
-    case 7:
-      return move_block();
-    case 8:
       return reorder_stage();
-    case 9:
-      return swap_whole_stages();
     default:
-      return swap_zones();
+      return swap_columns();
   }
 }
 
@@ -61,32 +48,6 @@ bool BlockMoves::other_zone() {
   const int other = alike[random_.below(alike.size())];
   if (other == option) return false;
   option = other;
-  return true;
-}
-
-// Two stages of a pipeline change zones.
-bool BlockMoves::swap_stages() {
-  const size_t b = any_block();
-  if (random_.below(2) == 0) split_somewhere(b);
-  std::vector<int>& column = any_column(b);
-  int &x = column[any_stage()], &y = column[any_stage()];
-  if (x == y || &costs_.alike(x) == &costs_.alike(y)) return false;
-  const std::vector<int>& alike = costs_.alike(x);
-  if (std::find(alike.begin(), alike.end(), y) == alike.end()) return false;
-  std::swap(x, y);
-  return true;
-}
-
-// In all pipelines.
-bool BlockMoves::swap_whole_stages() {
-  const int i = any_stage(), j = any_stage();
-  if (i == j) return false;
-  for (PipelineBlock& block : next_)
-    for (std::vector<int>& column : block.columns) {
-      const std::vector<int>& alike = costs_.alike(column[i]);
-      if (std::find(alike.begin(), alike.end(), column[j]) == alike.end()) return false;
-      std::swap(column[i], column[j]);
-    }
   return true;
 }
 
@@ -120,45 +81,6 @@ bool BlockMoves::swap_columns() {
   return next_[a].times == next_[b].times;
 }
 
-// A A A B B becomes A B A B A.
-bool BlockMoves::interleave() {
-  if (next_.size() < 2) {
-    if (next_[0].times < 2) return false;
-    split(0, next_[0].times / 2);
-  }
-  const size_t a = any_block(), b = any_block();
-  if (a == b || next_[a].columns.size() + next_[b].columns.size() > kLongestPattern) return false;
-  PipelineBlock both = next_[a];
-  both.columns.insert(both.columns.end(), next_[b].columns.begin(), next_[b].columns.end());
-  both.times = std::min(next_[a].times, next_[b].times);
-  next_[a].times -= both.times;
-  next_[b].times -= both.times;
-  next_.insert(next_.begin() + a + random_.below(2), std::move(both));
-  std::erase_if(next_, [](const PipelineBlock& block) { return block.times == 0; });
-  return true;
-}
-
-bool BlockMoves::take_apart() {
-  const size_t b = any_block();
-  PipelineBlock& block = next_[b];
-  if (block.columns.size() < 2) return false;
-  const size_t at = 1 + random_.below(block.columns.size() - 1);
-  PipelineBlock rest{{block.columns.begin() + at, block.columns.end()}, block.times};
-  block.columns.resize(at);
-  next_.insert(next_.begin() + b + 1, std::move(rest));
-  return true;
-}
-
-bool BlockMoves::move_block() {
-  if (next_.size() < 2) return false;
-  const size_t from = any_block(), to = any_block();
-  if (from == to) return false;
-  PipelineBlock block = std::move(next_[from]);
-  next_.erase(next_.begin() + from);
-  next_.insert(next_.begin() + to, std::move(block));
-  return true;
-}
-
 // The replicas of one stage in a new order, whatever they face: zone after zone, or some zones in turns.
 bool BlockMoves::reorder_stage() {
   BlockCosts::Columns columns = BlockCosts::columns_of(next_);
@@ -188,26 +110,6 @@ bool BlockMoves::reorder_stage() {
     first = end;
   }
   next_ = BlockCosts::blocks_of(columns);
-  return true;
-}
-
-// Two zones change names, in one stage or in all.
-bool BlockMoves::swap_zones() {
-  const int stage = any_stage();
-  const int a = any_column(any_block())[stage];
-  const std::vector<int>& alike = costs_.alike(a);
-  const int b = alike[random_.below(alike.size())];
-  if (a == b) return false;
-  const bool everywhere = random_.below(2) == 0;
-  for (PipelineBlock& block : next_)
-    for (std::vector<int>& column : block.columns)
-      for (int i = 0; i < costs_.stages(); ++i)
-        if (everywhere || i == stage) {
-          if (column[i] == a)
-            column[i] = b;
-          else if (column[i] == b)
-            column[i] = a;
-        }
   return true;
 }
 

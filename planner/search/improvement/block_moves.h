@@ -29,14 +29,8 @@ class BlockMoves {
   void split(size_t block, int times);
   void split_somewhere(size_t block);
   bool other_zone();
-  bool swap_stages();
-  bool swap_whole_stages();
   bool swap_columns();
-  bool interleave();
-  bool take_apart();
-  bool move_block();
   bool reorder_stage();
-  bool swap_zones();
 
   const BlockCosts& costs_;
   PipelineBlocks& next_;

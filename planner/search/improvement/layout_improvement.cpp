@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "planner/search/improvement/block_moves.h"
-#include "planner/search/improvement/cut_improvement.h"
 #include "planner/search/improvement/zone_assignment.h"
 #include "planner/search/improvement/zone_filling.h"
 
@@ -37,7 +36,7 @@ class Annealing {
   bool open() const { return p_.replicas > 1 && costs_.open(); }
 
   Assignment run(Assignment start, int steps, const std::function<bool()>& expired) {
-    best_value_ = allowed_value(p_.goal, start.value);
+    best_value_ = p_.goal.allowed_value(start.value.iteration_s, start.value.usd);
     const BlockEnergy energy = [&](const BlockCosts::Score& score, double excess) {
       return energy_of(score, excess);
     };
@@ -56,10 +55,12 @@ class Annealing {
     cool(steps / kCycles, kPolishTemperature, expired);
     Assignment out;
     out.layout = costs_.layout_of(best_blocks_);
-    out.value = evaluate(p_.costs.stage(), p_.costs.resources(), out.layout, p_.replicas, p_.microbatches,
-                         p_.overhead_s);
+    out.value = evaluate(p_.costs.stage(), p_.costs.resources(), out.layout, p_.replicas, p_.microbatches);
     // Another order of the same sum: rounding must not make a limit fail.
-    return allowed_value(p_.goal, out.value) < allowed_value(p_.goal, start.value) ? out : start;
+    return p_.goal.allowed_value(out.value.iteration_s, out.value.usd) <
+                   p_.goal.allowed_value(start.value.iteration_s, start.value.usd)
+               ? out
+               : start;
   }
 
  private:
@@ -89,7 +90,8 @@ class Annealing {
     const double excess = costs_.excess(blocks);
     if (excess > kMostExcess) return kNever;
     const BlockCosts::Score score = costs_.score(blocks);
-    if (const double v = allowed_value(p_.goal, score.value); excess <= 0 && v < best_value_ * (1 - 1e-12)) {
+    if (const double v = p_.goal.allowed_value(score.value.iteration_s, score.value.usd);
+        excess <= 0 && v < best_value_ * (1 - 1e-12)) {
       best_value_ = v;
       best_blocks_ = blocks;
     }
@@ -129,7 +131,7 @@ Assignment improve_layout(const AssignmentProblem& problem, Assignment start, in
   Annealing annealing(problem, start.layout);
   if (!annealing.open()) return start;
   const Assignment annealed = annealing.run(std::move(start), steps, expired);
-  return improve_cut(problem, assign_zones(problem, annealed, expired));
+  return assign_zones(problem, annealed, expired);
 }
 
 }  // namespace sailor

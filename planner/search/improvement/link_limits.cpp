@@ -118,7 +118,7 @@ double LinkLimits::iteration_s(const Limits& limits) const {
     times[i].gradient_s = seconds_[2 * i + 1][limits[2 * i + 1]];
   }
   times[0].sync_s = seconds_[sums()][limits[sums()]];
-  return sailor::iteration_s(p_.costs.stage().model(), times, p_.microbatches, p_.overhead_s);
+  return sailor::iteration_s(times, p_.microbatches);
 }
 
 std::vector<int> LinkLimits::within(const Limits& limits, bool often) const {

@@ -50,8 +50,7 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
       least_tp = std::min(least_tp, resources.options[run.option].tp);
       fixed_[i].compute_s =
           std::max(fixed_[i].compute_s, costs.compute_s(run.option, stage.first_layer, stage.end_layer));
-      fixed_[i].update_s = std::max(fixed_[i].update_s, costs.update_s(run.option, stage.first_layer,
-                                                                       stage.end_layer, problem.replicas));
+      fixed_[i].update_s = std::max(fixed_[i].update_s, costs.update_s(run.option, stage.first_layer));
     }
     stage.runs.clear();
     for (int a = 0; a < n; ++a)
@@ -199,10 +198,9 @@ BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
     for (double* sum : {&t.activation_s, &t.gradient_s, &t.sync_s})
       *sum = *sum > 0 ? std::pow(*sum / p_.replicas, 1 / kPower) : 0;
   Score out;
-  const CostModel model = p_.costs.stage().model();
-  out.value.iteration_s = iteration_s(model, times_, p_.microbatches, p_.overhead_s);
+  out.value.iteration_s = iteration_s(times_, p_.microbatches);
   out.value.usd = out.value.iteration_s * usd_per_s + transfer;
-  out.smooth.iteration_s = iteration_s(model, smooth_, p_.microbatches, p_.overhead_s);
+  out.smooth.iteration_s = iteration_s(smooth_, p_.microbatches);
   out.smooth.usd = out.smooth.iteration_s * usd_per_s + transfer;
   return out;
 }

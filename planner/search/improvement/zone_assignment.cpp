@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <queue>
 
-#include "planner/search/improvement/cut_improvement.h"
 #include "planner/search/improvement/link_limits.h"
 
 namespace sailor {
@@ -37,7 +36,7 @@ class ZoneAssignment {
         expired_(expired),
         limits_(problem, costs),
         best_(std::move(start)),
-        best_value_(allowed_value(p_.goal, best_.value)) {}
+        best_value_(p_.goal.allowed_value(best_.value.iteration_s, best_.value.usd)) {}
 
   Assignment run() {
     Box all;
@@ -134,9 +133,9 @@ class ZoneAssignment {
       blocks.push_back({{limits_.options(columns[step.column])}, step.times});
     Assignment next;
     next.layout = costs_.layout_of(blocks);
-    next.value = evaluate(p_.costs.stage(), p_.costs.resources(), next.layout, p_.replicas, p_.microbatches,
-                          p_.overhead_s);
-    if (const double value = allowed_value(p_.goal, next.value); value < best_value_) {
+    next.value = evaluate(p_.costs.stage(), p_.costs.resources(), next.layout, p_.replicas, p_.microbatches);
+    if (const double value = p_.goal.allowed_value(next.value.iteration_s, next.value.usd);
+        value < best_value_) {
       best_ = std::move(next);
       best_value_ = value;
     }

@@ -134,7 +134,7 @@ class Annealing {
       pipelines.microbatches = 0;
     };
     const int now = pipelines.pipelines;
-    switch (drawn(12)) {
+    switch (drawn(13)) {
       case 0: {  // more or fewer pipelines, of as many GPUs
         set_pipelines(now * static_cast<int>(1 + drawn(8)) / 4);
         chunk = resized(chunk, std::max<size_t>(1, groups * static_cast<size_t>(now) /
@@ -191,6 +191,26 @@ class Annealing {
         added.pipelines = std::max(1, room / static_cast<int>(count * (1 + drawn(4))));
         if (added.stages.size() > static_cast<size_t>(space_.layers())) return false;
         of.classes.push_back(std::move(added));
+        return true;
+      }
+      case 12: {  // some pipelines of a class go their own way: with a stage more, less, or of another option
+        if (!offers(PlanFeature::unlike_cuts) || !offers(PlanFeature::unlike_shares) || of.interleave > 1 ||
+            now < 2)
+          return false;
+        TemplateClass apart;
+        apart.pipelines = drawn(2) == 0 ? 1 : now / 2;
+        const size_t way = drawn(3);
+        const int option = way == 0 ? 0 : option_for(of, chunk[at].option);
+        if (option < 0) return false;
+        if (way == 0) chunk.erase(chunk.begin() + static_cast<ptrdiff_t>(at));
+        if (way == 1) chunk[at].option = option;
+        if (way == 2)
+          chunk.insert(chunk.begin() + static_cast<ptrdiff_t>(at), {option, 0, chunk[at].recompute});
+        if (chunk.empty() || chunk.size() > static_cast<size_t>(space_.layers())) return false;
+        apart.stages = std::move(chunk);
+        pipelines.pipelines -= apart.pipelines;
+        pipelines.microbatches = 0;
+        of.classes.push_back(std::move(apart));
         return true;
       }
       case 8:  // a class less

@@ -1,14 +1,17 @@
 #include "planner/search/native/bound.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
-#include <queue>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "planner/search/native/group_ways.h"
+#include "planner/search/native/pipeline_prices.h"
 
 namespace sailor::native {
 namespace {
@@ -16,356 +19,405 @@ namespace {
 constexpr double kRounding = 1 - 1e-9;
 
 struct BoundOptions {
-  int bisections = 24;
-  double path_step = 1.2;  // between classes of paths
-  int prices = 8;          // tried for the time that a path takes
-  int group_prices = 12;   // tried for a group
-  // Microbatches of the average pipeline that memory for one model is worth.
-  double memory_prices[6] = {0.125, 0.5, 1, 2, 8, 32};
-  int looks = 600;  // at single cells
+  double exact = 1.01;    // the bound is worked out up to this factor
+  double unequal = 0.01;  // numbers of microbatches that are told apart, by their mean
+  int points = 40;        // of the price of a pipeline by its number of microbatches
+  int turns = 8;          // of changes of prices
+  double promising = 0.6, promising_step = 0.05;  // of what prices must come to, at first and with each turn
+  // Effort, in steps of PipelinePrices.
+  struct UpTo {
+    int gpus;
+    int64_t steps;
+  };
+  UpTo sizes[3] = {{32, 1'200'000}, {256, 5'000'000}, {std::numeric_limits<int>::max(), 18'000'000}};
 };
 
-// The least x from `low` on at which what grows reaches what is wanted.
-template <typename Grows>
-double least_at(double low, double wanted, int bisections, const Grows& grows) {
-  if (grows(low) >= wanted) return low;
-  double high = std::max(2 * low, 1e-6);
-  while (grows(high) < wanted) {
-    low = high;
-    high *= 2;
-    if (!std::isfinite(high)) return kNever;
-  }
-  for (int i = 0; i < bisections; ++i) {
-    const double middle = (low + high) / 2;
-    (grows(middle) < wanted ? low : high) = middle;
-  }
-  return low;
-}
+constexpr BoundOptions kOptions;
 
-// Pipelines through which a microbatch takes about as long: what a group is worth in them, by way. Slow
-// groups can do less of the work there than alone, and so are worth less.
-struct PathClass {
-  double path_s = 0;               // at least
-  std::vector<double> work_per_s;  // beyond the path's time
-  std::vector<double> room;        // for work, of which a pipeline needs all of the model's
-};
-
-// What all groups of GPUs do together, at most: bounds for a number of pipelines.
-class GroupBound {
+// What all groups of GPUs need at least, whatever their pipelines: every layer where it takes least, when a
+// GPU has the price of its speed.
+class AreaBound {
  public:
-  GroupBound(const Space& space, const ZoneRates& rates, const GroupWays::Question& question,
-             const BoundOptions& options)
-      : of_(space, rates, question), options_(options), layers_(space.layers()) {
-    if (!usable()) return;
-    std::vector<int> least_tp(of_.supplies.size(), std::numeric_limits<int>::max());
-    for (const GroupWay& way : of_.ways) least_tp[at(way)] = std::min(least_tp[at(way)], way.tp);
-    for (size_t s = 0; s < of_.supplies.size(); ++s) most_groups_ += of_.supplies[s].gpus / least_tp[s];
-    for (const GroupWay& way : of_.ways) {
-      fastest_s_ = std::min(fastest_s_, way.unit_s * of_.work);
-      slowest_s_ = std::max(slowest_s_, way.unit_s * of_.work);
-      forward_share_ = std::max(forward_share_, 1 - way.backward_share);
-      backward_share_ = std::max(backward_share_, way.backward_share);
+  AreaBound(const Space& space, IterationModel& model, const ZoneRates& rates,
+            const GroupWays::Question& question)
+      : ways_(space, model, rates, question) {
+    if (!ways_.usable()) return;
+    const std::vector<double> prices = ways_.prices_by_speed();
+    const double count[] = {1, static_cast<double>(ways_.blocks()), 1};
+    for (const LayerKind kind : kLayerKinds) {
+      double computing = kNever, after = kNever;
+      for (const GroupWay& way : ways_.ways) {
+        const double price = prices[static_cast<size_t>(way.supply)] * way.tp;
+        computing = std::min(computing, price * way.needs[kind].both_s());
+        after = std::min(after, price * way.needs[kind].after_s);
+      }
+      computing_s_ += count[kind] * computing;
+      after_s_ += count[kind] * after;
+      longest_layer_s_ = std::max(longest_layer_s_, ways_.fastest[kind].both_s());
     }
-    models_ = sum(kNever, [&](size_t w) { return of_.ways[w].most_work; }) / of_.work;
-    update_s_ = of_.work / sum(kNever, [&](size_t w) { return 1 / std::max(of_.ways[w].update_s, 1e-30); });
-    find_paths();
+    std::vector<double> blocks_per_gpu(ways_.supplies.size(), 0);
+    for (size_t w = 0; w < ways_.ways.size(); ++w) {
+      const GroupWay& way = ways_.ways[w];
+      double& most = blocks_per_gpu[static_cast<size_t>(way.supply)];
+      most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 1)) / way.tp);
+    }
+    for (size_t s = 0; s < blocks_per_gpu.size(); ++s) models_ += ways_.supplies[s].gpus * blocks_per_gpu[s];
+    models_ = ways_.blocks() > 0 ? models_ / ways_.blocks() : kNever;
   }
 
-  bool usable() const { return of_.work < kNever && !of_.ways.empty(); }
-  double usd() const { return of_.usd; }
+  const GroupWays& ways() const { return ways_; }
   // Is there memory for that number of models?
-  bool holds(int pipelines) const { return usable() && models_ >= pipelines * kRounding; }
-
-  // Bounds of an iteration: a quick one, and a close one.
-  double roughly_s(double microbatches, int pipelines, bool interleave) const {
-    const double wanted = interleave ? microbatches : microbatches - pipelines;
-    const double computing_s =
-        interleave ? std::max(fastest_s_, total_s(wanted, 0, kNever))
-                   : fastest_s_ + std::max(0.0, (1 - forward_share_) * total_s(wanted, 0, kNever));
-    return of_.overhead_s + computing_s + first_sum_s(pipelines) + after_s(pipelines);
-  }
-
-  double iteration_s(double microbatches, int pipelines, bool interleave) const {
-    const double computing_s =
-        std::max(interleave ? interleaved_s(microbatches, pipelines) : classic_s(microbatches, pipelines),
-                 of_.longest_layer_s * std::ceil(microbatches / pipelines * kRounding));
-    double s = computing_s + first_sum_s(pipelines);
-    if (pipelines > 1)
-      s = std::max(s, interleave ? interleaved_sums_s(microbatches, pipelines)
-                                 : classic_sums_s(microbatches, pipelines));
-    return of_.overhead_s + s + after_s(pipelines);
+  bool holds(int pipelines) const { return ways_.usable() && models_ >= pipelines * kRounding; }
+  double iteration_s(double microbatches, int pipelines) const {
+    const double most = std::ceil(microbatches / pipelines * kRounding);
+    return ways_.overhead_s + ways_.first_sum_s +
+           std::max({microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0), ways_.path_s,
+                     longest_layer_s_ * most});
   }
 
  private:
-  size_t at(const GroupWay& way) const { return static_cast<size_t>(way.supply); }
+  const GroupWays ways_;
+  // By model and microbatch, by model and iteration; if all GPUs share the work.
+  double computing_s_ = 0, after_s_ = 0;
+  double longest_layer_s_ = 0;
+  double models_ = 0;  // that memory has room for
+};
 
-  // What all GPUs are worth, each supply used in the best way, when a group is worth `of(way number)` and
-  // there are at most `groups` of them.
-  template <typename Worth>
-  double sum(double groups, const Worth& of) const {
-    worth_.clear();
-    double most = 0;
-    for (size_t w = 0; w < of_.ways.size(); ++w) {
-      worth_.push_back(of(w));
-      most = std::max(most, worth_.back());
-    }
-    if (groups >= most_groups_) return sum_above(0);
-    // The price of a group that makes the most of the limit: what is above it is convex.
-    double low = 0, high = most;
-    const auto at_price = [&](double price) { return sum_above(price) + price * groups; };
-    for (int i = 0; i < options_.group_prices; ++i) {
-      const double first = low + (high - low) / 3, second = high - (high - low) / 3;
-      if (at_price(first) <= at_price(second))
-        high = second;
-      else
-        low = first;
-    }
-    return at_price((low + high) / 2);
-  }
-  double sum_above(double price) const {
-    best_.assign(of_.supplies.size(), 0);
-    for (size_t w = 0; w < of_.ways.size(); ++w) {
-      double& most = best_[at(of_.ways[w])];
-      most = std::max(most, (worth_[w] - price) / of_.ways[w].tp);
-    }
-    double sum = 0;
-    for (size_t s = 0; s < best_.size(); ++s) sum += of_.supplies[s].gpus * best_[s];
-    return sum;
-  }
-  // As many as pipelines can have: a group has a layer, or one in each of two chunks.
-  double groups_of(int pipelines, bool interleave) const {
-    return static_cast<double>(pipelines) * (interleave ? layers_ / 2 : layers_);
-  }
+// Plans in some zones, and in all of them.
+struct ZoneCase {
+  ZoneCase(const Space& space, std::set<std::string> of) : zones(std::move(of)), rates(space, zones) {}
 
-  double first_sum_s(int pipelines) const {
-    double least = pipelines > 1 ? kNever : 0;
-    for (const GroupWay& way : of_.ways)
-      least = std::min(least, way.first_sum_bytes * way.sum_s_per_byte(pipelines));
-    return least;
-  }
-  double after_s(int pipelines) const { return std::max(of_.layer_update_s, pipelines * update_s_); }
+  std::set<std::string> zones;
+  ZoneRates rates;
+};
 
-  // Seconds in which all groups do `models` models of work, where each has a price for the memory it has.
-  double total_s(double models, double memory_price, double groups) const {
-    return least_at(0, models * of_.work, options_.bisections, [&](double s) {
-      return sum(groups, [&](size_t w) {
-        const GroupWay& way = of_.ways[w];
-        return s / way.unit_s + memory_price * way.most_work;
-      });
+// What it takes at least to use several zones: messages between them, or sums.
+class Crossing {
+ public:
+  explicit Crossing(const Space& space) : space_(space) {
+    const bool mesh = space.context.framework.sums == FrameworkStyle::Sums::mesh;
+    std::map<std::string, std::set<int>> nodes;
+    for (size_t p = 0; p < space.pools.size(); ++p)
+      if (!space.pools[p].joint)
+        nodes[space.resources.pools[p].zone].insert(space.pools[p].nodes.begin(), space.pools[p].nodes.end());
+    for (const auto& [zone, of] : nodes) most_nodes_ = std::max(most_nodes_, static_cast<double>(of.size()));
+    for_each_link([&](const SpaceOption& from, const SpaceOption&, const LinkCurve& link) {
+      if (!mesh) return;
+      s_per_byte_ = std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.tp);
+      card_s_per_byte_ = std::min(card_s_per_byte_, least_s_per_byte(&link, 1e6));
     });
+    if (!mesh) s_per_byte_ = card_s_per_byte_ = 0;
   }
 
-  void find_paths() {
-    for (double path_s = fastest_s_; path_s <= slowest_s_; path_s *= options_.path_step) {
-      // Of work n on groups that take s for a unit, the sum of n s is no more than a path takes:
-      const double end_s = path_s * options_.path_step, mean_s = end_s / of_.work;
-      PathClass of{path_s, {}, {}};
-      double least_rate = kNever, least_room = kNever;
-      for (int i = 0; i < options_.prices; ++i) {
-        const double part = static_cast<double>(i) / options_.prices;
-        std::vector<double> work_per_s, room;
-        for (const GroupWay& way : of_.ways) {
-          work_per_s.push_back(std::max(0.0, 1 / way.unit_s - part / mean_s) / (1 - part));
-          room.push_back(way.most_work * std::max(0.0, 1 + part / (1 - part) * (1 - way.unit_s / mean_s)));
-        }
-        const double all_per_s = sum(kNever, [&](size_t w) { return work_per_s[w]; }),
-                     all_room = sum(kNever, [&](size_t w) { return room[w]; });
-        if (all_per_s < least_rate) {
-          least_rate = all_per_s;
-          of.work_per_s = std::move(work_per_s);
-        }
-        if (all_room < least_room) {
-          least_room = all_room;
-          of.room = std::move(room);
-        }
+  // Of `pipelines` with the busiest of `microbatches`.
+  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) {
+    const double message_s = least_message_s(microbatch), path_s = ways.path_s;
+    const double every_crosses_s = path_s + (microbatches + 1) * message_s;
+    if (pipelines < 2) return ways.overhead_s + every_crosses_s;
+    // A layer is held in several zones where some pipeline does not cross; every layer where none does. Of
+    // all that hold it those in the zone with fewest send half of their gradients or more to other zones.
+    LayerNeeds forward;
+    for (const LayerKind kind : kLayerKinds)
+      forward.add(ways.fastest[kind], kind == kBlock ? ways.blocks() : 1);
+    const double halves = (ways.phases + ways.gathered) / 2;
+    const std::array<double, 3>& bytes = ways.gradient_bytes;
+    const double layer_s = halves * std::max(s_per_byte_, card_s_per_byte_) *
+                           *std::min_element(bytes.begin(), bytes.end()),
+                 model_s = halves * card_s_per_byte_ *
+                           (bytes[kFirst] + ways.blocks() * bytes[kBlock] + bytes[kLast]) / most_nodes_;
+    const double some_cross_s = std::max(path_s + 2 * message_s, forward.forward_s + layer_s),
+                 none_crosses_s = std::max(path_s, forward.forward_s + std::max(layer_s, model_s));
+    return ways.overhead_s + std::min({every_crosses_s, some_cross_s, none_crosses_s});
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_link(const Visit& visit) {
+    for (const SpaceOption& from : space_.options)
+      for (const SpaceOption& to : space_.options) {
+        if (space_.kinds[from.kind].zone == space_.kinds[to.kind].zone) continue;
+        if (const LinkCurve* link = space_.kinds.find_link(from.kind, to.kind, false)) visit(from, to, *link);
       }
-      paths_.push_back(std::move(of));
-    }
   }
-
-  // When the groups are worth what is wanted: the price is that of memory for a unit of work; `slack` is by
-  // what every group may do more, `least` what every group counts as.
-  double along_paths_s(double wanted, double price, double slack, double least, double groups) const {
-    return least_at(fastest_s_, wanted, options_.bisections, [&](double s) {
-      return sum(groups, [&](size_t w) {
-        double worth = 0;
-        for (const PathClass& path : paths_) {
-          if (path.path_s > s) break;
-          worth = std::max(
-              worth, std::max(least, (s - path.path_s) * slack * path.work_per_s[w]) + price * path.room[w]);
-        }
-        return worth;
-      });
+  double least_message_s(int microbatch) {
+    const auto [it, added] = message_s_.try_emplace(microbatch, kNever);
+    if (!added) return it->second;
+    const PlanningContext& context = space_.context;
+    for_each_link([&](const SpaceOption& from, const SpaceOption& to, const LinkCurve& link) {
+      const StageKind& kind = space_.kinds[from.kind];
+      const double links = std::min(from.tp, to.tp);
+      for (size_t l = 0; l + 1 < kind.sizes->size(); ++l) {
+        const double bytes = static_cast<double>((*kind.sizes)[l].output_elements) *
+                             element_bytes(context.job.training.precision) * microbatch;
+        it->second =
+            std::min(it->second,
+                     kind.profile->overheads.message_slowdown *
+                         link.time_s(context.framework.partitioned_messages ? bytes / links : bytes, links));
+      }
     });
+    return it->second;
   }
 
-  double classic_s(double microbatches, int pipelines) const {
-    double most_s = fastest_s_;
-    const double groups = groups_of(pipelines, false);
-    const auto look = [&](double price) {
-      const double wanted = of_.work * (microbatches - pipelines + price * pipelines);
-      most_s = std::max({most_s, along_paths_s(wanted, price, 1, of_.work, groups),
-                         along_paths_s(wanted, price, 1 / (1 - forward_share_), 0, groups)});
-    };
-    look(0);
-    for (const double price : options_.memory_prices) look(price * microbatches / pipelines);
-    return most_s;
-  }
-
-  double interleaved_s(double microbatches, int pipelines) const {
-    const double groups = groups_of(pipelines, true);
-    double most_s = std::max(fastest_s_, total_s(microbatches, 0, groups));
-    for (const double of_average : options_.memory_prices) {
-      const double price = of_average * microbatches / pipelines;
-      most_s = std::max(most_s, total_s(microbatches + price * pipelines, price, groups));
-      // No path is longer than the iteration.
-      most_s = std::max(most_s, least_at(fastest_s_, of_.work * (microbatches + price * pipelines),
-                                         options_.bisections, [&](double s) {
-                                           return sum(groups, [&](size_t w) {
-                                             double room = 0;
-                                             for (const PathClass& path : paths_)
-                                               if (path.path_s <= s) room = std::max(room, path.room[w]);
-                                             return s / of_.ways[w].unit_s + price * room;
-                                           });
-                                         }));
-    }
-    return most_s;
-  }
-
-  // A group of m microbatches needs m t - b + (sums): in units of t, m + delay microbatches.
-  double delay(const GroupWay& way, int pipelines) const {
-    return way.sum_bytes * way.sum_s_per_byte(pipelines) / way.unit_s - way.backward_share;
-  }
-
-  double classic_sums_s(double microbatches, int pipelines) const {
-    std::vector<double> delays;
-    for (const GroupWay& way : of_.ways) delays.push_back(delay(way, pipelines));
-    const double most_microbatches = microbatches - pipelines + 1;  // of a pipeline
-    const double groups = groups_of(pipelines, false);
-    double most_s = 0;
-    for (const double tried : delays) {
-      const double theta = -tried, wanted = of_.work * (microbatches - theta * pipelines);
-      if (wanted <= 0) continue;
-      most_s = std::max(most_s, least_at(0, wanted, options_.bisections, [&](double s) {
-                          return sum(groups, [&](size_t w) {
-                            const GroupWay& way = of_.ways[w];
-                            const double later = theta + delays[w];
-                            return later <= 0 ? s / way.unit_s - later * way.most_work
-                                              : s / way.unit_s * (most_microbatches - theta) /
-                                                    (most_microbatches + delays[w]);
-                          });
-                        }));
-    }
-    return most_s;
-  }
-
-  double interleaved_sums_s(double microbatches, int pipelines) const {
-    double least = kNever;
-    for (const GroupWay& way : of_.ways) least = std::min(least, delay(way, pipelines) + way.backward_share);
-    const double wanted = of_.work * (microbatches + least * pipelines);
-    return least_at(0, wanted, options_.bisections, [&](double s) {
-      return sum(groups_of(pipelines, true),
-                 [&](size_t w) { return s / of_.ways[w].unit_s + backward_share_ * of_.work; });
-    });
-  }
-
-  const GroupWays of_;
-  const BoundOptions& options_;
-  double fastest_s_ = kNever, slowest_s_ = 0;      // a microbatch through the model
-  double forward_share_ = 0, backward_share_ = 0;  // of the time for some work, at most
-  double models_ = 0;                              // that memory has room for
-  double update_s_ = 0;                            // by replica, if all groups share the work
-  std::vector<PathClass> paths_;
-  const int layers_;
-  double most_groups_ = 0;
-  mutable std::vector<double> worth_, best_;  // by way, by supply
+  const Space& space_;
+  double s_per_byte_ = kNever, card_s_per_byte_ = kNever, most_nodes_ = 1;
+  std::map<int, double> message_s_;
 };
 
 // All plans of a microbatch size and a number of pipelines, with or without a sharded optimizer and
-// interleaving.
+// interleaving, in some zones.
 struct Cell {
   double s = 0;  // at least
-  int microbatch = 1, pipelines = 1;
+  int zones = 0, microbatch = 1, pipelines = 1;
   bool zero1 = false, interleave = false;
-  bool closely = false;  // has its bound been worked out closely?
+};
 
-  bool operator<(const Cell& other) const {
-    return std::tie(s, microbatch, pipelines, zero1, interleave) >
-           std::tie(other.s, other.microbatch, other.pipelines, other.zero1, other.interleave);
+// What pipelines of some number of microbatches cost at least that end by a time.
+class PriceTable {
+ public:
+  PriceTable(const Space& space, IterationModel& model, const ZoneRates& rates,
+             const GroupWays::Question& question)
+      : ways_(space, model, rates, question), prices_of_(ways_, question.replicas > 1) {
+    for (const GpuSupply& supply : ways_.supplies) gpus_.push_back(supply.gpus);
+    if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
+
+  // Is there none with so many pipelines that ends by then?
+  bool refutes(double s, double microbatches, int pipelines, bool interleave) {
+    if (!ways_.usable()) return true;
+    for (int turn = 0; turn < kOptions.turns; ++turn) {
+      double all = 0;
+      for (size_t i = 0; i < gpus_.size(); ++i) all += prices_[i] * gpus_[i];
+      for (double& price : prices_) price /= all;
+      used_.assign(gpus_.size(), 0);
+      const double least = mean_price(s, microbatches, pipelines, interleave);
+      if (pipelines * least > 1 + 1e-9) return true;
+      // Better prices gain little.
+      if (gpus_.size() == 1 || pipelines * least < kOptions.promising + kOptions.promising_step * turn)
+        return false;
+      for (size_t i = 0; i < gpus_.size(); ++i) {
+        const double factor = std::clamp(pipelines * used_[i] / gpus_[i] + 0.3, 0.4, 2.5);
+        prices_[i] *= std::pow(factor / 1.3, turn < 3 ? 1 : 0.5);
+      }
+    }
+    return false;
+  }
+  int64_t steps() const { return prices_of_.steps() + own_steps_; }
+
+ private:
+  struct Point {
+    double price = 0;
+    std::vector<double> gpus;
+  };
+  const Point& at(int microbatches, double s, bool interleave) {
+    const auto [it, added] = points_.try_emplace(microbatches);
+    if (added) {
+      it->second.price = prices_of_.least(s, microbatches, interleave, prices_);
+      it->second.gpus = prices_of_.gpus();
+    }
+    return it->second;
+  }
+  // The mean price of pipelines with that mean number of microbatches, at least.
+  double mean_price(double s, double microbatches, int pipelines, bool interleave) {
+    if (s != known_s_ || interleave != known_interleave_ || prices_ != known_prices_) points_.clear();
+    known_s_ = s;
+    known_interleave_ = interleave;
+    known_prices_ = prices_;
+    const double mean = microbatches / pipelines;
+    const int most = static_cast<int>(microbatches) - pipelines + 1;
+    at(1, s, interleave);
+    at(static_cast<int>(std::floor(mean)), s, interleave);
+    at(static_cast<int>(std::ceil(mean)), s, interleave);
+    at(most, s, interleave);
+    struct Low {
+      double m, price;
+      int from, to;  // between two that are known
+      const Point* point;
+    };
+    std::vector<Low> low;
+    double least = 0;
+    const double step = std::max(1.0, kOptions.unequal * mean);
+    for (int looks = 0; looks < kOptions.points; ++looks) {
+      low.clear();
+      for (auto it = points_.begin(); it != points_.end() && it->first <= most; ++it) {
+        if (it->second.price == kNever) break;
+        low.push_back({static_cast<double>(it->first), it->second.price, it->first, it->first, &it->second});
+        const auto next = std::next(it);
+        const int end = next == points_.end() ? most : std::min(most, next->first - 1);
+        if (end > it->first)
+          low.push_back({static_cast<double>(end), it->second.price, it->first, end + 1, &it->second});
+      }
+      own_steps_ += static_cast<int64_t>(low.size() * low.size() / 4);
+      least = kNever;
+      const Low *left = nullptr, *right = nullptr;
+      for (const Low& l : low)
+        for (const Low& r : low) {
+          if (l.m > mean || r.m < mean) continue;
+          const double part = r.m > l.m ? (mean - l.m) / (r.m - l.m) : 0;
+          const double price = l.price + part * (r.price - l.price);
+          if (price >= least) continue;
+          least = price;
+          left = &l;
+          right = &r;
+        }
+      if (left == nullptr || pipelines * least > 1 + 1e-9) return least;
+      const double part = right->m > left->m ? (mean - left->m) / (right->m - left->m) : 0;
+      for (size_t i = 0; i < gpus_.size(); ++i)
+        used_[i] = left->point->gpus[i] * (1 - part) + right->point->gpus[i] * part;
+      const Low* open = right->to > right->from + step ? right
+                        : left->to > left->from + step ? left
+                                                       : nullptr;
+      if (open == nullptr) return least;
+      at((open->from + open->to) / 2, s, interleave);
+    }
+    return least;
+  }
+
+  const GroupWays ways_;
+  PipelinePrices prices_of_;
+  std::vector<double> gpus_, prices_, used_, known_prices_;
+  double known_s_ = 0;
+  int64_t own_steps_ = 0;
+  bool known_interleave_ = false;
+  std::map<int, Point> points_;
 };
 
 class Cells {
  public:
-  Cells(const Space& space, const PlanFeatures& offered) : space_(space), offered_(offered), rates_(space) {}
+  Cells(const Space& space, const PlanFeatures& offered, double incumbent_s)
+      : space_(space), offered_(offered), model_(space.kinds), incumbent_s_(incumbent_s), crossing_(space) {
+    std::set<std::string> all;
+    for (size_t p = 0; p < space.pools.size(); ++p)
+      if (!space.pools[p].joint && !space.pools[p].options.empty()) all.insert(space.resources.pools[p].zone);
+    if (all.size() > 1)
+      for (const std::string& zone : all) cases_.push_back({space, {zone}});
+    cases_.push_back({space, all});
+    const auto* size = kOptions.sizes;
+    while (space.gpus() > size->gpus) ++size;
+    most_steps_ = size->steps;
+  }
 
   Bound least() {
     Bound out{kNever, kNever};
-    const bool has_zero1 = offered_.contains(PlanFeature::zero1),
-               has_interleave = offered_.contains(PlanFeature::interleave);
-    for (const int microbatch : space_.microbatches) {
-      const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
-      for (int pipelines = 1; pipelines <= most; ++pipelines)
-        for (const bool zero1 : {false, true}) {
-          if (zero1 && (!has_zero1 || pipelines < 2)) continue;
-          const GroupBound& bound = groups(microbatch, pipelines, zero1);
-          if (!bound.holds(pipelines)) continue;
-          out.usd = std::min(out.usd, bound.usd() * static_cast<double>(microbatches(microbatch)));
-          for (const bool interleave : {false, true}) {
-            if (interleave && !has_interleave) continue;
-            Cell cell{0, microbatch, pipelines, zero1, interleave};
-            cell.s = bound.roughly_s(static_cast<double>(microbatches(microbatch)), pipelines, interleave);
-            cells_.push(cell);
-          }
-        }
+    list(out);
+    std::sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.s < b.s; });
+    if (cells_.empty()) return out;
+    double low = cells_.front().s, high = incumbent_s_;
+    while (high > low * kOptions.exact && steps_ < most_steps_) {
+      const double s = std::isfinite(high) ? std::sqrt(low * high) : 2 * low;
+      if (refuted(s))
+        low = s;
+      else
+        high = s;
     }
-    // What is least is looked at closely until that stays the least.
-    for (int looks = 0; !cells_.empty() && !cells_.top().closely && looks < options_.looks; ++looks) {
-      Cell cell = cells_.top();
-      cells_.pop();
-      cell.s = std::max(cell.s, groups(cell.microbatch, cell.pipelines, cell.zero1)
-                                    .iteration_s(static_cast<double>(microbatches(cell.microbatch)),
-                                                 cell.pipelines, cell.interleave));
-      cell.closely = true;
-      cells_.push(cell);
-    }
-    if (!cells_.empty()) out.iteration_s = cells_.top().s;
+    low = kNever;
+    for (const Cell& cell : cells_) low = std::min(low, cell.s);
+    out.iteration_s = std::min(low, incumbent_s_);
     return {out.iteration_s * kRounding, out.usd * kRounding};
   }
 
  private:
+  void list(Bound& out) {
+    const bool has_zero1 = offered_.contains(PlanFeature::zero1),
+               has_interleave = offered_.contains(PlanFeature::interleave);
+    for (size_t z = 0; z < cases_.size(); ++z)
+      for (const int microbatch : space_.microbatches) {
+        const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
+        for (int pipelines = 1; pipelines <= most; ++pipelines)
+          for (const bool zero1 : {false, true}) {
+            if (zero1 && (!has_zero1 || pipelines < 2)) continue;
+            Cell cell{0, static_cast<int>(z), microbatch, pipelines, zero1, false};
+            const AreaBound& bound = area(cell);
+            if (!bound.holds(pipelines)) continue;
+            out.usd = std::min(out.usd, bound.ways().usd * static_cast<double>(microbatches(microbatch)));
+            for (const bool interleave : {false, true}) {
+              if (interleave && !has_interleave) continue;
+              cell.interleave = interleave;
+              cell.s = bound.iteration_s(static_cast<double>(microbatches(microbatch)), pipelines);
+              if (cases_[z].zones.size() > 1)
+                cell.s = std::max(
+                    cell.s,
+                    crossing_.least_s(bound.ways(), microbatch, pipelines,
+                                      std::ceil(static_cast<double>(microbatches(microbatch)) / pipelines)));
+              cells_.push_back(cell);
+            }
+          }
+      }
+  }
+
+  // Is there no plan that ends by then? Not known either when the effort is spent.
+  bool refuted(double s) {
+    for (Cell& cell : cells_) {
+      if (cell.s >= s) continue;
+      if (steps_ >= most_steps_) return false;
+      PriceTable& prices = table(cell);
+      const int64_t before = prices.steps();
+      const bool refutes = prices.refutes(s, static_cast<double>(microbatches(cell.microbatch)),
+                                          cell.pipelines, cell.interleave);
+      steps_ += prices.steps() - before;
+      if (refutes) {
+        cell.s = s;
+        continue;
+      }
+      std::swap(cell, cells_.front());
+      return false;
+    }
+    return true;
+  }
+
   int64_t microbatches(int size) const {
     return num_microbatches(space_.context.job.training.global_batch, size);
   }
 
   // Shared by all numbers of pipelines within a factor of four.
-  const GroupBound& groups(int microbatch, int pipelines, bool zero1) {
+  const AreaBound& area(const Cell& cell) {
     int least = 1, most = 1;
-    while (most < pipelines) {
+    while (most < cell.pipelines) {
       least = most + 1;
       most *= 4;
     }
-    std::unique_ptr<GroupBound>& bound = groups_[{microbatch, least, zero1}];
+    std::unique_ptr<AreaBound>& bound = areas_[{cell.zones, cell.microbatch, least, cell.zero1}];
     if (!bound)
-      bound = std::make_unique<GroupBound>(
-          space_, rates_,
-          GroupWays::Question{microbatch, least, most, zero1, offered_.contains(PlanFeature::recompute)},
-          options_);
+      bound = std::make_unique<AreaBound>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,
+                                          question(cell, least, most));
     return *bound;
+  }
+  GroupWays::Question question(const Cell& cell, int least, int most) const {
+    return {cell.microbatch,
+            least,
+            most,
+            cell.zero1,
+            offered_.contains(PlanFeature::recompute),
+            cases_[static_cast<size_t>(cell.zones)].zones};
+  }
+  PriceTable& table(const Cell& cell) {
+    int least = 1, most = 1;
+    while (most < cell.pipelines) {
+      least = most + 1;
+      most = std::max(least, least * 5 / 4);
+    }
+    std::unique_ptr<PriceTable>& of = tables_[{cell.zones, cell.microbatch, least, cell.zero1}];
+    if (!of)
+      of = std::make_unique<PriceTable>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,
+                                        question(cell, least, most));
+    return *of;
   }
 
   const Space& space_;
   const PlanFeatures& offered_;
-  const ZoneRates rates_;
-  const BoundOptions options_;
-  std::map<std::tuple<int, int, bool>, std::unique_ptr<GroupBound>> groups_;
-  std::priority_queue<Cell> cells_;
+  IterationModel model_;
+  const double incumbent_s_;
+  Crossing crossing_;
+  int64_t steps_ = 0, most_steps_ = 0;
+  std::vector<ZoneCase> cases_;
+  std::map<std::tuple<int, int, int, bool>, std::unique_ptr<AreaBound>> areas_;
+  std::map<std::tuple<int, int, int, bool>, std::unique_ptr<PriceTable>> tables_;
+  std::vector<Cell> cells_;
 };
 
 }  // namespace
 
-Bound least_possible(const Space& space, const PlanFeatures& offered) {
-  return Cells(space, offered).least();
+Bound least_possible(const Space& space, const PlanFeatures& offered, double incumbent_s) {
+  return Cells(space, offered, incumbent_s).least();
 }
 
 }  // namespace sailor::native

@@ -28,10 +28,10 @@ class Composing {
         const double model_layers = estimates.model_s(option, of.microbatch, of.recompute) / use.layer_s;
         wanted_ = std::max(wanted_, (model_layers - 0.5) / of.interleave);
         const double layer_bytes = estimates.model_bytes(sharded ? of.pipelines : 1) / layers_;
-        use.most_layers =
-            std::floor(options.memory * is.tp * static_cast<double>(space_.kinds[is.kind].capacity_bytes) /
-                       layer_bytes / of.interleave);
-        if (use.most_layers >= 1) supply.uses.push_back(use);
+        use.most_layers = std::max(1.0, std::floor(options.memory * is.tp *
+                                                   static_cast<double>(space_.kinds[is.kind].capacity_bytes) /
+                                                   layer_bytes / of.interleave));
+        supply.uses.push_back(use);
       }
       if (!supply.uses.empty()) supplies_.push_back(std::move(supply));
     }

@@ -1,14 +1,13 @@
 // Ways to use a group of GPUs for some layers of the model: a GPU type, a TP degree, with or without
-// recomputation. Lower bounds ask how much of the model a group does, holds and sends, in units that do not
-// depend on which layers those are:
+// recomputation; and what a group needs of each for layers, at least. Lower bounds are made of it.
 //
-//     work of a layer = the least, over all ways, of its time by that of the way's block, forward or backward
-//
-// so that no way ever does more work per second than one unit per `unit_s`, forward and backward alike, and a
-// model has `work` units.
-// Immutable; made from the space's tables, which are filled on demand: not thread-safe.
+// Layers are of three kinds: the first, the last, and the blocks between them, which all count as the least
+// of them. Tables of memory are filled on demand: not thread-safe.
 #pragma once
 
+#include <array>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "planner/search/native/space.h"
@@ -16,11 +15,14 @@
 
 namespace sailor::native {
 
-// The best of all zones, by option of the space: seconds per byte from a GPU to one of the same node, to one
-// of another node, and over the cards of a node whose GPUs all send (nothing where gradients are summed in
-// another way than over a mesh), and the price of a group.
+// Seconds per byte of messages of any size, latency left out, at least; 0 where no link is known.
+double least_s_per_byte(const LinkCurve* link, double senders);
+
+// The best within some zones, by option of the space: seconds per byte from a GPU to one of the same node, to
+// one of another node, and over the cards of a node whose GPUs all send (nothing where gradients are summed
+// in another way than over a mesh), and the price of a group.
 struct ZoneRates {
-  explicit ZoneRates(const Space& space);
+  ZoneRates(const Space& space, const std::set<std::string>& zones);
 
   std::vector<double> near_s, far_s, card_s, usd_per_s;
 };
@@ -31,19 +33,33 @@ struct GpuSupply {
   int node_gpus = 0;  // free on the largest node
 };
 
+enum LayerKind { kFirst, kBlock, kLast };
+inline constexpr LayerKind kLayerKinds[] = {kFirst, kBlock, kLast};
+
+// What layers take: of a microbatch, and of an iteration.
+struct LayerNeeds {
+  double forward_s = 0, backward_s = 0;
+  double sums_s = 0;   // of gradients
+  double after_s = 0;  // of the optimizer and of handing out weights
+
+  double both_s() const { return forward_s + backward_s; }
+  void add(const LayerNeeds& of, double times) {
+    forward_s += times * of.forward_s;
+    backward_s += times * of.backward_s;
+    sums_s += times * of.sums_s;
+    after_s += times * of.after_s;
+  }
+};
+
 struct GroupWay {
   int supply = 0;
   int option = 0;
   int tp = 1;
   Recompute recompute = Recompute::none;
-  double unit_s = 0;          // of one microbatch, forward and backward
-  double backward_share = 0;  // of that
-  double most_work = 0;       // that fits into memory with one microbatch in flight
-  double update_s = 0;        // of the optimizer and of handing out weights, per unit of work, at least
-  // Gradients, in all phases of their sums: of a unit of work, at least, and of the first layer.
-  double sum_bytes = 0, first_sum_bytes = 0;
-  double near_s = 0, far_s = 0, card_s = 0;  // per byte of these
+  double near_s = 0, far_s = 0, card_s = 0;  // per byte of gradients of a replica
   int near_replicas = 1;                     // of a stage on a node, at most
+  std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite where there is no room for one
+  double model_s = 0;                        // a microbatch through all layers
 
   // Seconds per byte that the sums of so many replicas take where they stand best.
   double sum_s_per_byte(int replicas) const;
@@ -56,17 +72,48 @@ class GroupWays {
     int replicas = 1;       // of which there are ...
     int most_replicas = 1;  // ... up to so many
     bool zero1 = false;
-    bool recompute = false;  // is it offered?
+    bool recompute = false;       // is it offered?
+    std::set<std::string> zones;  // whose GPUs may be used
   };
-  GroupWays(const Space& space, const ZoneRates& rates, const Question& question);
+  // Keeps references.
+  GroupWays(const Space& space, IterationModel& model, const ZoneRates& rates, const Question& question);
+
+  // Is there a way for every layer?
+  bool usable() const { return path_s < kNever; }
+  int blocks() const { return space_.layers() - 2; }
+  // Layers that a group has room for, with so many microbatches in flight: from the first on, blocks, and to
+  // the last (with one in flight).
+  struct Room {
+    int head = -1, middle = 0, tail = 0;
+  };
+  const Room& room(int way, int in_flight) const;
+  // Numbers of microbatches in flight are rounded down to one of a few.
+  static int in_flight_class(int in_flight);
+  // Blocks that a group has room for, neighbours or not.
+  int most_blocks(int way, int in_flight) const;
+  // A price for a GPU of each supply, by what it computes; 1 for all of them together.
+  std::vector<double> prices_by_speed() const;
 
   std::vector<GpuSupply> supplies;
-  std::vector<GroupWay> ways;  // into which some layer fits
-  double work = 0;             // units of the model
-  double longest_layer_s = 0;  // of one microbatch, where it is fastest
-  double overhead_s = 0;       // of an iteration, at least
-  double layer_update_s = 0;   // of the layer whose update and weights take longest, at least
-  double usd = 0;              // of a microbatch, at least
+  std::vector<GroupWay> ways;              // into which some layer fits
+  std::array<double, 3> gradient_bytes{};  // by kind of layer, of a replica, at least
+  std::array<LayerNeeds, 3> fastest;       // by kind of layer, in any way
+  double path_s = kNever;                  // a microbatch through the fastest groups
+  double overhead_s = kNever;              // of an iteration, at least
+  double usd = 0;                          // of a microbatch, at least
+  double first_sum_s = 0;                  // of the first layer's sums
+  double phases = 2;                       // of the sums
+  double gathered = 0;                     // bytes of weights handed out for one of gradients
+
+ private:
+  bool fits(const GroupWay& way, int first, int end, int in_flight) const;
+  void add_pool(const SpacePool& pool, int supply);
+  void find_needs(const ZoneRates& rates);
+
+  const Space& space_;
+  IterationModel& model_;
+  const Question question_;
+  mutable std::vector<std::vector<Room>> rooms_;  // by way, then in flight (classes of numbers)
 };
 
 }  // namespace sailor::native

@@ -13,6 +13,7 @@
 #include "planner/search/native/anneal.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
+#include "planner/search/native/placement.h"
 #include "planner/search/native/seeds.h"
 #include "planner/search/problem/candidates.h"
 #include "planner/search/problem/previous_plans.h"
@@ -26,7 +27,8 @@ struct Effort {
     int gpus;
     double steps, steps_per_gpu;
   };
-  UpTo sizes[3] = {{32, 8e6, 0}, {256, 2.6e7, 4.5e4}, {std::numeric_limits<int>::max(), 5e7, 1e5}};
+  UpTo sizes[4] = {
+      {12, 1.3e7, 0}, {32, 7.5e6, 0}, {256, 3e7, 5e4}, {std::numeric_limits<int>::max(), 6e7, 1.2e5}};
   size_t climbs = 12;
   size_t listed = 4;            // templates for a plan to show: some are the same plan
   double climbed = 1.4;         // no further from the best than this factor
@@ -54,11 +56,9 @@ class NativeSearch {
 
   SearchResult run() {
     if (!space_.options.empty()) {
-      const Bound bound = least_possible(space_, offered_);
-      if (std::isfinite(bound.iteration_s)) result_.bound_iteration_s = bound.iteration_s;
-      if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
       start_from_previous();
       Seeds seeds(scorer_, offered_, {});
+      seeds.all_of_few_gpus();
       seeds.equal_pipelines();
       seeds.side_by_side();
       result_.stats.configurations = seeds.shapes();
@@ -108,14 +108,13 @@ class NativeSearch {
     for (auto& entry : scorer_.ranked(effort_.walks[0]))
       if (field.size() < effort_.walks[0]) field.push_back(std::move(entry));
     std::erase_if(field, [&](const auto& entry) { return entry.first > effort_.walked * scorer_.best(); });
+    if (field.empty()) field = scorer_.closest();
     for (size_t round = 0; round < std::size(effort_.walks); ++round) {
       std::stable_sort(field.begin(), field.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
       field.resize(std::min(field.size(), effort_.walks[round]));
       const auto rounds_left = static_cast<double>(std::size(effort_.walks) - round);
       AnnealOptions options;
-      if (getenv("WARM")) options.warm = atof(getenv("WARM"));
-      if (getenv("COLD")) options.cold = atof(getenv("COLD"));
       options.warm *= rounds_left / static_cast<double>(std::size(effort_.walks));
       for (size_t walk = 0; walk < field.size() && !scorer_.spent(); ++walk) {
         auto& [value, at] = field[walk];
@@ -128,17 +127,33 @@ class NativeSearch {
     }
   }
 
+  void find_bound() {
+    double known_s = kNever;
+    for (const Candidate& candidate : result_.candidates)
+      known_s = std::min(known_s, candidate.prediction.iteration_s);
+    const Bound bound = least_possible(space_, offered_, known_s);
+    if (std::isfinite(bound.iteration_s)) result_.bound_iteration_s = bound.iteration_s;
+    if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
+  }
+
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
     std::set<std::string> structures;
     for (const auto& [value, of] : scorer_.ranked(effort_.listed * wanted)) {
       CompactPlan compact;
       if (result_.candidates.size() == wanted || !assign(space_, of, compact)) continue;
+      improve_placement(space_, scorer_.model(), scorer_.goal(), compact, {});
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
       result_.candidates.push_back(std::move(candidate));
     }
+    const auto value_of = [&](const Candidate& candidate) {
+      return scorer_.goal().value(candidate.prediction.iteration_s, candidate.prediction.usd_per_iteration());
+    };
+    std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
+                     [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
+    if (!space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
     result_.stats.plans_scored = scorer_.scored();

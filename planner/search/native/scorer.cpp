@@ -22,7 +22,7 @@ uint64_t structure_of(const PlanTemplate& of) {
 }
 
 // Further from the limits than any value within them.
-constexpr double kBeyond = 1e15;
+constexpr double kBeyond = 1e15, kBeyondMemory = 1e30;
 
 }  // namespace
 
@@ -64,7 +64,11 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
   own_steps_ += 4 * static_cast<int64_t>(plan_.stages.size());
   if (!model_.fits(plan_)) {
     ++rejected["memory"];
-    return kNever;
+    // Where nothing fits a search goes to where less is missing.
+    if (best_ < kNever) return kNever;
+    const double value = kBeyondMemory * (1 + model_.missing_memory(plan_));
+    if (closest_.empty() || value < closest_.front().first) closest_ = {{value, of}};
+    return value;
   }
   const Iteration iteration = model_.iteration(plan_, most_s);
   if (iteration.iteration_s >= most_s) {

@@ -24,8 +24,8 @@ class Scorer {
   Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& deadline);
 
   // What is to be minimized; beyond the user's limits more than any value within them, and the less the
-  // closer; infinite when there is no such plan or it does not fit. A value of `most` or more may be anything
-  // between that and its own.
+  // closer, the same for memory as long as nothing fits; infinite when there is no such plan. A value of
+  // `most` or more may be anything between that and its own.
   double score(const PlanTemplate& of, double most = kNever);
   // The best value within the limits so far.
   double best() const { return best_; }
@@ -36,6 +36,8 @@ class Scorer {
   }
   // The best template of each structure (GPUs, stages, TP degrees), best first.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const;
+  // As long as there is none: what came closest to fit into memory, if anything did.
+  std::vector<std::pair<double, PlanTemplate>> closest() const { return closest_; }
   // The best of each set of pools, best first.
   std::vector<std::pair<double, PlanTemplate>> ranked_by_pools() const;
 
@@ -77,6 +79,7 @@ class Scorer {
   std::unordered_set<uint64_t> passed_;
   std::unordered_map<uint64_t, Known> known_;
   std::unordered_map<uint64_t, std::pair<double, PlanTemplate>> kept_;
+  std::vector<std::pair<double, PlanTemplate>> closest_;  // one at most
 };
 
 }  // namespace sailor::native

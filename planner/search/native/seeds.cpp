@@ -171,6 +171,55 @@ double Seeds::speed_of(const Pools& pools) const {
   return sum;
 }
 
+void Seeds::all_of_few_gpus() {
+  if (space_.gpus() > options_.few_gpus) return;
+  std::vector<TemplateStage> stages;
+  std::vector<int> used(space_.pools.size(), 0);
+  extend(
+      stages, used,
+      scorer_.steps() + static_cast<int64_t>(options_.sequences * static_cast<double>(scorer_.most_steps())));
+}
+
+// Inspects the sequences that begin with `stages`, shorter ones first, with as many pipelines as there may
+// be, then fewer. `used`: GPUs by pool.
+void Seeds::extend(std::vector<TemplateStage>& stages, std::vector<int>& used, int64_t until) {
+  if (stages.size() == static_cast<size_t>(space_.layers()) || scorer_.steps() > until || scorer_.spent())
+    return;
+  for (size_t o = 0; o < space_.options.size(); ++o) {
+    const SpaceOption& option = space_.options[o];
+    const auto pool = static_cast<size_t>(option.pool);
+    if (used[pool] + option.tp > space_.pools[pool].gpus) continue;
+    if (!stages.empty() && !space_.linked(stages.back().option, static_cast<int>(o))) continue;
+    used[pool] += option.tp;
+    stages.push_back({static_cast<int>(o), 0, Recompute::none});
+    int most = space_.gpus();
+    for (size_t p = 0; p < used.size(); ++p)
+      if (used[p] > 0) most = std::min(most, space_.pools[p].gpus / used[p]);
+    for (const int size : space_.microbatches)
+      for (const Recompute mode : modes())
+        for (int pipelines = most; pipelines > 0; --pipelines) {
+          PlanTemplate of;
+          of.microbatch = size;
+          of.block = pipelines;
+          TemplateClass pipelines_of;
+          pipelines_of.pipelines = pipelines;
+          pipelines_of.microbatches = num_microbatches(space_.context.job.training.global_batch, size);
+          pipelines_of.stages = stages;
+          bool possible = true;
+          for (TemplateStage& stage : pipelines_of.stages) {
+            stage.recompute = mode;
+            possible = possible && space_.has_times(stage.option, size) &&
+                       (mode == Recompute::none || space_.can_recompute(stage.option, mode));
+          }
+          of.classes.push_back(std::move(pipelines_of));
+          if (possible) look(std::move(of));
+        }
+    extend(stages, used, until);
+    stages.pop_back();
+    used[pool] -= option.tp;
+  }
+}
+
 void Seeds::equal_pipelines() {
   const auto part = [&](double of_all) {
     return static_cast<int64_t>(of_all * static_cast<double>(scorer_.most_steps()));
@@ -252,15 +301,18 @@ double Seeds::look(PlanTemplate of) {
   for (const bool zero1 : {false, true}) {
     if (zero1 && !sharding) break;
     of.zero1 = zero1;
-    bool cut = true;
-    for (size_t c = 0; c < of.classes.size(); ++c) cut = cut && cut_layers(scorer_, of, c);
-    if (!cut || !share_batch(space_, of)) {
-      ++scorer_.rejected["memory"];
-      continue;
-    }
+    bool fits = false;
     for (const bool by_speed : {false, true}) {
-      for (size_t c = 0; by_speed && c < of.classes.size(); ++c) cut_by_speed(space_, of, c);
-      if (by_speed && !share_batch(space_, of)) continue;
+      // A cut for which there is no memory leads to one only where there is no other plan.
+      if (by_speed && !fits && scorer_.best() < kNever) break;
+      bool cut = true;
+      for (size_t c = 0; c < of.classes.size(); ++c)
+        cut = cut && (by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c));
+      if (!cut || !share_batch(space_, of)) {
+        ++scorer_.rejected["memory"];
+        continue;
+      }
+      fits = true;
       for (const int block : {of.pipelines(), 1}) {
         of.block = block;
         best = std::min(best, scorer_.score(of, options_.kept * scorer_.best()));

@@ -16,6 +16,8 @@ struct SeedOptions {
   double in_vain = 1.25;       // the same, once every kind of shape had its turn
   double kept = 1.2;           // values beyond the best by this factor are not worked out
   size_t mixed_shapes = 16;    // of all pools together, for pipelines side by side
+  int few_gpus = 12;           // for listing all sequences of stages ...
+  double sequences = 0.3;      // ... with so much of the effort
   size_t spanned_pools = 4;    // by pipelines with so many stages of each
   size_t permuted_parts = 3;   // of a pipeline: up to so many in all orders
   size_t most_pools = 5;       // of a zone or of all, that pipelines span or mix
@@ -26,6 +28,8 @@ class Seeds {
  public:
   Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& options);
 
+  // Of clusters of a few GPUs: equal pipelines with any stages in any order.
+  void all_of_few_gpus();
   // Equal pipelines of one pool, and of unlike stages of one pool or several.
   void equal_pipelines();
   // Pipelines of several pools side by side.
@@ -46,6 +50,7 @@ class Seeds {
   double look(PlanTemplate of);
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);
+  void extend(std::vector<TemplateStage>& stages, std::vector<int>& used, int64_t until);
   bool is_linked(const TemplateShape& shape) const;
   void list_compositions(const Pools& pools, std::vector<TemplateShape>& out);
   void add(TemplateShape shape, double most, std::vector<TemplateShape>& out);

@@ -39,7 +39,6 @@ Space::Space(const PlanningContext& context, const Resources& resources)
   std::set<int> sizes;
   for (size_t o = 0; o < resources.options.size(); ++o) {
     const Option& option = resources.options[o];
-    if (option.recompute != Recompute::none) continue;
     SpaceOption out;
     out.pool = option.pool;
     out.tp = option.tp;

@@ -47,7 +47,7 @@ void Candidates::keep(Plan plan, double value) {
 }
 
 double Candidates::value(const Prediction& prediction) const {
-  return goal_.objective == Objective::throughput ? prediction.iteration_s : prediction.usd_per_iteration();
+  return goal_.value(prediction.iteration_s, prediction.usd_per_iteration());
 }
 
 bool Candidates::accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const {
@@ -60,7 +60,7 @@ bool Candidates::accepted(const Prediction& prediction, std::map<std::string, in
 }
 
 bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
-  const Prediction prediction = simulate(context_, plan, model_);
+  const Prediction prediction = simulate(context_, plan, CostModel::published);
   if (!accepted(prediction, rejected)) return false;
   keep(plan, value(prediction));
   return true;
@@ -90,7 +90,7 @@ std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64
       continue;
     }
     Candidate candidate{std::move(plan), {}};
-    candidate.prediction = simulate(context_, candidate.plan, model_);
+    candidate.prediction = simulate(context_, candidate.plan, CostModel::published);
     if (accepted(candidate.prediction, rejected)) out.push_back(std::move(candidate));
   }
   // Of equals the one that is better in what was not asked for.

@@ -1,5 +1,6 @@
-// The plans worth keeping while the search runs: the best one of each structure (GPUs used, stages, TP
-// degrees), so that the candidates that a user sees differ in more than a layer boundary. Not thread-safe.
+// The plans that a search under the published cost model keeps: the best one of each structure (GPUs used,
+// stages, TP degrees), so that the candidates that a user sees differ in more than a layer boundary. Not
+// thread-safe.
 #pragma once
 
 #include <limits>
@@ -23,8 +24,8 @@ void fill_in_predictions(SearchResult& result);
 
 class Candidates {
  public:
-  Candidates(const PlanningContext& context, const Resources& resources, CostModel model, Goal goal)
-      : context_(context), resources_(resources), model_(model), goal_(goal) {}
+  Candidates(const PlanningContext& context, const Resources& resources, Goal goal)
+      : context_(context), resources_(resources), goal_(goal) {}
 
   double best() const { return best_; }  // infinite when there is none
   bool empty() const { return plans_.empty(); }
@@ -46,7 +47,6 @@ class Candidates {
 
   const PlanningContext& context_;
   const Resources& resources_;
-  CostModel model_;
   Goal goal_;
   double best_ = std::numeric_limits<double>::infinity();
   std::map<std::string, Entry> plans_;  // by structure

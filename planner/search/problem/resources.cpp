@@ -13,13 +13,6 @@ bool wanted(const Range& filter, const std::string& name) {
   return filter.empty() || std::find(filter.begin(), filter.end(), name) != filter.end();
 }
 
-// Is it known what recomputing keeps?
-bool saves_memory(const std::vector<LayerSizes>& sizes) {
-  return std::any_of(sizes.begin(), sizes.end(), [](const LayerSizes& layer) {
-    return layer.kept_bytes(Recompute::full) < layer.activation_bytes;
-  });
-}
-
 std::vector<Pool> make_pools(const Snapshot& usable) {
   std::map<std::pair<std::string, std::string>, Pool> pools;
   for (const SnapshotNode& node : usable.nodes) {
@@ -92,11 +85,6 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
       option.region = pool.region;
       option.usd_per_s = tp * usd_per_gpu_hour(context, pool.gpu_type, pool.zone) / 3600.0;
       option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
-      out.options.push_back(option);
-      if (!offers(options, PlanFeature::recompute) || !saves_memory(*context.profiles.sizes.find(tp)))
-        continue;
-      option.recompute = Recompute::full;
-      option.plain = static_cast<int>(out.options.size()) - 1;
       out.options.push_back(option);
     }
   }

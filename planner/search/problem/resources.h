@@ -32,15 +32,11 @@ struct Option {
   std::string region;
   double usd_per_s = 0;  // one replica: tp GPUs
   int64_t capacity_bytes = 0;
-  // Recomputing, a stage needs less memory and more time: an option of its own, which says what it is
-  // otherwise (-1: this one does not recompute).
-  Recompute recompute = Recompute::none;
-  int plain = -1;
 };
 
 // The same but for the zone?
 inline bool alike_but_for_zone(const Option& a, const Option& b) {
-  return a.gpu_type == b.gpu_type && a.tp == b.tp && a.recompute == b.recompute;
+  return a.gpu_type == b.gpu_type && a.tp == b.tp;
 }
 
 // Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and

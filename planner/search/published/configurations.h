@@ -4,11 +4,11 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "planner/search/dynamic_program/template_search.h"
+#include "planner/search/costs/stage_costs.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 
@@ -24,8 +24,7 @@ struct Configuration {
 
 // Costs by microbatch size.
 using CostTables = std::vector<std::unique_ptr<StageCosts>>;
-CostTables cost_tables(const PlanningContext& context, const Resources& resources,
-                       const PlanOptions& options);
+CostTables cost_tables(const PlanningContext& context, const Resources& resources);
 
 struct Configurations {
   std::vector<Configuration> list;    // those that the limits allow, by table and D
@@ -36,8 +35,7 @@ struct Configurations {
 // synchronise and needs fewer GPUs. Counts in `rejected` what memory or the limits rule out. `tables` outlive
 // the result.
 Configurations list_configurations(const PlanningContext& context, const Resources& resources,
-                                   const std::vector<std::unique_ptr<StageCosts>>& tables, const Goal& goal,
-                                   double overhead_s, bool all_replicas,
+                                   const CostTables& tables, const Goal& goal, bool all_replicas,
                                    std::map<std::string, int64_t>& rejected);
 
 }  // namespace sailor

@@ -55,15 +55,13 @@ Deepened deepen(const Deepening& problem) {
     const bool at_once = problem.trusted || (problem.limited && best == kNever);
     const double target = at_once ? best : std::min(best, next.target());
     ++next.steps;
-    if (problem.possible(next.index, target)) {
-      const std::optional<int64_t> took = problem.search(next.index, target, next.searched);
-      if (!took) {
-        leave_open(next.bound);
-        continue;
-      }
-      next.step = *took > kMuch ? kSmallStep : kStep;
-      next.searched = target;
+    const std::optional<int64_t> took = problem.search(next.index, target, next.searched);
+    if (!took) {
+      leave_open(next.bound);
+      continue;
     }
+    next.step = *took > kMuch ? kSmallStep : kStep;
+    next.searched = target;
     next.bound = target;
     if (std::isfinite(target)) open.push(next);
   }

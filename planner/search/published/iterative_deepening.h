@@ -23,8 +23,6 @@ struct Deepening {
   bool limited = false;
   // The best value is close to the optimum, most likely: all that is better is looked for at once.
   bool trusted = false;
-  // Might the configuration have something below the target? No is certain.
-  std::function<bool(size_t index, double target)> possible;
   // Searches everything below the target; everything below `searched` is known. Returns what it took, in
   // partial pipelines; nothing when it could not finish.
   std::function<std::optional<int64_t>(size_t index, double target, double searched)> search;

@@ -16,20 +16,18 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// The quick look before the search: partial pipelines per layer and leading placement class, and
-// configurations in a row that may bring nothing.
-constexpr size_t kBeam = 4;
-constexpr int kMostWithoutGain = 12;
-// The same where searches by deepening take long: after so many partial pipelines.
-constexpr size_t kNarrowBeam = 2;
-constexpr int kFewWithoutGain = 4;
-constexpr int64_t kLong = 60000;
-
 // More placement classes than that and partial pipelines are too many to list.
 constexpr int kWideClasses = 64;
 
-// A good plan ends long searches early, and a beam over few partial pipelines finds one sooner: it is worth
-// its time where many of them have come up.
+// A good plan ends long searches early, and a beam finds one sooner. It is worth its time after so many
+// partial pipelines; it runs over the configurations that took longest, until some in a row bring nothing.
+struct BeamOptions {
+  int64_t after_labels = 60000;
+  size_t width = 2;
+  int most_without_gain = 4;
+};
+constexpr BeamOptions kBeam;
+
 void beam_over_longest(SearchState& state, Pass pass, const std::vector<int64_t>& took) {
   std::vector<size_t> order;
   for (size_t i = 0; i < took.size(); ++i)
@@ -37,9 +35,9 @@ void beam_over_longest(SearchState& state, Pass pass, const std::vector<int64_t>
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return took[a] > took[b]; });
   int without_gain = 0;
   for (size_t i : order) {
-    if (without_gain >= kFewWithoutGain || state.expired()) break;
+    if (without_gain >= kBeam.most_without_gain || state.expired()) break;
     const double before = state.best_sum;
-    state.search_configuration(state.configurations[i], pass, kAnyStages, kNarrowBeam);
+    state.search_configuration(state.configurations[i], pass, kAnyStages, kNever, 0, kBeam.width);
     without_gain = state.best_sum < before ? 0 : without_gain + 1;
   }
 }
@@ -53,15 +51,10 @@ void search_by_deepening(SearchState& state, Pass pass) {
   problem.best = [&] { return state.best_sum; };
   problem.limited = std::isfinite(state.goal.max_usd) || std::isfinite(state.goal.max_iteration_s);
   problem.trusted = !state.options.previous.empty() && pass != Pass::exact && std::isfinite(state.best_sum);
-  problem.possible = [&](size_t i, double target) {
-    const Configuration& c = state.configurations[i];
-    return templates_possible(state.template_problem(c, pass), target);
-  };
   problem.search = [&](size_t i, double target, double searched) -> std::optional<int64_t> {
-    if (labels > kLong && !std::exchange(beam_done, true)) beam_over_longest(state, pass, took);
-    target = std::min(target, state.best_sum);
-    const TemplateOutcome outcome =
-        state.search_configuration(state.configurations[i], pass, kAnyStages, 0, target, searched);
+    if (labels > kBeam.after_labels && !std::exchange(beam_done, true)) beam_over_longest(state, pass, took);
+    const TemplateOutcome outcome = state.search_configuration(state.configurations[i], pass, kAnyStages,
+                                                               std::min(target, state.best_sum), searched);
     took[i] = outcome.labels;
     labels += outcome.labels;
     return outcome.complete ? std::optional(outcome.labels) : std::nullopt;
@@ -72,7 +65,6 @@ void search_by_deepening(SearchState& state, Pass pass) {
   state.open_value = std::min(state.open_value, done.open_value);
 }
 
-// Too many placement classes to list partial pipelines?
 bool is_wide(SearchState& state, Pass pass) {
   return state.goal.objective == Objective::throughput && pass != Pass::exact &&
          !state.configurations.empty() &&
@@ -88,10 +80,10 @@ void search_by_branch_and_bound(SearchState& state) {
     of.push_back(&c);
   }
   const BranchOutcome outcome = branch_and_bound(
-      boxes, state.overhead_s, [&] { return state.best_sum; },
+      boxes, 0, [&] { return state.best_sum; },
       [&](const BranchConfiguration& box, const PipelineTemplate& pipeline) {
-        const AssignmentProblem form{*box.costs, box.replicas, box.rounds, state.overhead_s, state.goal};
-        state.assign_template(form, pipeline, *of[&box - boxes.data()]);
+        state.assign_template({*box.costs, box.replicas, box.rounds, state.goal}, pipeline,
+                              *of[&box - boxes.data()]);
       },
       [&] { return state.expired(); });
   state.result.stats.labels += outcome.priced;
@@ -100,54 +92,24 @@ void search_by_branch_and_bound(SearchState& state) {
   for (const BranchConfiguration& box : boxes) state.open_value = std::min(state.open_value, box.bound_s);
 }
 
-// Bounds that know about stages instead of work alone, and the order of search by them.
-void sharpen_bounds(SearchState& state, Pass pass) {
-  for (Configuration& c : state.configurations) {
-    if (state.expired() || state.worse(c)) break;
-    double& bound = state.goal.objective == Objective::throughput ? c.bound_s : c.bound_usd;
-    const TemplateProblem problem = state.template_problem(c, pass);
-    bound = std::max(bound, least_template_value(problem, state.best_sum));
-  }
-  state.sort_configurations();
-}
-
 }  // namespace
-
-void search_promising(SearchState& state, Pass pass) {
-  sharpen_bounds(state, pass);
-  int without_gain = 0;
-  for (const Configuration& c : state.configurations) {
-    if (without_gain >= kMostWithoutGain || state.expired() || state.worse(c)) break;
-    const double before = state.best_sum;
-    state.search_configuration(c, pass, kAnyStages, kBeam);
-    without_gain = state.best_sum < before ? 0 : without_gain + 1;
-  }
-}
 
 void search_pass(SearchState& state, Pass pass, int max_stages) {
   state.pass_complete = true;
   state.open_value = kNever;
   if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
     if (is_wide(state, pass)) return search_by_branch_and_bound(state);
-    const bool by_deepening = state.on(feature::kDeepening);
-    // A budget keeps a small problem's search from good plans for long: one is found by a beam.
-    const bool budget = pass == Pass::exact && std::isfinite(state.goal.max_usd);
-    if (!by_deepening || budget) search_promising(state, pass);
-    if (by_deepening) return search_by_deepening(state, pass);
+    if (state.on(feature::kDeepening)) return search_by_deepening(state, pass);
   }
   for (const Configuration& c : state.configurations) {
-    if (state.worse(c) && state.on(feature::kBestFirst)) break;
-    if (state.worse(c)) continue;
-    if (state.expired()) {
-      state.pass_complete = false;
-      state.open_value = std::min(state.open_value, state.value_bound(c));
+    if (state.worse(c)) {
       if (state.on(feature::kBestFirst)) break;
       continue;
     }
-    const TemplateOutcome outcome = state.search_configuration(c, pass, max_stages, 0);
-    if (outcome.complete) continue;
-    state.pass_complete = false;
-    state.open_value = std::min(state.open_value, state.value_bound(c));
+    if (state.expired() || !state.search_configuration(c, pass, max_stages).complete) {
+      state.pass_complete = false;
+      state.open_value = std::min(state.open_value, state.value_bound(c));
+    }
   }
 }
 

@@ -5,13 +5,9 @@
 
 namespace sailor {
 
-// Searches `state.configurations` for plans of at most `max_stages` stages. By deepening
-// (iterative_deepening.h) under the published model, in boxes (branch_and_bound.h) where there are many
-// placement classes, else from the best bound on with a beam over the promising ones first. Says in `state`
-// whether it was complete, and what it left open.
+// Searches `state.configurations` for plans of at most `max_stages` stages: by branch and bound
+// (branch_and_bound.h) for throughput where there are too many placement classes to list partial pipelines,
+// else by iterative deepening (iterative_deepening.h). Sets pass_complete and open_value.
 void search_pass(SearchState& state, Pass pass, int max_stages);
-// A beam over a few partial pipelines, where the best plan may be: what it finds bounds the rest. Leaves the
-// configurations in the order of bounds that know about stages, but hold for stages of that pass only.
-void search_promising(SearchState& state, Pass pass);
 
 }  // namespace sailor

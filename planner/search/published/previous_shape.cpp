@@ -21,9 +21,7 @@ std::optional<int> option_like(const Resources& resources, const StageCosts& cos
     if (option.zone == stage.zone) region = option.region;
   for (int o : costs.options()) {
     const Option& option = resources.options[o];
-    if (option.gpu_type == stage.gpu_type && option.tp == stage.tp && option.region == region &&
-        to_string(option.recompute) == stage.recompute)
-      return o;
+    if (option.gpu_type == stage.gpu_type && option.tp == stage.tp && option.region == region) return o;
   }
   return std::nullopt;
 }
@@ -71,8 +69,8 @@ std::vector<const Configuration*> near_configurations(const SearchState& state, 
   std::vector<const Configuration*> near;
   const auto before = static_cast<double>(previous.pipelines.size());
   for (const Configuration& c : state.configurations)
-    if (c.costs->microbatch() == microbatch && c.costs->sharded() == previous.zero1 &&
-        c.replicas <= before * kFactor && c.replicas * kFactor >= before)
+    if (c.costs->microbatch() == microbatch && c.replicas <= before * kFactor &&
+        c.replicas * kFactor >= before)
       near.push_back(&c);
   std::stable_sort(near.begin(), near.end(),
                    [](const Configuration* a, const Configuration* b) { return a->replicas > b->replicas; });
@@ -80,15 +78,14 @@ std::vector<const Configuration*> near_configurations(const SearchState& state, 
 }
 
 // The shape in placement classes of these costs; nothing when a stage does not fit there.
-std::optional<PipelineTemplate> template_of(const TemplateProblem& problem, const Configuration& c,
-                                            const Plan& previous, const std::vector<Kinds>& kinds) {
+std::optional<PipelineTemplate> template_of(const TemplateProblem& problem, const Plan& previous,
+                                            const std::vector<Kinds>& kinds) {
   PipelineTemplate pipeline;
   for (size_t i = 0; i < kinds.size(); ++i) {
     const PlanStage& stage = previous.pipelines.front().stages[i];
     const int placement = class_of(problem.costs, kinds[i], stage.first_layer, stage.end_layer);
     const int in_flight = static_cast<int>(kinds.size() - i);
-    if (placement < 0 ||
-        problem.costs.allowed(placement, stage.first_layer, stage.end_layer, in_flight, c.replicas) == 0)
+    if (placement < 0 || problem.costs.allowed(placement, stage.first_layer, stage.end_layer, in_flight) == 0)
       return std::nullopt;
     pipeline.stages.push_back({stage.first_layer, stage.end_layer, placement});
   }
@@ -109,11 +106,10 @@ void search_previous_shape(SearchState& state, const Plan& previous, Pass pass) 
       if (state.expired() || (found && without_gain >= kMostWithoutGain)) break;
       if (state.worse(*c)) continue;
       const TemplateProblem problem = state.template_problem(*c, pass);
-      const std::optional<PipelineTemplate> pipeline = template_of(problem, *c, previous, kinds);
+      const std::optional<PipelineTemplate> pipeline = template_of(problem, previous, kinds);
       if (!pipeline) break;
       const double best = state.best_sum;
-      state.assign_template({problem.costs, c->replicas, c->rounds, state.overhead_s, problem.goal},
-                            *pipeline, *c);
+      state.assign_template({problem.costs, c->replicas, c->rounds, problem.goal}, *pipeline, *c);
       found = found || state.best_sum < best;
       without_gain = state.best_sum < best ? 0 : without_gain + 1;
     }

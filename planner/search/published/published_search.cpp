@@ -88,9 +88,8 @@ class PublishedSearch {
     if (table == tables.end() || !layout) return std::nullopt;
     const int replicas = static_cast<int>(plan.pipelines.size());
     const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
-    const LayoutValue value =
-        evaluate(**table, state_.resources, *layout, replicas,
-                 static_cast<double>((total + replicas - 1) / replicas), state_.overhead_s);
+    const LayoutValue value = evaluate(**table, state_.resources, *layout, replicas,
+                                       static_cast<double>((total + replicas - 1) / replicas));
     return state_.goal.value(value.iteration_s, value.usd);
   }
 
@@ -108,9 +107,9 @@ class PublishedSearch {
   }
 
   void list_all() {
-    Configurations all = list_configurations(
-        state_.context, state_.resources, state_.tables, state_.goal, state_.overhead_s,
-        is_small(state_.resources) || !state_.on(feature::kEqualRounds), state_.result.rejected);
+    Configurations all = list_configurations(state_.context, state_.resources, state_.tables, state_.goal,
+                                             is_small(state_.resources) || !state_.on(feature::kEqualRounds),
+                                             state_.result.rejected);
     const auto lower = [](std::optional<double>& bound, double value) {
       if (std::isfinite(value)) bound = std::min(bound.value_or(kNever), value);
     };

@@ -21,13 +21,11 @@ SearchState::SearchState(const PlanningContext& context, const PlanOptions& opti
       deadline(options.time_limit_s, options.stop),
       resources(usable_resources(context, options, result.rejected)),
       goal(goal_of(context.job)),
-      overhead_s(0),
-      tables(cost_tables(context, resources, options)),
-      candidates(context, resources, options.cost_model, goal),
+      tables(cost_tables(context, resources)),
+      candidates(context, resources, goal),
       best_sum(kNever),
       open_value(kNever),
-      pass_tables_(resources, options.previous,
-                   goal.objective == Objective::cost || std::isfinite(goal.max_usd)) {}
+      pass_tables_(resources, options.previous, goal.cost_matters()) {}
 
 void SearchState::sort_configurations() {
   std::stable_sort(
@@ -38,21 +36,20 @@ void SearchState::sort_configurations() {
 TemplateProblem SearchState::template_problem(const Configuration& c, Pass pass) {
   pass = pass_of(c, pass);
   PassTables& shared = tables_of(c, pass);
-  TemplateProblem problem{*shared.costs, shared.limits, c.replicas, c.rounds, overhead_s, goal};
+  TemplateProblem problem{*shared.costs, shared.limits, *shared.bounds, c.replicas, c.rounds, goal};
   problem.dominance = on(feature::kDominance);
   problem.pure_dominance = pass == Pass::exact;
   problem.bounding = on(feature::kBounding);
-  problem.tables = shared.bounds.get();
   return problem;
 }
 
 TemplateOutcome SearchState::search_configuration(const Configuration& c, Pass pass, int max_stages,
-                                                  size_t beam, double target, double searched) {
+                                                  double target, double searched, size_t beam) {
   ++result.stats.configurations;
   TemplateProblem problem = template_problem(c, pass);
   problem.max_stages = max_stages;
   problem.beam = beam;
-  const AssignmentProblem form{problem.costs, c.replicas, c.rounds, overhead_s, problem.goal};
+  const AssignmentProblem form{problem.costs, c.replicas, c.rounds, goal};
   const TemplateOutcome outcome = search_templates(
       problem, [&] { return std::min(target, best_sum); },
       [&](const PipelineTemplate& pipeline) {

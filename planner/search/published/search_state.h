@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/search/assignment/assignment.h"
+#include "planner/search/dynamic_program/template_search.h"
 #include "planner/search/improvement/shortlist.h"
 #include "planner/search/problem/candidates.h"
 #include "planner/search/problem/deadline.h"
@@ -33,7 +34,6 @@ class SearchState {
   SearchResult result;
   const Resources resources;
   const Goal goal;
-  const double overhead_s;  // of every iteration
   const CostTables tables;
   Candidates candidates;
   std::vector<Configuration> configurations;  // what is searched now, in the order of search
@@ -55,11 +55,11 @@ class SearchState {
   // With the tables of pass_of().
   TemplateProblem template_problem(const Configuration& c, Pass pass);
 
-  // Assigns GPUs to and keeps what is better than accepted. `beam`: see TemplateProblem. Only for values
-  // below `target`; pipeline templates of less than `searched` have been assigned.
-  TemplateOutcome search_configuration(const Configuration& c, Pass pass, int max_stages, size_t beam,
+  // Assigns GPUs to templates and keeps what is better than accepted. Only for values below `target`;
+  // templates of less than `searched` have been assigned. `beam`: as in TemplateProblem.
+  TemplateOutcome search_configuration(const Configuration& c, Pass pass, int max_stages,
                                        double target = std::numeric_limits<double>::infinity(),
-                                       double searched = 0);
+                                       double searched = 0, size_t beam = 0);
   void assign_template(const AssignmentProblem& form, const PipelineTemplate& pipeline,
                        const Configuration& c);
   // Which replica runs in which zone: the few layouts that are worth it are improved.

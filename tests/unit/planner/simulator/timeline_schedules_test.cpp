@@ -134,6 +134,25 @@ TEST(TimelineSchedules, ManyMicrobatchesEqualTheNaiveImplementation) {
   }
 }
 
+TEST(TimelineSchedules, TheFloorIsNeverAboveTheTimeline) {
+  Draw draw(31);
+  double least_part = 1;
+  for (int round = 0; round < 6000; ++round) {
+    Case c = draw.any();
+    c.last.clear();
+    const Timeline t = timeline(c);
+    const TimelineFloor floor = timeline_floor(c.schedule, c.times, c.microbatches);
+    ASSERT_LE(floor.makespan_s, t.makespan_s) << c.text();
+    ASSERT_EQ(floor.chunk_end_s.size(), t.chunk_end_s.size());
+    for (size_t i = 0; i < c.times.size(); ++i) ASSERT_LE(floor.chunk_end_s[i], t.chunk_end_s[i]) << c.text();
+    // Asynchronous 1F1B is what searches prune by: the floor is close there.
+    if (c.schedule.chunks == 1 && !c.schedule.forwards_first && c.schedule.p2p == P2p::asynchronous &&
+        t.makespan_s > 0)
+      least_part = std::min(least_part, floor.makespan_s / t.makespan_s);
+  }
+  EXPECT_GT(least_part, 0.6);
+}
+
 // A fixed order of operations is a longest path: shorter durations can only bring it forward.
 TEST(TimelineSchedules, AnyShorterDurationNeverTakesLonger) {
   Draw draw(5);

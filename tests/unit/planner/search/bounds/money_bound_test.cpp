@@ -35,7 +35,7 @@ struct Problem {
     options.cost_model = CostModel::published;
     context = std::make_unique<PlanningContext>(instance.context());
     resources = usable_resources(*context, options, rejected);
-    costs = std::make_unique<StageCosts>(*context, resources, CostModel::published, 1);
+    costs = std::make_unique<StageCosts>(*context, resources, 1);
   }
   void use(std::vector<PlacementClass> of) {
     classes = std::make_unique<ClassCosts>(*costs, resources, std::move(of));
@@ -93,7 +93,7 @@ TEST(EgressFloorTest, NoArrangementPaysLessForTraffic) {
         floor.usd(floor.prices(kReplicas, kRounds), used.data(), nothing.data(), limits.size());
     double least = kNever;
     for_each_layout(problem, [&](const Layout& layout) {
-      const LayoutValue value = evaluate(*problem.costs, problem.resources, layout, kReplicas, kRounds, 0);
+      const LayoutValue value = evaluate(*problem.costs, problem.resources, layout, kReplicas, kRounds);
       const double gpus_usd = value.iteration_s * 2 * kReplicas * problem.resources.options[0].usd_per_s;
       least = std::min(least, value.usd - gpus_usd);
     });
@@ -143,8 +143,7 @@ TEST(ShareOutTest, LeavesScarceGpusToStagesThatHaveNoChoice) {
   for (PlacementClass& placement : mixed_classes(*problem.costs, problem.resources))
     classes.push_back(std::move(placement));
   problem.use(classes);
-  const AssignmentProblem form{
-      *problem.classes, kReplicas, kRounds, 0, {Objective::throughput, kNever, kNever}};
+  const AssignmentProblem form{*problem.classes, kReplicas, kRounds, {Objective::throughput, kNever, kNever}};
   const int a = problem.option("a", 1);
   for (int first = 0; first < problem.classes->size(); ++first)
     for (int second = 0; second < problem.classes->size(); ++second) {
@@ -155,11 +154,11 @@ TEST(ShareOutTest, LeavesScarceGpusToStagesThatHaveNoChoice) {
       };
       const bool impossible = (only(first, a) && only(second, a)) ||
                               (only(first, problem.option("b", 1)) && only(second, problem.option("b", 1)));
-      const std::vector<TypeAssignment> ways = type_assignments(form, pipeline, 3);
-      EXPECT_EQ(ways.empty(), impossible) << first << " " << second;
-      for (const TypeAssignment& stages : ways) {
+      const std::optional<TypeAssignment> stages = assign_types(form, pipeline);
+      EXPECT_EQ(!stages, impossible) << first << " " << second;
+      if (stages) {
         std::map<int, int> gpus;
-        for (const std::vector<GroupShare>& shares : stages) {
+        for (const std::vector<GroupShare>& shares : *stages) {
           int replicas = 0;
           for (const GroupShare& share : shares) {
             replicas += share.replicas;

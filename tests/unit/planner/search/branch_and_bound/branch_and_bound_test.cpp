@@ -17,8 +17,7 @@ constexpr int kProblems = 40;
 
 struct OneConfiguration {
   OneConfiguration(const PlanningContext& context, const Resources& resources, int microbatch, int replicas)
-      : costs(context, resources, CostModel::published, microbatch),
-        classes(costs, resources, all_of(resources)) {
+      : costs(context, resources, microbatch), classes(costs, resources, all_of(resources)) {
     const int total = (context.job.training.global_batch + microbatch - 1) / microbatch;
     configurations.push_back({&classes, replicas, static_cast<double>((total + replicas - 1) / replicas), 0});
   }

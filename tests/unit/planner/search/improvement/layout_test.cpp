@@ -65,7 +65,7 @@ int for_samples(const Check& check) {
     options.space = SearchSpace::paper;
     options.cost_model = CostModel::published;
     const Resources resources = usable_resources(context, options, rejected);
-    const StageCosts costs(context, resources, CostModel::published, 1);
+    const StageCosts costs(context, resources, 1);
     if (costs.options().empty()) continue;
     Random random(seed);
     for (int k = 0; k < kLayouts; ++k) {
@@ -73,7 +73,7 @@ int for_samples(const Check& check) {
       const int replicas = random.integer(1, static_cast<int>(std::min<int64_t>(total, 9)));
       const Layout layout = random_layout(random, costs, replicas);
       const double rounds = std::ceil(static_cast<double>(total) / replicas);
-      const LayoutValue value = evaluate(costs, resources, layout, replicas, rounds, 0);
+      const LayoutValue value = evaluate(costs, resources, layout, replicas, rounds);
       if (!std::isfinite(value.iteration_s)) continue;
       check(Sample{context, resources, costs, layout, value, replicas, rounds});
       ++samples;
@@ -95,7 +95,7 @@ TEST(LayoutTest, IsWorthWhatThePublishedModelPredicts) {
 TEST(LayoutTest, BlocksAreTheSameLayout) {
   const int samples = for_samples([](const Sample& s) {
     ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
-    const AssignmentProblem form{classes, s.replicas, s.rounds, 0, {Objective::throughput, kNever, kNever}};
+    const AssignmentProblem form{classes, s.replicas, s.rounds, {Objective::throughput, kNever, kNever}};
     BlockCosts costs(form, s.layout);
     const BlockCosts::Columns columns = costs.columns_of(s.layout);
     const PipelineBlocks blocks = BlockCosts::blocks_of(columns);
@@ -115,12 +115,12 @@ TEST(LayoutTest, ImprovingKeepsLimitsAndIsNeverWorse) {
     if (!within_resources(s.resources, s.layout)) return;
     ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
     const AssignmentProblem form{
-        classes, s.replicas, s.rounds, 0, {Objective::throughput, s.value.usd * 1.01, kNever}};
+        classes, s.replicas, s.rounds, {Objective::throughput, s.value.usd * 1.01, kNever}};
     const Assignment better = improve_layout(form, {s.layout, s.value}, 2000, [] { return false; });
     EXPECT_TRUE(within_resources(s.resources, better.layout));
     EXPECT_LE(better.value.iteration_s, s.value.iteration_s);
     EXPECT_LE(better.value.usd, form.goal.max_usd);
-    const LayoutValue again = evaluate(s.costs, s.resources, better.layout, s.replicas, s.rounds, 0);
+    const LayoutValue again = evaluate(s.costs, s.resources, better.layout, s.replicas, s.rounds);
     EXPECT_EQ(again.iteration_s, better.value.iteration_s);
     const Assignment twice = improve_layout(form, {s.layout, s.value}, 2000, [] { return false; });
     EXPECT_EQ(twice.value.iteration_s, better.value.iteration_s);

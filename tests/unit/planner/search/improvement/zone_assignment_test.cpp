@@ -22,7 +22,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;
 const char* const kZones[] = {"z1", "z2", "z3"};
 
-TEST(ColumnMixTest, FitsAsManyAsTheScarcestCountersAllow) {
+TEST(ZoneProgramTest, FitsAsManyAsTheScarcestCountersAllow) {
   const std::vector<int> left{2, 1}, right{1, 2}, both{3, 3};
   const ZoneProgram mix = most_pipelines({&left, &right, &both}, {12, 9}, kNever);
   EXPECT_NEAR(mix.pipelines, 7, kRounding);  // five and two
@@ -33,7 +33,7 @@ TEST(ColumnMixTest, FitsAsManyAsTheScarcestCountersAllow) {
   EXPECT_GE(most_pipelines({&left, &right}, {1000, 1000}, 10).pipelines, 10);
 }
 
-TEST(ColumnWalkTest, CrossesAColumnThatCannotBeRepeated) {
+TEST(ZoneSequenceTest, CrossesAColumnThatCannotBeRepeated) {
   // The first may only be followed by the second, and that by the third. All GPUs are used up.
   SequenceProblem problem;
   problem.uses = {{2, 0, 0}, {0, 2, 0}, {0, 1, 1}};
@@ -111,7 +111,7 @@ bool in_blocks(const Zones& first, const Zones& second) {
   return true;
 }
 
-TEST(ZoneWalkTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
+TEST(ZoneAssignmentTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
   std::mt19937_64 random(11);
   int better = 0, best_of_all = 0;
   constexpr int kProblems = 40;
@@ -123,11 +123,10 @@ TEST(ZoneWalkTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
     options.space = SearchSpace::paper;
     options.cost_model = CostModel::published;
     const Resources resources = usable_resources(context, options, rejected);
-    const StageCosts costs(context, resources, CostModel::published, 1);
+    const StageCosts costs(context, resources, 1);
     ClassCosts classes(costs, resources, spread_classes(costs, resources));
     const int replicas = cluster.replicas;
-    const AssignmentProblem form{
-        classes, replicas, 40.0 / replicas, 0, {Objective::throughput, kNever, kNever}};
+    const AssignmentProblem form{classes, replicas, 40.0 / replicas, {Objective::throughput, kNever, kNever}};
     const auto layout_of_zones = [&](const Zones& first, const Zones& second) {
       Layout layout{{{0, 3, {}}, {3, context.job.model.num_all_layers(), {}}}};
       for (int i = 0; i < 2; ++i)
@@ -144,7 +143,7 @@ TEST(ZoneWalkTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
     double best_s = kNever, best_in_blocks_s = kNever;
     for_each_arrangement(gpus, replicas, cluster.tp_behind, [&](const Zones& first, const Zones& second) {
       const Layout layout = layout_of_zones(first, second);
-      const LayoutValue value = evaluate(costs, resources, layout, replicas, form.microbatches, 0);
+      const LayoutValue value = evaluate(costs, resources, layout, replicas, form.microbatches);
       if (!start) start = Assignment{layout, value};
       best_s = std::min(best_s, value.iteration_s);
       if (in_blocks(first, second)) best_in_blocks_s = std::min(best_in_blocks_s, value.iteration_s);
@@ -152,7 +151,7 @@ TEST(ZoneWalkTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
     ASSERT_TRUE(start.has_value());
     const Assignment found = assign_zones(form, *start, [] { return false; });
     ASSERT_TRUE(within_resources(resources, found.layout));
-    EXPECT_EQ(evaluate(costs, resources, found.layout, replicas, form.microbatches, 0).iteration_s,
+    EXPECT_EQ(evaluate(costs, resources, found.layout, replicas, form.microbatches).iteration_s,
               found.value.iteration_s);
     EXPECT_GE(found.value.iteration_s, best_s * (1 - kRounding));
     EXPECT_LE(found.value.iteration_s, best_in_blocks_s * (1 + kRounding)) << "problem " << number;
@@ -164,7 +163,7 @@ TEST(ZoneWalkTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
   EXPECT_GT(best_of_all, kProblems * 3 / 4);
 }
 
-TEST(ZoneWalkTest, KeepsWhatLimitsAllow) {
+TEST(ZoneAssignmentTest, KeepsWhatLimitsAllow) {
   std::mt19937_64 random(3);
   const FullCluster cluster(random, 1);
   const PlanningContext context = cluster.instance.context();
@@ -173,13 +172,13 @@ TEST(ZoneWalkTest, KeepsWhatLimitsAllow) {
   options.space = SearchSpace::paper;
   options.cost_model = CostModel::published;
   const Resources resources = usable_resources(context, options, rejected);
-  const StageCosts costs(context, resources, CostModel::published, 1);
+  const StageCosts costs(context, resources, 1);
   ClassCosts classes(costs, resources, spread_classes(costs, resources));
   Layout layout{{{0, context.job.model.num_all_layers(), {}}}};
   for (size_t o = 0; o < resources.options.size(); ++o)
     if (resources.options[o].tp == 1) layout.stages[0].runs.push_back({static_cast<int>(o), 2});
-  const LayoutValue value = evaluate(costs, resources, layout, 6, 7, 0);
-  const AssignmentProblem form{classes, 6, 7, 0, {Objective::throughput, value.usd, kNever}};
+  const LayoutValue value = evaluate(costs, resources, layout, 6, 7);
+  const AssignmentProblem form{classes, 6, 7, {Objective::throughput, value.usd, kNever}};
   const Assignment found = assign_zones(form, {layout, value}, [] { return false; });
   EXPECT_LE(found.value.usd, value.usd);
   EXPECT_LE(found.value.iteration_s, value.iteration_s);

@@ -6,7 +6,9 @@
 
 #include "planner/plan/validate.h"
 #include "planner/search/native/bound.h"
+#include "planner/search/native/compositions.h"
 #include "planner/search/native/cut_layers.h"
+#include "planner/search/native/placement.h"
 #include "planner/search/search.h"
 #include "tests/unit/planner/instance.h"
 
@@ -140,6 +142,88 @@ TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
     EXPECT_LE(bound_s, best_s) << memory_bytes;
     EXPECT_GE(bound_s, 0.5 * best_s) << memory_bytes;
   }
+}
+
+TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  Deadline deadline(60);
+  Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+  // Two pipelines of two stages, each across two nodes; a node has room for four.
+  PlanTemplate of = four_stages(space, 2, 1);
+  of.classes[0].stages = {{space.option_of(0, 1), 3, Recompute::none},
+                          {space.option_of(0, 1), 6, Recompute::none}};
+  CompactPlan plan;
+  ASSERT_TRUE(assign(space, of, plan));
+  const double together_s = scorer.model().iteration(plan).iteration_s;
+  plan.stages[1].node = plan.stages[2].node = 1;
+  const double apart_s = scorer.model().iteration(plan).iteration_s;
+  ASSERT_GT(apart_s, together_s);
+  improve_placement(space, scorer.model(), goal_of(in.job), plan, {});
+  EXPECT_LE(scorer.model().iteration(plan).iteration_s, together_s * (1 + 1e-9));
+  EXPECT_TRUE(check_plan(plan_of(space, plan), in.snapshot).empty());
+}
+
+TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
+  in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1, 2});
+  in.add_node("m0", "slow", 3);
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  Estimates estimates(space);
+  TemplateShape of;
+  of.pipelines = 3;
+  size_t unlike = 0;
+  for (const std::vector<int>& pools : {std::vector<int>{0}, {0, 1}, {1, 0}})
+    for (const TemplateShape& shape : compositions(estimates, pools, of, false, kNever, {})) {
+      std::map<int, int> used;
+      for (size_t i = 0; i < shape.num_parts; ++i) {
+        const SpaceOption& option = space.options[static_cast<size_t>(shape.parts[i].option)];
+        used[option.pool] += shape.pipelines * shape.parts[i].groups * option.tp;
+      }
+      for (const auto& [pool, gpus] : used) EXPECT_LE(gpus, space.pools[static_cast<size_t>(pool)].gpus);
+      EXPECT_LE(shape.groups(), space.layers());
+      unlike += shape.num_parts > 1;
+    }
+  EXPECT_GT(unlike, 0u);
+  EXPECT_TRUE(compositions(estimates, {0}, of, false, 1e-9, {}).empty()) << "no stage is that fast";
+}
+
+TEST_F(Templates, AFewGpusAreUsedInUnlikeStagesWhereOnlyTheseFit) {
+  // The block in the middle needs two GPUs, the ends one each: 4 GPUs on two nodes, and no other pipeline
+  // fits.
+  in = test::empty_instance(1, 8);
+  in.add_type("t", 0.02, 0, 3.6, {1}, {1, 2});
+  in.add_node("n0", "t", 3);
+  in.add_node("n1", "t", 1);
+  for (auto& [tp, sizes] : in.profiles.sizes.by_tp) sizes[1].parameters = 10'000'000 / tp;
+  const auto bytes = [&](int first, int end, int tp) {
+    StageMemoryInput stage;
+    const PlanningContext context = in.context();
+    stage.first_layer = first;
+    stage.end_layer = end;
+    stage.in_flight = 3 - first;
+    stage.several_microbatches = true;
+    int64_t low = 0, high = int64_t{1} << 40;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      in.catalog.gpu_types.at("t").memory_bytes = middle;
+      StageKinds at(context);
+      stage.kind = at.number("t", "z1", tp);
+      if (IterationModel(at).fits(stage))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return low;
+  };
+  in.catalog.gpu_types.at("t").memory_bytes = std::max({bytes(0, 1, 1), bytes(1, 2, 2), bytes(2, 3, 1)});
+  const SearchResult result = search(in.context(), {});
+  ASSERT_EQ(result.status, SearchStatus::found) << result.reason;
+  std::vector<int> degrees;
+  for (const PlanStage& stage : result.candidates[0].plan.pipelines[0].stages) degrees.push_back(stage.tp);
+  EXPECT_EQ(degrees, (std::vector<int>{1, 2, 1}));
 }
 
 TEST_F(Templates, AFrameworkThatShardsAlwaysNeedsLessMemoryWithMoreReplicas) {

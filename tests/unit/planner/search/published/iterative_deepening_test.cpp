@@ -22,7 +22,6 @@ struct Toy {
     Deepening d;
     d.bounds = std::move(bounds);
     d.best = [this] { return best; };
-    d.possible = [](size_t, double) { return true; };
     d.search = [this](size_t i, double target, double searched) -> std::optional<int64_t> {
       ++searches;
       largest_target = std::max(largest_target, target);
@@ -63,7 +62,7 @@ TEST(Deepening, LooksNotFarBeyondTheBest) {
   EXPECT_LT(toy.largest_target, 12 * 1.2);
 }
 
-TEST(Deepening, ATrustedBestIsLookedBelowAtOnce) {
+TEST(Deepening, ATrustedBestIsTheFirstTarget) {
   Toy toy;
   toy.values = {{30}, {12}, {90}};
   toy.best = 13;
@@ -76,17 +75,7 @@ TEST(Deepening, ATrustedBestIsLookedBelowAtOnce) {
   EXPECT_EQ(toy.largest_target, 13);
 }
 
-TEST(Deepening, WhatIsRuledOutIsNotSearched) {
-  Toy toy;
-  toy.values = {{30}, {12}};
-  Deepening problem = toy.problem({10, 10});
-  problem.possible = [](size_t i, double) { return i == 1; };
-  deepen(problem);
-  EXPECT_EQ(toy.best, 12);
-  EXPECT_LE(toy.searches, 3);
-}
-
-TEST(Deepening, SaysWhatItLeftOpen) {
+TEST(Deepening, ReportsTheBoundOfWhatIsOpen) {
   Toy toy;
   toy.values = {{30}, {12}};
   Deepening problem = toy.problem({10, 11});

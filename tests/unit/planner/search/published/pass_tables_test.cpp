@@ -33,7 +33,7 @@ struct PreviousPass : ::testing::Test {
     const PlanningContext context = in.context();
     SearchState state(context, options);
     state.configurations = list_configurations(state.context, state.resources, state.tables, state.goal,
-                                               state.overhead_s, false, state.result.rejected)
+                                               false, state.result.rejected)
                                .list;
     const ClassCosts& costs = *state.tables_of(state.configurations.front(), Pass::previous).costs;
     std::set<std::string> out;

@@ -34,7 +34,7 @@ struct SameShape : ::testing::Test {
 
   static void search_shape(SearchState& state, const Plan& previous) {
     state.configurations = list_configurations(state.context, state.resources, state.tables, state.goal,
-                                               state.overhead_s, false, state.result.rejected)
+                                               false, state.result.rejected)
                                .list;
     search_previous_shape(state, previous, Pass::alike);
   }

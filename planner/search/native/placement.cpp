@@ -1,0 +1,90 @@
+#include "planner/search/native/placement.h"
+
+#include <limits>
+#include <vector>
+
+namespace sailor::native {
+namespace {
+
+// A group of GPUs: its pipeline, and its first chunk in the plan's stages.
+struct Group {
+  int pipeline;
+  size_t stage;
+};
+
+void set_node(CompactPlan& plan, const Group& group, int node) {
+  const size_t groups = plan.groups(group.pipeline);
+  for (int chunk = 0; chunk < plan.interleave; ++chunk)
+    plan.stages[group.stage + static_cast<size_t>(chunk) * groups].node = node;
+}
+
+std::vector<Group> groups_of(const CompactPlan& plan) {
+  std::vector<Group> out;
+  for (int j = 0; j < plan.pipelines(); ++j)
+    for (size_t g = 0; g < plan.groups(j); ++g)
+      out.push_back({j, static_cast<size_t>(plan.first[static_cast<size_t>(j)]) + g});
+  return out;
+}
+
+}  // namespace
+
+void improve_placement(const Space& space, IterationModel& model, const Goal& goal, CompactPlan& plan,
+                       const PlacementOptions& options) {
+  const std::vector<Group> groups = groups_of(plan);
+  if (groups.size() > options.most_groups) return;
+  std::vector<int> free;
+  for (const SpacePool& pool : space.pools)
+    if (!pool.joint) free.insert(free.end(), pool.free.begin(), pool.free.end());
+  for (const Group& group : groups) {
+    const CompactStage& stage = plan.stages[group.stage];
+    free[static_cast<size_t>(stage.node)] -= space.kinds[stage.kind].tp;
+  }
+  const auto value = [&] {
+    const Iteration iteration = model.iteration(plan);
+    const bool within = iteration.usd() <= goal.max_usd && iteration.iteration_s <= goal.max_iteration_s;
+    return within ? goal.value(iteration.iteration_s, iteration.usd()) : kNever;
+  };
+  const int64_t until = model.steps() + options.steps;
+  double best = value();
+  const auto better = [&] {
+    const double now = value();
+    if (!(now < best * (1 - 1e-9))) return false;
+    best = now;
+    return true;
+  };
+  for (bool any = true; any;) {
+    any = false;
+    for (const Group& a : groups) {
+      CompactStage& at = plan.stages[a.stage];
+      const int tp = space.kinds[at.kind].tp, pool = space.pool_of_node[static_cast<size_t>(at.node)];
+      for (const int node : space.pools[static_cast<size_t>(pool)].nodes) {
+        const int from = at.node;
+        if (node == from || free[static_cast<size_t>(node)] < tp || model.steps() > until) continue;
+        set_node(plan, a, node);
+        if (better()) {
+          free[static_cast<size_t>(node)] -= tp;
+          free[static_cast<size_t>(from)] += tp;
+          any = true;
+        } else {
+          set_node(plan, a, from);
+        }
+      }
+      for (const Group& b : groups) {
+        const CompactStage& other = plan.stages[b.stage];
+        if (&other <= &at || other.kind != at.kind || other.node == at.node || model.steps() > until)
+          continue;
+        const int node_a = at.node, node_b = other.node;
+        set_node(plan, a, node_b);
+        set_node(plan, b, node_a);
+        if (better()) {
+          any = true;
+        } else {
+          set_node(plan, a, node_a);
+          set_node(plan, b, node_b);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace sailor::native
