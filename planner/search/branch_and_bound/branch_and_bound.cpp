@@ -122,9 +122,11 @@ class BranchAndBound {
   // The least sum of stages within the box, at least; leaves the best prices in it.
   double bound_sum(Box& box, const BranchConfiguration& c, PricedCuts& cuts, double accepted) {
     cuts.set_caps(box.longest_s, box.most_sync_s, box.regions);
-    const PricedSum sum = raise_prices(box.prices, cuts, accepted - floor_s(box, c.rounds - 1));
+    const double enough = accepted - floor_s(box, c.rounds - 1);
+    const PricedSum sum = raise_prices(box.prices, cuts, enough);
     outcome_.priced += sum.cuts;
-    if (sum.seconds < kNever) last_money_ = box.prices.money;
+    // The prices of a box without pipelines rise for ever: from them no other box finds its own.
+    if (sum.seconds < enough) last_money_ = box.prices.money;
     return sum.seconds;
   }
 

@@ -33,6 +33,11 @@ PricedSum raise_prices(SupplyPrices& prices, PricedCuts& cuts, double enough) {
     double sum = cuts.solve(prices_per_gpu(money, cuts));
     if (sum == kNever) return {kNever, best.cuts};
     for (double m : money) sum -= m;
+    if (step == 0 && sum < 0) {  // supplies that are free bound more
+      ++best.cuts;
+      money.assign(n, 0);
+      sum = cuts.solve(prices_per_gpu(money, cuts));
+    }
     std::vector<double> use = cuts.use_of(cuts.path());
     for (size_t s = 0; s < n; ++s) use[s] /= std::max(1.0, cuts.supplies()[s].gpus);
     if (prices.use.empty()) prices.use = use;
