@@ -36,15 +36,19 @@ std::string constraint_of(const WhatIf& what, const Candidate& chosen) {
 double gain_of_even_batch(const PlanningContext& context, CostModel model, const Candidate& chosen,
                           int64_t& batch) {
   const auto pipelines = static_cast<int64_t>(chosen.plan.pipelines.size());
-  const int64_t unit = pipelines * chosen.plan.microbatch;
+  // Interleaved, microbatches go in rounds of as many as a pipeline has groups of GPUs.
+  const size_t groups = chosen.plan.pipelines[0].stages.size() / static_cast<size_t>(chosen.plan.interleave);
+  const int64_t round = chosen.plan.interleave > 1 ? static_cast<int64_t>(groups) : 1;
+  const int64_t unit = pipelines * chosen.plan.microbatch * round;
   batch = chosen.plan.global_batch / unit * unit;
   if (batch == 0 || batch == chosen.plan.global_batch) return 0;
   for (const PlanPipeline& pipeline : chosen.plan.pipelines)  // shares by speed are another matter
-    if (std::abs(pipeline.microbatches - chosen.plan.pipelines[0].microbatches) > 1) return 0;
+    if (std::abs(pipeline.microbatches - chosen.plan.pipelines[0].microbatches) > round) return 0;
   JobSpec job = context.job;
   Plan plan = chosen.plan;
   job.training.global_batch = plan.global_batch = batch;
-  for (PlanPipeline& pipeline : plan.pipelines) pipeline.microbatches = static_cast<int>(batch / unit);
+  for (PlanPipeline& pipeline : plan.pipelines)
+    pipeline.microbatches = static_cast<int>(batch / unit * round);
   const Prediction even =
       simulate({job, context.snapshot, context.catalog, context.profiles, context.framework}, plan, model);
   if (even.iteration_s <= 0) return 0;

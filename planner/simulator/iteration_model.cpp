@@ -389,6 +389,10 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   steps_ += 100 + 4 * static_cast<int64_t>(plan.stages.size());
   details.classes = classes_of(plan, kinds_);
   const PlanClasses& classes = details.classes;
+  const PipelineSchedule schedule = schedule_of(style, plan.interleave);
+  for (const PipelineClass& of : classes.pipelines)
+    check_schedule(schedule, static_cast<int>(plan.groups(of.pipeline)),
+                   plan.microbatches[static_cast<size_t>(of.pipeline)]);
   set_times(plan, details, out);
   details.groups = layer_groups(plan, classes);
   for (std::vector<double>* of_group : {&details.group_start_s, &details.group_sync_s, &details.gather_s})

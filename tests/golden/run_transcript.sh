@@ -33,6 +33,10 @@ trap 'rm -rf "$scratch"' EXIT
 cp -r "$golden/fixtures" "$golden/broken" "$scratch/"
 cd "$scratch/fixtures"
 export SAILOR_SOURCE=$golden/../..
+# How much a search did is not what a transcript protects, and changes with every change of the search.
+counters='s/[0-9]+ configurations, [0-9]+ plans predicted in [0-9.]+ s,/N configurations, N plans predicted in T s,/'
+counters+='; s/[0-9]+ x (memory|no node has enough free GPUs together|budget|throughput floor)/N x \1/g'
+
 export PATH=$bin:$PATH SAILOR_CONFIG=sailor.yaml SAILOR_LIBEXEC=$scratch/fixtures/libexec LC_ALL=C.UTF-8
 
 with_catalog() {
@@ -54,8 +58,8 @@ while IFS= read -r command; do
   printf '$ %s\n' "$command" >> "$actual"
   code=0
   bash -c "$command" > "$scratch/out" 2> "$scratch/err" < /dev/null || code=$?
-  sed -E "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g; s/predicted in [0-9.]+ s,/predicted in T s,/" "$scratch/out" >> "$actual"
-  sed "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g; s|^|2> |" "$scratch/err" >> "$actual"
+  sed -E "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g; $counters" "$scratch/out" >> "$actual"
+  sed -E "s|$scratch/fixtures/|DIR/|g; s|$scratch|DIR/..|g; $counters; s|^|2> |" "$scratch/err" >> "$actual"
   ((code == 0)) || echo "exit $code" >> "$actual"
   rm -rf with with.yaml
 done < <(sed -n 's/^\$ //p' "$transcript")

@@ -1,11 +1,11 @@
 #include "planner/search/branch_and_bound/branch_and_bound.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <set>
 
+#include "planner/search/branch_and_bound/box.h"
 #include "planner/search/branch_and_bound/guided_beam.h"
 #include "planner/search/branch_and_bound/priced_cuts.h"
 
@@ -13,32 +13,10 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kMostPriced = 4500;
-constexpr int kSubgradients = 10;
-// A step towards so much more than the best sum that is known.
-constexpr double kNewUse = 0.1;                  // in the average of uses
-constexpr double kShorter = 0.7, kLonger = 1.3;  // steps, after one without gain and after one with gain
-constexpr double kAmbition = 0.1;
-constexpr double kShrunk = 0.9;   // a box is worth another look when a side is so much shorter
-constexpr double kProven = 1e-4;  // relative: no need to know better
-constexpr int kBeamEvery = 16;    // boxes
+constexpr int64_t kMostPriced = 20000;
+constexpr double kShrunk = 0.9;  // a box is worth another look when a side is so much shorter
+constexpr int kBeamEvery = 16;   // boxes
 constexpr size_t kBeamWidth = 64, kMostOfBeam = 16;
-
-constexpr double kNotForSale = 1e9;  // seconds; of supplies without GPUs
-
-struct Box {
-  size_t configuration = 0;
-  double shortest_s = 0, longest_s = 0;  // of the slowest stage
-  double least_sync_s = 0, most_sync_s = 0;
-  double bound_s = 0;
-  std::vector<double> money;  // price x GPUs of every supply, seconds
-  std::vector<double> use;    // of every supply, of 1; averaged over cuts at prices near these
-  int64_t number = 0;
-
-  bool operator<(const Box& other) const {
-    return bound_s != other.bound_s ? bound_s < other.bound_s : number < other.number;
-  }
-};
 
 // What boxes of one configuration share.
 struct Tables {
@@ -46,18 +24,19 @@ struct Tables {
   std::unique_ptr<PricedCuts> cuts;
 };
 
-class BoxSearch {
+class BranchAndBound {
  public:
-  BoxSearch(std::vector<BranchConfiguration>& configurations, double overhead_s,
-            const std::function<double()>& threshold,
-            const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
-            const std::function<bool()>& expired)
+  BranchAndBound(std::vector<BranchConfiguration>& configurations, double overhead_s,
+                 const std::function<double()>& threshold,
+                 const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
+                 const std::function<bool()>& expired)
       : configurations_(configurations),
         overhead_s_(overhead_s),
         threshold_(threshold),
         found_(found),
         expired_(expired),
-        tables_(configurations.size()) {}
+        tables_(configurations.size()),
+        closed_(configurations.size(), kNever) {}
 
   BranchOutcome run() {
     for (size_t i = 0; i < configurations_.size(); ++i) {
@@ -67,7 +46,6 @@ class BoxSearch {
       box.longest_s = box.most_sync_s = kNever;
       push(std::move(box));
     }
-    std::vector<double> closed(configurations_.size(), kNever);  // bounds of what was not followed further
     while (!boxes_.empty()) {
       const double accepted = threshold_();
       Box box = boxes_.extract(boxes_.begin()).value();
@@ -76,12 +54,11 @@ class BoxSearch {
         boxes_.insert(std::move(box));
         break;
       }
-      look_at(std::move(box), accepted, closed);
+      bound(std::move(box), accepted);
     }
-    for (const Box& box : boxes_)
-      closed[box.configuration] = std::min(closed[box.configuration], box.bound_s);
+    for (const Box& box : boxes_) close(box, box.bound_s);
     for (size_t i = 0; i < configurations_.size(); ++i)
-      configurations_[i].bound_s = std::max(configurations_[i].bound_s, closed[i]);
+      configurations_[i].bound_s = std::max(configurations_[i].bound_s, closed_[i]);
     return outcome_;
   }
 
@@ -91,28 +68,36 @@ class BoxSearch {
     boxes_.insert(std::move(box));
   }
 
-  void look_at(Box box, double accepted, std::vector<double>& closed) {
+  // Nothing in it is better than this, or it is not followed further.
+  void close(const Box& box, double bound_s) {
+    double& closed_s = closed_[box.configuration];
+    closed_s = std::min(closed_s, bound_s);
+  }
+
+  void bound(Box box, double accepted) {
     const BranchConfiguration& c = configurations_[box.configuration];
     Tables& t = tables_[box.configuration];
     if (!t.cuts) {
       t.sync = std::make_unique<StageSync>(*c.costs, c.replicas);
       t.cuts = std::make_unique<PricedCuts>(*c.costs, *t.sync, c.replicas);
     }
-    const bool fresh = box.money.empty();
+    const bool fresh = box.prices.money.empty();
     if (fresh && last_money_.empty()) last_money_.assign(t.cuts->supplies().size(), 0);
-    if (fresh) box.money = last_money_;
+    if (fresh) box.prices.money = last_money_;
+    if (box.least_regions > 1) {
+      box.crossings_s = (box.least_regions - 1) * t.cuts->crossing_s(box.regions);
+      box.shortest_s = std::max(box.shortest_s, t.cuts->crossing_stage_s(box.regions));
+    }
     const double rounds = c.rounds - 1;
     const double room = accepted - overhead_s_;
     box.longest_s = std::min(box.longest_s, rounds > 0 ? room / rounds : room);
     box.most_sync_s = std::min(box.most_sync_s, c.replicas > 1 ? room : 0);
+    if (box.shortest_s > box.longest_s) return close(box, accepted);
     // What is accepted leaves so much for either side.
     double sum_s = bound_sum(box, c, *t.cuts, accepted);
     while (true) {
       box.bound_s = std::max(box.bound_s, floor_s(box, rounds) + sum_s);
-      if (box.bound_s >= accepted * (1 - kProven)) {
-        closed[box.configuration] = std::min(closed[box.configuration], box.bound_s);
-        return;
-      }
+      if (box.bound_s >= accepted * (1 - kProven)) return close(box, box.bound_s);
       const double spare = accepted - floor_s(box, rounds) - sum_s;
       const double longest = rounds > 0 ? box.shortest_s + spare / rounds : box.longest_s;
       const double most_sync = box.least_sync_s + spare;
@@ -123,74 +108,37 @@ class BoxSearch {
       if (!shrunk || outcome_.priced >= kMostPriced) break;
       sum_s = bound_sum(box, c, *t.cuts, accepted);
     }
-    if (fresh || looked_at_++ % kBeamEvery == 0) follow_beam(box, c, t, accepted);
-    const double width_s =
-        std::max(rounds * (box.longest_s - box.shortest_s), box.most_sync_s - box.least_sync_s);
-    if (width_s > kProven * box.bound_s)
-      split(std::move(box), rounds);
-    else
-      closed[box.configuration] = std::min(closed[box.configuration], box.bound_s);
+    if (fresh || bounded_++ % kBeamEvery == 0) follow_beam(box, c, t, accepted);
+    if (fresh) box.regions = t.cuts->all_regions();
+    std::vector<Box> parts = branches(box, rounds, *t.cuts);
+    if (parts.empty()) close(box, box.bound_s);
+    for (Box& part : parts) push(std::move(part));
   }
 
   double floor_s(const Box& box, double rounds) const {
-    return overhead_s_ + rounds * box.shortest_s + box.least_sync_s;
-  }
-
-  static std::vector<double> prices_of(const std::vector<double>& money, const PricedCuts& cuts) {
-    std::vector<double> prices;
-    for (size_t s = 0; s < money.size(); ++s)
-      prices.push_back(cuts.supplies()[s].gpus > 0 ? money[s] / cuts.supplies()[s].gpus : kNotForSale);
-    return prices;
+    return overhead_s_ + rounds * box.shortest_s + box.least_sync_s + box.crossings_s;
   }
 
   // The least sum of stages within the box, at least; leaves the best prices in it.
   double bound_sum(Box& box, const BranchConfiguration& c, PricedCuts& cuts, double accepted) {
-    cuts.set_caps(box.longest_s, box.most_sync_s);
+    cuts.set_caps(box.longest_s, box.most_sync_s, box.regions);
     const double enough = accepted - floor_s(box, c.rounds - 1);
-    // The volume algorithm: steps along an average of uses, because equal supplies are used in turns, and
-    // from the best prices so far.
-    const size_t n = box.money.size();
-    std::vector<double> money = box.money;
-    double best = -kNever, scale = 1;
-    for (int step = 0; step < kSubgradients; ++step) {
-      ++outcome_.priced;
-      double sum = cuts.solve(prices_of(money, cuts));
-      if (sum == kNever) return kNever;
-      for (double m : money) sum -= m;
-      std::vector<double> use = cuts.use_of(cuts.path());
-      for (size_t s = 0; s < n; ++s) use[s] /= std::max(1.0, cuts.supplies()[s].gpus);
-      if (box.use.empty()) box.use = use;
-      for (size_t s = 0; s < n; ++s) box.use[s] += kNewUse * (use[s] - box.use[s]);
-      if (step == 0 || sum > best) {
-        if (step > 0) scale = std::min(1.0, scale * kLonger);
-        best = sum;
-        box.money = money;
-      } else {
-        scale *= kShorter;
-      }
-      if (best >= enough) break;
-      double norm = 0;
-      std::vector<double> overused(n, 0);
-      for (size_t s = 0; s < n; ++s) {
-        overused[s] = box.use[s] - 1;
-        if (overused[s] < 0 && box.money[s] <= 0) overused[s] = 0;
-        norm += overused[s] * overused[s];
-      }
-      if (norm < 1e-12) break;
-      const double target = std::min(enough * (1 + kProven), best + kAmbition * std::abs(best));
-      const double length = scale * (target - best) / norm;
-      for (size_t s = 0; s < n; ++s) money[s] = std::max(0.0, box.money[s] + length * overused[s]);
-    }
-    last_money_ = box.money;
-    return best;
+    const PricedSum sum = raise_prices(box.prices, cuts, enough);
+    outcome_.priced += sum.cuts;
+    // The prices of a box without pipelines rise for ever: from them no other box finds its own.
+    if (sum.seconds < enough) last_money_ = box.prices.money;
+    return sum.seconds;
   }
 
   void follow_beam(const Box& box, const BranchConfiguration& c, Tables& t, double accepted) {
-    const std::vector<double> prices = prices_of(box.money, *t.cuts);
+    const std::vector<double> prices = prices_per_gpu(box.prices.money, *t.cuts);
     ++outcome_.priced;
     t.cuts->solve(prices);
-    const BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
-                              overhead_s_, box.shortest_s, box.least_sync_s};
+    BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
+                        overhead_s_, box.shortest_s, box.least_sync_s};
+    problem.regions = box.visited;
+    problem.mixed = beams_++ % 2 == 1;
+    if (box.least_regions > 1) problem.crossing_s = t.cuts->crossing_s(box.regions);
     for (const PipelineTemplate& pipeline :
          guided_beam(problem, *t.cuts, prices, accepted, kBeamWidth, kMostOfBeam))
       if (pipeline.iteration_s < threshold_() && is_new(box.configuration, pipeline)) found_(c, pipeline);
@@ -206,27 +154,17 @@ class BoxSearch {
     return seen_.insert(std::move(key)).second;
   }
 
-  // In two, across the side that matters more.
-  void split(Box box, double rounds) {
-    Box other = box;
-    if (rounds * (box.longest_s - box.shortest_s) >= box.most_sync_s - box.least_sync_s)
-      box.longest_s = other.shortest_s = (box.shortest_s + box.longest_s) / 2;
-    else
-      box.most_sync_s = other.least_sync_s = (box.least_sync_s + box.most_sync_s) / 2;
-    push(std::move(box));
-    push(std::move(other));
-  }
-
   std::vector<BranchConfiguration>& configurations_;
   const double overhead_s_;
   const std::function<double()>& threshold_;
   const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found_;
   const std::function<bool()>& expired_;
   std::vector<Tables> tables_;       // by configuration
+  std::vector<double> closed_;       // by configuration: the least bound of what is closed
   std::vector<double> last_money_;   // of the box processed last, by supply
   std::set<Box> boxes_;              // the least bound first
   std::set<std::vector<int>> seen_;  // pipeline templates
-  int64_t numbers_ = 0, looked_at_ = 0;
+  int64_t numbers_ = 0, bounded_ = 0, beams_ = 0;
   BranchOutcome outcome_;
 };
 
@@ -237,7 +175,7 @@ BranchOutcome branch_and_bound(
     const std::function<double()>& threshold,
     const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
     const std::function<bool()>& expired) {
-  return BoxSearch(configurations, overhead_s, threshold, found, expired).run();
+  return BranchAndBound(configurations, overhead_s, threshold, found, expired).run();
 }
 
 }  // namespace sailor

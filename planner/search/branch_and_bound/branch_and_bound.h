@@ -4,10 +4,11 @@
 // Best first over boxes: one configuration (microbatch, D), and intervals of the slowest stage and of the
 // longest sum of gradients. Within a box an iteration takes at least
 //     rounds x shortest + least sum of gradients + the sum of stages in priced cuts (priced_cuts.h)
-// with prices by subgradients. A box that may hold something better is made smaller, then halved. On the way
-// a beam of partial pipelines is followed that fill what supplies there are, in the order of what they and
-// the priced rest take. Ends when no box can be better, or after so many priced cuts: deterministic, whatever
-// the machine. Pure.
+//     + what messages between the regions that the box requires take more
+// with prices by subgradients. It branches on the regions that stages are in, then on the intervals. On the
+// way a beam of partial pipelines is followed that fill what supplies there are, in the order of what they
+// and the priced rest take. Ends when no box can be better, or after so many priced cuts: deterministic,
+// whatever the machine. Pure.
 #pragma once
 
 #include <functional>

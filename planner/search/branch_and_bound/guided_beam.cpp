@@ -1,6 +1,7 @@
 #include "planner/search/branch_and_bound/guided_beam.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
 
@@ -11,13 +12,14 @@ namespace {
 struct Partial {
   const Partial* next = nullptr;  // the stages behind the leading one
   int first_layer = 0, end_layer = 0, placement = -1, stages = 0;
+  uint64_t regions = 0;     // of its stages
   double bottleneck_s = 0;  // of all stages but the leading one
   double leading_s = 0;     // of the leading stage; what the stage before it adds is missing
   double last_message_s = 0;
   double sum_s = 0, update_s = 0, sync_s = 0;
   double paid_s = 0;        // prices of what is used
   double rank_s = 0;        // what the iteration takes, with the priced rest
-  std::vector<float> left;  // GPUs, by supply
+  std::vector<float> left;  // GPUs, by pool
 };
 
 class Beam {
@@ -38,10 +40,11 @@ class Beam {
     Partial root;
     root.first_layer = layers_;
     double all_s = 0;  // prices of all supplies
-    for (size_t s = 0; s < prices_.size(); ++s) {
-      root.left.push_back(static_cast<float>(cuts_.supplies()[s].gpus));
-      all_s += prices_[s] * cuts_.supplies()[s].gpus;
-    }
+    const Resources& resources = costs_.resources();
+    for (size_t pool = 0; pool < resources.pools.size(); ++pool)
+      root.left.push_back(static_cast<float>(resources.free_gpus(static_cast<int>(pool))));
+    for (size_t s = 0; s < prices_.size(); ++s) all_s += prices_[s] * cuts_.supplies()[s].gpus;
+    choose_classes(root.left);
     root.paid_s = -all_s;
     extend(root);
     for (int layer = layers_ - 1; layer > 0; --layer)
@@ -61,21 +64,39 @@ class Beam {
   }
 
  private:
+  // Without those for which a zone has room: a stage in one zone is a placement class of its own, with its
+  // own messages and sums of gradients.
+  void choose_classes(const std::vector<float>& gpus) {
+    const std::vector<PlacementClass>& all = costs_.classes();
+    const bool zones_apart = std::any_of(all.begin(), all.end(),
+                                         [](const PlacementClass& placement) { return placement.refines; });
+    for (int placement = 0; placement < costs_.size(); ++placement)
+      if (!zones_apart || !has_room_in_a_zone(all[placement], gpus)) classes_.push_back(placement);
+  }
+  bool has_room_in_a_zone(const PlacementClass& placement, const std::vector<float>& gpus) const {
+    using Kind = PlacementClass::Kind;
+    if (placement.kind == Kind::pure || (placement.kind == Kind::mixed && p_.mixed)) return false;
+    const std::vector<int>& options = placement.groups.front().options;
+    return std::any_of(options.begin(), options.end(), [&](int o) {
+      return gpus[costs_.resources().options[o].pool] >= static_cast<float>(p_.replicas * placement.least_tp);
+    });
+  }
   // Takes a stage's GPUs from where they are cheapest; false when there are too few.
   bool take(int placement, uint32_t allowed, std::vector<float>& left, double& paid_s) {
     const std::vector<PlacementClass::Group>& groups = costs_.classes()[placement].groups;
     order_.clear();
     for (size_t g = 0; g < groups.size(); ++g)
       if (g >= 32 || (allowed >> g & 1u)) {
-        const int supply = cuts_.supply_of(groups[g].option);
-        order_.push_back({prices_[supply] * groups[g].tp, supply, groups[g].tp});
+        const double price = prices_[cuts_.supply_of(groups[g].option)] * groups[g].tp;
+        for (int o : groups[g].options)
+          order_.push_back({price, costs_.resources().options[o].pool, groups[g].tp});
       }
     std::stable_sort(order_.begin(), order_.end(),
                      [](const Source& a, const Source& b) { return a.price < b.price; });
     int open = p_.replicas;
     for (const Source& source : order_) {
-      const int n = std::min(open, static_cast<int>(left[source.supply]) / source.tp);
-      left[source.supply] -= static_cast<float>(n * source.tp);
+      const int n = std::min(open, static_cast<int>(left[source.pool]) / source.tp);
+      left[source.pool] -= static_cast<float>(n * source.tp);
       paid_s += n * source.price;
       open -= n;
       if (open == 0) return true;
@@ -86,7 +107,7 @@ class Beam {
   void extend(const Partial& partial) {
     const int end = partial.first_layer, behind = partial.stages;
     const int in_flight = std::min(behind + 1, layers_);
-    for (int placement = 0; placement < costs_.size(); ++placement) {
+    for (int placement : classes_) {
       const int lowest = std::max(cuts_.lowest_in_time(placement, end, behind > 0),
                                   costs_.lowest_first(costs_.classes()[placement].slowest(), end, in_flight));
       if (lowest >= end) continue;
@@ -102,6 +123,8 @@ class Beam {
       next.end_layer = end;
       next.placement = placement;
       next.stages = behind + 1;
+      next.regions = partial.regions | uint64_t{1} << region;
+      const double ahead_s = p_.crossing_s * std::popcount(p_.regions & ~next.regions);
       const double extra = (behind == 1 ? 2 : 1) * gradient;
       next.bottleneck_s = std::max(partial.bottleneck_s, partial.leading_s + extra);
       next.last_message_s = activation;
@@ -126,7 +149,7 @@ class Beam {
         const double done = p_.overhead_s + next.sum_s + next.update_s +
                             (p_.rounds - 1) * std::max({floor_s, next.bottleneck_s, next.leading_s}) +
                             std::max(first == 0 ? 0 : p_.least_sync_s, next.sync_s);
-        const double rest = first == 0 ? 0 : cuts_.rest(first, behind + 1, region);
+        const double rest = first == 0 ? 0 : cuts_.rest(first, behind + 1) + ahead_s;
         // Prices of what is used are never negative: a first test without them.
         if (first > 0 && !fits_in(first, done + rest + partial.paid_s)) continue;
         if (groups != known_groups) {
@@ -165,7 +188,7 @@ class Beam {
 
   struct Source {
     double price;
-    int supply, tp;
+    int pool, tp;
   };
 
   const BeamProblem& p_;
@@ -177,6 +200,7 @@ class Beam {
   const int layers_;
   std::vector<std::vector<Partial>> buckets_;  // by first layer; best first
   std::deque<Partial> followed_;               // addresses stay
+  std::vector<int> classes_;                   // that stages may be in
   std::vector<Source> order_;
   std::vector<float> left_;
 };

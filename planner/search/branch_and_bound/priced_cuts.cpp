@@ -11,7 +11,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-9;
 // Memory beyond that many stages behind counts as with so many: a bound still, and prices hardly differ.
-constexpr int kMostBehind = 14;
+constexpr int kMostBehind = 5;
 }  // namespace
 
 PricedCuts::PricedCuts(ClassCosts& costs, const StageSync& sync, int replicas)
@@ -21,45 +21,88 @@ PricedCuts::PricedCuts(ClassCosts& costs, const StageSync& sync, int replicas)
       layers_(costs.stage().layers()),
       most_behind_(std::min(kMostBehind, layers_)),
       lowest_(2 * static_cast<size_t>(costs.size()) * (layers_ + 1)) {
-  const Resources& resources = costs.resources();
+  number_supplies();
+  for (int placement = 0; placement < costs.size(); ++placement) {
+    const PlacementClass& of = costs.classes()[placement];
+    region_of_class_.push_back(supplies_[supply_of_option_[of.slowest()]].region);
+    if (!of.refines) coarse_.push_back(placement);
+  }
+  tabulate_messages();
+  segment_price_.resize(static_cast<size_t>(costs.size()) * (layers_ + 1));
+  const size_t states = static_cast<size_t>(most_behind_ + 1) * (layers_ + 1);
+  rest_.resize(states);
+  step_.resize(states);
+  known_.resize(states);
+}
+
+void PricedCuts::number_supplies() {
+  const Resources& resources = costs_.resources();
   std::map<std::string, int> regions;
   std::map<std::pair<std::string, std::string>, int> supplies;
   std::set<int> counted;
   for (const Option& option : resources.options) {
-    const int region = regions.try_emplace(option.region, static_cast<int>(regions.size())).first->second;
+    const int next = std::min(static_cast<int>(regions.size()), kMostRegions - 1);
+    const int region = regions.try_emplace(option.region, next).first->second;
     const auto [it, added] =
         supplies.try_emplace({option.region, option.gpu_type}, static_cast<int>(supplies.size()));
-    if (added) supplies_.push_back({region, option.gpu_type, 0});
+    if (added) supplies_.push_back({region, 0});
     supply_of_option_.push_back(it->second);
     if (counted.insert(option.pool).second) supplies_[it->second].gpus += resources.free_gpus(option.pool);
   }
-  regions_ = static_cast<int>(regions.size());
-  for (const PlacementClass& placement : costs.classes())
-    region_of_class_.push_back(supplies_[supply_of_option_[placement.slowest()]].region);
-  const size_t n = costs.classes().size(), L = layers_;
-  activation_s_.assign(n * regions_ * L, kNever);
-  gradient_s_ = activation_s_;
-  for (size_t up = 0; up < n; ++up)
-    for (size_t down = 0; down < n; ++down)
-      for (size_t layer = 1; layer < L; ++layer) {
-        const size_t at = (up * regions_ + region_of_class_[down]) * L + layer;
-        const int u = static_cast<int>(up), d = static_cast<int>(down), l = static_cast<int>(layer);
-        activation_s_[at] = std::min(activation_s_[at], costs.activation_s(u, d, l));
-        gradient_s_[at] = std::min(gradient_s_[at], costs.gradient_s(u, d, l));
-      }
-  segment_price_.resize(n * (L + 1));
-  const size_t states = static_cast<size_t>(most_behind_ + 1) * regions_ * (layers_ + 1);
-  rest_.resize(states);
-  step_.resize(states);
-  known_.resize(static_cast<size_t>(most_behind_ + 1) * (layers_ + 1));
+  regions_ = std::min(static_cast<int>(regions.size()), kMostRegions);
 }
 
-void PricedCuts::set_caps(double longest_s, double sync_s) {
+void PricedCuts::tabulate_messages() {
+  activation_s_.assign(static_cast<size_t>(costs_.size()) * layers_, kNever);
+  gradient_s_ = activation_s_;
+  crossing_s_.assign(static_cast<size_t>(regions_) * regions_, kNever);
+  crossing_stage_s_ = crossing_s_;
+  for (int up : coarse_)
+    for (int down : coarse_)
+      for (int layer = 1; layer < layers_; ++layer) {
+        const size_t at = static_cast<size_t>(up) * layers_ + layer;
+        activation_s_[at] = std::min(activation_s_[at], costs_.activation_s(up, down, layer));
+        gradient_s_[at] = std::min(gradient_s_[at], costs_.gradient_s(up, down, layer));
+      }
+  for (int up : coarse_)
+    for (int down : coarse_) {
+      if (region_of_class_[up] == region_of_class_[down]) continue;
+      const size_t pair = static_cast<size_t>(region_of_class_[up]) * regions_ + region_of_class_[down];
+      for (int layer = 1; layer < layers_; ++layer) {
+        const size_t at = static_cast<size_t>(up) * layers_ + layer;
+        const double activation = costs_.activation_s(up, down, layer);
+        const double gradient = costs_.gradient_s(up, down, layer);
+        crossing_s_[pair] =
+            std::min(crossing_s_[pair], activation - activation_s_[at] + gradient - gradient_s_[at]);
+        crossing_stage_s_[pair] =
+            std::min(crossing_stage_s_[pair], std::max(activation + costs_.compute_s(up, layer - 1, layer),
+                                                       gradient + costs_.compute_s(down, layer, layer + 1)));
+      }
+    }
+}
+
+double PricedCuts::least_of_pairs(const std::vector<double>& of_pair, uint64_t regions) const {
+  double least = kNever;
+  for (int a = 0; a < regions_; ++a)
+    for (int b = 0; b < regions_; ++b)
+      if (a != b && (regions >> a & 1u) && (regions >> b & 1u))
+        least = std::min(least, of_pair[static_cast<size_t>(a) * regions_ + b]);
+  return least;
+}
+
+void PricedCuts::set_caps(double longest_s, double sync_s, uint64_t regions) {
   longest_s *= kSlack;
   sync_s *= kSlack;
+  usable_.clear();
+  for (int placement : coarse_)
+    if (is_in(placement, regions)) usable_.push_back(placement);
   for (bool behind : {false, true})
     for (int placement = 0; placement < costs_.size(); ++placement) {
       int16_t* lowest = &lowest_[(static_cast<size_t>(behind) * costs_.size() + placement) * (layers_ + 1)];
+      if (!is_in(placement, regions)) {
+        for (int end = 0; end <= layers_; ++end) lowest[end] = static_cast<int16_t>(end);
+        continue;
+      }
       const double to_next = behind ? costs_.least_activation_s(placement) : 0;
       const double to_previous = costs_.least_gradient_s(placement);
       int in_time = 1, in_sync = 0;
@@ -84,16 +127,16 @@ double PricedCuts::price_of(int placement, uint32_t groups) const {
   return replicas_ * least;
 }
 
-double PricedCuts::messages_s(int placement, int region, int end, int behind, bool first) const {
+double PricedCuts::messages_s(int placement, int end, int behind, bool first) const {
   if (behind == 0) return 0;
-  const size_t at = (static_cast<size_t>(placement) * regions_ + region) * layers_ + end;
+  const size_t at = static_cast<size_t>(placement) * layers_ + end;
   // The first stage of more than three pays for its activation twice, the last for its gradient.
   return activation_s_[at] * (first && behind >= 3 ? 2 : 1) + gradient_s_[at] * (behind == 1 ? 2 : 1);
 }
 
 double PricedCuts::solve(const std::vector<double>& prices) {
   prices_ = prices;
-  for (int placement = 0; placement < costs_.size(); ++placement) {
+  for (int placement : usable_) {
     uint32_t last_groups = 0;
     double last_price = 0;
     for (int end = 1; end <= layers_; ++end) {
@@ -111,28 +154,25 @@ double PricedCuts::solve(const std::vector<double>& prices) {
     }
   }
   std::fill(known_.begin(), known_.end(), 0);
-  return rest(layers_, 0, 0);
+  return rest(layers_, 0);
 }
 
-double PricedCuts::rest(int end, int behind, int region) {
+double PricedCuts::rest(int end, int behind) {
   if (end == 0) return 0;
   behind = std::min(behind, most_behind_);
   if (!known_[static_cast<size_t>(behind) * (layers_ + 1) + end]) find_rest(end, behind);
-  return rest_[state(end, behind, region)];
+  return rest_[state(end, behind)];
 }
 
 void PricedCuts::find_rest(int end, int behind) {
   known_[static_cast<size_t>(behind) * (layers_ + 1) + end] = 1;
-  for (int r = 0; r < regions_; ++r) {
-    rest_[state(end, behind, r)] = kNever;
-    step_[state(end, behind, r)] = {};
-  }
-  for (int placement = 0; placement < costs_.size(); ++placement) {
+  rest_[state(end, behind)] = kNever;
+  step_[state(end, behind)] = {};
+  for (int placement : usable_) {
     const int lowest = std::max(
         lowest_in_time(placement, end, behind > 0),
         costs_.lowest_first(costs_.classes()[placement].slowest(), end, std::min(behind + 1, layers_)));
     if (lowest >= end) continue;
-    const int region = region_of_class_[placement];
     const auto& segments = costs_.segments(placement, end);
     const std::vector<double>& prices = segment_price_[static_cast<size_t>(placement) * (layers_ + 1) + end];
     double least = kNever, whole = kNever;
@@ -145,35 +185,32 @@ void PricedCuts::find_rest(int end, int behind) {
         if (first == 0) {
           whole = s;
           whole_step = here;
-        } else if (s < least && (s += rest(first, behind + 1, region)) < least) {
+        } else if (s < least && (s += rest(first, behind + 1)) < least) {
           least = s;
           step = here;
         }
       }
     }
-    for (int r = 0; r < (behind == 0 ? 1 : regions_); ++r) {
-      double& best = rest_[state(end, behind, r)];
-      if (const double s = least + messages_s(placement, r, end, behind, false); s < best) {
-        best = s;
-        step_[state(end, behind, r)] = step;
-      }
-      if (const double s = whole + messages_s(placement, r, end, behind, true); s < best) {
-        best = s;
-        step_[state(end, behind, r)] = whole_step;
-      }
+    double& best = rest_[state(end, behind)];
+    if (const double s = least + messages_s(placement, end, behind, false); s < best) {
+      best = s;
+      step_[state(end, behind)] = step;
+    }
+    if (const double s = whole + messages_s(placement, end, behind, true); s < best) {
+      best = s;
+      step_[state(end, behind)] = whole_step;
     }
   }
 }
 
 std::vector<PricedCuts::Stage> PricedCuts::path() {
   std::vector<Stage> out;
-  for (int end = layers_, region = 0; end > 0;) {
+  for (int end = layers_; end > 0;) {
     const int behind = static_cast<int>(out.size());
-    if (rest(end, behind, region) == kNever) return {};
-    const Step& step = step_[state(end, std::min(behind, most_behind_), region)];
+    if (rest(end, behind) == kNever) return {};
+    const Step& step = step_[state(end, std::min(behind, most_behind_))];
     out.push_back({step.first, end, step.placement, step.groups});
     end = step.first;
-    region = region_of_class_[step.placement];
   }
   return out;
 }

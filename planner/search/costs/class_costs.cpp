@@ -16,13 +16,12 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
     : costs_(costs),
       resources_(resources),
       classes_(std::move(classes)),
+      messages_(costs, resources, classes_),
       lowest_(resources.options.size(),
               std::vector<int16_t>((costs.layers() + 1) * (costs.layers() + 1), -1)) {
   const size_t n = classes_.size(), layers = costs.layers();
   for (const PlacementClass& placement : classes_) {
-    std::vector<int> all;
-    for (const PlacementClass::Group& group : placement.groups)
-      all.insert(all.end(), group.options.begin(), group.options.end());
+    const std::vector<int> all = placement.options();
     // The slowest option is somewhere in the sum; beside it stands anything that may.
     std::vector<std::pair<int, int>> pairs;
     const std::string& type = resources.options[placement.slowest()].gpu_type;
@@ -39,11 +38,6 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
     for (int a : all)
       for (int b : all)
         if (resources.options[a].zone != resources.options[b].zone) across.emplace_back(a, b);
-    std::vector<int> smallest;
-    for (int o : all)
-      if (resources.options[o].tp == placement.least_tp) smallest.push_back(o);
-    smallest_.push_back(std::move(smallest));
-    facing_.push_back(std::move(all));
     neighbours_.push_back(over_distinct_links(pairs));
     across_zones_.push_back(over_distinct_links(across));
     most_in_a_zone_.push_back(most_in_a_zone(placement));
@@ -63,55 +57,6 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
           segments.back().lowest = first;
       }
     }
-  tabulate_messages();
-  least_activation_s_.assign(n, kNever);
-  least_gradient_s_.assign(n, kNever);
-  for (size_t placement = 0; placement < n; ++placement)
-    for (size_t other = 0; other < n; ++other)
-      for (size_t layer = 1; layer < layers; ++layer) {
-        least_activation_s_[placement] =
-            std::min(least_activation_s_[placement], activation_s_[(placement * n + other) * layers + layer]);
-        least_gradient_s_[placement] =
-            std::min(least_gradient_s_[placement], gradient_s_[(other * n + placement) * layers + layer]);
-      }
-}
-
-void ClassCosts::tabulate_messages() {
-  const size_t n = classes_.size(), layers = costs_.layers(), options = resources_.options.size();
-  activation_s_.assign(n * n * layers, kNever);
-  gradient_s_.assign(n * n * layers, kNever);
-  message_usd_.assign(n * n * layers, -1);
-  // By upstream and downstream option.
-  std::vector<double> forward_s(options * options), backward_s(options * options);
-  const auto least = [&](const std::vector<double>& s, const std::vector<int>& ups,
-                         const std::vector<int>& downs) {
-    double least_s = kNever;
-    for (int a : ups)
-      for (int b : downs) least_s = std::min(least_s, s[a * options + b]);
-    return least_s;
-  };
-  // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
-  const auto at_least = [&](const std::vector<double>& s, size_t up, size_t down) {
-    return std::max({least(s, classes_[up].groups.front().options, facing_[down]),
-                     least(s, facing_[up], classes_[down].groups.front().options),
-                     least(s, smallest_[up], facing_[down]), least(s, facing_[up], smallest_[down])});
-  };
-  for (size_t layer = 1; layer < layers; ++layer) {
-    const int l = static_cast<int>(layer);
-    const bool like_before = layer > 1 && costs_.same_messages(l - 1, l);
-    if (!like_before)
-      for (int a : costs_.options())
-        for (int b : costs_.options()) {
-          forward_s[a * options + b] = costs_.activation_s(a, b, l);
-          backward_s[a * options + b] = costs_.gradient_s(b, a, l);
-        }
-    for (size_t up = 0; up < n; ++up)
-      for (size_t down = 0; down < n; ++down) {
-        const size_t at = (up * n + down) * layers + layer;
-        activation_s_[at] = like_before ? activation_s_[at - 1] : at_least(forward_s, up, down);
-        gradient_s_[at] = like_before ? gradient_s_[at - 1] : at_least(backward_s, up, down);
-      }
-  }
 }
 
 // Pairs over the same link are one.
@@ -154,16 +99,6 @@ int ClassCosts::first_that_syncs_alike(int placement) const {
         links(across_zones_[other]) == links(across_zones_[placement]))
       return other;
   return placement;
-}
-
-double ClassCosts::least_message_usd(int upstream, int downstream, int layer) const {
-  double usd = kNever;
-  for (int a : facing_[upstream])
-    for (int b : facing_[downstream]) {
-      usd = std::min(usd, costs_.message_usd(a, b, layer));
-      if (usd <= 0) return usd;
-    }
-  return usd;
 }
 
 double ClassCosts::sync_s(int placement, int first, int end, int replicas) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/search/costs/class_messages.h"
 #include "planner/search/costs/resource_limits.h"
 
 namespace sailor {
@@ -25,24 +26,17 @@ class ClassCosts {
   double update_s(int placement, int first) const {
     return costs_.update_s(classes_[placement].slowest(), first);
   }
-  // The slowest pair of replicas over the boundary before `layer`, at least; infinite when no link is known.
+  // Messages between stages (class_messages.h).
   double activation_s(int upstream, int downstream, int layer) const {
-    return activation_s_[(static_cast<size_t>(upstream) * classes_.size() + downstream) * costs_.layers() +
-                         layer];
+    return messages_.activation_s(upstream, downstream, layer);
   }
   double gradient_s(int upstream, int downstream, int layer) const {
-    return gradient_s_[(static_cast<size_t>(upstream) * classes_.size() + downstream) * costs_.layers() +
-                       layer];
+    return messages_.gradient_s(upstream, downstream, layer);
   }
-  // A stage's cheapest message to any next, to any previous stage.
-  double least_activation_s(int placement) const { return least_activation_s_[placement]; }
-  double least_gradient_s(int placement) const { return least_gradient_s_[placement]; }
-  double message_usd(int upstream, int downstream, int layer) {  // of one replica and microbatch
-    double& known =
-        message_usd_[(static_cast<size_t>(upstream) * classes_.size() + downstream) * costs_.layers() +
-                     layer];
-    if (known < 0) known = least_message_usd(upstream, downstream, layer);
-    return known;
+  double least_activation_s(int placement) const { return messages_.least_activation_s(placement); }
+  double least_gradient_s(int placement) const { return messages_.least_gradient_s(placement); }
+  double message_usd(int upstream, int downstream, int layer) {
+    return messages_.usd(upstream, downstream, layer);
   }
   // The slowest pair of neighbours in the ring, at least: replicas that no zone holds alone meet across
   // zones.
@@ -74,8 +68,6 @@ class ClassCosts {
   double least_usd_per_s(int placement, uint32_t groups) const;
 
  private:
-  void tabulate_messages();
-  double least_message_usd(int upstream, int downstream, int layer) const;
   uint32_t fast_enough(int placement, int first, int end) const;
   int find_lowest_first(int option, int end, int in_flight);
   int first_that_syncs_alike(int placement) const;
@@ -85,13 +77,9 @@ class ClassCosts {
   const StageCosts& costs_;
   const Resources& resources_;
   std::vector<PlacementClass> classes_;
-  std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][layer]
-  std::vector<double> message_usd_;                            // the same; negative = not asked yet
-  std::vector<double> least_activation_s_, least_gradient_s_;  // by placement class
-  std::vector<uint32_t> fast_enough_;                          // [class][end][first]
-  std::vector<std::vector<Segment>> segments_;                 // [class][end], ascending by length
-  std::vector<std::vector<int>> facing_;                       // by placement class: all its options
-  std::vector<std::vector<int>> smallest_;  // by placement class: those of the smallest TP degree
+  ClassMessages messages_;
+  std::vector<uint32_t> fast_enough_;           // [class][end][first]
+  std::vector<std::vector<Segment>> segments_;  // [class][end], ascending by length
   std::vector<std::vector<std::pair<int, int>>>
       neighbours_;  // by placement class: pairs of options that sums may cross
   std::vector<std::vector<std::pair<int, int>>>

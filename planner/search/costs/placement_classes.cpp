@@ -7,6 +7,13 @@
 #include <tuple>
 
 namespace sailor {
+
+std::vector<int> PlacementClass::options() const {
+  std::vector<int> all;
+  for (const Group& group : groups) all.insert(all.end(), group.options.begin(), group.options.end());
+  return all;
+}
+
 namespace {
 
 // Options of a region that differ in their zone only, in the order of the options.

@@ -29,8 +29,10 @@ struct PlacementClass {
   std::vector<Group> groups;   // [0]: the slowest; the others may serve where they are not slower
   int least_tp = 1;            // of the replicas; one of them has it
   bool several_types = false;  // surely; else perhaps
+  bool refines = false;        // a part of another placement class, which is its lower bound
 
   int slowest() const { return groups.front().option; }
+  std::vector<int> options() const;  // of all groups
 };
 
 // One for each option; for each type and TP degree of a region.

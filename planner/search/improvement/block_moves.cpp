@@ -1,17 +1,48 @@
 #include "planner/search/improvement/block_moves.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace sailor {
+namespace {
 
-size_t BlockMoves::any_block() {
-  return random_.below(next_.size());
+// How many replicas of a stage have each key, in the order in which keys occur.
+template <typename Key>
+std::vector<std::pair<int, int>> counts_of(const BlockCosts::Columns& columns, int stage, Key key) {
+  std::vector<std::pair<int, int>> counts;
+  for (const std::vector<int>& column : columns) {
+    const int of = key(column[stage]);
+    const auto known =
+        std::find_if(counts.begin(), counts.end(), [&](const auto& count) { return count.first == of; });
+    if (known == counts.end())
+      counts.emplace_back(of, 1);
+    else
+      ++known->second;
+  }
+  return counts;
 }
-int BlockMoves::any_stage() {
-  return random_.below(costs_.stages());
+
+}  // namespace
+
+int BlockMoves::below(size_t n) {
+  state_ ^= state_ << 13;
+  state_ ^= state_ >> 7;
+  state_ ^= state_ << 17;
+  return static_cast<int>((state_ >> 11) % n);
 }
+
+template <typename Items>
+void BlockMoves::shuffle(Items& items) {
+  for (size_t k = items.size(); k > 1; --k) std::swap(items[k - 1], items[below(k)]);
+}
+
 std::vector<int>& BlockMoves::any_column(size_t block) {
-  return next_[block].columns[random_.below(next_[block].columns.size())];
+  return next_[block].columns[below(next_[block].columns.size())];
+}
+
+int BlockMoves::any_alike(int option) {
+  const std::vector<int>& alike = costs_.alike(option);
+  return alike[below(alike.size())];
 }
 
 // Cuts a block into one that is repeated `times` times and the rest.
@@ -25,11 +56,14 @@ void BlockMoves::split(size_t block, int times) {
 
 void BlockMoves::split_somewhere(size_t block) {
   const int times = next_[block].times;
-  if (times > 1) split(block, random_.below(2) == 0 ? times / 2 : 1 + random_.below(times - 1));
+  if (times > 1) split(block, below(2) == 0 ? times / 2 : 1 + below(times - 1));
 }
 
 bool BlockMoves::move() {
-  switch (random_.below(5)) {
+  if (below(8) == 0) return refill_stages();
+  if (below(8) == 0) return insert_column();
+  if (below(16) == 0) return swap_stages();
+  switch (below(5)) {
     case 0:
       split_somewhere(any_block());
       return other_zone();
@@ -44,10 +78,26 @@ bool BlockMoves::move() {
 
 bool BlockMoves::other_zone() {
   int& option = any_column(any_block())[any_stage()];
-  const std::vector<int>& alike = costs_.alike(option);
-  const int other = alike[random_.below(alike.size())];
+  const int other = any_alike(option);
   if (other == option) return false;
   option = other;
+  return true;
+}
+
+// One pipeline leaves its block and comes back elsewhere, made of the columns there and one random zone: a
+// way from one column to another whose direct links are slow.
+bool BlockMoves::insert_column() {
+  const size_t at = any_block(), from = any_block();
+  const size_t behind = at + 1 < next_.size() && below(2) == 0 ? at + 1 : at;
+  if (next_[from].columns.size() > 1 || next_[from].times < 2) return false;
+  std::vector<int> column = any_column(at);
+  const std::vector<int>& other = any_column(behind);
+  for (size_t i = 0; i < column.size(); ++i)
+    if (below(2) == 0) column[i] = other[i];
+  int& option = column[any_stage()];
+  option = any_alike(option);
+  --next_[from].times;
+  next_.insert(next_.begin() + static_cast<ptrdiff_t>(at + below(2)), {{std::move(column)}, 1});
   return true;
 }
 
@@ -55,7 +105,7 @@ bool BlockMoves::other_zone() {
 bool BlockMoves::swap_columns() {
   size_t a = any_block(), b = any_block();
   if (a > b) std::swap(a, b);
-  if (a != b && next_[a].times != next_[b].times && random_.below(2) == 0) {
+  if (a != b && next_[a].times != next_[b].times && below(2) == 0) {
     const int times = std::min(next_[a].times, next_[b].times);
     split(b, times);
     const size_t before = next_.size();
@@ -64,7 +114,7 @@ bool BlockMoves::swap_columns() {
   }
   std::vector<int>&x = any_column(a), &y = any_column(b);
   if (&x == &y || x == y) return false;
-  if (random_.below(3) == 0)
+  if (below(3) == 0)
     x.swap(y);
   else {
     const int i = any_stage();
@@ -81,24 +131,27 @@ bool BlockMoves::swap_columns() {
   return next_[a].times == next_[b].times;
 }
 
-// The replicas of one stage in a new order, whatever they face: zone after zone, or some zones in turns.
+// Two stages whose replicas differ in their zones only change places.
+bool BlockMoves::swap_stages() {
+  const int i = any_stage(), k = any_stage();
+  for (PipelineBlock& block : next_)
+    for (std::vector<int>& column : block.columns) {
+      if (i == k || costs_.alike(column[i]) != costs_.alike(column[k])) return false;
+      std::swap(column[i], column[k]);
+    }
+  return true;
+}
+
+// The replicas of one stage in a new order, whatever they face: zone after zone, or alternating zones.
 bool BlockMoves::reorder_stage() {
   BlockCosts::Columns columns = BlockCosts::columns_of(next_);
   const int stage = any_stage();
-  std::vector<std::pair<int, int>> counts;  // option, replicas
-  for (const std::vector<int>& column : columns) {
-    const auto known = std::find_if(counts.begin(), counts.end(),
-                                    [&](const auto& count) { return count.first == column[stage]; });
-    if (known == counts.end())
-      counts.emplace_back(column[stage], 1);
-    else
-      ++known->second;
-  }
+  Counts counts = counts_of(columns, stage, [](int option) { return option; });
   if (counts.size() < 2) return false;
-  for (size_t k = counts.size(); k > 1; --k) std::swap(counts[k - 1], counts[random_.below(k)]);
+  shuffle(counts);
   size_t j = 0;
   for (size_t first = 0; first < counts.size();) {
-    const size_t end = std::min(counts.size(), first + 1 + random_.below(3));
+    const size_t end = std::min(counts.size(), first + 1 + below(3));
     for (bool left = true; left;) {
       left = false;
       for (size_t k = first; k < end; ++k)
@@ -110,6 +163,47 @@ bool BlockMoves::reorder_stage() {
     first = end;
   }
   next_ = BlockCosts::blocks_of(columns);
+  return true;
+}
+
+// Some or all stages, one after another, into the GPUs that the other stages leave: few stages are then in
+// several zones.
+bool BlockMoves::refill_stages() {
+  BlockCosts::Columns columns = BlockCosts::columns_of(next_);
+  std::vector<int> stages(costs_.stages()), options(costs_.num_options());
+  std::iota(stages.begin(), stages.end(), 0);
+  std::iota(options.begin(), options.end(), 0);
+  shuffle(stages);
+  shuffle(options);
+  const size_t refilled = 1 + below(stages.size());
+  std::vector<int64_t> left = costs_.capacity();
+  for (const std::vector<int>& column : columns)
+    for (size_t k = refilled; k < stages.size(); ++k) costs_.take(column[stages[k]], 1, left);
+  for (size_t k = 0; k < refilled; ++k)
+    if (!fill_stage(columns, stages[k], options, left)) return false;
+  next_ = BlockCosts::blocks_of(columns);
+  return true;
+}
+
+// Takes `options` in their order, from the first pipeline to the last or the other way round.
+bool BlockMoves::fill_stage(BlockCosts::Columns& columns, int stage, const std::vector<int>& options,
+                            std::vector<int64_t>& left) {
+  std::vector<int> replicas;
+  const Counts kinds = counts_of(columns, stage, [&](int option) { return costs_.alike(option).front(); });
+  for (const auto& [kind, count] : kinds) {
+    int64_t open = count;
+    for (int o : options) {
+      if (costs_.alike(o).front() != kind) continue;
+      const int64_t times = std::min(open, costs_.most(o, left));
+      if (times <= 0) continue;
+      costs_.take(o, times, left);
+      replicas.insert(replicas.end(), times, o);
+      open -= times;
+    }
+    if (open > 0) return false;
+  }
+  if (below(2) == 0) std::reverse(replicas.begin(), replicas.end());
+  for (size_t j = 0; j < replicas.size(); ++j) columns[j][stage] = replicas[j];
   return true;
 }
 

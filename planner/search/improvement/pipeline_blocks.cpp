@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/search/improvement/zone_program.h"
+
 namespace sailor {
 namespace {
 
 // Large: single slow pairs show. Not too large: one of many slow pairs less shows as well.
 constexpr double kPower = 32;
+constexpr double kRounding = 1e-6;  // of a pipeline
 
 }  // namespace
 
@@ -30,6 +33,13 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
   for (int a = 0; a < n; ++a)
     for (int b = 0; b < n; ++b)
       if (same_kind(options_[a], options_[b])) alike_[a].push_back(b);
+  uses_.resize(n);
+  for (size_t c = 0; c < resources.capacity.size(); ++c) {
+    if (std::none_of(options_.begin(), options_.end(), [&](int o) { return resources.use[o][c] > 0; }))
+      continue;
+    capacity_.push_back(resources.capacity[c]);
+    for (int o = 0; o < n; ++o) uses_[o].push_back(resources.use[options_[o]][c]);
+  }
   fixed_.resize(stages_);
   for (int o : options_) usd_per_s_.push_back(resources.options[o].usd_per_s);
   rings_.resize(static_cast<size_t>(stages_) * n * n);
@@ -39,10 +49,6 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
   for (int i = 0; i < stages_; ++i)
     for (const Layout::Run& run : layout.stages[i].runs)
       for (int o : alike_[index_of(run.option)]) serves[i][o] = true;
-  serving_.resize(stages_);
-  for (int i = 0; i < stages_; ++i)
-    for (int o = 0; o < n; ++o)
-      if (serves[i][o]) serving_[i].push_back(o);
   for (int i = 0; i < stages_; ++i) {
     Layout::Stage& stage = cut_.stages[i];
     int least_tp = resources.options[stage.runs[0].option].tp;
@@ -135,20 +141,59 @@ Layout BlockCosts::layout_of(const PipelineBlocks& blocks) const {
   return layout;
 }
 
-double BlockCosts::excess(const PipelineBlocks& blocks) {
-  const Resources& resources = p_.costs.resources();
-  counts_.assign(options_.size(), 0);
+void BlockCosts::take(int option, int64_t replicas, std::vector<int64_t>& left) const {
+  for (size_t c = 0; c < left.size(); ++c) left[c] -= replicas * uses_[option][c];
+}
+
+int64_t BlockCosts::most(int option, const std::vector<int64_t>& left) const {
+  int64_t replicas = p_.replicas;
+  for (size_t c = 0; c < left.size(); ++c)
+    if (uses_[option][c] > 0) replicas = std::min(replicas, left[c] / uses_[option][c]);
+  return replicas;
+}
+
+double BlockCosts::excess(const PipelineBlocks& blocks) const {
+  std::vector<int64_t> left = capacity_;
   for (const PipelineBlock& block : blocks)
     for (const std::vector<int>& column : block.columns)
-      for (int o : column) counts_[o] += block.times;
+      for (int o : column) take(o, block.times, left);
   double excess = 0;
-  for (size_t c = 0; c < resources.capacity.size(); ++c) {
-    int64_t used = 0;
-    for (size_t o = 0; o < options_.size(); ++o) used += counts_[o] * resources.use[options_[o]][c];
-    if (used > resources.capacity[c])
-      excess += static_cast<double>(used - resources.capacity[c]) / std::max(1, resources.capacity[c]);
-  }
+  for (size_t c = 0; c < left.size(); ++c)
+    if (left[c] < 0)
+      excess -= static_cast<double>(left[c]) / static_cast<double>(std::max<int64_t>(1, capacity_[c]));
   return excess;
+}
+
+bool BlockCosts::recount(PipelineBlocks& blocks) const {
+  std::vector<int64_t> left = capacity_;
+  std::vector<RepeatedPattern> patterns;
+  int open = p_.replicas;
+  for (const PipelineBlock& block : blocks) {
+    RepeatedPattern pattern{static_cast<int>(block.columns.size()), std::vector<int>(left.size(), 0)};
+    for (const std::vector<int>& column : block.columns)
+      for (int o : column)
+        for (size_t c = 0; c < left.size(); ++c) pattern.use[c] += uses_[o][c];
+    for (size_t c = 0; c < left.size(); ++c)
+      if ((left[c] -= pattern.use[c]) < 0) return false;
+    if ((open -= pattern.pipelines) < 0) return false;
+    patterns.push_back(std::move(pattern));
+  }
+  const ZoneProgram mix = most_pipelines(patterns, left, open);
+  if (mix.pipelines < open - kRounding) return false;
+  // Rounded down; then whatever still fits.
+  const auto repeat = [&](size_t b, int times) {
+    const RepeatedPattern& pattern = patterns[b];
+    times = std::min(times, open / pattern.pipelines);
+    for (size_t c = 0; c < left.size(); ++c)
+      if (pattern.use[c] > 0) times = static_cast<int>(std::min<int64_t>(times, left[c] / pattern.use[c]));
+    for (size_t c = 0; c < left.size(); ++c) left[c] -= static_cast<int64_t>(times) * pattern.use[c];
+    open -= times * pattern.pipelines;
+    blocks[b].times += times;
+  };
+  for (PipelineBlock& block : blocks) block.times = 1;
+  for (size_t b = 0; b < blocks.size(); ++b) repeat(b, static_cast<int>(mix.times[b] + kRounding));
+  for (size_t b = 0; b < blocks.size(); ++b) repeat(b, open);
+  return open == 0;
 }
 
 BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {

@@ -34,23 +34,23 @@ class BlockCosts {
   Layout layout_of(const PipelineBlocks& blocks) const;
 
   int stages() const { return stages_; }
-  int option(int index) const { return options_[index]; }
+  int num_options() const { return static_cast<int>(options_.size()); }
   int index_of(int option) const;
   // Options that differ from this one in their zone only, itself included.
   const std::vector<int>& alike(int option) const { return alike_[option]; }
-  // Options that may come to run in a stage.
-  const std::vector<int>& serving(int stage) const { return serving_[stage]; }
   // Is there anything to choose at all?
   bool open() const;
-  // What no arrangement changes (compute and update), and what pairs of options take: neighbours in the ring
-  // of a stage, and those that face each other over the boundary behind a stage.
-  const std::vector<StageParts>& fixed() const { return fixed_; }
-  double sync_s(int stage, int a, int b) const { return rings_[at(stage, a, b)].sync_s; }
-  double activation_s(int stage, int a, int b) const { return boundaries_[at(stage, a, b)].activation_s; }
-  double gradient_s(int stage, int a, int b) const { return boundaries_[at(stage, a, b)].gradient_s; }
 
+  // GPUs by counter, of the counters that the options use.
+  const std::vector<int64_t>& capacity() const { return capacity_; }
+  void take(int option, int64_t replicas, std::vector<int64_t>& left) const;
+  // The number of replicas with this option that fit.
+  int64_t most(int option, const std::vector<int64_t>& left) const;
   // By how much counters are exceeded, each relative to its capacity; 0 when all suffice.
-  double excess(const PipelineBlocks& blocks);
+  double excess(const PipelineBlocks& blocks) const;
+  // Repeats the patterns, each at least once, so that all pipelines fit; false when that is not found, and
+  // the blocks are not to be used.
+  bool recount(PipelineBlocks& blocks) const;
   struct Score {
     LayoutValue value;
     // The same with smooth maxima over the pairs of a stage or boundary: of two arrangements with one slowest
@@ -76,13 +76,14 @@ class BlockCosts {
   int stages_;
   Layout cut_;  // stages without runs
   std::vector<int> options_;
-  std::vector<std::vector<int>> alike_, serving_;
-  std::vector<StageParts> fixed_;     // compute and update
-  std::vector<double> usd_per_s_;     // by option
-  std::vector<Ring> rings_;           // [stage][option][option], as the next
-  std::vector<Boundary> boundaries_;  // behind the stage
+  std::vector<std::vector<int>> alike_;
+  std::vector<int64_t> capacity_;       // by counter
+  std::vector<std::vector<int>> uses_;  // by option and counter
+  std::vector<StageParts> fixed_;       // compute and update
+  std::vector<double> usd_per_s_;       // by option
+  std::vector<Ring> rings_;             // [stage][option][option], as the next
+  std::vector<Boundary> boundaries_;    // behind the stage
   std::vector<StageParts> times_, smooth_;
-  std::vector<int64_t> counts_;
 };
 
 }  // namespace sailor

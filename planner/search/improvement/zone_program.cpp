@@ -12,22 +12,21 @@ constexpr int kSteepPivots = 40, kMostPivots = 400;
 
 }  // namespace
 
-ZoneProgram most_pipelines(const std::vector<const std::vector<int>*>& uses,
-                           const std::vector<int64_t>& capacity, double enough) {
-  const size_t kinds = uses.size(), rows = capacity.size(), width = kinds + rows + 1;
-  // A row per counter: kinds, slacks, what is left. The last row is what one more pipeline of a kind gains.
+ZoneProgram most_pipelines(const std::vector<RepeatedPattern>& patterns, const std::vector<int64_t>& capacity,
+                           double enough) {
+  const size_t kinds = patterns.size(), rows = capacity.size(), width = kinds + rows + 1;
+  // A row per counter: patterns, slacks, GPUs left. The last row is the gain of one more repetition.
   std::vector<double> table((rows + 1) * width, 0);
   const auto at = [&](size_t row, size_t column) -> double& { return table[row * width + column]; };
   std::vector<size_t> basis(rows);
   for (size_t r = 0; r < rows; ++r) {
-    for (size_t k = 0; k < kinds; ++k) at(r, k) = (*uses[k])[r];
+    for (size_t k = 0; k < kinds; ++k) at(r, k) = patterns[k].use[r];
     at(r, kinds + r) = 1;
     at(r, width - 1) = static_cast<double>(capacity[r]);
     basis[r] = kinds + r;
   }
-  for (size_t k = 0; k < kinds; ++k) at(rows, k) = 1;
-  int pivot = 0;
-  for (; pivot < kMostPivots && -at(rows, width - 1) < enough; ++pivot) {
+  for (size_t k = 0; k < kinds; ++k) at(rows, k) = patterns[k].pipelines;
+  for (int pivot = 0; pivot < kMostPivots && -at(rows, width - 1) < enough; ++pivot) {
     size_t in = width;
     for (size_t k = 0; k + 1 < width; ++k) {
       if (at(rows, k) <= kZero || (in != width && at(rows, k) <= at(rows, in))) continue;
@@ -55,8 +54,7 @@ ZoneProgram most_pipelines(const std::vector<const std::vector<int>*>& uses,
     }
     basis[out] = in;
   }
-  const auto work = static_cast<int64_t>((pivot + 1) * table.size());
-  ZoneProgram mix{-at(rows, width - 1), work, std::vector<double>(kinds, 0)};
+  ZoneProgram mix{-at(rows, width - 1), std::vector<double>(kinds, 0)};
   for (size_t r = 0; r < rows; ++r)
     if (basis[r] < kinds) mix.times[basis[r]] = at(r, width - 1);
   return mix;

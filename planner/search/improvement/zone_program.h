@@ -1,6 +1,6 @@
-// How many pipelines fit when each is of one of a few kinds and fractions of a pipeline count: the linear
-// program max sum x_k with sum x_k use_k <= capacity, x >= 0. What it says no to has no whole solution
-// either. Primal simplex from x = 0; small and dense (a row per counter). Pure, deterministic.
+// How often each of a few patterns of pipelines is repeated so that most pipelines fit, fractions included:
+// the linear program max sum x_k pipelines_k with sum x_k use_k <= capacity, x >= 0. What it rejects has no
+// whole solution either. Primal simplex from x = 0; small and dense (a row per counter). Pure, deterministic.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,17 @@
 
 namespace sailor {
 
+struct RepeatedPattern {
+  int pipelines = 1;
+  std::vector<int> use;  // GPUs by counter; at least one above zero
+};
 struct ZoneProgram {
   double pipelines = 0;
-  int64_t work = 0;           // numbers that were computed
-  std::vector<double> times;  // by kind; at most as many are above zero as there are counters
+  std::vector<double> times;  // by pattern; at most as many are above zero as there are counters
 };
 
-// `uses`: by kind and counter, at least one above zero for every kind. Stops as soon as `enough` fit.
-ZoneProgram most_pipelines(const std::vector<const std::vector<int>*>& uses,
-                           const std::vector<int64_t>& capacity, double enough);
+// Stops as soon as `enough` pipelines fit.
+ZoneProgram most_pipelines(const std::vector<RepeatedPattern>& patterns, const std::vector<int64_t>& capacity,
+                           double enough);
 
 }  // namespace sailor

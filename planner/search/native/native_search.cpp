@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -28,7 +29,8 @@ struct Effort {
     double steps, steps_per_gpu;
   };
   UpTo sizes[4] = {
-      {12, 1.3e7, 0}, {32, 7.5e6, 0}, {256, 3e7, 5e4}, {std::numeric_limits<int>::max(), 6e7, 1.2e5}};
+      {12, 9e6, 0}, {32, 7.5e6, 0}, {256, 3e7, 5e4}, {std::numeric_limits<int>::max(), 6e7, 1.2e5}};
+  double from_previous = 0.25;  // of the effort, more
   size_t climbs = 12;
   size_t listed = 4;            // templates for a plan to show: some are the same plan
   double climbed = 1.4;         // no further from the best than this factor
@@ -78,17 +80,37 @@ class NativeSearch {
     return static_cast<int64_t>(options_.effort * (size->steps + size->steps_per_gpu * gpus));
   }
 
+  // A search of its own from previous plans: what follows is what a search from nothing does, so that the
+  // result is no worse than its.
   void start_from_previous() {
+    if (options_.previous.empty()) return;
+    previous_.emplace(space_, goal_of(context_.job),
+                      static_cast<int64_t>(effort_.from_previous * static_cast<double>(steps())), deadline_);
     for (const Plan& previous : options_.previous)
       for (const Plan& plan : still_possible(previous, context_.job, resources_.usable)) {
         PlanTemplate of;
         if (!template_of(space_, plan, of)) continue;
         for (const int block : blocks_of(space_, of)) {
           of.block = block;
-          scorer_.score(of);
+          previous_->score(of);
         }
       }
-    if (!options_.previous.empty()) climb_from(scorer_.ranked(1));
+    for (auto& [value, of] : previous_->ranked(2)) climb(*previous_, offered_, of, value);
+    std::mt19937_64 random(1);
+    for (auto& [value, of] : previous_->ranked(1)) {
+      auto [reached, at] = anneal(*previous_, offered_, of, value, previous_->most_steps(), random, {});
+      climb(*previous_, offered_, at, reached);
+    }
+  }
+
+  // The best of both searches.
+  std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const {
+    std::vector<std::pair<double, PlanTemplate>> out = scorer_.ranked(most);
+    if (!previous_) return out;
+    for (auto& entry : previous_->ranked(most)) out.push_back(std::move(entry));
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    out.resize(std::min(out.size(), most));
+    return out;
   }
 
   // From templates with their values, best first, as long as they are close to the best.
@@ -136,12 +158,24 @@ class NativeSearch {
     if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
   }
 
+  // Without recomputation that gains nothing: walks take what is as good.
+  PlanTemplate tidy(PlanTemplate of, double value) {
+    for (size_t c = 0; c < of.classes.size(); ++c)
+      for (size_t i = 0; i < of.classes[c].stages.size(); ++i) {
+        if (of.classes[c].stages[i].recompute == Recompute::none) continue;
+        PlanTemplate next = of;
+        next.classes[c].stages[i].recompute = Recompute::none;
+        if (scorer_.score(next) <= value) of = std::move(next);
+      }
+    return of;
+  }
+
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
     std::set<std::string> structures;
-    for (const auto& [value, of] : scorer_.ranked(effort_.listed * wanted)) {
+    for (const auto& [value, of] : ranked(effort_.listed * wanted)) {
       CompactPlan compact;
-      if (result_.candidates.size() == wanted || !assign(space_, of, compact)) continue;
+      if (result_.candidates.size() == wanted || !assign(space_, tidy(of, value), compact)) continue;
       improve_placement(space_, scorer_.model(), scorer_.goal(), compact, {});
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
@@ -179,6 +213,7 @@ class NativeSearch {
   const Resources resources_;
   const Space space_;
   Scorer scorer_;
+  std::optional<Scorer> previous_;  // of the search from previous plans
 };
 
 }  // namespace

@@ -16,6 +16,19 @@ constexpr size_t kMostLimits = 48, kMostBinding = 24;
 constexpr size_t kMostPreviousPlans = 4;
 // Lagrangian prices of money (money_prices.h), and their place among the limits: the first ones bound best.
 constexpr size_t kMostPrices = 4, kBeforePrices = 4;
+
+// Beside stages over the zones of a region, those in one of the zones.
+void add_single_zones(std::vector<PlacementClass>& classes) {
+  std::vector<PlacementClass> added;
+  for (const PlacementClass& placement : classes) {
+    if (placement.kind != PlacementClass::Kind::spread) continue;
+    for (int o : placement.groups.front().options) {
+      added.push_back({PlacementClass::Kind::pure, {{o, placement.least_tp, {o}}}, placement.least_tp});
+      added.back().refines = true;
+    }
+  }
+  std::move(added.begin(), added.end(), std::back_inserter(classes));
+}
 }  // namespace
 
 PreviousOptions previous_options(const Resources& resources, const std::vector<Plan>& plans) {
@@ -52,6 +65,7 @@ std::vector<PlacementClass> PassTablesOf::classes_of(const StageCosts& costs, Pa
   std::vector<PlacementClass> mixed = mixed_classes(costs, resources_);
   if (pass == Pass::previous) std::erase_if(mixed, unknown(previous_.mixed));
   std::move(mixed.begin(), mixed.end(), std::back_inserter(classes));
+  if (pass == Pass::zoned) add_single_zones(classes);
   return classes;
 }
 

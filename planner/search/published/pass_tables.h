@@ -15,8 +15,9 @@ namespace sailor {
 
 // What stages may be, from quick to complete. alike: all replicas of one type and TP degree; mixed: or of
 // several types; exact: every way to assign a pipeline template is tried; pure: its part for one replica;
-// previous: what of `mixed` the previous plans had.
-enum class Pass { alike, mixed, exact, pure, previous };
+// previous: what of `mixed` the previous plans had; zoned: `mixed`, and apart from it what of a type and TP
+// degree is in one zone.
+enum class Pass { alike, mixed, exact, pure, previous, zoned };
 
 // Options that replicas of the first few of some plans run on, in any zone: by option.
 struct PreviousOptions {

@@ -71,12 +71,12 @@ bool is_wide(SearchState& state, Pass pass) {
          state.tables_of(state.configurations.front(), pass).costs->size() > kWideClasses;
 }
 
-void search_by_branch_and_bound(SearchState& state, Pass pass) {
+void search_by_branch_and_bound(SearchState& state) {
   std::vector<BranchConfiguration> boxes;
   std::vector<const Configuration*> of;
   for (const Configuration& c : state.configurations) {
     if (state.worse(c)) continue;
-    boxes.push_back({state.tables_of(c, pass).costs.get(), c.replicas, c.rounds, c.bound_s});
+    boxes.push_back({state.tables_of(c, Pass::zoned).costs.get(), c.replicas, c.rounds, c.bound_s});
     of.push_back(&c);
   }
   const BranchOutcome outcome = branch_and_bound(
@@ -98,7 +98,7 @@ void search_pass(SearchState& state, Pass pass, int max_stages) {
   state.pass_complete = true;
   state.open_value = kNever;
   if (max_stages == kAnyStages && state.on(feature::kBounding) && state.on(feature::kBestFirst)) {
-    if (is_wide(state, pass)) return search_by_branch_and_bound(state, pass);
+    if (is_wide(state, pass)) return search_by_branch_and_bound(state);
     if (state.on(feature::kDeepening)) return search_by_deepening(state, pass);
   }
   for (const Configuration& c : state.configurations) {

@@ -87,7 +87,7 @@ void SearchState::keep(const Assignment& assigned, const StageCosts& costs, int 
 
 void SearchState::improve_shortlist() {
   shortlist_.improve(
-      !options.previous.empty(), [&](const AssignmentProblem&) { return best_sum; },
+      !options.previous.empty(), [&] { return best_sum; },
       [&](const AssignmentProblem& form, const Assignment& better) {
         keep(better, form.costs.stage(), form.replicas);
       },

@@ -11,7 +11,7 @@
 
 #include "planner/search/assignment/assignment.h"
 #include "planner/search/dynamic_program/template_search.h"
-#include "planner/search/improvement/shortlist.h"
+#include "planner/search/improvement/layout_improvement.h"
 #include "planner/search/problem/candidates.h"
 #include "planner/search/problem/deadline.h"
 #include "planner/search/published/configurations.h"

@@ -36,8 +36,8 @@ struct NativeOptions {
   Rivals rivals = Rivals::all;
   SearchEffort effort;
   double search_effort = 1;  // of the search that is judged, as a multiple of the usual
-  std::string catalog;  // file
-  std::string dump;     // with `only`: directory for the problem, the plan and the best rival's
+  std::string catalog;       // file
+  std::string dump;          // with `only`: directory for the problem, the plan and the best rival's
 };
 
 // Returns 0, or 1 when a problem fails. Throws InputError on a broken catalog.

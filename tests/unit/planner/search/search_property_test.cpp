@@ -302,8 +302,8 @@ TEST_P(SearchProperty, StartingFromThePreviousPlanNeverWorsensTheObjective) {
 INSTANTIATE_TEST_SUITE_P(, SearchProperty,
                          ::testing::Values(Judge{"PublishedPaper", CostModel::published, SearchSpace::paper,
                                                  60},
-                                           Judge{"NativePaper", CostModel::native, SearchSpace::paper, 40},
-                                           Judge{"NativeFull", CostModel::native, SearchSpace::full, 40}),
+                                           Judge{"NativePaper", CostModel::native, SearchSpace::paper, 16},
+                                           Judge{"NativeFull", CostModel::native, SearchSpace::full, 16}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -31,7 +31,7 @@ struct OneConfiguration {
   std::vector<BranchConfiguration> configurations;
 };
 
-TEST(BoxSearch, BoundsHoldAndBeamsFindPipelinesNearThem) {
+TEST(BranchAndBound, BoundsHoldAndBeamsFindPipelinesNearThem) {
   double gaps = 0, misses = 0;
   int problems = 0;
   for (int number = 0; problems < kProblems; ++number) {

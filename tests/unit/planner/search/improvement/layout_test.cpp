@@ -111,18 +111,20 @@ TEST(LayoutTest, BlocksAreTheSameLayout) {
 
 TEST(LayoutTest, ImprovingKeepsLimitsAndIsNeverWorse) {
   int improved = 0;
+  LayoutImprovementOptions options;
+  options.steps = 2000;
   for_samples([&](const Sample& s) {
     if (!within_resources(s.resources, s.layout)) return;
     ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
     const AssignmentProblem form{
         classes, s.replicas, s.rounds, {Objective::throughput, s.value.usd * 1.01, kNever}};
-    const Assignment better = improve_layout(form, {s.layout, s.value}, 2000, [] { return false; });
+    const Assignment better = improve_layout(form, {s.layout, s.value}, options, [] { return false; });
     EXPECT_TRUE(within_resources(s.resources, better.layout));
     EXPECT_LE(better.value.iteration_s, s.value.iteration_s);
     EXPECT_LE(better.value.usd, form.goal.max_usd);
     const LayoutValue again = evaluate(s.costs, s.resources, better.layout, s.replicas, s.rounds);
     EXPECT_EQ(again.iteration_s, better.value.iteration_s);
-    const Assignment twice = improve_layout(form, {s.layout, s.value}, 2000, [] { return false; });
+    const Assignment twice = improve_layout(form, {s.layout, s.value}, options, [] { return false; });
     EXPECT_EQ(twice.value.iteration_s, better.value.iteration_s);
     improved += better.value.iteration_s < s.value.iteration_s * (1 - 1e-9);
   });

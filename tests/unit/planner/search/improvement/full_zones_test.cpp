@@ -1,7 +1,5 @@
-// The zones of full clusters: against every arrangement of small problems that use up all GPUs, with random
-// links between zones. And the parts that zone_walk is made of.
-#include "planner/search/improvement/zone_assignment.h"
-
+// The zones of full clusters, compared with every arrangement of small problems that use all GPUs, with
+// random links between zones; and the linear program that fits pipelines into them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,8 +9,8 @@
 #include <random>
 #include <set>
 
+#include "planner/search/improvement/layout_improvement.h"
 #include "planner/search/improvement/zone_program.h"
-#include "planner/search/improvement/zone_sequence.h"
 #include "tests/unit/planner/instance.h"
 
 namespace sailor {
@@ -23,35 +21,15 @@ constexpr double kRounding = 1e-9;
 const char* const kZones[] = {"z1", "z2", "z3"};
 
 TEST(ZoneProgramTest, FitsAsManyAsTheScarcestCountersAllow) {
-  const std::vector<int> left{2, 1}, right{1, 2}, both{3, 3};
-  const ZoneProgram mix = most_pipelines({&left, &right, &both}, {12, 9}, kNever);
+  const RepeatedPattern left{1, {2, 1}}, right{1, {1, 2}}, both{1, {3, 3}}, twice{2, {3, 3}};
+  const ZoneProgram mix = most_pipelines({left, right, both}, {12, 9}, kNever);
   EXPECT_NEAR(mix.pipelines, 7, kRounding);  // five and two
   EXPECT_NEAR(mix.times[0], 5, kRounding);
   EXPECT_NEAR(mix.times[1], 2, kRounding);
   EXPECT_NEAR(mix.times[2], 0, kRounding);
-  EXPECT_NEAR(most_pipelines({&left}, {12, 0}, kNever).pipelines, 0, kRounding);
-  EXPECT_GE(most_pipelines({&left, &right}, {1000, 1000}, 10).pipelines, 10);
-}
-
-TEST(ZoneSequenceTest, CrossesAColumnThatCannotBeRepeated) {
-  // The first may only be followed by the second, and that by the third. All GPUs are used up.
-  SequenceProblem problem;
-  problem.uses = {{2, 0, 0}, {0, 2, 0}, {0, 1, 1}};
-  problem.behind = {{1, 1, 0}, {0, 0, 1}, {0, 0, 1}};
-  problem.capacity = {6, 6, 4};
-  problem.pipelines = 8;
-  int64_t effort = 100000;
-  const std::optional<ZoneSequence> sequence = find_sequence(problem, effort);
-  ASSERT_TRUE(sequence.has_value());
-  ASSERT_EQ(sequence->size(), 3U);
-  const int times[] = {3, 1, 4};
-  for (int k = 0; k < 3; ++k) {
-    EXPECT_EQ((*sequence)[k].column, k);
-    EXPECT_EQ((*sequence)[k].times, times[k]);
-  }
-  problem.pipelines = 9;
-  EXPECT_FALSE(find_sequence(problem, effort).has_value());
-  EXPECT_GT(effort, 0);
+  EXPECT_NEAR(most_pipelines({left}, {12, 0}, kNever).pipelines, 0, kRounding);
+  EXPECT_GE(most_pipelines({left, right}, {1000, 1000}, 10).pipelines, 10);
+  EXPECT_NEAR(most_pipelines({twice}, {12, 9}, kNever).pipelines, 6, kRounding);
 }
 
 // Two stages of two blocks each in three zones, every GPU in use.
@@ -111,7 +89,7 @@ bool in_blocks(const Zones& first, const Zones& second) {
   return true;
 }
 
-TEST(ZoneAssignmentTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
+TEST(FullZonesTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
   std::mt19937_64 random(11);
   int better = 0, best_of_all = 0;
   constexpr int kProblems = 40;
@@ -149,7 +127,7 @@ TEST(ZoneAssignmentTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) 
       if (in_blocks(first, second)) best_in_blocks_s = std::min(best_in_blocks_s, value.iteration_s);
     });
     ASSERT_TRUE(start.has_value());
-    const Assignment found = assign_zones(form, *start, [] { return false; });
+    const Assignment found = improve_layout(form, *start, {}, [] { return false; });
     ASSERT_TRUE(within_resources(resources, found.layout));
     EXPECT_EQ(evaluate(costs, resources, found.layout, replicas, form.microbatches).iteration_s,
               found.value.iteration_s);
@@ -157,13 +135,12 @@ TEST(ZoneAssignmentTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) 
     EXPECT_LE(found.value.iteration_s, best_in_blocks_s * (1 + kRounding)) << "problem " << number;
     better += found.value.iteration_s < start->value.iteration_s * (1 - kRounding);
     best_of_all += found.value.iteration_s <= best_s * (1 + kRounding);
-    EXPECT_EQ(assign_zones(form, found, [] { return false; }).value.iteration_s, found.value.iteration_s);
   }
   EXPECT_GT(better, kProblems * 3 / 4);
   EXPECT_GT(best_of_all, kProblems * 3 / 4);
 }
 
-TEST(ZoneAssignmentTest, KeepsWhatLimitsAllow) {
+TEST(FullZonesTest, KeepsWhatLimitsAllow) {
   std::mt19937_64 random(3);
   const FullCluster cluster(random, 1);
   const PlanningContext context = cluster.instance.context();
@@ -179,11 +156,12 @@ TEST(ZoneAssignmentTest, KeepsWhatLimitsAllow) {
     if (resources.options[o].tp == 1) layout.stages[0].runs.push_back({static_cast<int>(o), 2});
   const LayoutValue value = evaluate(costs, resources, layout, 6, 7);
   const AssignmentProblem form{classes, 6, 7, {Objective::throughput, value.usd, kNever}};
-  const Assignment found = assign_zones(form, {layout, value}, [] { return false; });
+  const Assignment found = improve_layout(form, {layout, value}, {}, [] { return false; });
   EXPECT_LE(found.value.usd, value.usd);
   EXPECT_LE(found.value.iteration_s, value.iteration_s);
   // Nothing left of the time: the start.
-  EXPECT_EQ(assign_zones(form, {layout, value}, [] { return true; }).value.iteration_s, value.iteration_s);
+  EXPECT_EQ(improve_layout(form, {layout, value}, {}, [] { return true; }).value.iteration_s,
+            value.iteration_s);
 }
 
 }  // namespace
