@@ -180,7 +180,7 @@ void Seeds::all_of_few_gpus() {
       scorer_.steps() + static_cast<int64_t>(options_.sequences * static_cast<double>(scorer_.most_steps())));
 }
 
-// Inspects the sequences that begin with `stages`, shorter ones first, with as many pipelines as there may
+// Scores the sequences that begin with `stages`, shorter ones first, with as many pipelines as there may
 // be, then fewer. `used`: GPUs by pool.
 void Seeds::extend(std::vector<TemplateStage>& stages, std::vector<int>& used, int64_t until) {
   if (stages.size() == static_cast<size_t>(space_.layers()) || scorer_.steps() > until || scorer_.spent())
@@ -212,7 +212,7 @@ void Seeds::extend(std::vector<TemplateStage>& stages, std::vector<int>& used, i
                        (mode == Recompute::none || space_.can_recompute(stage.option, mode));
           }
           of.classes.push_back(std::move(pipelines_of));
-          if (possible) look(std::move(of));
+          if (possible) score(std::move(of));
         }
     extend(stages, used, until);
     stages.pop_back();
@@ -227,7 +227,7 @@ void Seeds::equal_pipelines() {
   std::vector<TemplateShape> shapes;
   for (const int pool : by_speed_)
     for (const int size : space_.microbatches) list_one(pool, size, shapes);
-  look_at(shapes, scorer_.steps() + part(options_.one_pool));
+  score_best(shapes, scorer_.steps() + part(options_.one_pool));
   shapes.clear();
   for (const int pool : by_speed_) list_compositions({pool}, shapes);
   const int64_t listed = scorer_.steps() + part(options_.listing);
@@ -236,10 +236,10 @@ void Seeds::equal_pipelines() {
     list_spans(pools, shapes);
     list_compositions(pools, shapes);
   }
-  look_at(shapes, scorer_.steps() + part(options_.unlike_stages));
+  score_best(shapes, scorer_.steps() + part(options_.unlike_stages));
 }
 
-void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
+void Seeds::score_best(std::vector<TemplateShape>& shapes, int64_t until) {
   keep_best(shapes);
   scorer_.count(static_cast<int64_t>(shapes.size()));
   const auto kind_of = [this](const TemplateShape& shape) {
@@ -252,14 +252,14 @@ void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
     return kind;
   };
   std::map<std::vector<int>, double> error;  // by kind: value by estimate, the least seen
-  std::vector<char> looked(shapes.size(), 0);
+  std::vector<char> scored(shapes.size(), 0);
   double best = kNever;
   // Where nothing fits for long, some more is spent.
   const int64_t at_most = until + options_.patience * std::max<int64_t>(0, until - scorer_.steps());
   const auto ends = [&] { return scorer_.spent() || scorer_.steps() > (best < kNever ? until : at_most); };
   const auto visit = [&](size_t i) {
-    looked[i] = 1;
-    const double value = look(shapes[i]);
+    scored[i] = 1;
+    const double value = score(shapes[i]);
     best = std::min(best, value);
     if (!(value < kNever)) return;
     const auto [known, added] = error.try_emplace(kind_of(shapes[i]), value / shapes[i].estimate);
@@ -267,7 +267,7 @@ void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
   };
   // The best of each kind first: what the estimate thinks of kinds may be wrong.
   for (size_t i = 0; i < shapes.size() && !ends(); ++i) {
-    if (shapes[i].estimate > options_.unlikely * best) break;
+    if (shapes[i].estimate > options_.first_factor * best) break;
     if (!error.contains(kind_of(shapes[i]))) visit(i);
   }
   // Then by estimates, in turn as they are and as the errors of their kinds suggest.
@@ -281,21 +281,21 @@ void Seeds::look_at(std::vector<TemplateShape>& shapes, int64_t until) {
   std::stable_sort(corrected.begin(), corrected.end(),
                    [&](size_t a, size_t b) { return estimate[a] < estimate[b]; });
   for (size_t raw = 0, at = 0; raw < shapes.size() && !ends();) {
-    while (raw < shapes.size() && looked[raw] != 0) ++raw;
-    while (at < shapes.size() && looked[corrected[at]] != 0) ++at;
-    const bool raw_ends = raw == shapes.size() || shapes[raw].estimate > options_.in_vain * best,
-               at_ends = at == shapes.size() || estimate[corrected[at]] > options_.in_vain * best;
+    while (raw < shapes.size() && scored[raw] != 0) ++raw;
+    while (at < shapes.size() && scored[corrected[at]] != 0) ++at;
+    const bool raw_ends = raw == shapes.size() || shapes[raw].estimate > options_.factor * best,
+               at_ends = at == shapes.size() || estimate[corrected[at]] > options_.factor * best;
     if (raw_ends && at_ends) break;
     if (!raw_ends) visit(raw);
-    if (!at_ends && looked[corrected[at]] == 0 && !ends()) visit(corrected[at]);
+    if (!at_ends && scored[corrected[at]] == 0 && !ends()) visit(corrected[at]);
   }
 }
 
-double Seeds::look(const TemplateShape& shape) {
-  return look(template_of(space_, shape));
+double Seeds::score(const TemplateShape& shape) {
+  return score(template_of(space_, shape));
 }
 
-double Seeds::look(PlanTemplate of) {
+double Seeds::score(PlanTemplate of) {
   const bool sharding = offered_.contains(PlanFeature::zero1) && of.pipelines() > 1;
   double best = kNever;
   for (const bool zero1 : {false, true}) {
@@ -358,7 +358,7 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
               while (std::accumulate(groups.begin(), groups.end(), 0) > space_.layers())
                 --*std::max_element(groups.begin(), groups.end());
               for (size_t i = 0; i < options.size(); ++i) shape.parts[i] = {options[i], groups[i]};
-              add_interleaved(shape, options_.unlikely * scorer_.best(), out);
+              add_interleaved(shape, options_.first_factor * scorer_.best(), out);
             }
       size_t i = 0;
       while (i < pools.size() && ++at[i] == space_.pools[static_cast<size_t>(pools[i])].options.size())
@@ -385,9 +385,9 @@ void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& ou
           of.pipelines = pipelines;
           scorer_.count(60);
           const double rounds = std::ceil(static_cast<double>(total) / pipelines);
-          const double most_s = scorer_.most_iteration_s(options_.unlikely) / rounds / chunks;
+          const double most_s = scorer_.most_iteration_s(options_.first_factor) / rounds / chunks;
           for (const TemplateShape& shape : compositions(estimates_, pools, of, sharded, most_s, {}))
-            if (is_linked(shape)) add(shape, options_.unlikely * scorer_.best(), out);
+            if (is_linked(shape)) add(shape, options_.first_factor * scorer_.best(), out);
         }
   }
 }
@@ -449,7 +449,7 @@ void Seeds::mix(const std::vector<TemplateShape>& shapes) {
       num_microbatches(space_.context.job.training.global_batch, of.microbatch) / std::max(1, of.pipelines());
   if (each < 1) return;
   for (TemplateClass& pipelines : of.classes) pipelines.microbatches = each * pipelines.pipelines;
-  look(std::move(of));
+  score(std::move(of));
 }
 
 void Seeds::side_by_side() {

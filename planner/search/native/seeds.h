@@ -1,5 +1,5 @@
-// Where a native search starts: shapes of pipelines, looked at closely in the order of their estimates, pool
-// by pool, then pools together.
+// Where a native search starts: shapes of pipelines in the order of their estimates, of one pool first, then
+// of several pools together, then pipelines of several pools side by side.
 #pragma once
 
 #include "planner/plan/features.h"
@@ -9,19 +9,20 @@
 namespace sailor::native {
 
 struct SeedOptions {
-  // Of the effort, until each of the both has had its turn.
+  // Parts of the effort: for pipelines of one pool, for listing those of unlike stages, for scoring them; and
+  // the part that is spent when pipelines side by side end.
   double one_pool = 0.12, listing = 0.1, unlike_stages = 0.2, side_by_side = 0.45;
-  int64_t patience = 1;        // parts of the effort of a set of pools beyond its own, when nothing fits
-  double unlikely = 2;         // estimates beyond the best look by this factor are left
-  double in_vain = 1.25;       // the same, once every kind of shape had its turn
-  double kept = 1.2;           // values beyond the best by this factor are not worked out
+  int64_t patience = 1;        // times the effort of a list more, when nothing of it fits
+  double first_factor = 2;     // the best shape of a kind is scored up to this multiple of the best value ...
+  double factor = 1.25;        // ... and every other shape up to this one
+  double kept = 1.2;           // values beyond this multiple of the best are not worked out
   size_t mixed_shapes = 16;    // of all pools together, for pipelines side by side
-  int few_gpus = 12;           // for listing all sequences of stages ...
-  double sequences = 0.3;      // ... with so much of the effort
-  size_t spanned_pools = 4;    // by pipelines with so many stages of each
-  size_t permuted_parts = 3;   // of a pipeline: up to so many in all orders
-  size_t most_pools = 5;       // of a zone or of all, that pipelines span or mix
-  size_t most_shapes = 20000;  // of a set of pools, kept by their estimates
+  int few_gpus = 12;           // clusters of at most so many GPUs: all sequences of stages are listed ...
+  double sequences = 0.3;      // ... with this part of the effort
+  size_t spanned_pools = 4;    // most pools of pipelines with the same part of each
+  size_t permuted_parts = 3;   // most parts of a pipeline that are listed in all orders
+  size_t most_pools = 5;       // that pipelines span or mix
+  size_t most_shapes = 20000;  // of a list, kept by their estimates
 };
 
 class Seeds {
@@ -42,12 +43,13 @@ class Seeds {
 
   std::vector<Pools> sets() const;
   void keep_best(std::vector<TemplateShape>& shapes) const;
-  // Until so many steps are taken.
-  void look_at(std::vector<TemplateShape>& shapes, int64_t until);
+  // Scores shapes in the order of their estimates, until so many steps are taken.
+  void score_best(std::vector<TemplateShape>& shapes, int64_t until);
   int64_t until(double share, double weight, double weights_left) const;
   double speed_of(const Pools& pools) const;
-  double look(const TemplateShape& shape);
-  double look(PlanTemplate of);
+  // The best value of a shape cut, placed and sharded in the usual ways.
+  double score(const TemplateShape& shape);
+  double score(PlanTemplate of);
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);
   void extend(std::vector<TemplateStage>& stages, std::vector<int>& used, int64_t until);
