@@ -173,51 +173,60 @@ double Seeds::speed_of(const Pools& pools) const {
 
 void Seeds::all_of_few_gpus() {
   if (space_.gpus() > options_.few_gpus) return;
-  std::vector<TemplateStage> stages;
+  const int64_t until =
+      scorer_.steps() + static_cast<int64_t>(options_.sequences * static_cast<double>(scorer_.most_steps()));
+  const auto most = static_cast<size_t>(std::min(space_.layers(), space_.gpus()));
+  std::vector<int> sequence;
   std::vector<int> used(space_.pools.size(), 0);
-  extend(
-      stages, used,
-      scorer_.steps() + static_cast<int64_t>(options_.sequences * static_cast<double>(scorer_.most_steps())));
+  for (size_t length = 1; length <= most; ++length) extend(sequence, used, length, until);
 }
 
-// Scores the sequences that begin with `stages`, shorter ones first, with as many pipelines as there may
-// be, then fewer. `used`: GPUs by pool.
-void Seeds::extend(std::vector<TemplateStage>& stages, std::vector<int>& used, int64_t until) {
-  if (stages.size() == static_cast<size_t>(space_.layers()) || scorer_.steps() > until || scorer_.spent())
-    return;
+// Scores the sequences of options of that length that begin with `sequence`. `used`: GPUs by pool.
+void Seeds::extend(std::vector<int>& sequence, std::vector<int>& used, size_t length, int64_t until) {
+  if (scorer_.steps() > until || scorer_.spent()) return;
+  if (sequence.size() == length) return score_sequence(sequence, used);
   for (size_t o = 0; o < space_.options.size(); ++o) {
     const SpaceOption& option = space_.options[o];
     const auto pool = static_cast<size_t>(option.pool);
     if (used[pool] + option.tp > space_.pools[pool].gpus) continue;
-    if (!stages.empty() && !space_.linked(stages.back().option, static_cast<int>(o))) continue;
+    if (!sequence.empty() && !space_.linked(sequence.back(), static_cast<int>(o))) continue;
     used[pool] += option.tp;
-    stages.push_back({static_cast<int>(o), 0, Recompute::none});
-    int most = space_.gpus();
-    for (size_t p = 0; p < used.size(); ++p)
-      if (used[p] > 0) most = std::min(most, space_.pools[p].gpus / used[p]);
-    for (const int size : space_.microbatches)
-      for (const Recompute mode : modes())
+    sequence.push_back(static_cast<int>(o));
+    extend(sequence, used, length, until);
+    sequence.pop_back();
+    used[pool] -= option.tp;
+  }
+}
+
+// With as many pipelines as there may be, and fewer.
+void Seeds::score_sequence(const std::vector<int>& sequence, const std::vector<int>& used) {
+  int most = space_.gpus();
+  for (size_t p = 0; p < used.size(); ++p)
+    if (used[p] > 0) most = std::min(most, space_.pools[p].gpus / used[p]);
+  for (const int size : space_.microbatches)
+    for (const Recompute mode : modes()) {
+      const bool possible = std::all_of(sequence.begin(), sequence.end(), [&](int option) {
+        return space_.has_times(option, size) &&
+               (mode == Recompute::none || space_.can_recompute(option, mode));
+      });
+      if (!possible) continue;
+      for (const int chunks : {1, 2}) {
+        if (chunks > 1 && (!offered_.contains(PlanFeature::interleave) || sequence.size() < 2)) continue;
+        if (chunks * sequence.size() > static_cast<size_t>(space_.layers())) continue;
         for (int pipelines = most; pipelines > 0; --pipelines) {
           PlanTemplate of;
           of.microbatch = size;
+          of.interleave = chunks;
           of.block = pipelines;
-          TemplateClass pipelines_of;
-          pipelines_of.pipelines = pipelines;
-          pipelines_of.microbatches = num_microbatches(space_.context.job.training.global_batch, size);
-          pipelines_of.stages = stages;
-          bool possible = true;
-          for (TemplateStage& stage : pipelines_of.stages) {
-            stage.recompute = mode;
-            possible = possible && space_.has_times(stage.option, size) &&
-                       (mode == Recompute::none || space_.can_recompute(stage.option, mode));
-          }
-          of.classes.push_back(std::move(pipelines_of));
-          if (possible) score(std::move(of));
+          of.classes.emplace_back();
+          of.classes[0].pipelines = pipelines;
+          of.classes[0].microbatches = num_microbatches(space_.context.job.training.global_batch, size);
+          for (int chunk = 0; chunk < chunks; ++chunk)
+            for (const int option : sequence) of.classes[0].stages.push_back({option, 0, mode});
+          score(std::move(of));
         }
-    extend(stages, used, until);
-    stages.pop_back();
-    used[pool] -= option.tp;
-  }
+      }
+    }
 }
 
 void Seeds::equal_pipelines() {

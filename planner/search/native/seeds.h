@@ -52,7 +52,8 @@ class Seeds {
   double score(PlanTemplate of);
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);
-  void extend(std::vector<TemplateStage>& stages, std::vector<int>& used, int64_t until);
+  void extend(std::vector<int>& sequence, std::vector<int>& used, size_t length, int64_t until);
+  void score_sequence(const std::vector<int>& sequence, const std::vector<int>& used);
   bool is_linked(const TemplateShape& shape) const;
   void list_compositions(const Pools& pools, std::vector<TemplateShape>& out);
   void add(TemplateShape shape, double most, std::vector<TemplateShape>& out);
