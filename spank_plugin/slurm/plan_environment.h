@@ -4,7 +4,7 @@
 // --export says, also after a requeue.
 //
 //     SAILOR_PLAN_0, SAILOR_PLAN_1, ...   the plan
-//     SAILOR_PLANNING_0, ...              what it was made with (planner/search/planning_record.h), packed
+//     SAILOR_PLANNING_0, ...              what it was made with (planner/inputs/planning_record.h), packed
 //     SAILOR_JOB                          absolute path of the job spec, when it came from a file
 //     SAILOR_CONFIG                       absolute path of the site config
 //     SAILOR_LIMITS                       what the submission limits (submitted_limits.h)

@@ -5,7 +5,7 @@
 //     trace-step-N.json  timeline of step N     summary.json   written once, when the run has ended
 //     events.jsonl   of an elastic job: what happened to its processes and plans (event_log.h)
 //     planning/      what the plan was made with, for `sailor report`, `explain` and `simulate`
-//                    (planner/search/planning_record.h); cluster.yaml has the nodes of the plan in force
+//                    (planner/inputs/planning_record.h); cluster.yaml has the nodes of the plan in force
 //     run.json       the run as measured, for `sailor validate`; written with the summary
 //     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //

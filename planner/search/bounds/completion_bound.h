@@ -28,8 +28,8 @@ struct PartialPipeline {
   int stages = 0;
 };
 
-// More of anything bounds better and takes longer. Memory beyond so many microbatches in flight, and limits
-// beyond the first, which are the most binding, cost more time than they prune.
+// More of anything bounds better and takes longer. Memory beyond a number of microbatches in flight, and
+// limits beyond the first, which are the most binding, cost more time than they prune.
 struct CompletionOptions {
   size_t most_levels = 4;
   int in_flight = 8;

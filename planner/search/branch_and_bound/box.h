@@ -17,7 +17,7 @@ struct Box {
   uint64_t regions = ~uint64_t{0};  // that stages may be in
   uint64_t visited = 0;             // those that some stage is in
   int least_regions = 1;            // with a stage
-  double crossings_s = 0;           // that so many regions add to the sum of stages
+  double crossings_s = 0;           // that the number of regions adds to the sum of stages
   SupplyPrices prices;
   int64_t number = 0;
 

@@ -1,4 +1,4 @@
-// Bounds and plans for clusters of so many types and zones that partial pipelines can no longer be listed
+// Bounds and plans for clusters with too many types and zones to list partial pipelines
 // (template_search.h). Published model, throughput.
 //
 // Best first over boxes: one configuration (microbatch, D), and intervals of the slowest stage and of the
@@ -7,8 +7,8 @@
 //     + what messages between the regions that the box requires take more
 // with prices by subgradients. It branches on the regions that stages are in, then on the intervals. On the
 // way a beam of partial pipelines is followed that fill what supplies there are, in the order of what they
-// and the priced rest take. Ends when no box can be better, or after so many priced cuts: deterministic,
-// whatever the machine. Pure.
+// and the priced rest take. Ends when no box can be better, or after a fixed number of priced cuts:
+// deterministic, whatever the machine. Pure.
 #pragma once
 
 #include <functional>

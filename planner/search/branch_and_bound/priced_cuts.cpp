@@ -10,7 +10,7 @@ namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-9;
-// Memory beyond that many stages behind counts as with so many: a bound still, and prices hardly differ.
+// Memory beyond that many stages behind counts as with that number: still a bound, and prices hardly differ.
 constexpr int kMostBehind = 5;
 }  // namespace
 

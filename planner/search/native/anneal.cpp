@@ -24,11 +24,9 @@ class Annealing {
     if (fine) return true;
     of.block = of.block >= before ? of.pipelines() : std::min(of.block, of.pipelines());
     of.zero1 = of.zero1 && of.pipelines() > 1;
-    const int64_t total = num_microbatches(space_.context.job.training.global_batch, of.microbatch);
-    const int64_t each = total / of.pipelines();
-    if (each < 1) return false;
-    for (TemplateClass& pipelines : of.classes)
-      if (pipelines.microbatches < pipelines.pipelines) pipelines.microbatches = each * pipelines.pipelines;
+    if (num_microbatches(space_.context.job.training.global_batch, of.microbatch) < of.pipelines())
+      return false;
+    share_equally(space_, of);
     const bool by_speed = drawn(4) == 0;
     const auto cut = [&] {
       for (size_t c = 0; c < of.classes.size(); ++c)

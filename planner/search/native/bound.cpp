@@ -52,7 +52,7 @@ class PriceTable {
     if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
 
-  // Is there none with so many pipelines that ends by then?
+  // Is there no plan with `pipelines` pipelines that ends by then?
   bool refutes(double s, double microbatches, int pipelines, bool interleave) {
     if (!ways_.usable()) return true;
     for (int turn = 0; turn < kOptions.turns; ++turn) {

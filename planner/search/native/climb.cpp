@@ -43,7 +43,7 @@ class Climb {
     next.block = std::max(1, next.block);
     next.zero1 = next.zero1 && next.pipelines() > 1;
     if (cut) {
-      share_equally(next);
+      share_equally(space_, next);
       for (size_t c = 0; c < next.classes.size(); ++c)
         if (!cut_layers(scorer_, next, c)) return with_zero1(next);
     }
@@ -60,12 +60,6 @@ class Climb {
     for (size_t c = 0; c < next.classes.size(); ++c)
       if (!cut_layers(scorer_, next, c)) return false;
     return share_batch(space_, next) && take(next);
-  }
-  void share_equally(PlanTemplate& next) const {
-    const int64_t total = num_microbatches(space_.context.job.training.global_batch, next.microbatch);
-    const int64_t each = std::max<int64_t>(1, total / std::max(1, next.pipelines()));
-    for (TemplateClass& of : next.classes)
-      if (of.microbatches < of.pipelines) of.microbatches = each * of.pipelines;
   }
 
   bool blocks() {

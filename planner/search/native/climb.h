@@ -11,7 +11,7 @@ namespace sailor::native {
 // The best template reached from `from`, whose value is given; returns its value.
 double climb(Scorer& scorer, const PlanFeatures& offered, PlanTemplate& from, double value);
 
-// Numbers of pipelines that go to the nodes together, worth a look.
+// Numbers of pipelines to place together, to try.
 std::vector<int> blocks_of(const Space& space, const PlanTemplate& of);
 
 }  // namespace sailor::native

@@ -171,6 +171,13 @@ ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateCl
   return out;
 }
 
+void share_equally(const Space& space, PlanTemplate& of) {
+  const int64_t total = num_microbatches(space.context.job.training.global_batch, of.microbatch);
+  const int64_t each = std::max<int64_t>(1, total / std::max(1, of.pipelines()));
+  for (TemplateClass& pipelines : of.classes)
+    if (pipelines.microbatches < pipelines.pipelines) pipelines.microbatches = each * pipelines.pipelines;
+}
+
 bool share_batch(const Space& space, PlanTemplate& of) {
   const int64_t microbatches = num_microbatches(space.context.job.training.global_batch, of.microbatch);
   if (microbatches < of.pipelines()) return false;

@@ -24,6 +24,10 @@ struct ClassTimes {
 };
 ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines);
 
+// Gives classes with fewer microbatches than pipelines as many as an equal share, for what asks for them
+// before share_batch() does it well.
+void share_equally(const Space& space, PlanTemplate& of);
+
 // Shares the global batch among the classes so that the last of them ends as early as possible. False when
 // there are fewer microbatches than pipelines.
 bool share_batch(const Space& space, PlanTemplate& of);

@@ -30,7 +30,7 @@ struct Effort {
   };
   UpTo sizes[4] = {
       {12, 1.4e7, 0}, {32, 7.5e6, 0}, {256, 3e7, 5e4}, {std::numeric_limits<int>::max(), 6e7, 1.2e5}};
-  double from_previous = 0.25;  // of the effort, more
+  double from_previous = 0.25;  // part of the effort that replanning adds
   size_t climbs = 12;
   size_t listed = 4;            // templates for a plan to show: some are the same plan
   double climbed = 1.4;         // no further from the best than this factor

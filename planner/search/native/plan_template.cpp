@@ -26,7 +26,7 @@ class Dealer {
     if (even) spread(order);
   }
 
-  // The first node with so many GPUs left; -1 when there is none.
+  // The first node with `gpus` GPUs left; -1 when there is none.
   int take(int pool, int gpus) {
     const std::vector<int>& nodes = space_.pools[static_cast<size_t>(pool)].nodes;
     size_t& first = first_[static_cast<size_t>(pool)];

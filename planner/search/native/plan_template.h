@@ -27,7 +27,7 @@ struct TemplateClass {
   // With interleave v, v entries per group of GPUs: entry k is chunk k / P on the GPUs of entry k mod P.
   std::vector<TemplateStage> stages;
   int pipelines = 1;
-  // Of all of them together; shared out as evenly as can be, interleaved in rounds of as many as there are
+  // Of all of them together; divided as evenly as possible, interleaved in rounds of as many as there are
   // groups.
   int64_t microbatches = 0;
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kChunks[] = {1, 2, 3, 4};
 
-// Groups of so many GPUs that a pool has.
+// Groups of `tp` GPUs that a pool has.
 int room_of(const SpacePool& pool, int tp) {
   int groups = 0;
   for (const int free : pool.free) groups += free / tp;

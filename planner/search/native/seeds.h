@@ -17,7 +17,7 @@ struct SeedOptions {
   double factor = 1.25;        // ... and every other shape up to this one
   double kept = 1.2;           // values beyond this multiple of the best are not worked out
   size_t mixed_shapes = 16;    // of all pools together, for pipelines side by side
-  int few_gpus = 12;           // clusters of at most so many GPUs: all sequences of stages are listed ...
+  int few_gpus = 12;           // the largest cluster whose sequences of stages are all listed ...
   double sequences = 0.3;      // ... with this part of the effort
   size_t spanned_pools = 4;    // most pools of pipelines with the same part of each
   size_t permuted_parts = 3;   // most parts of a pipeline that are listed in all orders
@@ -43,7 +43,7 @@ class Seeds {
 
   std::vector<Pools> sets() const;
   void keep_best(std::vector<TemplateShape>& shapes) const;
-  // Scores shapes in the order of their estimates, until so many steps are taken.
+  // Scores shapes in the order of their estimates, until the scorer has taken `until` steps.
   void score_best(std::vector<TemplateShape>& shapes, int64_t until);
   int64_t until(double share, double weight, double weights_left) const;
   double speed_of(const Pools& pools) const;

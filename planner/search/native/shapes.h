@@ -41,7 +41,7 @@ class Estimates {
   double model_s(int option, int microbatch, Recompute recompute);
   double longest_s(int option, int microbatch, Recompute recompute);
   double layer_s(int option, int microbatch, Recompute recompute);  // of the median layer
-  // Weights, gradients and optimizer states of the model, the latter sharded over so many.
+  // Weights, gradients and optimizer states of the model, the latter divided by `shards`.
   double model_bytes(int shards) const { return weight_bytes_ + state_bytes_ / shards; }
   const Space& space() const { return space_; }
 
@@ -77,7 +77,7 @@ class Estimates {
 // The template of a shape with all of the batch, not cut yet.
 PlanTemplate template_of(const Space& space, const TemplateShape& shape);
 
-// Numbers of pipelines worth a look: with any other as many microbatches go to the busiest one, from more
+// Numbers of pipelines to try: with any other as many microbatches go to the busiest one, from more
 // GPUs; and besides whatever fills whole nodes. Descending.
 std::vector<int> replica_counts(int64_t microbatches, int most, int per_node);
 
