@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -63,12 +64,13 @@ double expected_s(const JobSpec& job, const Plan& plan, const NetworkProfile& ne
   const PlanningContext context{job, snapshot, catalog, profiles};
   native::StageKinds kinds(context);
   const native::CompactPlan numbers = native::compact(plan, kinds);
-  const native::PlanClasses classes = native::classes_of(numbers, kinds);
-  double sum_s = 0;
-  for (const double group_s :
-       native::mesh_sums(numbers, classes, native::layer_groups(numbers, classes), kinds).alone_s)
-    sum_s += group_s;
-  return sum_s;
+  native::PlanClasses classes;
+  std::vector<native::LayerGroup> groups;
+  native::MeshSums sums;
+  native::find_classes(numbers, kinds, classes);
+  native::find_layer_groups(numbers, classes, groups);
+  native::find_mesh_sums(numbers, classes, groups, kinds, sums);
+  return std::accumulate(sums.alone_s.begin(), sums.alone_s.end(), 0.0);
 }
 
 }  // namespace

@@ -110,8 +110,15 @@ bool IterationModel::fits(const StageMemoryInput& stage) {
     in_range = in_range && value < uint64_t{1} << bits;
     key = key << bits | value;
   }
-  if (in_range)
-    if (const auto found = stage_fits_.find(key); found != stage_fits_.end()) return found->second;
+  if (in_range) {
+    const auto [known, is_new] = stage_fits_.at(key);
+    if (!is_new) return known;
+    return known = rank_fits(stage);
+  }
+  return rank_fits(stage);
+}
+
+bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   steps_ += 100;
   const PlanningContext& context = kinds_.context();
   const StageKind& kind = kinds_[stage.kind];
@@ -132,10 +139,7 @@ bool IterationModel::fits(const StageMemoryInput& stage) {
   input.tp = kind.tp;
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.tp > 1) input.gathered_elements = sizes.front().output_elements;
-  const bool fits =
-      rank_memory(input, context.framework, context.job.training.precision).total() <= kind.capacity_bytes;
-  if (in_range) stage_fits_.emplace(key, fits);
-  return fits;
+  return rank_memory(input, context.framework, context.job.training.precision).total() <= kind.capacity_bytes;
 }
 
 bool IterationModel::fits(const CompactPlan& plan) {
@@ -176,11 +180,13 @@ double IterationModel::missing_memory(const CompactPlan& plan) {
 void IterationModel::set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const {
   const std::vector<PipelineClass>& classes = details.classes.pipelines;
   details.times.resize(classes.size());
+  details.layer_times.resize(classes.size());
   for (size_t c = 0; c < classes.size(); ++c) {
     const PipelineClass& of = classes[c];
     const auto stages = plan.of(of.pipeline);
     std::vector<StageTimes>& times = details.times[c];
     times.clear();
+    details.layer_times[c].clear();
     for (size_t i = 0; i < stages.size(); ++i) {
       const CompactStage& stage = stages[i];
       const KindTimes& of_kind = kinds_.times(stage.kind, plan.microbatch);
@@ -189,6 +195,7 @@ void IterationModel::set_times(const CompactPlan& plan, IterationDetails& detail
       times.push_back({jitter * of_kind.forward(stage.first_layer, stage.end_layer),
                        jitter * of_kind.backward(stage.recompute, stage.first_layer, stage.end_layer),
                        of.send_forward_s[i], of.send_backward_s[i]});
+      details.layer_times[c].push_back({&of_kind, jitter});
       out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s);
     }
   }
@@ -222,7 +229,7 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
     const size_t groups = plan.groups(of.pipeline);
     const auto first = static_cast<size_t>(of.first_rank);
     for (size_t i = 0; i < stages.size(); ++i) {
-      const std::vector<double>& update_s = kinds_.times(stages[i].kind, plan.microbatch).update_s;
+      const std::vector<double>& update_s = details.layer_times[c][i].first->update_s;
       details.after_s[first + i % groups] += (update_s[static_cast<size_t>(stages[i].end_layer)] -
                                               update_s[static_cast<size_t>(stages[i].first_layer)]) /
                                              shards;
@@ -251,34 +258,37 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
       }
       const auto index = static_cast<size_t>(details.groups[static_cast<size_t>(bucket.group)].stage_of[c]);
       const CompactStage& stage = plan.of(of.pipeline)[index];
-      const KindTimes& times = kinds_.times(stage.kind, plan.microbatch);
-      const double jitter = classes.several_nodes ? 1 + kinds_[stage.kind].profile->overheads.jitter : 1;
-      member.backward_end_s = (*chunk_end_s[c])[index] -
-                              jitter * times.backward(stage.recompute, stage.first_layer, bucket.first_layer);
+      const auto& [times, jitter] = details.layer_times[c][index];
+      member.backward_end_s =
+          (*chunk_end_s[c])[index] -
+          jitter * times->backward(stage.recompute, stage.first_layer, bucket.first_layer);
     }
 }
 
-double IterationModel::floor_s(const CompactPlan& plan, const IterationDetails& details, MeshSums& sums,
-                               Iteration& out) const {
+void IterationModel::find_timeline_floors(const CompactPlan& plan, const IterationDetails& details,
+                                          Iteration& out) {
   const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
-  std::vector<TimelineFloor> floors;
-  std::vector<const std::vector<double>*> chunk_end_s;
-  for (size_t c = 0; c < details.times.size(); ++c)
-    floors.push_back(
+  floors_.clear();
+  for (size_t c = 0; c < details.times.size(); ++c) {
+    floors_.push_back(
         timeline_floor(schedule, details.times[c],
                        plan.microbatches[static_cast<size_t>(details.classes.pipelines[c].pipeline)]));
-  for (const TimelineFloor& floor : floors) {
-    out.pipeline_s = std::max(out.pipeline_s, floor.makespan_s);
-    chunk_end_s.push_back(&floor.chunk_end_s);
+    out.pipeline_s = std::max(out.pipeline_s, floors_.back().makespan_s);
   }
+}
+
+double IterationModel::floor_s(const CompactPlan& plan, const IterationDetails& details,
+                               const Iteration& out) {
   double stepping_s = out.pipeline_s;
-  if (!sums.buckets.empty()) {
-    set_bucket_starts(plan, details, chunk_end_s, sums);
+  if (!sums_.buckets.empty()) {
+    std::vector<const std::vector<double>*> chunk_end_s;
+    for (const TimelineFloor& floor : floors_) chunk_end_s.push_back(&floor.chunk_end_s);
+    set_bucket_starts(plan, details, chunk_end_s, sums_);
     stepping_s = std::max(
-        stepping_s, least_end_s(sums, details.after_s.size(), static_cast<int>(details.classes.nodes.size()),
+        stepping_s, least_end_s(sums_, details.after_s.size(), static_cast<int>(details.classes.nodes.size()),
                                 is_sharded(plan, kinds_.context().framework)));
   }
-  const double tally_s = plan.pipelines() > 1 ? sums.tally_s : 0;
+  const double tally_s = plan.pipelines() > 1 ? sums_.tally_s : 0;
   return stepping_s + tally_s + *std::max_element(details.after_s.begin(), details.after_s.end());
 }
 
@@ -378,7 +388,7 @@ double IterationModel::messages_usd(const CompactPlan& plan, const PlanClasses& 
 }
 
 Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, IterationDetails& details,
-                                    double most_s) {
+                                    double most_s, bool* fits) {
   const FrameworkStyle& style = kinds_.context().framework;
   const bool mesh = style.sums == FrameworkStyle::Sums::mesh;
   Iteration out;
@@ -387,19 +397,28 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
     return out;
   };
   steps_ += 100 + 4 * static_cast<int64_t>(plan.stages.size());
-  details.classes = classes_of(plan, kinds_);
+  find_classes(plan, kinds_, details.classes);
   const PlanClasses& classes = details.classes;
   const PipelineSchedule schedule = schedule_of(style, plan.interleave);
   for (const PipelineClass& of : classes.pipelines)
     check_schedule(schedule, static_cast<int>(plan.groups(of.pipeline)),
                    plan.microbatches[static_cast<size_t>(of.pipeline)]);
   set_times(plan, details, out);
-  details.groups = layer_groups(plan, classes);
+  find_layer_groups(plan, classes, details.groups);
   for (std::vector<double>* of_group : {&details.group_start_s, &details.group_sync_s, &details.gather_s})
     of_group->assign(details.groups.size(), 0);
-  MeshSums sums;
+  set_after(plan, details);
+  const bool bounded = most_s < std::numeric_limits<double>::infinity();
+  if (bounded) {
+    find_timeline_floors(plan, details, out);
+    const double least_s =
+        out.pipeline_s + *std::max_element(details.after_s.begin(), details.after_s.end()) + out.overhead_s;
+    if (least_s >= most_s) return stop_at(least_s);
+  }
+  if (fits != nullptr && !(*fits = this->fits(plan))) return out;
+  MeshSums& sums = sums_;
   if (mesh) {
-    sums = mesh_sums(plan, classes, details.groups, kinds_);
+    find_mesh_sums(plan, classes, details.groups, kinds_, sums);
     steps_ += static_cast<int64_t>(sums.buckets.size() + sums.members.size());
     // A sharded optimizer needs its own part of the sums only, and hands out weights afterwards.
     const bool sharded = is_sharded(plan, style);
@@ -408,11 +427,11 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
     for (size_t g = 0; sharded && g < details.groups.size(); ++g)
       details.gather_s[g] =
           style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums.alone_s[g] / 2;
+    if (sharded) set_after(plan, details);
+    if (bounded)
+      if (const double least_s = floor_s(plan, details, out) + out.overhead_s; least_s >= most_s)
+        return stop_at(least_s);
   }
-  set_after(plan, details);
-  if (most_s < std::numeric_limits<double>::infinity())
-    if (const double least_s = floor_s(plan, details, sums, out) + out.overhead_s; least_s >= most_s)
-      return stop_at(least_s);
 
   play_pipelines(plan, with_events, details, out);
   if (out.pipeline_s + out.overhead_s >= most_s) return stop_at(out.pipeline_s + out.overhead_s);

@@ -7,10 +7,11 @@
 #pragma once
 
 #include <limits>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "planner/simulator/compact_plan.h"
+#include "planner/simulator/known_values.h"
 #include "planner/simulator/memory.h"
 #include "planner/simulator/mesh_replay.h"
 #include "planner/simulator/plan_classes.h"
@@ -33,7 +34,9 @@ struct Iteration {
 struct IterationDetails {
   PlanClasses classes;
   std::vector<std::vector<StageTimes>> times;  // [class of pipelines][stage or chunk]
-  std::vector<Timeline> timelines;             // by class of pipelines
+  // The same: what of_kind times are made of, and what they are multiplied by.
+  std::vector<std::vector<std::pair<const KindTimes*, double>>> layer_times;
+  std::vector<Timeline> timelines;  // by class of pipelines
   std::vector<LayerGroup> groups;
   // By class of ranks: backward done, then its sums; the optimizer begins; it and what follows takes.
   std::vector<double> backward_done_s, synced_s, stepping_s, after_s;
@@ -70,16 +73,26 @@ class IterationModel {
   // May stop when it sees that the iteration takes `most_s` or longer: the times are then the least that is
   // known of them by then, at least `most_s`.
   Iteration iteration(const CompactPlan& plan, double most_s = std::numeric_limits<double>::infinity()) {
-    return iteration(plan, false, details_, most_s);
+    return iteration(plan, false, details_, most_s, nullptr);
   }
-  Iteration iteration(const CompactPlan& plan, bool with_events, IterationDetails& details,
-                      double most_s = std::numeric_limits<double>::infinity());
+  // Asks for the memory, too, unless it sees first that the iteration takes that long. Where `fits` becomes
+  // false the times mean nothing.
+  Iteration iteration_if_fits(const CompactPlan& plan, double most_s, bool& fits) {
+    fits = true;
+    return iteration(plan, false, details_, most_s, &fits);
+  }
+  Iteration iteration(const CompactPlan& plan, bool with_events, IterationDetails& details) {
+    return iteration(plan, with_events, details, std::numeric_limits<double>::infinity(), nullptr);
+  }
 
   StageKinds& kinds() { return kinds_; }
   // Steps taken until now, a few nanoseconds each on any machine: what a search may count instead of time.
   int64_t steps() const { return steps_; }
 
  private:
+  Iteration iteration(const CompactPlan& plan, bool with_events, IterationDetails& details, double most_s,
+                      bool* fits);
+  bool rank_fits(const StageMemoryInput& stage);
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
   void play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details, Iteration& out);
   // What follows the sums, but for the weights that a sharded optimizer hands out by rings.
@@ -88,9 +101,9 @@ class IterationModel {
   // pipelines.
   void set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,
                          const std::vector<const std::vector<double>*>& chunk_end_s, MeshSums& sums) const;
-  // What no iteration is faster than, before anything is played.
-  double floor_s(const CompactPlan& plan, const IterationDetails& details, MeshSums& sums,
-                 Iteration& out) const;
+  // What no pipeline is faster than, before anything is played; and no iteration, sums and all.
+  void find_timeline_floors(const CompactPlan& plan, const IterationDetails& details, Iteration& out);
+  double floor_s(const CompactPlan& plan, const IterationDetails& details, const Iteration& out);
   // Returns whether it went to the end: no rank or card needs beyond `most_s`.
   bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums, double most_s);
   void sum_over_rings(const CompactPlan& plan, IterationDetails& details);
@@ -98,7 +111,9 @@ class IterationModel {
 
   StageKinds& kinds_;
   IterationDetails details_;
-  std::unordered_map<uint64_t, bool> stage_fits_;
+  MeshSums sums_;
+  std::vector<TimelineFloor> floors_;  // by class of pipelines
+  KnownValues<bool> stage_fits_;
   int64_t steps_ = 0;
 };
 

@@ -1,7 +1,10 @@
 #include "planner/simulator/mesh_sync.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <memory_resource>
 #include <numeric>
 #include <utility>
 
@@ -19,16 +22,31 @@ double transfer_s(const LinkCurve& link, double bytes, double senders) {
 
 // What one sum needs.
 struct Needs {
-  std::vector<double> port_s, card_s;  // of one phase, by member
-  double latency_s = 0;                // of one phase
-  double processor_s = 0;              // of the whole sum
+  explicit Needs(std::pmr::memory_resource* memory) : port_s(memory), card_s(memory) {}
+
+  std::pmr::vector<double> port_s, card_s;  // of one phase, by member
+  double latency_s = 0;                     // of one phase
+  double processor_s = 0;                   // of the whole sum
 };
 
 // The holders of a group of layers; of one after the other, with the same memory.
 class Sum {
  public:
-  Sum(const CompactPlan& plan, const PlanClasses& classes, StageKinds& kinds)
-      : plan_(plan), classes_(classes), table_(kinds), context_(kinds.context()) {}
+  Sum(const CompactPlan& plan, const PlanClasses& classes, StageKinds& kinds,
+      std::pmr::memory_resource* memory)
+      : plan_(plan),
+        classes_(classes),
+        table_(kinds),
+        context_(kinds.context()),
+        kinds_(memory),
+        counts_(memory),
+        members_(memory),
+        of_member_(memory),
+        here_(memory),
+        links_(memory),
+        port_s_(memory),
+        card_s_(memory),
+        card_of_node_s_(memory) {}
 
   void set(const LayerGroup& group) {
     kinds_.clear();
@@ -60,12 +78,12 @@ class Sum {
           if (others(m, to, near) > 0) find_link(of_member_[m], to, near);
   }
 
-  const std::vector<MeshSums::Member>& members() const { return members_; }
+  const std::pmr::vector<MeshSums::Member>& members() const { return members_; }
 
   // Of the ranks that hold the layers, how many shares a tensor falls into for them to sum the same ones.
   int shares() const {
     int shares = 1;
-    for (const int kind : kinds_) shares = std::lcm(shares, table_[kind].tp);
+    for (const int kind : kinds_) shares = std::lcm(shares, table_.tp(kind));
     return shares;
   }
 
@@ -149,15 +167,15 @@ class Sum {
   const PlanClasses& classes_;
   StageKinds& table_;
   const PlanningContext& context_;
-  std::vector<int> kinds_, counts_;        // of the holders: kind in the table, how many
-  std::vector<MeshSums::Member> members_;  // without what they need
-  std::vector<size_t> of_member_;          // kind, by member
+  std::pmr::vector<int> kinds_, counts_;        // of the holders: kind in the table, how many
+  std::pmr::vector<MeshSums::Member> members_;  // without what they need
+  std::pmr::vector<size_t> of_member_;          // kind, by member
   double replicas_ = 0;
-  std::vector<int> here_;                // [class of nodes][kind]: on one node
-  std::vector<const LinkCurve*> links_;  // [kind][kind][near]; nullptr where nobody sends
+  std::pmr::vector<int> here_;                // [class of nodes][kind]: on one node
+  std::pmr::vector<const LinkCurve*> links_;  // [kind][kind][near]; nullptr where nobody sends
   double latency_s_ = 0;
-  std::vector<double> port_s_, card_s_;  // of one message: [kind][kind][near], [kind][kind]
-  std::vector<double> card_of_node_s_;
+  std::pmr::vector<double> port_s_, card_s_;  // of one message: [kind][kind][near], [kind][kind]
+  std::pmr::vector<double> card_of_node_s_;
 };
 
 // The longest way of a small message to the plan's first stage.
@@ -186,30 +204,34 @@ double tally_latency_s(const CompactPlan& plan, const PlanClasses& classes, Stag
 
 int num_ranks(const CompactPlan& plan, const StageKinds& kinds) {
   int ranks = 0;
-  for (const CompactStage& stage : plan.stages) ranks += kinds[stage.kind].tp;
+  for (const CompactStage& stage : plan.stages) ranks += kinds.tp(stage.kind);
   return ranks / plan.interleave;
 }
 
 }  // namespace
 
-MeshSums mesh_sums(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
-                   StageKinds& kinds) {
+void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
+                    const std::vector<LayerGroup>& groups, StageKinds& kinds, MeshSums& sums) {
   const PlanningContext& context = kinds.context();
-  MeshSums sums;
+  sums.buckets.clear();
+  sums.members.clear();
+  sums.tally_s = 0;
   sums.alone_s.assign(groups.size(), 0);
   sums.processor_s.assign(groups.size(), 0);
   const int ranks = num_ranks(plan, kinds);
   if (ranks > 1) sums.tally_s = (ranks <= kFewRanks ? 1 : 2) * tally_latency_s(plan, classes, kinds);
-  if (plan.pipelines() < 2) return sums;
+  if (plan.pipelines() < 2) return;
   const double element = context.framework.sync_bytes_at(context.job.training.precision);
-  Sum sum(plan, classes, kinds);
-  Needs whole;
-  std::vector<std::pair<double, Needs>> known;  // most buckets of a group are alike
+  std::array<std::byte, 32 * 1024> stack;
+  std::pmr::monotonic_buffer_resource memory(stack.data(), stack.size());
+  Sum sum(plan, classes, kinds, &memory);
+  Needs whole(&memory);
+  std::pmr::vector<std::pair<double, Needs>> known(&memory);  // most buckets of a group are alike
   for (size_t g = groups.size(); g-- > 0;) {
     const LayerGroup& group = groups[g];
     const CompactStage& any = plan.of(0)[static_cast<size_t>(group.stage_of[0])];
     const auto bytes_of = [&](int first, int end) {
-      return kinds.parameters(any.kind, first, end) * kinds[any.kind].tp * element;
+      return kinds.parameters(any.kind, first, end) * kinds.tp(any.kind) * element;
     };
     sum.set(group);
     sum.needs(bytes_of(group.first_layer, group.end_layer), whole);
@@ -225,7 +247,7 @@ MeshSums mesh_sums(const CompactPlan& plan, const PlanClasses& classes, const st
       size_t at = 0;
       while (at < num_known && known[at].first != bytes) ++at;
       if (at == num_known) {
-        if (++num_known > known.size()) known.emplace_back();
+        if (++num_known > known.size()) known.emplace_back(bytes, Needs(&memory));
         known[at].first = bytes;
         sum.needs(bytes, known[at].second);
       }
@@ -241,7 +263,6 @@ MeshSums mesh_sums(const CompactPlan& plan, const PlanClasses& classes, const st
       sums.buckets.push_back(bucket);
     }
   }
-  return sums;
 }
 
 }  // namespace sailor::native

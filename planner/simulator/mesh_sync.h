@@ -46,8 +46,9 @@ struct MeshSums {
 };
 
 // Buckets take layers until they hold the style's sync_bucket_bytes (of one TP rank's share), as the
-// trainer's do (trainer/parallel/gradient_buckets.h). None for a single pipeline.
-MeshSums mesh_sums(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
-                   StageKinds& kinds);
+// trainer's do (trainer/parallel/gradient_buckets.h). None for a single pipeline. Fills `sums`, which may be
+// those of another plan: their memory is used again.
+void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
+                    const std::vector<LayerGroup>& groups, StageKinds& kinds, MeshSums& sums);
 
 }  // namespace sailor::native

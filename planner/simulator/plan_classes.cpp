@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 
 #include "planner/profile/collectives.h"
 
@@ -16,114 +15,126 @@ uint64_t mixed(uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-// GPUs of each node that send to other nodes at the same time, by direction.
-struct Senders {
-  std::vector<int> forward, backward;
-};
+// The next entry of a list that is filled again.
+template <typename T>
+T& next_of(std::vector<T>& list, size_t& count) {
+  if (count == list.size()) list.emplace_back();
+  return list[count++];
+}
 
 class Classifier {
  public:
-  Classifier(const CompactPlan& plan, StageKinds& kinds) : plan_(plan), kinds_(kinds) {}
+  Classifier(const CompactPlan& plan, StageKinds& kinds, PlanClasses& out)
+      : plan_(plan), kinds_(kinds), out_(out) {}
 
-  PlanClasses classes() {
+  void run() {
     count_senders();
     classify_pipelines();
     classify_nodes();
     const CompactStage& first = plan_.stages.front();
-    for (const CompactStage& stage : plan_.stages)
-      out_.several_nodes = out_.several_nodes || (&stage != &first && !on_one_node(stage, first));
-    return std::move(out_);
+    out_.several_nodes = std::any_of(plan_.stages.begin() + 1, plan_.stages.end(),
+                                     [&](const CompactStage& stage) { return !on_one_node(stage, first); });
   }
 
  private:
-  int tp(const CompactStage& stage) const { return kinds_[stage.kind].tp; }
-  size_t groups(std::span<const CompactStage> stages) const {
-    return stages.size() / static_cast<size_t>(plan_.interleave);
+  int links(const CompactStage& a, const CompactStage& b) const {
+    return std::min(kinds_.tp(a.kind), kinds_.tp(b.kind));
   }
 
+  // GPUs of each node that send to other nodes at the same time, by direction.
   void count_senders() {
-    senders_.forward.assign(static_cast<size_t>(plan_.nodes), 0);
-    senders_.backward = senders_.forward;
+    forward_.assign(static_cast<size_t>(plan_.nodes), 0);
+    backward_.assign(static_cast<size_t>(plan_.nodes), 0);
     std::vector<int> down, up;
     for (int j = 0; j < plan_.pipelines(); ++j) {
       const auto stages = plan_.of(j);
-      const size_t count = groups(stages);
+      const size_t count = plan_.groups(j);
       // A group of GPUs sends one message at a time, whatever its number of chunks.
       down.assign(count, 0);
       up.assign(count, 0);
-      for (size_t i = 0; i + 1 < stages.size(); ++i) {
+      for (size_t i = 0, g = 0; i + 1 < stages.size(); ++i) {
+        const size_t next = g + 1 == count ? 0 : g + 1;
         const CompactStage &from = stages[i], &to = stages[i + 1];
-        if (from.node < 0 || to.node < 0 || from.node == to.node) continue;
-        const int links = std::min(tp(from), tp(to));
-        down[i % count] = std::max(down[i % count], links);
-        up[(i + 1) % count] = std::max(up[(i + 1) % count], links);
+        if (from.node >= 0 && to.node >= 0 && from.node != to.node) {
+          down[g] = std::max(down[g], links(from, to));
+          up[next] = std::max(up[next], links(from, to));
+        }
+        g = next;
       }
       for (size_t g = 0; g < count; ++g) {
-        if (down[g] > 0) senders_.forward[static_cast<size_t>(stages[g].node)] += down[g];
-        if (up[g] > 0) senders_.backward[static_cast<size_t>(stages[g].node)] += up[g];
+        if (down[g] > 0) forward_[static_cast<size_t>(stages[g].node)] += down[g];
+        if (up[g] > 0) backward_[static_cast<size_t>(stages[g].node)] += up[g];
       }
     }
   }
 
   // GPUs that send at once where `from` sends to `to`.
   int senders(const std::vector<int>& by_node, const CompactStage& from, const CompactStage& to) const {
-    if (from.node < 0 || from.node == to.node) return std::min(tp(from), tp(to));
+    if (from.node < 0 || from.node == to.node) return links(from, to);
     const int count = by_node[static_cast<size_t>(from.node)];
-    return count > 0 ? count : std::min(tp(from), tp(to));
+    return count > 0 ? count : links(from, to);
   }
 
-  // All that the times of a pipeline depend on.
-  void key_of(int pipeline, std::vector<int>& key) const {
-    const auto stages = plan_.of(pipeline);
-    key.assign(1, plan_.microbatches[static_cast<size_t>(pipeline)]);
+  // What messages over a boundary depend on besides the stages.
+  struct Boundary {
+    int forward = -1, backward = -1;  // senders; on one node nobody shares
+
+    bool operator==(const Boundary&) const = default;
+  };
+  Boundary boundary(const CompactStage& from, const CompactStage& to) const {
+    if (on_one_node(from, to)) return {};
+    return {senders(forward_, from, to), senders(backward_, to, from)};
+  }
+
+  // Are all times of a pipeline those of a class?
+  bool belongs(int pipeline, size_t of_class) const {
+    const int shown = out_.pipelines[of_class].pipeline;
+    const auto stages = plan_.of(pipeline), like = plan_.of(shown);
+    if (stages.size() != like.size() ||
+        plan_.microbatches[static_cast<size_t>(pipeline)] != plan_.microbatches[static_cast<size_t>(shown)])
+      return false;
+    const Boundary* boundaries = boundaries_.data() + first_boundary_[of_class];
     for (size_t i = 0; i < stages.size(); ++i) {
-      const CompactStage& stage = stages[i];
-      key.insert(key.end(), {stage.kind, stage.first_layer, static_cast<int>(stage.recompute)});
-      if (i + 1 < stages.size()) {
-        const CompactStage& next = stages[i + 1];
-        const bool near = on_one_node(stage, next);
-        key.insert(key.end(), {near ? -1 : senders(senders_.forward, stage, next),
-                               near ? -1 : senders(senders_.backward, next, stage)});
-      }
+      const CompactStage &a = stages[i], &b = like[i];
+      if (a.kind != b.kind || a.first_layer != b.first_layer || a.recompute != b.recompute) return false;
+      if (i + 1 < stages.size() && !(boundary(a, stages[i + 1]) == boundaries[i])) return false;
     }
+    return true;
   }
 
   void classify_pipelines() {
-    std::vector<std::vector<int>> keys;
-    std::vector<int> key;
+    out_.of_pipeline.clear();
+    out_.pipeline_of_rank.clear();
+    size_t count = 0, at = 0;
     for (int j = 0; j < plan_.pipelines(); ++j) {
-      key_of(j, key);
-      size_t at = 0;
       // Neighbours are mostly alike.
-      if (!out_.of_pipeline.empty() && keys[static_cast<size_t>(out_.of_pipeline.back())] == key)
-        at = static_cast<size_t>(out_.of_pipeline.back());
-      else
-        at = static_cast<size_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
-      if (at == keys.size()) {
-        keys.push_back(key);
-        add_class(j);
+      if (j == 0 || !belongs(j, at)) {
+        at = 0;
+        while (at < count && !belongs(j, at)) ++at;
+        if (at == count) add_class(j, next_of(out_.pipelines, count));
       }
       ++out_.pipelines[at].count;
       out_.of_pipeline.push_back(static_cast<int>(at));
     }
+    out_.pipelines.resize(count);
   }
 
-  void add_class(int pipeline) {
+  void add_class(int pipeline, PipelineClass& added) {
     const auto stages = plan_.of(pipeline);
-    PipelineClass added;
     added.pipeline = pipeline;
+    added.count = 0;
     added.first_rank = out_.ranks();
-    out_.pipeline_of_rank.resize(out_.pipeline_of_rank.size() + groups(stages),
-                                 static_cast<int>(out_.pipelines.size()));
+    out_.pipeline_of_rank.resize(out_.pipeline_of_rank.size() + plan_.groups(pipeline),
+                                 static_cast<int>(&added - out_.pipelines.data()));
     added.send_forward_s.assign(stages.size(), 0);
     added.send_backward_s.assign(stages.size(), 0);
+    first_boundary_.push_back(boundaries_.size());
     for (size_t i = 0; i + 1 < stages.size(); ++i) {
       const CompactStage &from = stages[i], &to = stages[i + 1];
-      added.send_forward_s[i] = message_s(from, to, from.end_layer, senders(senders_.forward, from, to));
-      added.send_backward_s[i + 1] =
-          message_s(to, from, from.end_layer, senders(senders_.backward, to, from));
+      boundaries_.push_back(boundary(from, to));
+      added.send_forward_s[i] = message_s(from, to, from.end_layer, senders(forward_, from, to));
+      added.send_backward_s[i + 1] = message_s(to, from, from.end_layer, senders(backward_, to, from));
     }
-    out_.pipelines.push_back(std::move(added));
   }
 
   // Over the boundary before `layer`.
@@ -139,53 +150,70 @@ class Classifier {
                 : link.time_s(bytes, senders));
   }
 
+  // Calls visit(node, class of ranks) for each group of GPUs.
+  template <typename Visit>
+  void for_each_rank(const Visit& visit) const {
+    for (int j = 0; j < plan_.pipelines(); ++j) {
+      const CompactStage* stages = plan_.of(j).data();
+      const int groups = static_cast<int>(plan_.groups(j));
+      const int first =
+          out_.pipelines[static_cast<size_t>(out_.of_pipeline[static_cast<size_t>(j)])].first_rank;
+      for (int g = 0; g < groups; ++g) visit(stages[g].node, first + g);
+    }
+  }
+
+  // Ranks by node; a node of its own for each that is not placed.
   void classify_nodes() {
-    // Ranks by node; a node of its own for each that is not placed.
-    std::vector<uint64_t> hash(static_cast<size_t>(plan_.nodes), 0);
+    std::vector<uint64_t> hash(static_cast<size_t>(plan_.nodes), 0), hashes;
     std::vector<int> single(static_cast<size_t>(out_.ranks()), 0);  // not placed, by class of ranks
-    const auto for_each_rank = [&](const auto& visit) {
-      for (int j = 0; j < plan_.pipelines(); ++j) {
-        const auto stages = plan_.of(j);
-        const int first =
-            out_.pipelines[static_cast<size_t>(out_.of_pipeline[static_cast<size_t>(j)])].first_rank;
-        for (size_t g = 0; g < groups(stages); ++g) visit(stages[g].node, first + static_cast<int>(g));
-      }
-    };
     for_each_rank([&](int node, int rank) {
       if (node < 0)
         ++single[static_cast<size_t>(rank)];
       else
         hash[static_cast<size_t>(node)] += mixed(static_cast<uint64_t>(rank));
     });
-    std::unordered_map<uint64_t, int> classes;
     std::vector<int> class_of(hash.size(), -1), shown;  // by class: the node that shows what it holds
+    size_t count = 0, at = 0;
     for (size_t node = 0; node < hash.size(); ++node) {
-      const auto [it, added] = classes.try_emplace(hash[node], static_cast<int>(out_.nodes.size()));
-      if (added) {
-        out_.nodes.emplace_back();
+      // Neighbours are mostly alike.
+      if (node == 0 || hashes[at] != hash[node])
+        at = static_cast<size_t>(std::find(hashes.begin(), hashes.end(), hash[node]) - hashes.begin());
+      if (at == count) {
+        hashes.push_back(hash[node]);
         shown.push_back(static_cast<int>(node));
+        NodeClass& added = next_of(out_.nodes, count);
+        added.ranks.clear();
+        added.nodes = 0;
       }
-      class_of[node] = it->second;
-      ++out_.nodes[static_cast<size_t>(it->second)].nodes;
+      class_of[node] = static_cast<int>(at);
+      ++out_.nodes[at].nodes;
     }
     for_each_rank([&](int node, int rank) {
-      if (node < 0 || shown[static_cast<size_t>(class_of[static_cast<size_t>(node)])] != node) return;
-      auto& ranks = out_.nodes[static_cast<size_t>(class_of[static_cast<size_t>(node)])].ranks;
+      if (node < 0) return;
+      const auto of = static_cast<size_t>(class_of[static_cast<size_t>(node)]);
+      if (shown[of] != node) return;
+      auto& ranks = out_.nodes[of].ranks;
       if (ranks.empty() || ranks.back().first != rank)
         ranks.emplace_back(rank, 1);
       else
         ++ranks.back().second;
     });
-    for (NodeClass& node : out_.nodes) join_equal(node.ranks);
+    for (size_t n = 0; n < count; ++n) join_equal(out_.nodes[n].ranks);
     for (size_t rank = 0; rank < single.size(); ++rank)
-      if (single[rank] > 0) out_.nodes.push_back({{{static_cast<int>(rank), 1}}, single[rank]});
+      if (single[rank] > 0) {
+        NodeClass& added = next_of(out_.nodes, count);
+        added.ranks.assign(1, {static_cast<int>(rank), 1});
+        added.nodes = single[rank];
+      }
+    out_.nodes.resize(count);
     out_.nodes_of_rank.resize(static_cast<size_t>(out_.ranks()));
-    for (size_t n = 0; n < out_.nodes.size(); ++n)
-      for (const auto& [rank, count] : out_.nodes[n].ranks)
-        out_.nodes_of_rank[static_cast<size_t>(rank)].emplace_back(static_cast<int>(n), count);
+    for (auto& nodes : out_.nodes_of_rank) nodes.clear();
+    for (size_t n = 0; n < count; ++n)
+      for (const auto& [rank, held] : out_.nodes[n].ranks)
+        out_.nodes_of_rank[static_cast<size_t>(rank)].emplace_back(static_cast<int>(n), held);
     const int node = plan_.stages.front().node;
     out_.first_is_placed = node >= 0;
-    if (node >= 0) out_.first_node = class_of[static_cast<size_t>(node)];
+    out_.first_node = node >= 0 ? class_of[static_cast<size_t>(node)] : 0;
   }
 
   static void join_equal(std::vector<std::pair<int, int>>& ranks) {
@@ -202,34 +230,42 @@ class Classifier {
 
   const CompactPlan& plan_;
   StageKinds& kinds_;
-  Senders senders_;
-  PlanClasses out_;
+  PlanClasses& out_;
+  std::vector<int> forward_, backward_;  // senders by node
+  std::vector<Boundary> boundaries_;     // by class of pipelines, then stage
+  std::vector<size_t> first_boundary_;
 };
 
 }  // namespace
 
-PlanClasses classes_of(const CompactPlan& plan, StageKinds& kinds) {
-  return Classifier(plan, kinds).classes();
+void find_classes(const CompactPlan& plan, StageKinds& kinds, PlanClasses& out) {
+  Classifier(plan, kinds, out).run();
 }
 
-std::vector<LayerGroup> layer_groups(const CompactPlan& plan, const PlanClasses& classes) {
+void find_layer_groups(const CompactPlan& plan, const PlanClasses& classes, std::vector<LayerGroup>& out) {
   std::vector<int> cuts;
   for (const PipelineClass& of : classes.pipelines) {
     cuts.push_back(0);
     for (const CompactStage& stage : plan.of(of.pipeline)) cuts.push_back(stage.end_layer);
   }
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  std::vector<LayerGroup> groups;
+  // Those of one class are in order.
+  if (classes.pipelines.size() > 1) {
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  }
   std::vector<int> stage_of(classes.pipelines.size(), 0);
+  size_t count = 0;
   for (size_t cut = 0; cut + 1 < cuts.size(); ++cut) {
     for (size_t c = 0; c < stage_of.size(); ++c) {
       const auto stages = plan.of(classes.pipelines[c].pipeline);
       while (stages[static_cast<size_t>(stage_of[c])].end_layer <= cuts[cut]) ++stage_of[c];
     }
-    groups.push_back({cuts[cut], cuts[cut + 1], stage_of});
+    LayerGroup& group = next_of(out, count);
+    group.first_layer = cuts[cut];
+    group.end_layer = cuts[cut + 1];
+    group.stage_of.assign(stage_of.begin(), stage_of.end());
   }
-  return groups;
+  out.resize(count);
 }
 
 }  // namespace sailor::native

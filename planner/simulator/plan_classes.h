@@ -39,8 +39,9 @@ struct PlanClasses {
   }
 };
 
-// Throws InputError when a link between neighbouring stages is not profiled.
-PlanClasses classes_of(const CompactPlan& plan, StageKinds& kinds);
+// Fills `out`, which may be of another plan: its memory is used again. Throws InputError when a link between
+// neighbouring stages is not profiled.
+void find_classes(const CompactPlan& plan, StageKinds& kinds, PlanClasses& out);
 
 // Consecutive layers that the same stages hold: they are summed together.
 struct LayerGroup {
@@ -48,6 +49,7 @@ struct LayerGroup {
   int end_layer = 0;
   std::vector<int> stage_of;  // by class of pipelines, index of the stage (or chunk) within it
 };
-std::vector<LayerGroup> layer_groups(const CompactPlan& plan, const PlanClasses& classes);
+// Fills `out` as find_classes() does.
+void find_layer_groups(const CompactPlan& plan, const PlanClasses& classes, std::vector<LayerGroup>& out);
 
 }  // namespace sailor::native

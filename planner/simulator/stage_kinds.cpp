@@ -27,6 +27,7 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, int
     parameters.push_back(parameters.back() + static_cast<double>(layer.parameters));
   parameters_.push_back(std::move(parameters));
   kinds_.push_back(std::move(kind));
+  tp_.push_back(tp);
   times_.emplace_back();
   const int added_kind = it->second;
   pairs_.emplace_back(kinds_.size());
@@ -41,9 +42,7 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, int
   return added_kind;
 }
 
-const KindTimes& StageKinds::times(int kind, int microbatch) {
-  auto& of_kind = times_[static_cast<size_t>(kind)];
-  if (const auto it = of_kind.find(microbatch); it != of_kind.end()) return it->second;
+const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
   const StageKind& is = kinds_[static_cast<size_t>(kind)];
   const LayerProfile::Cell& cell = cell_of(context_, is.gpu_type, microbatch, is.tp);
   KindTimes times;
@@ -60,7 +59,9 @@ const KindTimes& StageKinds::times(int kind, int microbatch) {
     times.full_s.push_back(times.full_s.back() + (block ? cell[layer].forward_s : 0));
     times.selective_s.push_back(times.selective_s.back() + (block ? cell[layer].attention_s : 0));
   }
-  return of_kind.emplace(microbatch, std::move(times)).first->second;
+  auto& of_kind = times_[static_cast<size_t>(kind)];
+  of_kind.emplace_back(microbatch, std::make_unique<const KindTimes>(std::move(times)));
+  return *of_kind.back().second;
 }
 
 const LinkCurve* StageKinds::find_link(int from, int to, bool same_node) {

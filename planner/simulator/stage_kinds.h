@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/simulator/lookup.h"
@@ -51,9 +53,14 @@ class StageKinds {
   int number(const std::string& gpu_type, const std::string& zone, int tp);
   const StageKind& operator[](int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   int count() const { return static_cast<int>(kinds_.size()); }
+  int tp(int kind) const { return tp_[static_cast<size_t>(kind)]; }
 
   // Throws InputError when the (microbatch, TP degree) cell was not profiled.
-  const KindTimes& times(int kind, int microbatch);
+  const KindTimes& times(int kind, int microbatch) {
+    for (const auto& [size, times] : times_[static_cast<size_t>(kind)])
+      if (size == microbatch) return *times;
+    return work_out_times(kind, microbatch);
+  }
   bool has_times(int kind, int microbatch) const {
     return kinds_[static_cast<size_t>(kind)].profile->find(microbatch,
                                                            kinds_[static_cast<size_t>(kind)].tp) != nullptr;
@@ -82,10 +89,14 @@ class StageKinds {
     double egress_usd_per_gb = 0;
   };
 
+  const KindTimes& work_out_times(int kind, int microbatch);
+
   const PlanningContext& context_;
   std::vector<StageKind> kinds_;
+  std::vector<int> tp_;  // by kind
   std::map<std::tuple<std::string, std::string, int>, int> numbers_;
-  std::vector<std::map<int, KindTimes>> times_;  // by kind, then microbatch
+  // By kind: a few microbatch sizes. Who asks keeps references.
+  std::vector<std::vector<std::pair<int, std::unique_ptr<const KindTimes>>>> times_;
   std::vector<std::vector<double>> parameters_;  // by kind: prefix sums
   std::vector<std::vector<Pair>> pairs_;         // [from][to]
   bool any_egress_ = false;

@@ -8,6 +8,7 @@ namespace {
 struct Dealt {
   int pipeline;
   int group;
+  int option;
   int pool, tp;
 };
 
@@ -77,10 +78,10 @@ std::vector<Dealt> dealing_order(const Space& space, const PlanTemplate& of) {
     const int groups = static_cast<int>(of.groups(pipelines));
     for (int block = 0; block < pipelines.pipelines; block += of.block)
       for (int g = 0; g < groups; ++g) {
-        const SpaceOption& option =
-            space.options[static_cast<size_t>(pipelines.stages[static_cast<size_t>(g)].option)];
+        const int number = pipelines.stages[static_cast<size_t>(g)].option;
+        const SpaceOption& option = space.options[static_cast<size_t>(number)];
         const int end = std::min(pipelines.pipelines, block + of.block);
-        for (int j = block; j < end; ++j) order.push_back({first + j, g, option.pool, option.tp});
+        for (int j = block; j < end; ++j) order.push_back({first + j, g, number, option.pool, option.tp});
       }
     first += pipelines.pipelines;
   }
@@ -94,7 +95,9 @@ bool deal(const Space& space, const std::vector<Dealt>& order, const PlanTemplat
   for (const Dealt& group : order) {
     const int node = dealer.take(group.pool, group.tp);
     if (node < 0) return false;
-    const int option = space.option_of(space.pool_of_node[static_cast<size_t>(node)], group.tp);
+    const int option = space.pools[static_cast<size_t>(group.pool)].joint
+                           ? space.option_of(space.pool_of_node[static_cast<size_t>(node)], group.tp)
+                           : group.option;
     if (option < 0) return false;
     const SpaceOption& here = space.options[static_cast<size_t>(option)];
     const std::vector<int>& use = resources.use[static_cast<size_t>(here.in_resources)];

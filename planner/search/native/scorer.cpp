@@ -30,10 +30,9 @@ Scorer::Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& de
     : space_(space), goal_(goal), most_steps_(steps), deadline_(deadline), model_(space.kinds) {}
 
 double Scorer::score(const PlanTemplate& of, double most) {
-  const auto [it, added] = known_.try_emplace(hash_of(of), Known{});
-  Known& known = it->second;
+  const auto [known, is_new] = known_.at(hash_of(of));
   own_steps_ += 10;
-  if (!added && (known.exact || known.value >= most)) return known.value;
+  if (!is_new && (known.exact || known.value >= most)) return known.value;
   known.exact = true;
   known.value = compute(of, most, known.exact);
   if (known.exact && known.value < kBeyond) {
@@ -62,7 +61,9 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
     return kNever;
   }
   own_steps_ += 4 * static_cast<int64_t>(plan_.stages.size());
-  if (!model_.fits(plan_)) {
+  bool fits = true;
+  const Iteration iteration = model_.iteration_if_fits(plan_, most_s, fits);
+  if (!fits) {
     ++rejected["memory"];
     // Where nothing fits a search goes to where less is missing.
     if (best_ < kNever) return kNever;
@@ -70,7 +71,6 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
     if (closest_.empty() || value < closest_.front().first) closest_ = {{value, of}};
     return value;
   }
-  const Iteration iteration = model_.iteration(plan_, most_s);
   if (iteration.iteration_s >= most_s) {
     exact = false;
     return most;

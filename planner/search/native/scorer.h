@@ -77,7 +77,7 @@ class Scorer {
   CompactPlan plan_;
   std::vector<double> group_s_, before_s_;
   std::unordered_set<uint64_t> passed_;
-  std::unordered_map<uint64_t, Known> known_;
+  KnownValues<Known> known_;
   std::unordered_map<uint64_t, std::pair<double, PlanTemplate>> kept_;
   std::vector<std::pair<double, PlanTemplate>> closest_;  // one at most
 };

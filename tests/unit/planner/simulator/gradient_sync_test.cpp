@@ -42,10 +42,10 @@ Plan placed(const Instance& in, const std::vector<std::vector<std::string>>& nod
 // What a plan's sums are told of.
 struct Asked {
   explicit Asked(const PlanningContext& context, const Plan& plan)
-      : kinds(context),
-        compact(native::compact(plan, kinds)),
-        classes(native::classes_of(compact, kinds)),
-        groups(native::layer_groups(compact, classes)) {}
+      : kinds(context), compact(native::compact(plan, kinds)) {
+    native::find_classes(compact, kinds, classes);
+    native::find_layer_groups(compact, classes, groups);
+  }
 
   native::StageKinds kinds;
   native::CompactPlan compact;

@@ -127,8 +127,12 @@ TEST(MeshSums, NeighbouringLayersShareABucketUntilItIsFull) {
   const PlanningContext context = in.context();
   StageKinds kinds(context);
   const CompactPlan numbers = compact(plan, kinds);
-  const PlanClasses classes = classes_of(numbers, kinds);
-  const MeshSums sums = mesh_sums(numbers, classes, layer_groups(numbers, classes), kinds);
+  PlanClasses classes;
+  std::vector<LayerGroup> groups;
+  MeshSums sums;
+  find_classes(numbers, kinds, classes);
+  find_layer_groups(numbers, classes, groups);
+  find_mesh_sums(numbers, classes, groups, kinds, sums);
   // Layers of 4 MB, so two to a bucket of 4 MiB, but none across the cut.
   std::vector<int> first_layers;
   for (const MeshSums::Bucket& bucket : sums.buckets) first_layers.push_back(bucket.first_layer);
