@@ -27,10 +27,10 @@ class Annealing {
     if (num_microbatches(space_.context.job.training.global_batch, of.microbatch) < of.pipelines())
       return false;
     share_equally(space_, of);
-    const bool by_speed = drawn(4) == 0;
+    const bool by_speed = drawn(4) == 0, choose = offers(PlanFeature::recompute) && drawn(2) == 0;
     const auto cut = [&] {
       for (size_t c = 0; c < of.classes.size(); ++c)
-        if (!(by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c))) return false;
+        if (!(by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c, choose))) return false;
       return true;
     };
     if (!cut()) {
@@ -267,9 +267,10 @@ std::pair<double, PlanTemplate> anneal(Scorer& scorer, const PlanFeatures& offer
   std::pair<double, PlanTemplate> best(value, from);
   const auto begin = static_cast<double>(scorer.steps()),
              length = std::max(1.0, static_cast<double>(until) - begin);
+  PlanTemplate next, other;  // here, for their memory
   while (!scorer.spent() && scorer.steps() < until) {
     scorer.count(options.attempt_steps);
-    PlanTemplate next = from;
+    next = from;
     const double done = (static_cast<double>(scorer.steps()) - begin) / length;
     bool fine = false;
     if (!annealing.change(next, options.fine_first + (options.fine_last - options.fine_first) * done, fine))
@@ -279,7 +280,7 @@ std::pair<double, PlanTemplate> anneal(Scorer& scorer, const PlanFeatures& offer
     double next_value = scorer.score(next, most);
     if (!fine) {
       // Another shape may be better placed, or sharded, in another way.
-      PlanTemplate other = next;
+      other = next;
       for (const int block : {next.pipelines(), 1})
         for (const bool zero1 : {false, true}) {
           other.block = block;
@@ -294,7 +295,7 @@ std::pair<double, PlanTemplate> anneal(Scorer& scorer, const PlanFeatures& offer
     }
     if (!(next_value < most)) continue;
     value = next_value;
-    from = std::move(next);
+    std::swap(from, next);
     if (value < best.first) best = {value, from};
   }
   return best;

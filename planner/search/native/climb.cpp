@@ -45,7 +45,7 @@ class Climb {
     if (cut) {
       share_equally(space_, next);
       for (size_t c = 0; c < next.classes.size(); ++c)
-        if (!cut_layers(scorer_, next, c)) return with_zero1(next);
+        if (!cut_layers(scorer_, next, c, offers(PlanFeature::recompute))) return with_zero1(next);
     }
     if (!share_batch(space_, next)) return false;
     if (take(next)) return true;
@@ -58,7 +58,7 @@ class Climb {
     if (next.zero1 || !offers(PlanFeature::zero1) || next.pipelines() < 2) return false;
     next.zero1 = true;
     for (size_t c = 0; c < next.classes.size(); ++c)
-      if (!cut_layers(scorer_, next, c)) return false;
+      if (!cut_layers(scorer_, next, c, offers(PlanFeature::recompute))) return false;
     return share_batch(space_, next) && take(next);
   }
 

@@ -11,7 +11,8 @@ constexpr double kPrecise = 1e-4;
 
 class Cutting {
  public:
-  Cutting(Scorer& scorer, const PlanTemplate& of, const TemplateClass& pipelines)
+  // `choose`: whether stages compute again is for the cut to say, not for the template.
+  Cutting(Scorer& scorer, const PlanTemplate& of, const TemplateClass& pipelines, bool choose)
       : scorer_(scorer), of_(of), pipelines_(pipelines), layers_(scorer.space().layers()) {
     groups_ = static_cast<int>(of.groups(pipelines));
     replicas_ = of.pipelines();
@@ -19,57 +20,101 @@ class Cutting {
         static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
     for (const TemplateStage& stage : pipelines.stages) {
       const TemplateStage* before = &stage == pipelines.stages.data() ? nullptr : &stage - 1;
-      const bool same = before && before->option == stage.option && before->recompute == stage.recompute;
-      if (!same) add_times(stage);
-      times_of_.push_back(times_s_.size() - static_cast<size_t>(layers_) - 1);
+      if (before && before->option == stage.option && (choose || before->recompute == stage.recompute)) {
+        ways_.push_back(ways_.back());
+        continue;
+      }
+      Ways ways;
+      ways.mode[0] = choose ? Recompute::none : stage.recompute;
+      ways.count = choose && scorer.space().can_recompute(stage.option, Recompute::full) ? 2 : 1;
+      for (int way = 0; way < ways.count; ++way) {
+        ways.times[way] = times_s_.size();
+        add_times(stage.option, ways.mode[way]);
+      }
+      ways_.push_back(ways);
     }
-    memory_end_.assign(pipelines.stages.size() * static_cast<size_t>(layers_), -1);
+    memory_end_.assign(2 * pipelines.stages.size() * static_cast<size_t>(layers_), -1);
   }
 
-  // Ends of the stages when none may take longer; empty when they do not reach the last layer.
-  bool reach(double most_s, std::vector<int>& ends) {
-    ends.clear();
+  // A cut: how far each stage reaches, and in which way.
+  struct Cut {
+    std::vector<int> ends, ways;
+  };
+
+  // The cut in which no stage takes longer; false when stages do not reach the last layer then.
+  bool reach(double most_s, Cut& cut) {
+    cut.ends.clear();
+    cut.ways.clear();
     int layer = 0;
     const int entries = static_cast<int>(pipelines_.stages.size());
     for (int i = 0; i + 1 < entries; ++i) {
-      scorer_.count(4);
-      const double* times = times_of(i);
-      const double* past =
-          std::upper_bound(times + layer + 1, times + layers_ - (entries - 1 - i) + 1, times[layer] + most_s);
-      int end = static_cast<int>(past - times) - 1;
-      if (end > layer && !fits(i, layer, end)) end = memory_end(i, layer, end);
-      if (end == layer) return false;
-      ends.push_back(layer = end);
+      int furthest = layer, by = 0;
+      for (int way = 0; way < ways_[static_cast<size_t>(i)].count; ++way) {
+        scorer_.count(4);
+        const double* times = times_of(i, way);
+        const double* past = std::upper_bound(times + layer + 1, times + layers_ - (entries - 1 - i) + 1,
+                                              times[layer] + most_s);
+        const int in_time = static_cast<int>(past - times) - 1;
+        int end = in_time;
+        if (end > layer && !fits(i, way, layer, end)) end = memory_end(i, way, layer, end);
+        if (end > furthest) {
+          furthest = end;
+          by = way;
+        }
+        if (end == in_time) break;  // memory is enough
+      }
+      if (furthest == layer) return false;
+      cut.ends.push_back(layer = furthest);
+      cut.ways.push_back(by);
     }
     // The last stage takes what is left; without a next one it needs less than fewer layers would with one.
-    if (stage_s(entries - 1, layer, layers_) > most_s || !fits(entries - 1, layer, layers_)) return false;
-    ends.push_back(layers_);
-    return true;
+    for (int way = 0; way < ways_.back().count; ++way) {
+      if (stage_s(entries - 1, way, layer, layers_) > most_s || !fits(entries - 1, way, layer, layers_))
+        continue;
+      cut.ends.push_back(layers_);
+      cut.ways.push_back(way);
+      return true;
+    }
+    return false;
   }
 
-  double stage_s(int entry, int first, int end) const {
-    const double* times = times_of(entry);
+  double stage_s(int entry, int way, int first, int end) const {
+    const double* times = times_of(entry, way);
     return times[end] - times[first];
   }
+  // The slowest way.
+  double longest_s(int entry) const {
+    return stage_s(entry, ways_[static_cast<size_t>(entry)].count - 1, 0, layers_);
+  }
+  Recompute mode(int entry, int way) const { return ways_[static_cast<size_t>(entry)].mode[way]; }
 
  private:
+  // In which a stage may compute, the fastest first; where its times begin.
+  struct Ways {
+    int count = 1;
+    Recompute mode[2] = {Recompute::none, Recompute::full};
+    size_t times[2] = {0, 0};
+  };
+
   // One microbatch through layers [0, i).
-  const double* times_of(int entry) const { return times_s_.data() + times_of_[static_cast<size_t>(entry)]; }
-  void add_times(const TemplateStage& stage) {
-    const KindTimes& times = scorer_.space().times(stage.option, of_.microbatch);
+  const double* times_of(int entry, int way) const {
+    return times_s_.data() + ways_[static_cast<size_t>(entry)].times[way];
+  }
+  void add_times(int option, Recompute mode) {
+    const KindTimes& times = scorer_.space().times(option, of_.microbatch);
     for (int layer = 0; layer <= layers_; ++layer)
-      times_s_.push_back(times.forward(0, layer) + times.backward(stage.recompute, 0, layer));
+      times_s_.push_back(times.forward(0, layer) + times.backward(mode, 0, layer));
   }
 
   // As far as memory reaches from a layer when it does not reach `beyond`; the layer itself when not at all.
-  int memory_end(int entry, int first, int beyond) {
-    int& known =
-        memory_end_[static_cast<size_t>(entry) * static_cast<size_t>(layers_) + static_cast<size_t>(first)];
-    if (known >= 0) return known;
+  int memory_end(int entry, int way, int first, int beyond) {
+    int& known = memory_end_[static_cast<size_t>(2 * entry + way) * static_cast<size_t>(layers_) +
+                             static_cast<size_t>(first)];
+    if (known >= 0) return std::min(known, beyond);
     int low = first, high = beyond - 1;
     while (low < high) {
       const int middle = (low + high + 1) / 2;
-      if (fits(entry, first, middle))
+      if (fits(entry, way, first, middle))
         low = middle;
       else
         high = middle - 1;
@@ -77,11 +122,11 @@ class Cutting {
     return known = low;
   }
 
-  bool fits(int entry, int first, int end) {
+  bool fits(int entry, int way, int first, int end) {
     if (of_.interleave > 1) return true;  // asked of the whole plan
     const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
-                                 stage.recompute, in_flight(entry, groups_, microbatches_), of_.microbatch,
+                                 mode(entry, way), in_flight(entry, groups_, microbatches_), of_.microbatch,
                                  microbatches_ > 1, replicas_, of_.zero1});
   }
 
@@ -90,39 +135,43 @@ class Cutting {
   const TemplateClass& pipelines_;
   const int layers_;
   int groups_ = 1, replicas_ = 1, microbatches_ = 1;
-  std::vector<double> times_s_;   // [different stages][layer]
-  std::vector<size_t> times_of_;  // by stage: where its times begin
-  std::vector<int> memory_end_;   // [stage][first layer]; -1 = not known
+  std::vector<double> times_s_;  // [ways of different stages][layer]
+  std::vector<Ways> ways_;       // by stage
+  std::vector<int> memory_end_;  // [stage][way][first layer]; -1 = not known
 };
 
 }  // namespace
 
-bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class) {
+bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class, bool choose_recompute) {
   TemplateClass& pipelines = of.classes[pipeline_class];
   const int layers = scorer.space().layers(), entries = static_cast<int>(pipelines.stages.size());
   if (entries > layers) return false;
-  Cutting cutting(scorer, of, pipelines);
+  // Memory of several chunks together is not known here.
+  Cutting cutting(scorer, of, pipelines, choose_recompute && of.interleave == 1);
   double longest_s = 0, rate = 0;
   for (int i = 0; i < entries; ++i) {
-    const double whole_s = cutting.stage_s(i, 0, layers);
-    longest_s = std::max(longest_s, whole_s);
+    longest_s = std::max(longest_s, cutting.longest_s(i));
+    const double whole_s = cutting.stage_s(i, 0, 0, layers);
     rate += whole_s > 0 ? 1 / whole_s : 0;
   }
-  std::vector<int> ends, best;
+  Cutting::Cut cut, best;
   if (!cutting.reach(longest_s, best)) return false;
   double low_s = rate > 0 ? 1 / rate * (1 - kPrecise) : 0, high_s = longest_s;
   for (int i = 0; i < kBisections && high_s > low_s * (1 + kPrecise); ++i) {
     // The answer is mostly near the low end.
     const double middle_s = i < 3 ? low_s + (high_s - low_s) / 8 : (low_s + high_s) / 2;
-    if (cutting.reach(middle_s, ends)) {
+    if (cutting.reach(middle_s, cut)) {
       high_s = middle_s;
-      best = ends;
+      std::swap(best, cut);
     } else {
       low_s = middle_s;
     }
   }
-  for (int i = 0; i < entries; ++i)
-    pipelines.stages[static_cast<size_t>(i)].end_layer = best[static_cast<size_t>(i)];
+  for (int i = 0; i < entries; ++i) {
+    TemplateStage& stage = pipelines.stages[static_cast<size_t>(i)];
+    stage.end_layer = best.ends[static_cast<size_t>(i)];
+    stage.recompute = cutting.mode(i, best.ways[static_cast<size_t>(i)]);
+  }
   return true;
 }
 

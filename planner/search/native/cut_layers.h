@@ -7,7 +7,9 @@
 namespace sailor::native {
 
 // Sets the end layers of a class. False when no cut fits, or there are more stages than layers.
-bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class);
+// `choose_recompute`: stages without further chunks compute again where they reach further then, and only
+// there; else as the template says.
+bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class, bool choose_recompute);
 
 // The other way: every stage as near to its share of the model by speed as layers allow, whatever its memory.
 // Stages of such a cut hold about as many parameters each, which counts where gradient sums are slow. False

@@ -29,7 +29,7 @@ struct Effort {
     double steps, steps_per_gpu;
   };
   UpTo sizes[4] = {
-      {12, 1.4e7, 0}, {32, 7.5e6, 0}, {256, 3e7, 5e4}, {std::numeric_limits<int>::max(), 6e7, 1.2e5}};
+      {12, 1.4e7, 0}, {32, 7.5e6, 0}, {256, 3.6e7, 6e4}, {std::numeric_limits<int>::max(), 7.2e7, 1.4e5}};
   double from_previous = 0.25;  // part of the effort that replanning adds
   size_t climbs = 12;
   size_t listed = 4;            // templates for a plan to show: some are the same plan

@@ -136,6 +136,7 @@ void Seeds::add_interleaved(TemplateShape shape, double most, std::vector<Templa
 }
 
 void Seeds::list_one(int pool, int microbatch, std::vector<TemplateShape>& out) {
+  if (scorer_.spent()) return;
   const SpacePool& of = space_.pools[static_cast<size_t>(pool)];
   const int64_t total = num_microbatches(space_.context.job.training.global_batch, microbatch);
   for (const int option : of.options) {
@@ -241,21 +242,27 @@ void Seeds::equal_pipelines() {
   for (const int pool : by_speed_) list_compositions({pool}, shapes);
   const int64_t listed = scorer_.steps() + part(options_.listing);
   for (const Pools& pools : sets()) {
-    if (scorer_.steps() > listed) break;
+    if (scorer_.steps() > listed || scorer_.spent()) break;
     list_spans(pools, shapes);
     list_compositions(pools, shapes);
   }
   score_best(shapes, scorer_.steps() + part(options_.unlike_stages));
 }
 
+std::set<int> Seeds::pools_of(const TemplateShape& shape) const {
+  std::set<int> pools;
+  for (size_t i = 0; i < shape.num_parts; ++i)
+    pools.insert(space_.options[static_cast<size_t>(shape.parts[i].option)].pool);
+  return pools;
+}
+
 void Seeds::score_best(std::vector<TemplateShape>& shapes, int64_t until) {
+  if (scorer_.spent()) return;
   keep_best(shapes);
   scorer_.count(static_cast<int64_t>(shapes.size()));
   const auto kind_of = [this](const TemplateShape& shape) {
     std::vector<int> kind = {shape.microbatch, shape.interleave, static_cast<int>(shape.recompute)};
-    std::set<int> pools;
-    for (size_t i = 0; i < shape.num_parts; ++i)
-      pools.insert(space_.options[static_cast<size_t>(shape.parts[i].option)].pool);
+    const std::set<int> pools = pools_of(shape);
     kind.insert(kind.end(), pools.begin(), pools.end());
     if (shape.num_parts == 1) kind.push_back(-1 - shape.parts[0].option);
     return kind;
@@ -268,7 +275,7 @@ void Seeds::score_best(std::vector<TemplateShape>& shapes, int64_t until) {
   const auto ends = [&] { return scorer_.spent() || scorer_.steps() > (best < kNever ? until : at_most); };
   const auto visit = [&](size_t i) {
     scored[i] = 1;
-    const double value = score(shapes[i]);
+    const double value = score(template_of(space_, shapes[i]));
     best = std::min(best, value);
     if (!(value < kNever)) return;
     const auto [known, added] = error.try_emplace(kind_of(shapes[i]), value / shapes[i].estimate);
@@ -279,29 +286,52 @@ void Seeds::score_best(std::vector<TemplateShape>& shapes, int64_t until) {
     if (shapes[i].estimate > options_.first_factor * best) break;
     if (!error.contains(kind_of(shapes[i]))) visit(i);
   }
-  // Then by estimates, in turn as they are and as the errors of their kinds suggest.
-  std::vector<size_t> corrected(shapes.size());
-  std::vector<double> estimate;
+  // Then by estimates: as they are, as the errors of their kinds suggest, and so for each set of pools.
+  std::vector<double> corrected;
   for (const TemplateShape& shape : shapes) {
     const auto known = error.find(kind_of(shape));
-    estimate.push_back(shape.estimate * (known == error.end() ? 1 : known->second));
+    corrected.push_back(shape.estimate * (known == error.end() ? 1 : known->second));
   }
-  std::iota(corrected.begin(), corrected.end(), 0);
-  std::stable_sort(corrected.begin(), corrected.end(),
-                   [&](size_t a, size_t b) { return estimate[a] < estimate[b]; });
-  for (size_t raw = 0, at = 0; raw < shapes.size() && !ends();) {
-    while (raw < shapes.size() && scored[raw] != 0) ++raw;
-    while (at < shapes.size() && scored[corrected[at]] != 0) ++at;
-    const bool raw_ends = raw == shapes.size() || shapes[raw].estimate > options_.factor * best,
-               at_ends = at == shapes.size() || estimate[corrected[at]] > options_.factor * best;
-    if (raw_ends && at_ends) break;
-    if (!raw_ends) visit(raw);
-    if (!at_ends && scored[corrected[at]] == 0 && !ends()) visit(corrected[at]);
+  struct Queue {
+    const std::vector<double>* estimates = nullptr;
+    double factor = 1;  // of the best value: no further
+    std::vector<size_t> shapes;
+    size_t next = 0;
+  };
+  std::vector<double> raw;
+  for (const TemplateShape& shape : shapes) raw.push_back(shape.estimate);
+  Queue by_estimate{&raw, options_.factor, {}, 0}, by_corrected{&corrected, options_.factor, {}, 0};
+  by_estimate.shapes.resize(shapes.size());
+  std::iota(by_estimate.shapes.begin(), by_estimate.shapes.end(), 0);
+  by_corrected.shapes = by_estimate.shapes;
+  std::stable_sort(by_corrected.shapes.begin(), by_corrected.shapes.end(),
+                   [&](size_t a, size_t b) { return corrected[a] < corrected[b]; });
+  std::map<std::set<int>, Queue> by_pools;
+  for (const size_t i : by_corrected.shapes) {
+    Queue& queue = by_pools[pools_of(shapes[i])];
+    queue.estimates = &corrected;
+    queue.factor = options_.first_factor;
+    queue.shapes.push_back(i);
   }
-}
-
-double Seeds::score(const TemplateShape& shape) {
-  return score(template_of(space_, shape));
+  // Visits the next shape of a queue; false at its end.
+  const auto advance = [&](Queue& queue) {
+    while (queue.next < queue.shapes.size() && scored[queue.shapes[queue.next]] != 0) ++queue.next;
+    if (queue.next == queue.shapes.size() || ends()) return false;
+    const size_t i = queue.shapes[queue.next];
+    if ((*queue.estimates)[i] > queue.factor * best) return false;
+    visit(i);
+    return true;
+  };
+  auto pools = by_pools.begin();
+  for (bool any = true; any && !ends();) {
+    any = false;
+    for (size_t tries = 0; by_pools.size() > 2 && tries < by_pools.size() && !any; ++tries) {
+      any = advance(pools->second);
+      if (++pools == by_pools.end()) pools = by_pools.begin();
+    }
+    any = advance(by_estimate) || any;
+    any = advance(by_corrected) || any;
+  }
 }
 
 double Seeds::score(PlanTemplate of) {
@@ -316,7 +346,7 @@ double Seeds::score(PlanTemplate of) {
       if (by_speed && !fits && scorer_.best() < kNever) break;
       bool cut = true;
       for (size_t c = 0; c < of.classes.size(); ++c)
-        cut = cut && (by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c));
+        cut = cut && (by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c, false));
       if (!cut || !share_batch(space_, of)) {
         ++scorer_.rejected["memory"];
         continue;
@@ -339,7 +369,7 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
   for (const int size : space_.microbatches) {
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
     std::fill(at.begin(), at.end(), 0);
-    while (true) {
+    while (!scorer_.spent()) {
       std::vector<int> options, room;
       bool possible = true;
       for (size_t i = 0; i < pools.size(); ++i) {
@@ -382,6 +412,7 @@ void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& ou
   for (const int pool : pools) most = std::min(most, space_.pools[static_cast<size_t>(pool)].gpus);
   const bool sharded = offered_.contains(PlanFeature::zero1);
   for (const int size : space_.microbatches) {
+    if (scorer_.spent()) return;
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
     for (const int pipelines : replica_counts(total, most, 1))
       for (const Recompute mode : modes())
@@ -445,7 +476,7 @@ std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, do
     PlanTemplate alone = template_of(space_, shape);
     ++alone.classes[0].pipelines;  // there will be others
     alone.zero1 = offered_.contains(PlanFeature::zero1);
-    if (!known && cut_layers(scorer_, alone, 0)) out.push_back(shape);
+    if (!known && cut_layers(scorer_, alone, 0, false)) out.push_back(shape);
   }
   return out;
 }

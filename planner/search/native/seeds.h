@@ -2,6 +2,8 @@
 // of several pools together, then pipelines of several pools side by side.
 #pragma once
 
+#include <set>
+
 #include "planner/plan/features.h"
 #include "planner/search/native/scorer.h"
 #include "planner/search/native/shapes.h"
@@ -42,13 +44,13 @@ class Seeds {
   using Pools = std::vector<int>;
 
   std::vector<Pools> sets() const;
+  std::set<int> pools_of(const TemplateShape& shape) const;
   void keep_best(std::vector<TemplateShape>& shapes) const;
   // Scores shapes in the order of their estimates, until the scorer has taken `until` steps.
   void score_best(std::vector<TemplateShape>& shapes, int64_t until);
   int64_t until(double share, double weight, double weights_left) const;
   double speed_of(const Pools& pools) const;
   // The best value of a shape cut, placed and sharded in the usual ways.
-  double score(const TemplateShape& shape);
   double score(PlanTemplate of);
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);

@@ -1,6 +1,7 @@
 // Templates of plans: how they are dealt to nodes, cut and shared.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -110,7 +111,7 @@ TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
   Deadline deadline(60);
   Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
   PlanTemplate of = four_stages(space, 1, 1);
-  ASSERT_TRUE(cut_layers(scorer, of, 0));
+  ASSERT_TRUE(cut_layers(scorer, of, 0, false));
   // Layers take 0.2, four times 1, and 1.3 units: no stage need take more than 1.3.
   EXPECT_NEAR(times_of(space, of, of.classes[0]).slowest_s, 0.02 * 2, 1e-3);
   EXPECT_EQ(of.classes[0].stages.back().end_layer, 6);
@@ -125,6 +126,56 @@ TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
                   .iteration_s,
               1e-12);
   EXPECT_LE(least_possible(space, all_plan_features()).iteration_s, value);
+}
+
+TEST_F(Templates, ACutComputesAgainOnlyWhereThatReachesFurther) {
+  for (auto& [tp, sizes] : in.profiles.sizes.by_tp)
+    for (LayerSizes& layer : sizes) {
+      layer.activation_bytes = 40'000'000;
+      layer.checkpoint_bytes = 1'000'000;
+    }
+  const auto cut = [&](int64_t memory_bytes, bool choose, PlanTemplate& of) {
+    in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
+    const PlanningContext context = in.context();
+    const Resources resources = usable_resources(context, {}, rejected);
+    const Space space(context, resources);
+    Deadline deadline(60);
+    Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+    of = four_stages(space, 1, 1);
+    of.classes[0].stages.erase(of.classes[0].stages.begin(), of.classes[0].stages.begin() + 2);
+    if (!cut_layers(scorer, of, 0, choose)) return -1.0;
+    return times_of(space, of, of.classes[0]).slowest_s;
+  };
+  const auto again = [](const PlanTemplate& of) {
+    int stages = 0;
+    for (const TemplateStage& stage : of.classes[0].stages) stages += stage.recompute != Recompute::none;
+    return stages;
+  };
+  PlanTemplate of;
+  const double fastest_s = cut(int64_t{1} << 40, true, of);
+  EXPECT_EQ(again(of), 0) << "with memory for all, nothing is gained";
+  int helped = 0;
+  for (int64_t memory_bytes = int64_t{1} << 20; memory_bytes < int64_t{1} << 30;
+       memory_bytes += memory_bytes / 16) {
+    const double as_said_s = cut(memory_bytes, false, of), chosen_s = cut(memory_bytes, true, of);
+    EXPECT_GE(chosen_s < 0 ? fastest_s : chosen_s, fastest_s * (1 - 1e-3));
+    if (as_said_s >= 0) {
+      ASSERT_GE(chosen_s, 0) << memory_bytes;
+      EXPECT_LE(chosen_s, as_said_s * (1 + 1e-3)) << memory_bytes;
+    }
+    helped += chosen_s >= 0 && (as_said_s < 0 || chosen_s < as_said_s * 0.99) && again(of) > 0;
+  }
+  EXPECT_GT(helped, 0);
+}
+
+TEST_F(Templates, ASearchThatIsStoppedListsNothing) {
+  const std::atomic<bool> stop = true;
+  PlanOptions options;
+  options.stop = &stop;
+  options.explain = false;
+  const SearchResult result = search(in.context(), options);
+  EXPECT_EQ(result.status, SearchStatus::time_limit);
+  EXPECT_EQ(result.stats.configurations, 0);
 }
 
 TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
