@@ -67,10 +67,8 @@ class Zones {
   using Order = std::map<std::string, std::vector<std::string>>;
 
   double attempt_all(const Order& order) {
-    double best = std::numeric_limits<double>::infinity();
-    best = std::min(best, attempt(whole_pipelines(order)));
-    for (const bool alone : {false, true}) best = std::min(best, attempt(stage_by_stage(order, alone)));
-    return best;
+    const double whole = attempt(whole_pipelines(order));
+    return std::min(whole, attempt(stage_by_stage(order)));
   }
 
   double attempt(const Layout& layout) {
@@ -169,8 +167,8 @@ class Zones {
     return layout;
   }
 
-  // Stage by stage; with `alone`, one that fits a single zone takes the first that holds it.
-  Layout stage_by_stage(const Order& order, bool alone) const {
+  // Stage by stage: one that fits a single zone takes the first that holds it, others zone after zone.
+  Layout stage_by_stage(const Order& order) const {
     Layout layout = empty_layout();
     std::vector<int64_t> left = all();
     for (size_t i = 0; i < shares_.size(); ++i)
@@ -178,7 +176,7 @@ class Zones {
         if (share.replicas == 0) continue;
         const std::vector<std::string>& zones = order.at(resources_.options[share.options[0]].region);
         bool done = false;
-        for (size_t z = 0; alone && z < zones.size() && !done; ++z) {
+        for (size_t z = 0; z < zones.size() && !done; ++z) {
           const int o = option_in(share, zones[z]);
           if (o < 0 || room(o, left) < share.replicas) continue;
           append(layout.stages[i], o, share.replicas);

@@ -37,8 +37,6 @@ struct CompletionOptions {
   size_t priced_limits = 4;
   int sync_steps = 2;
 };
-// Fast to set up, for searches that keep little.
-inline constexpr CompletionOptions kCoarseCompletion{2, 4, 8, 2, 1};
 
 class CompletionBound {
  public:
@@ -51,9 +49,8 @@ class CompletionBound {
   // No pipeline has a shorter bottleneck, as far as is known.
   double bottleneck_floor_s() const { return floor_s_; }
 
-  // The least iteration time (cost, when that is the objective) of an accepted completion; infinite when
-  // there is none. With `any` some finite value will do as well as the least.
-  double least_value(const PartialPipeline& pipeline, bool any);
+  // Might some completion be accepted? No is certain.
+  bool possible(const PartialPipeline& pipeline);
   // From now on stage_possible() is about stages right before this pipeline, until accept().
   void set_behind(const PartialPipeline& behind);
   // Might an accepted completion have a stage there of this placement class, this use, and a first layer from
@@ -78,10 +75,9 @@ class CompletionBound {
     return accepted_s_ - rounds_ * level.shortest_s - sum_s;
   }
   void prepare(Level& level);
-  double least_value_in(Level& level, const PartialPipeline& pipeline, double least_s);
-  // Infinite when that costs too much.
-  double usd_if_affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
-                           double all_usd_per_s, double egress_usd);
+  bool possible_in(Level& level, const PartialPipeline& pipeline, double least_s);
+  bool affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
+                  double all_usd_per_s, double egress_usd);
 
   const TemplateProblem& p_;
   const CompletionOptions options_;

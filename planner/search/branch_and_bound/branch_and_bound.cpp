@@ -26,12 +26,10 @@ struct Tables {
 
 class BranchAndBound {
  public:
-  BranchAndBound(std::vector<BranchConfiguration>& configurations, double overhead_s,
-                 const std::function<double()>& threshold,
+  BranchAndBound(std::vector<BranchConfiguration>& configurations, const std::function<double()>& threshold,
                  const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
                  const std::function<bool()>& expired)
       : configurations_(configurations),
-        overhead_s_(overhead_s),
         threshold_(threshold),
         found_(found),
         expired_(expired),
@@ -89,9 +87,8 @@ class BranchAndBound {
       box.shortest_s = std::max(box.shortest_s, t.cuts->crossing_stage_s(box.regions));
     }
     const double rounds = c.rounds - 1;
-    const double room = accepted - overhead_s_;
-    box.longest_s = std::min(box.longest_s, rounds > 0 ? room / rounds : room);
-    box.most_sync_s = std::min(box.most_sync_s, c.replicas > 1 ? room : 0);
+    box.longest_s = std::min(box.longest_s, rounds > 0 ? accepted / rounds : accepted);
+    box.most_sync_s = std::min(box.most_sync_s, c.replicas > 1 ? accepted : 0);
     if (box.shortest_s > box.longest_s) return close(box, accepted);
     // What is accepted leaves so much for either side.
     double sum_s = bound_sum(box, c, *t.cuts, accepted);
@@ -116,7 +113,7 @@ class BranchAndBound {
   }
 
   double floor_s(const Box& box, double rounds) const {
-    return overhead_s_ + rounds * box.shortest_s + box.least_sync_s + box.crossings_s;
+    return rounds * box.shortest_s + box.least_sync_s + box.crossings_s;
   }
 
   // The least sum of stages within the box, at least; leaves the best prices in it.
@@ -134,8 +131,7 @@ class BranchAndBound {
     const std::vector<double> prices = prices_per_gpu(box.prices.money, *t.cuts);
     ++outcome_.priced;
     t.cuts->solve(prices);
-    BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
-                        overhead_s_, box.shortest_s, box.least_sync_s};
+    BeamProblem problem{*c.costs, *t.sync, c.replicas, c.rounds, box.shortest_s, box.least_sync_s};
     problem.regions = box.visited;
     problem.mixed = beams_++ % 2 == 1;
     if (box.least_regions > 1) problem.crossing_s = t.cuts->crossing_s(box.regions);
@@ -155,7 +151,6 @@ class BranchAndBound {
   }
 
   std::vector<BranchConfiguration>& configurations_;
-  const double overhead_s_;
   const std::function<double()>& threshold_;
   const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found_;
   const std::function<bool()>& expired_;
@@ -171,11 +166,10 @@ class BranchAndBound {
 }  // namespace
 
 BranchOutcome branch_and_bound(
-    std::vector<BranchConfiguration>& configurations, double overhead_s,
-    const std::function<double()>& threshold,
+    std::vector<BranchConfiguration>& configurations, const std::function<double()>& threshold,
     const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
     const std::function<bool()>& expired) {
-  return BranchAndBound(configurations, overhead_s, threshold, found, expired).run();
+  return BranchAndBound(configurations, threshold, found, expired).run();
 }
 
 }  // namespace sailor

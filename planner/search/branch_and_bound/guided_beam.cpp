@@ -146,7 +146,7 @@ class Beam {
         next.update_s = std::max(partial.update_s, costs_.update_s(placement, first));
         // A pipeline that is complete has its own time, without floors and prices.
         const double floor_s = first == 0 ? 0 : p_.least_bottleneck_s;
-        const double done = p_.overhead_s + next.sum_s + next.update_s +
+        const double done = next.sum_s + next.update_s +
                             (p_.rounds - 1) * std::max({floor_s, next.bottleneck_s, next.leading_s}) +
                             std::max(first == 0 ? 0 : p_.least_sync_s, next.sync_s);
         const double rest = first == 0 ? 0 : cuts_.rest(first, behind + 1) + ahead_s;

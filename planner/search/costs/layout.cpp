@@ -110,28 +110,6 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
   return out;
 }
 
-std::optional<Layout> layout_of(const Resources& resources, const Plan& plan) {
-  Layout layout;
-  for (const PlanStage& stage : plan.pipelines.front().stages)
-    layout.stages.push_back({stage.first_layer, stage.end_layer, {}});
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    if (pipeline.stages.size() != layout.stages.size()) return std::nullopt;
-    for (size_t i = 0; i < layout.stages.size(); ++i) {
-      const PlanStage& stage = pipeline.stages[i];
-      Layout::Stage& of = layout.stages[i];
-      const auto option =
-          std::find_if(resources.options.begin(), resources.options.end(), [&](const Option& o) {
-            return o.gpu_type == stage.gpu_type && o.zone == stage.zone && o.tp == stage.tp;
-          });
-      if (stage.first_layer != of.first_layer || option == resources.options.end()) return std::nullopt;
-      const int o = static_cast<int>(option - resources.options.begin());
-      if (of.runs.empty() || of.runs.back().option != o) of.runs.push_back({o, 0});
-      ++of.runs.back().replicas;
-    }
-  }
-  return layout;
-}
-
 bool within_resources(const Resources& resources, const Layout& layout) {
   for (size_t c = 0; c < resources.capacity.size(); ++c) {
     int64_t used = 0;

@@ -2,7 +2,6 @@
 // of the pipelines. Value type.
 #pragma once
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,9 +40,6 @@ struct StageParts {
   double sync_s = 0;
 };
 double iteration_s(const std::vector<StageParts>& stages, double microbatches);
-
-// The layout of a plan whose pipelines have one cut; nothing for others, and where an option is not there.
-std::optional<Layout> layout_of(const Resources& resources, const Plan& plan);
 
 // Does every counter suffice?
 bool within_resources(const Resources& resources, const Layout& layout);

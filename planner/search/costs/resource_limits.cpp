@@ -128,15 +128,11 @@ std::vector<ResourceLimit> resource_limits(const StageCosts& costs, const Resour
   std::vector<std::map<size_t, double>> rays =
       rays_of(ratios_of(costs, classes, supplies), supplies.size(), most);
   if (supplies.size() > 1) {
-    // Not needed to be sufficient, but they bound well: all GPUs, by number and by speed.
+    // Not needed to be sufficient, but it bounds well: all GPUs by speed.
     const std::vector<double> speeds = speeds_of(costs, resources, supplies);
-    std::map<size_t, double> by_number, by_speed;
-    for (size_t s = 0; s < supplies.size(); ++s) {
-      by_number[s] = 1;
-      by_speed[s] = speeds[s];
-    }
-    for (const auto& ray : {by_speed, by_number})
-      if (std::find(rays.begin(), rays.end(), ray) == rays.end()) rays.insert(rays.begin(), ray);
+    std::map<size_t, double> by_speed;
+    for (size_t s = 0; s < supplies.size(); ++s) by_speed[s] = speeds[s];
+    if (std::find(rays.begin(), rays.end(), by_speed) == rays.end()) rays.insert(rays.begin(), by_speed);
   }
   for (const auto& ray : rays) {
     ResourceLimit limit;

@@ -62,9 +62,7 @@ bool LabelStore::insert(Label& label, double floor_s) {
       std::erase_if(labels.weak, beaten);
     }
   }
-  if (labels_.size() >= problem_.max_labels ||
-      labels_.size() * (sizeof(Label) + sizeof(Entry) + limits_ * sizeof(double)) > kMostBytes)
-    return false;
+  if (labels_.size() * (sizeof(Label) + sizeof(Entry) + limits_ * sizeof(double)) > kMostBytes) return false;
   labels_.push_back(label);
   labels_.back().used = keep(label.used);
   entry.label = &labels_.back();

@@ -31,7 +31,6 @@ struct Label {
   int placement = 0;  // of the leading stage
   int stages = 0;
   bool pure = true;        // all of its stages are
-  double least_value = 0;  // of its completions that may be accepted
   int bounds_version = 0;  // when it was last found not to be hopeless
 };
 

@@ -32,8 +32,7 @@ class TemplateSearch {
         uses_(problem.tables.uses()),
         sync_(problem.tables.sync(problem.replicas)),
         capacity_(capacities(problem)),
-        completion_(problem, problem.tables, capacity_,
-                    problem.beam > 0 ? kCoarseCompletion : CompletionOptions{}),
+        completion_(problem, problem.tables, capacity_, {}),
         threshold_now_(threshold()),
         nothing_(limits_, 0),
         used_(limits_),
@@ -50,11 +49,6 @@ class TemplateSearch {
     for (int layer = layers_ - 1; layer > 0 && outcome_.complete; --layer)
       for (int placement = 0; placement < costs_.size() && outcome_.complete; ++placement) {
         labels_.collect(layer, placement, to_extend_);
-        if (p_.beam > 0 && to_extend_.size() > p_.beam) {
-          std::stable_sort(to_extend_.begin(), to_extend_.end(),
-                           [](const Label* a, const Label* b) { return a->least_value < b->least_value; });
-          to_extend_.resize(p_.beam);
-        }
         for (Label* label : to_extend_) {
           // Nothing has changed since it was inserted unless bounds have.
           if (label->bounds_version != bounds_version_ && hopeless(*label)) continue;
@@ -62,7 +56,6 @@ class TemplateSearch {
           if (!outcome_.complete) break;
         }
       }
-    if (p_.beam > 0) outcome_.complete = false;
     outcome_.labels = labels_.inserted();
     return outcome_;
   }
@@ -117,8 +110,7 @@ class TemplateSearch {
     if (!p_.bounding) return false;
     tighten();
     label.bounds_version = bounds_version_;
-    label.least_value = completion_.least_value(partial(label), p_.beam == 0);
-    if (std::isfinite(label.least_value)) return false;
+    if (completion_.possible(partial(label))) return false;
     (completion_.money_mattered() ? outcome_.over_budget : outcome_.out_of_memory) = true;
     return true;
   }

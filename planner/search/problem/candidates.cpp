@@ -59,11 +59,9 @@ bool Candidates::accepted(const Prediction& prediction, std::map<std::string, in
   return why == nullptr;
 }
 
-bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
+void Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
   const Prediction prediction = simulate(context_, plan, CostModel::published);
-  if (!accepted(prediction, rejected)) return false;
-  keep(plan, value(prediction));
-  return true;
+  if (accepted(prediction, rejected)) keep(plan, value(prediction));
 }
 
 std::vector<const Candidates::Entry*> Candidates::best_first() const {

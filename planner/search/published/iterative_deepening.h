@@ -6,9 +6,7 @@
 // has reached the best value. Pure but for what the callbacks do; they must not change bounds.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace sailor {
@@ -23,9 +21,9 @@ struct Deepening {
   bool limited = false;
   // The best value is close to the optimum, most likely: all that is better is looked for at once.
   bool trusted = false;
-  // Searches everything below the target; everything below `searched` is known. Returns what it took, in
-  // partial pipelines; nothing when it could not finish.
-  std::function<std::optional<int64_t>(size_t index, double target, double searched)> search;
+  // Searches everything below the target; everything below `searched` is known. False when it could not
+  // finish.
+  std::function<bool(size_t index, double target, double searched)> search;
   std::function<bool()> expired;
 };
 

@@ -56,10 +56,10 @@ class SearchState {
   TemplateProblem template_problem(const Configuration& c, Pass pass);
 
   // Assigns GPUs to templates and keeps what is better than accepted. Only for values below `target`;
-  // templates of less than `searched` have been assigned. `beam`: as in TemplateProblem.
+  // templates of less than `searched` have been assigned.
   TemplateOutcome search_configuration(const Configuration& c, Pass pass, int max_stages,
                                        double target = std::numeric_limits<double>::infinity(),
-                                       double searched = 0, size_t beam = 0);
+                                       double searched = 0);
   void assign_template(const AssignmentProblem& form, const PipelineTemplate& pipeline,
                        const Configuration& c);
   // Which replica runs in which zone: the few layouts that are worth it are improved.
