@@ -73,20 +73,9 @@ void SuffixResourceBound::limit_time(double bottleneck_s) {
   for (bool behind : {false, true})
     for (int placement = 0; placement < costs_.size(); ++placement) {
       if (as_long_[placement] != placement) continue;
-      int16_t* lowest = &lowest_as_long_[(behind * costs_.classes().size() + placement) * (layers_ + 1)];
-      const double to_next = behind ? costs_.least_activation_s(placement) : 0;
-      const double to_previous = costs_.least_gradient_s(placement);
-      int in_time = 1;  // the first layer of the longest stage
-      // Only the last stage has nobody behind it.
-      for (int end = behind ? 1 : layers_; end <= layers_; ++end) {
-        const auto late = [&](int first) {
-          return costs_.compute_s(placement, first, end) + to_next + (first > 0 ? to_previous : 0) >
-                 bottleneck_s;
-        };
-        while (in_time < end && late(in_time)) ++in_time;
-        // The first stage of all has nobody to send gradients to.
-        lowest[end] = static_cast<int16_t>(late(0) ? in_time : 0);
-      }
+      costs_.find_lowest_in_time(
+          placement, behind, bottleneck_s,
+          &lowest_as_long_[(behind * costs_.classes().size() + placement) * (layers_ + 1)]);
     }
 }
 

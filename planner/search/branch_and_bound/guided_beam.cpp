@@ -86,8 +86,8 @@ class Beam {
     const std::vector<PlacementClass::Group>& groups = costs_.classes()[placement].groups;
     order_.clear();
     for (size_t g = 0; g < groups.size(); ++g)
-      if (g >= 32 || (allowed >> g & 1u)) {
-        const double price = prices_[cuts_.supply_of(groups[g].option)] * groups[g].tp;
+      if (PlacementClass::serves(allowed, g)) {
+        const double price = prices_[costs_.resources().options[groups[g].option].supply] * groups[g].tp;
         for (int o : groups[g].options)
           order_.push_back({price, costs_.resources().options[o].pool, groups[g].tp});
       }

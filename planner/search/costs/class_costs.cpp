@@ -127,6 +127,19 @@ int ClassCosts::find_lowest_first(int option, int end, int in_flight) {
   return lowest_[option][in_flight * (costs_.layers() + 1) + end] = static_cast<int16_t>(first);
 }
 
+void ClassCosts::find_lowest_in_time(int placement, bool behind, double longest_s, int16_t* lowest) const {
+  const double to_next = behind ? least_activation_s(placement) : 0;
+  const double to_previous = least_gradient_s(placement);
+  int in_time = 1;  // of stages that are not the first of all
+  for (int end = behind ? 1 : costs_.layers(); end <= costs_.layers(); ++end) {
+    const auto late = [&](int first) {
+      return compute_s(placement, first, end) + to_next + (first > 0 ? to_previous : 0) > longest_s;
+    };
+    while (in_time < end && late(in_time)) ++in_time;
+    lowest[end] = static_cast<int16_t>(late(0) ? in_time : 0);
+  }
+}
+
 uint32_t ClassCosts::fast_enough(int placement, int first, int end) const {
   const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
   uint32_t bits = 1;
@@ -159,22 +172,22 @@ uint32_t ClassCosts::allowed(int placement, int first, int end, int in_flight) {
   return (bits & 1u) && smallest ? bits : 0;
 }
 
-double ClassCosts::least_weight(int placement, uint32_t bits, const ResourceLimit& limit) const {
+template <typename Weight>
+double ClassCosts::least_of_options(int placement, uint32_t bits, Weight weight) const {
   double least = kNever;
   const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
   for (size_t g = 0; g < groups.size(); ++g)
-    if (g >= 32 || (bits >> g & 1u))
-      for (int o : groups[g].options) least = std::min(least, limit.weight[o]);
+    if (PlacementClass::serves(bits, g))
+      for (int o : groups[g].options) least = std::min(least, weight(o));
   return least;
 }
 
+double ClassCosts::least_weight(int placement, uint32_t bits, const ResourceLimit& limit) const {
+  return least_of_options(placement, bits, [&](int o) { return limit.weight[o]; });
+}
+
 double ClassCosts::least_usd_per_s(int placement, uint32_t bits) const {
-  double least = kNever;
-  const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
-  for (size_t g = 0; g < groups.size(); ++g)
-    if (g >= 32 || (bits >> g & 1u))
-      for (int o : groups[g].options) least = std::min(least, resources_.options[o].usd_per_s);
-  return least;
+  return least_of_options(placement, bits, [&](int o) { return resources_.options[o].usd_per_s; });
 }
 
 }  // namespace sailor

@@ -50,6 +50,10 @@ class ClassCosts {
     const int16_t known = lowest_[group_option][in_flight * (costs_.layers() + 1) + end];
     return known >= 0 ? known : find_lowest_first(group_option, end, in_flight);
   }
+  // By end: the first layer of the longest stage that takes at most this long, its cheapest messages
+  // included; `end` when there is none. The first stage of all sends no gradients; without `behind` the stage
+  // is the last and ends at the last layer, and only that entry is set.
+  void find_lowest_in_time(int placement, bool behind, double longest_s, int16_t* lowest) const;
   // Stages of one placement class and end in which the same groups are fast enough: from layer `lowest` to
   // `highest`.
   struct Segment {
@@ -68,6 +72,8 @@ class ClassCosts {
   double least_usd_per_s(int placement, uint32_t groups) const;
 
  private:
+  template <typename Weight>
+  double least_of_options(int placement, uint32_t groups, Weight weight) const;
   uint32_t fast_enough(int placement, int first, int end) const;
   int find_lowest_first(int option, int end, int in_flight);
   int first_that_syncs_alike(int placement) const;

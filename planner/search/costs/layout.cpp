@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/simulator/published_model.h"
+
 namespace sailor {
 namespace {
 
@@ -65,15 +67,22 @@ int Layout::Stage::option_of(int replica) const {
   return runs.back().option;
 }
 
+void Layout::Stage::append(int option, int replicas) {
+  if (replicas <= 0) return;
+  if (!runs.empty() && runs.back().option == option)
+    runs.back().replicas += replicas;
+  else
+    runs.push_back({option, replicas});
+}
+
 double iteration_s(const std::vector<StageParts>& stages, double microbatches) {
   const size_t P = stages.size();
   double bottleneck = 0, sum = 0, update = 0, sync = 0;
   for (size_t i = 0; i < P; ++i) {
     const StageParts& stage = stages[i];
     const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
-    double comm = stage.activation_s + gradient_before;
-    if (P > 1 && i == 0) comm = P <= 3 ? stage.activation_s : 2 * stage.activation_s;
-    if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
+    const double comm = published::stage_comm_s(static_cast<int>(i), static_cast<int>(P), stage.activation_s,
+                                                gradient_before);
     bottleneck = std::max(bottleneck, stage.compute_s + comm);
     sum += stage.compute_s + comm;
     update = std::max(update, stage.update_s);
@@ -111,14 +120,10 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
 }
 
 bool within_resources(const Resources& resources, const Layout& layout) {
-  for (size_t c = 0; c < resources.capacity.size(); ++c) {
-    int64_t used = 0;
-    for (const Layout::Stage& stage : layout.stages)
-      for (const auto& [option, replicas] : stage.runs)
-        used += static_cast<int64_t>(resources.use[option][c]) * replicas;
-    if (used > resources.capacity[c]) return false;
-  }
-  return true;
+  std::vector<int64_t> left(resources.capacity.begin(), resources.capacity.end());
+  for (const Layout::Stage& stage : layout.stages)
+    for (const auto& [option, replicas] : stage.runs) resources.take(option, replicas, left);
+  return std::all_of(left.begin(), left.end(), [](int64_t gpus) { return gpus >= 0; });
 }
 
 Plan plan_of(const PlanningContext& context, const Resources& resources, const Layout& layout, int microbatch,

@@ -20,6 +20,7 @@ struct Layout {
     std::vector<Run> runs;
 
     int option_of(int replica) const;
+    void append(int option, int replicas);
   };
   std::vector<Stage> stages;  // first to last
 };
