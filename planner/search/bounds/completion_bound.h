@@ -12,21 +12,9 @@
 
 #include "planner/search/bounds/bound_tables.h"
 #include "planner/search/bounds/least_sum.h"
-#include "planner/search/costs/pipeline_template.h"
+#include "planner/search/costs/partial_pipeline.h"
 
 namespace sailor {
-
-// Stages from some layer to the last.
-struct PartialPipeline {
-  double bottleneck_s = 0;  // at least
-  double sum_s = 0;         // of all that adds up, and the largest update so far; no overhead
-  double sync_s = 0;
-  double usd_per_s = 0;  // of all replicas
-  double transfer_usd = 0;
-  const double* used = nullptr;  // by limit, of one replica
-  int first_layer = 0;
-  int stages = 0;
-};
 
 // More of anything bounds better and takes longer. Memory beyond a number of microbatches in flight, and
 // limits beyond the first, which are the most binding, cost more time than they prune.
@@ -51,7 +39,8 @@ class CompletionBound {
 
   // Might some completion be accepted? No is certain.
   bool possible(const PartialPipeline& pipeline);
-  // From now on stage_possible() is about stages right before this pipeline, until accept().
+  // From now on stage_possible() is about stages right before this pipeline, which stays where it is, until
+  // accept().
   void set_behind(const PartialPipeline& behind);
   // Might an accepted completion have a stage there of this placement class, this use, and a first layer from
   // `lowest` to `highest`? No is certain.
@@ -94,7 +83,7 @@ class CompletionBound {
   std::vector<Level> levels_;                      // ever shorter bottlenecks
   size_t levels_in_use_ = 0;
   // What stage_possible() is about.
-  PartialPipeline behind_;
+  const PartialPipeline* behind_ = nullptr;
   bool any_behind_ = false;                      // no level tells anything
   std::vector<double> left_of_behind_;           // by limit
   std::vector<SuffixResourceBound*> behind_in_;  // of the levels that it may be completed in

@@ -80,8 +80,7 @@ class BranchAndBound {
       t.cuts = std::make_unique<PricedCuts>(*c.costs, *t.sync, c.replicas);
     }
     const bool fresh = box.prices.money.empty();
-    if (fresh && last_money_.empty()) last_money_.assign(t.cuts->supplies().size(), 0);
-    if (fresh) box.prices.money = last_money_;
+    if (fresh) box.prices.money.assign(t.cuts->supplies().size(), 0);
     if (box.least_regions > 1) {
       box.crossings_s = (box.least_regions - 1) * t.cuts->crossing_s(box.regions);
       box.shortest_s = std::max(box.shortest_s, t.cuts->crossing_stage_s(box.regions));
@@ -122,8 +121,6 @@ class BranchAndBound {
     const double enough = accepted - floor_s(box, c.rounds - 1);
     const PricedSum sum = raise_prices(box.prices, cuts, enough);
     outcome_.priced += sum.cuts;
-    // The prices of a box without pipelines rise for ever: from them no other box finds its own.
-    if (sum.seconds < enough) last_money_ = box.prices.money;
     return sum.seconds;
   }
 
@@ -156,7 +153,6 @@ class BranchAndBound {
   const std::function<bool()>& expired_;
   std::vector<Tables> tables_;       // by configuration
   std::vector<double> closed_;       // by configuration: the least bound of what is closed
-  std::vector<double> last_money_;   // of the box processed last, by supply
   std::set<Box> boxes_;              // the least bound first
   std::set<std::vector<int>> seen_;  // pipeline templates
   int64_t numbers_ = 0, bounded_ = 0, beams_ = 0;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "planner/search/branch_and_bound/priced_cuts.h"
-#include "planner/search/costs/pipeline_template.h"
+#include "planner/search/costs/partial_pipeline.h"
 
 namespace sailor {
 

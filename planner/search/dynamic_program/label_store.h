@@ -10,26 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "planner/search/dynamic_program/template_search.h"
+#include "planner/search/costs/partial_pipeline.h"
 
 namespace sailor {
 
-// A partial pipeline: stages from some layer to the last.
-struct Label {
-  const Label* next = nullptr;  // the stages behind the leading one
-  double bottleneck_s = 0;      // of all stages but the leading one
-  double leading_s = 0;         // of the leading stage so far: what the stage before it adds is missing
-  double last_message_s = 0;    // activation from the leading stage to the next
-  double sum_s = 0;
-  double update_s = 0;
-  double sync_s = 0;
-  double usd_per_s = 0;
-  double transfer_usd = 0;
-  const double* used = nullptr;  // by limit, of one replica
-  int first_layer = 0;
-  int end_layer = 0;  // of the leading stage
-  int placement = 0;  // of the leading stage
-  int stages = 0;
+struct Label : PartialPipeline {
   bool pure = true;        // all of its stages are
   int bounds_version = 0;  // when it was last found not to be hopeless
 };
