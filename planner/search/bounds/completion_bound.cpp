@@ -131,11 +131,9 @@ bool CompletionBound::stage_possible(int placement, const StageUse& use, int low
     const auto enough = [&](size_t limit) {
       return suffices(need[limit] + use.weights[limit], left_of_behind_[limit]);
     };
-    if (!enough(last_short_)) continue;
     size_t limit = 0;
     while (limit < suffix->limits() && enough(limit)) ++limit;
     if (limit == suffix->limits()) return true;
-    last_short_ = limit;
   }
   return false;
 }

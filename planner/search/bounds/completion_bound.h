@@ -87,7 +87,6 @@ class CompletionBound {
   bool any_behind_ = false;                      // no level tells anything
   std::vector<double> left_of_behind_;           // by limit
   std::vector<SuffixResourceBound*> behind_in_;  // of the levels that it may be completed in
-  size_t last_short_ = 0;                        // the limit that was short last, likely to be so again
 };
 
 }  // namespace sailor

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "planner/search/costs/partial_pipeline.h"
@@ -51,7 +50,6 @@ class LabelStore {
   }
   double later_s(const Entry& a, const Entry& b, double floor_s) const;
   bool dominates(const Entry& one, const Entry& other, double floor_s) const;
-  const double* keep(const double* used);
 
   const TemplateProblem& problem_;
   const double rounds_;
@@ -59,9 +57,7 @@ class LabelStore {
   const bool cost_matters_;
   std::vector<Bucket> buckets_;  // [layer][class]; none before the first label
   std::deque<Label> labels_;
-  std::vector<std::unique_ptr<double[]>> used_;  // what labels point to
-  size_t block_labels_ = 0;                      // that the last block of it holds
-  size_t in_block_ = 0;                          // that it holds already
+  std::deque<std::vector<double>> used_;  // what labels point to
 };
 
 }  // namespace sailor
