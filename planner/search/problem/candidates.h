@@ -41,7 +41,6 @@ class Candidates {
  private:
   using Entry = std::pair<double, Plan>;  // with its value
 
-  std::vector<const Entry*> best_first() const;
   bool accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const;
 
   const PlanningContext& context_;

@@ -9,10 +9,6 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Relative steps of what is searched for. They grow when there are many: the bound may be far below every
-// plan, or there may be none.
-constexpr double kStep = 0.12;
-constexpr int kEvenSteps = 8, kMostSteps = 13;
 
 struct Open {
   double bound;
@@ -20,9 +16,9 @@ struct Open {
   int steps = 0;
   double searched = 0;
 
-  double target() const {
-    if (steps > kMostSteps || !(bound > 0)) return kNever;
-    return bound * std::exp(kStep * (1 << std::max(0, steps - kEvenSteps)));
+  double target(const DeepeningOptions& options) const {
+    if (steps > options.most_steps || !(bound > 0)) return kNever;
+    return bound * std::exp(options.step * (1 << std::max(0, steps - options.even_steps)));
   }
 };
 
@@ -48,7 +44,7 @@ Deepened deepen(const Deepening& problem) {
     }
     const double best = problem.best();
     const bool at_once = problem.trusted || (problem.limited && best == kNever);
-    const double target = at_once ? best : std::min(best, next.target());
+    const double target = at_once ? best : std::min(best, next.target(problem.options));
     ++next.steps;
     if (!problem.search(next.index, target, next.searched)) {
       leave_open(next.bound);

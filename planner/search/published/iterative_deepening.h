@@ -11,6 +11,13 @@
 
 namespace sailor {
 
+struct DeepeningOptions {
+  // Relative step of what is searched for. It doubles with every step after these: the bound may be far below
+  // every plan, or there may be none. After the most steps everything is searched.
+  double step = 0.12;
+  int even_steps = 8, most_steps = 13;
+};
+
 struct Deepening {
   // By configuration: no plan of it is better.
   std::vector<double> bounds;
@@ -25,6 +32,7 @@ struct Deepening {
   // finish.
   std::function<bool(size_t index, double target, double searched)> search;
   std::function<bool()> expired;
+  DeepeningOptions options;
 };
 
 struct Deepened {

@@ -1,9 +1,8 @@
 // What the passes of one search share: the problem, the tables made for it, and what was found so far; and
 // how one configuration is searched and what comes out of it is kept.
 //
-// `best_sum` is the least value of a assigned pipeline template by the sums of the search, which under the
-// published model is that of the best plan; it never rises. Keeps references to the context and the options.
-// Not thread-safe.
+// `best_sum` is the value of the best plan so far; it never rises. Keeps references to the context and the
+// options. Not thread-safe.
 #pragma once
 
 #include <limits>
