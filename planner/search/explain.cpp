@@ -11,28 +11,34 @@
 namespace sailor {
 namespace {
 
-// What is left of the time that an explanation may take. When it is spent, the remaining questions stay
-// unasked.
-class Budget {
+// Searches for a plan under relaxed conditions, as long as the time for the whole explanation lasts. When it
+// is spent, the remaining questions stay unasked.
+class Relaxed {
  public:
-  explicit Budget(double seconds)
-      : end_(std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds)) {}
-  double left_s() const {
-    return std::chrono::duration<double>(end_ - std::chrono::steady_clock::now()).count();
+  Relaxed(const PlanningContext& context, const PlanOptions& options)
+      : context_(context), options_(options), started_(std::chrono::steady_clock::now()) {
+    options_.top_k = 1;
+    options_.explain = false;
+    limit_s_ = std::clamp(options.time_limit_s / 2, 0.1, 1.0);
   }
   bool spent() const { return left_s() < 0.01; }
+  SearchResult search(const JobSpec& job, const Snapshot& snapshot, const Catalog& catalog) const {
+    PlanOptions options = options_;
+    options.time_limit_s = std::clamp(options_.time_limit_s / 4, 0.01, std::max(0.01, left_s()));
+    return sailor::search({job, snapshot, catalog, context_.profiles, context_.framework}, options);
+  }
+  SearchResult search(const JobSpec& job) const { return search(job, context_.snapshot, context_.catalog); }
 
  private:
-  std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end_;
-};
+  double left_s() const {
+    return limit_s_ - std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
 
-PlanOptions quick(const PlanOptions& options, const Budget& budget) {
-  PlanOptions out = options;
-  out.top_k = 1;
-  out.explain = false;
-  out.time_limit_s = std::clamp(options.time_limit_s / 4, 0.01, std::max(0.01, budget.left_s()));
-  return out;
-}
+  const PlanningContext& context_;
+  PlanOptions options_;
+  double limit_s_;
+  const std::chrono::steady_clock::time_point started_;
+};
 
 double gib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 30);
@@ -40,15 +46,14 @@ double gib(int64_t bytes) {
 
 // The limits are the reason when a plan appears without them; then its figures say how far they are from what
 // is possible.
-std::string explain_limits(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+std::string explain_limits(const PlanningContext& context, const Relaxed& relaxed) {
   const ConstraintSpec& limits = context.job.constraints;
   if (!limits.max_usd_per_iteration && !limits.min_iterations_per_s) return "";
   const auto best_without_limits = [&](Objective objective) {
     JobSpec job = context.job;
     job.objective = objective;
     job.constraints = {};
-    return search({job, context.snapshot, context.catalog, context.profiles, context.framework},
-                  quick(options, budget));
+    return relaxed.search(job);
   };
   std::string text;
   if (limits.max_usd_per_iteration) {
@@ -80,40 +85,39 @@ std::string explain_limits(const PlanningContext& context, const PlanOptions& op
   return text;
 }
 
-std::string explain_memory(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+std::string explain_memory(const PlanningContext& context, const Relaxed& relaxed) {
   int64_t largest = 0;
   for (const SnapshotNode& node : context.snapshot.nodes)
     if (context.profiles.layers.count(node.gpu_type))
       largest = std::max(largest, context.catalog.at(node.gpu_type).memory_bytes);
   for (double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0}) {
-    if (budget.spent()) return "";
+    if (relaxed.spent()) return "";
     Catalog catalog = context.catalog;
     for (auto& [name, type] : catalog.gpu_types)
       type.memory_bytes =
           static_cast<int64_t>(std::min(9e18, static_cast<double>(type.memory_bytes) * factor));
     JobSpec job = context.job;
     job.constraints = {};
-    const SearchResult relaxed =
-        search({job, context.snapshot, catalog, context.profiles, context.framework}, quick(options, budget));
-    if (relaxed.status == SearchStatus::found)
+    const SearchResult result = relaxed.search(job, context.snapshot, catalog);
+    if (result.status == SearchStatus::found)
       return fmt::format(
           "memory: a stage needs {:.3g} GiB, the largest GPU has {:.3g} GiB: use GPUs with {:.3g} GiB, or "
           "more of them",
-          gib(relaxed.candidates.front().prediction.peak_memory_bytes()), gib(largest),
-          gib(relaxed.candidates.front().prediction.peak_memory_bytes()));
+          gib(result.candidates.front().prediction.peak_memory_bytes()), gib(largest),
+          gib(result.candidates.front().prediction.peak_memory_bytes()));
   }
   return "";
 }
 
 // More nodes of one type, as many as there are, until a plan appears.
-std::string explain_gpus(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+std::string explain_gpus(const PlanningContext& context, const Relaxed& relaxed) {
   std::map<std::string, std::vector<SnapshotNode>> by_type;
   for (const SnapshotNode& node : context.snapshot.nodes)
     if (context.profiles.layers.count(node.gpu_type) && !node.free_gpus.empty())
       by_type[node.gpu_type].push_back(node);
   for (int copies : {1, 2, 4, 8})
     for (const auto& [type, nodes] : by_type) {
-      if (budget.spent()) return "";
+      if (relaxed.spent()) return "";
       Snapshot snapshot = context.snapshot;
       int added = 0;
       for (int copy = 1; copy <= copies; ++copy)
@@ -125,9 +129,7 @@ std::string explain_gpus(const PlanningContext& context, const PlanOptions& opti
       JobSpec job = context.job;
       job.resources.max_gpus.clear();
       job.resources.max_gpus_in_zone.clear();
-      const SearchResult relaxed = search(
-          {job, snapshot, context.catalog, context.profiles, context.framework}, quick(options, budget));
-      if (relaxed.status == SearchStatus::found)
+      if (relaxed.search(job, snapshot, context.catalog).status == SearchStatus::found)
         return fmt::format("too few free GPUs: {} more of type \"{}\" would be enough", added, type);
     }
   return "";
@@ -150,32 +152,29 @@ std::vector<BusyNode> wanted_busy_nodes(const PlanningContext& context) {
 }
 
 // Others hold the nodes that a plan would need.
-std::string explain_busy(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+std::string explain_busy(const PlanningContext& context, const Relaxed& relaxed) {
   const std::vector<BusyNode> wanted = wanted_busy_nodes(context);
   if (wanted.empty()) return "";
   Snapshot all_free = context.snapshot;
   for (const BusyNode& busy : wanted) all_free.nodes.push_back(busy.node);
-  const SearchResult relaxed = search(
-      {context.job, all_free, context.catalog, context.profiles, context.framework}, quick(options, budget));
-  if (relaxed.status != SearchStatus::found) return "";
+  if (relaxed.search(context.job, all_free, context.catalog).status != SearchStatus::found) return "";
   return fmt::format("there is a plan only with nodes that are busy: {}: {}", busy_nodes_text(wanted),
                      kHowToWait);
 }
 
 // The quotas are the reason when a plan appears without them. A quota of 0 is a choice, and stays.
-std::string explain_quotas(const PlanningContext& context, const PlanOptions& options, const Budget& budget) {
+std::string explain_quotas(const PlanningContext& context, const Relaxed& relaxed) {
   JobSpec job = context.job;
   const auto lift = [](std::map<std::string, int>& limits) {
     return std::erase_if(limits, [](const auto& limit) { return limit.second > 0; });
   };
   size_t lifted = lift(job.resources.max_gpus);
   for (auto& [type, limits] : job.resources.max_gpus_in_zone) lifted += lift(limits);
-  if (lifted == 0 || budget.spent()) return "";
-  const SearchResult relaxed = search(
-      {job, context.snapshot, context.catalog, context.profiles, context.framework}, quick(options, budget));
-  if (relaxed.status != SearchStatus::found) return "";
+  if (lifted == 0 || relaxed.spent()) return "";
+  const SearchResult result = relaxed.search(job);
+  if (result.status != SearchStatus::found) return "";
   std::map<std::string, int> gpus;
-  const Plan& plan = relaxed.candidates.front().plan;
+  const Plan& plan = result.candidates.front().plan;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (int group = 0; group < num_groups(plan, pipeline); ++group) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
@@ -241,8 +240,8 @@ std::string what_binds(const PlanningContext& context, const PlanOptions& option
     if (in(limits.zones, node.zone) && in(limits.partitions, node.partition))
       wanted += static_cast<int>(node.free_gpus.size());
   }
-  const Budget budget(std::clamp(options.time_limit_s / 2, 0.1, 1.0));
-  if (std::string text = explain_busy(context, options, budget); !text.empty()) return text;
+  const Relaxed relaxed(context, options);
+  if (std::string text = explain_busy(context, relaxed); !text.empty()) return text;
   if (free == 0)
     return fmt::format("no GPU of the cluster is free now{}: wait, or ask for other partitions",
                        left_out.empty() ? "" : ", nodes left out: " + left_out);
@@ -254,15 +253,15 @@ std::string what_binds(const PlanningContext& context, const PlanOptions& option
           fmt::format("{} partition {}", where.empty() ? "" : " and", fmt::join(limits.partitions, ", "));
     return fmt::format("no GPU is free in{}: wait, or allow other zones and partitions", where);
   }
-  if (std::string text = explain_limits(context, options, budget); !text.empty()) return text;
-  if (std::string text = explain_quotas(context, options, budget); !text.empty()) return text;
+  if (std::string text = explain_limits(context, relaxed); !text.empty()) return text;
+  if (std::string text = explain_quotas(context, relaxed); !text.empty()) return text;
   const auto count = [&](const char* reason) {
     const auto it = result.rejected.find(reason);
     return it == result.rejected.end() ? 0 : it->second;
   };
   if (count("memory") > 0) {
-    std::string text = explain_memory(context, options, budget);
-    const std::string gpus = explain_gpus(context, options, budget);
+    std::string text = explain_memory(context, relaxed);
+    const std::string gpus = explain_gpus(context, relaxed);
     if (!text.empty() && !gpus.empty()) return text + "; or: " + gpus;
     if (!text.empty() || !gpus.empty()) return text + gpus;
   }
@@ -274,7 +273,7 @@ std::string what_binds(const PlanningContext& context, const PlanOptions& option
         "change resources.max_gpus, zones or partitions",
         types.empty() ? "" : ", there is none of " + types);
   }
-  if (std::string text = explain_gpus(context, options, budget); !text.empty()) return text;
+  if (std::string text = explain_gpus(context, relaxed); !text.empty()) return text;
   return "no combination of free GPUs, profiled cells and links makes a plan";
 }
 

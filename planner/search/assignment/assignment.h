@@ -1,9 +1,9 @@
 // From a pipeline template to a layout: which replica runs on which option, and in which order the pipelines
 // stand. Pure, deterministic.
 //
-// Small problems are solved exactly under the published model (exact_assignment.cpp: pipelines one by one,
-// dynamic programming over what has been used). Large ones, and those of the native model, whose sums are
-// estimates, by rules that keep pipelines inside one zone and sums over few seams (greedy_assignment.cpp).
+// Small problems are solved exactly (exact_assignment.cpp: pipelines one by one, dynamic programming over
+// what has been used). Large ones by rules that keep pipelines inside one zone and the replicas of a stage in
+// few zones (greedy_assignment.cpp).
 #pragma once
 
 #include <optional>

@@ -24,7 +24,8 @@ class Columns {
         P_(pipeline.stages.size()),
         threshold_(threshold),
         used_(P_),
-        capacity_(resources_.capacity),
+        left_(resources_.capacity.begin(), resources_.capacity.end()),
+        parts_(P_),
         columns_(problem.replicas, std::vector<int>(P_, -1)) {
     for (size_t i = 0; i < P_; ++i) {
       used_[i].assign(serving_[i].size(), 0);
@@ -74,30 +75,19 @@ class Columns {
   }
 
   // No completion of the state is better.
-  bool hopeless(const State& state, int columns) const {
-    double bottleneck = 0, sum = 0, update = 0, sync = 0, before = 0, usd_per_s = state.usd_per_s;
+  bool hopeless(const State& state, int columns) {
+    double usd_per_s = state.usd_per_s;
     for (size_t i = 0; i < P_; ++i) {
       const PipelineTemplate::Stage& stage = template_.stages[i];
       const int slowest = serving_[i].front();
-      const double compute = costs_.compute_s(slowest, stage.first_layer, stage.end_layer);
-      update = std::max(update, costs_.update_s(slowest, stage.first_layer));
-      double comm = state.activation[i] + before;
-      if (P_ == 1)
-        comm = 0;
-      else if (i == 0)
-        comm = P_ <= 3 ? state.activation[i] : 2 * state.activation[i];
-      else if (i + 1 == P_)
-        comm = 2 * before;
-      before = state.gradient[i];
-      bottleneck = std::max(bottleneck, compute + comm);
-      sum += compute + comm;
       const int tp = std::min(smallest_tp(i), resources_.options[slowest].tp);
-      sync = std::max(sync, state.sync[i * kDegrees + degree_index(tp)]);
+      parts_[i] = {costs_.compute_s(slowest, stage.first_layer, stage.end_layer), state.activation[i],
+                   state.gradient[i], costs_.update_s(slowest, stage.first_layer),
+                   state.sync[i * kDegrees + degree_index(tp)]};
       usd_per_s += (p_.replicas - columns) * cheapest_[i];
     }
     const double iteration_s =
-        std::max(template_.iteration_s, (p_.microbatches - 1) * bottleneck + sum + update + sync) *
-        (1 - 1e-12);
+        std::max(template_.iteration_s, sailor::iteration_s(parts_, p_.microbatches)) * (1 - 1e-12);
     if (iteration_s > p_.goal.max_iteration_s) return true;
     const double usd = (iteration_s * usd_per_s + state.transfer_usd) * (1 - 1e-12);
     return usd > p_.goal.max_usd || p_.goal.value(iteration_s, usd) >= threshold_;
@@ -132,9 +122,7 @@ class Columns {
     const PipelineTemplate::Stage& cut = template_.stages[stage];
     for (size_t k = 0; k < serving_[stage].size(); ++k) {
       const int o = serving_[stage][k];
-      bool free = true;
-      for (size_t c = 0; c < capacity_.size(); ++c) free = free && resources_.use[o][c] <= capacity_[c];
-      if (!free) continue;
+      if (resources_.room(o, left_, 1) < 1) continue;
       State next = state;
       next.usd_per_s += resources_.options[o].usd_per_s;
       if (stage > 0) {
@@ -152,7 +140,7 @@ class Columns {
                        costs_.sync_s(before, o, 1 << d, cut.first_layer, cut.end_layer, p_.replicas));
         next.transfer_usd += costs_.sync_usd(before, o, cut.first_layer, cut.end_layer, p_.replicas);
       }
-      for (size_t c = 0; c < capacity_.size(); ++c) capacity_[c] -= resources_.use[o][c];
+      resources_.take(o, 1, left_);
       ++used_[stage][k];
       columns_[column][stage] = o;
       State bounded = next;
@@ -160,7 +148,7 @@ class Columns {
       for (size_t later = stage + 1; later < P_; ++later) bounded.usd_per_s += cheapest_[later];
       if (!hopeless(bounded, column + 1)) choose(column, stage + 1, next);
       --used_[stage][k];
-      for (size_t c = 0; c < capacity_.size(); ++c) capacity_[c] += resources_.use[o][c];
+      resources_.take(o, -1, left_);
     }
   }
 
@@ -168,11 +156,7 @@ class Columns {
     Assignment assigned;
     for (size_t i = 0; i < P_; ++i) {
       Layout::Stage stage{template_.stages[i].first_layer, template_.stages[i].end_layer, {}};
-      for (const std::vector<int>& column : columns_)
-        if (!stage.runs.empty() && stage.runs.back().option == column[i])
-          ++stage.runs.back().replicas;
-        else
-          stage.runs.push_back({column[i], 1});
+      for (const std::vector<int>& column : columns_) stage.append(column[i], 1);
       assigned.layout.stages.push_back(std::move(stage));
     }
     assigned.value = evaluate(costs_, resources_, assigned.layout, p_.replicas, p_.microbatches);
@@ -191,7 +175,8 @@ class Columns {
   double threshold_;
   std::vector<std::vector<int>> used_;  // [stage][serving option]
   std::vector<double> cheapest_;
-  std::vector<int> capacity_;  // by counter, left
+  std::vector<int64_t> left_;      // GPUs by counter
+  std::vector<StageParts> parts_;  // for hopeless()
   std::vector<std::vector<int>> columns_;
   std::map<std::string, std::vector<State>> seen_;
   std::optional<Assignment> best_;

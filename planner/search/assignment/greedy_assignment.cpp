@@ -67,10 +67,8 @@ class Zones {
   using Order = std::map<std::string, std::vector<std::string>>;
 
   double attempt_all(const Order& order) {
-    double best = std::numeric_limits<double>::infinity();
-    best = std::min(best, attempt(whole_pipelines(order)));
-    for (const bool alone : {false, true}) best = std::min(best, attempt(stage_by_stage(order, alone)));
-    return best;
+    const double whole = attempt(whole_pipelines(order));
+    return std::min(whole, attempt(stage_by_stage(order)));
   }
 
   double attempt(const Layout& layout) {
@@ -85,29 +83,11 @@ class Zones {
     return v;
   }
 
-  // Replicas of an option that the counters still have room for.
-  int room(int option, const std::vector<int64_t>& left) const {
-    int64_t most = std::numeric_limits<int>::max();
-    for (size_t c = 0; c < left.size(); ++c)
-      if (resources_.use[option][c] > 0) most = std::min(most, left[c] / resources_.use[option][c]);
-    return static_cast<int>(std::max<int64_t>(0, most));
-  }
-  void take(int option, int replicas, std::vector<int64_t>& left) const {
-    for (size_t c = 0; c < left.size(); ++c)
-      left[c] -= static_cast<int64_t>(resources_.use[option][c]) * replicas;
-  }
   std::vector<int64_t> all() const { return {resources_.capacity.begin(), resources_.capacity.end()}; }
   int option_in(const GroupShare& share, const std::string& zone) const {
     for (int o : share.options)
       if (resources_.options[o].zone == zone) return o;
     return -1;
-  }
-  static void append(Layout::Stage& stage, int option, int replicas) {
-    if (replicas <= 0) return;
-    if (!stage.runs.empty() && stage.runs.back().option == option)
-      stage.runs.back().replicas += replicas;
-    else
-      stage.runs.push_back({option, replicas});
   }
   Layout empty_layout() const {
     Layout layout;
@@ -122,9 +102,9 @@ class Zones {
     for (const std::string& zone : zones) {
       const int o = option_in(share, zone);
       if (o < 0 || replicas == 0) continue;
-      const int n = std::min(replicas, room(o, left));
-      append(stage, o, n);
-      take(o, n, left);
+      const int n = resources_.room(o, left, replicas);
+      stage.append(o, n);
+      resources_.take(o, n, left);
       replicas -= n;
     }
     return replicas == 0;
@@ -158,8 +138,8 @@ class Zones {
         if (most <= 0) continue;
         for (size_t i : stages) {
           const int o = option_in(shares_[i][0], zone);
-          append(layout.stages[i], o, most);
-          take(o, most, left);
+          layout.stages[i].append(o, most);
+          resources_.take(o, most, left);
         }
         open -= most;
       }
@@ -169,8 +149,8 @@ class Zones {
     return layout;
   }
 
-  // Stage by stage; with `alone`, one that fits a single zone takes the first that holds it.
-  Layout stage_by_stage(const Order& order, bool alone) const {
+  // Stage by stage: one that fits a single zone takes the first that holds it, others zone after zone.
+  Layout stage_by_stage(const Order& order) const {
     Layout layout = empty_layout();
     std::vector<int64_t> left = all();
     for (size_t i = 0; i < shares_.size(); ++i)
@@ -178,11 +158,11 @@ class Zones {
         if (share.replicas == 0) continue;
         const std::vector<std::string>& zones = order.at(resources_.options[share.options[0]].region);
         bool done = false;
-        for (size_t z = 0; alone && z < zones.size() && !done; ++z) {
+        for (size_t z = 0; z < zones.size() && !done; ++z) {
           const int o = option_in(share, zones[z]);
-          if (o < 0 || room(o, left) < share.replicas) continue;
-          append(layout.stages[i], o, share.replicas);
-          take(o, share.replicas, left);
+          if (o < 0 || resources_.room(o, left, share.replicas) < share.replicas) continue;
+          layout.stages[i].append(o, share.replicas);
+          resources_.take(o, share.replicas, left);
           done = true;
         }
         if (!done && !fill(share, share.replicas, zones, layout.stages[i], left)) return {};

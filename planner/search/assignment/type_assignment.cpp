@@ -1,42 +1,11 @@
 #include "planner/search/assignment/type_assignment.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
 
 namespace sailor {
 namespace {
 
 constexpr int kMostMoves = 64;
-
-// Number of a supply: the GPUs of one type in one region.
-class Supplies {
- public:
-  explicit Supplies(const Resources& resources) : resources_(resources) {
-    std::vector<bool> counted(resources.pools.size(), false);
-    std::map<std::pair<std::string, std::string>, size_t> number;  // of region and type
-    for (const Option& option : resources.options) {
-      const auto [it, added] = number.try_emplace({option.region, option.gpu_type}, left.size());
-      if (added) left.push_back(0);
-      of_option_.push_back(it->second);
-      if (!counted[option.pool]) left[it->second] += resources.free_gpus(option.pool);
-      counted[option.pool] = true;
-    }
-  }
-  size_t of(const GroupShare& share) const { return of_option_[share.options[0]]; }
-  int tp(const GroupShare& share) const { return resources_.options[share.options[0]].tp; }
-  void move(GroupShare& share, int replicas) {
-    share.replicas += replicas;
-    left[of(share)] -= replicas * tp(share);
-  }
-
-  std::vector<int> left;  // GPUs by supply
-
- private:
-  const Resources& resources_;
-  std::vector<size_t> of_option_;
-};
 
 TypeAssignment groups_of(const AssignmentProblem& problem, const PipelineTemplate& pipeline) {
   const std::vector<Option>& all = problem.costs.resources().options;
@@ -62,10 +31,20 @@ TypeAssignment groups_of(const AssignmentProblem& problem, const PipelineTemplat
 std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
                                            const PipelineTemplate& pipeline) {
   TypeAssignment stages = groups_of(problem, pipeline);
-  Supplies supplies(problem.costs.resources());
+  const Resources& resources = problem.costs.resources();
+  std::vector<int> left;  // GPUs by supply
+  for (const Supply& supply : resources.supplies) left.push_back(supply.gpus);
+  const auto option_of = [&](const GroupShare& share) -> const Option& {
+    return resources.options[share.options[0]];
+  };
+  const auto left_for = [&](const GroupShare& share) -> int& { return left[option_of(share).supply]; };
+  const auto move_replicas = [&](GroupShare& share, int replicas) {
+    share.replicas += replicas;
+    left_for(share) -= replicas * option_of(share).tp;
+  };
   for (std::vector<GroupShare>& shares : stages) {
     if (shares.empty()) return std::nullopt;
-    supplies.move(shares[0], problem.replicas);
+    move_replicas(shares[0], problem.replicas);
   }
   // Of all moves out of a short supply, the one that frees most per GPU that it takes elsewhere.
   for (int move = 0; move < kMostMoves; ++move) {
@@ -74,11 +53,11 @@ std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
     bool is_short = false;
     for (auto& shares : stages)
       for (GroupShare& a : shares) {
-        if (a.replicas == 0 || supplies.left[supplies.of(a)] >= 0) continue;
+        if (a.replicas == 0 || left_for(a) >= 0) continue;
         is_short = true;
         for (GroupShare& b : shares) {
-          if (supplies.of(a) == supplies.of(b) || supplies.left[supplies.of(b)] < supplies.tp(b)) continue;
-          const double gain = static_cast<double>(supplies.tp(a)) / supplies.tp(b);
+          if (&left_for(a) == &left_for(b) || left_for(b) < option_of(b).tp) continue;
+          const double gain = static_cast<double>(option_of(a).tp) / option_of(b).tp;
           if (gain <= best) continue;
           best = gain;
           from = &a;
@@ -87,11 +66,11 @@ std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
       }
     if (!is_short) return stages;
     if (from == nullptr) return std::nullopt;
-    const int tp = supplies.tp(*from);
-    const int n = std::min({from->replicas, (-supplies.left[supplies.of(*from)] + tp - 1) / tp,
-                            supplies.left[supplies.of(*to)] / supplies.tp(*to)});
-    supplies.move(*from, -n);
-    supplies.move(*to, n);
+    const int tp = option_of(*from).tp;
+    const int n =
+        std::min({from->replicas, (-left_for(*from) + tp - 1) / tp, left_for(*to) / option_of(*to).tp});
+    move_replicas(*from, -n);
+    move_replicas(*to, n);
   }
   return std::nullopt;
 }

@@ -106,7 +106,7 @@ double CompletionBound::transfer_usd(const PartialPipeline& whole) const {
 }
 
 void CompletionBound::set_behind(const PartialPipeline& behind) {
-  behind_ = behind;
+  behind_ = &behind;
   behind_in_.clear();
   any_behind_ = !std::isfinite(accepted_s_) || rounds_ <= 0;
   if (any_behind_) return;
@@ -114,7 +114,7 @@ void CompletionBound::set_behind(const PartialPipeline& behind) {
     left_of_behind_[limit] = capacity_[limit] - behind.used[limit];
   for (size_t k = 0; k < levels_in_use_; ++k) {
     Level& level = levels_[k];
-    if (level.longest_s * (1 + kLoose) < behind.bottleneck_s) break;
+    if (level.longest_s * (1 + kLoose) < behind.slowest_s()) break;
     if (!level.ready) prepare(level);
     if (!level.dead) behind_in_.push_back(level.suffix.get());
   }
@@ -125,71 +125,64 @@ bool CompletionBound::stage_possible(int placement, const StageUse& use, int low
   for (SuffixResourceBound* suffix : behind_in_) {
     // The longest stage leaves least to those before it.
     const int first =
-        std::max(lowest, suffix->lowest_in_time(placement, behind_.first_layer, behind_.stages > 0));
+        std::max(lowest, suffix->lowest_in_time(placement, behind_->first_layer, behind_->stages > 0));
     if (first > highest) continue;
-    const double* need = suffix->need(first, behind_.stages + 2, true);
+    const double* need = suffix->need(first, behind_->stages + 2, true);
     const auto enough = [&](size_t limit) {
       return suffices(need[limit] + use.weights[limit], left_of_behind_[limit]);
     };
-    if (!enough(last_short_)) continue;
     size_t limit = 0;
     while (limit < suffix->limits() && enough(limit)) ++limit;
     if (limit == suffix->limits()) return true;
-    last_short_ = limit;
   }
   return false;
 }
 
-double CompletionBound::usd_if_affordable(const PartialPipeline& pipeline, double iteration_s,
-                                          double rest_usd_per_s, double all_usd_per_s, double egress_usd) {
-  if (!cost_matters_) return 0;
+bool CompletionBound::affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
+                                 double all_usd_per_s, double egress_usd) {
+  if (!cost_matters_) return true;
   const double gpus_usd = p_.microbatches * p_.replicas * p_.costs.stage().least_usd(0, pipeline.first_layer);
   const double usd = std::max(pipeline.transfer_usd, egress_usd) +
                      std::max(iteration_s * std::max(pipeline.usd_per_s + rest_usd_per_s, all_usd_per_s),
                               iteration_s * pipeline.usd_per_s + gpus_usd);
-  if (usd <= accepted_usd_ * (1 + kLoose)) return usd;
+  if (usd <= accepted_usd_ * (1 + kLoose)) return true;
   money_mattered_ = true;
-  return kNever;
+  return false;
 }
 
-double CompletionBound::least_value_in(Level& level, const PartialPipeline& pipeline, double least_s) {
+bool CompletionBound::possible_in(Level& level, const PartialPipeline& pipeline, double least_s) {
   const int first = pipeline.first_layer, in_flight = pipeline.stages + 1;
   const bool behind = pipeline.stages > 0;
   const double known_s =
-      rounds_ * std::max(pipeline.bottleneck_s, level.shortest_s) + pipeline.sum_s + pipeline.sync_s;
-  if (known_s + least_s >= accepted_s_) return kNever;
-  if (!level.suffix->possible(first, in_flight, behind, left_.data())) return kNever;
+      rounds_ * std::max(pipeline.slowest_s(), level.shortest_s) + pipeline.once_s() + pipeline.sync_s;
+  if (known_s + least_s >= accepted_s_) return false;
+  if (!level.suffix->possible(first, in_flight, behind, left_.data())) return false;
   const double level_s = known_s + std::max(least_s, level.sum->seconds(first, left_.data()));
-  if (level_s >= accepted_s_) return kNever;
-  if (!cost_matters_) return level_s;
+  if (level_s >= accepted_s_) return false;
+  if (!cost_matters_) return true;
   const size_t limits = level.suffix->limits();
   const double* need = level.suffix->need(first, in_flight, behind);
   const double egress_usd =
       egress_matters_ ? tables_.egress().usd(egress_prices_, pipeline.used, need, limits) : 0;
-  const double usd =
-      usd_if_affordable(pipeline, level_s, p_.replicas * level.suffix->usd_per_s(first, in_flight, behind),
-                        priced_usd_per_s(pipeline.used, need, limits), egress_usd);
-  return std::isfinite(usd) ? p_.goal.value(level_s, usd) : kNever;
+  return affordable(pipeline, level_s, p_.replicas * level.suffix->usd_per_s(first, in_flight, behind),
+                    priced_usd_per_s(pipeline.used, need, limits), egress_usd);
 }
 
-double CompletionBound::least_value(const PartialPipeline& pipeline, bool any) {
+bool CompletionBound::possible(const PartialPipeline& pipeline) {
   const double least_s = p_.costs.stage().least_compute_s(0, pipeline.first_layer);
   const double iteration_s =
-      rounds_ * std::max(pipeline.bottleneck_s, floor_s_) + pipeline.sum_s + least_s + pipeline.sync_s;
-  if (iteration_s >= accepted_s_) return kNever;
-  const double usd = usd_if_affordable(pipeline, iteration_s, 0, 0, 0);
-  if (!std::isfinite(usd)) return kNever;
-  if (!std::isfinite(accepted_s_) || rounds_ <= 0) return p_.goal.value(iteration_s, usd);
+      rounds_ * std::max(pipeline.slowest_s(), floor_s_) + pipeline.once_s() + least_s + pipeline.sync_s;
+  if (iteration_s >= accepted_s_ || !affordable(pipeline, iteration_s, 0, 0, 0)) return false;
+  if (!std::isfinite(accepted_s_) || rounds_ <= 0) return true;
   for (size_t limit = 0; limit < capacity_.size(); ++limit)
     left_[limit] = capacity_[limit] - pipeline.used[limit];
-  double least = kNever;
-  for (size_t k = 0; k < levels_in_use_ && !(any && std::isfinite(least)); ++k) {
+  for (size_t k = 0; k < levels_in_use_; ++k) {
     Level& level = levels_[k];
-    if (level.longest_s * (1 + kLoose) < pipeline.bottleneck_s) break;
+    if (level.longest_s * (1 + kLoose) < pipeline.slowest_s()) break;
     if (!level.ready) prepare(level);
-    if (!level.dead) least = std::min(least, least_value_in(level, pipeline, least_s));
+    if (!level.dead && possible_in(level, pipeline, least_s)) return true;
   }
-  return least;
+  return false;
 }
 
 }  // namespace sailor

@@ -12,21 +12,9 @@
 
 #include "planner/search/bounds/bound_tables.h"
 #include "planner/search/bounds/least_sum.h"
-#include "planner/search/costs/pipeline_template.h"
+#include "planner/search/costs/partial_pipeline.h"
 
 namespace sailor {
-
-// Stages from some layer to the last.
-struct PartialPipeline {
-  double bottleneck_s = 0;  // at least
-  double sum_s = 0;         // of all that adds up, and the largest update so far; no overhead
-  double sync_s = 0;
-  double usd_per_s = 0;  // of all replicas
-  double transfer_usd = 0;
-  const double* used = nullptr;  // by limit, of one replica
-  int first_layer = 0;
-  int stages = 0;
-};
 
 // More of anything bounds better and takes longer. Memory beyond a number of microbatches in flight, and
 // limits beyond the first, which are the most binding, cost more time than they prune.
@@ -37,8 +25,6 @@ struct CompletionOptions {
   size_t priced_limits = 4;
   int sync_steps = 2;
 };
-// Fast to set up, for searches that keep little.
-inline constexpr CompletionOptions kCoarseCompletion{2, 4, 8, 2, 1};
 
 class CompletionBound {
  public:
@@ -51,10 +37,10 @@ class CompletionBound {
   // No pipeline has a shorter bottleneck, as far as is known.
   double bottleneck_floor_s() const { return floor_s_; }
 
-  // The least iteration time (cost, when that is the objective) of an accepted completion; infinite when
-  // there is none. With `any` some finite value will do as well as the least.
-  double least_value(const PartialPipeline& pipeline, bool any);
-  // From now on stage_possible() is about stages right before this pipeline, until accept().
+  // Might some completion be accepted? No is certain.
+  bool possible(const PartialPipeline& pipeline);
+  // From now on stage_possible() is about stages right before this pipeline, which stays where it is, until
+  // accept().
   void set_behind(const PartialPipeline& behind);
   // Might an accepted completion have a stage there of this placement class, this use, and a first layer from
   // `lowest` to `highest`? No is certain.
@@ -78,10 +64,9 @@ class CompletionBound {
     return accepted_s_ - rounds_ * level.shortest_s - sum_s;
   }
   void prepare(Level& level);
-  double least_value_in(Level& level, const PartialPipeline& pipeline, double least_s);
-  // Infinite when that costs too much.
-  double usd_if_affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
-                           double all_usd_per_s, double egress_usd);
+  bool possible_in(Level& level, const PartialPipeline& pipeline, double least_s);
+  bool affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
+                  double all_usd_per_s, double egress_usd);
 
   const TemplateProblem& p_;
   const CompletionOptions options_;
@@ -98,11 +83,10 @@ class CompletionBound {
   std::vector<Level> levels_;                      // ever shorter bottlenecks
   size_t levels_in_use_ = 0;
   // What stage_possible() is about.
-  PartialPipeline behind_;
+  const PartialPipeline* behind_ = nullptr;
   bool any_behind_ = false;                      // no level tells anything
   std::vector<double> left_of_behind_;           // by limit
   std::vector<SuffixResourceBound*> behind_in_;  // of the levels that it may be completed in
-  size_t last_short_ = 0;                        // the limit that was short last, likely to be so again
 };
 
 }  // namespace sailor

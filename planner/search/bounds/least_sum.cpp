@@ -9,8 +9,7 @@ namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kFactors[] = {0.6, 2.2};  // of the price at which all GPUs cost as much as the layers take
-// Prices, none included, with two limits or with more; what is left over has no price either.
-constexpr size_t kFew = 6, kMany = 10;
+constexpr size_t kPrices = 10;             // none included; what is left over has no price either
 }  // namespace
 
 LeastSum::LeastSum(const ClassCosts& costs, const StageUses& uses, const std::vector<double>& capacity,
@@ -20,12 +19,11 @@ LeastSum::LeastSum(const ClassCosts& costs, const StageUses& uses, const std::ve
   prices_.push_back({});
   for (size_t limit = 0; limit < std::min(most_limits, capacity.size()); ++limit)
     for (double factor : kFactors)
-      if (capacity[limit] > 0 && std::isfinite(capacity[limit]) && prices_.size() < kMany)
+      if (capacity[limit] > 0 && std::isfinite(capacity[limit]) && prices_.size() < kPrices)
         prices_.push_back({limit, factor * once / capacity[limit]});
-  prices_.resize(prices_.size() <= kFew ? kFew : kMany);
+  prices_.resize(kPrices);
 }
 
-template <size_t kPrices>
 void LeastSum::update(const SuffixResourceBound& suffix) {
   const int layers = costs_.stage().layers();
   using Row = std::array<double, kPrices>;
@@ -55,14 +53,6 @@ void LeastSum::update(const SuffixResourceBound& suffix) {
     }
     std::copy(best.begin(), best.end(), least_.begin() + end * kPrices);
   }
-}
-
-void LeastSum::update(const SuffixResourceBound& suffix) {
-  static_assert(kFew % 2 == 0 && kMany % 2 == 0, "two are added at a time");
-  if (prices_.size() == kFew)
-    update<kFew>(suffix);
-  else
-    update<kMany>(suffix);
 }
 
 double LeastSum::seconds(int end, const double* left) const {

@@ -29,10 +29,6 @@ class LeastSum {
     double per_unit = 0;
   };
 
-  // With that many prices, as the compiler knows: the loops over them are short and many.
-  template <size_t kPrices>
-  void update(const SuffixResourceBound& suffix);
-
   const ClassCosts& costs_;
   const StageUses& uses_;
   std::vector<Price> prices_;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <tuple>
 
 namespace sailor {
 namespace {
@@ -28,17 +26,7 @@ SuffixResourceBound::SuffixResourceBound(ClassCosts& costs, const StageUses& use
       limits_(std::min(uses.limits(), most_limits)),
       width_(limits_ + money),
       lowest_(2 * costs.classes().size() * (layers_ + 1)),
-      lowest_in_sync_(costs.classes().size() * (layers_ + 1)),
-      lowest_as_long_(lowest_.size()),
-      as_long_(costs.classes().size()) {
-  std::map<std::tuple<int, double, double>, int> first_like;
-  for (int placement = 0; placement < costs.size(); ++placement)
-    as_long_[placement] =
-        first_like
-            .try_emplace({costs.classes()[placement].slowest(), costs.least_activation_s(placement),
-                          costs.least_gradient_s(placement)},
-                         placement)
-            .first->second;
+      lowest_in_sync_(costs.classes().size() * (layers_ + 1)) {
   const size_t entries = 2 * static_cast<size_t>(most_in_flight_ + 1) * (layers_ + 1);
   need_ = std::make_unique_for_overwrite<double[]>(entries * width_);
   known_.resize(entries);
@@ -68,41 +56,17 @@ void SuffixResourceBound::limit_sync(double sync_s) {
   }
 }
 
-// The same by what stages and their messages take, by the first placement class whose stages take as long.
-void SuffixResourceBound::limit_time(double bottleneck_s) {
-  for (bool behind : {false, true})
-    for (int placement = 0; placement < costs_.size(); ++placement) {
-      if (as_long_[placement] != placement) continue;
-      int16_t* lowest = &lowest_as_long_[(behind * costs_.classes().size() + placement) * (layers_ + 1)];
-      const double to_next = behind ? costs_.least_activation_s(placement) : 0;
-      const double to_previous = costs_.least_gradient_s(placement);
-      int in_time = 1;  // the first layer of the longest stage
-      // Only the last stage has nobody behind it.
-      for (int end = behind ? 1 : layers_; end <= layers_; ++end) {
-        const auto late = [&](int first) {
-          return costs_.compute_s(placement, first, end) + to_next + (first > 0 ? to_previous : 0) >
-                 bottleneck_s;
-        };
-        while (in_time < end && late(in_time)) ++in_time;
-        // The first stage of all has nobody to send gradients to.
-        lowest[end] = static_cast<int16_t>(late(0) ? in_time : 0);
-      }
-    }
-}
-
 void SuffixResourceBound::set_limits(double bottleneck_s, double sync_s) {
-  limit_time(bottleneck_s * kSlack);
   limit_sync(sync_s * kSlack);
   std::fill(known_.begin(), known_.end(), char{0});
   for (std::vector<Choice>& choices : choices_) choices.clear();
   for (bool behind : {false, true})
     for (int placement = 0; placement < costs_.size(); ++placement) {
-      const auto row = [&](int of) { return (behind * costs_.classes().size() + of) * (layers_ + 1); };
-      int16_t* __restrict lowest = &lowest_[row(placement)];
-      const int16_t* in_time = &lowest_as_long_[row(as_long_[placement])];
+      int16_t* __restrict lowest = &lowest_[(behind * costs_.classes().size() + placement) * (layers_ + 1)];
       const int16_t* in_sync = &lowest_in_sync_[costs_.sync_like(placement) * (layers_ + 1)];
+      costs_.find_lowest_in_time(placement, behind, bottleneck_s * kSlack, lowest);
       for (int end = behind ? 1 : layers_; end <= layers_; ++end)
-        lowest[end] = std::max(in_time[end], in_sync[end]);
+        lowest[end] = std::max(lowest[end], in_sync[end]);
     }
 }
 

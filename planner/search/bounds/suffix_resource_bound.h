@@ -60,7 +60,6 @@ class SuffixResourceBound {
 
  private:
   void limit_sync(double sync_s);
-  void limit_time(double bottleneck_s);
   void find_need(int end, int in_flight, bool behind, size_t entry);
 
   struct Choice {
@@ -77,8 +76,6 @@ class SuffixResourceBound {
   const size_t limits_, width_;          // width_: and money
   std::vector<int16_t> lowest_;          // [behind][class][end]: first layer of the longest stage
   std::vector<int16_t> lowest_in_sync_;  // [class][end]: the same as far as gradients tell
-  std::vector<int16_t> lowest_as_long_;  // [behind][class][end]: and as far as the stage's own time tells
-  std::vector<int> as_long_;             // by placement class: the first one whose stages take as long
   std::vector<int> by_option_;           // placement classes, those of one slowest option side by side
   // [behind][end]: of the stages that end there, by slowest option, those of which no other one is as long
   // and needs no more of anything; empty until asked for.

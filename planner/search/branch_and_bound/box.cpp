@@ -13,7 +13,7 @@ constexpr double kNarrow = 5e-3;  // relative: halves of such a box say little m
 uint64_t open_region_used_most(const Box& box, const PricedCuts& cuts) {
   std::array<double, PricedCuts::kMostRegions> gpus{};
   for (size_t s = 0; s < box.prices.use.size(); ++s)
-    gpus[cuts.supplies()[s].region] += box.prices.use[s] * cuts.supplies()[s].gpus;
+    gpus[cuts.region_of_supply(s)] += box.prices.use[s] * cuts.supplies()[s].gpus;
   uint64_t chosen = 0;
   double most = -1;
   for (size_t r = 0; r < gpus.size(); ++r)

@@ -26,12 +26,10 @@ struct Tables {
 
 class BranchAndBound {
  public:
-  BranchAndBound(std::vector<BranchConfiguration>& configurations, double overhead_s,
-                 const std::function<double()>& threshold,
+  BranchAndBound(std::vector<BranchConfiguration>& configurations, const std::function<double()>& threshold,
                  const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
                  const std::function<bool()>& expired)
       : configurations_(configurations),
-        overhead_s_(overhead_s),
         threshold_(threshold),
         found_(found),
         expired_(expired),
@@ -82,16 +80,14 @@ class BranchAndBound {
       t.cuts = std::make_unique<PricedCuts>(*c.costs, *t.sync, c.replicas);
     }
     const bool fresh = box.prices.money.empty();
-    if (fresh && last_money_.empty()) last_money_.assign(t.cuts->supplies().size(), 0);
-    if (fresh) box.prices.money = last_money_;
+    if (fresh) box.prices.money.assign(t.cuts->supplies().size(), 0);
     if (box.least_regions > 1) {
       box.crossings_s = (box.least_regions - 1) * t.cuts->crossing_s(box.regions);
       box.shortest_s = std::max(box.shortest_s, t.cuts->crossing_stage_s(box.regions));
     }
     const double rounds = c.rounds - 1;
-    const double room = accepted - overhead_s_;
-    box.longest_s = std::min(box.longest_s, rounds > 0 ? room / rounds : room);
-    box.most_sync_s = std::min(box.most_sync_s, c.replicas > 1 ? room : 0);
+    box.longest_s = std::min(box.longest_s, rounds > 0 ? accepted / rounds : accepted);
+    box.most_sync_s = std::min(box.most_sync_s, c.replicas > 1 ? accepted : 0);
     if (box.shortest_s > box.longest_s) return close(box, accepted);
     // What is accepted leaves so much for either side.
     double sum_s = bound_sum(box, c, *t.cuts, accepted);
@@ -116,7 +112,7 @@ class BranchAndBound {
   }
 
   double floor_s(const Box& box, double rounds) const {
-    return overhead_s_ + rounds * box.shortest_s + box.least_sync_s + box.crossings_s;
+    return rounds * box.shortest_s + box.least_sync_s + box.crossings_s;
   }
 
   // The least sum of stages within the box, at least; leaves the best prices in it.
@@ -125,8 +121,6 @@ class BranchAndBound {
     const double enough = accepted - floor_s(box, c.rounds - 1);
     const PricedSum sum = raise_prices(box.prices, cuts, enough);
     outcome_.priced += sum.cuts;
-    // The prices of a box without pipelines rise for ever: from them no other box finds its own.
-    if (sum.seconds < enough) last_money_ = box.prices.money;
     return sum.seconds;
   }
 
@@ -134,8 +128,7 @@ class BranchAndBound {
     const std::vector<double> prices = prices_per_gpu(box.prices.money, *t.cuts);
     ++outcome_.priced;
     t.cuts->solve(prices);
-    BeamProblem problem{*c.costs,    *t.sync,        c.replicas,      c.rounds,
-                        overhead_s_, box.shortest_s, box.least_sync_s};
+    BeamProblem problem{*c.costs, *t.sync, c.replicas, c.rounds, box.shortest_s, box.least_sync_s};
     problem.regions = box.visited;
     problem.mixed = beams_++ % 2 == 1;
     if (box.least_regions > 1) problem.crossing_s = t.cuts->crossing_s(box.regions);
@@ -155,13 +148,11 @@ class BranchAndBound {
   }
 
   std::vector<BranchConfiguration>& configurations_;
-  const double overhead_s_;
   const std::function<double()>& threshold_;
   const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found_;
   const std::function<bool()>& expired_;
   std::vector<Tables> tables_;       // by configuration
   std::vector<double> closed_;       // by configuration: the least bound of what is closed
-  std::vector<double> last_money_;   // of the box processed last, by supply
   std::set<Box> boxes_;              // the least bound first
   std::set<std::vector<int>> seen_;  // pipeline templates
   int64_t numbers_ = 0, bounded_ = 0, beams_ = 0;
@@ -171,11 +162,10 @@ class BranchAndBound {
 }  // namespace
 
 BranchOutcome branch_and_bound(
-    std::vector<BranchConfiguration>& configurations, double overhead_s,
-    const std::function<double()>& threshold,
+    std::vector<BranchConfiguration>& configurations, const std::function<double()>& threshold,
     const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
     const std::function<bool()>& expired) {
-  return BranchAndBound(configurations, overhead_s, threshold, found, expired).run();
+  return BranchAndBound(configurations, threshold, found, expired).run();
 }
 
 }  // namespace sailor

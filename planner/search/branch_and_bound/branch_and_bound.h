@@ -34,8 +34,7 @@ struct BranchOutcome {
 // Calls `found` with pipeline templates that may be better than `threshold()`, which it usually lowers. On
 // return every configuration's bound_s holds.
 BranchOutcome branch_and_bound(
-    std::vector<BranchConfiguration>& configurations, double overhead_s,
-    const std::function<double()>& threshold,
+    std::vector<BranchConfiguration>& configurations, const std::function<double()>& threshold,
     const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,
     const std::function<bool()>& expired);
 

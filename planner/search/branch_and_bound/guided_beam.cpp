@@ -8,15 +8,8 @@
 namespace sailor {
 namespace {
 
-// A partial pipeline: stages from some layer to the last.
-struct Partial {
-  const Partial* next = nullptr;  // the stages behind the leading one
-  int first_layer = 0, end_layer = 0, placement = -1, stages = 0;
+struct Partial : PartialPipeline {
   uint64_t regions = 0;     // of its stages
-  double bottleneck_s = 0;  // of all stages but the leading one
-  double leading_s = 0;     // of the leading stage; what the stage before it adds is missing
-  double last_message_s = 0;
-  double sum_s = 0, update_s = 0, sync_s = 0;
   double paid_s = 0;        // prices of what is used
   double rank_s = 0;        // what the iteration takes, with the priced rest
   std::vector<float> left;  // GPUs, by pool
@@ -56,8 +49,7 @@ class Beam {
     for (const Partial& partial : buckets_[0]) {
       PipelineTemplate pipeline;
       pipeline.iteration_s = partial.rank_s;
-      for (const Partial* l = &partial; l != nullptr && l->placement >= 0; l = l->next)
-        pipeline.stages.push_back({l->first_layer, l->end_layer, l->placement});
+      pipeline.stages = partial.path();
       out.push_back(std::move(pipeline));
     }
     return out;
@@ -86,8 +78,8 @@ class Beam {
     const std::vector<PlacementClass::Group>& groups = costs_.classes()[placement].groups;
     order_.clear();
     for (size_t g = 0; g < groups.size(); ++g)
-      if (g >= 32 || (allowed >> g & 1u)) {
-        const double price = prices_[cuts_.supply_of(groups[g].option)] * groups[g].tp;
+      if (PlacementClass::serves(allowed, g)) {
+        const double price = prices_[costs_.resources().options[groups[g].option].supply] * groups[g].tp;
         for (int o : groups[g].options)
           order_.push_back({price, costs_.resources().options[o].pool, groups[g].tp});
       }
@@ -112,43 +104,24 @@ class Beam {
                                   costs_.lowest_first(costs_.classes()[placement].slowest(), end, in_flight));
       if (lowest >= end) continue;
       const int region = cuts_.region_of(placement);
-      double activation = 0, gradient = 0;
-      if (behind > 0) {
-        activation = costs_.activation_s(placement, partial.placement, end);
-        gradient = costs_.gradient_s(placement, partial.placement, end);
-        if (!std::isfinite(activation) || !std::isfinite(gradient)) continue;
-      }
       Partial next;
-      next.next = &partial;
-      next.end_layer = end;
-      next.placement = placement;
-      next.stages = behind + 1;
+      const double begun_s = next.begin(costs_, placement, partial);
+      if (!std::isfinite(begun_s)) continue;
       next.regions = partial.regions | uint64_t{1} << region;
       const double ahead_s = p_.crossing_s * std::popcount(p_.regions & ~next.regions);
-      const double extra = (behind == 1 ? 2 : 1) * gradient;
-      next.bottleneck_s = std::max(partial.bottleneck_s, partial.leading_s + extra);
-      next.last_message_s = activation;
       uint32_t known_groups = 0;
       bool enough = false;
       double paid = 0;
       for (int first = end - 1; first >= lowest; --first) {
         const uint32_t groups = costs_.allowed(placement, first, end, in_flight);
         if (groups == 0) continue;
-        const double compute = costs_.compute_s(placement, first, end);
-        next.first_layer = first;
-        next.leading_s = compute + activation;
-        next.sum_s = partial.sum_s + compute + activation + extra;
-        if (first == 0 && behind >= 3) {
-          next.leading_s += activation;
-          next.sum_s += activation;
-        }
-        next.sync_s = std::max(partial.sync_s, p_.sync.seconds(placement, first, end));
-        next.update_s = std::max(partial.update_s, costs_.update_s(placement, first));
+        next.set_first(costs_, first, begun_s);
+        next.set_update_and_sync(costs_, p_.sync);
+        if (first == 0) next.complete();
         // A pipeline that is complete has its own time, without floors and prices.
-        const double floor_s = first == 0 ? 0 : p_.least_bottleneck_s;
-        const double done = p_.overhead_s + next.sum_s + next.update_s +
-                            (p_.rounds - 1) * std::max({floor_s, next.bottleneck_s, next.leading_s}) +
-                            std::max(first == 0 ? 0 : p_.least_sync_s, next.sync_s);
+        const double done = first == 0
+                                ? next.iteration_s(p_.rounds - 1)
+                                : next.iteration_s(p_.rounds - 1, p_.least_bottleneck_s, p_.least_sync_s);
         const double rest = first == 0 ? 0 : cuts_.rest(first, behind + 1) + ahead_s;
         // Prices of what is used are never negative: a first test without them.
         if (first > 0 && !fits_in(first, done + rest + partial.paid_s)) continue;

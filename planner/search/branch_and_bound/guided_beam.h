@@ -5,7 +5,7 @@
 #pragma once
 
 #include "planner/search/branch_and_bound/priced_cuts.h"
-#include "planner/search/costs/pipeline_template.h"
+#include "planner/search/costs/partial_pipeline.h"
 
 namespace sailor {
 
@@ -14,7 +14,6 @@ struct BeamProblem {
   const StageSync& sync;
   int replicas = 1;
   double rounds = 1;  // microbatches of a pipeline
-  double overhead_s = 0;
   // The slowest stage and the longest sum of gradients count as at least this.
   double least_bottleneck_s = 0, least_sync_s = 0;
   // Regions that stages have to be in, and what each but one of them adds, at least.

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <set>
-#include <string>
 
 namespace sailor {
 namespace {
@@ -16,15 +13,21 @@ constexpr int kMostBehind = 5;
 
 PricedCuts::PricedCuts(ClassCosts& costs, const StageSync& sync, int replicas)
     : costs_(costs),
+      resources_(costs.resources()),
       sync_(sync),
       replicas_(replicas),
       layers_(costs.stage().layers()),
       most_behind_(std::min(kMostBehind, layers_)),
       lowest_(2 * static_cast<size_t>(costs.size()) * (layers_ + 1)) {
-  number_supplies();
+  // Supplies are by region.
+  for (size_t s = 0; s < supplies().size(); ++s) {
+    if (s == 0 || supplies()[s].region != supplies()[s - 1].region)
+      regions_ = std::min(regions_ + 1, kMostRegions);
+    region_of_supply_.push_back(regions_ - 1);
+  }
   for (int placement = 0; placement < costs.size(); ++placement) {
     const PlacementClass& of = costs.classes()[placement];
-    region_of_class_.push_back(supplies_[supply_of_option_[of.slowest()]].region);
+    region_of_class_.push_back(region_of_supply_[resources_.options[of.slowest()].supply]);
     if (!of.refines) coarse_.push_back(placement);
   }
   tabulate_messages();
@@ -33,23 +36,6 @@ PricedCuts::PricedCuts(ClassCosts& costs, const StageSync& sync, int replicas)
   rest_.resize(states);
   step_.resize(states);
   known_.resize(states);
-}
-
-void PricedCuts::number_supplies() {
-  const Resources& resources = costs_.resources();
-  std::map<std::string, int> regions;
-  std::map<std::pair<std::string, std::string>, int> supplies;
-  std::set<int> counted;
-  for (const Option& option : resources.options) {
-    const int next = std::min(static_cast<int>(regions.size()), kMostRegions - 1);
-    const int region = regions.try_emplace(option.region, next).first->second;
-    const auto [it, added] =
-        supplies.try_emplace({option.region, option.gpu_type}, static_cast<int>(supplies.size()));
-    if (added) supplies_.push_back({region, 0});
-    supply_of_option_.push_back(it->second);
-    if (counted.insert(option.pool).second) supplies_[it->second].gpus += resources.free_gpus(option.pool);
-  }
-  regions_ = std::min(static_cast<int>(regions.size()), kMostRegions);
 }
 
 void PricedCuts::tabulate_messages() {
@@ -103,28 +89,21 @@ void PricedCuts::set_caps(double longest_s, double sync_s, uint64_t regions) {
         for (int end = 0; end <= layers_; ++end) lowest[end] = static_cast<int16_t>(end);
         continue;
       }
-      const double to_next = behind ? costs_.least_activation_s(placement) : 0;
-      const double to_previous = costs_.least_gradient_s(placement);
-      int in_time = 1, in_sync = 0;
-      for (int end = behind ? 1 : layers_; end <= layers_; ++end) {
-        const auto late = [&](int first) {
-          return costs_.compute_s(placement, first, end) + to_next + (first > 0 ? to_previous : 0) >
-                 longest_s;
-        };
-        while (in_time < end && late(in_time)) ++in_time;
+      costs_.find_lowest_in_time(placement, behind, longest_s, lowest);
+      for (int end = behind ? 1 : layers_, in_sync = 0; end <= layers_; ++end) {
         while (in_sync < end && sync_.this_or_longer_s(placement, in_sync, end) > sync_s) ++in_sync;
-        lowest[end] = static_cast<int16_t>(std::max(late(0) ? in_time : 0, in_sync));
+        lowest[end] = std::max(lowest[end], static_cast<int16_t>(in_sync));
       }
     }
 }
 
-double PricedCuts::price_of(int placement, uint32_t groups) const {
-  double least = kNever;
+const PlacementClass::Group& PricedCuts::cheapest(int placement, uint32_t groups) const {
   const std::vector<PlacementClass::Group>& all = costs_.classes()[placement].groups;
+  const PlacementClass::Group* best = nullptr;
   for (size_t g = 0; g < all.size(); ++g)
-    if (g >= 32 || (groups >> g & 1u))
-      least = std::min(least, prices_[supply_of_option_[all[g].option]] * all[g].tp);
-  return replicas_ * least;
+    if (PlacementClass::serves(groups, g) && (best == nullptr || price_of(all[g]) < price_of(*best)))
+      best = &all[g];
+  return *best;
 }
 
 double PricedCuts::messages_s(int placement, int end, int behind, bool first) const {
@@ -147,7 +126,7 @@ double PricedCuts::solve(const std::vector<double>& prices) {
         if (segments[k].groups == 0) continue;
         if (segments[k].groups != last_groups) {
           last_groups = segments[k].groups;
-          last_price = price_of(placement, last_groups);
+          last_price = replicas_ * price_of(cheapest(placement, last_groups));
         }
         of[k] = last_price;
       }
@@ -216,18 +195,10 @@ std::vector<PricedCuts::Stage> PricedCuts::path() {
 }
 
 std::vector<double> PricedCuts::use_of(const std::vector<Stage>& path) const {
-  std::vector<double> use(supplies_.size(), 0);
+  std::vector<double> use(supplies().size(), 0);
   for (const Stage& stage : path) {
-    const std::vector<PlacementClass::Group>& groups = costs_.classes()[stage.placement].groups;
-    const PlacementClass::Group* cheapest = nullptr;
-    for (size_t g = 0; g < groups.size(); ++g) {
-      if (g < 32 && !(stage.groups >> g & 1u)) continue;
-      const auto price = [&](const PlacementClass::Group& group) {
-        return prices_[supply_of_option_[group.option]] * group.tp;
-      };
-      if (cheapest == nullptr || price(groups[g]) < price(*cheapest)) cheapest = &groups[g];
-    }
-    use[supply_of_option_[cheapest->option]] += static_cast<double>(replicas_) * cheapest->tp;
+    const PlacementClass::Group& group = cheapest(stage.placement, stage.groups);
+    use[resources_.options[group.option].supply] += static_cast<double>(replicas_) * group.tp;
   }
   return use;
 }

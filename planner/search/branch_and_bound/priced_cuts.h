@@ -18,12 +18,6 @@
 
 namespace sailor {
 
-// All GPUs of one type in one region.
-struct Supply {
-  int region = 0;
-  double gpus = 0;
-};
-
 class PricedCuts {
  public:
   static constexpr int kMostRegions = 64;  // what is more counts as the last of them
@@ -34,10 +28,9 @@ class PricedCuts {
 
   PricedCuts(ClassCosts& costs, const StageSync& sync, int replicas);
 
-  const std::vector<Supply>& supplies() const { return supplies_; }
+  const std::vector<Supply>& supplies() const { return resources_.supplies; }
+  int region_of_supply(size_t supply) const { return region_of_supply_[supply]; }
   int region_of(int placement) const { return region_of_class_[placement]; }
-  // Of one GPU of the supply that a group takes from, and which that is.
-  int supply_of(int option) const { return supply_of_option_[option]; }
 
   // Stages take, messages included, and sum gradients for, at most this long; and are in these regions, bit r
   // for region r.
@@ -66,22 +59,25 @@ class PricedCuts {
     uint32_t groups = 0;
   };
   size_t state(int end, int behind) const { return static_cast<size_t>(behind) * (layers_ + 1) + end; }
-  void number_supplies();
   void tabulate_messages();
   double least_of_pairs(const std::vector<double>& of_pair, uint64_t regions) const;
   bool is_in(int placement, uint64_t regions) const { return regions >> region_of_class_[placement] & 1u; }
   // A stage's messages, in and out, added up as the cost model counts them, at least.
   double messages_s(int placement, int end, int behind, bool first) const;
   void find_rest(int end, int behind);
-  double price_of(int placement, uint32_t groups) const;
+  // Of one replica of the group; and the group that has the least price of those that may serve.
+  double price_of(const PlacementClass::Group& group) const {
+    return prices_[resources_.options[group.option].supply] * group.tp;
+  }
+  const PlacementClass::Group& cheapest(int placement, uint32_t groups) const;
 
   ClassCosts& costs_;
+  const Resources& resources_;
   const StageSync& sync_;
   const int replicas_, layers_;
   int regions_ = 0;
   int most_behind_;
-  std::vector<Supply> supplies_;
-  std::vector<int> supply_of_option_, region_of_class_;
+  std::vector<int> region_of_supply_, region_of_class_;
   std::vector<double> activation_s_, gradient_s_;      // [class][layer], at least
   std::vector<double> crossing_s_, crossing_stage_s_;  // [region][region of the next stage], at least
   std::vector<int16_t> lowest_;                        // [behind][class][end]

@@ -39,7 +39,7 @@ PricedSum raise_prices(SupplyPrices& prices, PricedCuts& cuts, double enough) {
       sum = cuts.solve(prices_per_gpu(money, cuts));
     }
     std::vector<double> use = cuts.use_of(cuts.path());
-    for (size_t s = 0; s < n; ++s) use[s] /= std::max(1.0, cuts.supplies()[s].gpus);
+    for (size_t s = 0; s < n; ++s) use[s] /= std::max(1, cuts.supplies()[s].gpus);
     if (prices.use.empty()) prices.use = use;
     for (size_t s = 0; s < n; ++s) prices.use[s] += kNewUse * (use[s] - prices.use[s]);
     if (step == 0 || sum > best.seconds) {

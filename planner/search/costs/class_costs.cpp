@@ -16,9 +16,9 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
     : costs_(costs),
       resources_(resources),
       classes_(std::move(classes)),
-      messages_(costs, resources, classes_),
       lowest_(resources.options.size(),
               std::vector<int16_t>((costs.layers() + 1) * (costs.layers() + 1), -1)) {
+  tabulate_messages();
   const size_t n = classes_.size(), layers = costs.layers();
   for (const PlacementClass& placement : classes_) {
     const std::vector<int> all = placement.options();
@@ -57,6 +57,70 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
           segments.back().lowest = first;
       }
     }
+}
+
+void ClassCosts::tabulate_messages() {
+  std::vector<std::vector<int>> all,
+      smallest;  // by placement class: options; those of the smallest TP degree
+  for (const PlacementClass& placement : classes_) {
+    all.push_back(placement.options());
+    smallest.push_back(all.back());
+    std::erase_if(smallest.back(), [&](int o) { return resources_.options[o].tp != placement.least_tp; });
+  }
+  boundary_kind_.assign(costs_.layers(), 0);
+  std::vector<int> boundaries;  // the first of each kind
+  for (int layer = 1; layer < costs_.layers(); ++layer) {
+    const auto like = std::find_if(boundaries.begin(), boundaries.end(),
+                                   [&](int other) { return costs_.same_messages(other, layer); });
+    boundary_kind_[layer] = like - boundaries.begin();
+    if (like == boundaries.end()) boundaries.push_back(layer);
+  }
+  boundary_kinds_ = boundaries.size();
+  const size_t n = classes_.size(), options = resources_.options.size();
+  activation_s_.assign(n * n * boundary_kinds_, kNever);
+  gradient_s_ = activation_s_;
+  message_usd_.assign(activation_s_.size(), -1);
+  least_activation_s_.assign(n, kNever);
+  least_gradient_s_ = least_activation_s_;
+  // By upstream and downstream option.
+  std::vector<double> forward_s(options * options), backward_s(options * options);
+  const auto least = [&](const std::vector<double>& s, const std::vector<int>& ups,
+                         const std::vector<int>& downs) {
+    double least_s = kNever;
+    for (int a : ups)
+      for (int b : downs) least_s = std::min(least_s, s[a * options + b]);
+    return least_s;
+  };
+  // The slowest upstream faces someone, and so does one of the smallest degree; downstream as well.
+  const auto at_least = [&](const std::vector<double>& s, size_t up, size_t down) {
+    return std::max({least(s, classes_[up].groups.front().options, all[down]),
+                     least(s, all[up], classes_[down].groups.front().options),
+                     least(s, smallest[up], all[down]), least(s, all[up], smallest[down])});
+  };
+  for (int layer : boundaries) {
+    for (int a : costs_.options())
+      for (int b : costs_.options()) {
+        forward_s[a * options + b] = costs_.activation_s(a, b, layer);
+        backward_s[a * options + b] = costs_.gradient_s(b, a, layer);
+      }
+    for (size_t up = 0; up < n; ++up)
+      for (size_t down = 0; down < n; ++down) {
+        const size_t at = message(static_cast<int>(up), static_cast<int>(down), layer);
+        activation_s_[at] = at_least(forward_s, up, down);
+        gradient_s_[at] = at_least(backward_s, up, down);
+        least_activation_s_[up] = std::min(least_activation_s_[up], activation_s_[at]);
+        least_gradient_s_[down] = std::min(least_gradient_s_[down], gradient_s_[at]);
+      }
+  }
+}
+
+double ClassCosts::message_usd(int upstream, int downstream, int layer) {
+  double& usd = message_usd_[message(upstream, downstream, layer)];
+  if (usd >= 0) return usd;
+  usd = kNever;
+  for (int a : classes_[upstream].options())
+    for (int b : classes_[downstream].options()) usd = std::min(usd, costs_.message_usd(a, b, layer));
+  return usd;
 }
 
 // Pairs over the same link are one.
@@ -127,6 +191,19 @@ int ClassCosts::find_lowest_first(int option, int end, int in_flight) {
   return lowest_[option][in_flight * (costs_.layers() + 1) + end] = static_cast<int16_t>(first);
 }
 
+void ClassCosts::find_lowest_in_time(int placement, bool behind, double longest_s, int16_t* lowest) const {
+  const double to_next = behind ? least_activation_s(placement) : 0;
+  const double to_previous = least_gradient_s(placement);
+  int in_time = 1;  // of stages that are not the first of all
+  for (int end = behind ? 1 : costs_.layers(); end <= costs_.layers(); ++end) {
+    const auto late = [&](int first) {
+      return compute_s(placement, first, end) + to_next + (first > 0 ? to_previous : 0) > longest_s;
+    };
+    while (in_time < end && late(in_time)) ++in_time;
+    lowest[end] = static_cast<int16_t>(late(0) ? in_time : 0);
+  }
+}
+
 uint32_t ClassCosts::fast_enough(int placement, int first, int end) const {
   const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
   uint32_t bits = 1;
@@ -159,22 +236,22 @@ uint32_t ClassCosts::allowed(int placement, int first, int end, int in_flight) {
   return (bits & 1u) && smallest ? bits : 0;
 }
 
-double ClassCosts::least_weight(int placement, uint32_t bits, const ResourceLimit& limit) const {
+template <typename Weight>
+double ClassCosts::least_of_options(int placement, uint32_t bits, Weight weight) const {
   double least = kNever;
   const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
   for (size_t g = 0; g < groups.size(); ++g)
-    if (g >= 32 || (bits >> g & 1u))
-      for (int o : groups[g].options) least = std::min(least, limit.weight[o]);
+    if (PlacementClass::serves(bits, g))
+      for (int o : groups[g].options) least = std::min(least, weight(o));
   return least;
 }
 
+double ClassCosts::least_weight(int placement, uint32_t bits, const ResourceLimit& limit) const {
+  return least_of_options(placement, bits, [&](int o) { return limit.weight[o]; });
+}
+
 double ClassCosts::least_usd_per_s(int placement, uint32_t bits) const {
-  double least = kNever;
-  const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
-  for (size_t g = 0; g < groups.size(); ++g)
-    if (g >= 32 || (bits >> g & 1u))
-      for (int o : groups[g].options) least = std::min(least, resources_.options[o].usd_per_s);
-  return least;
+  return least_of_options(placement, bits, [&](int o) { return resources_.options[o].usd_per_s; });
 }
 
 }  // namespace sailor

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/search/costs/class_messages.h"
 #include "planner/search/costs/resource_limits.h"
 
 namespace sailor {
@@ -26,18 +25,19 @@ class ClassCosts {
   double update_s(int placement, int first) const {
     return costs_.update_s(classes_[placement].slowest(), first);
   }
-  // Messages between stages (class_messages.h).
+  // The slowest message between two replicas over the boundary before `layer`, at least; infinite when no
+  // link is known.
   double activation_s(int upstream, int downstream, int layer) const {
-    return messages_.activation_s(upstream, downstream, layer);
+    return activation_s_[message(upstream, downstream, layer)];
   }
   double gradient_s(int upstream, int downstream, int layer) const {
-    return messages_.gradient_s(upstream, downstream, layer);
+    return gradient_s_[message(upstream, downstream, layer)];
   }
-  double least_activation_s(int placement) const { return messages_.least_activation_s(placement); }
-  double least_gradient_s(int placement) const { return messages_.least_gradient_s(placement); }
-  double message_usd(int upstream, int downstream, int layer) {
-    return messages_.usd(upstream, downstream, layer);
-  }
+  // A stage's cheapest message to any next, to any previous stage.
+  double least_activation_s(int placement) const { return least_activation_s_[placement]; }
+  double least_gradient_s(int placement) const { return least_gradient_s_[placement]; }
+  // Both messages of one replica and microbatch, at least.
+  double message_usd(int upstream, int downstream, int layer);
   // The slowest pair of neighbours in the ring, at least: replicas that no zone holds alone meet across
   // zones.
   double sync_s(int placement, int first, int end, int replicas) const;
@@ -50,6 +50,10 @@ class ClassCosts {
     const int16_t known = lowest_[group_option][in_flight * (costs_.layers() + 1) + end];
     return known >= 0 ? known : find_lowest_first(group_option, end, in_flight);
   }
+  // By end: the first layer of the longest stage that takes at most this long, its cheapest messages
+  // included; `end` when there is none. The first stage of all sends no gradients; without `behind` the stage
+  // is the last and ends at the last layer, and only that entry is set.
+  void find_lowest_in_time(int placement, bool behind, double longest_s, int16_t* lowest) const;
   // Stages of one placement class and end in which the same groups are fast enough: from layer `lowest` to
   // `highest`.
   struct Segment {
@@ -68,6 +72,13 @@ class ClassCosts {
   double least_usd_per_s(int placement, uint32_t groups) const;
 
  private:
+  template <typename Weight>
+  double least_of_options(int placement, uint32_t groups, Weight weight) const;
+  void tabulate_messages();
+  size_t message(int upstream, int downstream, int layer) const {
+    return (static_cast<size_t>(upstream) * classes_.size() + downstream) * boundary_kinds_ +
+           boundary_kind_[layer];
+  }
   uint32_t fast_enough(int placement, int first, int end) const;
   int find_lowest_first(int option, int end, int in_flight);
   int first_that_syncs_alike(int placement) const;
@@ -77,9 +88,13 @@ class ClassCosts {
   const StageCosts& costs_;
   const Resources& resources_;
   std::vector<PlacementClass> classes_;
-  ClassMessages messages_;
-  std::vector<uint32_t> fast_enough_;           // [class][end][first]
-  std::vector<std::vector<Segment>> segments_;  // [class][end], ascending by length
+  std::vector<size_t> boundary_kind_;                          // by layer: boundaries with equal messages
+  size_t boundary_kinds_ = 0;                                  // how many there are
+  std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][boundary kind]
+  std::vector<double> message_usd_;                            // the same; negative: not asked yet
+  std::vector<double> least_activation_s_, least_gradient_s_;  // by placement class
+  std::vector<uint32_t> fast_enough_;                          // [class][end][first]
+  std::vector<std::vector<Segment>> segments_;                 // [class][end], ascending by length
   std::vector<std::vector<std::pair<int, int>>>
       neighbours_;  // by placement class: pairs of options that sums may cross
   std::vector<std::vector<std::pair<int, int>>>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/simulator/published_model.h"
+
 namespace sailor {
 namespace {
 
@@ -65,15 +67,22 @@ int Layout::Stage::option_of(int replica) const {
   return runs.back().option;
 }
 
+void Layout::Stage::append(int option, int replicas) {
+  if (replicas <= 0) return;
+  if (!runs.empty() && runs.back().option == option)
+    runs.back().replicas += replicas;
+  else
+    runs.push_back({option, replicas});
+}
+
 double iteration_s(const std::vector<StageParts>& stages, double microbatches) {
   const size_t P = stages.size();
   double bottleneck = 0, sum = 0, update = 0, sync = 0;
   for (size_t i = 0; i < P; ++i) {
     const StageParts& stage = stages[i];
     const double gradient_before = i > 0 ? stages[i - 1].gradient_s : 0;
-    double comm = stage.activation_s + gradient_before;
-    if (P > 1 && i == 0) comm = P <= 3 ? stage.activation_s : 2 * stage.activation_s;
-    if (P > 1 && i + 1 == P) comm = 2 * gradient_before;
+    const double comm = published::stage_comm_s(static_cast<int>(i), static_cast<int>(P), stage.activation_s,
+                                                gradient_before);
     bottleneck = std::max(bottleneck, stage.compute_s + comm);
     sum += stage.compute_s + comm;
     update = std::max(update, stage.update_s);
@@ -110,37 +119,11 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
   return out;
 }
 
-std::optional<Layout> layout_of(const Resources& resources, const Plan& plan) {
-  Layout layout;
-  for (const PlanStage& stage : plan.pipelines.front().stages)
-    layout.stages.push_back({stage.first_layer, stage.end_layer, {}});
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    if (pipeline.stages.size() != layout.stages.size()) return std::nullopt;
-    for (size_t i = 0; i < layout.stages.size(); ++i) {
-      const PlanStage& stage = pipeline.stages[i];
-      Layout::Stage& of = layout.stages[i];
-      const auto option =
-          std::find_if(resources.options.begin(), resources.options.end(), [&](const Option& o) {
-            return o.gpu_type == stage.gpu_type && o.zone == stage.zone && o.tp == stage.tp;
-          });
-      if (stage.first_layer != of.first_layer || option == resources.options.end()) return std::nullopt;
-      const int o = static_cast<int>(option - resources.options.begin());
-      if (of.runs.empty() || of.runs.back().option != o) of.runs.push_back({o, 0});
-      ++of.runs.back().replicas;
-    }
-  }
-  return layout;
-}
-
 bool within_resources(const Resources& resources, const Layout& layout) {
-  for (size_t c = 0; c < resources.capacity.size(); ++c) {
-    int64_t used = 0;
-    for (const Layout::Stage& stage : layout.stages)
-      for (const auto& [option, replicas] : stage.runs)
-        used += static_cast<int64_t>(resources.use[option][c]) * replicas;
-    if (used > resources.capacity[c]) return false;
-  }
-  return true;
+  std::vector<int64_t> left(resources.capacity.begin(), resources.capacity.end());
+  for (const Layout::Stage& stage : layout.stages)
+    for (const auto& [option, replicas] : stage.runs) resources.take(option, replicas, left);
+  return std::all_of(left.begin(), left.end(), [](int64_t gpus) { return gpus >= 0; });
 }
 
 Plan plan_of(const PlanningContext& context, const Resources& resources, const Layout& layout, int microbatch,

@@ -2,7 +2,6 @@
 // of the pipelines. Value type.
 #pragma once
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@ struct Layout {
     std::vector<Run> runs;
 
     int option_of(int replica) const;
+    void append(int option, int replicas);
   };
   std::vector<Stage> stages;  // first to last
 };
@@ -41,9 +41,6 @@ struct StageParts {
   double sync_s = 0;
 };
 double iteration_s(const std::vector<StageParts>& stages, double microbatches);
-
-// The layout of a plan whose pipelines have one cut; nothing for others, and where an option is not there.
-std::optional<Layout> layout_of(const Resources& resources, const Plan& plan);
 
 // Does every counter suffice?
 bool within_resources(const Resources& resources, const Layout& layout);

@@ -35,9 +35,6 @@ struct TemplateProblem {
   bool pure_dominance = false;
   bool bounding = true;
   int max_stages = 1 << 20;
-  // Extends only so many labels of a layer and leading placement class, the best: fast, not complete. 0: all.
-  size_t beam = 0;
-  size_t max_labels = 1000000;
 };
 
 }  // namespace sailor

@@ -37,28 +37,6 @@ bool ever_as_fast(const StageCosts& costs, int a, int b) {
   return false;
 }
 
-// Keeps the groups that can sum gradients with the slowest, directly or through others: replicas form a ring.
-void keep_connected(const StageCosts& costs, std::vector<PlacementClass::Group>& groups) {
-  const auto linked = [&](const PlacementClass::Group& a, const PlacementClass::Group& b) {
-    for (int x : a.options)
-      for (int y : b.options)
-        if (costs.sync_link(x, y) != nullptr && costs.sync_link(y, x) != nullptr) return true;
-    return false;
-  };
-  std::vector<bool> reached(groups.size(), false);
-  reached[0] = true;
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (size_t a = 0; a < groups.size(); ++a)
-      for (size_t b = 0; b < groups.size(); ++b)
-        if (reached[a] && !reached[b] && linked(groups[a], groups[b])) reached[b] = grown = true;
-  }
-  std::vector<PlacementClass::Group> kept;
-  for (size_t g = 0; g < groups.size(); ++g)
-    if (reached[g]) kept.push_back(groups[g]);
-  groups = std::move(kept);
-}
-
 // Placement classes whose slowest replica is of any group; with `one_type`, mixes of one type as well.
 void add_mixes(const StageCosts& costs, const Resources& resources, bool one_type,
                std::vector<PlacementClass>& classes) {
@@ -79,7 +57,6 @@ void add_mixes(const StageCosts& costs, const Resources& resources, bool one_typ
       PlacementClass one = placement;
       one.least_tp = degree;
       std::erase_if(one.groups, [&](const PlacementClass::Group& group) { return group.tp < degree; });
-      keep_connected(costs, one.groups);
       if (one_type || one.groups.size() > 1) classes.push_back(std::move(one));
     }
   }

@@ -11,6 +11,7 @@
 // Immutable once built.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/search/costs/stage_costs.h"
@@ -33,6 +34,8 @@ struct PlacementClass {
 
   int slowest() const { return groups.front().option; }
   std::vector<int> options() const;  // of all groups
+  // Is groups[g] one of these, which are told by bits? Beyond 32 it always counts as one.
+  static bool serves(uint32_t groups, size_t g) { return g >= 32 || (groups >> g & 1u); }
 };
 
 // One for each option; for each type and TP degree of a region.

@@ -18,42 +18,11 @@ namespace {
 // Only extreme rays y matter: there the minima tie along a tree over the types, so that along its edges y_p /
 // y_q is t_iq / t_ip of some stage. Those ratios are collected from the placement classes.
 
-// All GPUs of one type in one region.
-struct Supply {
-  std::string region;
-  std::vector<int> options;
-  double gpus = 0;
-};
-
-std::vector<Supply> supplies_of(const Resources& resources) {
-  std::map<std::pair<std::string, std::string>, Supply> by_name;
-  std::set<int> counted;
-  for (size_t o = 0; o < resources.options.size(); ++o) {
-    const Option& option = resources.options[o];
-    Supply& supply = by_name[{option.region, option.gpu_type}];
-    supply.region = option.region;
-    supply.options.push_back(static_cast<int>(o));
-    if (!counted.insert(option.pool).second) continue;
-    // The pool's own counter is the first that the option uses.
-    for (size_t c = 0; c < resources.capacity.size(); ++c)
-      if (resources.use[o][c] > 0) {
-        supply.gpus += resources.capacity[c];
-        break;
-      }
-  }
-  std::vector<Supply> out;
-  for (auto& [name, supply] : by_name) out.push_back(std::move(supply));
-  return out;
-}
-
 // For a pair of supplies (p, q): every ratio y_q / y_p at which some stage is indifferent between them.
 using Ratios = std::map<std::pair<size_t, size_t>, std::set<double>>;
 
-Ratios ratios_of(const StageCosts& costs, const std::vector<PlacementClass>& classes,
-                 const std::vector<Supply>& supplies) {
-  std::map<int, size_t> supply_of;  // option -> supply
-  for (size_t s = 0; s < supplies.size(); ++s)
-    for (int o : supplies[s].options) supply_of[o] = s;
+Ratios ratios_of(const StageCosts& costs, const Resources& resources,
+                 const std::vector<PlacementClass>& classes) {
   Ratios ratios;
   for (const PlacementClass& placement : classes) {
     std::set<std::map<size_t, int>> seen;  // smallest TP degree by supply
@@ -62,25 +31,22 @@ Ratios ratios_of(const StageCosts& costs, const std::vector<PlacementClass>& cla
       for (const PlacementClass::Group& group : placement.groups)
         if (costs.compute_s(group.option, layer, layer + 1) <=
             costs.compute_s(placement.slowest(), layer, layer + 1) * (1 + kSameTime)) {
-          const auto [it, added] = smallest.try_emplace(supply_of.at(group.option), group.tp);
+          const auto [it, added] = smallest.try_emplace(resources.options[group.option].supply, group.tp);
           it->second = std::min(it->second, group.tp);
         }
       if (!seen.insert(smallest).second) continue;
       for (const auto& [p, t_p] : smallest)
         for (const auto& [q, t_q] : smallest)
-          if (p != q) {
-            ratios[{p, q}].insert(static_cast<double>(t_p) / t_q);
-          }
+          if (p != q) ratios[{p, q}].insert(static_cast<double>(t_p) / t_q);
     }
   }
   return ratios;
 }
 
 // How much of the model a GPU of each supply computes per second, at best, of 1 for the fastest.
-std::vector<double> speeds_of(const StageCosts& costs, const Resources& resources,
-                              const std::vector<Supply>& supplies) {
+std::vector<double> speeds_of(const StageCosts& costs, const Resources& resources) {
   std::vector<double> speeds;
-  for (const Supply& supply : supplies) {
+  for (const Supply& supply : resources.supplies) {
     double least = 0;  // GPU seconds
     for (int o : supply.options) {
       if (std::find(costs.options().begin(), costs.options().end(), o) == costs.options().end()) continue;
@@ -124,19 +90,15 @@ std::vector<ResourceLimit> resource_limits(const StageCosts& costs, const Resour
                                            const std::vector<PlacementClass>& classes, bool zones_alone,
                                            size_t most) {
   std::vector<ResourceLimit> limits;
-  const std::vector<Supply> supplies = supplies_of(resources);
+  const std::vector<Supply>& supplies = resources.supplies;
   std::vector<std::map<size_t, double>> rays =
-      rays_of(ratios_of(costs, classes, supplies), supplies.size(), most);
+      rays_of(ratios_of(costs, resources, classes), supplies.size(), most);
   if (supplies.size() > 1) {
-    // Not needed to be sufficient, but they bound well: all GPUs, by number and by speed.
-    const std::vector<double> speeds = speeds_of(costs, resources, supplies);
-    std::map<size_t, double> by_number, by_speed;
-    for (size_t s = 0; s < supplies.size(); ++s) {
-      by_number[s] = 1;
-      by_speed[s] = speeds[s];
-    }
-    for (const auto& ray : {by_speed, by_number})
-      if (std::find(rays.begin(), rays.end(), ray) == rays.end()) rays.insert(rays.begin(), ray);
+    // Not needed to be sufficient, but it bounds well: all GPUs by speed.
+    const std::vector<double> speeds = speeds_of(costs, resources);
+    std::map<size_t, double> by_speed;
+    for (size_t s = 0; s < supplies.size(); ++s) by_speed[s] = speeds[s];
+    if (std::find(rays.begin(), rays.end(), by_speed) == rays.end()) rays.insert(rays.begin(), by_speed);
   }
   for (const auto& ray : rays) {
     ResourceLimit limit;
@@ -171,19 +133,15 @@ std::vector<ResourceLimit> resource_limits(const StageCosts& costs, const Resour
 
 std::vector<ResourceLimit> money_prices(const Resources& resources,
                                         const std::vector<PlacementClass>& classes, size_t most) {
-  using Supply = std::pair<std::string, std::string>;  // region, GPU type
-  const auto supply_of = [&](int o) {
-    return Supply{resources.options[o].region, resources.options[o].gpu_type};
-  };
-  std::map<std::pair<Supply, double>, int> ties;  // stages that are indifferent, by supply and y
+  std::map<std::pair<int, double>, int> ties;  // stages that are indifferent, by supply and y
   for (const PlacementClass& placement : classes)
     for (const PlacementClass::Group& cheap : placement.groups)
       for (const PlacementClass::Group& dear : placement.groups) {
-        const double y =
-            (resources.options[dear.option].usd_per_s - resources.options[cheap.option].usd_per_s) / cheap.tp;
-        if (y > 0 && supply_of(cheap.option) != supply_of(dear.option)) ++ties[{supply_of(cheap.option), y}];
+        const Option &from = resources.options[cheap.option], &to = resources.options[dear.option];
+        const double y = (to.usd_per_s - from.usd_per_s) / cheap.tp;
+        if (y > 0 && from.supply != to.supply) ++ties[{from.supply, y}];
       }
-  std::vector<std::pair<int, std::pair<Supply, double>>> ranked;
+  std::vector<std::pair<int, std::pair<int, double>>> ranked;
   for (const auto& [tie, stages] : ties) ranked.emplace_back(stages, tie);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -192,15 +150,9 @@ std::vector<ResourceLimit> money_prices(const Resources& resources,
     const auto& [supply, y] = ranked[i].second;
     ResourceLimit money;
     money.capacity = std::numeric_limits<double>::infinity();
-    double gpus = 0;
-    std::set<int> pools;
-    for (size_t o = 0; o < resources.options.size(); ++o) {
-      const Option& option = resources.options[o];
-      const bool of_supply = supply_of(static_cast<int>(o)) == supply;
-      money.weight.push_back(option.usd_per_s + (of_supply ? y * option.tp : 0));
-      if (of_supply && pools.insert(option.pool).second) gpus += resources.free_gpus(option.pool);
-    }
-    money.credit_usd_per_s = y * gpus;
+    for (const Option& option : resources.options)
+      money.weight.push_back(option.usd_per_s + (option.supply == supply ? y * option.tp : 0));
+    money.credit_usd_per_s = y * resources.supplies[supply].gpus;
     out.push_back(std::move(money));
   }
   return out;

@@ -14,10 +14,6 @@ namespace sailor {
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-int64_t memory_bytes(const LayerSizes& sum, int tp, int microbatch, int in_flight) {
-  return published::memory({&sum, 1}, tp, microbatch, in_flight).total();
-}
-
 std::vector<double> prefix_sums(const std::vector<double>& values) {
   std::vector<double> sums(1, 0);
   for (double value : values) sums.push_back(sums.back() + value);
@@ -46,24 +42,13 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
         static_cast<int>(sizes->size()) == layers_)
       add_option(static_cast<int>(o), *cell, *sizes);
   }
-  LayerSizes one;
-  one.parameters = 1;
-  const auto bytes_per_parameter =
-      static_cast<double>(memory_bytes(one, 1, 1, 1) - memory_bytes({}, 1, 1, 1));
   std::vector<double> least(layers_, kNever), least_usd = least;
-  for (int layer = 0; layer < layers_; ++layer) {
-    double state = kNever, activation = kNever;
+  for (int layer = 0; layer < layers_; ++layer)
     for (int o : options_) {
-      const Option& option = resources.options[o];
-      const LayerSizes& sizes = (*sizes_[o])[layer];
       const double seconds = compute_s(o, layer, layer + 1);
       least[layer] = std::min(least[layer], seconds);
-      least_usd[layer] = std::min(least_usd[layer], seconds * option.usd_per_s);
-      state = std::min(state, static_cast<double>(sizes.parameters) * option.tp * bytes_per_parameter);
-      activation = std::min(activation, static_cast<double>(sizes.activation_bytes) * option.tp * microbatch);
+      least_usd[layer] = std::min(least_usd[layer], seconds * resources.options[o].usd_per_s);
     }
-    least_memory_bytes_ += state + activation;
-  }
   least_ = prefix_sums(least);
   least_usd_ = prefix_sums(least_usd);
   for (int a : options_)
@@ -138,7 +123,7 @@ bool StageCosts::fits(int option, int first, int end, int in_flight) const {
   sum.parameters = parameters_[option][end] - parameters_[option][first];
   sum.activation_bytes = activations_[option][end] - activations_[option][first];
   const Option& of = resources_.options[option];
-  return memory_bytes(sum, of.tp, microbatch_, in_flight) <= of.capacity_bytes;
+  return published::memory({&sum, 1}, of.tp, microbatch_, in_flight).total() <= of.capacity_bytes;
 }
 
 double StageCosts::longest_layer_s() const {
@@ -146,11 +131,6 @@ double StageCosts::longest_layer_s() const {
   for (int layer = 0; layer < layers_; ++layer)
     longest_s = std::max(longest_s, least_compute_s(layer, layer + 1));
   return longest_s;
-}
-
-double StageCosts::most_free_bytes(int option) const {
-  const Option& o = resources_.options[option];
-  return static_cast<double>(o.capacity_bytes - published::memory({}, o.tp, microbatch_, 1).total());
 }
 
 double StageCosts::least_sync_s(int replicas, double gpus) const {

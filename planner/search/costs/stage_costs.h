@@ -55,10 +55,6 @@ class StageCosts {
   double least_usd(int first, int end) const { return least_usd_[end] - least_usd_[first]; }
   // The longest of the layers, each where it is fastest: no bottleneck is shorter.
   double longest_layer_s() const;
-  // Memory of the whole model, at least: states, and the activations of one microbatch.
-  double least_memory_bytes() const { return least_memory_bytes_; }
-  // Memory of one GPU that is left for them, at most.
-  double most_free_bytes(int option) const;
   // Gradient sync of the stage that has most to sync, when `gpus` GPUs hold all layers of one pipeline, at
   // least.
   double least_sync_s(int replicas, double gpus) const;
@@ -80,12 +76,11 @@ class StageCosts {
   std::vector<const std::vector<LayerSizes>*> sizes_;           // [option]
   std::vector<double> parameter_bytes_;                         // whole layers, prefix sums
   std::vector<double> least_, least_usd_;                       // prefix sums
-  double least_memory_bytes_ = 0;
-  std::vector<int> same_messages_;                           // by layer: equal numbers, equal messages
-  std::vector<int> size_class_;                              // [first][end]
-  std::vector<std::pair<int, int>> size_class_stages_;       // by class
-  std::vector<std::vector<const LinkCurve*>> links_;         // [from][to], the whole TP groups
-  std::vector<std::vector<const LinkCurve*>> single_links_;  // [from][to], one GPU each
+  std::vector<int> same_messages_;                              // by layer: equal numbers, equal messages
+  std::vector<int> size_class_;                                 // [first][end]
+  std::vector<std::pair<int, int>> size_class_stages_;          // by class
+  std::vector<std::vector<const LinkCurve*>> links_;            // [from][to], the whole TP groups
+  std::vector<std::vector<const LinkCurve*>> single_links_;     // [from][to], one GPU each
 };
 
 }  // namespace sailor

@@ -11,9 +11,8 @@
 
 namespace sailor {
 
-// How long stages sum gradients between D replicas, by placement class and layers: a table, because the
-// search asks far more often than there are different answers (stages with equally many parameters, placement
-// classes over the same links). Rows are filled when they are first asked for, so one thread at a time.
+// How long stages sum gradients between D replicas, by placement class and layers: one answer for stages with
+// equally many parameters, and for placement classes over the same links.
 class StageSync {
  public:
   // `costs` must outlive this.
@@ -48,7 +47,7 @@ class StageSync {
 
 // What one replica of a stage uses of every limit, and costs per second, at least, by placement class and by
 // which of its groups may serve. Equal uses have one number, so that whoever compares them does so once.
-// Numbers and references stay valid. Computes what is asked for the first time, so one thread at a time.
+// Numbers and references stay valid.
 struct StageUse {
   std::vector<double> weights;  // by limit
   double usd_per_s = 0;

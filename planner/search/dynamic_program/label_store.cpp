@@ -6,8 +6,6 @@ namespace sailor {
 namespace {
 constexpr double kSlack = 1e-12;           // relative; absorbs rounding when equals are compared
 constexpr size_t kMostBytes = 100u << 20;  // of labels
-// Labels whose uses are allocated at once: few at first, as most stores stay small.
-constexpr size_t kFirstBlock = 64, kMostOfABlock = 4096;
 }  // namespace
 
 LabelStore::LabelStore(const TemplateProblem& problem)
@@ -62,28 +60,19 @@ bool LabelStore::insert(Label& label, double floor_s) {
       std::erase_if(labels.weak, beaten);
     }
   }
-  if (labels_.size() >= problem_.max_labels ||
-      labels_.size() * (sizeof(Label) + sizeof(Entry) + limits_ * sizeof(double)) > kMostBytes)
+  if (labels_.size() *
+          (sizeof(Label) + sizeof(Entry) + sizeof(std::vector<double>) + limits_ * sizeof(double)) >
+      kMostBytes)
     return false;
   labels_.push_back(label);
-  labels_.back().used = keep(label.used);
+  used_.emplace_back(label.used, label.used + limits_);
+  labels_.back().used = used_.back().data();
   entry.label = &labels_.back();
   if (strong)
     labels.strong.insert(labels.strong.begin() + place, entry);
   else
     labels.weak.push_back(entry);
   return true;
-}
-
-const double* LabelStore::keep(const double* used) {
-  if (in_block_ == block_labels_) {
-    block_labels_ = std::clamp(2 * block_labels_, kFirstBlock, kMostOfABlock);
-    used_.push_back(std::make_unique_for_overwrite<double[]>(block_labels_ * limits_));
-    in_block_ = 0;
-  }
-  double* kept = used_.back().get() + in_block_++ * limits_;
-  std::copy_n(used, limits_, kept);
-  return kept;
 }
 
 void LabelStore::collect(int layer, int placement, std::vector<Label*>& out) {

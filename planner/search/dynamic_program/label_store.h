@@ -7,31 +7,14 @@
 
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <vector>
 
-#include "planner/search/dynamic_program/template_search.h"
+#include "planner/search/costs/partial_pipeline.h"
 
 namespace sailor {
 
-// A partial pipeline: stages from some layer to the last.
-struct Label {
-  const Label* next = nullptr;  // the stages behind the leading one
-  double bottleneck_s = 0;      // of all stages but the leading one
-  double leading_s = 0;         // of the leading stage so far: what the stage before it adds is missing
-  double last_message_s = 0;    // activation from the leading stage to the next
-  double sum_s = 0;
-  double update_s = 0;
-  double sync_s = 0;
-  double usd_per_s = 0;
-  double transfer_usd = 0;
-  const double* used = nullptr;  // by limit, of one replica
-  int first_layer = 0;
-  int end_layer = 0;  // of the leading stage
-  int placement = 0;  // of the leading stage
-  int stages = 0;
+struct Label : PartialPipeline {
   bool pure = true;        // all of its stages are
-  double least_value = 0;  // of its completions that may be accepted
   int bounds_version = 0;  // when it was last found not to be hopeless
 };
 
@@ -67,7 +50,6 @@ class LabelStore {
   }
   double later_s(const Entry& a, const Entry& b, double floor_s) const;
   bool dominates(const Entry& one, const Entry& other, double floor_s) const;
-  const double* keep(const double* used);
 
   const TemplateProblem& problem_;
   const double rounds_;
@@ -75,9 +57,7 @@ class LabelStore {
   const bool cost_matters_;
   std::vector<Bucket> buckets_;  // [layer][class]; none before the first label
   std::deque<Label> labels_;
-  std::vector<std::unique_ptr<double[]>> used_;  // what labels point to
-  size_t block_labels_ = 0;                      // that the last block of it holds
-  size_t in_block_ = 0;                          // that it holds already
+  std::deque<std::vector<double>> used_;  // what labels point to
 };
 
 }  // namespace sailor

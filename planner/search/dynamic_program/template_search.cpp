@@ -32,8 +32,7 @@ class TemplateSearch {
         uses_(problem.tables.uses()),
         sync_(problem.tables.sync(problem.replicas)),
         capacity_(capacities(problem)),
-        completion_(problem, problem.tables, capacity_,
-                    problem.beam > 0 ? kCoarseCompletion : CompletionOptions{}),
+        completion_(problem, problem.tables, capacity_, {}),
         threshold_now_(threshold()),
         nothing_(limits_, 0),
         used_(limits_),
@@ -50,11 +49,6 @@ class TemplateSearch {
     for (int layer = layers_ - 1; layer > 0 && outcome_.complete; --layer)
       for (int placement = 0; placement < costs_.size() && outcome_.complete; ++placement) {
         labels_.collect(layer, placement, to_extend_);
-        if (p_.beam > 0 && to_extend_.size() > p_.beam) {
-          std::stable_sort(to_extend_.begin(), to_extend_.end(),
-                           [](const Label* a, const Label* b) { return a->least_value < b->least_value; });
-          to_extend_.resize(p_.beam);
-        }
         for (Label* label : to_extend_) {
           // Nothing has changed since it was inserted unless bounds have.
           if (label->bounds_version != bounds_version_ && hopeless(*label)) continue;
@@ -62,7 +56,6 @@ class TemplateSearch {
           if (!outcome_.complete) break;
         }
       }
-    if (p_.beam > 0) outcome_.complete = false;
     outcome_.labels = labels_.inserted();
     return outcome_;
   }
@@ -94,16 +87,6 @@ class TemplateSearch {
     const double value = p_.goal.allowed_value(iteration_s, usd);
     return !std::isfinite(value) || (p_.bounding && value >= threshold_now_);
   }
-  static PartialPipeline partial(const Label& label) {
-    return {std::max(label.bottleneck_s, label.leading_s),
-            label.sum_s + label.update_s,
-            label.sync_s,
-            label.usd_per_s,
-            label.transfer_usd,
-            label.used,
-            label.first_layer,
-            label.stages};
-  }
   // Can no completion of the label be accepted?
   bool hopeless(Label& label) {
     const double iteration_s =
@@ -117,8 +100,7 @@ class TemplateSearch {
     if (!p_.bounding) return false;
     tighten();
     label.bounds_version = bounds_version_;
-    label.least_value = completion_.least_value(partial(label), p_.beam == 0);
-    if (std::isfinite(label.least_value)) return false;
+    if (completion_.possible(label)) return false;
     (completion_.money_mattered() ? outcome_.over_budget : outcome_.out_of_memory) = true;
     return true;
   }
@@ -134,20 +116,18 @@ class TemplateSearch {
   }
   void set_behind(const Label& behind) {
     behind_version_ = bounds_version_;
-    if (p_.bounding) completion_.set_behind(partial(behind));
+    if (p_.bounding) completion_.set_behind(behind);
   }
 
   void extend(const Label& behind) {
     const int end = behind.first_layer;
     set_behind(behind);
     Label next;
-    next.next = behind.stages > 0 ? &behind : nullptr;
-    next.end_layer = end;
-    next.stages = behind.stages + 1;
+    const int stages = behind.stages + 1;
     // The last one that there may be must hold all layers that are left.
-    const int highest = next.stages >= p_.max_stages ? 0 : end - 1;
+    const int highest = stages >= p_.max_stages ? 0 : end - 1;
     for (int placement = 0; placement < costs_.size() && outcome_.complete; ++placement) {
-      const int lowest = costs_.lowest_first(costs_.classes()[placement].slowest(), end, next.stages);
+      const int lowest = costs_.lowest_first(costs_.classes()[placement].slowest(), end, stages);
       if (lowest > 0) outcome_.out_of_memory = true;
       if (lowest > highest) continue;
       const int* number = uses_.of_segments(placement, end);
@@ -166,25 +146,14 @@ class TemplateSearch {
     }
   }
 
-  // What the messages to the stage behind make of the new stage, whatever its length: sets the label but for
-  // its own work. Returns the sum of times so far; infinite when no link is known.
+  // Begins the label with a stage of this class; returns the sum of times so far.
   double set_class(int placement, const Label& behind, Label& next) const {
-    double activation_s = 0, gradient_s = 0;
-    if (behind.stages > 0) {
-      activation_s = costs_.activation_s(placement, behind.placement, behind.first_layer);
-      gradient_s = costs_.gradient_s(placement, behind.placement, behind.first_layer);
-    }
-    next.placement = placement;
     next.pure = behind.pure && costs_.classes()[placement].kind == PlacementClass::Kind::pure;
-    // The stage that was leading is now complete: its gradient message is known.
-    const double extra_s = (behind.stages == 1 ? 2 : 1) * gradient_s;
-    next.bottleneck_s = std::max(behind.bottleneck_s, behind.leading_s + extra_s);
-    next.last_message_s = activation_s;
     if (cost_matters_ && behind.stages > 0)
       next.transfer_usd =
           behind.transfer_usd +
           p_.microbatches * p_.replicas * costs_.message_usd(placement, behind.placement, behind.first_layer);
-    return behind.sum_s + activation_s + extra_s;
+    return next.begin(costs_, placement, behind);
   }
 
   // Are there GPUs for one more stage?
@@ -207,12 +176,9 @@ class TemplateSearch {
         outcome_.complete = false;
         return false;
       }
-      const double compute_s = costs_.compute_s(placement, first, end);
-      next.first_layer = first;
-      next.sum_s = sum_s + compute_s;
-      next.leading_s = compute_s + next.last_message_s;
-      const double at_least_s = rounds_ * std::max(next.bottleneck_s, next.leading_s) + next.sum_s +
-                                costs_.stage().least_compute_s(0, first) + behind.sync_s;
+      next.set_first(costs_, first, sum_s);
+      const double at_least_s =
+          rounds_ * next.slowest_s() + next.sum_s + costs_.stage().least_compute_s(0, first) + behind.sync_s;
       if (p_.bounding && at_least_s >= accepted_s()) {
         outcome_.too_slow = outcome_.too_slow || std::isfinite(p_.goal.max_iteration_s);
         return false;
@@ -227,8 +193,7 @@ class TemplateSearch {
           used_[limit] = behind.used[limit] + use->weights[limit];
       }
       if (!suffices) continue;
-      next.update_s = std::max(behind.update_s, costs_.update_s(placement, first));
-      next.sync_s = std::max(behind.sync_s, sync_.seconds(placement, first, end));
+      next.set_update_and_sync(costs_, sync_);
       if (!std::isfinite(next.sync_s)) continue;
       if (cost_matters_) next.usd_per_s = behind.usd_per_s + p_.replicas * use->usd_per_s;
       next.used = used_.data();
@@ -245,22 +210,14 @@ class TemplateSearch {
                     p_.goal.objective == Objective::throughput ? threshold_now_ : kNever);
   }
 
-  void complete(const Label& label) {
-    double leading = label.leading_s, sum = label.sum_s;
-    if (label.stages > 3) {
-      leading += label.last_message_s;
-      sum += label.last_message_s;
-    }
+  void complete(Label& label) {
+    label.complete();
     PipelineTemplate pipeline;
-    pipeline.iteration_s =
-        rounds_ * std::max(label.bottleneck_s, leading) + sum + label.update_s + label.sync_s;
-    if (cost_matters_) {
-      const PartialPipeline whole = partial(label);
-      pipeline.usd = pipeline.iteration_s * completion_.usd_per_s(whole) + completion_.transfer_usd(whole);
-    }
+    pipeline.iteration_s = label.iteration_s(rounds_);
+    if (cost_matters_)
+      pipeline.usd = pipeline.iteration_s * completion_.usd_per_s(label) + completion_.transfer_usd(label);
     if (worse_than_accepted(pipeline.iteration_s, pipeline.usd)) return;
-    for (const Label* l = &label; l != nullptr; l = l->next)
-      pipeline.stages.push_back({l->first_layer, l->end_layer, l->placement});
+    pipeline.stages = label.path();
     found_(pipeline);
     threshold_now_ = threshold_();
   }

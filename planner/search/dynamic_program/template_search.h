@@ -17,7 +17,7 @@
 namespace sailor {
 
 struct TemplateOutcome {
-  bool complete = true;  // false: stopped by time or by max_labels
+  bool complete = true;  // false: stopped by time, or the labels take too much memory
   int64_t labels = 0;
   bool out_of_memory = false;  // some stage does not fit in memory
   bool over_budget = false;

@@ -130,14 +130,7 @@ Layout BlockCosts::layout_of(const PipelineBlocks& blocks) const {
   for (const PipelineBlock& block : blocks)
     for (int k = 0; k < block.times; ++k)
       for (const std::vector<int>& column : block.columns)
-        for (int i = 0; i < stages_; ++i) {
-          std::vector<Layout::Run>& runs = layout.stages[i].runs;
-          const int option = options_[column[i]];
-          if (!runs.empty() && runs.back().option == option)
-            ++runs.back().replicas;
-          else
-            runs.push_back({option, 1});
-        }
+        for (int i = 0; i < stages_; ++i) layout.stages[i].append(options_[column[i]], 1);
   return layout;
 }
 

@@ -59,33 +59,29 @@ bool Candidates::accepted(const Prediction& prediction, std::map<std::string, in
   return why == nullptr;
 }
 
-bool Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
+void Candidates::score(const Plan& plan, std::map<std::string, int64_t>& rejected) {
   const Prediction prediction = simulate(context_, plan, CostModel::published);
-  if (!accepted(prediction, rejected)) return false;
-  keep(plan, value(prediction));
-  return true;
+  if (accepted(prediction, rejected)) keep(plan, value(prediction));
 }
 
-std::vector<const Candidates::Entry*> Candidates::best_first() const {
+std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
   std::vector<const Entry*> order;
   for (const auto& [key, entry] : plans_) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(),
                    [](const Entry* a, const Entry* b) { return a->first < b->first; });
-  return order;
-}
-
-std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64_t>& rejected) const {
-  std::vector<Candidate> out;
-  for (const Entry* entry : best_first()) {
-    if (static_cast<int>(out.size()) == count) break;
-    Plan plan = entry->second;
+  const auto placeable = [&](Plan& plan) {
     try {
       place(plan, resources_.usable);
     } catch (const std::runtime_error&) {
-      ++rejected["no node has enough free GPUs together"];
-      continue;
+      return false;
     }
-    if (!check_plan(plan, resources_.usable).empty()) {
+    return check_plan(plan, resources_.usable).empty();
+  };
+  std::vector<Candidate> out;
+  for (const Entry* entry : order) {
+    if (static_cast<int>(out.size()) == count) break;
+    Plan plan = entry->second;
+    if (!placeable(plan)) {
       ++rejected["no node has enough free GPUs together"];
       continue;
     }

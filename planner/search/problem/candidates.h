@@ -31,9 +31,8 @@ class Candidates {
   bool empty() const { return plans_.empty(); }
   // Keeps a plan under a value that is already known.
   void keep(Plan plan, double value);
-  // Predicts a plan and keeps it when it fits and meets the limits; says whether it does. `rejected` counts
-  // why not.
-  bool score(const Plan& plan, std::map<std::string, int64_t>& rejected);
+  // Predicts a plan and keeps it when it fits and meets the limits; `rejected` counts why not.
+  void score(const Plan& plan, std::map<std::string, int64_t>& rejected);
 
   // Up to `count` plans placed on nodes, predicted and checked, best first.
   std::vector<Candidate> placed(int count, std::map<std::string, int64_t>& rejected) const;
@@ -42,7 +41,6 @@ class Candidates {
  private:
   using Entry = std::pair<double, Plan>;  // with its value
 
-  std::vector<const Entry*> best_first() const;
   bool accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const;
 
   const PlanningContext& context_;

@@ -102,6 +102,18 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
     }
     out.use.push_back(std::move(use));
   }
+  std::map<std::pair<std::string, std::string>, std::vector<int>> supplies;
+  for (size_t o = 0; o < out.options.size(); ++o)
+    supplies[{out.options[o].region, out.options[o].gpu_type}].push_back(static_cast<int>(o));
+  for (auto& [name, of_supply] : supplies) {
+    Supply supply{name.first, std::move(of_supply), 0};
+    std::set<int> pools;
+    for (int o : supply.options) {
+      out.options[o].supply = static_cast<int>(out.supplies.size());
+      if (pools.insert(out.options[o].pool).second) supply.gpus += out.free_gpus(out.options[o].pool);
+    }
+    out.supplies.push_back(std::move(supply));
+  }
   return out;
 }
 
@@ -131,6 +143,17 @@ int Resources::free_gpus(int pool) const {
       if (use[o][c] > 0) return capacity[c];
   }
   return 0;
+}
+
+void Resources::take(int option, int64_t replicas, std::vector<int64_t>& left) const {
+  for (size_t c = 0; c < left.size(); ++c) left[c] -= replicas * use[option][c];
+}
+
+int Resources::room(int option, const std::vector<int64_t>& left, int most) const {
+  int64_t replicas = most;
+  for (size_t c = 0; c < left.size(); ++c)
+    if (use[option][c] > 0) replicas = std::min(replicas, left[c] / use[option][c]);
+  return static_cast<int>(std::max<int64_t>(0, replicas));
 }
 
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,

@@ -32,6 +32,14 @@ struct Option {
   std::string region;
   double usd_per_s = 0;  // one replica: tp GPUs
   int64_t capacity_bytes = 0;
+  int supply = 0;  // of Resources::supplies
+};
+
+// All GPUs of one type in one region.
+struct Supply {
+  std::string region;
+  std::vector<int> options;
+  int gpus = 0;  // that the job may use
 };
 
 // The same but for the zone?
@@ -48,10 +56,15 @@ struct Resources {
   std::vector<Option> options;        // by pool, then TP degree
   std::vector<int> capacity;          // by counter
   std::vector<std::vector<int>> use;  // [option][counter]: what one replica takes
+  std::vector<Supply> supplies;       // by region, then type
   Snapshot usable;                    // the nodes that the job may use, by name
 
   int gpus() const;               // of all pools, within no limit
   int free_gpus(int pool) const;  // that the job may use: within the limit on the pool; 0 without options
+  // With `left` by counter: takes the GPUs of so many replicas (negative: gives them back); the number of
+  // replicas that there is room for, at most `most`.
+  void take(int option, int64_t replicas, std::vector<int64_t>& left) const;
+  int room(int option, const std::vector<int64_t>& left, int most) const;
 };
 
 // Throws InputError when the job names a GPU type, zone or partition that the snapshot does not have.

@@ -19,7 +19,7 @@ std::vector<int> microbatch_sizes(const PlanningContext& context, const Resource
   return {sizes.begin(), sizes.end()};
 }
 
-// Lower bounds from the work and the memory of all GPUs together, for every plan of one microbatch size.
+// Lower bounds from the work of all GPUs together, for every plan of one microbatch size.
 class WorkBound {
  public:
   WorkBound(const StageCosts& costs, const Resources& resources) : costs_(costs) {
@@ -27,7 +27,7 @@ class WorkBound {
     // The unit of work of an option is its median layer (a block); a layer's value is the least number of
     // units that it takes on any option, so that no option ever does more value per second than one per unit.
     std::vector<double> value(layers, kNever);
-    std::vector<double> blocks_per_s(resources.pools.size()), free_bytes = blocks_per_s;  // of one GPU
+    std::vector<double> blocks_per_s(resources.pools.size());  // of one GPU
     for (int o : costs.options()) {
       std::vector<double> times;
       for (int layer = 0; layer < layers; ++layer) times.push_back(costs.compute_s(o, layer, layer + 1));
@@ -37,7 +37,6 @@ class WorkBound {
         value[layer] = std::min(value[layer], costs.compute_s(o, layer, layer + 1) / unit);
       const Option& option = resources.options[o];
       blocks_per_s[option.pool] = std::max(blocks_per_s[option.pool], 1.0 / (unit * option.tp));
-      free_bytes[option.pool] = std::max(free_bytes[option.pool], costs.most_free_bytes(o));
     }
     double work = 0, rate = 0;
     for (int layer = 0; layer < layers; ++layer)
@@ -46,14 +45,11 @@ class WorkBound {
       if (blocks_per_s[pool] <= 0) continue;
       const int gpus = resources.free_gpus(static_cast<int>(pool));
       rate += blocks_per_s[pool] * gpus;
-      free_bytes_ += free_bytes[pool] * gpus;
       gpus_ += gpus;
     }
     model_s_ = rate > 0 ? work / rate : kNever;
   }
 
-  // Could all GPUs together hold D copies of the model, one microbatch each?
-  bool memory_suffices(int replicas) const { return replicas * costs_.least_memory_bytes() <= free_bytes_; }
   // The busiest pipeline runs all its rounds at the bottleneck.
   double iteration_s(int replicas, double rounds) const {
     return (rounds - 1) * std::max(costs_.longest_layer_s(), replicas * model_s_) +
@@ -66,8 +62,7 @@ class WorkBound {
 
  private:
   const StageCosts& costs_;
-  double model_s_ = 0;     // one microbatch through the model, on all GPUs together, at best
-  double free_bytes_ = 0;  // of all GPUs, for layers, at most
+  double model_s_ = 0;  // one microbatch through the model, on all GPUs together, at best
   double gpus_ = 0;
 };
 
@@ -97,10 +92,9 @@ Configurations list_configurations(const PlanningContext& context, const Resourc
       const bool same = rounds == last_rounds;
       last_rounds = rounds;
       if (!std::isfinite(c.bound_s)) continue;
-      const char* why = !bound.memory_suffices(replicas)   ? "memory"
-                        : c.bound_s > goal.max_iteration_s ? "throughput floor"
-                        : c.bound_usd > goal.max_usd       ? "budget"
-                                                           : nullptr;
+      const char* why = c.bound_s > goal.max_iteration_s ? "throughput floor"
+                        : c.bound_usd > goal.max_usd     ? "budget"
+                                                         : nullptr;
       if (why != nullptr) {
         ++rejected[why];
         continue;

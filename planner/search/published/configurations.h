@@ -32,7 +32,7 @@ struct Configurations {
 };
 
 // `all_replicas`: every D, not only the smallest of those with equally many rounds, which has less to
-// synchronise and needs fewer GPUs. Counts in `rejected` what memory or the limits rule out. `tables` outlive
+// synchronise and needs fewer GPUs. Counts in `rejected` what the limits rule out. `tables` outlive
 // the result.
 Configurations list_configurations(const PlanningContext& context, const Resources& resources,
                                    const CostTables& tables, const Goal& goal, bool all_replicas,

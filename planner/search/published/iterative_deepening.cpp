@@ -9,25 +9,16 @@ namespace sailor {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Relative steps of what is searched for. They grow when there are many: the bound may be far below every
-// plan, or there may be none.
-constexpr double kStep = 0.12;
-// Most searches take no longer than setting them up. Where one takes more than this, the next step is
-// smaller.
-constexpr int64_t kMuch = 4000;
-constexpr double kSmallStep = 0.05;
-constexpr int kEvenSteps = 8, kMostSteps = 13;
 
 struct Open {
   double bound;
   size_t index;
   int steps = 0;
-  double step = kStep;
   double searched = 0;
 
-  double target() const {
-    if (steps > kMostSteps || !(bound > 0)) return kNever;
-    return bound * std::exp(step * (1 << std::max(0, steps - kEvenSteps)));
+  double target(const DeepeningOptions& options) const {
+    if (steps > options.most_steps || !(bound > 0)) return kNever;
+    return bound * std::exp(options.step * (1 << std::max(0, steps - options.even_steps)));
   }
 };
 
@@ -53,16 +44,13 @@ Deepened deepen(const Deepening& problem) {
     }
     const double best = problem.best();
     const bool at_once = problem.trusted || (problem.limited && best == kNever);
-    const double target = at_once ? best : std::min(best, next.target());
+    const double target = at_once ? best : std::min(best, next.target(problem.options));
     ++next.steps;
-    const std::optional<int64_t> took = problem.search(next.index, target, next.searched);
-    if (!took) {
+    if (!problem.search(next.index, target, next.searched)) {
       leave_open(next.bound);
       continue;
     }
-    next.step = *took > kMuch ? kSmallStep : kStep;
-    next.searched = target;
-    next.bound = target;
+    next.searched = next.bound = target;
     if (std::isfinite(target)) open.push(next);
   }
   return out;

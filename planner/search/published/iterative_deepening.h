@@ -6,12 +6,17 @@
 // has reached the best value. Pure but for what the callbacks do; they must not change bounds.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace sailor {
+
+struct DeepeningOptions {
+  // Relative step of what is searched for. It doubles with every step after these: the bound may be far below
+  // every plan, or there may be none. After the most steps everything is searched.
+  double step = 0.12;
+  int even_steps = 8, most_steps = 13;
+};
 
 struct Deepening {
   // By configuration: no plan of it is better.
@@ -23,10 +28,11 @@ struct Deepening {
   bool limited = false;
   // The best value is close to the optimum, most likely: all that is better is looked for at once.
   bool trusted = false;
-  // Searches everything below the target; everything below `searched` is known. Returns what it took, in
-  // partial pipelines; nothing when it could not finish.
-  std::function<std::optional<int64_t>(size_t index, double target, double searched)> search;
+  // Searches everything below the target; everything below `searched` is known. False when it could not
+  // finish.
+  std::function<bool(size_t index, double target, double searched)> search;
   std::function<bool()> expired;
+  DeepeningOptions options;
 };
 
 struct Deepened {

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "planner/search/branch_and_bound/branch_and_bound.h"
@@ -19,45 +16,17 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // More placement classes than that and partial pipelines are too many to list.
 constexpr int kWideClasses = 64;
 
-// A good plan ends long searches early, and a beam finds one sooner. It is worth its time after so many
-// partial pipelines; it runs over the configurations that took longest, until some in a row bring nothing.
-struct BeamOptions {
-  int64_t after_labels = 60000;
-  size_t width = 2;
-  int most_without_gain = 4;
-};
-constexpr BeamOptions kBeam;
-
-void beam_over_longest(SearchState& state, Pass pass, const std::vector<int64_t>& took) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < took.size(); ++i)
-    if (took[i] > 0) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return took[a] > took[b]; });
-  int without_gain = 0;
-  for (size_t i : order) {
-    if (without_gain >= kBeam.most_without_gain || state.expired()) break;
-    const double before = state.best_sum;
-    state.search_configuration(state.configurations[i], pass, kAnyStages, kNever, 0, kBeam.width);
-    without_gain = state.best_sum < before ? 0 : without_gain + 1;
-  }
-}
-
 void search_by_deepening(SearchState& state, Pass pass) {
   Deepening problem;
-  std::vector<int64_t> took(state.configurations.size(), 0);
-  int64_t labels = 0;
-  bool beam_done = false;
   for (const Configuration& c : state.configurations) problem.bounds.push_back(state.value_bound(c));
   problem.best = [&] { return state.best_sum; };
   problem.limited = std::isfinite(state.goal.max_usd) || std::isfinite(state.goal.max_iteration_s);
   problem.trusted = !state.options.previous.empty() && pass != Pass::exact && std::isfinite(state.best_sum);
-  problem.search = [&](size_t i, double target, double searched) -> std::optional<int64_t> {
-    if (labels > kBeam.after_labels && !std::exchange(beam_done, true)) beam_over_longest(state, pass, took);
-    const TemplateOutcome outcome = state.search_configuration(state.configurations[i], pass, kAnyStages,
-                                                               std::min(target, state.best_sum), searched);
-    took[i] = outcome.labels;
-    labels += outcome.labels;
-    return outcome.complete ? std::optional(outcome.labels) : std::nullopt;
+  problem.search = [&](size_t i, double target, double searched) {
+    return state
+        .search_configuration(state.configurations[i], pass, kAnyStages, std::min(target, state.best_sum),
+                              searched)
+        .complete;
   };
   problem.expired = [&] { return state.expired(); };
   const Deepened done = deepen(problem);
@@ -80,7 +49,7 @@ void search_by_branch_and_bound(SearchState& state) {
     of.push_back(&c);
   }
   const BranchOutcome outcome = branch_and_bound(
-      boxes, 0, [&] { return state.best_sum; },
+      boxes, [&] { return state.best_sum; },
       [&](const BranchConfiguration& box, const PipelineTemplate& pipeline) {
         state.assign_template({*box.costs, box.replicas, box.rounds, state.goal}, pipeline,
                               *of[&box - boxes.data()]);

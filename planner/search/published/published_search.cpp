@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "planner/search/costs/layout.h"
 #include "planner/search/problem/previous_plans.h"
 #include "planner/search/published/passes.h"
 #include "planner/search/published/previous_shape.h"
@@ -68,29 +67,13 @@ class PublishedSearch {
     for (Plan& plan : still_possible(previous, state_.context.job, state_.resources.usable)) {
       try {
         ++state_.result.stats.plans_scored;
-        if (!state_.candidates.score(plan, state_.result.rejected)) continue;
-        if (const auto sum = sum_of(plan)) state_.best_sum = std::min(state_.best_sum, *sum);
+        state_.candidates.score(plan, state_.result.rejected);
       } catch (const InputError&) {
         // A cell or a link that it needs is no longer profiled.
       }
     }
     state_.best_sum = std::min(state_.best_sum, state_.candidates.best());
     search_previous_shape(state_, previous, pass);
-  }
-
-  // What the search's own sums say of a plan; nothing when it has no one cut.
-  std::optional<double> sum_of(const Plan& plan) const {
-    const auto& tables = state_.tables;
-    const auto table = std::find_if(tables.begin(), tables.end(), [&](const auto& costs) {
-      return costs->microbatch() == plan.microbatch;
-    });
-    const std::optional<Layout> layout = layout_of(state_.resources, plan);
-    if (table == tables.end() || !layout) return std::nullopt;
-    const int replicas = static_cast<int>(plan.pipelines.size());
-    const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
-    const LayoutValue value = evaluate(**table, state_.resources, *layout, replicas,
-                                       static_cast<double>((total + replicas - 1) / replicas));
-    return state_.goal.value(value.iteration_s, value.usd);
   }
 
   bool several_zones() const {

@@ -44,11 +44,10 @@ TemplateProblem SearchState::template_problem(const Configuration& c, Pass pass)
 }
 
 TemplateOutcome SearchState::search_configuration(const Configuration& c, Pass pass, int max_stages,
-                                                  double target, double searched, size_t beam) {
+                                                  double target, double searched) {
   ++result.stats.configurations;
   TemplateProblem problem = template_problem(c, pass);
   problem.max_stages = max_stages;
-  problem.beam = beam;
   const AssignmentProblem form{problem.costs, c.replicas, c.rounds, goal};
   const TemplateOutcome outcome = search_templates(
       problem, [&] { return std::min(target, best_sum); },

@@ -1,9 +1,8 @@
 // What the passes of one search share: the problem, the tables made for it, and what was found so far; and
 // how one configuration is searched and what comes out of it is kept.
 //
-// `best_sum` is the least value of a assigned pipeline template by the sums of the search, which under the
-// published model is that of the best plan; it never rises. Keeps references to the context and the options.
-// Not thread-safe.
+// `best_sum` is the value of the best plan so far; it never rises. Keeps references to the context and the
+// options. Not thread-safe.
 #pragma once
 
 #include <limits>
@@ -56,10 +55,10 @@ class SearchState {
   TemplateProblem template_problem(const Configuration& c, Pass pass);
 
   // Assigns GPUs to templates and keeps what is better than accepted. Only for values below `target`;
-  // templates of less than `searched` have been assigned. `beam`: as in TemplateProblem.
+  // templates of less than `searched` have been assigned.
   TemplateOutcome search_configuration(const Configuration& c, Pass pass, int max_stages,
                                        double target = std::numeric_limits<double>::infinity(),
-                                       double searched = 0, size_t beam = 0);
+                                       double searched = 0);
   void assign_template(const AssignmentProblem& form, const PipelineTemplate& pipeline,
                        const Configuration& c);
   // Which replica runs in which zone: the few layouts that are worth it are improved.

@@ -57,7 +57,7 @@ TEST(BranchAndBound, BoundsHoldAndBeamsFindPipelinesNearThem) {
                          static_cast<int>(best.plan.pipelines.size()));
     double found_s = kNever;
     const BranchOutcome outcome = branch_and_bound(
-        one.configurations, 0, [&] { return std::min(found_s, 3 * best_s); },
+        one.configurations, [&] { return std::min(found_s, 3 * best_s); },
         [&](const BranchConfiguration&, const PipelineTemplate& pipeline) {
           EXPECT_EQ(pipeline.stages.front().first_layer, 0);
           EXPECT_EQ(pipeline.stages.back().end_layer, one.costs.layers());

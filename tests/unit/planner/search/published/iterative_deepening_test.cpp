@@ -22,12 +22,12 @@ struct Toy {
     Deepening d;
     d.bounds = std::move(bounds);
     d.best = [this] { return best; };
-    d.search = [this](size_t i, double target, double searched) -> std::optional<int64_t> {
+    d.search = [this](size_t i, double target, double searched) {
       ++searches;
       largest_target = std::max(largest_target, target);
       for (double value : values[i])
         if (value >= searched && value < target) best = std::min(best, value);
-      return 1;
+      return true;
     };
     d.expired = [] { return false; };
     return d;
@@ -81,7 +81,7 @@ TEST(Deepening, ReportsTheBoundOfWhatIsOpen) {
   Deepening problem = toy.problem({10, 11});
   const auto search = problem.search;
   problem.search = [&](size_t i, double target, double searched) {
-    return i == 0 ? std::nullopt : search(i, target, searched);
+    return i > 0 && search(i, target, searched);
   };
   Deepened done = deepen(problem);
   EXPECT_FALSE(done.complete);
