@@ -12,6 +12,7 @@
 
 #include "planner/search/native/cell_floors.h"
 #include "planner/search/native/pipeline_prices.h"
+#include "planner/search/native/work_limits.h"
 
 namespace sailor::native {
 namespace {
@@ -194,6 +195,7 @@ class Cells {
     if (all.size() > 1)
       for (const std::string& zone : all) cases_.push_back({space, {zone}});
     cases_.push_back({space, all});
+    for (const ZoneCase& of : cases_) limits_.emplace_back(space, of.zones);
     const auto* size = kOptions.sizes;
     while (space.gpus() > size->gpus) ++size;
     most_steps_ = size->steps;
@@ -239,8 +241,10 @@ class Cells {
             if (!bound.holds(pipelines)) continue;
             out.usd = std::min(out.usd, bound.ways().usd * static_cast<double>(microbatches(microbatch)));
             const auto all = static_cast<double>(microbatches(microbatch));
-            cell.s = std::max(bound.iteration_s(all, pipelines),
-                              nodes_.least_s(bound.ways(), microbatch, pipelines, all));
+            cell.s = std::max(
+                {bound.iteration_s(all, pipelines), nodes_.least_s(bound.ways(), microbatch, pipelines, all),
+                 std::min(limits_[z].least_s(bound, pipelines, all),
+                          bound.ways().overhead_s + NodeCrossing::one_node_s(bound.ways(), pipelines, all))});
             if (cases_[z].zones.size() > 1)
               cell.s = std::max(
                   cell.s, crossing_.least_s(bound.ways(), microbatch, pipelines, std::ceil(all / pipelines)));
@@ -319,6 +323,7 @@ class Cells {
   const NodeCrossing nodes_;
   int64_t steps_ = 0, most_steps_ = 0;
   std::vector<ZoneCase> cases_;
+  std::vector<WorkLimits> limits_;  // by case
   std::map<std::tuple<int, int, int, bool>, std::unique_ptr<AreaBound>> areas_;
   std::map<std::tuple<int, int, int, bool>, std::unique_ptr<PriceTable>> tables_;
   std::vector<Cell> cells_;
