@@ -12,6 +12,7 @@
 
 #include "planner/search/native/cell_floors.h"
 #include "planner/search/native/pipeline_prices.h"
+#include "planner/search/native/work_limits.h"
 
 namespace sailor::native {
 namespace {
@@ -23,13 +24,15 @@ struct BoundOptions {
   double unequal = 0.01;  // numbers of microbatches that are told apart, by their mean
   int points = 40;        // of the price of a pipeline by its number of microbatches
   int turns = 8;          // of changes of prices
-  double promising = 0.6, promising_step = 0.05;  // of what prices must come to, at first and with each turn
+  double promising = 0.75, promising_step = 0.03;  // of what prices must come to, at first and with each turn
+  double margin = 1e-9;                            // of what prices come to
+  LimitWeights weights[5] = {{0, 0}, {0.3, 0}, {0.6, 0}, {0.3, 0.5}, {0, 0.5}};
   // Effort, in steps of PipelinePrices.
   struct UpTo {
     int gpus;
     int64_t steps;
   };
-  UpTo sizes[3] = {{32, 600'000}, {256, 2'200'000}, {std::numeric_limits<int>::max(), 12'000'000}};
+  UpTo sizes[3] = {{32, 2'500'000}, {256, 8'000'000}, {std::numeric_limits<int>::max(), 25'000'000}};
 };
 
 constexpr BoundOptions kOptions;
@@ -47,7 +50,7 @@ class PriceTable {
  public:
   PriceTable(const Space& space, IterationModel& model, const ZoneRates& rates,
              const GroupWays::Question& question)
-      : ways_(space, model, rates, question), prices_of_(ways_, question.replicas > 1) {
+      : ways_(space, model, rates, question), prices_of_(ways_, question.replicas) {
     for (const GpuSupply& supply : ways_.supplies) gpus_.push_back(supply.gpus);
     if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
@@ -55,20 +58,19 @@ class PriceTable {
   // Is there no plan with `pipelines` pipelines that ends by then?
   bool refutes(double s, double microbatches, int pipelines, bool interleave) {
     if (!ways_.usable()) return true;
-    for (int turn = 0; turn < kOptions.turns; ++turn) {
-      double all = 0;
-      for (size_t i = 0; i < gpus_.size(); ++i) all += prices_[i] * gpus_[i];
-      for (double& price : prices_) price /= all;
-      used_.assign(gpus_.size(), 0);
-      const double least = mean_price(s, microbatches, pipelines, interleave);
-      if (pipelines * least > 1 + 1e-9) return true;
-      // Better prices gain little.
-      if (gpus_.size() == 1 || pipelines * least < kOptions.promising + kOptions.promising_step * turn)
-        return false;
-      for (size_t i = 0; i < gpus_.size(); ++i) {
-        const double factor = std::clamp(pipelines * used_[i] / gpus_[i] + 0.3, 0.4, 2.5);
-        prices_[i] *= std::pow(factor / 1.3, turn < 3 ? 1 : 0.5);
+    // What did it last time may do it again.
+    const size_t first = refuting_;
+    for (size_t i = 0; i < std::size(kOptions.weights); ++i) {
+      const size_t at = (first + i) % std::size(kOptions.weights);
+      weights_ = kOptions.weights[at];
+      if (weights_.trips > 0) weights_.typical = static_cast<int>(microbatches / pipelines);
+      if (interleave && weights_.trips > 0) continue;
+      const double mean = most_price(s, microbatches, pipelines, interleave);
+      if (mean > 1 + kOptions.margin) {
+        refuting_ = at;
+        return true;
       }
+      if (mean < kOptions.promising) return false;
     }
     return false;
   }
@@ -79,18 +81,42 @@ class PriceTable {
     double price = 0;
     std::vector<double> gpus;
   };
+  // What `pipelines` pipelines cost at least, with the best prices that are found; enough once it is more
+  // than all GPUs do.
+  double most_price(double s, double microbatches, int pipelines, bool interleave) {
+    if (weights_.any()) prices_ = ways_.prices_by_speed();
+    double most = 0;
+    for (int turn = 0; turn < kOptions.turns; ++turn) {
+      double all = 0;
+      for (size_t i = 0; i < gpus_.size(); ++i) all += prices_[i] * gpus_[i];
+      for (double& price : prices_) price /= all;
+      used_.assign(gpus_.size(), 0);
+      most = std::max(most, pipelines * mean_price(s, microbatches, pipelines, interleave));
+      if (most > 1 + kOptions.margin) break;
+      // Better prices gain little.
+      if (gpus_.size() == 1 || most < kOptions.promising + kOptions.promising_step * turn) break;
+      for (size_t i = 0; i < gpus_.size(); ++i) {
+        const double factor = std::clamp(pipelines * used_[i] / gpus_[i] + 0.3, 0.4, 2.5);
+        prices_[i] *= std::pow(factor / 1.3, std::pow(0.75, turn));
+      }
+    }
+    return most;
+  }
   const Point& at(int microbatches, double s, bool interleave) {
     const auto [it, added] = points_.try_emplace(microbatches);
     if (added) {
-      it->second.price = prices_of_.least(s, microbatches, interleave, prices_);
+      it->second.price = prices_of_.least(s, microbatches, interleave, prices_, weights_);
       it->second.gpus = prices_of_.gpus();
     }
     return it->second;
   }
   // The mean price of pipelines with that mean number of microbatches, at least.
   double mean_price(double s, double microbatches, int pipelines, bool interleave) {
-    if (s != known_s_ || interleave != known_interleave_ || prices_ != known_prices_) points_.clear();
+    if (s != known_s_ || interleave != known_interleave_ || prices_ != known_prices_ ||
+        weights_ != known_weights_)
+      points_.clear();
     known_s_ = s;
+    known_weights_ = weights_;
     known_interleave_ = interleave;
     known_prices_ = prices_;
     const double mean = microbatches / pipelines;
@@ -130,7 +156,7 @@ class PriceTable {
           left = &l;
           right = &r;
         }
-      if (left == nullptr || pipelines * least > 1 + 1e-9) return least;
+      if (left == nullptr || pipelines * least > 1 + kOptions.margin) return least;
       const double part = right->m > left->m ? (mean - left->m) / (right->m - left->m) : 0;
       for (size_t i = 0; i < gpus_.size(); ++i)
         used_[i] = left->point->gpus[i] * (1 - part) + right->point->gpus[i] * part;
@@ -147,6 +173,8 @@ class PriceTable {
   PipelinePrices prices_of_;
   std::vector<double> gpus_, prices_, used_, known_prices_;
   double known_s_ = 0;
+  LimitWeights weights_, known_weights_;
+  size_t refuting_ = 0;  // in the options: the weights that refuted last
   int64_t own_steps_ = 0;
   bool known_interleave_ = false;
   std::map<int, Point> points_;
@@ -167,6 +195,7 @@ class Cells {
     if (all.size() > 1)
       for (const std::string& zone : all) cases_.push_back({space, {zone}});
     cases_.push_back({space, all});
+    for (const ZoneCase& of : cases_) limits_.emplace_back(space, of.zones);
     const auto* size = kOptions.sizes;
     while (space.gpus() > size->gpus) ++size;
     most_steps_ = size->steps;
@@ -211,17 +240,17 @@ class Cells {
             const AreaBound& bound = area(cell);
             if (!bound.holds(pipelines)) continue;
             out.usd = std::min(out.usd, bound.ways().usd * static_cast<double>(microbatches(microbatch)));
+            const auto all = static_cast<double>(microbatches(microbatch));
+            cell.s = std::max(
+                {bound.iteration_s(all, pipelines), nodes_.least_s(bound.ways(), microbatch, pipelines, all),
+                 std::min(limits_[z].least_s(bound, pipelines, all),
+                          bound.ways().overhead_s + NodeCrossing::one_node_s(bound.ways(), pipelines, all))});
+            if (cases_[z].zones.size() > 1)
+              cell.s = std::max(
+                  cell.s, crossing_.least_s(bound.ways(), microbatch, pipelines, std::ceil(all / pipelines)));
             for (const bool interleave : {false, true}) {
               if (interleave && !has_interleave) continue;
               cell.interleave = interleave;
-              cell.s = bound.iteration_s(static_cast<double>(microbatches(microbatch)), pipelines);
-              if (cases_[z].zones.size() > 1)
-                cell.s = std::max(
-                    cell.s,
-                    crossing_.least_s(bound.ways(), microbatch, pipelines,
-                                      std::ceil(static_cast<double>(microbatches(microbatch)) / pipelines)));
-              cell.s = std::max(cell.s, nodes_.least_s(bound.ways(), microbatch, pipelines,
-                                                       static_cast<double>(microbatches(microbatch))));
               cells_.push_back(cell);
             }
           }
@@ -294,6 +323,7 @@ class Cells {
   const NodeCrossing nodes_;
   int64_t steps_ = 0, most_steps_ = 0;
   std::vector<ZoneCase> cases_;
+  std::vector<WorkLimits> limits_;  // by case
   std::map<std::tuple<int, int, int, bool>, std::unique_ptr<AreaBound>> areas_;
   std::map<std::tuple<int, int, int, bool>, std::unique_ptr<PriceTable>> tables_;
   std::vector<Cell> cells_;

@@ -7,11 +7,12 @@
 // lower convex hull of c where it is known, at M / D, is a bound of the mean price. With several types prices
 // follow what the cheapest pipelines use too much of.
 //
-// Cheaper bounds come first (cell_floors.h): what all layers need where GPUs have the price of their speed;
-// and where several zones or nodes are used, either every pipeline sends its messages across, or some layers'
-// gradients are summed across. The bound is the largest T that is refuted for all cells, by bisection up to a
-// known plan's. Effort is counted in steps; where it ends, cells keep what they have. Other messages do not
-// count, and neither does it that different stages of a node share its cards.
+// Cheaper bounds come first (cell_floors.h, work_limits.h): what all layers need where GPUs have the price of
+// their speed; where several zones or nodes are used, either every pipeline sends its messages across, or
+// some layers' gradients are summed across; and what their network cards let each of them compute. The bound
+// is the largest T that is refuted for all cells, by bisection up to a known plan's. Effort is counted in
+// steps; where it ends, cells keep what they have. Messages of interleaved pipelines do not count further,
+// and neither does it that different stages of a node share its cards.
 #pragma once
 
 #include "planner/plan/features.h"

@@ -24,6 +24,7 @@ AreaBound::AreaBound(const Space& space, IterationModel& model, const ZoneRates&
       computing = std::min(computing, price * way.needs[kind].both_s());
       after = std::min(after, price * way.needs[kind].after_s);
     }
+    layer_s_[kind] = computing;
     computing_s_ += count[kind] * computing;
     after_s_ += count[kind] * after;
     longest_layer_s_ = std::max(longest_layer_s_, ways_.fastest[kind].both_s());

@@ -2,6 +2,7 @@
 // the borders of zones or nodes. For plans of one microbatch size and number of pipelines.
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -21,9 +22,13 @@ class AreaBound {
   // Is there memory for that number of models?
   bool holds(int pipelines) const;
   double iteration_s(double microbatches, int pipelines) const;
+  // Of a microbatch through a layer, or through all; where all GPUs share the work.
+  double computing_s(LayerKind kind) const { return layer_s_[kind]; }
+  double computing_s() const { return computing_s_; }
 
  private:
   const GroupWays ways_;
+  std::array<double, 3> layer_s_{};
   // By model and microbatch, by model and iteration; if all GPUs share the work.
   double computing_s_ = 0, after_s_ = 0;
   double longest_layer_s_ = 0;
@@ -64,8 +69,10 @@ class NodeCrossing {
   // Of `pipelines` with all `microbatches`.
   double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) const;
 
- private:
+  // Of plans that use one node; without overhead.
   static double one_node_s(const GroupWays& ways, int pipelines, double microbatches);
+
+ private:
   static double sums_s(const GroupWays& ways, int pipelines, double microbatches);
 
   double message_bytes_ = kNever;  // of a sequence, over any boundary; as if none were slowed down

@@ -48,8 +48,11 @@ double least_s_per_byte(const LinkCurve* link, double senders) {
 }
 
 ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
-    : near_s(space.options.size(), kNever), far_s(near_s), card_s(near_s), usd_per_s(near_s) {
-  const bool mesh = space.context.framework.sums == FrameworkStyle::Sums::mesh;
+    : near_s(space.options.size(), kNever),
+      far_s(near_s),
+      card_s(near_s),
+      latency_s(near_s),
+      usd_per_s(near_s) {
   const auto alike = [&](const SpaceOption& a, const SpaceOption& b) {
     return a.tp == b.tp && space.kinds[a.kind].gpu_type == space.kinds[b.kind].gpu_type;
   };
@@ -62,14 +65,15 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
     if (outside(from)) continue;
     keep_least(from, usd_per_s, space.kinds[from.kind].usd_per_s);
     for (const SpaceOption& to : space.options) {
-      if (!mesh || outside(to)) continue;
+      if (outside(to)) continue;
       keep_least(from, near_s, least_s_per_byte(space.kinds.find_link(from.kind, to.kind, true), 1));
       const LinkCurve* far = space.kinds.find_link(from.kind, to.kind, false);
       keep_least(from, far_s, least_s_per_byte(far, 1));
       keep_least(from, card_s, least_s_per_byte(far, kMany));
+      if (far != nullptr) keep_least(from, latency_s, far->latency_s());
     }
   }
-  for (std::vector<double>* values : {&near_s, &far_s, &card_s})
+  for (std::vector<double>* values : {&near_s, &far_s, &card_s, &latency_s})
     std::replace(values->begin(), values->end(), kNever, 0.0);
 }
 
@@ -98,6 +102,7 @@ GroupWays::GroupWays(const Space& space, IterationModel& model, const ZoneRates&
     add_pool(pool, number->second);
   }
   find_needs(rates);
+  find_messages(rates);
 }
 
 void GroupWays::add_pool(const SpacePool& pool, int number) {
@@ -108,6 +113,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
   for (const int option : pool.options) {
     const SpaceOption& of = space_.options[static_cast<size_t>(option)];
     supply.least_tp = std::min(supply.least_tp, of.tp);
+    supply.most_tp = std::max(supply.most_tp, of.tp);
     // Alike in all zones: the rates are those of the best.
     const bool known = std::any_of(ways.begin(), ways.end(), [&](const GroupWay& other) {
       return other.supply == number && other.tp == of.tp;
@@ -140,6 +146,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   const FrameworkStyle& style = space_.context.framework;
   const Precision precision = space_.context.job.training.precision;
   const bool sharded = question_.zero1 || style.zero1;
+  mesh = style.sums == FrameworkStyle::Sums::mesh;
   const double shards = sharded ? question_.most_replicas : 1;
   phases = sharded ? 1 : 2;
   gathered =
@@ -165,9 +172,11 @@ void GroupWays::find_needs(const ZoneRates& rates) {
     // The others on its node may have smaller TP degrees.
     const GpuSupply& supply = supplies[static_cast<size_t>(way.supply)];
     way.near_replicas = 1 + std::max(0, supply.node_gpus - way.tp) / supply.least_tp;
-    way.near_s = rates.near_s[option] / way.tp;
-    way.far_s = rates.far_s[option] / way.tp;
-    way.card_s = rates.card_s[option];
+    if (mesh) {
+      way.near_s = rates.near_s[option] / way.tp;
+      way.far_s = rates.far_s[option] / way.tp;
+      way.card_s = rates.card_s[option];
+    }
     double alone_s_per_byte = kNever, s_per_byte = kNever;
     for (int replicas = question_.replicas; replicas <= question_.most_replicas; ++replicas) {
       alone_s_per_byte = std::min(alone_s_per_byte, way.sum_s_per_byte(replicas, true));
@@ -196,6 +205,48 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   forward_s = fastest[kFirst].forward_s + blocks() * fastest[kBlock].forward_s + fastest[kLast].forward_s;
   path_s = fastest[kFirst].both_s() + blocks() * fastest[kBlock].both_s() + fastest[kLast].both_s();
   for (const double layer_usd : least_usd) usd += layer_usd;
+}
+
+// n runs of groups on one node, each without another node in between, send messages that take
+//     n max(latency + bytes at a GPU's rate, n bytes at the cards' rate)
+// each way, all together: convex in n, so no less than what one run takes and as much for each other one as
+// that would grow at one. At the ends of a pipeline runs send one way only.
+void GroupWays::find_messages(const ZoneRates& rates) {
+  const double element = element_bytes(space_.context.job.training.precision);
+  message_bytes = kNever;
+  for (const SpaceOption& option : space_.options) {
+    const StageKind& kind = space_.kinds[option.kind];
+    const double slowdown = std::min(1.0, kind.profile->overheads.message_slowdown);
+    for (size_t l = 0; l + 1 < kind.sizes->size(); ++l)
+      message_bytes = std::min(message_bytes, slowdown * element * question_.microbatch *
+                                                  static_cast<double>((*kind.sizes)[l].output_elements));
+  }
+  // Whoever sends them.
+  struct Links {
+    double near_s = kNever, port_s = kNever, card_s = kNever, latency_s = kNever;
+  };
+  std::vector<Links> links(supplies.size());
+  double far_s = kNever;
+  for (const GroupWay& way : ways) {
+    const auto option = static_cast<size_t>(way.option), supply = static_cast<size_t>(way.supply);
+    Links& of = links[supply];
+    of.near_s = std::min(of.near_s, message_bytes * rates.near_s[option]);
+    of.port_s = std::min(of.port_s, message_bytes * rates.far_s[option] / supplies[supply].most_tp);
+    of.card_s = std::min(of.card_s, message_bytes * rates.card_s[option]);
+    of.latency_s = std::min(of.latency_s, rates.latency_s[option]);
+    supplies[supply].card_s = std::min(supplies[supply].card_s, rates.card_s[option]);
+    supplies[supply].latency_s = of.latency_s;
+  }
+  for (const Links& of : links) far_s = std::min(far_s, of.latency_s + of.card_s);
+  for (GroupWay& way : ways) {
+    const GpuSupply& supply = supplies[static_cast<size_t>(way.supply)];
+    const Links& of = links[static_cast<size_t>(way.supply)];
+    const double beyond_near_s = std::max(
+        0.0, of.latency_s + std::max(of.port_s, of.card_s) - std::min(far_s, of.near_s / supply.least_tp));
+    way.near_trip_s = 2 * std::min(far_s, of.near_s / way.tp);
+    way.far_trip_s = 2 * beyond_near_s * way.tp / supply.node_gpus;
+    way.end_trip_s = beyond_near_s > 0 && of.card_s >= of.port_s ? beyond_near_s + of.card_s : beyond_near_s;
+  }
 }
 
 bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) const {
@@ -235,6 +286,12 @@ int GroupWays::in_flight_class(int in_flight) {
 int GroupWays::most_blocks(int way, int in_flight) const {
   const Room& of = room(way, in_flight);
   return std::min(blocks(), std::max({of.middle, of.head - 1, of.tail - 1}));
+}
+
+double GroupWays::gpus() const {
+  double gpus = 0;
+  for (const GpuSupply& supply : supplies) gpus += supply.gpus;
+  return gpus;
 }
 
 std::vector<double> GroupWays::prices_by_speed() const {

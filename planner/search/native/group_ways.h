@@ -20,19 +20,20 @@ namespace sailor::native {
 double least_s_per_byte(const LinkCurve* link, double senders);
 
 // The best within some zones, by option of the space: seconds per byte from a GPU to one of the same node, to
-// one of another node, and over the cards of a node whose GPUs all send (nothing where gradients are summed
-// in another way than over a mesh), and the price of a group.
+// one of another node, and over the cards of a node whose GPUs all send; the latency between nodes; and the
+// price of a group.
 struct ZoneRates {
   ZoneRates(const Space& space, const std::set<std::string>& zones);
 
-  std::vector<double> near_s, far_s, card_s, usd_per_s;
+  std::vector<double> near_s, far_s, card_s, latency_s, usd_per_s;
 };
 
 // GPUs of one type in all zones.
 struct GpuSupply {
   double gpus = 0, nodes = 0;
   int node_gpus = 0;  // free on the largest node
-  int least_tp = std::numeric_limits<int>::max();
+  int least_tp = std::numeric_limits<int>::max(), most_tp = 1;
+  double card_s = kNever, latency_s = kNever;  // by byte over a node's cards, by message; at least
 };
 
 enum LayerKind { kFirst, kBlock, kLast };
@@ -65,6 +66,9 @@ struct GroupWay {
   int near_replicas = 1;                     // of a stage on a node, at most, of any TP degree
   std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite where there is no room for one
   double model_s = 0;                        // a microbatch through all layers
+  // Messages of a microbatch there and back, on the node; the group's part, by its GPUs, of what those to
+  // other nodes take longer; and what that is too much, at most, at an end of the pipeline.
+  double near_trip_s = 0, far_trip_s = 0, end_trip_s = 0;
 
   // Seconds per byte that the sums of so many replicas take where they stand best; what one of them sends
   // alone, or all those of a node.
@@ -87,6 +91,7 @@ class GroupWays {
   // Is there a way for every layer?
   bool usable() const { return path_s < kNever; }
   int blocks() const { return space_.layers() - 2; }
+  double gpus() const;
   // Layers that a group has room for, with so many microbatches in flight: from the first on, blocks, and to
   // the last (with one in flight).
   struct Room {
@@ -109,6 +114,8 @@ class GroupWays {
   double overhead_s = kNever;              // of an iteration, at least
   double usd = 0;                          // of a microbatch, at least
   double first_sum_s = 0;                  // of the first layer's sums
+  bool mesh = false;                       // are gradients summed over one?
+  double message_bytes = 0;                // between stages, at least
   double phases = 2;                       // of the sums
   double gathered = 0;                     // bytes of weights handed out for one of gradients
 
@@ -116,6 +123,7 @@ class GroupWays {
   bool fits(const GroupWay& way, int first, int end, int in_flight) const;
   void add_pool(const SpacePool& pool, int supply);
   void find_needs(const ZoneRates& rates);
+  void find_messages(const ZoneRates& rates);
 
   const Space& space_;
   IterationModel& model_;

@@ -2,24 +2,48 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sailor::native {
 namespace {
 
 constexpr int kBisections = 12;  // for the worth of a block
+// Numbers of groups are told apart up to twice that of a mean pipeline's GPUs and a few; of pipelines with
+// few microbatches only the few.
+constexpr int kFewGroups = 4, kFewMicrobatches = 4;
 
 // The end of the class of numbers of interleaved groups that begins with one.
 int class_end(int groups, int most) {
   return std::min(groups < 8 ? groups : groups * 5 / 4, most);
 }
 
+// A multiple of the number of groups, as interleaved pipelines have: the least that there can be of
+// `microbatches` or more. Rounded up so, prices still grow with microbatches.
+int whole_rounds(int microbatches, int least_groups, int most_groups) {
+  int least = std::numeric_limits<int>::max();
+  for (int groups = least_groups; groups <= most_groups; ++groups)
+    least = std::min(least, (microbatches + groups - 1) / groups * groups);
+  return least;
+}
+
 }  // namespace
 
-double PipelinePrices::least(double s, int microbatches, bool interleave, const std::vector<double>& prices) {
+double PipelinePrices::least(double s, int microbatches, bool interleave, const std::vector<double>& prices,
+                             const LimitWeights& weights) {
   s_ = s - ways_.overhead_s;
   m_ = microbatches;
   gpus_.assign(prices.size(), 0);
-  return interleave ? interleaved(prices) : classic(prices);
+  weights_ = weights;
+  trip_price_ = weights.trips * weights.typical / (s_ * ways_.gpus());
+  if (interleave) return interleaved(prices);
+  double least_price = 0;
+  if (weights.waits > 0) {
+    weights_ = {};
+    least_price = classic(prices, 0);
+    if (least_price == kNever) return kNever;
+    weights_ = weights;
+  }
+  return classic(prices, least_price);
 }
 
 bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const {
@@ -43,49 +67,96 @@ bool PipelinePrices::in_time(const GroupWay& way, int first, int end) const {
   return in_time(of, before, m_ - 1);
 }
 
-double PipelinePrices::classic(const std::vector<double>& prices) {
+double PipelinePrices::classic(const std::vector<double>& prices, double least_price) {
   const int layers = ways_.blocks() + 2;
-  price_.assign(static_cast<size_t>(layers) + 1, kNever);
-  groups_.assign(price_.size(), layers);
+  most_ =
+      std::min(layers, m_ < kFewMicrobatches ? kFewGroups : kFewGroups + static_cast<int>(2 * mean_gpus_));
+  price_.assign(place(layers + 1, 0), kNever);
   choice_.assign(price_.size(), {});
-  price_.back() = groups_.back() = 0;
+  price_[place(layers, 0)] = 0;
   std::vector<int> earliest(ways_.ways.size(), layers);  // first layer in time, by way
   for (int end = layers; end > 0; --end) {
-    const auto e = static_cast<size_t>(end);
-    if (price_[e] == kNever) return kNever;
-    const int in_flight = std::min(groups_[e] + 1, m_);
-    steps_ += static_cast<int64_t>(ways_.ways.size());
+    int least_behind = 0, most_behind = most_;
+    while (least_behind <= most_ && price_[place(end, least_behind)] == kNever) ++least_behind;
+    if (least_behind > most_) continue;
+    while (price_[place(end, most_behind)] == kNever) --most_behind;
     for (size_t w = 0; w < ways_.ways.size(); ++w) {
       const GroupWay& way = ways_.ways[w];
       int& in_time_from = earliest[w];
       in_time_from = std::min(in_time_from, end);
       while (in_time_from > 0 && in_time(way, in_time_from - 1, end)) --in_time_from;
-      const GroupWays::Room& room = ways_.room(static_cast<int>(w), end == layers ? 1 : in_flight);
-      const int fits_from = end == layers      ? end - room.tail
-                            : end <= room.head ? 0
-                                               : std::max(1, end - room.middle);
-      const double price = price_[e] + prices[static_cast<size_t>(way.supply)] * way.tp;
-      for (int first = std::max(in_time_from, fits_from); first < end; ++first) {
-        const auto f = static_cast<size_t>(first);
-        groups_[f] = std::min(groups_[f], groups_[e] + 1);
-        if (price >= price_[f]) continue;
-        price_[f] = price;
-        choice_[f] = {static_cast<int>(w), end};
+      const double price = prices[static_cast<size_t>(way.supply)] * way.tp;
+      LayerNeeds needs;
+      if (end == layers) needs.add(way.needs[kLast], 1);
+      for (int first = end - 1; first >= in_time_from; --first) {
+        if (first < layers - 1) needs.add(way.needs[first == 0 ? kFirst : kBlock], 1);
+        const double waits = price + waiting(needs, price, least_price * needs.both_s()),
+                     less = weights_.waits * price * needs.forward_s / s_;
+        const double trips = trip(way, needs, first == 0, end == layers);
+        bool fits = false;
+        for (int behind = least_behind; behind <= most_behind; ++behind) {
+          const double rest = price_[place(end, behind)];
+          if (rest == kNever) continue;
+          if (!has_room(static_cast<int>(w), first, end, std::min(behind + 1, m_))) break;
+          fits = true;
+          ++steps_;
+          const int most_groups = behind + 1 < most_ ? behind + 1 : layers - first;
+          double sum = rest + waits - less * std::min(most_groups - 1, m_ - 1) + trips;
+          if (first == 0) sum += all_trips(needs, most_groups, behind + 1 < most_);
+          const size_t at = place(first, std::min(behind + 1, most_));
+          if (sum >= price_[at]) continue;
+          price_[at] = sum;
+          choice_[at] = {static_cast<int>(w), end, behind};
+        }
+        if (!fits) break;
       }
     }
   }
-  for (int at = 0; at < layers && price_[0] < kNever; at = choice_[static_cast<size_t>(at)].end) {
-    const GroupWay& way = ways_.ways[static_cast<size_t>(choice_[static_cast<size_t>(at)].way)];
+  const auto of_all = price_.begin() + most_ + 1;
+  const int groups = static_cast<int>(std::min_element(price_.begin(), of_all) - price_.begin());
+  if (price_[place(0, groups)] == kNever) return kNever;
+  gpus_.assign(prices.size(), 0);
+  for (size_t at = place(0, groups); at < place(layers, 0); at = place(choice_[at].end, choice_[at].behind)) {
+    const GroupWay& way = ways_.ways[static_cast<size_t>(choice_[at].way)];
     gpus_[static_cast<size_t>(way.supply)] += way.tp;
   }
-  return price_[0];
+  return price_[place(0, groups)];
+}
+
+bool PipelinePrices::has_room(int way, int first, int end, int in_flight) const {
+  const int layers = ways_.blocks() + 2;
+  if (end == layers) return first >= layers - ways_.room(way, 1).tail;
+  const GroupWays::Room& room = ways_.room(way, in_flight);
+  return end <= room.head || (first > 0 && end - first <= room.middle);
+}
+
+double PipelinePrices::waiting(const LayerNeeds& needs, double price, double others) const {
+  if (weights_.waits == 0) return 0;
+  const double own_s = (m_ - 1) * needs.both_s() + ways_.first_sum_s + (several_ ? needs.after_s : 0);
+  return weights_.waits * (price * (own_s / s_ - 1) + others / s_);
+}
+
+double PipelinePrices::trip(const GroupWay& way, const LayerNeeds& needs, bool first, bool last) const {
+  if (weights_.trips == 0) return 0;
+  if (m_ < weights_.typical) return trip_price_ * (way.far_trip_s - 2 * way.end_trip_s);
+  const double messages_s = (last ? 0 : way.near_trip_s) + way.far_trip_s - (first + last) * way.end_trip_s;
+  return trip_price_ * (needs.both_s() + messages_s);
+}
+
+double PipelinePrices::all_trips(const LayerNeeds& first, int most_groups, bool exactly) const {
+  if (weights_.trips == 0 || m_ < weights_.typical) return 0;
+  const int rounds = (m_ - 1) / most_groups, others = (m_ - 1) % most_groups;
+  const double others_s = exactly ? others * (rounds > 0 ? first.both_s() : first.backward_s) : 0;
+  return trip_price_ * (others_s - s_) / (1 + rounds);
 }
 
 double PipelinePrices::interleaved(const std::vector<double>& prices) {
   double least = kNever, worth = 0;
+  const int microbatches = m_;
   const int most_groups = (ways_.blocks() + 2) / 2;
   for (int groups = 2, end = 0; groups <= most_groups; groups = end + 1) {
     end = class_end(groups, most_groups);
+    m_ = whole_rounds(microbatches, groups, end);
     find_slots(groups, end, prices);
     const double price = fill_slots(least, worth);
     if (price >= least) continue;
@@ -105,18 +176,22 @@ void PipelinePrices::find_slots(int least, int most, const std::vector<double>& 
     end = behind + 1;
     while (behind > 0 && end + 1 < least && in_flight(end) == in_flight(behind)) ++end;
     slots_.push_back(
-        slot_of(end - behind, in_flight(behind), end == least, behind == 0, least - end, most, prices));
+        slot_of(end - behind, in_flight(behind), end == least, behind, least - end, most, prices));
   }
   if (most == least) return;
   // There may be more of them.
-  slots_.push_back(slot_of(most - least, in_flight(least), false, false, 0, most, prices));
+  slots_.push_back(slot_of(most - least, in_flight(least), false, 1, 0, most, prices));
   slots_.back().ways.push_back({});
 }
 
-PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool first, bool last, int before,
+PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool first, int behind, int before,
                                              int most, const std::vector<double>& prices) const {
   Slot slot;
   slot.count = count;
+  const bool last = behind == 0;
+  double cheapest = kNever;
+  for (const GroupWay& way : ways_.ways)
+    cheapest = std::min(cheapest, way.tp * prices[static_cast<size_t>(way.supply)]);
   LayerNeeds waits;
   waits.add(ways_.fastest[kBlock], std::max(0, before - 1));  // the first layer may be short
   const double late = std::max(0, m_ - most);
@@ -127,22 +202,26 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
     // b that do not fit only if a / (F + 1) + b / (N + 1) is less than 1.
     const GroupWay* without = way.recompute != Recompute::none && w > 0 ? &way - 1 : nullptr;
     if (without && (without->supply != way.supply || without->tp != way.tp)) without = nullptr;
+    const double block_s = without ? std::min(way.needs[kBlock].both_s(), without->needs[kBlock].both_s())
+                                   : way.needs[kBlock].both_s();
     const int room_without = without ? ways_.most_blocks(static_cast<int>(w) - 1, in_flight) : 0;
     const auto again = [&](double blocks) {
       if (room_without == 0 || room <= room_without) return blocks;
       const double some = (blocks / (1 + room_without) - 1) / (1.0 / (1 + room_without) - 1.0 / (1 + room));
       return std::clamp(some, 0.0, blocks);
     };
-    const auto fits = [&](int blocks) {
+    const auto needs = [&](int blocks) {
       LayerNeeds of;
       const double recomputed = again(blocks);
       if (recomputed > 0) of.add(way.needs[kBlock], recomputed);
       if (blocks > recomputed) of.add(without->needs[kBlock], blocks - recomputed);
       if (first) of.add(way.needs[kFirst], 1);
       if (last) of.add(way.needs[kLast], 1);
-      return in_time(of, waits, late);
+      return of;
     };
-    int low = first || last ? 0 : 1, high = room;
+    const auto fits = [&](int blocks) { return in_time(needs(blocks), waits, late); };
+    const int least_blocks = first || last ? 0 : 1;
+    int low = least_blocks, high = room;
     if (low > high || !fits(low)) continue;
     while (low < high) {
       const int middle = (low + high + 1) / 2;
@@ -151,8 +230,19 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
       else
         high = middle - 1;
     }
-    slot.ways.push_back(
-        {way.tp * prices[static_cast<size_t>(way.supply)], static_cast<double>(low), static_cast<int>(w)});
+    const double price = way.tp * prices[static_cast<size_t>(way.supply)];
+    const auto add = [&](int blocks) {
+      const LayerNeeds of = needs(blocks);
+      const double others = price * of.both_s() + (first ? 0 : behind * cheapest * block_s);
+      slot.ways.push_back(
+          {price + waiting(of, price, others), static_cast<double>(blocks), static_cast<int>(w)});
+    };
+    if (weights_.waits > 0 && low > least_blocks) {
+      add(least_blocks);
+      if (room_without > 0 && room_without + 1 > least_blocks && room_without + 1 < low)
+        add(room_without + 1);
+    }
+    add(low);
   }
   return slot;
 }

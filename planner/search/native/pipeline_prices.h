@@ -10,12 +10,27 @@
 //     before + (m - 1) t + f + sums   its sums come after its last backward began; then its optimizer
 //     forward of all + sums of node   replicas that share its cards may begin earlier
 //
-// where the groups before are the fastest. A dynamic program over the layers, from the last one, finds the
-// least price; as many microbatches are in flight as groups are needed behind, at least, and one.
+// where the groups before are the fastest. A dynamic program over the layers, from the last one, and the
+// number of groups finds the least price; h microbatches are in flight on a group with h - 1 behind it.
+//
+// That the groups before are not the fastest, and messages, count on average (Lagrangian bounds: what a limit
+// is short of, times a weight, is added to prices; any weights give a bound). With F the way of a microbatch
+// through all P groups and back, of price W together, and w that of one:
+//
+//     waits   F + (m - 1) t - (min(h, m) - 1) f <= T    when its first backward has ended, a group has done h
+//                                     forwards at most. Times w / T, over all groups; W is that of the
+//                                     cheapest pipeline without limits on averages, or more.
+//     trips   (1 + q) (F + messages) + r t1 <= T        for m - 1 = q P + r: no more than P microbatches are
+//                                     under way; before the last q trips the first group computes r of them.
+//                                     (Only r b1 where q is 0.) Messages to other nodes are those of runs of
+//                                     groups, one run on each node at least: group_ways.h. Those of pipelines
+//                                     with fewer microbatches than `typical` are not asked to keep it, and
+//                                     their runs are taken off the others'.
 //
 // Of P interleaved groups the one with q behind it waits for a layer of each before it, and its sums come
 // after all but P of its backwards. Of the layers of its last chunk min(2 q + 1, P) microbatches are in
-// flight, of those of others P. So it holds no more than some number n of blocks, by way, and the price is
+// flight, of those of others P. P divides m. On average a group waits for a block of those before it at their
+// own speed. So it holds no more than some number n of blocks, by way, and the price is
 // at least y blocks + sum over groups of the least of (price - y n), for every y >= 0.
 #pragma once
 
@@ -26,14 +41,26 @@
 
 namespace sailor::native {
 
+// Weights of limits that groups keep on average only, beside what each keeps by itself.
+struct LimitWeights {
+  double waits = 0;  // as a part of a group's price
+  double trips = 0;  // in the mean price of a GPU, for pipelines with `typical` microbatches or more
+  int typical = 1;
+
+  bool any() const { return waits > 0 || trips > 0; }
+  bool operator==(const LimitWeights&) const = default;
+};
+
 class PipelinePrices {
  public:
-  // Keeps a reference. `several`: pipelines.
-  PipelinePrices(const GroupWays& ways, bool several) : ways_(ways), several_(several) {}
+  // Keeps a reference. `pipelines`: at least.
+  PipelinePrices(const GroupWays& ways, int pipelines)
+      : ways_(ways), several_(pipelines > 1), mean_gpus_(ways.gpus() / pipelines) {}
 
   // With a price for a GPU of each supply; infinite when there is no such pipeline. Grows with the number of
   // microbatches.
-  double least(double s, int microbatches, bool interleave, const std::vector<double>& prices);
+  double least(double s, int microbatches, bool interleave, const std::vector<double>& prices,
+               const LimitWeights& weights);
   // Of the last pipeline that was asked for, by supply.
   const std::vector<double>& gpus() const { return gpus_; }
   // What all answers took.
@@ -50,26 +77,40 @@ class PipelinePrices {
     std::vector<SlotWay> ways;
   };
   struct Choice {
-    int way = -1, end = 0;
+    int way = -1, end = 0, behind = 0;
   };
 
-  double classic(const std::vector<double>& prices);
+  // `least_price`: of a pipeline without limits on averages.
+  double classic(const std::vector<double>& prices, double least_price);
+  // Of the layers from one on, in some number of groups.
+  size_t place(int layer, int groups) const {
+    return static_cast<size_t>(layer) * static_cast<size_t>(most_ + 1) + static_cast<size_t>(groups);
+  }
   bool in_time(const GroupWay& way, int first, int end) const;
+  bool has_room(int way, int first, int end, int in_flight) const;
+  // What limits add to a group's price; `others`: by what it is waited for, price x seconds.
+  double waiting(const LayerNeeds& needs, double price, double others) const;
+  double trip(const GroupWay& way, const LayerNeeds& needs, bool first, bool last) const;
+  // And to a pipeline's, which begins with such a group.
+  double all_trips(const LayerNeeds& first, int most_groups, bool exactly) const;
   // May a group need so much when others take as long before it?
   bool in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const;
 
   double interleaved(const std::vector<double>& prices);
   void find_slots(int least, int most, const std::vector<double>& prices);
-  Slot slot_of(int count, int in_flight, bool first, bool last, int before, int most,
+  Slot slot_of(int count, int in_flight, bool first, int behind, int before, int most,
                const std::vector<double>& prices) const;
   double fill_slots(double enough, double& worth);
 
   const GroupWays& ways_;
   const bool several_;
+  const double mean_gpus_;  // of a pipeline, at most
   double s_ = 0;
+  LimitWeights weights_;
   int m_ = 0;
-  std::vector<double> price_;  // of the layers from each on
-  std::vector<int> groups_;    // that they need, at least
+  double trip_price_ = 0;      // of a second of a microbatch's way there and back
+  int most_ = 0;               // groups that are told apart
+  std::vector<double> price_;  // of the layers from each on, by number of groups
   std::vector<Choice> choice_;
   std::vector<Slot> slots_;
   std::vector<double> gpus_, used_;

@@ -113,6 +113,22 @@ TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
   EXPECT_GT(kinds, 1000);
 }
 
+// Of several nodes and zones, whose cards and links are slow as often as not.
+TEST(NativeBound, NoPlanOfAFewNodesIsFaster) {
+  const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  oracle::Random random(107);
+  int kinds = 0;
+  for (int number = 0; number < 12; ++number) {
+    const bench::RandomProblem problem = bench::random_problem(catalog, 107, number, {24, 2, 2});
+    FastestPlans plans(problem.inputs.context());
+    plans.walk(random, 3, 60);
+    plans.uniform(60);
+    if (number % 5 == 0) plans.search();
+    kinds += plans.compare("problem " + std::to_string(number));
+  }
+  EXPECT_GT(kinds, 80);
+}
+
 TEST(NativeBound, NoPlanOfALargerProblemIsFaster) {
   const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
   oracle::Random random(105);

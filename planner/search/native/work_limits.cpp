@@ -1,0 +1,91 @@
+#include "planner/search/native/work_limits.h"
+
+#include <algorithm>
+
+namespace sailor::native {
+namespace {
+
+constexpr double kMany = 1e6;  // senders: only the node's rate matters
+constexpr int kBisections = 30;
+
+}  // namespace
+
+WorkLimits::WorkLimits(const Space& space, const std::set<std::string>& zones) {
+  std::map<std::string, int> supplies;  // numbered as in GroupWays
+  std::map<std::string, size_t> numbers;
+  for (size_t p = 0; p < space.pools.size(); ++p) {
+    const SpacePool& pool = space.pools[p];
+    const Pool& of = space.resources.pools[p];
+    if (pool.joint || pool.options.empty() || !zones.contains(of.zone)) continue;
+    const int supply = supplies.try_emplace(of.gpu_type, static_cast<int>(supplies.size())).first->second;
+    const auto [zone, added] = numbers.try_emplace(of.zone, zones_.size());
+    if (added) zones_.push_back({{0, kNever, kNever}, {}});
+    Zone& in = zones_[zone->second];
+    const auto nodes = static_cast<double>(pool.nodes.size());
+    in.border.nodes += nodes;
+    in.nodes.push_back({supply, static_cast<double>(pool.gpus), nodes});
+  }
+  for (const SpaceOption& from : space.options)
+    for (const SpaceOption& to : space.options) {
+      const std::string &zone = space.kinds[from.kind].zone, &other = space.kinds[to.kind].zone;
+      if (zone == other || !numbers.contains(zone) || !zones.contains(other)) continue;
+      const LinkCurve* link = space.kinds.find_link(from.kind, to.kind, false);
+      if (link == nullptr) continue;
+      Border& border = zones_[numbers.at(zone)].border;
+      border.card_s = std::min(border.card_s, least_s_per_byte(link, kMany));
+      border.latency_s = std::min(border.latency_s, link->latency_s());
+    }
+}
+
+double WorkLimits::most_work(const AreaBound& area, const Border& border, double s, int pipelines,
+                             double microbatches) {
+  const GroupWays& ways = area.ways();
+  const double message_s = ways.message_bytes * border.card_s;
+  const double crossing =
+      std::min(2 * s * border.nodes / message_s, pipelines * s / (border.latency_s + message_s));
+  if (crossing >= microbatches) return kNever;
+  if (pipelines == 1) return 0;
+  if (!ways.mesh) return kNever;
+  const double replicas = pipelines;
+  const double bytes = std::max(0.0, s - ways.forward_s) * border.nodes /
+                       (ways.phases * (replicas - 1) / replicas * border.card_s);
+  const std::array<double, 3>& of = ways.gradient_bytes;
+  if (bytes >= of[kFirst] + ways.blocks() * of[kBlock] + of[kLast]) return kNever;
+  double work_per_byte = 0;
+  for (const LayerKind kind : kLayerKinds)
+    work_per_byte = std::max(work_per_byte, area.computing_s(kind) / of[kind]);
+  return crossing * bytes * work_per_byte;
+}
+
+double WorkLimits::least_s(const AreaBound& area, int pipelines, double microbatches) const {
+  const GroupWays& ways = area.ways();
+  const std::vector<double> prices = ways.prices_by_speed();
+  const double work = microbatches * area.computing_s();
+  const auto suffices = [&](double s) {
+    double all = 0;
+    for (const Zone& zone : zones_) {
+      double of_zone = 0;
+      for (const Nodes& nodes : zone.nodes) {
+        const GpuSupply& supply = ways.supplies[static_cast<size_t>(nodes.supply)];
+        const double gpus_work = s * nodes.gpus * prices[static_cast<size_t>(nodes.supply)];
+        const double node_work =
+            most_work(area, {1, supply.card_s, supply.latency_s}, s, pipelines, microbatches);
+        of_zone += std::min(gpus_work, nodes.nodes * node_work);
+      }
+      if (zones_.size() > 1)
+        of_zone = std::min(of_zone, most_work(area, zone.border, s, pipelines, microbatches));
+      all += of_zone;
+    }
+    return all >= work;
+  };
+  double low = work, high = 2 * work;  // the price of all GPUs is 1
+  if (suffices(low)) return ways.overhead_s + low;
+  while (!suffices(high) && high < 1e6 * work) high *= 2;
+  for (int i = 0; i < kBisections; ++i) {
+    const double middle = (low + high) / 2;
+    (suffices(middle) ? high : low) = middle;
+  }
+  return ways.overhead_s + low;
+}
+
+}  // namespace sailor::native
