@@ -32,7 +32,7 @@ struct BoundOptions {
     int gpus;
     int64_t steps;
   };
-  UpTo sizes[3] = {{32, 2'500'000}, {256, 8'000'000}, {std::numeric_limits<int>::max(), 25'000'000}};
+  UpTo sizes[3] = {{32, 1'200'000}, {256, 8'000'000}, {std::numeric_limits<int>::max(), 25'000'000}};
 };
 
 constexpr BoundOptions kOptions;
@@ -55,9 +55,10 @@ class PriceTable {
     if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
 
-  // Is there no plan with `pipelines` pipelines that ends by then?
-  bool refutes(double s, double microbatches, int pipelines, bool interleave) {
+  // Is there no plan with `pipelines` pipelines that ends by then? Not known either after so many steps.
+  bool refutes(double s, double microbatches, int pipelines, bool interleave, int64_t most_steps) {
     if (!ways_.usable()) return true;
+    last_step_ = steps() + most_steps;
     // What did it last time may do it again.
     const size_t first = refuting_;
     for (size_t i = 0; i < std::size(kOptions.weights); ++i) {
@@ -70,7 +71,7 @@ class PriceTable {
         refuting_ = at;
         return true;
       }
-      if (mean < kOptions.promising) return false;
+      if (mean < kOptions.promising || spent()) return false;
     }
     return false;
   }
@@ -81,6 +82,7 @@ class PriceTable {
     double price = 0;
     std::vector<double> gpus;
   };
+  bool spent() const { return steps() >= last_step_; }
   // What `pipelines` pipelines cost at least, with the best prices that are found; enough once it is more
   // than all GPUs do.
   double most_price(double s, double microbatches, int pipelines, bool interleave) {
@@ -94,7 +96,7 @@ class PriceTable {
       most = std::max(most, pipelines * mean_price(s, microbatches, pipelines, interleave));
       if (most > 1 + kOptions.margin) break;
       // Better prices gain little.
-      if (gpus_.size() == 1 || most < kOptions.promising + kOptions.promising_step * turn) break;
+      if (gpus_.size() == 1 || most < kOptions.promising + kOptions.promising_step * turn || spent()) break;
       for (size_t i = 0; i < gpus_.size(); ++i) {
         const double factor = std::clamp(pipelines * used_[i] / gpus_[i] + 0.3, 0.4, 2.5);
         prices_[i] *= std::pow(factor / 1.3, std::pow(0.75, turn));
@@ -163,7 +165,7 @@ class PriceTable {
       const Low* open = right->to > right->from + step ? right
                         : left->to > left->from + step ? left
                                                        : nullptr;
-      if (open == nullptr) return least;
+      if (open == nullptr || spent()) return least;
       at((open->from + open->to) / 2, s, interleave);
     }
     return least;
@@ -175,18 +177,19 @@ class PriceTable {
   double known_s_ = 0;
   LimitWeights weights_, known_weights_;
   size_t refuting_ = 0;  // in the options: the weights that refuted last
-  int64_t own_steps_ = 0;
+  int64_t own_steps_ = 0, last_step_ = 0;
   bool known_interleave_ = false;
   std::map<int, Point> points_;
 };
 
 class Cells {
  public:
-  Cells(const Space& space, const PlanFeatures& offered, double incumbent_s)
+  Cells(const Space& space, const PlanFeatures& offered, double incumbent_s, Deadline& deadline)
       : space_(space),
         offered_(offered),
         model_(space.kinds),
         incumbent_s_(incumbent_s),
+        deadline_(deadline),
         crossing_(space),
         nodes_(space) {
     std::set<std::string> all;
@@ -204,7 +207,7 @@ class Cells {
   // Of plans of a kind, if one is given.
   Bound least(const PlanKind* kind = nullptr) {
     Bound out{kNever, kNever};
-    list(out);
+    if (!list(out)) return {0, 0};
     if (kind != nullptr)
       std::erase_if(cells_, [&](const Cell& cell) {
         return cell.microbatch != kind->microbatch || cell.pipelines != kind->pipelines ||
@@ -213,7 +216,7 @@ class Cells {
     std::sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.s < b.s; });
     if (cells_.empty()) return out;
     double low = cells_.front().s, high = incumbent_s_;
-    while (high > low * kOptions.exact && steps_ < most_steps_) {
+    while (high > low * kOptions.exact && !spent()) {
       const double s = std::isfinite(high) ? std::sqrt(low * high) : 2 * low;
       if (refuted(s))
         low = s;
@@ -227,13 +230,17 @@ class Cells {
   }
 
  private:
-  void list(Bound& out) {
+  bool spent() { return steps_ >= most_steps_ || deadline_.expired(); }
+
+  // False when the time is over.
+  bool list(Bound& out) {
     const bool has_zero1 = offered_.contains(PlanFeature::zero1),
                has_interleave = offered_.contains(PlanFeature::interleave);
     for (size_t z = 0; z < cases_.size(); ++z)
       for (const int microbatch : space_.microbatches) {
         const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
-        for (int pipelines = 1; pipelines <= most; ++pipelines)
+        for (int pipelines = 1; pipelines <= most; ++pipelines) {
+          if (deadline_.expired()) return false;
           for (const bool zero1 : {false, true}) {
             if (zero1 && (!has_zero1 || pipelines < 2)) continue;
             Cell cell{0, static_cast<int>(z), microbatch, pipelines, zero1, false};
@@ -254,18 +261,20 @@ class Cells {
               cells_.push_back(cell);
             }
           }
+        }
       }
+    return true;
   }
 
   // Is there no plan that ends by then? Not known either when the effort is spent.
   bool refuted(double s) {
     for (Cell& cell : cells_) {
       if (cell.s >= s) continue;
-      if (steps_ >= most_steps_) return false;
+      if (spent()) return false;
       PriceTable& prices = table(cell);
       const int64_t before = prices.steps();
       const bool refutes = prices.refutes(s, static_cast<double>(microbatches(cell.microbatch)),
-                                          cell.pipelines, cell.interleave);
+                                          cell.pipelines, cell.interleave, most_steps_ - steps_);
       steps_ += prices.steps() - before;
       if (refutes) {
         cell.s = s;
@@ -319,6 +328,7 @@ class Cells {
   const PlanFeatures& offered_;
   IterationModel model_;
   const double incumbent_s_;
+  Deadline& deadline_;
   Crossing crossing_;
   const NodeCrossing nodes_;
   int64_t steps_ = 0, most_steps_ = 0;
@@ -331,12 +341,14 @@ class Cells {
 
 }  // namespace
 
-Bound least_possible(const Space& space, const PlanFeatures& offered, double incumbent_s) {
-  return Cells(space, offered, incumbent_s).least();
+Bound least_possible(const Space& space, const PlanFeatures& offered, double incumbent_s,
+                     Deadline& deadline) {
+  return Cells(space, offered, incumbent_s, deadline).least();
 }
 
 double least_possible(const Space& space, const PlanFeatures& offered, const PlanKind& kind) {
-  return Cells(space, offered, kNever).least(&kind).iteration_s;
+  Deadline never(kNever);
+  return Cells(space, offered, kNever, never).least(&kind).iteration_s;
 }
 
 }  // namespace sailor::native

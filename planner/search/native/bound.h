@@ -17,6 +17,7 @@
 
 #include "planner/plan/features.h"
 #include "planner/search/native/space.h"
+#include "planner/search/problem/deadline.h"
 
 namespace sailor::native {
 
@@ -33,9 +34,9 @@ struct PlanKind {
   bool interleave = false;
 };
 
-// Of all plans with what is offered; infinite when no microbatch size has times. `known_s`: an iteration of
-// some plan, or infinite.
-Bound least_possible(const Space& space, const PlanFeatures& offered, double known_s = kNever);
+// Of all plans with what is offered; infinite when no microbatch size has times, 0 when the time is over
+// before anything is known. `known_s`: an iteration of some plan, or infinite.
+Bound least_possible(const Space& space, const PlanFeatures& offered, double known_s, Deadline& deadline);
 // Of plans of one kind; infinite when there are none. For tests.
 double least_possible(const Space& space, const PlanFeatures& offered, const PlanKind& kind);
 

@@ -29,7 +29,7 @@ struct Effort {
     double steps, steps_per_gpu;
   };
   UpTo sizes[4] = {
-      {12, 1.4e7, 0}, {32, 7.5e6, 0}, {256, 3.6e7, 6e4}, {std::numeric_limits<int>::max(), 7.2e7, 1.4e5}};
+      {12, 1.2e7, 0}, {32, 6.5e6, 0}, {256, 3.6e7, 6e4}, {std::numeric_limits<int>::max(), 6.6e7, 1.25e5}};
   double from_previous = 0.25;  // part of the effort that replanning adds
   size_t climbs = 12;
   size_t listed = 4;            // templates for a plan to show: some are the same plan
@@ -153,9 +153,10 @@ class NativeSearch {
     double known_s = kNever;
     for (const Candidate& candidate : result_.candidates)
       known_s = std::min(known_s, candidate.prediction.iteration_s);
-    const Bound bound = least_possible(space_, offered_, known_s);
-    if (std::isfinite(bound.iteration_s)) result_.bound_iteration_s = bound.iteration_s;
-    if (std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
+    const Bound bound = least_possible(space_, offered_, known_s, deadline_);
+    if (bound.iteration_s > 0 && std::isfinite(bound.iteration_s))
+      result_.bound_iteration_s = bound.iteration_s;
+    if (bound.usd > 0 && std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
   }
 
   // Without recomputation that gains nothing: walks take what is as good.

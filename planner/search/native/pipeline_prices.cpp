@@ -80,6 +80,7 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
     while (least_behind <= most_ && price_[place(end, least_behind)] == kNever) ++least_behind;
     if (least_behind > most_) continue;
     while (price_[place(end, most_behind)] == kNever) --most_behind;
+    steps_ += static_cast<int64_t>(ways_.ways.size()) + most_;
     for (size_t w = 0; w < ways_.ways.size(); ++w) {
       const GroupWay& way = ways_.ways[w];
       int& in_time_from = earliest[w];
@@ -97,9 +98,9 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
         for (int behind = least_behind; behind <= most_behind; ++behind) {
           const double rest = price_[place(end, behind)];
           if (rest == kNever) continue;
+          ++steps_;
           if (!has_room(static_cast<int>(w), first, end, std::min(behind + 1, m_))) break;
           fits = true;
-          ++steps_;
           const int most_groups = behind + 1 < most_ ? behind + 1 : layers - first;
           double sum = rest + waits - less * std::min(most_groups - 1, m_ - 1) + trips;
           if (first == 0) sum += all_trips(needs, most_groups, behind + 1 < most_);

@@ -2,12 +2,10 @@
 // and so the least time in which all of them compute everything.
 //
 // Of a node (or a zone of n nodes) that does not compute everything:
-//  - A layer that it holds not all D replicas of has (D - 1) / D of its gradients sent by the node's cards,
-//  or
-//    more, in every phase, after some forward. So it holds no more than some bytes of such layers.
+//  - Of a layer that it holds not all D replicas of, its cards send (D - 1) / D of the gradients, or more, in
+//    every phase, after some forward. So it holds no more than some bytes of such layers.
 //  - A microbatch that it computes any layers of crosses its border, unless it computes all of them, and one
-//  of
-//    the messages of a crossing, there or back, is sent by its cards. Each way they have T.
+//    of the messages of a crossing, there or back, is sent by its cards. Each way they have T.
 //  - A layer that it holds all replicas of is one of which it computes all microbatches.
 // Where not all microbatches can cross it holds no layers of the last kind, and computes at most as many
 // microbatches as can cross, of layers of at most those bytes.

@@ -57,6 +57,7 @@ class FastestPlans {
     const PlanningContext& context = judge_.context();
     const Resources resources = usable_resources(context, {}, rejected);
     const Space space(context, resources);
+    Deadline deadline(kNever);
     double best_s = kNever;
     for (const auto& [key, plan] : fastest_) {
       const auto& [microbatch, pipelines, zero1, interleave] = key;
@@ -65,9 +66,11 @@ class FastestPlans {
       EXPECT_LE(bound_s, plan.iteration_s * kSlack) << problem << ": " << summary(plan.plan);
       best_s = std::min(best_s, plan.iteration_s);
     }
-    EXPECT_LE(least_possible(space, judge_.allowed()).iteration_s, best_s * kSlack) << problem;
+    EXPECT_LE(least_possible(space, judge_.allowed(), kNever, deadline).iteration_s, best_s * kSlack)
+        << problem;
     if (best_s < kNever) {
-      EXPECT_LE(least_possible(space, judge_.allowed(), best_s).iteration_s, best_s * kSlack) << problem;
+      EXPECT_LE(least_possible(space, judge_.allowed(), best_s, deadline).iteration_s, best_s * kSlack)
+          << problem;
     }
     return static_cast<int>(fastest_.size());
   }

@@ -125,7 +125,7 @@ TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
                                         }()))
                   .iteration_s,
               1e-12);
-  EXPECT_LE(least_possible(space, all_plan_features()).iteration_s, value);
+  EXPECT_LE(least_possible(space, all_plan_features(), kNever, deadline).iteration_s, value);
 }
 
 TEST_F(Templates, ACutComputesAgainOnlyWhereThatReachesFurther) {
@@ -188,8 +188,10 @@ TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
     PlanOptions options;
     const SearchResult result = search(context, options);
     ASSERT_EQ(result.status, SearchStatus::found) << memory_bytes;
+    Deadline deadline(60), over(0);
     const double best_s = result.candidates[0].prediction.iteration_s,
-                 bound_s = least_possible(space, all_plan_features()).iteration_s;
+                 bound_s = least_possible(space, all_plan_features(), kNever, deadline).iteration_s;
+    EXPECT_EQ(least_possible(space, all_plan_features(), kNever, over).iteration_s, 0);
     EXPECT_LE(bound_s, best_s) << memory_bytes;
     EXPECT_GE(bound_s, 0.5 * best_s) << memory_bytes;
   }
