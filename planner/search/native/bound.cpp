@@ -49,13 +49,14 @@ struct Cell {
 class PriceTable {
  public:
   PriceTable(const Space& space, IterationModel& model, const ZoneRates& rates,
-             const GroupWays::Question& question)
-      : ways_(space, model, rates, question), prices_of_(ways_, question.replicas) {
+             const GroupWays::Question& question, Deadline& deadline)
+      : ways_(space, model, rates, question), prices_of_(ways_, question.replicas), deadline_(deadline) {
     for (const GpuSupply& supply : ways_.supplies) gpus_.push_back(supply.gpus);
     if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
 
-  // Is there no plan with `pipelines` pipelines that ends by then? Not known either after so many steps.
+  // Is there no plan with `pipelines` pipelines that ends by then? Not known either after so many steps, or
+  // when the time is over.
   bool refutes(double s, double microbatches, int pipelines, bool interleave, int64_t most_steps) {
     if (!ways_.usable()) return true;
     last_step_ = steps() + most_steps;
@@ -82,7 +83,7 @@ class PriceTable {
     double price = 0;
     std::vector<double> gpus;
   };
-  bool spent() const { return steps() >= last_step_; }
+  bool spent() { return steps() >= last_step_ || deadline_.expired(); }
   // What `pipelines` pipelines cost at least, with the best prices that are found; enough once it is more
   // than all GPUs do.
   double most_price(double s, double microbatches, int pipelines, bool interleave) {
@@ -173,6 +174,7 @@ class PriceTable {
 
   const GroupWays ways_;
   PipelinePrices prices_of_;
+  Deadline& deadline_;
   std::vector<double> gpus_, prices_, used_, known_prices_;
   double known_s_ = 0;
   LimitWeights weights_, known_weights_;
@@ -320,7 +322,7 @@ class Cells {
     std::unique_ptr<PriceTable>& of = tables_[{cell.zones, cell.microbatch, least, cell.zero1}];
     if (!of)
       of = std::make_unique<PriceTable>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,
-                                        question(cell, least, most));
+                                        question(cell, least, most), deadline_);
     return *of;
   }
 
