@@ -32,12 +32,12 @@ struct Effort {
       {12, 1.2e7, 0}, {32, 6.5e6, 0}, {256, 3.6e7, 6e4}, {std::numeric_limits<int>::max(), 6.6e7, 1.25e5}};
   // What a time limit leaves time for, all parts of the search included; on slower machines it ends them.
   double steps_per_s = 1e8;
-  double from_previous = 0.25;  // part of the effort that replanning adds
-  size_t climbs = 12;
-  size_t listed = 4;            // templates for a plan to show: some are the same plan
-  double climbed = 1.4;         // no further from the best than this factor
-  size_t walks[3] = {8, 3, 1};  // by round
-  double walked = 1.3;          // from no plan that is further from the best than this factor
+  double from_previous = 0.25;             // part of the effort that replanning adds
+  size_t climbs = 12, climbs_of_few = 60;  // the latter on clusters of the first size
+  size_t listed = 4;                       // templates for a plan to show: some are the same plan
+  double climbed = 1.4;                    // no further from the best than this factor
+  size_t walks[3] = {8, 3, 1};             // by round
+  double walked = 1.3;                     // from no plan that is further from the best than this factor
 };
 
 PlanFeatures offered(const PlanOptions& options) {
@@ -67,7 +67,8 @@ class NativeSearch {
       seeds.side_by_side();
       result_.stats.configurations = seeds.shapes();
       climb_from(scorer_.ranked_by_pools());
-      climb_from(scorer_.ranked(effort_.climbs));
+      climb_from(
+          scorer_.ranked(space_.gpus() > effort_.sizes[0].gpus ? effort_.climbs : effort_.climbs_of_few));
       anneal_and_climb();
     }
     finish();
