@@ -119,7 +119,7 @@ std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs,
   options.previous = {now.plan};
   const ShortSearch plan = [&](const Snapshot& snapshot, double time_limit_s) {
     std::vector<std::string> notes;
-    options.time_limit_s = time_limit_s;
+    options.time_limit_s = options.effort_limit_s = time_limit_s;
     return search_nodes(wishes, inputs.context(snapshot), options, notes);
   };
   std::optional<WaitingOffer> offer = worth_waiting(inputs.snapshot, now, inputs.job.training.steps,

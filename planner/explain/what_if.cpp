@@ -226,6 +226,8 @@ std::vector<WhatIf> what_if(const PlanningContext& context, const PlanOptions& o
       quick.top_k = 1;
       quick.previous = {chosen.plan};
       quick.time_limit_s = std::min(options.time_limit_s, left_s / static_cast<double>(questions.size() - i));
+      quick.effort_limit_s =
+          std::min(options.effort_limit_s, time_limit_s / static_cast<double>(questions.size()));
     }
     if (quick.time_limit_s > kLeastTime_s) answer(questions[i], context, quick, chosen, given);
     answers.push_back(std::move(questions[i].what));

@@ -11,6 +11,7 @@ PlanOptions plan_options(const SearchRequest& request, const SiteConfig& site) {
   if (request.allow) options.allow = *request.allow;
   options.top_k = std::max(request.candidates, kCandidates);
   options.time_limit_s = request.time_limit_s.value_or(site.planner_time_limit_s);
+  options.effort_limit_s = options.time_limit_s;
   options.stop = request.stop;
   options.explain = request.explain;
   options.previous = request.previous;

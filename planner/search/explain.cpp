@@ -19,6 +19,7 @@ class Relaxed {
       : context_(context), options_(options), started_(std::chrono::steady_clock::now()) {
     options_.top_k = 1;
     options_.explain = false;
+    options_.effort_limit_s = options.time_limit_s / 4;
     limit_s_ = std::clamp(options.time_limit_s / 2, 0.1, 1.0);
   }
   bool spent() const { return left_s() < 0.01; }

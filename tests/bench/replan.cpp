@@ -24,7 +24,7 @@ Planned plan(const Inputs& inputs, CostModel model, double time_limit_s, int can
   plan_options.cost_model = model;
   plan_options.space = model == CostModel::native ? SearchSpace::full : SearchSpace::paper;
   plan_options.top_k = candidates;
-  plan_options.time_limit_s = time_limit_s;
+  plan_options.time_limit_s = plan_options.effort_limit_s = time_limit_s;
   plan_options.explain = false;
   plan_options.previous = previous;
   const auto started = std::chrono::steady_clock::now();

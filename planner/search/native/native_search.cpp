@@ -30,7 +30,7 @@ struct Effort {
   };
   UpTo sizes[4] = {
       {12, 1.2e7, 0}, {32, 6.5e6, 0}, {256, 3.6e7, 6e4}, {std::numeric_limits<int>::max(), 6.6e7, 1.25e5}};
-  // What a time limit leaves time for, all parts of the search included; on slower machines it ends them.
+  // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
   double from_previous = 0.25;             // part of the effort that replanning adds
   size_t climbs = 12, climbs_of_few = 60;  // the latter on clusters of the first size
@@ -81,7 +81,7 @@ class NativeSearch {
     const Effort::UpTo* size = effort_.sizes;
     while (gpus > size->gpus) ++size;
     return static_cast<int64_t>(std::min(options_.effort * (size->steps + size->steps_per_gpu * gpus),
-                                         effort_.steps_per_s * options_.time_limit_s));
+                                         effort_.steps_per_s * options_.effort_limit_s));
   }
 
   // A search of its own from previous plans: what follows is what a search from nothing does, so that the

@@ -178,6 +178,20 @@ TEST_F(Templates, ASearchThatIsStoppedListsNothing) {
   EXPECT_EQ(result.stats.configurations, 0);
 }
 
+TEST_F(Templates, ALimitOfEffortDecidesWhatIsSearchedATimeLimitDoesNot) {
+  const auto scored = [&](double effort_limit_s, double time_limit_s) {
+    PlanOptions options;
+    options.effort_limit_s = effort_limit_s;
+    options.time_limit_s = time_limit_s;
+    const SearchResult result = search(in.context(), options);
+    EXPECT_TRUE(result.stats.complete);
+    return result.stats.plans_scored;
+  };
+  const auto all = scored(kNever, 600), few = scored(0.002, 600);
+  EXPECT_LT(few, all);
+  EXPECT_EQ(scored(0.002, 6000), few);
+}
+
 TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
   // One type, a fast network: what the best plan takes beyond the bound is that layers are whole.
   for (const int64_t memory_bytes : {int64_t{1} << 40, int64_t{40} << 20}) {
