@@ -32,7 +32,7 @@ struct BoundOptions {
     int gpus;
     int64_t steps;
   };
-  UpTo sizes[3] = {{32, 1'200'000}, {256, 8'000'000}, {std::numeric_limits<int>::max(), 25'000'000}};
+  UpTo sizes[3] = {{32, 1'200'000}, {256, 7'000'000}, {std::numeric_limits<int>::max(), 22'000'000}};
 };
 
 constexpr BoundOptions kOptions;

@@ -29,7 +29,7 @@ struct Effort {
     double steps, steps_per_gpu;
   };
   UpTo sizes[4] = {
-      {12, 1.2e7, 0}, {32, 6.5e6, 0}, {256, 3.6e7, 6e4}, {std::numeric_limits<int>::max(), 6.6e7, 1.25e5}};
+      {12, 1.2e7, 0}, {32, 6.5e6, 0}, {256, 3.2e7, 5e4}, {std::numeric_limits<int>::max(), 6.2e7, 1.15e5}};
   // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
   double from_previous = 0.25;             // part of the effort that replanning adds
