@@ -11,8 +11,8 @@
 namespace sailor {
 namespace {
 
-// Searches for a plan under relaxed conditions, as long as the time for the whole explanation lasts. When it
-// is spent, the remaining questions stay unasked.
+// Searches for a plan under relaxed conditions, within the time for the whole explanation. When it is spent,
+// the remaining questions stay unasked.
 class Relaxed {
  public:
   Relaxed(const PlanningContext& context, const PlanOptions& options)

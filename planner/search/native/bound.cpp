@@ -55,8 +55,8 @@ class PriceTable {
     if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
 
-  // Is there no plan with `pipelines` pipelines that ends by then? Not known either after so many steps, or
-  // when the time is over.
+  // Is there no plan with `pipelines` pipelines that ends by then? False, too, when `most_steps` are spent or
+  // the time is over.
   bool refutes(double s, double microbatches, int pipelines, bool interleave, int64_t most_steps) {
     if (!ways_.usable()) return true;
     last_step_ = steps() + most_steps;

@@ -15,6 +15,7 @@
 #include "planner/search/problem/deadline.h"
 #include "planner/search/problem/goal.h"
 #include "planner/simulator/iteration_model.h"
+#include "planner/simulator/known_values.h"
 
 namespace sailor::native {
 

@@ -28,8 +28,8 @@ struct PlanOptions {
   // How much the native search may do, as a multiple of what it does by itself. It ends by counting what it
   // did, not by the clock.
   double effort = 1;
-  // It does not begin what takes longer than about this on a machine of today. Decides what is found, as
-  // time_limit_s should not, which may be what is left of some time.
+  // It does at most what takes about this long on a machine of today. An input like the others, while
+  // time_limit_s, which may be the rest of a longer time, only ends a search that is too slow.
   double effort_limit_s = std::numeric_limits<double>::infinity();
   double time_limit_s = 2.0;
   // Once true, from any thread, it is as if the time were over. Outlives the search.

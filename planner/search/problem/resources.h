@@ -61,7 +61,7 @@ struct Resources {
 
   int gpus() const;               // of all pools, within no limit
   int free_gpus(int pool) const;  // that the job may use: within the limit on the pool; 0 without options
-  // With `left` by counter: takes the GPUs of so many replicas (negative: gives them back); the number of
+  // With `left` by counter: takes the GPUs of `replicas` replicas (negative: gives them back); the number of
   // replicas that there is room for, at most `most`.
   void take(int option, int64_t replicas, std::vector<int64_t>& left) const;
   int room(int option, const std::vector<int64_t>& left, int most) const;

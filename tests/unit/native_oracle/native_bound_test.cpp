@@ -116,35 +116,31 @@ TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
   EXPECT_GT(kinds, 1000);
 }
 
-// Of several nodes and zones, whose cards and links are slow as often as not.
-TEST(NativeBound, NoPlanOfAFewNodesIsFaster) {
+// Compares on problems of realistic size, after `walks` walks of `moves` moves on each; returns the number of
+// kinds of plans.
+int compare_random_problems(uint64_t seed, int count, const bench::ProblemLimits& limits, int walks,
+                            int moves) {
   const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
-  oracle::Random random(107);
+  oracle::Random random(seed);
   int kinds = 0;
-  for (int number = 0; number < 12; ++number) {
-    const bench::RandomProblem problem = bench::random_problem(catalog, 107, number, {24, 2, 2});
+  for (int number = 0; number < count; ++number) {
+    const bench::RandomProblem problem = bench::random_problem(catalog, seed, number, limits);
     FastestPlans plans(problem.inputs.context());
-    plans.walk(random, 3, 60);
+    plans.walk(random, walks, moves);
     plans.uniform(60);
     if (number % 5 == 0) plans.search();
     kinds += plans.compare("problem " + std::to_string(number));
   }
-  EXPECT_GT(kinds, 80);
+  return kinds;
+}
+
+// Of several nodes and zones, whose cards and links are slow as often as not.
+TEST(NativeBound, NoPlanOfAFewNodesIsFaster) {
+  EXPECT_GT(compare_random_problems(107, 12, {24, 2, 2}, 3, 60), 80);
 }
 
 TEST(NativeBound, NoPlanOfALargerProblemIsFaster) {
-  const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
-  oracle::Random random(105);
-  int kinds = 0;
-  for (int number = 0; number < 22; ++number) {
-    const bench::RandomProblem problem = bench::random_problem(catalog, 105, number, {96, 3, 2});
-    FastestPlans plans(problem.inputs.context());
-    plans.walk(random, 4, 80);
-    plans.uniform(60);
-    if (number % 5 == 0) plans.search();
-    kinds += plans.compare("problem " + std::to_string(number));
-  }
-  EXPECT_GT(kinds, 200);
+  EXPECT_GT(compare_random_problems(105, 22, {96, 3, 2}, 4, 80), 200);
 }
 
 }  // namespace
