@@ -10,6 +10,7 @@ namespace sailor::native {
 namespace {
 
 constexpr int kChunks[] = {1, 2, 3, 4, 6, 8};
+constexpr Fill kFills[] = {Fill::packed, Fill::even, Fill::together};
 
 class Annealing {
  public:
@@ -64,7 +65,7 @@ class Annealing {
       }
       case 1:
         if (drawn(2) == 0) {
-          of.even = !of.even;
+          of.fill = kFills[(static_cast<size_t>(of.fill) + 1 + drawn(2)) % std::size(kFills)];
           return true;
         }
         if (!offers(PlanFeature::zero1) || of.pipelines() < 2) return false;

@@ -20,7 +20,7 @@ class Climb {
   double run() {
     // Cheap changes to the end before larger ones. From where another climb was, it would go where that went.
     while (!scorer_.spent() && scorer_.passes(at_)) {
-      if (blocks() || flags() || shifts() || shares()) continue;
+      if (blocks() || flags() || shifts() || shares() || orders()) continue;
       if (counts() || degrees() || stages() || sizes() || chunks() || recomputation() || classes()) continue;
       break;
     }
@@ -69,9 +69,13 @@ class Climb {
       next.block = block;
       if (take(next)) return true;
     }
-    PlanTemplate next = at_;
-    next.even = !next.even;
-    return take(next);
+    for (const Fill fill : {Fill::packed, Fill::even, Fill::together}) {
+      if (fill == at_.fill) continue;
+      PlanTemplate next = at_;
+      next.fill = fill;
+      if (take(next)) return true;
+    }
+    return false;
   }
 
   bool flags() {
@@ -123,6 +127,16 @@ class Climb {
           if (next.classes[from].microbatches >= next.classes[from].pipelines && take(next)) return true;
         }
       }
+    return false;
+  }
+
+  // Rings of gradient sums follow the order of pipelines.
+  bool orders() {
+    for (size_t c = 0; c + 1 < at_.classes.size(); ++c) {
+      PlanTemplate next = at_;
+      std::swap(next.classes[c], next.classes[c + 1]);
+      if (take(next)) return true;
+    }
     return false;
   }
 

@@ -201,6 +201,35 @@ bool cut_by_speed(const Space& space, PlanTemplate& of, size_t pipeline_class) {
   return true;
 }
 
+bool shorten(Scorer& scorer, PlanTemplate& of, size_t pipeline_class) {
+  TemplateClass& pipelines = of.classes[pipeline_class];
+  std::vector<TemplateStage>& stages = pipelines.stages;
+  const auto each =
+      static_cast<double>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+  const auto seconds = [&] {
+    scorer.count(static_cast<int64_t>(stages.size()));
+    return times_of(scorer.space(), of, pipelines).pipeline_s(each, of.interleave);
+  };
+  double best_s = seconds();
+  bool any = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = 0; i + 1 < stages.size(); ++i)
+      for (const int by : {-1, 1}) {
+        const int end = stages[i].end_layer + by;
+        if (end <= (i > 0 ? stages[i - 1].end_layer : 0) || end >= stages[i + 1].end_layer) continue;
+        stages[i].end_layer = end;
+        if (const double now_s = seconds(); now_s < best_s * (1 - kPrecise)) {
+          best_s = now_s;
+          again = any = true;
+        } else {
+          stages[i].end_layer = end - by;
+        }
+      }
+  }
+  return any;
+}
+
 ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines) {
   const size_t groups = of.groups(pipelines);
   std::vector<double> by_group(groups, 0);

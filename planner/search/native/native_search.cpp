@@ -14,6 +14,7 @@
 #include "planner/search/native/anneal.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
+#include "planner/search/native/few_gpus.h"
 #include "planner/search/native/placement.h"
 #include "planner/search/native/seeds.h"
 #include "planner/search/problem/candidates.h"
@@ -23,21 +24,41 @@ namespace sailor::native {
 namespace {
 
 struct Effort {
-  // Small clusters are asked about most often, and an answer to them should not be waited for.
-  struct UpTo {
-    int gpus;
-    double steps, steps_per_gpu;
+  // Small clusters are asked about most often, and an answer to them should not be waited for. The less
+  // effort, the smaller the part of it that seeds and climbs may take before walks begin.
+  struct Size {
+    int gpus = std::numeric_limits<int>::max();  // up to
+    double steps, steps_per_gpu = 0;
+    bool few = false;  // few_gpus.h
+    SeedOptions seeds = {};
+    double climbing = 1;  // part of the effort that is spent when climbs end
+    size_t climbs = 12;
+    size_t placed = 0;  // plans whose placement is improved, beside those that are wanted
   };
-  UpTo sizes[4] = {
-      {12, 1.2e7, 0}, {32, 6.5e6, 0}, {256, 3.2e7, 5e4}, {std::numeric_limits<int>::max(), 6.2e7, 1.15e5}};
+  Size sizes[4] = {
+      {.gpus = 12,
+       .steps = 1.05e7,
+       .few = true,
+       .seeds = {.one_pool = 0.08, .listing = 0.05, .unlike_stages = 0.1, .thorough = true},
+       .climbing = 0.75,
+       .climbs = 60,
+       .placed = 40},
+      {.gpus = 32,
+       .steps = 7.5e6,
+       .seeds = {.one_pool = 0.05, .listing = 0.05, .unlike_stages = 0.15, .side_by_side = 0.35},
+       .climbing = 0.5,
+       .placed = 12},
+      {.gpus = 256, .steps = 3.2e7, .steps_per_gpu = 5e4},
+      {.steps = 6.2e7, .steps_per_gpu = 1.15e5},
+  };
   // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
-  double from_previous = 0.25;             // part of the effort that replanning adds
-  size_t climbs = 12, climbs_of_few = 60;  // the latter on clusters of the first size
-  size_t listed = 4;                       // templates for a plan to show: some are the same plan
-  double climbed = 1.4;                    // no further from the best than this factor
-  size_t walks[3] = {8, 3, 1};             // by round
-  double walked = 1.3;                     // from no plan that is further from the best than this factor
+  double from_previous = 0.25;                 // part of the effort that replanning adds
+  size_t listed = 4;                           // templates for a plan to show: some are the same plan
+  PlacementOptions placing{.steps = 100'000};  // where that is of many plans
+  double climbed = 1.4;                        // no further from the best than this factor
+  size_t walks[3] = {8, 3, 1};                 // by round
+  double walked = 1.3;                         // from no plan that is further from the best than this factor
 };
 
 PlanFeatures offered(const PlanOptions& options) {
@@ -61,14 +82,14 @@ class NativeSearch {
   SearchResult run() {
     if (!space_.options.empty()) {
       start_from_previous();
-      Seeds seeds(scorer_, offered_, {});
-      seeds.all_of_few_gpus();
+      const Effort::Size& size = this->size();
+      if (size.few) score_few_gpus(scorer_, offered_, {});
+      Seeds seeds(scorer_, offered_, size.seeds);
       seeds.equal_pipelines();
       seeds.side_by_side();
       result_.stats.configurations = seeds.shapes();
       climb_from(scorer_.ranked_by_pools());
-      climb_from(
-          scorer_.ranked(space_.gpus() > effort_.sizes[0].gpus ? effort_.climbs : effort_.climbs_of_few));
+      climb_from(scorer_.ranked(size.climbs));
       anneal_and_climb();
     }
     finish();
@@ -76,11 +97,15 @@ class NativeSearch {
   }
 
  private:
+  const Effort::Size& size() const {
+    const Effort::Size* size = effort_.sizes;
+    while (space_.gpus() > size->gpus) ++size;
+    return *size;
+  }
+
   int64_t steps() const {
-    const int gpus = space_.gpus();
-    const Effort::UpTo* size = effort_.sizes;
-    while (gpus > size->gpus) ++size;
-    return static_cast<int64_t>(std::min(options_.effort * (size->steps + size->steps_per_gpu * gpus),
+    const Effort::Size& of = size();
+    return static_cast<int64_t>(std::min(options_.effort * (of.steps + of.steps_per_gpu * space_.gpus()),
                                          effort_.steps_per_s * options_.effort_limit_s));
   }
 
@@ -121,6 +146,8 @@ class NativeSearch {
   void climb_from(std::vector<std::pair<double, PlanTemplate>> ranked) {
     for (auto& [value, of] : ranked) {
       if (value > effort_.climbed * scorer_.best() || scorer_.spent()) break;
+      if (static_cast<double>(scorer_.steps()) > size().climbing * static_cast<double>(scorer_.most_steps()))
+        break;
       climb(scorer_, offered_, of, value);
     }
   }
@@ -177,11 +204,14 @@ class NativeSearch {
 
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
+    const size_t placed = size().placed;
     std::set<std::string> structures;
-    for (const auto& [value, of] : ranked(effort_.listed * wanted)) {
+    for (const auto& [value, of] : ranked(std::max(effort_.listed * wanted, placed))) {
       CompactPlan compact;
-      if (result_.candidates.size() == wanted || !assign(space_, tidy(of, value), compact)) continue;
-      improve_placement(space_, scorer_.model(), scorer_.goal(), compact, {});
+      if (result_.candidates.size() >= std::max(wanted, placed)) break;
+      if (!assign(space_, tidy(of, value), compact)) continue;
+      improve_placement(space_, scorer_.model(), scorer_.goal(), compact,
+                        placed > 0 ? effort_.placing : PlacementOptions{});
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
@@ -192,6 +222,7 @@ class NativeSearch {
     };
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
                      [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
+    result_.candidates.resize(std::min(result_.candidates.size(), wanted));
     if (!space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;

@@ -10,13 +10,14 @@ struct Dealt {
   int group;
   int option;
   int pool, tp;
+  int block;  // replicas of this stage from here on that are dealt one after the other; 0 but for the first
 };
 
 // The free GPUs of the nodes while they are dealt out.
 class Dealer {
  public:
-  // `even`: of every node of a pool no more than its share is dealt.
-  Dealer(const Space& space, const std::vector<Dealt>& order, bool even) : space_(space) {
+  Dealer(const Space& space, const std::vector<Dealt>& order, Fill fill)
+      : space_(space), together_(fill == Fill::together) {
     free_.reserve(space.nodes.size());
     for (const SpacePool& pool : space.pools) {
       if (pool.joint) continue;
@@ -24,26 +25,42 @@ class Dealer {
       left_.push_back(pool.gpus);
     }
     first_.assign(space.pools.size(), 0);
-    if (even) spread(order);
+    if (fill == Fill::even) spread(order);
   }
 
-  // The first node with `gpus` GPUs left; -1 when there is none.
-  int take(int pool, int gpus) {
-    const std::vector<int>& nodes = space_.pools[static_cast<size_t>(pool)].nodes;
-    size_t& first = first_[static_cast<size_t>(pool)];
+  // The node of a group of GPUs; -1 when there is none.
+  int take(const Dealt& group) {
+    const auto pool = static_cast<size_t>(group.pool);
+    const std::vector<int>& nodes = space_.pools[pool].nodes;
+    size_t& first = first_[pool];
     while (first < nodes.size() && free_[static_cast<size_t>(nodes[first])] == 0) ++first;
-    for (size_t i = first; i < nodes.size(); ++i) {
-      int& free = free_[static_cast<size_t>(nodes[i])];
-      int& left = left_[static_cast<size_t>(space_.pool_of_node[static_cast<size_t>(nodes[i])])];
-      if (free < gpus || left < gpus) continue;
-      free -= gpus;
-      left -= gpus;
-      return nodes[i];
-    }
+    if (together_ && group.block > 0) node_ = best_filled(nodes, first, group.block * group.tp);
+    if (together_ && node_ >= 0 && take_from(node_, group.tp) >= 0) return node_;
+    for (size_t i = first; i < nodes.size(); ++i)
+      if (take_from(nodes[i], group.tp) >= 0) return nodes[i];
     return -1;
   }
 
  private:
+  int take_from(int node, int gpus) {
+    int& free = free_[static_cast<size_t>(node)];
+    int& left = left_[static_cast<size_t>(space_.pool_of_node[static_cast<size_t>(node)])];
+    if (free < gpus || left < gpus) return -1;
+    free -= gpus;
+    left -= gpus;
+    return node;
+  }
+
+  // The node with the fewest GPUs left that has enough; -1 when there is none.
+  int best_filled(const std::vector<int>& nodes, size_t first, int gpus) const {
+    int best = -1;
+    for (size_t i = first; i < nodes.size(); ++i) {
+      const int free = free_[static_cast<size_t>(nodes[i])];
+      if (free >= gpus && (best < 0 || free < free_[static_cast<size_t>(best)])) best = nodes[i];
+    }
+    return best;
+  }
+
   void spread(const std::vector<Dealt>& order) {
     std::vector<int> wanted(space_.pools.size(), 0), degree(space_.pools.size(), 1);
     for (const Dealt& group : order) {
@@ -65,6 +82,8 @@ class Dealer {
   }
 
   const Space& space_;
+  const bool together_;
+  int node_ = -1;              // of the replicas that are dealt now, when they are together
   std::vector<int> free_;      // by node
   std::vector<int> left_;      // by pool of one zone: within its limit
   std::vector<size_t> first_;  // by pool: all nodes before it are full
@@ -81,7 +100,8 @@ std::vector<Dealt> dealing_order(const Space& space, const PlanTemplate& of) {
         const int number = pipelines.stages[static_cast<size_t>(g)].option;
         const SpaceOption& option = space.options[static_cast<size_t>(number)];
         const int end = std::min(pipelines.pipelines, block + of.block);
-        for (int j = block; j < end; ++j) order.push_back({first + j, g, number, option.pool, option.tp});
+        for (int j = block; j < end; ++j)
+          order.push_back({first + j, g, number, option.pool, option.tp, j == block ? end - block : 0});
       }
     first += pipelines.pipelines;
   }
@@ -91,9 +111,9 @@ std::vector<Dealt> dealing_order(const Space& space, const PlanTemplate& of) {
 bool deal(const Space& space, const std::vector<Dealt>& order, const PlanTemplate& of, CompactPlan& plan) {
   const Resources& resources = space.resources;
   std::vector<int> used(resources.capacity.size(), 0);
-  Dealer dealer(space, order, of.even);
+  Dealer dealer(space, order, of.fill);
   for (const Dealt& group : order) {
-    const int node = dealer.take(group.pool, group.tp);
+    const int node = dealer.take(group);
     if (node < 0) return false;
     const int option = space.pools[static_cast<size_t>(group.pool)].joint
                            ? space.option_of(space.pool_of_node[static_cast<size_t>(node)], group.tp)
@@ -247,7 +267,8 @@ uint64_t hash_of(const PlanTemplate& of) {
     hash *= 0xbf58476d1ce4e5b9;
     hash ^= hash >> 29;
   };
-  for (const int value : {of.microbatch, of.zero1 ? 1 : 0, of.interleave, of.block, of.even ? 1 : 0})
+  for (const int value :
+       {of.microbatch, of.zero1 ? 1 : 0, of.interleave, of.block, static_cast<int>(of.fill)})
     add(static_cast<uint64_t>(value));
   for (const TemplateClass& pipelines : of.classes) {
     add(static_cast<uint64_t>(pipelines.pipelines) << 40 | static_cast<uint64_t>(pipelines.microbatches));

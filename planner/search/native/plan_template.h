@@ -34,12 +34,19 @@ struct TemplateClass {
   bool operator==(const TemplateClass&) const = default;
 };
 
+// Which node of a pool is next.
+enum class Fill {
+  packed,    // the first with room
+  even,      // of those that the pool needs, with as many GPUs on each
+  together,  // the one that all replicas of a stage, within a block, fill best; without such a node the first
+};
+
 struct PlanTemplate {
   int microbatch = 1;
   bool zero1 = false;
   int interleave = 1;
   int block = 1;
-  bool even = false;  // as many GPUs on each node that a pool needs, instead of one node after the other
+  Fill fill = Fill::packed;
   std::vector<TemplateClass> classes;
 
   bool operator==(const PlanTemplate&) const = default;
@@ -47,7 +54,7 @@ struct PlanTemplate {
   size_t groups(const TemplateClass& of) const { return of.stages.size() / static_cast<size_t>(interleave); }
 };
 
-// Deals GPUs to a template: nodes of a pool are filled one after the other. False when the space does not
+// Deals GPUs to a template. False when the space does not
 // have the GPUs, or not together on nodes. Nodes are numbered as in the space.
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan);
 

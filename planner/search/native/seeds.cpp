@@ -9,6 +9,7 @@
 
 #include "planner/search/native/compositions.h"
 #include "planner/search/native/cut_layers.h"
+#include "planner/search/native/usual_ways.h"
 
 namespace sailor::native {
 namespace {
@@ -40,11 +41,6 @@ Seeds::Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& opt
   }
   std::sort(speeds.begin(), speeds.end());
   for (const auto& [speed, pool] : speeds) by_speed_.push_back(pool);
-}
-
-std::vector<Recompute> Seeds::modes() const {
-  if (offered_.contains(PlanFeature::recompute)) return {Recompute::none, Recompute::full};
-  return {Recompute::none};
 }
 
 // Sets of pools of one zone, and of types wherever they are; the larger a set, the later.
@@ -143,7 +139,7 @@ void Seeds::list_one(int pool, int microbatch, std::vector<TemplateShape>& out) 
     if (!space_.has_times(option, microbatch)) continue;
     const int tp = space_.options[static_cast<size_t>(option)].tp;
     const int room = room_of(of, tp);
-    for (const Recompute mode : modes()) {
+    for (const Recompute mode : uniform_recompute(offered_)) {
       if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
       for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages)
         for (const int pipelines : replica_counts(total, room / stages, of.node_gpus() / tp)) {
@@ -170,64 +166,6 @@ double Seeds::speed_of(const Pools& pools) const {
   double sum = 0;
   for (const int pool : pools) sum += speed_[static_cast<size_t>(pool)];
   return sum;
-}
-
-void Seeds::all_of_few_gpus() {
-  if (space_.gpus() > options_.few_gpus) return;
-  const int64_t until =
-      scorer_.steps() + static_cast<int64_t>(options_.sequences * static_cast<double>(scorer_.most_steps()));
-  const auto most = static_cast<size_t>(std::min(space_.layers(), space_.gpus()));
-  std::vector<int> sequence;
-  std::vector<int> used(space_.pools.size(), 0);
-  for (size_t length = 1; length <= most; ++length) extend(sequence, used, length, until);
-}
-
-// Scores the sequences of options of that length that begin with `sequence`. `used`: GPUs by pool.
-void Seeds::extend(std::vector<int>& sequence, std::vector<int>& used, size_t length, int64_t until) {
-  if (scorer_.steps() > until || scorer_.spent()) return;
-  if (sequence.size() == length) return score_sequence(sequence, used);
-  for (size_t o = 0; o < space_.options.size(); ++o) {
-    const SpaceOption& option = space_.options[o];
-    const auto pool = static_cast<size_t>(option.pool);
-    if (used[pool] + option.tp > space_.pools[pool].gpus) continue;
-    if (!sequence.empty() && !space_.linked(sequence.back(), static_cast<int>(o))) continue;
-    used[pool] += option.tp;
-    sequence.push_back(static_cast<int>(o));
-    extend(sequence, used, length, until);
-    sequence.pop_back();
-    used[pool] -= option.tp;
-  }
-}
-
-// With as many pipelines as there may be, and fewer.
-void Seeds::score_sequence(const std::vector<int>& sequence, const std::vector<int>& used) {
-  int most = space_.gpus();
-  for (size_t p = 0; p < used.size(); ++p)
-    if (used[p] > 0) most = std::min(most, space_.pools[p].gpus / used[p]);
-  for (const int size : space_.microbatches)
-    for (const Recompute mode : modes()) {
-      const bool possible = std::all_of(sequence.begin(), sequence.end(), [&](int option) {
-        return space_.has_times(option, size) &&
-               (mode == Recompute::none || space_.can_recompute(option, mode));
-      });
-      if (!possible) continue;
-      for (const int chunks : {1, 2}) {
-        if (chunks > 1 && (!offered_.contains(PlanFeature::interleave) || sequence.size() < 2)) continue;
-        if (chunks * sequence.size() > static_cast<size_t>(space_.layers())) continue;
-        for (int pipelines = most; pipelines > 0; --pipelines) {
-          PlanTemplate of;
-          of.microbatch = size;
-          of.interleave = chunks;
-          of.block = pipelines;
-          of.classes.emplace_back();
-          of.classes[0].pipelines = pipelines;
-          of.classes[0].microbatches = num_microbatches(space_.context.job.training.global_batch, size);
-          for (int chunk = 0; chunk < chunks; ++chunk)
-            for (const int option : sequence) of.classes[0].stages.push_back({option, 0, mode});
-          score(std::move(of));
-        }
-      }
-    }
 }
 
 void Seeds::equal_pipelines() {
@@ -335,31 +273,7 @@ void Seeds::score_best(std::vector<TemplateShape>& shapes, int64_t until) {
 }
 
 double Seeds::score(PlanTemplate of) {
-  const bool sharding = offered_.contains(PlanFeature::zero1) && of.pipelines() > 1;
-  double best = kNever;
-  for (const bool zero1 : {false, true}) {
-    if (zero1 && !sharding) break;
-    of.zero1 = zero1;
-    bool fits = false;
-    for (const bool by_speed : {false, true}) {
-      // A cut for which there is no memory leads to one only where there is no other plan.
-      if (by_speed && !fits && scorer_.best() < kNever) break;
-      bool cut = true;
-      for (size_t c = 0; c < of.classes.size(); ++c)
-        cut = cut && (by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c, false));
-      if (!cut || !share_batch(space_, of)) {
-        ++scorer_.rejected["memory"];
-        continue;
-      }
-      fits = true;
-      for (const int block : {of.pipelines(), 1}) {
-        of.block = block;
-        best = std::min(best, scorer_.score(of, options_.kept * scorer_.best()));
-        if (of.pipelines() == 1) break;
-      }
-    }
-  }
-  return best;
+  return score_usual_ways(scorer_, offered_, std::move(of), {options_.kept, false, options_.thorough});
 }
 
 void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
@@ -385,7 +299,7 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
       if (possible)
         for (const int pipelines : replica_counts(total, *std::min_element(room.begin(), room.end()), 1))
           for (const int quarters : {4, 3, 2, 1})
-            for (const Recompute mode : modes()) {
+            for (const Recompute mode : uniform_recompute(offered_)) {
               TemplateShape shape;
               shape.microbatch = size;
               shape.recompute = mode;
@@ -415,7 +329,7 @@ void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& ou
     if (scorer_.spent()) return;
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
     for (const int pipelines : replica_counts(total, most, 1))
-      for (const Recompute mode : modes())
+      for (const Recompute mode : uniform_recompute(offered_))
         for (const int chunks : kChunks) {
           if (chunks > 1 && !offered_.contains(PlanFeature::interleave)) continue;
           TemplateShape of;
@@ -447,7 +361,7 @@ std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, do
   for (const int option : of.options) {
     if (!space_.has_times(option, microbatch)) continue;
     const int room = room_of(of, space_.options[static_cast<size_t>(option)].tp);
-    for (const Recompute mode : modes()) {
+    for (const Recompute mode : uniform_recompute(offered_)) {
       if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
       for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages) {
         scorer_.count(16);

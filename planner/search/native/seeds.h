@@ -18,9 +18,8 @@ struct SeedOptions {
   double first_factor = 2;     // the best shape of a kind is scored up to this multiple of the best value ...
   double factor = 1.25;        // ... and every other shape up to this one
   double kept = 1.2;           // values beyond this multiple of the best are not worked out
+  bool thorough = false;       // see usual_ways.h
   size_t mixed_shapes = 16;    // of all pools together, for pipelines side by side
-  int few_gpus = 12;           // the largest cluster whose sequences of stages are all listed ...
-  double sequences = 0.3;      // ... with this part of the effort
   size_t spanned_pools = 4;    // most pools of pipelines with the same part of each
   size_t permuted_parts = 3;   // most parts of a pipeline that are listed in all orders
   size_t most_pools = 5;       // that pipelines span or mix
@@ -31,8 +30,6 @@ class Seeds {
  public:
   Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& options);
 
-  // Of clusters of a few GPUs: equal pipelines with any stages in any order.
-  void all_of_few_gpus();
   // Equal pipelines of one pool, and of unlike stages of one pool or several.
   void equal_pipelines();
   // Pipelines of several pools side by side.
@@ -54,8 +51,6 @@ class Seeds {
   double score(PlanTemplate of);
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);
-  void extend(std::vector<int>& sequence, std::vector<int>& used, size_t length, int64_t until);
-  void score_sequence(const std::vector<int>& sequence, const std::vector<int>& used);
   bool is_linked(const TemplateShape& shape) const;
   void list_compositions(const Pools& pools, std::vector<TemplateShape>& out);
   void add(TemplateShape shape, double most, std::vector<TemplateShape>& out);
@@ -63,7 +58,6 @@ class Seeds {
   std::vector<TemplateShape> shapes_for_mixing(int pool, int microbatch, double share, size_t most);
   void mix_pools(const Pools& pools, int microbatch, int64_t until);
   void mix(const std::vector<TemplateShape>& shapes);
-  std::vector<Recompute> modes() const;
 
   Scorer& scorer_;
   const Space& space_;

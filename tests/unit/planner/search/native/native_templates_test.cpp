@@ -9,6 +9,7 @@
 #include "planner/search/native/bound.h"
 #include "planner/search/native/compositions.h"
 #include "planner/search/native/cut_layers.h"
+#include "planner/search/native/few_gpus.h"
 #include "planner/search/native/placement.h"
 #include "planner/search/search.h"
 #include "tests/unit/planner/instance.h"
@@ -80,7 +81,7 @@ TEST_F(Templates, EvenDealingUsesAllNodesAlike) {
   of.classes[0].pipelines = 6;
   std::map<int, int> on;
   for (const bool even : {false, true}) {
-    of.even = even;
+    of.fill = even ? Fill::even : Fill::packed;
     CompactPlan compact;
     ASSERT_TRUE(assign(space, of, compact));
     on.clear();
@@ -88,6 +89,34 @@ TEST_F(Templates, EvenDealingUsesAllNodesAlike) {
     EXPECT_EQ(on[0], even ? 3 : 4);
     EXPECT_EQ(on[1], even ? 3 : 2);
   }
+}
+
+TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
+  in = test::empty_instance(4, 64);
+  in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1}, {1, 2});
+  in.add_node("n0", "t", 3);
+  in.add_node("n1", "t", 2);
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  PlanTemplate of = four_stages(space, 1, 1);
+  of.classes[0].stages = {{space.option_of(0, 2), 2, Recompute::none},
+                          {space.option_of(0, 2), 4, Recompute::none},
+                          {space.option_of(0, 1), 6, Recompute::none}};
+  const auto nodes = [&](Fill fill) {
+    of.fill = fill;
+    CompactPlan compact;
+    EXPECT_TRUE(assign(space, of, compact));
+    std::vector<int> out;
+    for (const CompactStage& stage : compact.stages) out.push_back(stage.node);
+    return out;
+  };
+  EXPECT_EQ(nodes(Fill::packed), (std::vector<int>{0, 1, 0}));
+  EXPECT_EQ(nodes(Fill::together), (std::vector<int>{1, 0, 0}));
+  // No node holds both replicas: as they come.
+  of.classes[0].stages = {{space.option_of(0, 2), 6, Recompute::none}};
+  of.classes[0].pipelines = of.block = 2;
+  EXPECT_EQ(nodes(Fill::together), (std::vector<int>{0, 1}));
 }
 
 TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
@@ -126,6 +155,32 @@ TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
                   .iteration_s,
               1e-12);
   EXPECT_LE(least_possible(space, all_plan_features(), kNever, deadline).iteration_s, value);
+}
+
+TEST_F(Templates, OfFewMicrobatchesTheFasterStageTakesMore) {
+  in.add_type("u", 0.06, int64_t{1} << 40, 1, {1}, {1});  // slower
+  in.add_node("m0", "u", 1);
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  Deadline deadline(60);
+  Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+  PlanTemplate of = four_stages(space, 1, 1);
+  of.classes[0].stages = {{space.option_of(1, 1), 3, Recompute::none},
+                          {space.option_of(0, 1), 6, Recompute::none}};
+  for (const int microbatches : {1, 64}) {
+    of.classes[0].microbatches = microbatches;
+    ASSERT_TRUE(cut_layers(scorer, of, 0, false));
+    const PlanTemplate before = of;
+    const double before_s = times_of(space, of, of.classes[0]).pipeline_s(microbatches, 1);
+    EXPECT_EQ(shorten(scorer, of, 0), microbatches == 1);
+    if (microbatches == 1) {
+      EXPECT_EQ(of.classes[0].stages[0].end_layer, 1);
+      EXPECT_LT(times_of(space, of, of.classes[0]).pipeline_s(1, 1), before_s);
+    } else {
+      EXPECT_EQ(of, before);
+    }
+  }
 }
 
 TEST_F(Templates, ACutComputesAgainOnlyWhereThatReachesFurther) {
@@ -297,6 +352,28 @@ TEST_F(Templates, AFewGpusAreUsedInUnlikeStagesWhereOnlyTheseFit) {
   std::vector<int> degrees;
   for (const PlanStage& stage : result.candidates[0].plan.pipelines[0].stages) degrees.push_back(stage.tp);
   EXPECT_EQ(degrees, (std::vector<int>{1, 2, 1}));
+}
+
+TEST_F(Templates, AFewGpusMakeUnlikePipelinesSideBySide) {
+  in = test::empty_instance(1, 64);
+  in.add_type("fast", 0.02, int64_t{1} << 40, 3.6, {1}, {1});
+  in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1});
+  in.add_node("n0", "fast", 2);
+  in.add_node("m0", "slow", 1);
+  const PlanningContext context = in.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  Deadline deadline(60);
+  Scorer scorer(space, goal_of(in.job), 10'000'000, deadline);
+  score_few_gpus(scorer, all_plan_features(), {});
+  ASSERT_FALSE(scorer.ranked(1).empty());
+  const PlanTemplate best = scorer.ranked(1).front().second;
+  ASSERT_EQ(best.classes.size(), 2u);
+  EXPECT_EQ(best.pipelines(), 3);
+  std::map<size_t, int64_t> microbatches;  // by pool
+  for (const TemplateClass& of : best.classes)
+    microbatches[static_cast<size_t>(of.stages[0].option)] = of.microbatches / of.pipelines;
+  EXPECT_GT(microbatches[0], 2 * microbatches[1]) << "as fast as they are";
 }
 
 TEST_F(Templates, AFrameworkThatShardsAlwaysNeedsLessMemoryWithMoreReplicas) {
