@@ -31,7 +31,7 @@ struct Effort {
     double steps, steps_per_gpu = 0;
     bool few = false;  // few_gpus.h
     SeedOptions seeds = {};
-    double climbing = 1;  // part of the effort that is spent when climbs end
+    double climbing = 0.75;  // part of the effort that is spent when climbs end
     size_t climbs = 12;
     size_t placed = 0;  // plans whose placement is improved, beside those that are wanted
   };
