@@ -5,12 +5,12 @@
 // the plan has any microbatch size that is profiled, any sharing of the microbatches, ZeRO-1 or not, and
 // interleave 1, 2 or 4. That covers pipelines of unlike shapes, and every placement.
 //
-// Left out: plans that differ only in which GPUs of a node, or which of some equal nodes, are used; orders of
-// pipelines, which the native model does not see; ZeRO-1 with one pipeline. Not simulated, because a lower
-// bound says that they are no better than the best plan so far: a pipeline takes at least what its stages
-// compute, what simulate() says of the pipeline alone, and what the fastest possible gradient sums take from
-// its last backward on; all GPUs together compute at most so much per second. Shares no code with
-// planner/search.
+// Left out: plans that differ only in which GPUs of a node, or which of some equal nodes, are used; other
+// orders of pipelines, which gradient sums follow, of plans that are slower than the best by more than 10 %;
+// ZeRO-1 with one pipeline. Not simulated, because a lower bound says that they are no better than the best
+// plan so far: a pipeline takes at least what its stages compute, what simulate() says of the pipeline alone,
+// and what the fastest possible gradient sums take from its last backward on; all GPUs together compute at
+// most so much per second. Shares no code with planner/search.
 #pragma once
 
 #include "tests/bench/native/judge.h"
