@@ -135,6 +135,7 @@ std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs,
 SearchRequest request_of(const SubmitOptions& options) {
   SearchRequest request;
   request.time_limit_s = options.time_limit_s;
+  request.effort = options.effort;
   return request;
 }
 

@@ -43,6 +43,7 @@ const std::vector<OptionDefinition>& option_definitions() {
       {"sailor-wait", "plan|nodes",
        "[sailor] plan: nodes free now; nodes: also busy ones, and queue for them", "SAILOR_WAIT"},
       {"sailor-time-limit", "SECONDS", "[sailor] time that the planner may take", "SAILOR_TIME_LIMIT"},
+      {"sailor-effort", "FACTOR", "[sailor] search this many times as much for a plan", "SAILOR_EFFORT"},
   };
   return definitions;
 }
@@ -96,6 +97,8 @@ SubmitOptions parse_submit_options(const OptionValues& values) {
       options.wait_for_nodes = parse_wait(value, option);
     } else if (name == "sailor-time-limit") {
       options.time_limit_s = parse_time_limit(value, option);
+    } else if (name == "sailor-effort") {
+      options.effort = parse_effort(value, option);
     } else {
       throw InputError(option + ": unknown option");
     }

@@ -25,6 +25,7 @@ struct PlanSource {
   std::string cost_model = "native";
   std::optional<PlanFeatures> allow;   // absent = what the trainer runs
   std::optional<double> time_limit_s;  // absent = the site's
+  std::optional<double> effort;        // likewise
   bool quiet = false;                  // no progress
 };
 

@@ -81,6 +81,9 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
       "none (default: what the trainer runs)",
       "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
+  add_parsed(verb, "--effort", source.effort, parse_effort,
+             "search this many times as much, in about as many times the time (default: the site's)",
+             "FACTOR");
   verb->add_flag("-q,--quiet", source.quiet, "no progress on stderr");
 }
 

@@ -20,6 +20,7 @@ SearchRequest request_of(const PlanSource& source) {
   request.cost_model = parse_cost_model(source.cost_model);
   request.allow = source.allow;
   request.time_limit_s = source.time_limit_s;
+  request.effort = source.effort;
   return request;
 }
 

@@ -35,6 +35,7 @@ void take_options(const PlanningOptions& recorded, PlanSource& source) {
   if (source.cost_model == usual.cost_model) source.cost_model = to_string(recorded.request.cost_model);
   if (!source.allow) source.allow = recorded.request.allow;
   if (!source.time_limit_s) source.time_limit_s = recorded.request.time_limit_s;
+  if (!source.effort) source.effort = recorded.request.effort;
 }
 
 }  // namespace

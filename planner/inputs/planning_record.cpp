@@ -30,6 +30,7 @@ std::string names_of(const PlanFeatures& features) {
 std::string options_yaml(const SearchRequest& request, double time_limit_s, const PlanOverrides& overrides) {
   std::string out = fmt::format("sailor_planning: 1\nsearch_space: {}\ncost_model: {}\ntime_limit: {}s\n",
                                 to_string(request.space), to_string(request.cost_model), time_limit_s);
+  if (request.effort) out += fmt::format("effort: {}\n", *request.effort);
   if (request.allow) out += fmt::format("allow: {}\n", yaml_text(names_of(*request.allow)));
   if (overrides.objective) out += fmt::format("objective: {}\n", to_string(*overrides.objective));
   if (overrides.max_usd_per_iteration)
@@ -99,13 +100,14 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
 PlanningOptions load_planning_options(const std::string& path) {
   const Document document = parse_yaml(read_text_file(path), path);
   MapField map(Field(document),
-               {"sailor_planning", "search_space", "cost_model", "allow", "time_limit", "objective",
+               {"sailor_planning", "search_space", "cost_model", "allow", "time_limit", "effort", "objective",
                 "max_usd_per_iteration", "min_iterations_per_s", "max_gpus", "zones", "partitions"});
   require_version(map, "sailor_planning", 1);
   PlanningOptions out;
   out.request.space = parse_search_space(map.required("search_space").text());
   out.request.cost_model = parse_cost_model(map.required("cost_model").text());
   out.request.time_limit_s = map.required("time_limit").duration_s();
+  if (const auto effort = map.optional("effort")) out.request.effort = effort->positive();
   if (const auto allow = map.optional("allow")) out.request.allow = parse_plan_features(allow->text());
   if (const auto objective = map.optional("objective"))
     out.overrides.objective = parse_objective(objective->text());

@@ -10,7 +10,9 @@ PlanOptions plan_options(const SearchRequest& request, const SiteConfig& site) {
   options.cost_model = request.cost_model;
   if (request.allow) options.allow = *request.allow;
   options.top_k = std::max(request.candidates, kCandidates);
-  options.time_limit_s = request.time_limit_s.value_or(site.planner_time_limit_s);
+  options.effort = request.effort.value_or(site.planner_effort);
+  options.time_limit_s =
+      request.time_limit_s.value_or(site.planner_time_limit_s * std::max(1.0, options.effort));
   options.effort_limit_s = options.time_limit_s;
   options.stop = request.stop;
   options.explain = request.explain;

@@ -21,10 +21,12 @@ inline constexpr int kShownCandidates = 5;
 struct SearchRequest {
   SearchSpace space = SearchSpace::full;
   CostModel cost_model = CostModel::native;
-  std::optional<PlanFeatures> allow;   // absent = what the trainer runs
-  std::optional<double> time_limit_s;  // absent = the site's
-  int candidates = kCandidates;        // wanted; never fewer are searched for than kCandidates
-  std::vector<Plan> previous;          // as PlanOptions::previous
+  std::optional<PlanFeatures> allow;  // absent = what the trainer runs
+  // Absent = the site's; its limit grows with an effort above 1.
+  std::optional<double> time_limit_s;
+  std::optional<double> effort;  // as PlanOptions::effort; absent = the site's
+  int candidates = kCandidates;  // wanted; never fewer are searched for than kCandidates
+  std::vector<Plan> previous;    // as PlanOptions::previous
   const std::atomic<bool>* stop = nullptr;
   bool explain = true;
 };

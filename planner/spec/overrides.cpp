@@ -1,5 +1,7 @@
 #include "planner/spec/overrides.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -52,6 +54,13 @@ double parse_min_throughput(const std::string& text, const std::string& option) 
 
 double parse_time_limit(const std::string& text, const std::string& option) {
   return positive(parse_duration(text), text, option, "a duration above 0, such as 2s");
+}
+
+double parse_effort(const std::string& text, const std::string& option) {
+  const double effort = positive(parse_number(text), text, option, "a number above 0, such as 10");
+  if (effort > kMostEffort)
+    fail(option, fmt::format("must be at most {:g}, is {}", kMostEffort, in_quotes(text)));
+  return effort;
 }
 
 std::map<std::string, int> parse_max_gpus(const std::string& text, const std::string& option) {

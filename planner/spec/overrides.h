@@ -11,6 +11,9 @@
 
 namespace sailor {
 
+// Of planning: how many times as much a search may do as by itself.
+inline constexpr double kMostEffort = 1000;
+
 struct PlanOverrides {
   std::optional<Objective> objective;
   std::optional<double> max_usd_per_iteration;
@@ -28,6 +31,7 @@ std::map<std::string, int> parse_max_gpus(const std::string& text,
                                           const std::string& option);  // `A=1,B@ZONE=2`
 std::vector<std::string> parse_name_list(const std::string& text, const std::string& option);  // `a,b`
 double parse_time_limit(const std::string& text, const std::string& option);  // `2`, `500ms`; seconds, > 0
+double parse_effort(const std::string& text, const std::string& option);      // in (0, kMostEffort]
 
 void apply(const PlanOverrides& overrides, JobSpec& job);
 

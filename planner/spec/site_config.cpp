@@ -7,6 +7,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/overrides.h"
 #include "planner/spec/price_table.h"
 #include "planner/spec/text_file.h"
 #include "planner/spec/yaml_text.h"
@@ -68,10 +69,14 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   if (auto prices = map.optional("usd_per_hour")) site.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("egress_usd_per_gb")) site.egress_usd_per_gb = read_price_table(*prices);
   if (auto planner = map.optional("planner")) {
-    MapField inner(*planner, {"time_limit"});
+    MapField inner(*planner, {"time_limit", "effort"});
     if (auto limit = inner.optional("time_limit")) {
       site.planner_time_limit_s = limit->duration_s();
       if (!(site.planner_time_limit_s > 0)) limit->fail("must be above 0");
+    }
+    if (auto effort = inner.optional("effort")) {
+      site.planner_effort = effort->positive();
+      if (site.planner_effort > kMostEffort) effort->fail(fmt::format("must be at most {:g}", kMostEffort));
     }
   }
   if (auto elastic = map.optional("elastic")) {
@@ -119,8 +124,9 @@ std::string to_yaml(const SiteConfig& site) {
     out += fmt::format("umbrella_partition: {}\n", yaml_text(site.umbrella_partition));
   out += yaml_table("usd_per_hour", site.usd_per_hour);
   out += yaml_table("egress_usd_per_gb", site.egress_usd_per_gb);
-  out += fmt::format("planner: {{time_limit: {}s}}\nelastic: {{grow: {}, time_limit: {}s}}\n",
-                     site.planner_time_limit_s, site.jobs_may_grow, site.elastic_time_limit_s);
+  out += fmt::format("planner: {{time_limit: {}s, effort: {}}}\nelastic: {{grow: {}, time_limit: {}s}}\n",
+                     site.planner_time_limit_s, site.planner_effort, site.jobs_may_grow,
+                     site.elastic_time_limit_s);
   if (!site.default_objective.empty())
     out += fmt::format("defaults: {{objective: {}}}\n", yaml_text(site.default_objective));
   return out;

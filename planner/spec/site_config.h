@@ -45,6 +45,7 @@ struct SiteConfig {
   std::map<std::string, std::map<std::string, double>> usd_per_hour;
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
   double planner_time_limit_s = 10.0;
+  double planner_effort = 1;
   bool jobs_may_grow = true;
   double elastic_time_limit_s = 0.3;
   std::string default_objective;  // empty = none

@@ -47,8 +47,8 @@ for program in sbatch salloc srun; do
   expect "$program --sailor-plan" equal "$(nodes)" t2
   dry --sailor-wait=sometimes
   expect "$program --sailor-wait: wrong words are an error" equal "$rc $(one_error "$err" && echo one)" "2 one"
-  dry --sailor-wait=nodes --sailor-time-limit=1.5
-  expect "$program --sailor-wait, --sailor-time-limit" test "$rc $(nodes | wc -w)" = "0 $many"
+  dry --sailor-wait=nodes --sailor-time-limit=1.5 --sailor-effort=2
+  expect "$program --sailor-wait, --sailor-time-limit, --sailor-effort" test "$rc $(nodes | wc -w)" = "0 $many"
   export SAILOR_MAX_GPUS=A100-40=0,V100-16=0
   dry --sailor-objective=throughput
   expect "$program: SAILOR_MAX_GPUS" equal "$(nodes)" "t1 t2"
@@ -56,7 +56,7 @@ for program in sbatch salloc srun; do
   dry --sailor-objective=cost -n3
   expect "$program -n3: refused" equal "$rc $(one_error "$err" && echo one)" "2 one"
   run $program --help
-  expect "$program --help shows them" equal "$(grep -c '\[sailor\]' <<<"$out")" 11
+  expect "$program --help shows them" equal "$(grep -c '\[sailor\]' <<<"$out")" 12
   expect "$program: nothing was submitted" equal "$(last_job)" "$before"
 done
 

@@ -48,7 +48,7 @@ class FewGpus {
   }
 
  private:
-  // When so much more of the effort is spent.
+  // The steps at which this much more of the effort is spent.
   int64_t part(double of_all) const {
     return scorer_.steps() + static_cast<int64_t>(of_all * static_cast<double>(scorer_.most_steps()));
   }

@@ -41,7 +41,8 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
                                                 {"sailor-plan", "plan.json"},
                                                 {"sailor-job", "job.yaml"},
                                                 {"sailor-wait", "nodes"},
-                                                {"sailor-time-limit", "3"}});
+                                                {"sailor-time-limit", "3"},
+                                                {"sailor-effort", "2.5"}});
   EXPECT_EQ(options.overrides.objective, Objective::cost);
   EXPECT_EQ(options.overrides.max_usd_per_iteration, 1.5);
   EXPECT_EQ(options.overrides.min_iterations_per_s, 0.25);
@@ -53,6 +54,7 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   EXPECT_EQ(options.job_file, "job.yaml");
   EXPECT_TRUE(options.wait_for_nodes);
   EXPECT_EQ(options.time_limit_s, 3.0);
+  EXPECT_EQ(options.effort, 2.5);
   for (const OptionDefinition& definition : option_definitions()) {
     EXPECT_THAT(definition.usage, testing::StartsWith("[sailor] "));
     EXPECT_LE(std::string(definition.name).size(), 75u);
@@ -69,6 +71,9 @@ TEST(SubmitOptions, BadValuesNameTheOption) {
       {"sailor-zones", "a,,b"},
       {"sailor-wait", "forever"},
       {"sailor-time-limit", "0"},
+      {"sailor-effort", "0"},
+      {"sailor-effort", "much"},
+      {"sailor-effort", "1001"},
       {"sailor-plan", ""},
       {"sailor-job", ""},
   };

@@ -45,6 +45,7 @@ struct Site {
     overrides.min_iterations_per_s = 0.1;
     request.allow = PlanFeatures{PlanFeature::unlike_cuts, PlanFeature::unlike_shares};
     request.time_limit_s = 19.5;
+    request.effort = 1.5;
   }
   PlanningInputs inputs() const {
     return load_inputs(load_job_spec(kFixtures + "job.yaml"), directory + "/sailor.yaml", overrides,
@@ -77,6 +78,22 @@ TEST(PlanningRecord, PlansTheSameWhenTheSiteIsGone) {
   EXPECT_EQ(inputs.job.objective, Objective::cost);
   EXPECT_EQ(inputs.site.planner_time_limit_s, 20);
   EXPECT_EQ(options.request.time_limit_s, 19.5);
+  EXPECT_EQ(options.request.effort, 1.5);
+}
+
+TEST(PlanningRecord, TheSitesEffortAndTimeHoldWhereNobodySaysMore) {
+  SiteConfig site;
+  site.planner_effort = 3;
+  site.planner_time_limit_s = 2;
+  EXPECT_EQ(plan_options({}, site).effort, 3);
+  EXPECT_EQ(plan_options({}, site).time_limit_s, 6) << "three times the search takes three times as long";
+  SearchRequest request;
+  request.effort = 0.5;
+  EXPECT_EQ(plan_options(request, site).effort, 0.5);
+  EXPECT_EQ(plan_options(request, site).time_limit_s, 2);
+  request.effort = 10;
+  request.time_limit_s = 1;
+  EXPECT_EQ(plan_options(request, site).time_limit_s, 1);
 }
 
 TEST(PlanningRecord, KeepsOnlyTheProfilesThatWereUsed) {

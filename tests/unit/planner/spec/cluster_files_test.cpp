@@ -197,13 +197,14 @@ TEST(SiteConfig, PathsAreRelativeToTheFile) {
       "catalog: catalog.yaml\n"
       "profiles: [profiles, /abs/p]\n"
       "zones:\n  - {zone: z2, region: r, partitions: [fast]}\n"
-      "planner: {time_limit: 500ms}\n"
+      "planner: {time_limit: 500ms, effort: 4}\n"
       "defaults: {objective: cost}\n",
       "/etc/x/sailor.yaml");
   EXPECT_EQ(site.catalog, "/etc/x/catalog.yaml");
   EXPECT_THAT(site.profiles, ElementsAre("/etc/x/profiles", "/abs/p"));
   EXPECT_EQ(site.zones[0].region, "r");
   EXPECT_DOUBLE_EQ(site.planner_time_limit_s, 0.5);
+  EXPECT_EQ(site.planner_effort, 4);
   EXPECT_EQ(site.default_objective, "cost");
   EXPECT_EQ(site.default_zone.zone, "default");
   EXPECT_TRUE(site.jobs_may_grow);
@@ -217,7 +218,7 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
       "default_zone: {zone: z1, region: r1}\n"
       "zones: [{zone: z2, region: r2, partitions: [p, q]}, {zone: z3, features: [f, \"g:h\"]}]\n"
       "umbrella_partition: all\nusd_per_hour: {A-40: {z1: 3.25}}\n"
-      "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms}\n"
+      "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms, effort: 2}\n"
       "elastic: {grow: false, time_limit: 1.5s}\ndefaults: {objective: cost}\n";
   const SiteConfig site = parse_site_config(yaml, "/d/f.yaml");
   const std::string written = to_yaml(site);
@@ -234,6 +235,7 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
   EXPECT_EQ(again.usd_per_hour, site.usd_per_hour);
   EXPECT_EQ(again.egress_usd_per_gb, site.egress_usd_per_gb);
   EXPECT_EQ(again.planner_time_limit_s, 0.25);
+  EXPECT_EQ(again.planner_effort, 2);
   EXPECT_FALSE(again.jobs_may_grow);
   EXPECT_EQ(again.elastic_time_limit_s, 1.5);
   EXPECT_EQ(again.default_objective, "cost");
