@@ -17,10 +17,25 @@
 namespace sailor::native {
 namespace {
 
+// What a search has of an instance.
+struct Problem {
+  explicit Problem(const test::Instance& in, int64_t steps = int64_t{1} << 40)
+      : context(in.context()),
+        resources(usable_resources(context, {}, rejected)),
+        space(context, resources),
+        scorer(space, goal_of(in.job), steps, deadline) {}
+
+  std::map<std::string, int64_t> rejected;
+  const PlanningContext context;
+  const Resources resources;
+  const Space space;
+  Deadline deadline{60};
+  Scorer scorer;
+};
+
 // Four nodes of four GPUs, six layers, 64 sequences.
 struct Templates : ::testing::Test {
   test::Instance in = test::empty_instance(4, 64);
-  std::map<std::string, int64_t> rejected;
 
   Templates() {
     in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1}, {1, 2});
@@ -54,9 +69,8 @@ struct Templates : ::testing::Test {
 };
 
 TEST_F(Templates, TheBlockSaysWhoSharesANode) {
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
+  Problem problem(in);
+  const Space& space = problem.space;
   CompactPlan compact;
   for (const auto& [block, of_stage, of_pipeline] : {std::tuple(1, 4u, 1u), {4, 1u, 4u}, {2, 2u, 2u}}) {
     ASSERT_TRUE(assign(space, four_stages(space, 4, block), compact));
@@ -73,9 +87,8 @@ TEST_F(Templates, TheBlockSaysWhoSharesANode) {
 }
 
 TEST_F(Templates, EvenDealingUsesAllNodesAlike) {
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
+  Problem problem(in);
+  const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 3, 1);
   of.classes[0].stages = {{space.option_of(0, 1), 6, Recompute::none}};
   of.classes[0].pipelines = 6;
@@ -96,9 +109,8 @@ TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
   in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1}, {1, 2});
   in.add_node("n0", "t", 3);
   in.add_node("n1", "t", 2);
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
+  Problem problem(in);
+  const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 1, 1);
   of.classes[0].stages = {{space.option_of(0, 2), 2, Recompute::none},
                           {space.option_of(0, 2), 4, Recompute::none},
@@ -120,9 +132,8 @@ TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
 }
 
 TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
+  Problem problem(in);
+  const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 3, 1);
   of.interleave = 2;  // two groups of GPUs with two chunks each
   CompactPlan compact;
@@ -134,11 +145,9 @@ TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
 }
 
 TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
-  Deadline deadline(60);
-  Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+  Problem problem(in);
+  const Space& space = problem.space;
+  Scorer& scorer = problem.scorer;
   PlanTemplate of = four_stages(space, 1, 1);
   ASSERT_TRUE(cut_layers(scorer, of, 0, false));
   // Layers take 0.2, four times 1, and 1.3 units: no stage need take more than 1.3.
@@ -146,25 +155,23 @@ TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
   EXPECT_EQ(of.classes[0].stages.back().end_layer, 6);
   const double value = scorer.score(of);
   EXPECT_NEAR(value,
-              simulate(context, plan_of(space,
-                                        [&] {
-                                          CompactPlan compact;
-                                          EXPECT_TRUE(assign(space, of, compact));
-                                          return compact;
-                                        }()))
+              simulate(problem.context, plan_of(space,
+                                                [&] {
+                                                  CompactPlan compact;
+                                                  EXPECT_TRUE(assign(space, of, compact));
+                                                  return compact;
+                                                }()))
                   .iteration_s,
               1e-12);
-  EXPECT_LE(least_possible(space, all_plan_features(), kNever, deadline).iteration_s, value);
+  EXPECT_LE(least_possible(space, all_plan_features(), kNever, problem.deadline).iteration_s, value);
 }
 
 TEST_F(Templates, OfFewMicrobatchesTheFasterStageTakesMore) {
   in.add_type("u", 0.06, int64_t{1} << 40, 1, {1}, {1});  // slower
   in.add_node("m0", "u", 1);
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
-  Deadline deadline(60);
-  Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+  Problem problem(in);
+  const Space& space = problem.space;
+  Scorer& scorer = problem.scorer;
   PlanTemplate of = four_stages(space, 1, 1);
   of.classes[0].stages = {{space.option_of(1, 1), 3, Recompute::none},
                           {space.option_of(0, 1), 6, Recompute::none}};
@@ -191,11 +198,9 @@ TEST_F(Templates, ACutComputesAgainOnlyWhereThatReachesFurther) {
     }
   const auto cut = [&](int64_t memory_bytes, bool choose, PlanTemplate& of) {
     in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
-    const PlanningContext context = in.context();
-    const Resources resources = usable_resources(context, {}, rejected);
-    const Space space(context, resources);
-    Deadline deadline(60);
-    Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+    Problem problem(in);
+    const Space& space = problem.space;
+    Scorer& scorer = problem.scorer;
     of = four_stages(space, 1, 1);
     of.classes[0].stages.erase(of.classes[0].stages.begin(), of.classes[0].stages.begin() + 2);
     if (!cut_layers(scorer, of, 0, choose)) return -1.0;
@@ -251,15 +256,14 @@ TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
   // One type, a fast network: what the best plan takes beyond the bound is that layers are whole.
   for (const int64_t memory_bytes : {int64_t{1} << 40, int64_t{40} << 20}) {
     in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
-    const PlanningContext context = in.context();
-    const Resources resources = usable_resources(context, {}, rejected);
-    const Space space(context, resources);
+    Problem problem(in);
+    const Space& space = problem.space;
     PlanOptions options;
-    const SearchResult result = search(context, options);
+    const SearchResult result = search(problem.context, options);
     ASSERT_EQ(result.status, SearchStatus::found) << memory_bytes;
-    Deadline deadline(60), over(0);
+    Deadline over(0);
     const double best_s = result.candidates[0].prediction.iteration_s,
-                 bound_s = least_possible(space, all_plan_features(), kNever, deadline).iteration_s;
+                 bound_s = least_possible(space, all_plan_features(), kNever, problem.deadline).iteration_s;
     EXPECT_EQ(least_possible(space, all_plan_features(), kNever, over).iteration_s, 0);
     EXPECT_LE(bound_s, best_s) << memory_bytes;
     EXPECT_GE(bound_s, 0.5 * best_s) << memory_bytes;
@@ -273,11 +277,9 @@ TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
                              {"", "", 0},
                              near ? NetworkProfile::Scope::intra_node : NetworkProfile::Scope::inter_node,
                              LinkCurve::from_rates(1e-5, near ? 1e11 : 1e8, near ? 1e11 : 1e8)});
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
-  Deadline deadline(60);
-  Scorer scorer(space, goal_of(in.job), int64_t{1} << 40, deadline);
+  Problem problem(in);
+  const Space& space = problem.space;
+  Scorer& scorer = problem.scorer;
   // Two pipelines of two stages, each across two nodes.
   PlanTemplate of = four_stages(space, 2, 1);
   of.classes[0].stages = {{space.option_of(0, 1), 3, Recompute::none},
@@ -296,9 +298,8 @@ TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
 TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
   in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1, 2});
   in.add_node("m0", "slow", 3);
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
+  Problem problem(in);
+  const Space& space = problem.space;
   Estimates estimates(space);
   TemplateShape of;
   of.pipelines = 3;
@@ -360,11 +361,8 @@ TEST_F(Templates, AFewGpusMakeUnlikePipelinesSideBySide) {
   in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1});
   in.add_node("n0", "fast", 2);
   in.add_node("m0", "slow", 1);
-  const PlanningContext context = in.context();
-  const Resources resources = usable_resources(context, {}, rejected);
-  const Space space(context, resources);
-  Deadline deadline(60);
-  Scorer scorer(space, goal_of(in.job), 10'000'000, deadline);
+  Problem problem(in, 10'000'000);
+  Scorer& scorer = problem.scorer;
   score_few_gpus(scorer, all_plan_features(), {});
   ASSERT_FALSE(scorer.ranked(1).empty());
   const PlanTemplate best = scorer.ranked(1).front().second;
