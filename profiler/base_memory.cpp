@@ -9,12 +9,12 @@
 #include <stdexcept>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/scratch_directory.h"
+#include "planner/process/subprocess.h"
 #include "planner/spec/text_file.h"
 #include "profiler/overhead_bench.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/elastic/run_directory.h"
-#include "trainer/elastic/scratch_directory.h"
-#include "trainer/elastic/subprocess.h"
 #include "trainer/gpu/gpu.h"
 
 namespace sailor {

@@ -1,18 +1,18 @@
 #include "profiler/cluster_runs.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
-#include "trainer/elastic/scratch_directory.h"
-#include "trainer/elastic/subprocess.h"
+#include "planner/process/scratch_directory.h"
+#include "planner/process/subprocess.h"
 
 namespace sailor {
 namespace {
@@ -42,7 +42,6 @@ class LogReader {
 
 struct Running {
   ClusterRun run;
-  pid_t pid = -1;
   LogReader log;
 };
 
@@ -70,15 +69,16 @@ class InterruptGuard {
   struct sigaction old_terminate_ {};
 };
 
-std::vector<std::string> srun(const ClusterRun& run, const std::vector<std::string>& command) {
+NodeProgram program_of(const ClusterRun& run, const std::vector<std::string>& command,
+                       const std::string& log) {
   // The whole node, unbound: the program places its ranks itself.
-  std::vector<std::string> words = {"srun",           "--job-name=sailor-measure", "--nodes=1",
-                                    "--ntasks=1",     "--nodelist=" + run.node,    "--exclusive",
-                                    "--cpu-bind=none"};
-  if (!run.partition.empty()) words.push_back("--partition=" + run.partition);
-  words.insert(words.end(), command.begin(), command.end());
-  words.insert(words.end(), {"--gpu-type", run.gpu_type});
-  return words;
+  NodeProgram program{.job_name = "sailor-measure",
+                      .node = run.node,
+                      .partition = run.partition,
+                      .command = command,
+                      .output_file = log};
+  program.command.insert(program.command.end(), {"--gpu-type", run.gpu_type});
+  return program;
 }
 
 }  // namespace
@@ -105,35 +105,33 @@ std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Ca
   return result;
 }
 
-int run_on_cluster(const std::vector<ClusterRun>& runs, const std::vector<std::string>& command,
+int run_on_cluster(Scheduler& scheduler, const std::vector<ClusterRun>& runs,
+                   const std::vector<std::string>& command,
                    const std::function<void(const std::string&)>& line) {
   const ScratchDirectory scratch;
   const InterruptGuard guard;
-  std::map<pid_t, Running> running;
+  std::map<StepId, Running> running;
   for (const ClusterRun& run : runs) {
     const std::string log = scratch.path() + "/" + run.node;
     std::ofstream(log).close();
-    SpawnOptions options;
-    options.output_file = log;
-    const pid_t pid = spawn(srun(run, command), options);
-    running.emplace(pid, Running{run, pid, LogReader(log, run.node + ": ")});
+    const StepId id = scheduler.start_program(program_of(run, command, log));
+    running.emplace(id, Running{run, LogReader(log, run.node + ": ")});
   }
   int failed = 0;
   for (bool told = false; !running.empty();) {
     if (interrupted_by != 0 && !told) {
-      for (const auto& [pid, one] : running) kill(pid, SIGTERM);
+      for (const auto& [id, one] : running) scheduler.signal_step(id, SIGTERM);
       told = true;
     }
     for (auto it = running.begin(); it != running.end();) {
-      int status = 0;
-      const bool ended = waitpid(it->first, &status, WNOHANG) == it->first;
-      it->second.log.read(ended, line);
-      if (ended && status != 0) {
+      const std::optional<int> status = scheduler.step_end(it->first);
+      it->second.log.read(status.has_value(), line);
+      if (status.value_or(0) != 0) {
         ++failed;
         line(fmt::format("{}: type {}: {}", it->second.run.node, it->second.run.gpu_type,
-                         describe_wait_status(status)));
+                         describe_wait_status(*status)));
       }
-      it = ended ? running.erase(it) : std::next(it);
+      it = status ? running.erase(it) : std::next(it);
     }
     if (!running.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

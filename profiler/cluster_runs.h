@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/catalog.h"
 #include "planner/spec/snapshot.h"
 
@@ -22,10 +23,11 @@ struct ClusterRun {
 std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Catalog& catalog,
                                               std::vector<std::string>& notes);
 
-// Runs `command` + {"--gpu-type", TYPE} on the node of every run, all at once, through srun. `line` gets what
-// they print, line by line, after "NODE: ". Returns the number of runs that failed; when this process is
-// interrupted, so are they. Throws std::runtime_error.
-int run_on_cluster(const std::vector<ClusterRun>& runs, const std::vector<std::string>& command,
+// Runs `command` + {"--gpu-type", TYPE} on the node of every run, all at once, as jobs of `scheduler`. `line`
+// gets what they print, line by line, after "NODE: ". Returns the number of runs that failed; when this
+// process is interrupted, so are they. Throws std::runtime_error.
+int run_on_cluster(Scheduler& scheduler, const std::vector<ClusterRun>& runs,
+                   const std::vector<std::string>& command,
                    const std::function<void(const std::string&)>& line);
 
 }  // namespace sailor

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/process/subprocess.h"
 #include "trainer/elastic/program_path.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 

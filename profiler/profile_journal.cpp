@@ -11,8 +11,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "planner/process/file_descriptor.h"
 #include "planner/spec/text_file.h"
-#include "trainer/comm/file_descriptor.h"
 
 namespace sailor {
 namespace {

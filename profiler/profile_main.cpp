@@ -55,8 +55,8 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   if (request.ranks > 0) command.insert(command.end(), {"--ranks", std::to_string(request.ranks)});
   for (const ClusterRun& run : runs)
     std::cerr << fmt::format("type {}: measured on {}\n", run.gpu_type, run.node);
-  const int failed =
-      run_on_cluster(runs, command, [](const std::string& line) { std::cerr << line << std::endl; });
+  const int failed = run_on_cluster(site_scheduler(), runs, command,
+                                    [](const std::string& line) { std::cerr << line << std::endl; });
   return failed == 0 ? kDone : kFailed;
 }
 

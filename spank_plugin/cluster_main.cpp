@@ -1,7 +1,5 @@
 // sailor-cluster: what a new job could get of the live Slurm cluster now, as a snapshot in YAML on stdout.
 
-#include <slurm/slurm.h>
-
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -73,7 +71,7 @@ int run(int argc, char** argv) {
     return kDone;
   }
   SiteConfig site = load_site_config(arguments.config);
-  slurm_init(nullptr);
+  initialise_slurm();
   const auto option = [&](const char* name) -> std::optional<std::string> {
     auto it = arguments.of_job.find(name);
     if (it == arguments.of_job.end()) return std::nullopt;

@@ -3,7 +3,7 @@
 // user.
 #pragma once
 
-#include "spank_plugin/spank_api.h"
+#include "spank_plugin/slurm/spank_api.h"
 
 namespace sailor {
 

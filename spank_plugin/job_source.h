@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/inputs/submit_options.h"
 #include "planner/spec/job_spec.h"
-#include "spank_plugin/submit_options.h"
-#include "spank_plugin/submit_process.h"
+#include "spank_plugin/slurm/submit_process.h"
 
 namespace sailor {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "planner/spec/error.h"
+#include "planner/spec/name_list.h"
 #include "planner/spec/quantity.h"
 #include "planner/spec/text.h"
-#include "spank_plugin/slurm/name_list.h"
 #include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {

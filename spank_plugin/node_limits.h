@@ -4,19 +4,16 @@
 // Pure: options are asked for by their long name.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/inputs/submit_options.h"
+#include "planner/inputs/submitted_limits.h"
 #include "planner/spec/job_spec.h"
 #include "spank_plugin/slurm/live_cluster.h"
-#include "spank_plugin/submit_options.h"
 
 namespace sailor {
-
-// An option's value from the command line, an #SBATCH line or the environment; nothing when not given.
-using OptionLookup = std::function<std::optional<std::string>(const char* name)>;
 
 // Throws InputError naming the first option that a plan cannot live with, and what to do.
 void refuse_contradictions(const OptionLookup& option);

@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 
+#include "planner/inputs/carried_plan.h"
+#include "planner/inputs/submitted_limits.h"
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/text.h"
@@ -20,12 +22,11 @@
 #include "spank_plugin/planning.h"
 #include "spank_plugin/plugin_config.h"
 #include "spank_plugin/second_life.h"
+#include "spank_plugin/slurm/commands/job_environment.h"
 #include "spank_plugin/slurm/live_cluster.h"
-#include "spank_plugin/slurm/plan_environment.h"
 #include "spank_plugin/slurm/submitted_job.h"
 #include "spank_plugin/spank_options.h"
 #include "spank_plugin/submission_child.h"
-#include "spank_plugin/submitted_limits.h"
 
 namespace sailor {
 namespace {
@@ -50,8 +51,7 @@ State& state() {
 std::string enclosing_job(SubmitProgram program) {
   if (program != SubmitProgram::srun) return "";  // salloc and sbatch ask for a job of their own
   if (std::optional<std::string> job = option_value("jobid")) return *job;
-  const char* job = getenv("SLURM_JOB_ID");
-  return job == nullptr ? "" : job;
+  return slurm_job_id();
 }
 
 // The first planned node of which `use` says why it cannot be had, with the reason; nothing when it says so
@@ -247,7 +247,7 @@ void attach_plan(spank_t spank, SubmitProgram program, const EnvironmentVariable
   for (const auto& [name, value] : variables) {
     if (spank_job_control_setenv(spank, name.c_str(), value.c_str(), 1) != ESPANK_SUCCESS)
       throw std::runtime_error("Slurm did not take the plan's variable " + name);
-    if (program != SubmitProgram::sbatch) setenv(("SLURM_SPANK_" + name).c_str(), value.c_str(), 1);
+    if (program != SubmitProgram::sbatch) set_job_variable(name, value);
   }
 }
 
@@ -256,7 +256,7 @@ void attach_plan(spank_t spank, SubmitProgram program, const EnvironmentVariable
 void begin_submission(spank_t spank, SubmitProgram program) {
   try {
     forget_options_of_enclosing_job();
-    bool step = program == SubmitProgram::srun && getenv("SLURM_JOB_ID") != nullptr;
+    bool step = program == SubmitProgram::srun && !slurm_job_id().empty();
     if (!step) forget_plan_of_enclosing_job();
     register_options(spank);
     state().variables = take_from_first_life();

@@ -8,8 +8,8 @@
 // process; SPANK offers no place of its own for it. Nothing here throws.
 #pragma once
 
-#include "spank_plugin/spank_api.h"
-#include "spank_plugin/submit_process.h"
+#include "spank_plugin/slurm/spank_api.h"
+#include "spank_plugin/slurm/submit_process.h"
 
 namespace sailor {
 

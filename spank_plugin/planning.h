@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "planner/inputs/planning_record.h"
+#include "planner/inputs/submit_options.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "spank_plugin/slurm/allocation.h"
 #include "spank_plugin/slurm/live_cluster.h"
-#include "spank_plugin/submit_options.h"
 
 namespace sailor {
 

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "spank_plugin/slurm/plan_environment.h"
+#include "planner/inputs/carried_plan.h"
 
 namespace sailor {
 

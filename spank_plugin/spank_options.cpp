@@ -1,12 +1,7 @@
 #include "spank_plugin/spank_options.h"
 
-#include <cstdlib>
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <vector>
-
-extern "C" char** environ;
 
 namespace sailor {
 namespace {
@@ -46,29 +41,6 @@ void register_options(spank_t spank) {
 
 const OptionValues& given_options() {
   return values();
-}
-
-namespace {
-
-void unset_variables_with(std::initializer_list<std::string_view> prefixes) {
-  std::vector<std::string> names;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    std::string_view text = *entry;
-    for (std::string_view prefix : prefixes) {
-      if (text.starts_with(prefix)) names.emplace_back(text.substr(0, text.find('=')));
-    }
-  }
-  for (const std::string& name : names) unsetenv(name.c_str());
-}
-
-}  // namespace
-
-void forget_options_of_enclosing_job() {
-  unset_variables_with({"_SLURM_SPANK_OPTION_sailor_", "SLURM_SPANK__SLURM_SPANK_OPTION_sailor_"});
-}
-
-void forget_plan_of_enclosing_job() {
-  unset_variables_with({"SLURM_SPANK_SAILOR_"});
 }
 
 }  // namespace sailor

@@ -14,7 +14,7 @@
 
 #include "planner/spec/error.h"
 #include "spank_plugin/second_life.h"
-#include "spank_plugin/submit_process.h"
+#include "spank_plugin/slurm/submit_process.h"
 
 namespace sailor {
 namespace {

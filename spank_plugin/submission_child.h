@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "spank_plugin/slurm/plan_environment.h"
+#include "planner/inputs/carried_plan.h"
 
 namespace sailor {
 

@@ -15,6 +15,7 @@
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/report/run_report.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/simulator/native_model.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
@@ -79,7 +80,7 @@ std::unique_ptr<RunPrediction> prediction_of(const ReportCommand& command, const
 }  // namespace
 
 int run_report(const ReportCommand& command) {
-  const std::string directory = find_run(command.run, "sailor report");
+  const std::string directory = find_run(command.run, own_job_id(site_scheduler()), "sailor report");
   const RunHistory history = read_run_history(directory);
   std::vector<std::string> notes;
   const std::unique_ptr<PlanningInputs> inputs = inputs_of(command, history, notes);

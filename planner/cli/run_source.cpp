@@ -4,6 +4,7 @@
 
 #include "planner/history/find_run.h"
 #include "planner/inputs/planning_record.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 
 namespace sailor::cli {
@@ -47,7 +48,7 @@ std::string config_of_run(const std::string& directory, const std::string& given
 }
 
 ExplainCommand about_run(ExplainCommand command) {
-  const std::string directory = find_run(command.run, "sailor explain --run");
+  const std::string directory = find_run(command.run, own_job_id(site_scheduler()), "sailor explain --run");
   take_job_and_plan(directory, command.source.job, command.plan);
   command.source.config = config_of_run(directory, command.source.config);
   const std::string planning = planning_of(directory);
@@ -57,7 +58,7 @@ ExplainCommand about_run(ExplainCommand command) {
 }
 
 SimulateCommand about_run(SimulateCommand command) {
-  const std::string directory = find_run(command.run, "sailor simulate --run");
+  const std::string directory = find_run(command.run, own_job_id(site_scheduler()), "sailor simulate --run");
   take_job_and_plan(directory, command.job, command.plan);
   command.config = config_of_run(directory, command.config);
   take_cluster(planning_of(directory), command.cluster);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "planner/spec/error.h"
@@ -32,10 +31,11 @@ fs::path newest_run() {
 
 }  // namespace
 
-std::string find_run(const std::string& run, const std::string& command, const SubmittedIn& submitted_in) {
+std::string find_run(const std::string& run, const std::string& own_job, const std::string& command,
+                     const SubmittedIn& submitted_in) {
   if (run.empty()) {
-    const char* job = std::getenv("SLURM_JOB_ID");
-    if (job != nullptr && is_run(fmt::format("sailor-{}", job))) return fmt::format("sailor-{}", job);
+    const std::string own_run = fmt::format("sailor-{}", own_job);
+    if (!own_job.empty() && is_run(own_run)) return own_run;
     const fs::path newest = newest_run();
     if (newest.empty())
       throw InputError(

@@ -10,9 +10,9 @@ namespace sailor {
 using SubmittedIn = std::function<std::string(const std::string& job)>;
 
 // `run`: a run's directory, or a job id whose run is sailor-ID here or in the directory that `submitted_in`
-// knows; empty: the run of the job that we are in ($SLURM_JOB_ID), else the newest one here. Throws
-// InputError that names `command` where there is none.
-std::string find_run(const std::string& run, const std::string& command,
+// knows; empty: the run of `own_job` (may be empty), which is the job that we are in, else the newest one
+// here. Throws InputError that names `command` where there is none.
+std::string find_run(const std::string& run, const std::string& own_job, const std::string& command,
                      const SubmittedIn& submitted_in = nullptr);
 
 }  // namespace sailor

@@ -1,20 +1,17 @@
 #include "profiler/links/probe_launch.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <sstream>
 #include <stdexcept>
 
+#include "planner/process/subprocess.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "profiler/live_cluster.h"
-#include "trainer/elastic/allocation.h"
 #include "trainer/elastic/launcher.h"
 #include "trainer/elastic/program_path.h"
 
@@ -26,14 +23,6 @@ constexpr size_t kNodesOfAKind = 2;                  // enough for links between
 
 std::string self() {
   return std::filesystem::read_symlink("/proc/self/exe");
-}
-
-[[noreturn]] void become(std::vector<std::string> command) {
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
-  execvp(words.front(), words.data());
-  throw std::runtime_error(fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
 }
 
 std::vector<std::string> rank_program(const std::vector<std::string>& arguments) {
@@ -51,11 +40,11 @@ bool is_launched() {
 }
 
 void become_ranks_here(int ranks, const std::vector<std::string>& arguments) {
-  become(local_command(static_cast<size_t>(ranks), rank_program(arguments)));
+  become_program(local_command(static_cast<size_t>(ranks), rank_program(arguments)));
 }
 
 void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments) {
-  const Allocation job = allocation_from_environment();
+  const Allocation job = site_scheduler().own_allocation();
   const Snapshot cluster = read_live_cluster(/*busy_too=*/true);
   std::vector<HostRanks> hosts;
   std::string kinds;
@@ -71,8 +60,9 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
   setenv(kKinds, kinds.c_str(), 1);
   setenv("SAILOR_NODES", to_text(job.nodes).c_str(), 1);
   setenv("SAILOR_NO_AGENTS", "1", 1);  // ranks stay in their steps, and end with them
-  clean_step_environment();
-  become(mpirun_command(required_mpirun(), hosts, program_path("sailor-agent"), rank_program(arguments)));
+  site_scheduler().forget_step_defaults();
+  become_program(
+      mpirun_command(required_mpirun(), hosts, program_path("sailor-agent"), rank_program(arguments)));
 }
 
 void become_allocation(std::vector<std::string> arguments) {
@@ -85,16 +75,9 @@ void become_allocation(std::vector<std::string> arguments) {
       by_partition[node.partition].push_back(node.name);
   }
   if (by_partition.empty()) throw std::runtime_error("no node with GPUs is free");
-  std::vector<std::string> command = {"salloc", "--quiet"};
-  for (const auto& [partition, nodes] : by_partition) {
-    if (command.size() > 2) command.push_back(":");
-    command.insert(command.end(),
-                   {"--job-name=sailor-probe", "--exclusive", fmt::format("--nodes={}", nodes.size()),
-                    fmt::format("--nodelist={}", fmt::join(nodes, ",")), "--partition=" + partition});
-  }
-  const std::vector<std::string> program = rank_program(arguments);
-  command.insert(command.end(), program.begin(), program.end());
-  become(std::move(command));
+  std::vector<JobPart> parts;
+  for (const auto& [partition, nodes] : by_partition) parts.push_back({partition, nodes});
+  become_program(site_scheduler().job_command("sailor-probe", parts, rank_program(arguments)));
 }
 
 std::optional<NodeKind> kind_of_node(const std::string& node) {

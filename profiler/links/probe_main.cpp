@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "planner/cli/program.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "planner/spec/snapshot.h"
@@ -205,7 +206,7 @@ int run(Arguments arguments, int argc, char** argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     if (arguments.on_nodes) become_allocation(words);
     if (arguments.ranks > 0) become_ranks_here(arguments.ranks, words);
-    if (std::getenv("SLURM_JOB_ID") != nullptr) become_ranks_of_job(arguments.per_node, words);
+    if (site_scheduler().own_job()) become_ranks_of_job(arguments.per_node, words);
     throw InputError(
         "say where: --on-nodes for free nodes of the cluster, --ranks N for N ranks of this machine, or "
         "start "

@@ -4,20 +4,24 @@
 // can be launched. With --nodes, the same of the compute nodes: one free node of every GPU type runs
 // `sailor-doctor --here` through srun.
 #include <fmt/format.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "planner/cli/external.h"
+#include "planner/process/scratch_directory.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
+#include "planner/spec/text_file.h"
 #include "spank_plugin/doctor/plugstack.h"
 #include "spank_plugin/doctor/program_checks.h"
 #include "spank_plugin/doctor/site_checks.h"
+#include "spank_plugin/slurm/installation.h"
 #include "spank_plugin/slurm/live_cluster.h"
 
 namespace sailor {
@@ -71,33 +75,16 @@ std::string output_of(const std::string& command) {
   }
 }
 
-struct SlurmSettings {
-  unsigned int version = 0;
-  std::string release, cluster, plugin_dir, plugstack, auth, select, controller_parameters;
-};
-
-std::string text(const char* value) {
-  return value == nullptr ? "" : value;
-}
-
 std::optional<SlurmSettings> check_slurm(Findings& findings) {
-  slurm_init(nullptr);
-  slurm_conf_t* conf = nullptr;
-  if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS) {
-    findings.push_back(problem("slurm", fmt::format("slurmctld does not answer: {}", slurm_strerror(errno)),
+  initialise_slurm();
+  SlurmSettings settings;
+  try {
+    settings = read_slurm_settings();
+  } catch (const std::runtime_error& error) {
+    findings.push_back(problem("slurm", fmt::format("slurmctld does not answer: {}", error.what()),
                                "see that slurmctld and munge run here, and that SLURM_CONF is right"));
     return std::nullopt;
   }
-  SlurmSettings settings;
-  settings.release = text(conf->version);
-  settings.version = version_number(settings.release);
-  settings.cluster = text(conf->cluster_name);
-  settings.plugin_dir = text(conf->plugindir);
-  settings.plugstack = text(conf->plugstack);
-  settings.auth = text(conf->authtype);
-  settings.select = text(conf->select_type);
-  settings.controller_parameters = text(conf->slurmctld_params);
-  slurm_free_ctl_conf(conf);
   findings.push_back(
       well("slurm", fmt::format("{}, cluster {}, {}", settings.release, settings.cluster, settings.auth)));
   if (settings.select != "select/cons_tres")
@@ -125,18 +112,35 @@ Findings check_programs_here(bool compute_node) {
 }
 
 Findings check_launch() {
-  if (output_of("srun --mpi=list").find("pmix") == std::string::npos)
+  if (!offers_mpi("pmix"))
     return {warning("mpi", "srun offers no pmix",
                     "jobs start by mpirun over srun, which needs none; `srun --mpi=pmix` would not work")};
   return {well("mpi", "srun offers pmix")};
 }
 
 Findings check_options() {
-  if (output_of("sbatch --help").find("--sailor-objective") == std::string::npos)
+  if (!has_submit_option("--sailor-objective"))
     return {
         problem("sbatch", "does not know --sailor-objective: the plugin is not loaded here",
                 "mend what is said about plugin and plugstack; `sbatch --help` then ends with our options")};
   return {well("sbatch", "has the --sailor-* options")};
+}
+
+// What a program prints on that node, however it ends.
+std::string output_on(const SnapshotNode& node, const std::vector<std::string>& command) {
+  const ScratchDirectory scratch;
+  const std::string file = scratch.path() + "/said";
+  Scheduler& scheduler = site_scheduler();
+  const StepId program = scheduler.start_program({.job_name = "sailor-doctor",
+                                                  .node = node.name,
+                                                  .partition = node.partition,
+                                                  .command = command,
+                                                  .whole_node = false,
+                                                  .immediate_s = 20,
+                                                  .limit_s = 60,
+                                                  .output_file = file});
+  while (!scheduler.step_end(program)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return read_text_file(file);
 }
 
 // One free node of every GPU type looks at itself.
@@ -148,15 +152,12 @@ Findings check_nodes(const Site& site, const SlurmView& view, const std::string&
   if (nodes.empty()) return {warning("nodes", "no node with GPUs is free", "try again later")};
   const std::string self = fs::read_symlink("/proc/self/exe");
   for (const auto& [type, node] : nodes) {
-    const std::string said = output_of(
-        fmt::format("timeout 60 srun --immediate=20 --quiet --job-name=sailor-doctor --nodes=1 --ntasks=1 "
-                    "--partition='{}' --nodelist='{}' '{}' --here --config '{}'",
-                    node.partition, node.name, self, config));
+    const std::string said = output_on(node, {self, "--here", "--config", config});
     const Findings there = parse_lines(said);
     if (there.empty())
       findings.push_back(problem(
           "node " + node.name, "srun does not run `sailor-doctor` there: " + said.substr(0, said.find('\n')),
-          fmt::format("try `srun -p {} -w {} {} --here`", node.partition, node.name, self)));
+          fmt::format("try `{}`", run_on_node_text(node.partition, node.name, self + " --here"))));
     for (Finding finding : there) {
       finding.about = node.name + " " + finding.about;
       if (finding.level != Finding::Level::ok) findings.push_back(std::move(finding));
@@ -180,7 +181,8 @@ int run(int argc, char** argv) {
   }
   Findings findings;
   const std::optional<SlurmSettings> slurm = check_slurm(findings);
-  if (slurm) add(findings, check_plugstack(slurm->plugstack, slurm->plugin_dir, slurm->version));
+  if (slurm)
+    add(findings, check_plugstack(slurm->plugstack, slurm->plugin_dir, version_number(slurm->release)));
   if (slurm) add(findings, check_options());
   add(findings, check_programs_here(arguments.here));
   const std::optional<Site> site = check_site(arguments.config, findings);

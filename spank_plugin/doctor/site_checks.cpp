@@ -11,7 +11,7 @@
 #include "planner/profile/network_profile.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
-#include "spank_plugin/slurm/gres.h"
+#include "spank_plugin/slurm/commands/gres.h"
 
 namespace sailor {
 namespace {

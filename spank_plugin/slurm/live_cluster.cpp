@@ -9,10 +9,10 @@
 #include <set>
 
 #include "planner/spec/error.h"
+#include "planner/spec/name_list.h"
 #include "planner/spec/text.h"
+#include "spank_plugin/slurm/commands/gres.h"
 #include "spank_plugin/slurm/feature_expression.h"
-#include "spank_plugin/slurm/gres.h"
-#include "spank_plugin/slurm/name_list.h"
 
 namespace sailor {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "planner/spec/error.h"
+#include "planner/spec/name_list.h"
 #include "planner/spec/text.h"
-#include "spank_plugin/slurm/name_list.h"
 
 namespace sailor {
 namespace {

@@ -12,9 +12,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "planner/spec/name_list.h"
 #include "spank_plugin/slurm/allocation.h"
 #include "spank_plugin/slurm/leaf_switches.h"
-#include "spank_plugin/slurm/name_list.h"
 
 namespace sailor {
 namespace {
@@ -156,6 +156,10 @@ std::vector<SlurmNode> read_nodes() {
   }
   read_jobs(result);
   return result;
+}
+
+void initialise_slurm() {
+  slurm_init(nullptr);
 }
 
 SlurmView read_slurm() {

@@ -52,8 +52,11 @@ struct SlurmView {
   std::vector<SlurmReservation> reservations;
 };
 
-// Asks the controller, as the calling user. Needs an initialised libslurm in the process (slurm_init(), or
-// being sbatch itself). Throws std::runtime_error with Slurm's reason.
+// Initialises libslurm. Slurm's own programs, and plugins in them, have done that.
+void initialise_slurm();
+
+// Asks the controller, as the calling user. Needs an initialised libslurm in the process. Throws
+// std::runtime_error with Slurm's reason.
 SlurmView read_slurm();
 // Only the nodes, and which jobs wait for them.
 std::vector<SlurmNode> read_nodes();

@@ -15,10 +15,10 @@
 #include <thread>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/process/scratch_directory.h"
 #include "planner/spec/error.h"
 #include "tests/checkpoint_crash/training.h"
 #include "tests/checkpoint_crash/victims.h"
-#include "trainer/elastic/scratch_directory.h"
 
 namespace sailor::checkpoint_crash {
 namespace {

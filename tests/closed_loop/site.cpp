@@ -16,11 +16,11 @@
 #include <thread>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/subprocess.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/spec/text_file.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/elastic/run_directory.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor::closed_loop {
 namespace fs = std::filesystem;

@@ -34,7 +34,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "trainer/comm/file_descriptor.h"
+#include "planner/process/file_descriptor.h"
 
 namespace {
 

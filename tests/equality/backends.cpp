@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/process/scratch_directory.h"
 #include "trainer/comm/bootstrap.h"
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
-#include "trainer/elastic/scratch_directory.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"

@@ -11,8 +11,8 @@
 #include <random>
 #include <set>
 
+#include "planner/process/scratch_directory.h"
 #include "tests/unit/trainer/elastic_training.h"
-#include "trainer/elastic/scratch_directory.h"
 
 namespace sailor::equality {
 namespace {

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
@@ -26,9 +27,9 @@ constexpr const char* kRunLine = "\nrun ";
 std::string this_process() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  const char* job = std::getenv("SLURM_JOB_ID");
+  const std::string job = own_job_id(site_scheduler());
   const char* run = std::getenv("SAILOR_RUN_DIRECTORY");
-  return fmt::format("{}process {} on {}{}", job != nullptr ? fmt::format("job {}, ", job) : "", getpid(),
+  return fmt::format("{}process {} on {}{}", job.empty() ? "" : fmt::format("job {}, ", job), getpid(),
                      host.data(), run != nullptr ? std::string(kRunLine) + run : "");
 }
 

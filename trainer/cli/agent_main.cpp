@@ -1,5 +1,5 @@
 // sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/elastic/agent.h)
-// sailor-agent remote-shell HOST COMMAND...   become a Slurm step that runs COMMAND under an agent on HOST
+// sailor-agent remote-shell HOST COMMAND...   become a step that runs COMMAND under an agent on HOST
 // (mpirun calls this)
 // sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine (trainer/elastic/local_ranks.h)
 // sailor-agent helper ...               keep a helper job (trainer/elastic/helper_job.h)
@@ -8,17 +8,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/process/subprocess.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "trainer/elastic/agent.h"
-#include "trainer/elastic/allocation.h"
 #include "trainer/elastic/helper_job.h"
 #include "trainer/elastic/launcher.h"
 #include "trainer/elastic/local_ranks.h"
@@ -33,16 +33,12 @@ int remote_shell(std::vector<std::string> arguments) {
   if (!nodes) throw std::runtime_error("SAILOR_NODES is not set: this program is started by sailor run");
   const std::vector<std::string> command(arguments.begin() + 1, arguments.end());
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::vector<std::string> step = sailor::remote_shell_command(
+  const sailor::StepSpec step = sailor::remote_shell_step(
       arguments.front(), fmt::format("{}", fmt::join(command, " ")), sailor::parse_allocated_nodes(nodes),
       std::getenv("SAILOR_NO_AGENTS") != nullptr ? "" : self);
-  // This process becomes srun: by its number the controller knows whose step has ended.
+  // This process becomes the step: by its number the controller knows whose step has ended.
   setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
-  std::vector<char*> argv;
-  for (const std::string& argument : step) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  throw std::runtime_error(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
+  sailor::become_program(sailor::site_scheduler().step_command(step));
 }
 
 }  // namespace
@@ -59,7 +55,7 @@ int main(int argc, char** argv) try {
     return sailor::run_local_ranks(static_cast<int>(*ranks), {rest.begin() + 1, rest.end()});
   }
   if (mode == "helper")
-    return sailor::keep_helper_job(sailor::parse_keeper(rest),
+    return sailor::keep_helper_job(sailor::site_scheduler(), sailor::parse_keeper(rest),
                                    std::filesystem::read_symlink("/proc/self/exe"));
   std::cerr
       << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | local-ranks N COMMAND... | "

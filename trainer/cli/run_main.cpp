@@ -9,9 +9,12 @@
 #include <optional>
 
 #include "planner/cli/program.h"
+#include "planner/inputs/carried_plan.h"
+#include "planner/inputs/submitted_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/plan/validate.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
@@ -20,10 +23,6 @@
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
 #include "trainer/elastic/model_flops.h"
-#ifdef SAILOR_WITH_SLURM
-#include "spank_plugin/slurm/plan_environment.h"
-#include "spank_plugin/submitted_limits.h"
-#endif
 
 namespace {
 
@@ -39,23 +38,14 @@ struct Arguments {
   int64_t trace_step = 0;
 };
 
-std::optional<Plan> plan_of_the_job() {
-#ifdef SAILOR_WITH_SLURM
-  return plan_from_environment();
-#else
-  return std::nullopt;
-#endif
+// What the submission sent along with the job.
+std::string submitted(const Scheduler& scheduler, const std::string& name) {
+  return scheduler.carried_value(name).value_or("");
 }
 
-// What the plugin sent along with the job, by its name at submission.
-std::string submitted(const std::string& name) {
-  const char* value = std::getenv(("SLURM_SPANK_" + name).c_str());
-  return value ? value : "";
-}
-
-Plan find_plan(const Arguments& arguments) {
+Plan find_plan(const Arguments& arguments, const Scheduler& scheduler) {
   if (!arguments.plan_file.empty()) return load_plan(arguments.plan_file);
-  if (std::optional<Plan> plan = plan_of_the_job()) return *plan;
+  if (std::optional<Plan> plan = carried_plan(scheduler)) return *plan;
   throw InputError(
       "this job carries no plan: submit it with `sbatch --sailor-objective=throughput JOB.yaml`, or give "
       "--plan FILE");
@@ -96,25 +86,25 @@ bool is_emulated(const Plan& plan, const Catalog& catalog) {
   return false;
 }
 
-std::string default_directory(const Arguments& arguments, const Allocation& allocation) {
+std::string default_directory(const Arguments& arguments, const Scheduler& scheduler) {
   if (arguments.local) return "sailor-local";
-  const char* submit = std::getenv("SLURM_SUBMIT_DIR");
-  return fmt::format("{}/sailor-{}", submit && *submit ? submit : ".", allocation.job_id);
+  const OwnJob job = scheduler.own_job().value_or(OwnJob{});
+  return fmt::format("{}/sailor-{}", job.submit_directory.empty() ? "." : job.submit_directory, job.id);
 }
 
-int run(const Arguments& arguments) {
+int run(const Arguments& arguments, Scheduler& scheduler) {
   // The script that Slurm runs is a copy; what it says is about the file that was submitted. A spec that the
   // script names itself stands where it says.
   const bool is_copy = fs::path(arguments.job_file).filename() == "slurm_script";
-  const std::string submitted_file = is_copy ? submitted("SAILOR_JOB") : "";
+  const std::string submitted_file = is_copy ? submitted(scheduler, "SAILOR_JOB") : "";
   const std::string job_file = fs::absolute(submitted_file.empty() ? arguments.job_file : submitted_file);
   const std::string job_text = read_text_file(arguments.job_file);
   const JobSpec job = parse_job_spec(job_text, job_file);
-  if (std::string config = submitted("SAILOR_CONFIG"); !config.empty())
+  if (std::string config = submitted(scheduler, "SAILOR_CONFIG"); !config.empty())
     setenv("SAILOR_CONFIG", config.c_str(), 0);
 
-  const Plan plan = find_plan(arguments);
-  const Allocation allocation = arguments.local ? Allocation{} : allocation_from_environment();
+  const Plan plan = find_plan(arguments, scheduler);
+  const Allocation allocation = arguments.local ? Allocation{} : scheduler.own_allocation();
   check(job, plan, arguments, allocation);
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
@@ -126,7 +116,7 @@ int run(const Arguments& arguments) {
   options.allocation = allocation;
   options.job_directory = fs::path(job_file).parent_path();
   options.run_directory =
-      arguments.directory.empty() ? default_directory(arguments, allocation) : arguments.directory;
+      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory;
   options.data = data.describe();
   options.unigram_entropy = data.unigram_entropy();
   options.step_flops = static_cast<double>(job.training.global_batch * job.model.sequence) *
@@ -152,16 +142,12 @@ int run(const Arguments& arguments) {
   options.nodes_s = job.elastic.wait_s;
   options.replanning.site_config = site_config_path();
   options.grow_every_s = options.elastic && jobs_may_grow ? job.elastic.grow_every_s : 0;
-#ifdef SAILOR_WITH_SLURM
-  const SubmittedLimits limits = submitted_limits(job);
+  const SubmittedLimits limits = submitted_limits(job, scheduler);
   options.replanning.overrides = limits.overrides;
   options.node_limits = limits.node_limits;
   options.most_nodes = limits.most_nodes;
-  if (arguments.plan_file.empty()) options.planning = take_planning_from_environment();
-#else
-  options.grow_every_s = 0;  // nobody asks Slurm
-#endif
-  return run_controller(job, job_text, plan, options, std::cout);
+  if (arguments.plan_file.empty()) options.planning = take_carried_planning(scheduler);
+  return run_controller(job, job_text, plan, options, scheduler, std::cout);
 }
 
 }  // namespace
@@ -182,5 +168,5 @@ int main(int argc, char** argv) {
          "--lease", arguments.lease_s,
          "seconds that ranks live on when the controller cannot be reached (default: 15, or elastic.lease)")
       ->check(CLI::Range(1.0, 3600.0));
-  return cli::run_program(app, argc, argv, [&] { return run(arguments); });
+  return cli::run_program(app, argc, argv, [&] { return run(arguments, site_scheduler()); });
 }

@@ -7,27 +7,18 @@
 
 #include "planner/cli/program.h"
 #include "planner/history/find_run.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/run_status.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace {
 
 using namespace sailor;
 
-// Where a job of that number was submitted, as far as Slurm still knows it.
+// Where a job of that number was submitted, as far as the scheduler still knows it.
 std::string directory_of_job(const std::string& job) {
   if (job.find_first_not_of("0123456789") != std::string::npos) return "";
-  try {
-    const std::string text =
-        run_and_read({"sh", "-c", "exec timeout 10 scontrol show job -o \"$0\" 2>/dev/null", job});
-    const std::string key = " WorkDir=";
-    const size_t begin = text.find(key);
-    if (begin == std::string::npos) return "";
-    return text.substr(begin + key.size(), text.find_first_of(" \n", begin + 1) - begin - key.size());
-  } catch (const std::runtime_error&) {
-    return "";
-  }
+  return site_scheduler().find_job(job).value_or(QueuedJob{}).submit_directory;
 }
 
 }  // namespace
@@ -42,7 +33,8 @@ int main(int argc, char** argv) {
   app.add_option("--events", events, "events to show, from the last (default: 10)");
   app.add_flag("--json", json, "as JSON");
   return cli::run_program(app, argc, argv, [&] {
-    const RunStatus status = read_run_status(find_run(run, "sailor status", directory_of_job));
+    const RunStatus status =
+        read_run_status(find_run(run, own_job_id(site_scheduler()), "sailor status", directory_of_job));
     std::cout << (json ? status_json(status, events) : status_text(status, events));
     return kDone;
   });

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "trainer/comm/file_descriptor.h"
+#include "planner/process/file_descriptor.h"
 
 namespace sailor {
 namespace {

@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/comm/file_descriptor.h"
+#include "planner/process/file_descriptor.h"
 #include "trainer/comm/link_pacer.h"
 #include "trainer/comm/mesh_communicator.h"
 #include "trainer/comm/socket_listener.h"

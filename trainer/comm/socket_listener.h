@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "trainer/comm/file_descriptor.h"
+#include "planner/process/file_descriptor.h"
 #include "trainer/comm/handshake.h"
 
 namespace sailor {

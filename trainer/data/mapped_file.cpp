@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "planner/process/file_descriptor.h"
 #include "planner/spec/error.h"
-#include "trainer/comm/file_descriptor.h"
 
 namespace sailor {
 

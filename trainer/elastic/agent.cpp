@@ -14,13 +14,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "planner/process/scratch_directory.h"
+#include "planner/process/subprocess.h"
 #include "trainer/elastic/control_client.h"
 #include "trainer/elastic/helper_job.h"
 #include "trainer/elastic/program_path.h"
 #include "trainer/elastic/requeue.h"
-#include "trainer/elastic/scratch_directory.h"
 #include "trainer/elastic/signals.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {
@@ -103,7 +103,7 @@ pid_t start_joining_rank(const StartProcess& what) {
 }
 
 std::string node_name() {
-  if (const char* node = std::getenv("SLURMD_NODENAME"); node && *node) return node;
+  if (std::string node = site_scheduler().own_node(); !node.empty()) return node;
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   return host.data();
@@ -174,8 +174,8 @@ int run_agent(const std::vector<std::string>& command) {
     }
   }
   if (elastic && orders.alone()) {
-    requeue_lost_job(kRequeuePatience_s);
-    end_own_helper_job();
+    requeue_lost_job(site_scheduler(), kRequeuePatience_s);
+    end_own_helper_job(site_scheduler());
   }
   return all_well || elastic ? 0 : 1;
 }

@@ -25,7 +25,7 @@ int run_agent(const std::vector<std::string>& command);
 // environment is this process's own. Throws std::runtime_error.
 pid_t start_joining_rank(const StartProcess& what);
 
-// The cluster's name of this node: SLURMD_NODENAME, else the host name.
+// The cluster's name of this node: the scheduler's, else the host name.
 std::string node_name();
 
 }  // namespace sailor

@@ -1,7 +1,7 @@
 #include "trainer/elastic/cluster_look.h"
 
+#include "planner/process/subprocess.h"
 #include "planner/spec/error.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/process/file_descriptor.h"
 #include "planner/spec/snapshot.h"
-#include "trainer/comm/file_descriptor.h"
 
 namespace sailor {
 

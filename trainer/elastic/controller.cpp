@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/subprocess.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "trainer/elastic/agent.h"
@@ -30,7 +31,6 @@
 #include "trainer/elastic/rank_trace.h"
 #include "trainer/elastic/run_directory.h"
 #include "trainer/elastic/signals.h"
-#include "trainer/elastic/subprocess.h"
 #include "trainer/elastic/supervisor.h"
 
 namespace sailor {
@@ -55,10 +55,13 @@ bool is_loss(const ControlMessage& message) {
 
 class Controller {
  public:
-  Controller(const JobSpec& job, const Plan& plan, const ControllerOptions& options, std::ostream& out)
+  Controller(const JobSpec& job, const Plan& plan, const ControllerOptions& options, Scheduler& scheduler,
+             std::ostream& out)
       : job_(job),
         plan_(plan),
         options_(options),
+        scheduler_(scheduler),
+        own_job_(scheduler.own_job().value_or(OwnJob{})),
         out_(out),
         directory_(options.run_directory),
         signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP}),
@@ -113,6 +116,8 @@ class Controller {
   const JobSpec& job_;
   Plan plan_;  // that the job begins with
   const ControllerOptions& options_;
+  Scheduler& scheduler_;
+  const OwnJob own_job_;
   std::ostream& out_;
   RunDirectory directory_;
   SignalDescriptor signals_;
@@ -149,14 +154,13 @@ Replanner::Options Controller::keep_planning() const {
 
 void Controller::launch() {
   become_subreaper();
-  clean_step_environment();
+  scheduler_.forget_step_defaults();
   std::map<std::string, std::string> environment = server_.endpoint().to_environment();
   environment["SAILOR_DATA_SECRET"] = make_data_secret();
   if (generations_) environment["SAILOR_ELASTIC"] = "1";
   environment["SAILOR_NODES"] = to_text(options_.allocation.nodes);
   environment["SAILOR_JOB_ID"] = options_.allocation.job_id;
-  const char* restarts = std::getenv("SLURM_RESTART_COUNT");
-  environment["SAILOR_RESTART_COUNT"] = restarts ? restarts : "0";
+  environment["SAILOR_RESTART_COUNT"] = std::to_string(own_job_.restarts);
   environment["SAILOR_RUN_DIRECTORY"] = directory_.path();
   environment["SAILOR_JOB_DIRECTORY"] = options_.job_directory;
   environment["SAILOR_TRACE_STEP"] = std::to_string(options_.trace_step);
@@ -192,17 +196,13 @@ Growth::Options Controller::growth_options() const {
       command.push_back(fmt::format("--time={}s", std::max<int64_t>(60, *end_s - std::time(nullptr))));
     return command;
   };
-  const auto of_the_job = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-  };
   const HelperRequest request{.main_job = allocation.job_id,
                               .node = "",
                               .partition = "",
                               .end_s = allocation.end_s,
-                              .account = of_the_job("SLURM_JOB_ACCOUNT"),
-                              .qos = of_the_job("SLURM_JOB_QOS"),
-                              .reservation = of_the_job("SLURM_JOB_RESERVATION")};
+                              .account = own_job_.account,
+                              .qos = own_job_.qos,
+                              .reservation = own_job_.reservation};
   growth.start_keeper = [request, log = directory_.log("helpers.log")](const SnapshotNode& node) {
     HelperRequest one = request;
     one.node = node.name;
@@ -341,8 +341,8 @@ int Controller::run(const std::string& job_text) {
   out_ << settings_table(job_, plan_, options_.data, options_.unigram_entropy, options_.emulated,
                          directory_.path())
        << std::flush;
-  if (std::getenv("SLURM_RESTART_COUNT") && !options_.local)
-    cancel_left_helper_jobs(options_.allocation.job_id);
+  if (own_job_.restarts > 0 && !options_.local)  // what an earlier start left behind
+    scheduler_.give_back_helpers(options_.allocation.job_id);
   launch();
   bool announced = false;
   do {
@@ -361,8 +361,8 @@ int Controller::run(const std::string& job_text) {
 }  // namespace
 
 int run_controller(const JobSpec& job, const std::string& job_text, const Plan& plan,
-                   const ControllerOptions& options, std::ostream& out) {
-  Controller controller(job, plan, options, out);
+                   const ControllerOptions& options, Scheduler& scheduler, std::ostream& out) {
+  Controller controller(job, plan, options, scheduler, out);
   try {
     return controller.run(job_text);
   } catch (...) {

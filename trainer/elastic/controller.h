@@ -12,14 +12,14 @@
 #include <string>
 
 #include "planner/plan/plan.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/job_spec.h"
-#include "trainer/elastic/allocation.h"
 #include "trainer/elastic/replanner.h"
 
 namespace sailor {
 
 struct ControllerOptions {
-  bool local = false;                  // all ranks on this machine, no Slurm
+  bool local = false;                  // all ranks on this machine, no scheduler
   Allocation allocation;               // of the job; empty when local
   std::string job_directory;           // what relative paths of the job spec start from
   std::string run_directory;           // made if absent
@@ -45,10 +45,11 @@ struct ControllerOptions {
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };
 
-// Runs the job to its end. Progress goes to `out`, at most one line about a failure to stderr. Returns the
-// exit code. Call before any thread exists. Requires a plan that check_plan(plan, job) accepts, placed on the
-// allocation's nodes unless local. Throws std::runtime_error when nothing could be started.
+// Runs the job to its end, in the job of `scheduler` unless local. Progress goes to `out`, at most one line
+// about a failure to stderr. Returns the exit code. Call before any thread exists. Requires a plan that
+// check_plan(plan, job) accepts, placed on the allocation's nodes unless local. Throws std::runtime_error
+// when nothing could be started.
 int run_controller(const JobSpec& job, const std::string& job_text, const Plan& plan,
-                   const ControllerOptions& options, std::ostream& out);
+                   const ControllerOptions& options, Scheduler& scheduler, std::ostream& out);
 
 }  // namespace sailor

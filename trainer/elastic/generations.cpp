@@ -11,7 +11,7 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
-#include "trainer/elastic/subprocess.h"
+#include "planner/process/subprocess.h"
 
 namespace sailor {
 namespace {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/subprocess.h"
 #include "trainer/elastic/helper_job.h"
 #include "trainer/elastic/run_directory.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {

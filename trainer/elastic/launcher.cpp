@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/process/subprocess.h"
 #include "trainer/elastic/program_path.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {
@@ -18,36 +17,6 @@ namespace {
 // starting on this host for the same job (agent.cpp does the same).
 constexpr const char* kInOwnDirectory =
     "TMPDIR=$(mktemp -d) || exit 1; export TMPDIR; trap 'rm -rf \"$TMPDIR\"' EXIT; {}";
-
-// srun reads these as defaults of options. The job's own values (memory, tasks, binding) do not fit a step
-// that only watches over ranks, and some contradict the options below.
-constexpr const char* kStepDefaults[] = {"SLURM_CPU_BIND",
-                                         "SLURM_CPUS_PER_GPU",
-                                         "SLURM_CPUS_PER_TASK",
-                                         "SLURM_DISTRIBUTION",
-                                         "SLURM_EXACT",
-                                         "SLURM_EXCLUSIVE",
-                                         "SLURM_EXPORT_ENV",
-                                         "SLURM_GPU_BIND",
-                                         "SLURM_GPUS",
-                                         "SLURM_GPUS_PER_NODE",
-                                         "SLURM_GPUS_PER_SOCKET",
-                                         "SLURM_GPUS_PER_TASK",
-                                         "SLURM_HINT",
-                                         "SLURM_KILL_BAD_EXIT",
-                                         "SLURM_MEM_BIND",
-                                         "SLURM_MEM_PER_CPU",
-                                         "SLURM_MEM_PER_GPU",
-                                         "SLURM_MEM_PER_NODE",
-                                         "SLURM_MPI_TYPE",
-                                         "SLURM_NPROCS",
-                                         "SLURM_NTASKS",
-                                         "SLURM_NTASKS_PER_CORE",
-                                         "SLURM_NTASKS_PER_GPU",
-                                         "SLURM_NTASKS_PER_NODE",
-                                         "SLURM_NTASKS_PER_SOCKET",
-                                         "SLURM_THREADS_PER_CORE",
-                                         "SLURM_WHOLE"};
 
 }  // namespace
 
@@ -121,39 +90,13 @@ pid_t start_ranks(const LaunchRequest& request) {
   return spawn(launch_command(request, required_mpirun(), agent, rank_program), options);
 }
 
-std::vector<std::string> remote_shell_command(const std::string& host, const std::string& command,
-                                              const std::vector<AllocatedNode>& nodes,
-                                              const std::string& agent_program) {
+StepSpec remote_shell_step(const std::string& host, const std::string& command,
+                           const std::vector<AllocatedNode>& nodes, const std::string& agent_program) {
   const Allocation allocation{"", nodes};
   const AllocatedNode* node = allocation.find(host);
   if (!node) throw std::runtime_error(fmt::format("node {} does not belong to this job", host));
-  std::vector<std::string> argv = {"srun",    "--mpi=none", "--overlap",
-                                   "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
-  if (!node->helper_job.empty()) argv.push_back("--jobid=" + node->helper_job);
-  if (node->het_group >= 0) argv.push_back(fmt::format("--het-group={}", node->het_group));
-  if (node->cpus > 0) argv.insert(argv.end(), {"-c", std::to_string(node->cpus)});
-  argv.insert(argv.end(), {"-w", host, "-N1", "-n1", "--export=ALL", "--input=none"});
-  if (!agent_program.empty()) {
-    argv.insert(argv.end(), {agent_program, "node", "sh", "-c", command});
-  } else {
-    argv.insert(argv.end(), {"sh", "-c", fmt::format(kInOwnDirectory, command)});
-  }
-  return argv;
-}
-
-void clean_step_environment() {
-  for (const char* name : kStepDefaults) unsetenv(name);
-}
-
-void forget_slurm_job() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry, name = text.substr(0, text.find('='));
-    for (const char* prefix : {"SLURM_", "SBATCH_", "SALLOC_", "SRUN_"}) {
-      if (name.starts_with(prefix) && !name.starts_with("SLURM_CONF")) names.push_back(name);
-    }
-  }
-  for (const std::string& name : names) unsetenv(name.c_str());
+  if (agent_program.empty()) return {*node, {"sh", "-c", fmt::format(kInOwnDirectory, command)}};
+  return {*node, {agent_program, "node", "sh", "-c", command}};
 }
 
 }  // namespace sailor

@@ -1,7 +1,7 @@
-// Starts one process per rank on the nodes of a plan: Open MPI's mpirun in the batch step, with Slurm's srun
-// as its remote shell. It works for any order of the components of a heterogeneous job, where `srun --mpi`
-// does not. mpirun is needed for the bootstrap only: the ranks detach (detached_start.h) and mpirun ends. On
-// one machine alone it can be done without (local_ranks.h).
+// Starts one process per rank on the nodes of a plan: Open MPI's mpirun in the batch step, with steps of the
+// job (scheduler.h) as its remote shell. It works for any order of the components of a heterogeneous job,
+// where Slurm's own launcher does not. mpirun is needed for the bootstrap only: the ranks detach
+// (detached_start.h) and mpirun ends. On one machine alone it can be done without (local_ranks.h).
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "trainer/elastic/allocation.h"
+#include "planner/scheduler/jobs.h"
 
 namespace sailor {
 
@@ -45,16 +45,9 @@ std::vector<std::string> local_command(size_t ranks, const std::vector<std::stri
 std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
                                         const std::string& agent_program, const std::string& rank_program);
 
-// The remote shell's command line that runs `command` on `host`, under an agent unless `agent_program` is
+// The step in which the remote shell runs `command` on `host`, under an agent unless `agent_program` is
 // empty. Throws std::runtime_error for a host that is not among `nodes`.
-std::vector<std::string> remote_shell_command(const std::string& host, const std::string& command,
-                                              const std::vector<AllocatedNode>& nodes,
-                                              const std::string& agent_program);
-
-// Removes from this process's environment what would steer a step in ways that its command line does not say.
-void clean_step_environment();
-// Removes everything by which Slurm's programs know the job that this process runs in, and defaults of their
-// options: what this process starts in another job would mix the two up.
-void forget_slurm_job();
+StepSpec remote_shell_step(const std::string& host, const std::string& command,
+                           const std::vector<AllocatedNode>& nodes, const std::string& agent_program);
 
 }  // namespace sailor

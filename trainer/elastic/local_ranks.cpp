@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "trainer/elastic/scratch_directory.h"
+#include "planner/process/scratch_directory.h"
+#include "planner/process/subprocess.h"
 #include "trainer/elastic/signals.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {

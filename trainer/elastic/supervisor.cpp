@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "planner/plan/rank_layout.h"
-#include "trainer/elastic/subprocess.h"
+#include "planner/process/subprocess.h"
 
 namespace sailor {
 

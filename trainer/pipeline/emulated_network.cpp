@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "planner/plan/rank_layout.h"
-#include "trainer/comm/file_descriptor.h"
+#include "planner/process/file_descriptor.h"
 
 namespace sailor {
 namespace {

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/process/scratch_directory.h"
 #include "tests/fake_nccl/fault_script.h"
 #include "tests/unit/device/fake_gpus.h"
 #include "tests/unit/trainer/small_training.h"
-#include "trainer/elastic/scratch_directory.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "trainer/elastic/scratch_directory.h"
+#include "planner/process/scratch_directory.h"
 
 namespace sailor {
 namespace {

@@ -5,13 +5,13 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "planner/inputs/submit_options.h"
 #include "planner/spec/error.h"
 #include "spank_plugin/batch_script.h"
 #include "spank_plugin/planned_command.h"
 #include "spank_plugin/plugin_config.h"
 #include "spank_plugin/second_life.h"
 #include "spank_plugin/slurm/allocation.h"
-#include "spank_plugin/submit_options.h"
 
 namespace sailor {
 namespace {

@@ -62,12 +62,12 @@ TEST(RunHistory, LeavesOutWhatIsNotThereOrTorn) {
 
 TEST(FindRun, ByDirectoryByJobAndWhereItWasSubmitted) {
   const std::string directory = copied("find-run");
-  EXPECT_EQ(find_run(directory, "sailor report"), directory);
-  const std::string error = test::error_of([] { find_run("4711", "sailor report"); });
+  EXPECT_EQ(find_run(directory, "", "sailor report"), directory);
+  const std::string error = test::error_of([] { find_run("4711", "", "sailor report"); });
   EXPECT_NE(error.find("4711: no run's directory"), std::string::npos) << error;
   const std::string submitted = test::scratch_directory("submitted");
   fs::copy(kRun, submitted + "/sailor-4711");
-  EXPECT_EQ(find_run("4711", "sailor report",
+  EXPECT_EQ(find_run("4711", "", "sailor report",
                      [&](const std::string& job) {
                        EXPECT_EQ(job, "4711");
                        return submitted;

@@ -17,11 +17,11 @@
 #include <mutex>
 #include <set>
 
+#include "planner/process/scratch_directory.h"
 #include "tests/unit/trainer/comm/ranks.h"
 #include "tests/unit/trainer/small_training.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/elastic/scratch_directory.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/elastic/scratch_directory.h"
+#include "planner/process/scratch_directory.h"
 
 namespace sailor {
 namespace {

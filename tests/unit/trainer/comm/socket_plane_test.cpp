@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "planner/process/file_descriptor.h"
 #include "tests/unit/trainer/comm/ranks.h"
-#include "trainer/comm/file_descriptor.h"
 #include "trainer/comm/handshake.h"
 
 namespace sailor {

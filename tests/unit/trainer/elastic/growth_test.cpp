@@ -9,9 +9,9 @@
 #include <fstream>
 #include <thread>
 
+#include "planner/process/scratch_directory.h"
+#include "planner/process/subprocess.h"
 #include "trainer/elastic/helper_job.h"
-#include "trainer/elastic/scratch_directory.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {

@@ -1,18 +1,14 @@
 // The launch route: command lines, who becomes which rank, and processes that must not outlive their agent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "planner/spec/text_file.h"
 #include "trainer/elastic/launcher.h"
 #include "trainer/elastic/rank_assignment.h"
 #include "trainer/elastic/run_directory.h"
-#include "trainer/elastic/subprocess.h"
 
 namespace sailor {
 namespace {
@@ -74,27 +70,19 @@ TEST(LaunchCommand, ProgramsThatStayInTheirStepsNeedNoPlan) {
             (std::vector<std::string>{"/x/p", "-a"}));
   const auto here = mpirun_command("mpirun", {{"localhost", 2}}, "", {"/x/p"});
   EXPECT_THAT(here, IsSupersetOf({"isolated", "localhost:2", "2"}));
-  const auto step = remote_shell_command("n1", "orted", {{"n1", -1, 0}}, "");
+  const auto step = remote_shell_step("n1", "orted", {{"n1", -1, 0}}, "").command;
   EXPECT_EQ(std::vector<std::string>(step.end() - 3, step.end() - 1), (std::vector<std::string>{"sh", "-c"}));
   // Daemons that share a host clear each other's directories.
   EXPECT_THAT(step.back(), ::testing::MatchesRegex("TMPDIR=.*export TMPDIR.*; orted"));
 }
 
-TEST(RemoteShell, StepsOverlapTakeNoMemoryAndNameTheirComponent) {
-  const auto command =
-      remote_shell_command("n2", "orted --x", {{"n1", 0, 8}, {"n2", 1, 4}}, "/x/sailor-agent");
-  EXPECT_THAT(command, IsSupersetOf({"--overlap", "--mem=0", "--export=ALL", "--het-group=1", "n2", "4",
-                                     "orted --x"}));
-  const auto ordinary = remote_shell_command("n1", "c", {{"n1", -1, 0}}, "/x/sailor-agent");
-  for (const std::string& argument : ordinary) EXPECT_FALSE(argument.starts_with("--het-group")) << argument;
-  EXPECT_THROW(remote_shell_command("n9", "c", {{"n1", -1, 0}}, "a"), std::runtime_error);
-}
-
-TEST(Allocation, ProcessorsPerNodeAreUnrolled) {
-  EXPECT_THAT(parse_cpus_per_node("4(x2),8"), ElementsAre(4, 4, 8));
-  EXPECT_THAT(parse_cpus_per_node(""), ElementsAre());
-  EXPECT_THROW(parse_cpus_per_node("x"), std::runtime_error);
-  EXPECT_THROW(parse_cpus_per_node("4(x0)"), std::runtime_error);
+TEST(RemoteShell, AStepIsOnTheNodeUnderAnAgent) {
+  const StepSpec step = remote_shell_step("n2", "orted --x", {{"n1", 0, 8}, {"n2", 1, 4}}, "/x/sailor-agent");
+  EXPECT_EQ(step.node.name, "n2");
+  EXPECT_EQ(step.node.het_group, 1);
+  EXPECT_EQ(step.node.cpus, 4);
+  EXPECT_THAT(step.command, ElementsAre("/x/sailor-agent", "node", "sh", "-c", "orted --x"));
+  EXPECT_THROW(remote_shell_step("n9", "c", {{"n1", -1, 0}}, "a"), std::runtime_error);
 }
 
 TEST(Allocation, NodesSurviveTheEnvironment) {
@@ -105,35 +93,6 @@ TEST(Allocation, NodesSurviveTheEnvironment) {
   EXPECT_EQ(back[0].het_group, -1);
   EXPECT_EQ(back[0].cpus, 8);
   EXPECT_THROW(parse_allocated_nodes("n1"), std::runtime_error);
-}
-
-TEST(Subprocess, OutputAndFailureAreReported) {
-  EXPECT_EQ(run_and_read({"echo", "hi"}), "hi\n");
-  EXPECT_THROW(run_and_read({"false"}), std::runtime_error);
-  EXPECT_THROW(run_and_read({"/nowhere/at/all"}), std::runtime_error);
-  EXPECT_THAT(describe_wait_status(9), HasSubstr("signal 9"));
-  EXPECT_THAT(describe_wait_status(3 << 8), HasSubstr("exit code 3"));
-}
-
-// In a process of its own: it becomes a subreaper and ends everything below it.
-TEST(Subprocess, EndAllChildrenLeavesNoOrphanAlive) {
-  const std::string pid_file = testing::TempDir() + "/orphan." + std::to_string(getpid());
-  EXPECT_EXIT(
-      {
-        become_subreaper();
-        // The shell ends at once; its background child ignores SIGTERM and is adopted.
-        const pid_t shell = spawn({"sh", "-c", "(trap '' TERM; exec sleep 1000) & echo $! > " + pid_file});
-        waitpid(shell, nullptr, 0);
-        end_all_children(0.3);
-        _exit(child_processes().empty() ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
-  pid_t orphan = 0;
-  std::ifstream(pid_file) >> orphan;
-  ASSERT_GT(orphan, 0);
-  EXPECT_EQ(kill(orphan, 0), -1);
-  EXPECT_EQ(errno, ESRCH);
-  std::filesystem::remove(pid_file);
 }
 
 TEST(RunDirectory, DocumentsAreReplacedWholeAndLinesAppended) {

@@ -6,41 +6,50 @@
 namespace sailor {
 namespace {
 
-std::string job(const std::string& state, int restarts = 0, const std::string& reason = "None") {
-  return "JobId=7 JobName=x UserId=u(1) Requeue=1 Restarts=" + std::to_string(restarts) +
-         " BatchFlag=1 JobState=" + state + " Reason=" + reason + " BatchHost=n1 NumNodes=2";
+QueuedJob job(JobState state, int restarts = 0) {
+  QueuedJob job;
+  job.state = state;
+  job.restarts = restarts;
+  job.head_node = "n1";
+  return job;
 }
-std::string node(const std::string& state) {
-  return "NodeName=n1 Arch=x86_64 State=" + state + " ThreadsPerCore=1";
+NodeInfo node(bool up, bool responds) {
+  NodeInfo node;
+  node.up = up;
+  node.responds = responds;
+  return node;
 }
+const NodeInfo kLost = node(false, true), kWell = node(true, true);
 
 TEST(Requeue, TheControllersNodeIsLost) {
-  EXPECT_EQ(batch_host_of(job("RUNNING")), "n1");
-  for (const char* state : {"DOWN", "DOWN*", "MIXED*", "ALLOCATED+NOT_RESPONDING"})
-    EXPECT_EQ(judge_lost_job(job("RUNNING"), node(state), 0), RequeueVerdict::requeue) << state;
+  EXPECT_EQ(judge_lost_job(job(JobState::running), kLost, 0), RequeueVerdict::requeue);
+  EXPECT_EQ(judge_lost_job(job(JobState::running), node(true, false), 0), RequeueVerdict::requeue);
 }
 
 TEST(Requeue, TheBatchScriptEndedByItself) {
-  EXPECT_EQ(judge_lost_job(job("FAILED"), "", 0), RequeueVerdict::requeue);
-  EXPECT_EQ(judge_lost_job(job("NODE_FAIL"), "", 0), RequeueVerdict::requeue);
-  EXPECT_EQ(judge_lost_job(job("COMPLETING", 0, "JobLaunchFailure"), "", 0), RequeueVerdict::requeue);
-  EXPECT_EQ(judge_lost_job(job("COMPLETING"), "", 0), RequeueVerdict::wait) << "it was cancelled, perhaps";
+  EXPECT_EQ(judge_lost_job(job(JobState::failed), {}, 0), RequeueVerdict::requeue);
+  EXPECT_EQ(judge_lost_job(job(JobState::node_failed), {}, 0), RequeueVerdict::requeue);
+  QueuedJob ends = job(JobState::completing);
+  EXPECT_EQ(judge_lost_job(ends, {}, 0), RequeueVerdict::wait) << "it was cancelled, perhaps";
+  ends.failed = true;
+  EXPECT_EQ(judge_lost_job(ends, {}, 0), RequeueVerdict::requeue);
 }
 
 TEST(Requeue, ACutOffNodeDoesNotEndAJobThatRunsElsewhere) {
-  EXPECT_EQ(judge_lost_job(job("RUNNING"), node("MIXED"), 0), RequeueVerdict::wait);
-  EXPECT_EQ(judge_lost_job(job("RUNNING"), "", 0), RequeueVerdict::wait);
-  EXPECT_EQ(judge_lost_job("", "", 0), RequeueVerdict::wait) << "Slurm cannot be asked";
+  EXPECT_EQ(judge_lost_job(job(JobState::running), kWell, 0), RequeueVerdict::wait);
+  EXPECT_EQ(judge_lost_job(job(JobState::running), {}, 0), RequeueVerdict::wait);
+  EXPECT_EQ(judge_lost_job({}, {}, 0), RequeueVerdict::wait) << "the scheduler cannot be asked";
 }
 
 TEST(Requeue, AJobThatWasCancelledOrIsDoneIsLeftAlone) {
-  for (const char* state : {"CANCELLED", "COMPLETED", "TIMEOUT", "PENDING", "PREEMPTED"})
-    EXPECT_EQ(judge_lost_job(job(state), node("DOWN"), 0), RequeueVerdict::leave) << state;
+  for (const JobState state : {JobState::cancelled, JobState::completed, JobState::timed_out,
+                               JobState::pending, JobState::preempted, JobState::other})
+    EXPECT_EQ(judge_lost_job(job(state), kLost, 0), RequeueVerdict::leave) << static_cast<int>(state);
 }
 
 TEST(Requeue, AJobThatWasRequeuedAlreadyIsNotRequeuedAgain) {
-  EXPECT_EQ(judge_lost_job(job("RUNNING", 1), node("DOWN"), 0), RequeueVerdict::leave);
-  EXPECT_EQ(judge_lost_job(job("RUNNING", 1), node("DOWN"), 1), RequeueVerdict::requeue);
+  EXPECT_EQ(judge_lost_job(job(JobState::running, 1), kLost, 0), RequeueVerdict::leave);
+  EXPECT_EQ(judge_lost_job(job(JobState::running, 1), kLost, 1), RequeueVerdict::requeue);
 }
 
 }  // namespace

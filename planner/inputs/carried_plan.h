@@ -1,7 +1,5 @@
-// How a plan travels with its Slurm job: packed (planner/plan/packed_plan.h) and cut into job-control
-// variables, because one environment string must stay under 128 KiB. The plugin sets them with
-// spank_job_control_setenv() as SAILOR_*; Slurm hands them to the job as SLURM_SPANK_SAILOR_*, whatever
-// --export says, also after a requeue.
+// How a plan travels with its job: packed (planner/plan/packed_plan.h) and cut into values that the scheduler
+// carries, because one environment string must stay under 128 KiB. Under Slurm the plugin sends them.
 //
 //     SAILOR_PLAN_0, SAILOR_PLAN_1, ...   the plan
 //     SAILOR_PLANNING_0, ...              what it was made with (planner/inputs/planning_record.h), packed
@@ -17,6 +15,7 @@
 
 #include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
+#include "planner/scheduler/scheduler.h"
 
 namespace sailor {
 
@@ -28,11 +27,9 @@ EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& pla
 
 // The plan of the job that this process runs in; nothing when the job carries none. Throws InputError when it
 // is damaged.
-std::optional<Plan> plan_from_environment();
-// What the plan was made with; empty when the job does not carry it. Takes it out of the environment, so that
-// not every process of the job inherits it. Throws InputError.
-PlanningFiles take_planning_from_environment();
-// A variable of the job by its name at submission, e.g. SAILOR_JOB; nothing when the job does not carry it.
-std::optional<std::string> job_variable(const std::string& name);
+std::optional<Plan> carried_plan(const Scheduler& scheduler);
+// What the plan was made with; empty when the job does not carry it. Takes it out of what this process hands
+// on, so that not every process of the job inherits it. Throws InputError.
+PlanningFiles take_carried_planning(Scheduler& scheduler);
 
 }  // namespace sailor

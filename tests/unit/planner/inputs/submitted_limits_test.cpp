@@ -1,5 +1,5 @@
 // What a submission limits stays with the job.
-#include "spank_plugin/submitted_limits.h"
+#include "planner/inputs/submitted_limits.h"
 
 #include <gmock/gmock.h>
 

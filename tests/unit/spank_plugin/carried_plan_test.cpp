@@ -1,4 +1,5 @@
-#include "spank_plugin/slurm/plan_environment.h"
+// What a submission sends along with a Slurm job, as the job finds it.
+#include "planner/inputs/carried_plan.h"
 
 #include <gmock/gmock.h>
 
@@ -49,31 +50,31 @@ class AsInsideTheJob {
   std::vector<std::string> names_;
 };
 
-TEST(PlanEnvironment, APlanArrivesAsItWasSent) {
+TEST(CarriedPlan, APlanArrivesAsItWasSent) {
   Plan plan = big_plan(3);
   AsInsideTheJob job(plan_environment(plan, {}));
-  std::optional<Plan> arrived = plan_from_environment();
+  std::optional<Plan> arrived = carried_plan(site_scheduler());
   ASSERT_TRUE(arrived.has_value());
   EXPECT_EQ(to_json(*arrived), to_json(plan));
 }
 
-TEST(PlanEnvironment, ALargePlanTravelsInChunksBelowTheKernelsLimit) {
+TEST(CarriedPlan, ALargePlanTravelsInChunksBelowTheKernelsLimit) {
   Plan plan = big_plan(12000);
   EnvironmentVariables variables = plan_environment(plan, {});
   EXPECT_GE(variables.size(), 2u);
   for (const auto& [name, value] : variables) EXPECT_LT(name.size() + value.size(), 120u << 10);
   AsInsideTheJob job(variables);
-  EXPECT_EQ(to_json(*plan_from_environment()), to_json(plan));
+  EXPECT_EQ(to_json(*carried_plan(site_scheduler())), to_json(plan));
 }
 
-TEST(PlanEnvironment, ALostChunkIsAnErrorNotAShorterPlan) {
+TEST(CarriedPlan, ALostChunkIsAnErrorNotAShorterPlan) {
   EnvironmentVariables variables = plan_environment(big_plan(12000), {});
   variables.pop_back();
   AsInsideTheJob job(variables);
-  EXPECT_THROW(plan_from_environment(), InputError);
+  EXPECT_THROW(carried_plan(site_scheduler()), InputError);
 }
 
-TEST(PlanEnvironment, WhatThePlanWasMadeWithArrivesOnce) {
+TEST(CarriedPlan, WhatThePlanWasMadeWithArrivesOnce) {
   std::mt19937 random(5);
   std::string large;  // of several chunks, packed
   while (large.size() < 500'000) large += "n" + std::to_string(random()) + "\n";
@@ -81,26 +82,26 @@ TEST(PlanEnvironment, WhatThePlanWasMadeWithArrivesOnce) {
   const EnvironmentVariables variables = plan_environment(big_plan(3), planning);
   for (const auto& [name, value] : variables) EXPECT_LT(name.size() + value.size(), 120u << 10);
   AsInsideTheJob job(variables);
-  EXPECT_EQ(take_planning_from_environment(), planning);
-  EXPECT_EQ(take_planning_from_environment(), PlanningFiles());
-  EXPECT_TRUE(plan_from_environment().has_value());
+  EXPECT_EQ(take_carried_planning(site_scheduler()), planning);
+  EXPECT_EQ(take_carried_planning(site_scheduler()), PlanningFiles());
+  EXPECT_TRUE(carried_plan(site_scheduler()).has_value());
 }
 
-TEST(PlanEnvironment, WhatIsTooLargeToTravelIsLeftOut) {
+TEST(CarriedPlan, WhatIsTooLargeToTravelIsLeftOut) {
   std::mt19937 random(5);
   std::string large;
   while (large.size() < 3'000'000) large += std::to_string(random());
   AsInsideTheJob job(plan_environment(big_plan(3), {{"profiles/0000-a.json", large}}));
-  EXPECT_EQ(take_planning_from_environment(), PlanningFiles());
-  EXPECT_TRUE(plan_from_environment().has_value());
+  EXPECT_EQ(take_carried_planning(site_scheduler()), PlanningFiles());
+  EXPECT_TRUE(carried_plan(site_scheduler()).has_value());
 }
 
-TEST(PlanEnvironment, WithoutVariablesThereIsNoPlan) {
-  EXPECT_FALSE(plan_from_environment().has_value());
-  EXPECT_FALSE(job_variable("SAILOR_JOB").has_value());
+TEST(CarriedPlan, WithoutVariablesThereIsNoPlan) {
+  EXPECT_FALSE(carried_plan(site_scheduler()).has_value());
+  EXPECT_FALSE(site_scheduler().carried_value("SAILOR_JOB").has_value());
 }
 
-TEST(PlanEnvironment, APlanTooLargeForSlurmIsRefused) {
+TEST(CarriedPlan, APlanTooLargeForSlurmIsRefused) {
   EXPECT_THROW(plan_environment(big_plan(60000), {}), std::runtime_error);
 }
 

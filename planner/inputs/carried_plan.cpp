@@ -1,8 +1,7 @@
-#include "spank_plugin/slurm/plan_environment.h"
+#include "planner/inputs/carried_plan.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <stdexcept>
 
 #include "planner/plan/packed_plan.h"
@@ -44,31 +43,28 @@ EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& pla
   return variables;
 }
 
-std::optional<std::string> job_variable(const std::string& name) {
-  const char* value = getenv(("SLURM_SPANK_" + name).c_str());
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
-
-std::optional<Plan> plan_from_environment() {
+std::optional<Plan> carried_plan(const Scheduler& scheduler) {
   std::string packed;
-  for (size_t index = 0; std::optional<std::string> chunk = job_variable(chunk_name(kPlan, index)); ++index)
+  for (size_t index = 0;; ++index) {
+    const std::optional<std::string> chunk = scheduler.carried_value(chunk_name(kPlan, index));
+    if (!chunk) break;
     packed += *chunk;
+  }
   if (packed.empty()) return std::nullopt;
-  return unpack_plan(packed, "SLURM_SPANK_SAILOR_PLAN_0");
+  return unpack_plan(packed, "the job's SAILOR_PLAN_0");
 }
 
-PlanningFiles take_planning_from_environment() {
+PlanningFiles take_carried_planning(Scheduler& scheduler) {
   std::string packed;
   for (size_t index = 0;; ++index) {
     const std::string name = chunk_name(kPlanning, index);
-    const std::optional<std::string> chunk = job_variable(name);
+    const std::optional<std::string> chunk = scheduler.carried_value(name);
     if (!chunk) break;
     packed += *chunk;
-    unsetenv(("SLURM_SPANK_" + name).c_str());
+    scheduler.forget_carried_value(name);
   }
   if (packed.empty()) return {};
-  const std::string source = "SLURM_SPANK_SAILOR_PLANNING_0";
+  const std::string source = "the job's SAILOR_PLANNING_0";
   return parse_planning_files(unpack_text(packed, "what the plan was made with", source), source);
 }
 

@@ -1,5 +1,5 @@
-// The nodes that this job owns, as a Slurm batch step sees them: name, component of a heterogeneous job,
-// processors.
+// The nodes that a job owns, as its first node sees them: name, component of a heterogeneous job, processors.
+// Value types.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace sailor {
 
 struct AllocatedNode {
   std::string name;
-  int het_group = -1;  // -1 in an ordinary job
+  int het_group = -1;  // component of a heterogeneous job; -1 in an ordinary one
   int cpus = 0;        // processors that the job has there; 0 = unknown
-  // Job that holds it, where that is not the one that the program runs in: a helper job (helper_job.h).
+  // Job that holds it, where that is not the one that the program runs in: a helper job.
   std::string helper_job{};
 };
 
@@ -24,13 +24,6 @@ struct Allocation {
 
   const AllocatedNode* find(const std::string& node) const;
 };
-
-// From the SLURM_* variables of a batch step (`scontrol` expands node lists). Throws std::runtime_error
-// outside an allocation.
-Allocation allocation_from_environment();
-
-// "4(x2),8" -> {4, 4, 8}. Throws std::runtime_error.
-std::vector<int> parse_cpus_per_node(const std::string& text);
 
 // How the controller tells the remote-shell helper about nodes: NAME:HETGROUP:CPUS, comma between nodes.
 std::string to_text(const std::vector<AllocatedNode>& nodes);

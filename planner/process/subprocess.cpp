@@ -1,4 +1,4 @@
-#include "trainer/elastic/subprocess.h"
+#include "planner/process/subprocess.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -80,6 +80,14 @@ pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options) {
                                  pointers(argv).data(), pointers(environment).data());
   if (error != 0) throw std::runtime_error(fmt::format("cannot start {}: {}", argv[0], std::strerror(error)));
   return pid;
+}
+
+void become_program(std::vector<std::string> argv) {
+  std::vector<char*> words;
+  for (std::string& word : argv) words.push_back(word.data());
+  words.push_back(nullptr);
+  execvp(words.front(), words.data());
+  throw std::runtime_error(fmt::format("cannot start {}: {}", argv.front(), std::strerror(errno)));
 }
 
 FileDescriptor memory_file(const char* name) {

@@ -1,4 +1,4 @@
-#include "spank_plugin/slurm/gres.h"
+#include "spank_plugin/slurm/commands/gres.h"
 
 #include <algorithm>
 #include <charconv>

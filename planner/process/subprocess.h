@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/comm/file_descriptor.h"
+#include "planner/process/file_descriptor.h"
 
 namespace sailor {
 
@@ -20,6 +20,9 @@ struct SpawnOptions {
 // Starts `argv` (argv[0] is looked up in PATH) with default signal handling, nothing blocked, and /dev/null
 // as stdin. Returns its process id; the caller reaps it. Throws std::runtime_error naming the program.
 pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options = {});
+
+// This process becomes that program. Returns only by throwing std::runtime_error that names it.
+[[noreturn]] void become_program(std::vector<std::string> argv);
 
 // A file in memory, for what a program prints; and all that stands in one. Throws std::runtime_error.
 FileDescriptor memory_file(const char* name);

@@ -1,17 +1,21 @@
 // What the user said of a planned submission that holds for the job's whole life: an elastic job plans again
 // under the same objective and limits, on nodes that the submission could have had. Travels with the job as
-// SAILOR_LIMITS (slurm/plan_environment.h), a JSON object of options by name. Pure but for the environment.
+// SAILOR_LIMITS (carried_plan.h), a JSON object of options by name. Pure but for submitted_limits().
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/inputs/submit_options.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/spec/job_spec.h"
-#include "spank_plugin/node_limits.h"
-#include "spank_plugin/submit_options.h"
 
 namespace sailor {
+
+// An option's value from the command line, an #SBATCH line or the environment; nothing when not given.
+using OptionLookup = std::function<std::optional<std::string>(const char* name)>;
 
 // The limits among the options of a submission, Slurm's own included, as text.
 std::string limits_text(const OptionValues& given, const OptionLookup& slurm_option);
@@ -24,6 +28,6 @@ struct SubmittedLimits {
 // Back from such a text; an empty one has no limits but those of the job spec. Throws InputError.
 SubmittedLimits parse_limits(const std::string& text, const JobSpec& job);
 // Of the job that this process runs in.
-SubmittedLimits submitted_limits(const JobSpec& job);
+SubmittedLimits submitted_limits(const JobSpec& job, const Scheduler& scheduler);
 
 }  // namespace sailor

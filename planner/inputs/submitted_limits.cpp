@@ -1,4 +1,4 @@
-#include "spank_plugin/submitted_limits.h"
+#include "planner/inputs/submitted_limits.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/spec/error.h"
-#include "spank_plugin/slurm/name_list.h"
-#include "spank_plugin/slurm/plan_environment.h"
+#include "planner/spec/name_list.h"
 
 namespace sailor {
 namespace {
@@ -43,7 +42,7 @@ SubmittedLimits parse_limits(const std::string& text, const JobSpec& job) {
   OptionValues all, of_the_plan;
   if (!text.empty()) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) throw InputError("SLURM_SPANK_SAILOR_LIMITS: is no JSON object");
+    if (!json.is_object()) throw InputError("the job's SAILOR_LIMITS: is no JSON object");
     for (const auto& [name, value] : json.items()) {
       if (value.is_string()) all[name] = value.get<std::string>();
     }
@@ -66,8 +65,8 @@ SubmittedLimits parse_limits(const std::string& text, const JobSpec& job) {
   return limits;
 }
 
-SubmittedLimits submitted_limits(const JobSpec& job) {
-  return parse_limits(job_variable("SAILOR_LIMITS").value_or(""), job);
+SubmittedLimits submitted_limits(const JobSpec& job, const Scheduler& scheduler) {
+  return parse_limits(scheduler.carried_value("SAILOR_LIMITS").value_or(""), job);
 }
 
 }  // namespace sailor

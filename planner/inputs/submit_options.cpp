@@ -1,4 +1,4 @@
-#include "spank_plugin/submit_options.h"
+#include "planner/inputs/submit_options.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "spank_plugin/submit_process.h"
+#include "spank_plugin/slurm/submit_process.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

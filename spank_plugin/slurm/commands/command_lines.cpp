@@ -1,0 +1,120 @@
+#include "spank_plugin/slurm/commands/command_lines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "spank_plugin/slurm/commands/scontrol.h"
+
+namespace sailor {
+namespace {
+
+constexpr int kImmediate_s = 5;   // for Slurm to give a helper job a node that is free
+constexpr int kLeastMinutes = 1;  // that a job can be asked for
+
+int64_t minutes(int64_t seconds) {
+  return std::max<int64_t>(kLeastMinutes, (seconds + 59) / 60);
+}
+
+void add_option(std::vector<std::string>& command, const char* name, const std::string& value) {
+  if (!value.empty()) command.push_back(fmt::format("--{}={}", name, value));
+}
+
+}  // namespace
+
+std::vector<std::string> srun_step(const StepSpec& step) {
+  const AllocatedNode& node = step.node;
+  // Without --overlap steps wait for ever, without --mem=0 they fail, and -c is not inherited.
+  std::vector<std::string> command = {"srun",    "--mpi=none", "--overlap",
+                                      "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
+  add_option(command, "jobid", node.helper_job);
+  if (node.het_group >= 0) command.push_back(fmt::format("--het-group={}", node.het_group));
+  if (node.cpus > 0) command.insert(command.end(), {"-c", std::to_string(node.cpus)});
+  command.insert(command.end(), {"-w", node.name, "-N1", "-n1", "--export=ALL", "--input=none"});
+  command.insert(command.end(), step.command.begin(), step.command.end());
+  return command;
+}
+
+std::vector<std::string> srun_program(const NodeProgram& program) {
+  std::vector<std::string> command;
+  if (program.limit_s) command = {"timeout", std::to_string(*program.limit_s)};
+  command.push_back("srun");
+  if (program.immediate_s)
+    command.insert(command.end(), {fmt::format("--immediate={}", *program.immediate_s), "--quiet"});
+  command.insert(command.end(),
+                 {"--job-name=" + program.job_name, "--nodes=1", "--ntasks=1", "--nodelist=" + program.node});
+  if (program.whole_node) command.insert(command.end(), {"--exclusive", "--cpu-bind=none"});
+  add_option(command, "partition", program.partition);
+  command.insert(command.end(), program.command.begin(), program.command.end());
+  return command;
+}
+
+std::vector<std::string> salloc_over_parts(const std::string& name, const std::vector<JobPart>& parts,
+                                           const std::vector<std::string>& command) {
+  std::vector<std::string> words = {"salloc", "--quiet"};
+  for (const JobPart& part : parts) {
+    if (words.size() > 2) words.push_back(":");
+    words.insert(words.end(),
+                 {"--job-name=" + name, "--exclusive", fmt::format("--nodes={}", part.nodes.size()),
+                  fmt::format("--nodelist={}", fmt::join(part.nodes, ",")), "--partition=" + part.partition});
+  }
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only) {
+  std::vector<std::string> command = {"sbatch", test_only ? "--test-only" : "--parsable",
+                                      "--job-name=" + request.name, fmt::format("--nodes={}", request.nodes),
+                                      "--exclusive"};
+  add_option(command, "partition", request.partition);
+  add_option(command, "nodelist", fmt::format("{}", fmt::join(request.node_names, ",")));
+  add_option(command, "constraint", request.feature);
+  if (!request.gpu_type.empty()) command.push_back(fmt::format("--gres=gpu:{}:1", request.gpu_type));
+  if (request.time_limit_s) command.push_back(fmt::format("--time={}", minutes(*request.time_limit_s)));
+  if (request.nice > 0) command.push_back(fmt::format("--nice={}", request.nice));
+  command.push_back(request.requeue ? "--requeue" : "--no-requeue");
+  command.push_back("--wrap=" + request.script);
+  return command;
+}
+
+std::optional<int64_t> promised_start(const std::string& sbatch_output) {
+  // sbatch: Job 7 to start at 2026-01-02T03:04:05 using 8 processors on nodes n1 in partition p
+  const std::string words = " to start at ";
+  const size_t at = sbatch_output.find(words);
+  if (at == std::string::npos) return std::nullopt;
+  return time_in_scontrol("Start=" + sbatch_output.substr(at + words.size()), "Start");
+}
+
+std::vector<std::string> salloc_helper(const HelperRequest& request, int64_t now_s) {
+  std::vector<std::string> command = {"salloc",
+                                      "--no-shell",
+                                      fmt::format("--immediate={}", kImmediate_s),
+                                      "--job-name=" + helper_job_name(request.main_job),
+                                      "--nodes=1",
+                                      "--nodelist=" + request.node,
+                                      "--exclusive",
+                                      fmt::format("--comment=sailor: helps job {}", request.main_job)};
+  add_option(command, "partition", request.partition);
+  add_option(command, "account", request.account);
+  add_option(command, "qos", request.qos);
+  add_option(command, "reservation", request.reservation);
+  if (request.end_s) command.push_back(fmt::format("--time={}", minutes(*request.end_s - now_s)));
+  return command;
+}
+
+std::optional<std::string> granted_job(const std::string& salloc_output) {
+  const std::string words = "Granted job allocation ";
+  const size_t at = salloc_output.find(words);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t begin = at + words.size();
+  const size_t end = std::min(salloc_output.find_first_not_of("0123456789", begin), salloc_output.size());
+  if (end == begin) return std::nullopt;
+  return salloc_output.substr(begin, end - begin);
+}
+
+std::string helper_job_name(const std::string& main_job) {
+  return fmt::format("sailor-{}-helper", main_job);
+}
+
+}  // namespace sailor

@@ -1,0 +1,32 @@
+// The command lines of Slurm's programs, and what they print. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/scheduler/jobs.h"
+
+namespace sailor {
+
+// srun, for a step on a node of a job.
+std::vector<std::string> srun_step(const StepSpec& step);
+// srun, for a program in a job of its own.
+std::vector<std::string> srun_program(const NodeProgram& program);
+// salloc, for a program on the first node of a job over these parts.
+std::vector<std::string> salloc_over_parts(const std::string& name, const std::vector<JobPart>& parts,
+                                           const std::vector<std::string>& command);
+
+// sbatch; with `test_only` it submits nothing and says when the job could start.
+std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only);
+// The point in time, since 1970, in what the latter prints.
+std::optional<int64_t> promised_start(const std::string& sbatch_output);
+
+// salloc, for a helper job: at once or not at all, and without a shell.
+std::vector<std::string> salloc_helper(const HelperRequest& request, int64_t now_s);
+// The job id in what salloc said; nothing when it granted none.
+std::optional<std::string> granted_job(const std::string& salloc_output);
+std::string helper_job_name(const std::string& main_job);
+
+}  // namespace sailor

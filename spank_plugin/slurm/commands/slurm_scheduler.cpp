@@ -1,0 +1,198 @@
+// The site's scheduler where it is Slurm: through its programs and the job's environment, so that programs of
+// ours need no Slurm library. Slurm's programs try for ever when slurmctld does not answer: they get 10 s.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <sstream>
+#include <stdexcept>
+
+#include "planner/process/subprocess.h"
+#include "planner/scheduler/scheduler.h"
+#include "spank_plugin/slurm/commands/command_lines.h"
+#include "spank_plugin/slurm/commands/job_environment.h"
+#include "spank_plugin/slurm/commands/scontrol.h"
+
+namespace sailor {
+namespace {
+
+std::vector<std::string> in_time(std::vector<std::string> command) {
+  command.insert(command.begin(), {"timeout", "10"});
+  return command;
+}
+
+// What scontrol prints; its complaints are of no interest. Empty when it does not answer, or does not know
+// what it is asked for.
+std::string ask(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"sh", "-c", "exec timeout 10 scontrol \"$@\" 2>/dev/null", "sh"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  try {
+    return run_and_read(command);
+  } catch (const std::runtime_error&) {
+    return "";
+  }
+}
+
+// All that a program prints, and how it ended.
+struct Said {
+  std::string text;
+  int status = 0;
+};
+Said say(const std::vector<std::string>& program) {
+  std::vector<std::string> command = {"sh", "-c", "exec \"$@\" 2>&1", "sh"};
+  command.insert(command.end(), program.begin(), program.end());
+  const FileDescriptor printed = memory_file(program.front().c_str());
+  const pid_t child = spawn(command, {.environment = {}, .stdout_descriptor = printed.get()});
+  Said said;
+  while (waitpid(child, &said.status, 0) < 0 && errno == EINTR) continue;
+  said.text = read_all(printed.get());
+  return said;
+}
+
+void cancel(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"scancel", "-Q"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  try {
+    run_and_read(in_time(command));
+  } catch (const std::runtime_error&) {  // its end has come already, or comes with its time limit
+  }
+}
+
+template <typename T>
+std::vector<T> all_lines(const std::string& text, std::optional<T> (*read)(const std::string& line)) {
+  std::vector<T> result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (std::optional<T> one = read(line)) result.push_back(std::move(*one));
+  }
+  return result;
+}
+
+std::vector<std::string> expand_by_scontrol(const std::string& list) {
+  std::vector<std::string> result;
+  std::istringstream names(run_and_read({"scontrol", "show", "hostnames", list}));
+  for (std::string name; std::getline(names, name);) result.push_back(name);
+  return result;
+}
+
+// A salloc that runs.
+class Salloc final : public HelperAllocation {
+ public:
+  explicit Salloc(const HelperRequest& request) : said_(memory_file("salloc")) {
+    std::vector<std::string> command = {"sh", "-c", "exec \"$@\" 2>&1", "sh"};
+    for (const std::string& word : salloc_helper(request, std::time(nullptr))) command.push_back(word);
+    child_ = spawn(command, {.environment = {}, .stdout_descriptor = said_.get()});
+  }
+  bool decided() override {
+    int status = 0;
+    if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) child_ = -1;
+    return child_ < 0;
+  }
+  void withdraw() override {
+    if (child_ > 0) kill(child_, SIGTERM);  // it takes back what it asked for
+  }
+  Answer answer() override {
+    const std::string text = read_all(said_.get());
+    return {granted_job(text), text};
+  }
+
+ private:
+  FileDescriptor said_;
+  pid_t child_ = -1;
+};
+
+class SlurmScheduler final : public Scheduler {
+ public:
+  std::optional<OwnJob> own_job() const override { return slurm_own_job(); }
+  std::string own_node() const override { return slurm_own_node(); }
+  std::optional<std::string> carried_value(const std::string& name) const override {
+    return job_variable(name);
+  }
+  void forget_carried_value(const std::string& name) override { forget_job_variable(name); }
+  Allocation own_allocation() override;
+  void forget_step_defaults() override { forget_srun_defaults(); }
+  void forget_own_job() override { forget_slurm_job(); }
+
+  std::vector<NodeInfo> nodes() override {
+    return all_lines(run_and_read(in_time({"scontrol", "show", "node", "-o"})), node_in_scontrol);
+  }
+  std::vector<QueuedJob> queue() override {
+    return all_lines(run_and_read(in_time({"scontrol", "show", "job", "-o"})), job_in_scontrol);
+  }
+  std::optional<NodeInfo> find_node(const std::string& name) override {
+    return node_in_scontrol(ask({"show", "node", "-o", name}));
+  }
+  std::optional<QueuedJob> find_job(const std::string& id) override {
+    return job_in_scontrol(ask({"show", "job", "-o", id}));
+  }
+  std::optional<int64_t> could_start(const JobRequest& request) override {
+    return promised_start(say(in_time(sbatch_script(request, true))).text);
+  }
+
+  std::string submit(const JobRequest& request) override;
+  std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) override {
+    return std::make_unique<Salloc>(request);
+  }
+  void give_back(const std::string& job) override { cancel({job}); }
+  void give_back_helpers(const std::string& main_job) override {
+    cancel({"--user=" + std::to_string(getuid()), "--jobname=" + helper_job_name(main_job)});
+  }
+  void requeue(const std::string& job) override { ask({"requeue", job}); }
+
+  StepId start_step(const StepSpec& step) override {
+    return spawn(srun_step(step), {.environment = step.environment});
+  }
+  StepId start_program(const NodeProgram& program) override {
+    return spawn(srun_program(program), {.environment = {}, .output_file = program.output_file});
+  }
+  std::optional<int> step_end(StepId step) override {
+    int status = 0;
+    const auto pid = static_cast<pid_t>(step);
+    if (pid <= 0 || waitpid(pid, &status, WNOHANG) != pid) return std::nullopt;
+    return status;
+  }
+  void signal_step(StepId step, int signal) override { kill(static_cast<pid_t>(step), signal); }
+
+  std::vector<std::string> step_command(const StepSpec& step) override { return srun_step(step); }
+  std::vector<std::string> job_command(const std::string& name, const std::vector<JobPart>& parts,
+                                       const std::vector<std::string>& command) override {
+    return salloc_over_parts(name, parts, command);
+  }
+};
+
+Allocation SlurmScheduler::own_allocation() {
+  Allocation allocation;
+  allocation.nodes = nodes_of_job(expand_by_scontrol);
+  allocation.job_id = slurm_job_id();
+  allocation.end_s = job_end_in_environment();
+  if (allocation.end_s) return allocation;
+  try {  // nothing when the job has no time limit, or Slurm does not say
+    allocation.end_s = time_in_scontrol(
+        run_and_read(in_time({"scontrol", "show", "job", "-o", allocation.job_id})), "EndTime");
+  } catch (const std::runtime_error&) {
+  }
+  return allocation;
+}
+
+std::string SlurmScheduler::submit(const JobRequest& request) {
+  const Said said = say(in_time(sbatch_script(request, false)));
+  std::istringstream lines(said.text);
+  for (std::string line; said.status == 0 && std::getline(lines, line);) {  // among warnings
+    const size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
+    if (digits > 0) return line.substr(0, digits);
+  }
+  throw std::runtime_error(said.text.substr(0, said.text.find('\n')));
+}
+
+}  // namespace
+
+Scheduler& site_scheduler() {
+  static SlurmScheduler slurm;
+  return slurm;
+}
+
+}  // namespace sailor

@@ -1,0 +1,57 @@
+#include "spank_plugin/slurm/installation.h"
+
+#include <fmt/format.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+
+#include <cerrno>
+#include <stdexcept>
+
+#include "planner/process/subprocess.h"
+
+namespace sailor {
+namespace {
+
+std::string text(const char* value) {
+  return value == nullptr ? "" : value;
+}
+
+// What a program prints, errors too, however it ends.
+std::string output_of(const std::string& command) {
+  try {
+    return run_and_read({"sh", "-c", "{ " + command + "; } 2>&1; true"});
+  } catch (const std::runtime_error&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+SlurmSettings read_slurm_settings() {
+  slurm_conf_t* conf = nullptr;
+  if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS) throw std::runtime_error(slurm_strerror(errno));
+  SlurmSettings settings{.release = text(conf->version),
+                         .cluster = text(conf->cluster_name),
+                         .plugin_dir = text(conf->plugindir),
+                         .plugstack = text(conf->plugstack),
+                         .auth = text(conf->authtype),
+                         .select = text(conf->select_type),
+                         .controller_parameters = text(conf->slurmctld_params)};
+  slurm_free_ctl_conf(conf);
+  return settings;
+}
+
+bool offers_mpi(const std::string& kind) {
+  return output_of("srun --mpi=list").find(kind) != std::string::npos;
+}
+
+bool has_submit_option(const std::string& option) {
+  return output_of("sbatch --help").find(option) != std::string::npos;
+}
+
+std::string run_on_node_text(const std::string& partition, const std::string& node,
+                             const std::string& program) {
+  return fmt::format("srun -p {} -w {} {}", partition, node, program);
+}
+
+}  // namespace sailor

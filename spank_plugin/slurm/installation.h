@@ -1,0 +1,24 @@
+// What an installation of Slurm says of itself: its controller by the library, its programs by their help.
+// Needs libslurm, initialised (slurm_view.h).
+#pragma once
+
+#include <string>
+
+namespace sailor {
+
+struct SlurmSettings {
+  std::string release;  // e.g. 22.05.8
+  std::string cluster, plugin_dir, plugstack, auth, select, controller_parameters;
+};
+// Throws std::runtime_error with Slurm's reason when the controller does not answer.
+SlurmSettings read_slurm_settings();
+
+// Does srun offer this kind of launch to MPI programs?
+bool offers_mpi(const std::string& kind);
+// Does `sbatch --help` know the option?
+bool has_submit_option(const std::string& option);
+// What a person types to run a program on a node.
+std::string run_on_node_text(const std::string& partition, const std::string& node,
+                             const std::string& program);
+
+}  // namespace sailor

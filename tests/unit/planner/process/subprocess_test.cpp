@@ -1,0 +1,48 @@
+// Starting programs, and leaving none behind.
+#include "planner/process/subprocess.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace sailor {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Subprocess, OutputAndFailureAreReported) {
+  EXPECT_EQ(run_and_read({"echo", "hi"}), "hi\n");
+  EXPECT_THROW(run_and_read({"false"}), std::runtime_error);
+  EXPECT_THROW(run_and_read({"/nowhere/at/all"}), std::runtime_error);
+  EXPECT_THAT(describe_wait_status(9), HasSubstr("signal 9"));
+  EXPECT_THAT(describe_wait_status(3 << 8), HasSubstr("exit code 3"));
+}
+
+// In a process of its own: it becomes a subreaper and ends everything below it.
+TEST(Subprocess, EndAllChildrenLeavesNoOrphanAlive) {
+  const std::string pid_file = testing::TempDir() + "/orphan." + std::to_string(getpid());
+  EXPECT_EXIT(
+      {
+        become_subreaper();
+        // The shell ends at once; its background child ignores SIGTERM and is adopted.
+        const pid_t shell = spawn({"sh", "-c", "(trap '' TERM; exec sleep 1000) & echo $! > " + pid_file});
+        waitpid(shell, nullptr, 0);
+        end_all_children(0.3);
+        _exit(child_processes().empty() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  pid_t orphan = 0;
+  std::ifstream(pid_file) >> orphan;
+  ASSERT_GT(orphan, 0);
+  EXPECT_EQ(kill(orphan, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+  std::filesystem::remove(pid_file);
+}
+
+}  // namespace
+}  // namespace sailor

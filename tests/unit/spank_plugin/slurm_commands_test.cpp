@@ -1,0 +1,246 @@
+// The command lines of Slurm's programs, how their answers are read, and the variables of a job.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "planner/scheduler/scheduler.h"
+#include "spank_plugin/slurm/commands/command_lines.h"
+#include "spank_plugin/slurm/commands/job_environment.h"
+#include "spank_plugin/slurm/commands/scontrol.h"
+
+namespace sailor {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::StartsWith;
+
+TEST(SallocHelper, ExactlyThatNodeIsAskedForAtOnceOrNotAtAll) {
+  HelperRequest request{.main_job = "17", .node = "n4"};
+  request.partition = "fast";
+  request.end_s = 1000 + 90;
+  request.qos = "long";
+  EXPECT_THAT(salloc_helper(request, 1000),
+              ElementsAre("salloc", "--no-shell", "--immediate=5", "--job-name=sailor-17-helper", "--nodes=1",
+                          "--nodelist=n4", "--exclusive", "--comment=sailor: helps job 17",
+                          "--partition=fast", "--qos=long", "--time=2"));
+  EXPECT_THAT(salloc_helper(request, 5000), Contains("--time=1"));
+  const auto bare = salloc_helper({.main_job = "17", .node = "n4"}, 1000);
+  for (const char* option : {"--time", "--account", "--qos", "--partition", "--reservation"})
+    EXPECT_THAT(bare, Not(Contains(StartsWith(option))));
+}
+
+TEST(SallocHelper, TheGrantIsFoundInWhatItSays) {
+  EXPECT_EQ(granted_job("salloc: Pending job allocation 7\nsalloc: Granted job allocation 42\n"), "42");
+  EXPECT_FALSE(granted_job("salloc: error: Unable to allocate resources: Requested nodes are busy\n"));
+  EXPECT_FALSE(granted_job("salloc: Granted job allocation "));
+}
+
+TEST(SrunStep, OverlapsTakesNoMemoryAndNamesItsComponent) {
+  EXPECT_THAT(srun_step({{"n2", 1, 4}, {"sh", "-c", "orted --x"}}),
+              ElementsAre("srun", "--mpi=none", "--overlap", "--mem=0", "--no-kill", "--kill-on-bad-exit=0",
+                          "--het-group=1", "-c", "4", "-w", "n2", "-N1", "-n1", "--export=ALL",
+                          "--input=none", "sh", "-c", "orted --x"));
+  for (const std::string& word : srun_step({{"n1", -1, 0}, {"c"}})) {
+    EXPECT_FALSE(word.starts_with("--het-group")) << word;
+    EXPECT_FALSE(word.starts_with("--jobid")) << word;
+  }
+}
+
+TEST(SrunStep, OfAHelperJobNamesIt) {
+  const AllocatedNode node{.name = "n4", .het_group = -1, .cpus = 8, .helper_job = "42"};
+  EXPECT_THAT(srun_step({node, {"c"}}), IsSupersetOf({"--jobid=42", "-c", "8", "n4"}));
+}
+
+TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
+  NodeProgram program{.job_name = "sailor-measure", .node = "n1", .partition = "p", .command = {"x", "-a"}};
+  EXPECT_THAT(srun_program(program),
+              ElementsAre("srun", "--job-name=sailor-measure", "--nodes=1", "--ntasks=1", "--nodelist=n1",
+                          "--exclusive", "--cpu-bind=none", "--partition=p", "x", "-a"));
+  program.whole_node = false;
+  program.immediate_s = 20;
+  program.limit_s = 60;
+  EXPECT_THAT(srun_program(program),
+              ElementsAre("timeout", "60", "srun", "--immediate=20", "--quiet", "--job-name=sailor-measure",
+                          "--nodes=1", "--ntasks=1", "--nodelist=n1", "--partition=p", "x", "-a"));
+}
+
+TEST(SallocOverParts, AComponentPerPart) {
+  EXPECT_THAT(salloc_over_parts("j", {{"p", {"n1", "n2"}}, {"q", {"m1"}}}, {"x", "-a"}),
+              ElementsAre("salloc", "--quiet", "--job-name=j", "--exclusive", "--nodes=2", "--nodelist=n1,n2",
+                          "--partition=p", ":", "--job-name=j", "--exclusive", "--nodes=1", "--nodelist=m1",
+                          "--partition=q", "x", "-a"));
+}
+
+TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {
+  JobRequest request;
+  request.nodes = 2;
+  request.time_limit_s = 61;
+  EXPECT_THAT(sbatch_script(request, false),
+              ElementsAre("sbatch", "--parsable", "--job-name=job", "--nodes=2", "--exclusive", "--time=2",
+                          "--requeue", "--wrap=true"));
+  EXPECT_THAT(sbatch_script(request, true), Contains("--test-only"));
+  const auto start = promised_start(
+      "sbatch: Job 7 to start at 2026-01-02T03:04:05 using 8 processors on nodes n1 in partition p\n");
+  ASSERT_TRUE(start);
+  EXPECT_EQ(*start % 60, 5);
+  EXPECT_FALSE(promised_start("allocation failure: Requested node configuration is not available\n"));
+}
+
+TEST(Scontrol, ValuesAndTimes) {
+  const std::string line = "JobId=4 JobName=x Reason=None EndTime=2026-01-02T03:04:05 Deadline=N/A\n";
+  EXPECT_EQ(scontrol_value(line, "JobId"), "4");
+  EXPECT_EQ(scontrol_value(line, "Id"), "");
+  EXPECT_EQ(scontrol_value(line, "Deadline"), "N/A");
+  const auto end = time_in_scontrol(line, "EndTime");
+  ASSERT_TRUE(end);
+  EXPECT_EQ(*end % 60, 5);
+  EXPECT_FALSE(time_in_scontrol("EndTime=Unknown", "EndTime"));
+}
+
+QueuedJob read_job(const std::string& state, const std::string& reason = "None") {
+  return job_in_scontrol("JobId=7 JobName=x UserId=u(1) Requeue=1 Restarts=2 JobState=" + state +
+                         " Reason=" + reason +
+                         " StartTime=2026-01-02T03:04:05 EndTime=Unknown Partition=p NodeList=n[1-3] "
+                         "BatchHost=n1 NumNodes=3 NumCPUs=24 WorkDir=/home/u\n")
+      .value();
+}
+
+TEST(Scontrol, AJob) {
+  const QueuedJob job = read_job("RUNNING");
+  EXPECT_EQ(job.id, "7");
+  EXPECT_EQ(job.state, JobState::running);
+  EXPECT_EQ(job.restarts, 2);
+  EXPECT_EQ(job.head_node, "n1");
+  EXPECT_EQ(job.submit_directory, "/home/u");
+  EXPECT_EQ(job.cpus, 24);
+  EXPECT_THAT(job.nodes, ElementsAre("n1", "n2", "n3"));
+  EXPECT_TRUE(job.start_s);
+  EXPECT_FALSE(job.end_s);
+  EXPECT_FALSE(job_in_scontrol(""));
+  EXPECT_FALSE(job_in_scontrol("No jobs in the system\n"));
+  EXPECT_THAT(job_in_scontrol("JobId=8 JobState=PENDING NodeList=(null)")->nodes, ElementsAre());
+}
+
+TEST(Scontrol, WhichJobsHaveFailed) {
+  EXPECT_TRUE(read_job("FAILED", "NonZeroExitCode").failed);
+  EXPECT_TRUE(read_job("NODE_FAIL").failed);
+  EXPECT_EQ(read_job("NODE_FAIL").state, JobState::node_failed);
+  for (const char* reason : {"JobLaunchFailure", "NonZeroExitCode", "NodeDown"})
+    EXPECT_TRUE(read_job("COMPLETING", reason).failed) << reason;
+  EXPECT_FALSE(read_job("COMPLETING").failed) << "it was cancelled, perhaps";
+  EXPECT_EQ(read_job("BOOT_FAIL").state, JobState::other);
+}
+
+TEST(Scontrol, NodesThatAreLostOrTaken) {
+  const auto node = [](const std::string& state) {
+    return node_in_scontrol(
+               "NodeName=n1 Arch=x86_64 CPUTot=8 ActiveFeatures=a,b Gres=gpu:big:4(S:0-1) State=" + state +
+               " ThreadsPerCore=1 Partitions=p,all\n")
+        .value();
+  };
+  for (const char* state : {"DOWN", "DOWN*", "MIXED*", "ALLOCATED+NOT_RESPONDING"})
+    EXPECT_TRUE(node(state).lost()) << state;
+  for (const char* state : {"IDLE", "MIXED", "IDLE+DRAIN"}) EXPECT_FALSE(node(state).lost()) << state;
+  EXPECT_TRUE(node("IDLE").free());
+  for (const char* state : {"MIXED", "ALLOCATED", "IDLE+DRAIN", "IDLE+COMPLETING", "DOWN"})
+    EXPECT_FALSE(node(state).free()) << state;
+  EXPECT_THAT(node("IDLE").partitions, ElementsAre("p", "all"));
+  EXPECT_THAT(node("IDLE").features, ElementsAre("a", "b"));
+  EXPECT_EQ(node("IDLE").gpus.at("big"), 4);
+  EXPECT_EQ(node("IDLE").cpus, 8);
+  EXPECT_FALSE(node_in_scontrol("Node n9 not found\n"));
+}
+
+struct Variables : testing::Test {
+  void set(const std::string& name, const std::string& value) {
+    names_.push_back(name);
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Variables() override {
+    for (const std::string& name : names_) unsetenv(name.c_str());
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+using JobEnvironment = Variables;
+
+TEST_F(JobEnvironment, WhoAmI) {
+  EXPECT_FALSE(site_scheduler().own_job());
+  EXPECT_THROW(site_scheduler().own_allocation(), std::runtime_error);
+  set("SLURM_JOB_ID", "17");
+  set("SLURM_RESTART_COUNT", "2");
+  set("SLURM_SUBMIT_DIR", "/home/u");
+  set("SLURM_JOB_QOS", "long");
+  set("SLURMD_NODENAME", "n3");
+  const std::optional<OwnJob> job = site_scheduler().own_job();
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->id, "17");
+  EXPECT_EQ(job->restarts, 2);
+  EXPECT_EQ(job->submit_directory, "/home/u");
+  EXPECT_EQ(job->qos, "long");
+  EXPECT_EQ(job->account, "");
+  EXPECT_EQ(site_scheduler().own_node(), "n3");
+}
+
+TEST_F(JobEnvironment, NodesOfAHeterogeneousJob) {
+  const auto expand = [](const std::string& hosts) { return std::vector<std::string>{hosts}; };
+  set("SLURM_JOB_ID", "17");
+  set("SLURM_HET_SIZE", "2");
+  set("SLURM_JOB_NODELIST_HET_GROUP_0", "n1");
+  set("SLURM_JOB_CPUS_PER_NODE_HET_GROUP_0", "8");
+  set("SLURM_NODELIST_HET_GROUP_1", "m1");
+  const std::vector<AllocatedNode> nodes = nodes_of_job(expand);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].name, "n1");
+  EXPECT_EQ(nodes[0].het_group, 0);
+  EXPECT_EQ(nodes[0].cpus, 8);
+  EXPECT_EQ(nodes[1].name, "m1");
+  EXPECT_EQ(nodes[1].het_group, 1);
+  EXPECT_EQ(nodes[1].cpus, 0);
+}
+
+TEST_F(JobEnvironment, ProcessorsPerNodeAreUnrolled) {
+  EXPECT_THAT(parse_cpus_per_node("4(x2),8"), ElementsAre(4, 4, 8));
+  EXPECT_THAT(parse_cpus_per_node(""), ElementsAre());
+  EXPECT_THROW(parse_cpus_per_node("x"), std::runtime_error);
+  EXPECT_THROW(parse_cpus_per_node("4(x0)"), std::runtime_error);
+}
+
+TEST_F(JobEnvironment, WhatAHelpersStepIsStartedFromKnowsNoOtherJob) {
+  set("SLURM_JOB_ID", "1");
+  set("SLURM_HET_SIZE", "2");
+  set("SALLOC_PARTITION", "x");
+  set("SLURM_CONF", "/etc/slurm.conf");
+  set("SAILOR_JOB_ID", "1");
+  site_scheduler().forget_own_job();
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_HET_SIZE", "SALLOC_PARTITION"})
+    EXPECT_EQ(getenv(name), nullptr) << name;
+  EXPECT_STREQ(getenv("SLURM_CONF"), "/etc/slurm.conf");
+  EXPECT_STREQ(getenv("SAILOR_JOB_ID"), "1");
+}
+
+TEST_F(JobEnvironment, DefaultsOfOptionsAreForgottenTheJobIsNot) {
+  set("SLURM_JOB_ID", "1");
+  set("SLURM_CPUS_PER_TASK", "2");
+  set("SLURM_EXPORT_ENV", "NONE");
+  site_scheduler().forget_step_defaults();
+  EXPECT_EQ(getenv("SLURM_CPUS_PER_TASK"), nullptr);
+  EXPECT_EQ(getenv("SLURM_EXPORT_ENV"), nullptr);
+  EXPECT_STREQ(getenv("SLURM_JOB_ID"), "1");
+}
+
+TEST_F(JobEnvironment, APlanOfAnEnclosingJobIsForgotten) {
+  set("SLURM_SPANK_SAILOR_PLAN_0", "x");
+  set("SLURM_SPANK_OTHER", "y");
+  forget_plan_of_enclosing_job();
+  EXPECT_FALSE(site_scheduler().carried_value("SAILOR_PLAN_0"));
+  EXPECT_EQ(site_scheduler().carried_value("OTHER"), "y");
+}
+
+}  // namespace
+}  // namespace sailor
