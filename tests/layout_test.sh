@@ -15,6 +15,14 @@ none "a GPU type, zone, platform or sized model is named in the code" \
   '\b([AVHBTLP][0-9]{2,3}|GH200|RTX|Titan|Quadro|Tesla)(-[0-9]+)?\b|us-(central|west|east)|europe-west|(OPT|LLAMA|Llama|GPT-Neo)-[0-9]|[0-9]+[MB] parameters' \
   planner trainer profiler spank_plugin
 none "planner includes torch, MPI, CUDA or Slurm" '#include <(torch|ATen|c10|mpi|cuda|nccl|slurm)' planner
+# One room asks Slurm: its headers, its programs as words of a command line, its variables.
+not_slurms_room=(planner trainer profiler spank_plugin/*.cpp spank_plugin/*.h spank_plugin/doctor)
+slurms_programs='s(run|alloc|batch|bcast|control|cancel|queue|info|acct|acctmgr|attach|prio|stat|share|diag|trigger)'
+none "Slurm's headers are included outside spank_plugin/slurm" '#include <slurm/' "${not_slurms_room[@]}"
+none "a program of Slurm is started outside spank_plugin/slurm" \
+  "([{,] *|push_back\()\"$slurms_programs\"|\"(exec |timeout [0-9]+ )+$slurms_programs\b|\"$slurms_programs (--?[a-z]|show )" "${not_slurms_room[@]}"
+none "a variable of Slurm is named outside spank_plugin/slurm" '"_?(SLURMD?|SBATCH|SALLOC|SRUN)_' "${not_slurms_room[@]}"
+none "who trains or measures depends on the plugin" '#include "spank_plugin/' planner trainer profiler
 tests/room_order.sh --self-test || failed=1
 tests/room_order.sh || { echo "an include goes against the order of rooms (tests/rooms.txt)"; failed=1; }
 none "the emulated devices share code with the simulator" '#include "planner/simulator' trainer

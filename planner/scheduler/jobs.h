@@ -74,6 +74,7 @@ struct JobRequest {
   std::string gpu_type{};                 // likewise
   std::optional<int> time_limit_s{};      // rounded up to minutes; nothing = the partition's
   int nice = 0;                           // >= 0; more = later than others
+  bool no_kill = false;                   // goes on with what is left when it loses a node
   bool requeue = true;                    // started again when a node fails, or when it is preempted
   std::string script = "true";            // for a shell
 };

@@ -73,6 +73,7 @@ std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only
   if (!request.gpu_type.empty()) command.push_back(fmt::format("--gres=gpu:{}:1", request.gpu_type));
   if (request.time_limit_s) command.push_back(fmt::format("--time={}", minutes(*request.time_limit_s)));
   if (request.nice > 0) command.push_back(fmt::format("--nice={}", request.nice));
+  if (request.no_kill) command.push_back("--no-kill");
   command.push_back(request.requeue ? "--requeue" : "--no-requeue");
   command.push_back("--wrap=" + request.script);
   return command;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/scheduler/simulated_scheduler.h"
+
 namespace sailor {
 namespace {
 
@@ -42,6 +44,35 @@ TEST(ClusterRuns, OneWhollyFreeNodeOfEachTypeAndOneForAllThatAreEmulatedAlike) {
   EXPECT_EQ(runs[1].gpu_type, "cpu");
   EXPECT_EQ(runs[1].node, "r1");
   EXPECT_THAT(notes, testing::ElementsAre("type old: no node is free"));
+}
+
+struct RunsOnACluster : testing::Test {
+  SimulatedCluster cluster{
+      {.nodes = {{.name = "b1"}, {.name = "s1"}},
+       .partitions = {{.name = "p-big", .nodes = {"b1"}}, {.name = "p-slow", .nodes = {"s1"}}}}};
+  SimulatedScheduler scheduler{cluster};
+  std::vector<std::string> lines;
+
+  int run(const std::vector<std::string>& command) {
+    return run_on_cluster(scheduler, {{"big", "b1", "p-big"}, {"slow", "s1", "p-slow"}}, command,
+                          [this](const std::string& line) { lines.push_back(line); });
+  }
+};
+
+TEST_F(RunsOnACluster, EveryNodeMeasuresItsTypeInAJobOfItsOwn) {
+  EXPECT_EQ(run({"true", "job.yaml"}), 0);
+  EXPECT_THAT(lines, testing::IsEmpty());
+  ASSERT_EQ(scheduler.steps().size(), 2u);
+  const SimulatedScheduler::Step& last = scheduler.steps().rbegin()->second;
+  EXPECT_EQ(last.node, "s1");
+  EXPECT_THAT(last.command, testing::ElementsAre("true", "job.yaml", "--gpu-type", "slow"));
+  for (const QueuedJob& job : cluster.jobs()) EXPECT_EQ(job.state, JobState::completed);
+}
+
+TEST_F(RunsOnACluster, FailuresAreCountedAndTold) {
+  EXPECT_EQ(run({"false"}), 2);
+  EXPECT_THAT(lines, testing::UnorderedElementsAre("b1: type big: ended with exit code 1",
+                                                   "s1: type slow: ended with exit code 1"));
 }
 
 }  // namespace

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
+
+#include "planner/scheduler/simulated_scheduler.h"
+
 namespace sailor {
 namespace {
 
@@ -50,6 +55,67 @@ TEST(Requeue, AJobThatWasCancelledOrIsDoneIsLeftAlone) {
 TEST(Requeue, AJobThatWasRequeuedAlreadyIsNotRequeuedAgain) {
   EXPECT_EQ(judge_lost_job(job(JobState::running, 1), kLost, 0), RequeueVerdict::leave);
   EXPECT_EQ(judge_lost_job(job(JobState::running, 1), kLost, 1), RequeueVerdict::requeue);
+}
+
+// A job on n1, with its controller, and n2, in a cluster that has one node more. Time is the cluster's.
+struct RequeueOfAJob : testing::Test {
+  SimulatedCluster cluster{{.nodes = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}},
+                            .partitions = {{.name = "p", .nodes = {"n1", "n2", "n3"}}}}};
+  SimulatedScheduler scheduler{cluster};
+  const int64_t begin_s = cluster.now_s();
+  const std::string id = cluster.submit({.nodes = 2, .no_kill = true});
+
+  RequeueOfAJob() {
+    setenv("SAILOR_JOB_ID", id.c_str(), 1);
+    setenv("SAILOR_RESTART_COUNT", "0", 1);
+  }
+  ~RequeueOfAJob() override {
+    unsetenv("SAILOR_JOB_ID");
+    unsetenv("SAILOR_RESTART_COUNT");
+  }
+  // What an agent does that has lost its controller now. Returns for how long.
+  int64_t agent_is_alone() {
+    const int64_t alone_s = cluster.now_s();
+    requeue_lost_job(scheduler, 3600,
+                     {.now_s = [this] { return static_cast<double>(cluster.now_s()); },
+                      .sleep = [this](double s) { cluster.advance_to(cluster.now_s() + std::llround(s)); }});
+    return cluster.now_s() - alone_s;
+  }
+  QueuedJob job() const { return cluster.find_job(id).value(); }
+};
+
+TEST_F(RequeueOfAJob, ItGoesBackWhenTheSchedulerSeesThatTheNodeIsLost) {
+  cluster.at(begin_s + 300, [this] { cluster.lose_contact("n1"); });
+  EXPECT_NEAR(static_cast<double>(agent_is_alone()), 300, 4);
+  EXPECT_EQ(job().restarts, 1);
+  EXPECT_EQ(job().state, JobState::running);
+  EXPECT_EQ(job().head_node, "n2") << "on the nodes that are left";
+}
+
+TEST_F(RequeueOfAJob, OfSeveralAgentsOneRequeuesIt) {
+  cluster.fail_node("n1");
+  agent_is_alone();
+  EXPECT_EQ(agent_is_alone(), 0);
+  EXPECT_EQ(job().restarts, 1);
+}
+
+TEST_F(RequeueOfAJob, OneThatIsCancelledMeanwhileIsLeftAlone) {
+  cluster.at(begin_s + 100, [this] { cluster.end_job(id, JobState::cancelled); });
+  EXPECT_NEAR(static_cast<double>(agent_is_alone()), 100, 2);
+  EXPECT_EQ(job().state, JobState::cancelled);
+  EXPECT_EQ(job().restarts, 0);
+}
+
+TEST_F(RequeueOfAJob, AnAgentThatIsCutOffGivesUp) {
+  EXPECT_EQ(agent_is_alone(), 3600);
+  EXPECT_EQ(job().restarts, 0);
+}
+
+TEST_F(RequeueOfAJob, OutsideAJobNothingIsAsked) {
+  unsetenv("SAILOR_JOB_ID");
+  cluster.fail_node("n1");
+  EXPECT_EQ(agent_is_alone(), 0);
+  EXPECT_EQ(job().restarts, 0);
 }
 
 }  // namespace

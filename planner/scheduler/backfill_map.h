@@ -1,0 +1,42 @@
+// Which nodes are taken when: what backfill plans with. Nodes are numbers from 0, times are whole seconds;
+// every span belongs to an owner, by whose name it can be released. Value type. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sailor {
+
+class BackfillMap {
+ public:
+  // Later than any time; halfway to where sums overflow.
+  static constexpr int64_t kForEver = INT64_MAX / 2;
+
+  explicit BackfillMap(size_t nodes) : taken_(nodes) {}
+
+  void take(const std::vector<size_t>& nodes, int64_t begin_s, int64_t end_s, const std::string& owner);
+  void release(const std::string& owner);
+
+  struct Slot {
+    int64_t begin_s = 0;
+    std::vector<size_t> nodes;
+  };
+  // The earliest time from `from_s` on at which `count` of the nodes are free for `length_s`, and the first
+  // of them in the order given; nothing when there is none. Requires count >= 1. Cost: O(spans x nodes x
+  // spans of a node).
+  std::optional<Slot> earliest(const std::vector<size_t>& nodes, size_t count, int64_t from_s,
+                               int64_t length_s) const;
+
+ private:
+  struct Span {
+    int64_t begin_s, end_s;
+    std::string owner;
+  };
+  bool is_free(size_t node, int64_t begin_s, int64_t end_s) const;
+
+  std::vector<std::vector<Span>> taken_;  // by node, in no order
+};
+
+}  // namespace sailor

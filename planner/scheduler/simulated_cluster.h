@@ -1,0 +1,160 @@
+// A cluster and its batch scheduler in virtual time: discrete events, deterministic, whole nodes.
+//
+// Jobs start in the order of their partition's tier (higher first), then of `nice` (lower first), then of
+// submission, and behind that by backfill: a job may overtake others that it does not delay, as far as time
+// limits tell. Every waiting job has a reservation (conservative), or the first one alone (EASY). A job of a
+// higher tier preempts jobs of lower tiers whose partitions allow it, where it can start for that: those of
+// the lowest tier first, and the youngest of them; they go on for their partition's grace time.
+//
+// How long a job really takes is known to nobody but the simulation. Time passes in advance_to() alone, and
+// in whole seconds. SimulatedScheduler is what a process sees of it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/scheduler/backfill_map.h"
+#include "planner/scheduler/jobs.h"
+
+namespace sailor {
+
+struct SimulatedNode {
+  std::string name;
+  std::vector<std::string> features{};
+  std::string gpu_type{};
+  int gpus = 0;
+  int cpus = 1;
+};
+
+struct SimulatedPartition {
+  std::string name;
+  std::vector<std::string> nodes;
+  int tier = 0;
+  enum class Preempted { never, requeued, cancelled };
+  Preempted preempted = Preempted::never;                    // what becomes of its jobs
+  int64_t grace_s = 0;                                       // that they have until then
+  std::optional<int64_t> default_limit_s{}, most_limit_s{};  // time limits; nothing = none
+};
+
+struct SimulatedSite {
+  std::vector<SimulatedNode> nodes;
+  std::vector<SimulatedPartition> partitions;  // the first is the default one
+  enum class Backfill { easy, conservative };
+  Backfill backfill = Backfill::conservative;
+  int64_t start_s = 1'000'000'000;  // time at which the simulation begins, since 1970
+  int64_t requeue_delay_s = 0;      // for a requeued job to be eligible again
+};
+
+// What happened to a job, and when.
+struct SimulatedEvent {
+  enum class Kind { submitted, started, preempting, requeued, ended };
+  int64_t time_s = 0;
+  Kind kind = Kind::submitted;
+  std::string job;
+  bool operator==(const SimulatedEvent&) const = default;
+};
+
+// How a job goes that nobody ends.
+struct SimulatedCourse {
+  std::optional<int64_t> takes_s{};  // every time it starts; nothing = until its time limit
+  bool fails = false;
+};
+
+class SimulatedCluster {
+ public:
+  // Throws std::runtime_error naming a partition's node that there is not.
+  explicit SimulatedCluster(SimulatedSite site);
+
+  int64_t now_s() const { return now_s_; }
+  // Lets time pass, up to and with what happens at `time_s`. Requires time_s >= now_s().
+  void advance_to(int64_t time_s);
+  // Does that when the time comes, before jobs end and start then. Requires time_s >= now_s().
+  void at(int64_t time_s, std::function<void()> what);
+
+  // Returns the job's id. Throws std::runtime_error when the job could never start, whatever is free.
+  std::string submit(const JobRequest& request, const SimulatedCourse& course = {});
+  // Nothing when it cannot start now; then there is no such job.
+  std::optional<std::string> submit_at_once(const JobRequest& request, const SimulatedCourse& course = {});
+  // When a job submitted now would start, behind all that wait. Nothing when it never could.
+  std::optional<int64_t> could_start(const JobRequest& request) const;
+  // A job that waits or runs ends in that state; others stay as they are.
+  void end_job(const std::string& id, JobState state);
+  // A job that runs, or has ended by itself, waits again.
+  void requeue(const std::string& id);
+
+  // Power off: jobs with `no_kill` go on without the node, others are requeued where they allow it.
+  void fail_node(const std::string& name);
+  // The scheduler does not reach it; its jobs run on, it gets no new ones.
+  void lose_contact(const std::string& name);
+  void drain_node(const std::string& name);
+  // Ends all three.
+  void return_node(const std::string& name);
+
+  std::vector<NodeInfo> nodes() const;  // in the site's order
+  std::vector<QueuedJob> jobs() const;  // in the order of their submission
+  std::optional<QueuedJob> find_job(const std::string& id) const;
+  const std::vector<SimulatedEvent>& history() const { return history_; }
+
+ private:
+  struct Job {
+    QueuedJob seen;
+    JobRequest request;
+    SimulatedCourse course;
+    size_t partition = 0;  // of the site
+    int64_t number = 0;
+    int64_t limit_s = BackfillMap::kForEver;
+    int64_t eligible_s = 0;
+    // While it runs:
+    std::vector<size_t> holds;
+    int64_t ends_s = BackfillMap::kForEver;
+    int64_t limit_end_s = BackfillMap::kForEver;
+    JobState end_state = JobState::completed;
+    bool preempting = false;  // its grace time runs
+    // While it waits: others are on their way out for it.
+    bool has_preempted = false;
+
+    bool runs() const { return seen.state == JobState::running; }
+    bool waits() const { return seen.state == JobState::pending; }
+    size_t width() const {
+      return request.node_names.empty() ? static_cast<size_t>(request.nodes) : request.node_names.size();
+    }
+  };
+
+  Job make_job(const JobRequest& request, const SimulatedCourse& course) const;
+  std::string add(Job job);
+  size_t index_of(const std::string& node) const;
+  const SimulatedPartition& partition_of(const Job& job) const { return site_.partitions[job.partition]; }
+  NodeInfo& node(const std::string& name) { return nodes_[index_of(name)]; }
+  // Nodes that the job may have; those that take new jobs now, or all that there are.
+  std::vector<size_t> nodes_for(const Job& job, bool usable) const;
+  BackfillMap running() const;
+  std::vector<Job*> waiting();
+
+  void schedule();
+  void schedule_on_other_nodes();  // some have come or gone
+  // Sees to it that the job can start soon. Returns whether that changed anything.
+  bool preempt_for(Job& job, const BackfillMap& map);
+  void preempt(Job& job);
+  void start(Job& job, const std::vector<size_t>& nodes);
+  void release(Job& job);
+  void finish(Job& job, JobState state);
+  void wait_again(Job& job);
+  int64_t next_event_s() const;
+  void note(SimulatedEvent::Kind kind, const Job& job);
+
+  const SimulatedSite site_;
+  int64_t now_s_;
+  std::vector<NodeInfo> nodes_;
+  std::map<std::string, size_t> index_;  // of nodes, by name
+  std::map<int64_t, Job> jobs_;          // by number
+  int64_t next_number_ = 1;
+  std::multimap<int64_t, std::function<void()>> planned_;
+  std::vector<SimulatedEvent> history_;
+};
+
+}  // namespace sailor
