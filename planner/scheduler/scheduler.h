@@ -70,7 +70,8 @@ class Scheduler {
   // When a job submitted now would start; an estimate. Nothing when it never could.
   virtual std::optional<int64_t> could_start(const JobRequest& request) = 0;
 
-  // Returns the job's id. Throws std::runtime_error with the scheduler's reason.
+  // Returns the job's id. Throws std::runtime_error with the scheduler's reason; some sites take a job that can
+  // never start.
   virtual std::string submit(const JobRequest& request) = 0;
   virtual std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) = 0;
   // Cancels a job of this user. What has ended already is well.

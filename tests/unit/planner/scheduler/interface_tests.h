@@ -171,7 +171,13 @@ TEST_P(SchedulerInterface, WhatTheClusterHasNotCanNeverStart) {
   impossible.node_names.clear();
   impossible.nodes = 1000;
   EXPECT_FALSE(scheduler.could_start(impossible));
-  EXPECT_THROW(scheduler.submit(impossible), std::runtime_error);
+}
+
+TEST_P(SchedulerInterface, WhatIsRefusedIsAnError) {
+  JobRequest wrong = request("true");
+  wrong.partition = "no-such-partition";
+  EXPECT_FALSE(scheduler.could_start(wrong));
+  EXPECT_THROW(scheduler.submit(wrong), std::runtime_error);
 }
 
 TEST_P(SchedulerInterface, ARequeuedJobWaitsAndKnowsHowOften) {
