@@ -1,5 +1,5 @@
-// What is asked of a scheduler, and what it says of jobs and nodes. Value types; points in time are seconds
-// since 1970, times limits and lengths are seconds.
+// What is asked of a scheduler, and what it says of jobs and nodes. Value types. A point in time is in
+// seconds since 1970, a limit or a length in seconds.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ struct NodeInfo {
   bool in_use = false;    // by a job
 
   bool lost() const { return !up || !responds; }
+  // But for reservations.
   bool free() const { return !lost() && !draining && !in_use; }
 };
 

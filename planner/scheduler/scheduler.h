@@ -60,8 +60,8 @@ class Scheduler {
   // This process belongs to no job any more: what it starts in another one would mix the two up.
   virtual void forget_own_job() = 0;
 
-  // The cluster and the queue. Nodes in the scheduler's order; jobs of all users, as far as they are shown:
-  // those that wait and run, and for a while those that have ended.
+  // All nodes, in the scheduler's order, and the jobs of all users, as far as they are shown: those that wait
+  // and run, and for a while those that have ended.
   virtual std::vector<NodeInfo> nodes() = 0;
   virtual std::vector<QueuedJob> queue() = 0;
   // Nothing when the scheduler does not know it, or does not answer.
@@ -70,8 +70,8 @@ class Scheduler {
   // When a job submitted now would start; an estimate. Nothing when it never could.
   virtual std::optional<int64_t> could_start(const JobRequest& request) = 0;
 
-  // Returns the job's id. Throws std::runtime_error with the scheduler's reason; some sites take a job that can
-  // never start.
+  // Returns the job's id. Throws std::runtime_error with the scheduler's reason; some sites take a job that
+  // can never start.
   virtual std::string submit(const JobRequest& request) = 0;
   virtual std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) = 0;
   // Cancels a job of this user. What has ended already is well.

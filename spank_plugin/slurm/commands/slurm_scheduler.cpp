@@ -129,9 +129,7 @@ class SlurmScheduler final : public Scheduler {
   std::optional<QueuedJob> find_job(const std::string& id) override {
     return job_in_scontrol(ask({"show", "job", "-o", id}));
   }
-  std::optional<int64_t> could_start(const JobRequest& request) override {
-    return promised_start(say(in_time(sbatch_script(request, true))).text);
-  }
+  std::optional<int64_t> could_start(const JobRequest& request) override;
 
   std::string submit(const JobRequest& request) override;
   std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) override {
@@ -155,7 +153,9 @@ class SlurmScheduler final : public Scheduler {
     if (pid <= 0 || waitpid(pid, &status, WNOHANG) != pid) return std::nullopt;
     return status;
   }
-  void signal_step(StepId step, int signal) override { kill(static_cast<pid_t>(step), signal); }
+  void signal_step(StepId step, int signal) override {
+    if (step > 0) kill(static_cast<pid_t>(step), signal);  // never a process group
+  }
 
   std::vector<std::string> step_command(const StepSpec& step) override { return srun_step(step); }
   std::vector<std::string> job_command(const std::string& name, const std::vector<JobPart>& parts,
@@ -176,6 +176,14 @@ Allocation SlurmScheduler::own_allocation() {
   } catch (const std::runtime_error&) {
   }
   return allocation;
+}
+
+std::optional<int64_t> SlurmScheduler::could_start(const JobRequest& request) {
+  constexpr int kTimedOut = 124;  // of timeout(1)
+  const Said said = say(in_time(sbatch_script(request, true)));
+  if (WIFEXITED(said.status) && WEXITSTATUS(said.status) == kTimedOut)
+    throw std::runtime_error("slurmctld does not answer");
+  return promised_start(said.text);
 }
 
 std::string SlurmScheduler::submit(const JobRequest& request) {
