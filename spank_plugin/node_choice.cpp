@@ -76,8 +76,7 @@ NodeChoices choose_nodes(const Snapshot& snapshot, int max_nodes, size_t most) {
 
 SearchResult better_of(SearchResult a, SearchResult b, Objective objective) {
   auto value = [&](const SearchResult& result) {
-    const Prediction& prediction = result.candidates.front().prediction;
-    return objective == Objective::cost ? prediction.usd_per_iteration() : prediction.iteration_s;
+    return objective.value(result.candidates.front().prediction.figures());
   };
   bool second = a.candidates.empty() || (!b.candidates.empty() && value(b) < value(a));
   // A time limit says less than a proof that nothing fits.
@@ -86,7 +85,8 @@ SearchResult better_of(SearchResult a, SearchResult b, Objective objective) {
   SearchResult& other = second ? a : b;
   if (other.status != SearchStatus::infeasible) {  // a choice without plans bounds nothing
     better.bound_iteration_s = lesser(better.bound_iteration_s, other.bound_iteration_s);
-    better.bound_usd_per_iteration = lesser(better.bound_usd_per_iteration, other.bound_usd_per_iteration);
+    for (const Expense expense : kExpenses)
+      better.bound[expense] = lesser(better.bound[expense], other.bound[expense]);
   }
   for (const auto& [reason, count] : other.rejected) better.rejected[reason] += count;
   better.stats.configurations += other.stats.configurations;

@@ -71,8 +71,8 @@ PlannedJob use_given_plan(const SubmitOptions& options, const NodeWishes& wishes
   }
   Prediction prediction = simulate(inputs.context(), planned.plan);
   if (!planned.plan.prediction) {
-    planned.plan.prediction = PlanPrediction{prediction.iteration_s, prediction.usd_per_iteration(),
-                                             std::nullopt, std::nullopt, prediction.peak_memory_bytes()};
+    planned.plan.prediction = PlanPrediction{
+        prediction.iteration_s, totals(prediction.spent), std::nullopt, {}, prediction.peak_memory_bytes()};
   }
   planned.table = stage_table(planned.plan, prediction);
   return planned;
@@ -94,7 +94,7 @@ SearchResult search_within(int max_nodes, const PlanningContext& context, PlanOp
     notes.push_back(fmt::format("--nodes={}: not every choice of nodes was tried", max_nodes));
     best->stats.complete = false;
     best->bound_iteration_s.reset();
-    best->bound_usd_per_iteration.reset();
+    best->bound = {};
   }
   return std::move(*best);
 }
@@ -111,7 +111,7 @@ std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs,
                          const SearchResult& found, int64_t clock_s) {
   constexpr double kLongSearch_s = 0.5;
   constexpr double kTimeLimit_s = 0.2;
-  if (wishes.include_busy || inputs.job.objective != Objective::throughput) return "";
+  if (wishes.include_busy || inputs.job.objective.expense()) return "";
   if (inputs.snapshot.busy.empty() || found.stats.search_s > kLongSearch_s) return "";
   const Candidate& now = found.candidates.front();
   options.top_k = 1;
@@ -172,8 +172,10 @@ std::string comment_of(const Plan& plan) {
   for (const auto& [type, count] : gpus) parts.push_back(fmt::format("{} {}", count, type));
   std::string line = fmt::format("sailor: {}", fmt::join(parts, " + "));
   if (plan.prediction) {
-    line += fmt::format(", {:.4g} s/iteration, {:.4g} USD/iteration", plan.prediction->iteration_s,
-                        plan.prediction->usd_per_iteration);
+    line += fmt::format(", {:.4g} s/iteration", plan.prediction->iteration_s);
+    for (const Expense expense : kExpenses)
+      if (expense == Expense::cost || plan.prediction->spent[expense] > 0)
+        line += fmt::format(", {:.4g} {}/iteration", plan.prediction->spent[expense], kind_of(expense).unit);
   }
   constexpr size_t kMaxBytes = 1000;  // Slurm cuts comments at 1 KiB
   return line.substr(0, kMaxBytes);

@@ -56,8 +56,14 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
       ->type_name("FILE");
   add_config(verb, source.config);
   PlanOverrides& overrides = source.overrides;
-  add_parsed(verb, "--max-cost", overrides.max_usd_per_iteration, parse_max_cost, "most USD per iteration",
-             "USD");
+  for (const Expense expense : kExpenses) {
+    const ExpenseKind& kind = kind_of(expense);
+    const auto parse = [expense](const std::string& text, const std::string& option) {
+      return parse_limit(expense, text, option);
+    };
+    add_parsed(verb, fmt::format("--{}", kind.option), overrides.most[expense], parse,
+               fmt::format("most {} per iteration", kind.unit), kind.unit);
+  }
   add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
              "least iterations per second", "ITER/S");
   add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus,
@@ -99,8 +105,8 @@ void add_run(CLI::App* verb, std::string& run, const std::vector<std::string>& i
 }
 
 void add_objective(CLI::App* verb, PlanSource& source) {
-  add_parsed(verb, "--objective", source.overrides.objective, parse_objective_option, "throughput or cost",
-             "OBJECTIVE");
+  add_parsed(verb, "--objective", source.overrides.objective, parse_objective_option,
+             alternatives(objective_names()), "OBJECTIVE");
 }
 
 CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
@@ -138,6 +144,7 @@ CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
 CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
   CLI::App* verb =
       app.add_subcommand("pareto", "show what more throughput costs: plans from cheapest to fastest");
+  add_objective(verb, command.source);
   add_source(verb, command.source,
              "longest search (default: the site's); all of them take up to --points times as long");
   verb->add_option("--points", command.points, "most plans to show (default: 10)")
@@ -146,7 +153,8 @@ CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
   add_format(verb, command.format, {"table", "json", "yaml"});
   verb->add_flag_callback(
       "--json", [&command] { command.format = Format::json; }, "the same as --format json");
-  verb->add_option("--svg", command.svg, "draw throughput over cost")->type_name("FILE");
+  verb->add_option("--svg", command.svg, "draw throughput over cost, or over the objective")
+      ->type_name("FILE");
   return verb;
 }
 

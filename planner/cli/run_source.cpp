@@ -27,7 +27,8 @@ void take_options(const PlanningOptions& recorded, PlanSource& source) {
   const PlanOverrides given = std::move(source.overrides);
   PlanOverrides& all = source.overrides = recorded.overrides;
   if (given.objective) all.objective = given.objective;
-  if (given.max_usd_per_iteration) all.max_usd_per_iteration = given.max_usd_per_iteration;
+  for (const Expense expense : kExpenses)
+    if (given.most[expense]) all.most[expense] = given.most[expense];
   if (given.min_iterations_per_s) all.min_iterations_per_s = given.min_iterations_per_s;
   for (const auto& [type, count] : given.max_gpus) all.max_gpus[type] = count;
   if (!given.zones.empty()) all.zones = given.zones;

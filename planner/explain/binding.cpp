@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kBinds = 0.005;
 
-const char* better(Objective objective) {
-  return objective == Objective::throughput ? "faster" : "cheaper";
-}
-
 std::string constraint_of(const WhatIf& what, const Candidate& chosen) {
   switch (what.kind) {
     case WhatIf::Kind::node:
@@ -25,7 +21,7 @@ std::string constraint_of(const WhatIf& what, const Candidate& chosen) {
       return fmt::format("memory of pipeline {}, stage {}", stage.pipeline, stage.stage);
     }
     case WhatIf::Kind::budget:
-      return "the budget";
+      return fmt::format("the {}", kind_of(what.expense).limit);
     default:
       return "the limit on throughput";
   }
@@ -59,7 +55,7 @@ double gain_of_even_batch(const PlanningContext& context, CostModel model, const
 
 // What is gained beyond another gain.
 double beyond(Objective objective, double gain, double other) {
-  return objective == Objective::throughput ? (1 + gain) / (1 + other) - 1 : 1 - (1 - gain) / (1 - other);
+  return objective.expense() ? 1 - (1 - gain) / (1 - other) : (1 + gain) / (1 + other) - 1;
 }
 
 }  // namespace
@@ -73,13 +69,13 @@ std::vector<Binding> binding_constraints(const PlanningContext& context, CostMod
     if (what.kind == WhatIf::Kind::planner) without_change = std::max(0.0, what.gain);
   if (without_change > kBinds)
     binding.push_back({fmt::format("the plan itself: the planner's own choice is {:.1f}% {}",
-                                   100 * without_change, better(objective)),
+                                   100 * without_change, objective.better()),
                        without_change});
   for (const WhatIf& what : answers) {
     const double gain = beyond(objective, what.gain, without_change);
     if (!what.loosens() || gain < kBinds) continue;
     binding.push_back({fmt::format("{}: {:.1f}% {} with {}", constraint_of(what, chosen), 100 * gain,
-                                   better(objective), what.change),
+                                   objective.better(), what.change),
                        gain});
   }
   int64_t batch = 0;

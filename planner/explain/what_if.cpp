@@ -117,12 +117,21 @@ class Questions {
   }
 
   void budget() {
-    const std::optional<double> usd = context_.job.constraints.max_usd_per_iteration;
-    if (!usd) return;
-    ask(WhatIf::Kind::budget,
-        fmt::format("a budget of {:.4g} USD (+{:.0f}%)", *usd * kLargerBudget, 100 * (kLargerBudget - 1)))
-        .job.constraints.max_usd_per_iteration = *usd * kLargerBudget;
-    ask(WhatIf::Kind::budget, "no budget").job.constraints.max_usd_per_iteration.reset();
+    for (const Expense expense : kExpenses) {
+      const std::optional<double> most = context_.job.constraints.most[expense];
+      if (!most) continue;
+      const ExpenseKind& kind = kind_of(expense);
+      const auto with = [&](const std::string& change) -> std::optional<double>& {
+        Question& question = ask(WhatIf::Kind::budget, change);
+        question.what.expense = expense;
+        return question.job.constraints.most[expense];
+      };
+      const char* article =
+          std::string_view("aeiou").find(kind.limit[0]) == std::string_view::npos ? "a" : "an";
+      with(fmt::format("{} {} of {:.4g} {} (+{:.0f}%)", article, kind.limit, *most * kLargerBudget, kind.unit,
+                       100 * (kLargerBudget - 1))) = *most * kLargerBudget;
+      with(fmt::format("no {}", kind.limit)).reset();
+    }
   }
 
   void more_memory() {
@@ -157,14 +166,9 @@ class Questions {
   std::vector<Question> asked_;
 };
 
-double value_of(Objective objective, const Prediction& p) {
-  return objective == Objective::throughput ? p.iteration_s : p.usd_per_iteration();
-}
-
 double gain_of(Objective objective, const Prediction& then, const Prediction& now) {
-  const double a = value_of(objective, then), b = value_of(objective, now);
-  if (a <= 0 || b <= 0) return 0;
-  return objective == Objective::throughput ? b / a - 1 : 1 - a / b;
+  const double a = objective.value(then.figures()), b = objective.value(now.figures());
+  return a > 0 && b > 0 ? objective.gain(a, b) : 0;
 }
 
 void answer(Question& question, const PlanningContext& context, const PlanOptions& options,
@@ -183,7 +187,7 @@ void answer(Question& question, const PlanningContext& context, const PlanOption
     question.what.why_not = error.what();
   }
   const auto worse = [&](const Prediction& p) {
-    return value_of(objective, p) > value_of(objective, chosen.prediction);
+    return objective.value(p.figures()) > objective.value(chosen.prediction.figures());
   };
   // A plan that was given need not be possible even now.
   if (!given && question.what.loosens() && (!question.what.best || worse(question.what.best->prediction)))

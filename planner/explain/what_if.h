@@ -21,12 +21,13 @@ struct WhatIf {
     memory    // more on every GPU
   };
   Kind kind = Kind::less;
-  std::string change;    // `half of the GPUs`
-  std::string gpu_type;  // of a node
+  std::string change;               // `half of the GPUs`
+  std::string gpu_type;             // of a node
+  Expense expense = Expense::cost;  // of a budget
   std::optional<Candidate> best;
   bool complete = false;  // the search came to its end; else there may be better
   std::string why_not;  // when there is no `best`: why no plan is possible; empty = there was no time to ask
-  // By what part the objective is better with it: more iterations per second, or fewer USD per iteration.
+  // By what part the objective is better with it: more iterations per second, or less of an expense.
   double gain = 0;
 
   // Is more possible than before, so that it can only be better?

@@ -33,8 +33,8 @@ std::string options_yaml(const SearchRequest& request, double time_limit_s, cons
   if (request.effort) out += fmt::format("effort: {}\n", *request.effort);
   if (request.allow) out += fmt::format("allow: {}\n", yaml_text(names_of(*request.allow)));
   if (overrides.objective) out += fmt::format("objective: {}\n", to_string(*overrides.objective));
-  if (overrides.max_usd_per_iteration)
-    out += fmt::format("max_usd_per_iteration: {}\n", *overrides.max_usd_per_iteration);
+  for (const Expense expense : kExpenses)
+    if (overrides.most[expense]) out += fmt::format("{}: {}\n", limit_key(expense), *overrides.most[expense]);
   if (overrides.min_iterations_per_s)
     out += fmt::format("min_iterations_per_s: {}\n", *overrides.min_iterations_per_s);
   if (!overrides.max_gpus.empty()) out += "max_gpus:\n";
@@ -99,9 +99,11 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
 
 PlanningOptions load_planning_options(const std::string& path) {
   const Document document = parse_yaml(read_text_file(path), path);
-  MapField map(Field(document),
-               {"sailor_planning", "search_space", "cost_model", "allow", "time_limit", "effort", "objective",
-                "max_usd_per_iteration", "min_iterations_per_s", "max_gpus", "zones", "partitions"});
+  std::vector<std::string> known = {"sailor_planning", "search_space", "cost_model", "allow",
+                                    "time_limit",      "effort",       "objective"};
+  for (const Expense expense : kExpenses) known.push_back(limit_key(expense));
+  known.insert(known.end(), {"min_iterations_per_s", "max_gpus", "zones", "partitions"});
+  MapField map(Field(document), known);
   require_version(map, "sailor_planning", 1);
   PlanningOptions out;
   out.request.space = parse_search_space(map.required("search_space").text());
@@ -111,8 +113,8 @@ PlanningOptions load_planning_options(const std::string& path) {
   if (const auto allow = map.optional("allow")) out.request.allow = parse_plan_features(allow->text());
   if (const auto objective = map.optional("objective"))
     out.overrides.objective = parse_objective(objective->text());
-  if (const auto usd = map.optional("max_usd_per_iteration"))
-    out.overrides.max_usd_per_iteration = usd->positive();
+  for (const Expense expense : kExpenses)
+    if (const auto most = map.optional(limit_key(expense))) out.overrides.most[expense] = most->positive();
   if (const auto rate = map.optional("min_iterations_per_s"))
     out.overrides.min_iterations_per_s = rate->positive();
   if (const auto limits = map.optional("max_gpus"))

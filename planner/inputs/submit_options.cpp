@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "planner/spec/error.h"
@@ -24,13 +26,30 @@ bool parse_wait(const std::string& value, const std::string& option) {
   return value == words[1];
 }
 
-}  // namespace
+// The option that limits an expense: `sailor-max-cost`.
+struct LimitOption {
+  explicit LimitOption(Expense expense)
+      : expense(expense),
+        name(fmt::format("sailor-{}", kind_of(expense).option)),
+        help(fmt::format("[sailor] most {} per iteration", kind_of(expense).unit)),
+        environment(name) {
+    for (char& c : environment) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  }
 
-const std::vector<OptionDefinition>& option_definitions() {
-  static const std::vector<OptionDefinition> definitions = {
-      {"sailor-objective", "NAME", "[sailor] plan the job's nodes for this objective: throughput or cost",
-       "SAILOR_OBJECTIVE"},
-      {"sailor-max-cost", "USD", "[sailor] most that one iteration may cost", "SAILOR_MAX_COST"},
+  Expense expense;
+  std::string name, help, environment;
+};
+
+const std::vector<LimitOption>& limit_options() {
+  static const std::vector<LimitOption> options(kExpenses.begin(), kExpenses.end());
+  return options;
+}
+
+std::vector<OptionDefinition> make_definitions() {
+  static const std::string objective =
+      fmt::format("[sailor] plan the job's nodes for this objective: {}", alternatives(objective_names()));
+  std::vector<OptionDefinition> definitions = {
+      {"sailor-objective", "NAME", objective.c_str(), "SAILOR_OBJECTIVE"},
       {"sailor-min-throughput", "RATE", "[sailor] fewest iterations per second", "SAILOR_MIN_THROUGHPUT"},
       {"sailor-max-gpus", "TYPE=N,...", "[sailor] most GPUs of each type; TYPE@ZONE=N: in that zone",
        "SAILOR_MAX_GPUS"},
@@ -45,6 +64,16 @@ const std::vector<OptionDefinition>& option_definitions() {
       {"sailor-time-limit", "SECONDS", "[sailor] time that the planner may take", "SAILOR_TIME_LIMIT"},
       {"sailor-effort", "FACTOR", "[sailor] search this many times as much for a plan", "SAILOR_EFFORT"},
   };
+  for (const LimitOption& limit : limit_options())
+    definitions.insert(definitions.begin() + 1, {limit.name.c_str(), kind_of(limit.expense).unit,
+                                                 limit.help.c_str(), limit.environment.c_str()});
+  return definitions;
+}
+
+}  // namespace
+
+const std::vector<OptionDefinition>& option_definitions() {
+  static const std::vector<OptionDefinition> definitions = make_definitions();
   return definitions;
 }
 
@@ -75,10 +104,12 @@ SubmitOptions parse_submit_options(const OptionValues& values) {
   PlanOverrides& overrides = options.overrides;
   for (const auto& [name, value] : values) {
     std::string option = "--" + name;
-    if (name == "sailor-objective") {
+    const auto limit = std::find_if(limit_options().begin(), limit_options().end(),
+                                    [&](const LimitOption& of) { return of.name == name; });
+    if (limit != limit_options().end()) {
+      overrides.most[limit->expense] = parse_limit(limit->expense, value, option);
+    } else if (name == "sailor-objective") {
       overrides.objective = parse_objective_option(value, option);
-    } else if (name == "sailor-max-cost") {
-      overrides.max_usd_per_iteration = parse_max_cost(value, option);
     } else if (name == "sailor-min-throughput") {
       overrides.min_iterations_per_s = parse_min_throughput(value, option);
     } else if (name == "sailor-max-gpus") {

@@ -11,8 +11,15 @@
 namespace sailor {
 namespace {
 
-constexpr const char* kPlanLimits[] = {"sailor-objective", "sailor-max-cost", "sailor-min-throughput",
-                                       "sailor-max-gpus",  "sailor-zones",    "sailor-partitions"};
+const std::vector<std::string>& plan_limits() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out = {"sailor-objective", "sailor-min-throughput", "sailor-max-gpus",
+                                    "sailor-zones", "sailor-partitions"};
+    for (const Expense expense : kExpenses) out.push_back(std::string("sailor-") + kind_of(expense).option);
+    return out;
+  }();
+  return names;
+}
 // Those of Slurm that say which nodes a job may have.
 constexpr const char* kNodeLimits[] = {"nodelist", "exclude", "constraint", "reservation", "account", "qos"};
 
@@ -26,7 +33,7 @@ std::optional<std::string> find(const OptionValues& values, const std::string& n
 
 std::string limits_text(const OptionValues& given, const OptionLookup& slurm_option) {
   nlohmann::ordered_json limits = nlohmann::ordered_json::object();
-  for (const char* name : kPlanLimits) {
+  for (const std::string& name : plan_limits()) {
     if (const auto value = find(given, name)) limits[name] = *value;
   }
   for (const char* name : kNodeLimits) {
@@ -47,7 +54,7 @@ SubmittedLimits parse_limits(const std::string& text, const JobSpec& job) {
       if (value.is_string()) all[name] = value.get<std::string>();
     }
   }
-  for (const char* name : kPlanLimits) {
+  for (const std::string& name : plan_limits()) {
     if (const auto value = find(all, name)) of_the_plan[name] = *value;
   }
   const SubmitOptions options = parse_submit_options(of_the_plan);

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/objective.h"
+
 namespace sailor {
 
 struct PlanStage {
@@ -36,10 +38,12 @@ struct PlanPipeline {
 // What the planner promised, kept with the plan so that measured figures can be held against it.
 struct PlanPrediction {
   double iteration_s = 0;
-  double usd_per_iteration = 0;
+  PerExpense<double> spent;                 // per iteration
   std::optional<double> bound_iteration_s;  // no plan of the search space is faster
-  std::optional<double> bound_usd_per_iteration;
-  int64_t peak_memory_bytes = 0;  // of the fullest rank
+  PerExpense<std::optional<double>> bound;  // none takes less
+  int64_t peak_memory_bytes = 0;            // of the fullest rank
+
+  Figures figures() const { return {iteration_s, spent}; }
 };
 
 struct Plan {

@@ -67,9 +67,11 @@ PlanPrediction read_prediction(const Field& field) {
   for (const auto& [key, value] : field.entries()) {
     if (value.node().kind == DocumentNode::Kind::null) continue;
     if (key == "iteration_s") prediction.iteration_s = value.non_negative();
-    if (key == "usd_per_iteration") prediction.usd_per_iteration = value.non_negative();
     if (key == "bound_iteration_s") prediction.bound_iteration_s = value.non_negative();
-    if (key == "bound_usd_per_iteration") prediction.bound_usd_per_iteration = value.non_negative();
+    for (const Expense expense : kExpenses) {
+      if (key == kind_of(expense).per_iteration_key) prediction.spent[expense] = value.non_negative();
+      if (key == bound_key(expense)) prediction.bound[expense] = value.non_negative();
+    }
     if (key == "peak_memory_bytes") prediction.peak_memory_bytes = value.integer<int64_t>(0, INT64_MAX);
   }
   return prediction;
@@ -168,10 +170,12 @@ std::string to_json(const Plan& plan, int indent) {
     const PlanPrediction& prediction = *plan.prediction;
     nlohmann::ordered_json& out = json["prediction"];
     out["iteration_s"] = prediction.iteration_s;
-    out["usd_per_iteration"] = prediction.usd_per_iteration;
+    for (const Expense expense : kExpenses)
+      if (expense == Expense::cost || prediction.spent[expense] > 0)
+        out[kind_of(expense).per_iteration_key] = prediction.spent[expense];
     if (prediction.bound_iteration_s) out["bound_iteration_s"] = *prediction.bound_iteration_s;
-    if (prediction.bound_usd_per_iteration)
-      out["bound_usd_per_iteration"] = *prediction.bound_usd_per_iteration;
+    for (const Expense expense : kExpenses)
+      if (prediction.bound[expense]) out[bound_key(expense)] = *prediction.bound[expense];
     out["peak_memory_bytes"] = prediction.peak_memory_bytes;
   }
   return json.dump(indent) + (indent < 0 ? "" : "\n");

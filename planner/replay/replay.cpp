@@ -20,8 +20,8 @@ constexpr double kSameMoment = 1e-9;  // of a step
 struct Course {
   Plan plan;
   double iteration_s = 0;
-  double usd_per_iteration = 0;
-  double usd_per_s = 0;  // while it stands still
+  PerExpense<double> spent;       // per iteration
+  PerExpense<double> idle_per_s;  // while it stands still
 };
 
 // The best plan for each shape of the cluster; each is searched once.
@@ -62,8 +62,10 @@ class Courses {
     const SearchResult result = search(context, options_);
     if (result.candidates.empty()) return std::nullopt;
     const Candidate& best = result.candidates.front();
-    return Course{best.plan, best.prediction.iteration_s, best.prediction.usd_per_iteration(),
-                  usd_per_s(context, best.plan)};
+    Course course{best.plan, best.prediction.iteration_s, totals(best.prediction.spent), {}};
+    for (const Expense expense : kExpenses)
+      course.idle_per_s[expense] = idle_per_s(context, expense, best.plan);
+    return course;
   }
 
   const PlanningContext& context_;
@@ -121,13 +123,13 @@ class Run {
     }
     const double changing = std::clamp(ready_s_ - now_s_, 0.0, to_s - now_s_);
     out_.changing_s += changing;
-    out_.usd += changing * course_->usd_per_s;
+    out_.usd += changing * course_->idle_per_s[Expense::cost];
     now_s_ += changing;
     const double left = static_cast<double>(job_.training.steps) - steps_;
     const double done = std::min((to_s - now_s_) / course_->iteration_s, left);
     steps_ += done;
     out_.trained_s += done * course_->iteration_s;
-    out_.usd += done * course_->usd_per_iteration;
+    out_.usd += done * course_->spent[Expense::cost];
     now_s_ += done * course_->iteration_s;
     checkpoint();
     if (done < left) {
@@ -224,10 +226,10 @@ class Run {
     const double calm_s = (now_s_ + options_.expected_calm_s) / static_cast<double>(hits_ + 1);
     const double left_s = (static_cast<double>(job_.training.steps) - steps_) * course_->iteration_s;
     const double horizon_s = std::min(calm_s, left_s);
-    if (job_.objective == Objective::cost) {
+    if (const std::optional<Expense> expense = job_.objective.expense()) {
       const double steps = horizon_s / course_->iteration_s;
-      return steps * next.usd_per_iteration + change_cost_s() * next.usd_per_s <
-             steps * course_->usd_per_iteration * (1 - kSameMoment);
+      return steps * next.spent[*expense] + change_cost_s() * next.idle_per_s[*expense] <
+             steps * course_->spent[*expense] * (1 - kSameMoment);
     }
     return (horizon_s - change_cost_s()) / next.iteration_s >
            horizon_s / course_->iteration_s * (1 + kSameMoment);

@@ -10,6 +10,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
+#include "planner/search/problem/goal.h"
 #include "planner/simulator/iteration_shares.h"
 #include "planner/simulator/tightest_stage.h"
 
@@ -33,17 +34,21 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
   const auto& [plan, p] = candidate;
   const IterationShares shares = iteration_shares(context.framework, plan, p, result.cost_model);
   const int64_t steps = context.job.training.steps;
-  return {num_stages_text(plan),
-          fmt::format("{}", plan.pipelines.size()),
-          cut_to(tp_text(plan), kWidestTp),
-          cut_to(feature_text(plan), kWidestFeatures),
-          fmt::format("{}", plan.microbatch),
-          estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
-          rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
-          fmt::format("{:.4g}", p.usd_per_iteration()),
-          steps > 0 ? fmt::format("{:.4g}", p.usd_per_iteration() * static_cast<double>(steps)) : "-",
-          fmt::format("{:.0f}%", 100 * tightest_stage(p).part),
-          fmt::format("{} {:.0f}%", shares.bottleneck(), 100 * shares.bottleneck_part())};
+  std::vector<std::string> row = {num_stages_text(plan),
+                                  fmt::format("{}", plan.pipelines.size()),
+                                  cut_to(tp_text(plan), kWidestTp),
+                                  cut_to(feature_text(plan), kWidestFeatures),
+                                  fmt::format("{}", plan.microbatch),
+                                  estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
+                                  rate_text(context.job.tokens_per_iteration() * p.iterations_per_s())};
+  for (const Expense expense : context.job.expenses()) {
+    const double spent = p.total(expense);
+    row.push_back(fmt::format("{:.4g}", spent));
+    row.push_back(steps > 0 ? fmt::format("{:.4g}", spent * static_cast<double>(steps)) : "-");
+  }
+  row.push_back(fmt::format("{:.0f}%", 100 * tightest_stage(p).part));
+  row.push_back(fmt::format("{} {:.0f}%", shares.bottleneck(), 100 * shares.bottleneck_part()));
+  return row;
 }
 
 std::string gap_text(double value, std::optional<double> bound) {
@@ -59,12 +64,14 @@ std::string candidate_footer(const PlanningContext& context, const SearchResult&
                   result.stats.search_s, result.stats.complete ? "complete" : "stopped before its end");
   if (result.bound_iteration_s && !result.candidates.empty()) {
     const Prediction& best = result.candidates.front().prediction;
-    const bool fast = context.job.objective == Objective::throughput;
+    const Goal goal = goal_of(context.job);
+    const Expense expense = goal.followed();
+    const bool fast = !goal.objective.expense();
     out += fmt::format(
-        "no plan of this space is faster than {:.4g} s{} or cheaper than {:.4g} USD per iteration{}\n",
+        "no plan of this space is faster than {:.4g} s{} or {} than {:.4g} {} per iteration{}\n",
         *result.bound_iteration_s, fast ? gap_text(best.iteration_s, result.bound_iteration_s) : "",
-        result.bound_usd_per_iteration.value_or(0),
-        fast ? "" : gap_text(best.usd_per_iteration(), result.bound_usd_per_iteration));
+        kind_of(expense).less, result.bound[expense].value_or(0), kind_of(expense).unit,
+        fast ? "" : gap_text(best.total(expense), result.bound[expense]));
   }
   if (result.rejected.empty()) return out;
   out += "left out:";
@@ -78,9 +85,12 @@ std::string candidate_footer(const PlanningContext& context, const SearchResult&
 
 std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
   using Row = std::vector<std::string>;
-  constexpr size_t kTp = 2, kFeatures = 3, kBoundBy = 10;  // words; numbers stand at the right
-  std::vector<Row> rows = {
-      {"P", "D", "TP", "", "MB", "ITER (s)", "TOKENS/s", "USD/ITER", "USD/RUN", "PEAK", "BOUND BY"}};
+  constexpr size_t kTp = 2, kFeatures = 3;  // words, as is the last; numbers stand at the right
+  std::vector<Row> rows = {{"P", "D", "TP", "", "MB", "ITER (s)", "TOKENS/s"}};
+  for (const Expense expense : context.job.expenses())
+    for (const char* per : {"ITER", "RUN"})
+      rows[0].push_back(fmt::format("{}/{}", kind_of(expense).column, per));
+  rows[0].insert(rows[0].end(), {"PEAK", "BOUND BY"});
   double uncertainty = 0;
   for (const Candidate& candidate : result.candidates) {
     uncertainty = std::max(uncertainty, candidate.prediction.uncertainty);
@@ -107,7 +117,7 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
     std::string line = fmt::format("{} {:<{}}", r == 1 ? "*" : " ", gpus[r], gpus_width);
     for (size_t i = 0; i < widths.size(); ++i) {
       if (widths[i] == 0) continue;  // nothing in the column
-      const bool words = i == kTp || i == kFeatures || i == kBoundBy;
+      const bool words = i == kTp || i == kFeatures || i + 1 == widths.size();
       line += words ? fmt::format(" {:<{}}", rows[r][i], widths[i])
                     : fmt::format(" {:>{}}", rows[r][i], widths[i]);
     }
@@ -128,22 +138,24 @@ std::string result_json(const PlanningContext& context, const SearchResult& resu
     candidates.push_back({{"plan", json::parse(to_json(candidate.plan, -1))},
                           {"prediction", prediction_json(p)},
                           {"tokens_per_s", tokens * p.iterations_per_s()},
-                          {"usd_per_run", steps > 0 ? json(steps * p.usd_per_iteration()) : json(nullptr)},
                           {"bottleneck", shares.bottleneck()},
                           {"shares", shares_json(shares)}});
+    for (const Expense expense : context.job.expenses())
+      candidates.back()[kind_of(expense).per_run_key] =
+          steps > 0 ? json(steps * p.total(expense)) : json(nullptr);
   }
-  const json out = {{"sailor_plan_result", 1},
-                    {"status", status_name(result.status)},
-                    {"model", context.job.model.name},
-                    {"objective", to_string(context.job.objective)},
-                    {"bound_iteration_s", optional_json(result.bound_iteration_s)},
-                    {"bound_usd_per_iteration", optional_json(result.bound_usd_per_iteration)},
-                    {"complete", result.stats.complete},
-                    {"configurations", result.stats.configurations},
-                    {"plans_scored", result.stats.plans_scored},
-                    {"rejected", result.rejected},
-                    {"reason", result.reason},
-                    {"candidates", std::move(candidates)}};
+  json out = {{"sailor_plan_result", 1},
+              {"status", status_name(result.status)},
+              {"model", context.job.model.name},
+              {"objective", to_string(context.job.objective)},
+              {"bound_iteration_s", optional_json(result.bound_iteration_s)},
+              {"complete", result.stats.complete},
+              {"configurations", result.stats.configurations},
+              {"plans_scored", result.stats.plans_scored},
+              {"rejected", result.rejected},
+              {"reason", result.reason},
+              {"candidates", std::move(candidates)}};
+  add_bounds(result.bound, out);
   return out.dump(2) + "\n";
 }
 

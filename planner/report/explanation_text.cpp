@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -32,13 +33,17 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
   const auto& [plan, p] = chosen;
   const int64_t steps = context.job.training.steps;
   const size_t D = plan.pipelines.size();
-  std::string out = fmt::format(
-      "{} on {}:\n{}{:.4g} s per iteration, {} tokens/s, {:.4g} USD per iteration", plan.model,
-      gpus_by_type_and_zone(plan, is_one_zone(plan), kWidestGpus), estimate_mark(p), p.iteration_s,
-      rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()), p.usd_per_iteration());
-  if (steps > 0)
-    out +=
-        fmt::format(", {:.4g} USD for {} steps", p.usd_per_iteration() * static_cast<double>(steps), steps);
+  std::string out =
+      fmt::format("{} on {}:\n{}{:.4g} s per iteration, {} tokens/s", plan.model,
+                  gpus_by_type_and_zone(plan, is_one_zone(plan), kWidestGpus), estimate_mark(p),
+                  p.iteration_s, rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()));
+  for (const Expense expense : context.job.expenses()) {
+    const char* unit = kind_of(expense).unit;
+    out += fmt::format(", {:.4g} {} per iteration", p.total(expense), unit);
+    if (steps > 0)
+      out +=
+          fmt::format(", {:.4g} {} for {} steps", p.total(expense) * static_cast<double>(steps), unit, steps);
+  }
   out += fmt::format("\n{} pipeline{} of {} stage{}, {} microbatches of {} sequence{} in all", D,
                      D == 1 ? "" : "s", num_stages_text(plan), num_stages_text(plan) == "1" ? "" : "s",
                      num_microbatches(plan.global_batch, plan.microbatch), plan.microbatch,
@@ -97,19 +102,24 @@ std::string gain_text(double gain) {
 
 std::string what_if_table(const PlanningContext& context, const Explanation& explanation) {
   constexpr size_t kChange = 33, kGpus = 24;
-  const bool fast = context.job.objective == Objective::throughput;
-  std::string out = fmt::format("WITH ONE THING CHANGED\n  {:<{}} {:>8} {:>8} {:>9} {:>8}  {}\n", "", kChange,
-                                "ITER (s)", "TOKENS/s", "USD/ITER", fast ? "FASTER" : "CHEAPER", "PLAN");
+  const Objective objective = context.job.objective;
+  const Expense shown = objective.expense().value_or(Expense::cost);
+  std::string better = objective.better();
+  std::transform(better.begin(), better.end(), better.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  const size_t gain_width = std::max<size_t>(8, better.size());
+  std::string out =
+      fmt::format("WITH ONE THING CHANGED\n  {:<{}} {:>8} {:>8} {:>9} {:>{}}  {}\n", "", kChange, "ITER (s)",
+                  "TOKENS/s", fmt::format("{}/ITER", kind_of(shown).column), better, gain_width, "PLAN");
   std::vector<std::string> not_asked, cut_short;
   size_t answered = 0;
   for (const WhatIf& what : explanation.what_ifs) {
     const std::string change = cut_to(what.change, kChange);
     if (what.best) {
       const Prediction& p = what.best->prediction;
-      out += fmt::format("  {:<{}} {:>8.4g} {:>8} {:>9.4g} {:>8}  {}\n", change, kChange, p.iteration_s,
-                         rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()),
-                         p.usd_per_iteration(), gain_text(what.gain),
-                         cut_to(gpus_by_type(what.best->plan), kGpus));
+      out += fmt::format("  {:<{}} {:>8.4g} {:>8} {:>9.4g} {:>{}}  {}\n", change, kChange, p.iteration_s,
+                         rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()), p.total(shown),
+                         gain_text(what.gain), gain_width, cut_to(gpus_by_type(what.best->plan), kGpus));
       ++answered;
       if (!what.complete) cut_short.push_back(what.change);
     } else if (!what.why_not.empty()) {
@@ -181,12 +191,12 @@ std::string explanation_json(const PlanningContext& context, const SearchResult&
               {"model", context.job.model.name},
               {"objective", to_string(context.job.objective)},
               {"bound_iteration_s", optional_json(result.bound_iteration_s)},
-              {"bound_usd_per_iteration", optional_json(result.bound_usd_per_iteration)},
               {"rejected", result.rejected},
               {"reason", result.reason},
               {"chosen", nullptr},
               {"binding", json::array()},
               {"what_if", json::array()}};
+  add_bounds(result.bound, out);
   if (explanation == nullptr) return out.dump(2) + "\n";
   const Candidate& chosen = explanation->chosen;
   const TightestStage tightest = tightest_stage(chosen.prediction);

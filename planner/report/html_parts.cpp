@@ -151,18 +151,25 @@ std::string html_prediction(const Prediction& p) {
     return p.iteration_s > 0 ? fmt::format("{:.1f} %", 100 * s / p.iteration_s) : std::string();
   };
   const MemoryUnit unit = memory_unit(p);
-  return html_section(
-      "Prediction",
-      html_table({}, {{"one iteration", "<b>" + seconds_text(p.iteration_s) + "</b>",
-                       fmt::format("{:.4g} iterations/s", p.iterations_per_s())},
-                      {"pipeline (the slowest)", seconds_text(p.pipeline_s), share(p.pipeline_s)},
-                      {"gradient sync not hidden", seconds_text(p.sync_s), share(p.sync_s)},
-                      {"update", seconds_text(p.update_s), share(p.update_s)},
-                      {"overhead", seconds_text(p.overhead_s), share(p.overhead_s)},
-                      {"cost of an iteration", fmt::format("<b>{:.4g} USD</b>", p.usd_per_iteration()),
-                       fmt::format("compute {:.4g}, transfer {:.4g}", p.compute_usd, p.transfer_usd)},
-                      {"fullest GPU", unit.text(p.peak_memory_bytes()) + " " + unit.name,
-                       p.fits ? "every stage fits" : "<span class=\"bad\">does not fit</span>"}}));
+  std::vector<HtmlRow> rows = {{"one iteration", "<b>" + seconds_text(p.iteration_s) + "</b>",
+                                fmt::format("{:.4g} iterations/s", p.iterations_per_s())},
+                               {"pipeline (the slowest)", seconds_text(p.pipeline_s), share(p.pipeline_s)},
+                               {"gradient sync not hidden", seconds_text(p.sync_s), share(p.sync_s)},
+                               {"update", seconds_text(p.update_s), share(p.update_s)},
+                               {"overhead", seconds_text(p.overhead_s), share(p.overhead_s)}};
+  for (const Expense expense : kExpenses) {
+    const Spent& spent = p.spent[expense];
+    if (expense != Expense::cost && !(spent.total() > 0)) continue;
+    const ExpenseKind& kind = kind_of(expense);
+    rows.push_back({fmt::format("{} of an iteration", kind.name),
+                    fmt::format("<b>{:.4g} {}</b>", spent.total(), kind.unit),
+                    kind.traffic_key == nullptr
+                        ? ""
+                        : fmt::format("compute {:.4g}, transfer {:.4g}", spent.gpus, spent.traffic)});
+  }
+  rows.push_back({"fullest GPU", unit.text(p.peak_memory_bytes()) + " " + unit.name,
+                  p.fits ? "every stage fits" : "<span class=\"bad\">does not fit</span>"});
+  return html_section("Prediction", html_table({}, rows));
 }
 
 std::string html_timeline(const Plan& plan, const Prediction& prediction,

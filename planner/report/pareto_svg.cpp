@@ -56,16 +56,17 @@ std::string labels_of(const std::vector<std::pair<double, double>>& at,
 
 std::string pareto_svg(const PlanningContext& context, const ParetoFront& front) {
   const double tokens = context.job.tokens_per_iteration();
-  std::vector<std::pair<double, double>> points;  // (USD per iteration, tokens per second)
-  double most_usd = 0, most_rate = 0;
+  const ExpenseKind& kind = kind_of(front.expense);
+  std::vector<std::pair<double, double>> points;  // (spent per iteration, tokens per second)
+  double most_spent = 0, most_rate = 0;
   for (const ParetoPoint& point : front.points) {
     const Prediction& prediction = point.candidate.prediction;
-    points.emplace_back(prediction.usd_per_iteration(), tokens * prediction.iterations_per_s());
-    most_usd = std::max(most_usd, points.back().first);
+    points.emplace_back(prediction.total(front.expense), tokens * prediction.iterations_per_s());
+    most_spent = std::max(most_spent, points.back().first);
     most_rate = std::max(most_rate, points.back().second);
   }
-  const SvgAxis usd = SvgAxis::from_zero(most_usd), rate = SvgAxis::from_zero(most_rate);
-  const auto x = [&](double value) { return kLeft + kWidth * usd.along(value); };
+  const SvgAxis spent = SvgAxis::from_zero(most_spent), rate = SvgAxis::from_zero(most_rate);
+  const auto x = [&](double value) { return kLeft + kWidth * spent.along(value); };
   const auto y = [&](double value) { return kTop + kHeight * (1 - rate.along(value)); };
 
   std::string svg = fmt::format(
@@ -73,31 +74,31 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
       "font-family=\"sans-serif\" font-size=\"13\">\n<style>text{{fill:#222}}.grid{{stroke:#ddd}}"
       ".front{{fill:none;stroke:#0072b2;stroke-width:2}}circle{{fill:#0072b2}}"
       "@media (prefers-color-scheme:dark){{text{{fill:#ddd}}.grid{{stroke:#444}}.front{{stroke:#56b4e9}}"
-      "circle{{fill:#56b4e9}}}}</style>\n<text x=\"{2}\" y=\"28\" font-size=\"17\">Throughput against cost: "
+      "circle{{fill:#56b4e9}}}}</style>\n<text x=\"{2}\" y=\"28\" font-size=\"17\">Throughput against {4}: "
       "{3}"
       "</text>\n",
-      kLeft + kWidth + 40, kTop + kHeight + 60, kLeft, xml_escaped(context.job.model.name));
-  for (int i = 0; i < usd.marks(); ++i)
+      kLeft + kWidth + 40, kTop + kHeight + 60, kLeft, xml_escaped(context.job.model.name), kind.name);
+  for (int i = 0; i < spent.marks(); ++i)
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>"
         "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4:.6g}</text>\n",
-        x(usd.mark(i)), kTop, kTop + kHeight, kTop + kHeight + 18, usd.mark(i));
+        x(spent.mark(i)), kTop, kTop + kHeight, kTop + kHeight + 18, spent.mark(i));
   for (int i = 0; i < rate.marks(); ++i)
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{1}\" y1=\"{0:.1f}\" x2=\"{2}\" y2=\"{0:.1f}\"/>"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
         y(rate.mark(i)), kLeft, kLeft + kWidth, kLeft - 8, y(rate.mark(i)) + 4, rate.mark(i));
   std::string path;
-  for (const auto& [point_usd, point_rate] : points)
-    path += path.empty() ? fmt::format("M{:.1f} {:.1f}", x(point_usd), y(point_rate))
-                         : fmt::format("H{:.1f}V{:.1f}", x(point_usd), y(point_rate));
+  for (const auto& [point_spent, point_rate] : points)
+    path += path.empty() ? fmt::format("M{:.1f} {:.1f}", x(point_spent), y(point_rate))
+                         : fmt::format("H{:.1f}V{:.1f}", x(point_spent), y(point_rate));
   if (!path.empty()) svg += fmt::format("<path class=\"front\" d=\"{}\"/>\n", path);
   for (size_t i = 0; i < points.size(); ++i)
     svg += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.4g} s, {:.4g} USD per iteration</title>"
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.4g} s, {:.4g} {} per iteration</title>"
         "</circle>\n",
         x(points[i].first), y(points[i].second), xml_escaped(gpus_by_type(front.points[i].candidate.plan)),
-        front.points[i].candidate.prediction.iteration_s, points[i].first);
+        front.points[i].candidate.prediction.iteration_s, points[i].first, kind.unit);
   std::vector<std::pair<double, double>> at;
   std::vector<std::string> labels;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -106,10 +107,10 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
   }
   svg += labels_of(at, labels);
   svg += fmt::format(
-      "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">USD per iteration</text>\n"
+      "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} per iteration</text>\n"
       "<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">tokens per second</text>\n"
       "</svg>\n",
-      kLeft + kWidth / 2, kTop + kHeight + 44, kTop + kHeight / 2);
+      kLeft + kWidth / 2, kTop + kHeight + 44, kind.unit, kTop + kHeight / 2);
   return svg;
 }
 

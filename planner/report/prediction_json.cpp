@@ -34,25 +34,36 @@ nlohmann::json prediction_json(const Prediction& p) {
                       {"busy_fraction", s.busy_fraction},
                       {"memory", memory_json(s.memory)},
                       {"capacity_bytes", s.capacity_bytes}});
-  return {{"iteration_s", p.iteration_s},
-          {"iterations_per_s", p.iterations_per_s()},
-          {"pipeline_s", p.pipeline_s},
-          {"sync_s", p.sync_s},
-          {"update_s", p.update_s},
-          {"overhead_s", p.overhead_s},
-          {"compute_usd", p.compute_usd},
-          {"transfer_usd", p.transfer_usd},
-          {"usd_per_iteration", p.usd_per_iteration()},
-          {"peak_memory_bytes", p.peak_memory_bytes()},
-          {"uncertainty", p.uncertainty},
-          {"fits", p.fits},
-          {"stages", std::move(stages)}};
+  nlohmann::json out = {{"iteration_s", p.iteration_s},
+                        {"iterations_per_s", p.iterations_per_s()},
+                        {"pipeline_s", p.pipeline_s},
+                        {"sync_s", p.sync_s},
+                        {"update_s", p.update_s},
+                        {"overhead_s", p.overhead_s},
+                        {"peak_memory_bytes", p.peak_memory_bytes()},
+                        {"uncertainty", p.uncertainty},
+                        {"fits", p.fits},
+                        {"stages", std::move(stages)}};
+  for (const Expense expense : kExpenses) {
+    if (expense != Expense::cost && !(p.total(expense) > 0)) continue;
+    const ExpenseKind& kind = kind_of(expense);
+    out[kind.per_iteration_key] = p.total(expense);
+    if (kind.traffic_key == nullptr) continue;
+    out[kind.gpus_key] = p.spent[expense].gpus;
+    out[kind.traffic_key] = p.spent[expense].traffic;
+  }
+  return out;
 }
 
 nlohmann::json shares_json(const IterationShares& s) {
   return {{"pipeline", s.pipeline}, {"stage", s.stage},          {"compute_s", s.compute_s},
           {"bubble_s", s.bubble_s}, {"p2p_s", s.p2p_s},          {"sync_s", s.sync_s},
           {"update_s", s.update_s}, {"overhead_s", s.overhead_s}};
+}
+
+void add_bounds(const PerExpense<std::optional<double>>& bound, nlohmann::json& out) {
+  for (const Expense expense : kExpenses)
+    if (expense == Expense::cost || bound[expense]) out[bound_key(expense)] = optional_json(bound[expense]);
 }
 
 nlohmann::json optional_json(const std::optional<double>& value) {

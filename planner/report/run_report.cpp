@@ -182,6 +182,8 @@ std::string front_section(const PlanningContext* context, const RunPrediction* p
   if (context == nullptr || predicted == nullptr || !predicted->front || predicted->front->points.empty())
     return "";
   const double tokens = context->job.tokens_per_iteration();
+  const Expense expense = predicted->front->expense;
+  const ExpenseKind& kind = kind_of(expense);
   std::vector<HtmlRow> rows;
   for (const ParetoPoint& point : predicted->front->points) {
     const Prediction& p = point.candidate.prediction;
@@ -189,15 +191,15 @@ std::string front_section(const PlanningContext* context, const RunPrediction* p
     rows.push_back({xml_escaped(gpus_by_type(plan)), num_stages_text(plan),
                     fmt::format("{}", plan.pipelines.size()), tp_text(plan), feature_text(plan),
                     fmt::format("{}", plan.microbatch), seconds_text(p.iteration_s),
-                    rate_text(tokens * p.iterations_per_s()), fmt::format("{:.4g}", p.usd_per_iteration()),
-                    fmt::format("{:.4g}", 1e6 * p.usd_per_iteration() / tokens)});
+                    rate_text(tokens * p.iterations_per_s()), fmt::format("{:.4g}", p.total(expense)),
+                    fmt::format("{:.4g}", 1e6 * p.total(expense) / tokens)});
   }
   return html_section(
-      "Throughput against cost",
+      fmt::format("Throughput against {}", kind.name),
       html_paragraph("What other plans on " + predicted->front_of + " would do, as predicted.") +
           html_wide(pareto_svg(*context, *predicted->front)) +
           html_table({"GPUs", "stages", "pipelines", "TP", "with", "microbatch", "iteration", "tokens/s",
-                      "USD/iteration", "USD/1M tokens"},
+                      fmt::format("{}/iteration", kind.column), fmt::format("{}/1M tokens", kind.column)},
                      rows));
 }
 

@@ -126,10 +126,18 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
   else if (plan.interleave > 1)
     out += fmt::format("interleaved: {} chunks on each GPU\n", plan.interleave);
   out += fmt::format(
-      "iteration {:.4g} s = pipeline {:.4g} + gradient sync {:.4g} + update {:.4g} + overhead {:.4g}; "
-      "{:.4g} USD = compute {:.4g} + transfer {:.4g}\n",
+      "iteration {:.4g} s = pipeline {:.4g} + gradient sync {:.4g} + update {:.4g} + overhead {:.4g}",
       prediction.iteration_s, prediction.pipeline_s, prediction.sync_s, prediction.update_s,
-      prediction.overhead_s, prediction.usd_per_iteration(), prediction.compute_usd, prediction.transfer_usd);
+      prediction.overhead_s);
+  for (const Expense expense : kExpenses) {
+    const Spent& spent = prediction.spent[expense];
+    if (expense != Expense::cost && !(spent.total() > 0)) continue;
+    const ExpenseKind& kind = kind_of(expense);
+    out += fmt::format("; {:.4g} {}", spent.total(), kind.unit);
+    if (kind.traffic_key != nullptr)
+      out += fmt::format(" = compute {:.4g} + transfer {:.4g}", spent.gpus, spent.traffic);
+  }
+  out += "\n";
   out += estimate_note(prediction.uncertainty);
   return out;
 }

@@ -1,6 +1,7 @@
 #include "planner/search/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -49,7 +50,8 @@ double gib(int64_t bytes) {
 // is possible.
 std::string explain_limits(const PlanningContext& context, const Relaxed& relaxed) {
   const ConstraintSpec& limits = context.job.constraints;
-  if (!limits.max_usd_per_iteration && !limits.min_iterations_per_s) return "";
+  const auto limited = [&](Expense expense) { return limits.most[expense].has_value(); };
+  if (std::none_of(kExpenses.begin(), kExpenses.end(), limited) && !limits.min_iterations_per_s) return "";
   const auto best_without_limits = [&](Objective objective) {
     JobSpec job = context.job;
     job.objective = objective;
@@ -57,17 +59,21 @@ std::string explain_limits(const PlanningContext& context, const Relaxed& relaxe
     return relaxed.search(job);
   };
   std::string text;
-  if (limits.max_usd_per_iteration) {
-    const SearchResult cheapest = best_without_limits(Objective::cost);
-    if (cheapest.status != SearchStatus::found) return "";
-    const double usd = cheapest.candidates.front().prediction.usd_per_iteration();
-    if (usd > *limits.max_usd_per_iteration)
+  std::vector<std::string> names;
+  for (const Expense expense : kExpenses) {
+    if (!limited(expense)) continue;
+    names.push_back("raise " + limit_key(expense));
+    if (!text.empty()) continue;
+    const SearchResult least = best_without_limits(expense);
+    if (least.status != SearchStatus::found) return "";
+    const double spent = least.candidates.front().prediction.total(expense);
+    const ExpenseKind& kind = kind_of(expense);
+    if (spent > *limits.most[expense])
       text = fmt::format(
-          "the cheapest plan found costs {:.5g} USD per iteration, the limit is {:.5g}: raise "
-          "max_usd_per_iteration "
-          "to {:.5g}",
-          usd, *limits.max_usd_per_iteration, usd);
+          "the {} plan found {} {:.5g} {} per iteration, the limit is {:.5g}: raise {} to {:.5g}", kind.least,
+          kind.takes, spent, kind.unit, *limits.most[expense], limit_key(expense), spent);
   }
+  if (limits.min_iterations_per_s) names.push_back("lower min_iterations_per_s");
   if (limits.min_iterations_per_s && text.empty()) {
     const SearchResult fastest = best_without_limits(Objective::throughput);
     if (fastest.status != SearchStatus::found) return "";
@@ -80,9 +86,7 @@ std::string explain_limits(const PlanningContext& context, const Relaxed& relaxe
           speed, *limits.min_iterations_per_s, speed);
   }
   if (text.empty())
-    text =
-        "each limit can be met alone, but not both together: raise max_usd_per_iteration or lower "
-        "min_iterations_per_s";
+    text = fmt::format("each limit can be met alone, but not all together: {}", fmt::join(names, " or "));
   return text;
 }
 

@@ -23,19 +23,18 @@ constexpr double kShareOfEnds = 0.25;
 
 constexpr double kAny = std::numeric_limits<double>::infinity();  // no limit
 
-// Costs between two neighbours of the front at which no budget was searched: above `above_usd`, below the
+// Costs between two neighbours of the front at which no budget was searched: above `above`, below the
 // dearer neighbour.
 struct Hole {
-  double above_usd;
-  double dear_usd;
+  double above;
+  double dear;
   double slow_s, fast_s;
 
-  double budget() const { return std::sqrt(above_usd * dear_usd); }
+  double budget() const { return std::sqrt(above * dear); }
   // How much of the picture, drawn with logarithmic axes, is still unknown here.
   double area() const {
-    if (!(above_usd > 0) || dear_usd <= above_usd * (1 + kNarrow) || slow_s <= fast_s * (1 + kNarrow))
-      return 0;
-    return std::log(dear_usd / above_usd) * std::log(slow_s / fast_s);
+    if (!(above > 0) || dear <= above * (1 + kNarrow) || slow_s <= fast_s * (1 + kNarrow)) return 0;
+    return std::log(dear / above) * std::log(slow_s / fast_s);
   }
 };
 
@@ -44,12 +43,14 @@ class Front {
   Front(const PlanningContext& context, const PlanOptions& options, int points, double time_limit_s)
       : context_(context),
         options_(options),
+        expense_(context.job.objective.expense().value_or(Expense::cost)),
         most_points_(static_cast<size_t>(points)),
         time_limit_s_(time_limit_s),
         started_(std::chrono::steady_clock::now()) {}
 
   ParetoFront run() {
     front_.complete = true;
+    front_.expense = expense_;
     const auto& limits = context_.job.constraints;
     // The two ends are the plans that searches for them alone would choose.
     const SearchResult fastest = ask(Objective::throughput, limits, left_s(), true);
@@ -57,10 +58,10 @@ class Front {
     front_.reason = fastest.reason;
     front_.bound_iteration_s = fastest.bound_iteration_s;
     if (fastest.status != SearchStatus::found) return std::move(front_);
-    const SearchResult cheapest = ask(Objective::cost, limits, left_s(), false);
-    front_.bound_usd_per_iteration = cheapest.bound_usd_per_iteration;
+    const SearchResult cheapest = ask(expense_, limits, left_s(), false);
+    front_.bound = cheapest.bound[expense_];
     if (fastest.bound_iteration_s) time_bounds_.push_back({kAny, *fastest.bound_iteration_s});
-    if (cheapest.bound_usd_per_iteration) cost_bounds_.push_back({kAny, *cheapest.bound_usd_per_iteration});
+    if (cheapest.bound[expense_]) cost_bounds_.push_back({kAny, *cheapest.bound[expense_]});
     refine_ends();
     fill_holes();
     choose();
@@ -94,14 +95,14 @@ class Front {
   }
 
   void keep(Candidate candidate) {
-    const double s = candidate.prediction.iteration_s, usd = candidate.prediction.usd_per_iteration();
-    for (const auto& [other_s, other_usd] : values_)
-      if (other_s <= s * (1 + kSame) && other_usd <= usd * (1 + kSame)) return;
+    const double s = candidate.prediction.iteration_s, spent = candidate.prediction.total(expense_);
+    for (const auto& [other_s, other_spent] : values_)
+      if (other_s <= s * (1 + kSame) && other_spent <= spent * (1 + kSame)) return;
     if (!pool_.empty() && s <= *plan_s_ * (1 + kSame) && s > *plan_s_ * (1 - kHardlyFaster)) return;
     // What it beats goes: the pool stays as small as the front.
     size_t kept = 0;
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (s <= values_[i].first && usd <= values_[i].second) continue;
+      if (s <= values_[i].first && spent <= values_[i].second) continue;
       if (kept != i) {
         values_[kept] = values_[i];
         pool_[kept] = std::move(pool_[i]);
@@ -110,34 +111,33 @@ class Front {
     }
     values_.resize(kept);
     pool_.resize(kept);
-    values_.emplace_back(s, usd);
+    values_.emplace_back(s, spent);
     pool_.push_back(std::move(candidate));
   }
 
   // The fastest plan of at most this cost, and what its search proves.
-  void ask_budget(double usd) {
+  void ask_budget(double most) {
     ConstraintSpec limits = context_.job.constraints;
-    limits.max_usd_per_iteration = std::min(usd, limits.max_usd_per_iteration.value_or(kAny));
+    limits.most[expense_] = std::min(most, limits.most[expense_].value_or(kAny));
     const int left = std::max(1, most_searches() - front_.searches);
     const SearchResult result = ask(Objective::throughput, limits, left_s() / left, false);
-    if (result.bound_iteration_s) time_bounds_.push_back({usd, *result.bound_iteration_s});
+    if (result.bound_iteration_s) time_bounds_.push_back({most, *result.bound_iteration_s});
   }
 
   // Of the plans that are as fast as the fastest the cheapest, and the other way round.
   void refine_ends() {
     const std::vector<size_t> order = undominated(values_);
-    const auto [fast_s, dear_usd] = values_[order.back()];
-    const double cheap_usd = values_[order.front()].second;
+    const auto [fast_s, dear] = values_[order.back()];
+    const double cheap = values_[order.front()].second;
     if (order.size() < 2) return;
     // Limits a hair wider than the plan itself, so that rounding does not shut it out.
     ConstraintSpec limits = context_.job.constraints;
     limits.min_iterations_per_s = std::max(1 / fast_s * (1 - kSame), limits.min_iterations_per_s.value_or(0));
     if (left_s() > 0) {
-      const SearchResult result = ask(Objective::cost, limits, left_s() * kShareOfEnds, false);
-      if (result.bound_usd_per_iteration)
-        cost_bounds_.push_back({fast_s * (1 + kSame), *result.bound_usd_per_iteration});
+      const SearchResult result = ask(expense_, limits, left_s() * kShareOfEnds, false);
+      if (result.bound[expense_]) cost_bounds_.push_back({fast_s * (1 + kSame), *result.bound[expense_]});
     }
-    if (left_s() > 0) ask_budget(cheap_usd * (1 + kSame));
+    if (left_s() > 0) ask_budget(cheap * (1 + kSame));
   }
 
   // Two ends, their refinements, and twice as many budgets as there are points to find.
@@ -150,12 +150,12 @@ class Front {
       const std::vector<size_t> order = undominated(values_);
       Hole widest{};
       for (size_t i = 0; i + 1 < order.size(); ++i) {
-        const auto [slow_s, cheap_usd] = values_[order[i]];
-        const auto [fast_s, dear_usd] = values_[order[i + 1]];
+        const auto [slow_s, cheap] = values_[order[i]];
+        const auto [fast_s, dear] = values_[order[i + 1]];
         // Whatever a budget between the two did not find is not there.
-        const auto next = std::lower_bound(asked.begin(), asked.end(), dear_usd);
-        const double known_usd = next == asked.begin() ? 0 : *std::prev(next);
-        const Hole hole{std::max(cheap_usd, known_usd), dear_usd, slow_s, fast_s};
+        const auto next = std::lower_bound(asked.begin(), asked.end(), dear);
+        const double known = next == asked.begin() ? 0 : *std::prev(next);
+        const Hole hole{std::max(cheap, known), dear, slow_s, fast_s};
         if (hole.area() > widest.area()) widest = hole;
       }
       if (widest.area() == 0) break;
@@ -189,13 +189,13 @@ class Front {
       order.erase(order.begin() + static_cast<ptrdiff_t>(least));
     }
     for (size_t index : order) {
-      const auto [iteration_s, usd] = values_[index];
-      ParetoPoint point{std::move(pool_[index]), bound_at(time_bounds_, usd),
+      const auto [iteration_s, spent] = values_[index];
+      ParetoPoint point{std::move(pool_[index]), expense_, bound_at(time_bounds_, spent),
                         bound_at(cost_bounds_, iteration_s)};
       // The plan is a point of the front, whichever search it comes from.
       if (point.candidate.plan.prediction) {
         point.candidate.plan.prediction->bound_iteration_s = point.bound_iteration_s;
-        point.candidate.plan.prediction->bound_usd_per_iteration = point.bound_usd_per_iteration;
+        point.candidate.plan.prediction->bound[expense_] = point.bound;
       }
       front_.points.push_back(std::move(point));
     }
@@ -203,15 +203,16 @@ class Front {
 
   const PlanningContext& context_;
   const PlanOptions& options_;
+  const Expense expense_;
   const size_t most_points_;
   const double time_limit_s_;
   const std::chrono::steady_clock::time_point started_;
   ParetoFront front_;
   std::optional<double> plan_s_;  // of the plan that the first search chose
   std::vector<Candidate> pool_;
-  std::vector<std::pair<double, double>> values_;  // (seconds, USD) of pool_
+  std::vector<std::pair<double, double>> values_;  // (seconds, spent) of pool_
   Bounds time_bounds_;                             // seconds, by budget
-  Bounds cost_bounds_;                             // USD, by seconds of an iteration
+  Bounds cost_bounds_;                             // spent, by seconds of an iteration
 };
 
 }  // namespace
@@ -224,20 +225,20 @@ std::optional<double> ParetoPoint::gap() const {
     least = std::min(gap, least.value_or(gap));
   };
   count(candidate.prediction.iteration_s, bound_iteration_s);
-  count(candidate.prediction.usd_per_iteration(), bound_usd_per_iteration);
+  count(candidate.prediction.total(expense), bound);
   return least;
 }
 
-std::vector<size_t> undominated(const std::vector<std::pair<double, double>>& s_and_usd) {
-  std::vector<size_t> order(s_and_usd.size());
+std::vector<size_t> undominated(const std::vector<std::pair<double, double>>& s_and_spent) {
+  std::vector<size_t> order(s_and_spent.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(s_and_usd[a].second, s_and_usd[a].first) <
-           std::pair(s_and_usd[b].second, s_and_usd[b].first);
+    return std::pair(s_and_spent[a].second, s_and_spent[a].first) <
+           std::pair(s_and_spent[b].second, s_and_spent[b].first);
   });
   std::vector<size_t> front;
   for (size_t index : order)
-    if (front.empty() || s_and_usd[index].first < s_and_usd[front.back()].first * (1 - kSame))
+    if (front.empty() || s_and_spent[index].first < s_and_spent[front.back()].first * (1 - kSame))
       front.push_back(index);
   return front;
 }

@@ -1,4 +1,4 @@
-// Prices: what GPUs and traffic cost. Pure.
+// What GPUs and traffic take of each expense. Pure.
 #pragma once
 
 #include <string>
@@ -8,11 +8,27 @@
 
 namespace sailor {
 
-// One GPU for one hour: the snapshot's price for that zone, else the catalog's.
-double usd_per_gpu_hour(const PlanningContext& context, const std::string& gpu_type, const std::string& zone);
-// All GPUs of a plan for one second.
-double usd_per_s(const PlanningContext& context, const Plan& plan);
+// What a GPU takes of an expense per second, while it waits and while it computes (USD/s: the same).
+struct GpuRate {
+  double idle_per_s = 0;
+  double busy_per_s = 0;
+
+  // `held_s` in all, `busy_s` of them computing.
+  double spent(double held_s, double busy_s) const {
+    return idle_per_s * held_s + (busy_per_s - idle_per_s) * busy_s;
+  }
+};
+inline GpuRate operator*(int gpus, GpuRate of) {
+  return {gpus * of.idle_per_s, gpus * of.busy_per_s};
+}
+
+// One GPU of the type in the zone; nothing when nobody says.
+std::optional<GpuRate> gpu_rate(const PlanningContext& context, Expense expense, const std::string& gpu_type,
+                                const std::string& zone);
+// All GPUs of a plan while they wait, per second.
+double idle_per_s(const PlanningContext& context, Expense expense, const Plan& plan);
 // One GB (1e9 bytes) from one zone to another; pairs that the snapshot does not name cost nothing.
-double egress_usd_per_gb(const Snapshot& snapshot, const std::string& from_zone, const std::string& to_zone);
+double traffic_per_gb(const PlanningContext& context, Expense expense, const std::string& from_zone,
+                      const std::string& to_zone);
 
 }  // namespace sailor

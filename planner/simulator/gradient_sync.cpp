@@ -173,10 +173,10 @@ std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& cl
   return times;
 }
 
-double sync_usd(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
-                StageKinds& kinds) {
+void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
+                      const std::vector<LayerGroup>& groups, StageKinds& kinds, PerExpense<Spent>& spent) {
   const int D = plan.pipelines();
-  if (D < 2 || !kinds.any_egress()) return 0;
+  if (D < 2) return;
   // Neighbours in the ring of pipelines, by class; most are alike.
   std::vector<int> pairs(classes.pipelines.size() * classes.pipelines.size(), 0);
   for (int j = 0; j < D; ++j)
@@ -184,7 +184,6 @@ double sync_usd(const CompactPlan& plan, const PlanClasses& classes, const std::
             static_cast<size_t>(classes.of_pipeline[static_cast<size_t>((j + 1) % D)])];
   const PlanningContext& context = kinds.context();
   const double bytes_each = context.framework.sync_bytes_at(context.job.training.precision);
-  double usd = 0;
   for (size_t pair = 0; pair < pairs.size(); ++pair) {
     if (pairs[pair] == 0) continue;
     const size_t a = pair / classes.pipelines.size(), b = pair % classes.pipelines.size();
@@ -193,10 +192,11 @@ double sync_usd(const CompactPlan& plan, const PlanClasses& classes, const std::
       const int to = plan.of(classes.pipelines[b].pipeline)[static_cast<size_t>(group.stage_of[b])].kind;
       const double gb =
           kinds.parameters(from, group.first_layer, group.end_layer) * kinds[from].tp * bytes_each / 1e9;
-      usd += pairs[pair] * kinds.egress_usd_per_gb(from, to) * gb * 2 * (D - 1.0) / D;
+      const PerExpense<double>& per_gb = kinds.traffic_per_gb(from, to);
+      for (const Expense expense : kExpenses)
+        spent[expense].traffic += pairs[pair] * per_gb[expense] * gb * 2 * (D - 1.0) / D;
     }
   }
-  return usd;
 }
 
 }  // namespace sailor::native

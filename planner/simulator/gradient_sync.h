@@ -17,8 +17,8 @@ struct SyncTimes {
 std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& classes,
                                   const std::vector<LayerGroup>& groups, StageKinds& kinds);
 
-// USD for the bytes that the sums move between zones.
-double sync_usd(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
-                StageKinds& kinds);
+// Adds what the bytes that the sums move between zones take.
+void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
+                      const std::vector<LayerGroup>& groups, StageKinds& kinds, PerExpense<Spent>& spent);
 
 }  // namespace sailor::native

@@ -369,10 +369,9 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
   details.stepping_s = ready_s;
 }
 
-double IterationModel::messages_usd(const CompactPlan& plan, const PlanClasses& classes) const {
-  if (!kinds_.any_egress()) return 0;
+void IterationModel::add_messages(const CompactPlan& plan, const PlanClasses& classes,
+                                  PerExpense<Spent>& spent) const {
   const double element = element_bytes(kinds_.context().job.training.precision);
-  double usd = 0;
   for (const PipelineClass& of : classes.pipelines) {
     const auto stages = plan.of(of.pipeline);
     for (size_t i = 0; i + 1 < stages.size(); ++i) {
@@ -380,11 +379,33 @@ double IterationModel::messages_usd(const CompactPlan& plan, const PlanClasses& 
       const auto& sizes = *kinds_[from.kind].sizes;
       const double gb = static_cast<double>(sizes[static_cast<size_t>(from.end_layer) - 1].output_elements) *
                         element * plan.microbatch * plan.microbatches[static_cast<size_t>(of.pipeline)] / 1e9;
-      usd += of.count * gb *
-             (kinds_.egress_usd_per_gb(from.kind, to.kind) + kinds_.egress_usd_per_gb(to.kind, from.kind));
+      const PerExpense<double>& there = kinds_.traffic_per_gb(from.kind, to.kind);
+      const PerExpense<double>& back = kinds_.traffic_per_gb(to.kind, from.kind);
+      for (const Expense expense : kExpenses)
+        spent[expense].traffic += of.count * gb * (there[expense] + back[expense]);
     }
   }
-  return usd;
+}
+
+void IterationModel::set_spent(const CompactPlan& plan, const IterationDetails& details,
+                               Iteration& out) const {
+  for (size_t c = 0; c < details.classes.pipelines.size(); ++c) {
+    const PipelineClass& of = details.classes.pipelines[c];
+    const auto stages = plan.of(of.pipeline);
+    const size_t groups = plan.groups(of.pipeline);
+    for (size_t g = 0; g < groups; ++g) {
+      double busy_s = 0;
+      for (size_t i = g; i < stages.size(); i += groups)
+        busy_s += details.times[c][i].forward_s + details.times[c][i].backward_s;
+      busy_s *= plan.microbatches[static_cast<size_t>(of.pipeline)];
+      for (const Expense expense : kExpenses)
+        out.spent[expense].gpus +=
+            of.count * kinds_[stages[g].kind].rate[expense].spent(out.iteration_s, busy_s);
+    }
+  }
+  if (!kinds_.pays_for_traffic()) return;
+  add_messages(plan, details.classes, out.spent);
+  add_sync_traffic(plan, details.classes, details.groups, kinds_, out.spent);
 }
 
 Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, IterationDetails& details,
@@ -454,13 +475,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   out.sync_s = synced_s - out.pipeline_s;
   out.update_s = end_s - synced_s;
   out.iteration_s = end_s + out.overhead_s;
-  for (const PipelineClass& of : classes.pipelines) {
-    const auto stages = plan.of(of.pipeline);
-    for (size_t g = 0; g < plan.groups(of.pipeline); ++g)
-      out.compute_usd += of.count * kinds_[stages[g].kind].usd_per_s;
-  }
-  out.compute_usd *= out.iteration_s;
-  out.transfer_usd = messages_usd(plan, classes) + sync_usd(plan, classes, details.groups, kinds_);
+  set_spent(plan, details, out);
   return out;
 }
 

@@ -25,9 +25,9 @@ struct Iteration {
   double sync_s = 0;      // gradient sums that are not hidden
   double update_s = 0;
   double overhead_s = 0;
-  double compute_usd = 0, transfer_usd = 0;
+  PerExpense<Spent> spent;
 
-  double usd() const { return compute_usd + transfer_usd; }
+  Figures figures() const { return {iteration_s, totals(spent)}; }
 };
 
 // The steps from a plan to its iteration, for who wants to show them.
@@ -107,7 +107,8 @@ class IterationModel {
   // Returns whether it went to the end: no rank or card needs beyond `most_s`.
   bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums, double most_s);
   void sum_over_rings(const CompactPlan& plan, IterationDetails& details);
-  double messages_usd(const CompactPlan& plan, const PlanClasses& classes) const;
+  void set_spent(const CompactPlan& plan, const IterationDetails& details, Iteration& out) const;
+  void add_messages(const CompactPlan& plan, const PlanClasses& classes, PerExpense<Spent>& spent) const;
 
   StageKinds& kinds_;
   IterationDetails details_;

@@ -25,8 +25,7 @@ class Predicting {
     out.sync_s = iteration.sync_s;
     out.update_s = iteration.update_s;
     out.overhead_s = iteration.overhead_s;
-    out.compute_usd = iteration.compute_usd;
-    out.transfer_usd = iteration.transfer_usd;
+    out.spent = iteration.spent;
     for (int j = 0; j < compact_.pipelines(); ++j) predict_pipeline(j, out);
     for (size_t g = 0; g < details_.groups.size(); ++g)
       for (int j = 0; j < compact_.pipelines(); ++j)

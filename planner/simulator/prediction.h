@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/objective.h"
+
 namespace sailor {
 
 // One rank, by source. All ranks of a TP group are alike.
@@ -41,21 +43,36 @@ struct StagePrediction {
   int64_t capacity_bytes = 0;
 };
 
+// What an iteration takes of an expense.
+struct Spent {
+  double gpus = 0;
+  double traffic = 0;  // between zones
+
+  double total() const { return gpus + traffic; }
+};
+
+inline PerExpense<double> totals(const PerExpense<Spent>& spent) {
+  PerExpense<double> out;
+  for (const Expense expense : kExpenses) out[expense] = spent[expense].total();
+  return out;
+}
+
 struct Prediction {
   double iteration_s = 0;
   double pipeline_s = 0;  // slowest pipeline's forward and backward timeline
   double sync_s = 0;      // gradient all-reduce that is not hidden
   double update_s = 0;
   double overhead_s = 0;
-  double compute_usd = 0;
-  double transfer_usd = 0;
+  PerExpense<Spent> spent;
   // Relative uncertainty of the layer times where some of them are estimates; 0 = all were measured.
   double uncertainty = 0;
   bool fits = true;                     // every stage's memory within its capacity
   std::vector<StagePrediction> stages;  // by pipeline, then stage
 
   double iterations_per_s() const { return iteration_s > 0 ? 1.0 / iteration_s : 0; }
-  double usd_per_iteration() const { return compute_usd + transfer_usd; }
+  double total(Expense expense) const { return spent[expense].total(); }
+  double usd_per_iteration() const { return total(Expense::cost); }
+  Figures figures() const { return {iteration_s, totals(spent)}; }
   int64_t peak_memory_bytes() const;
 };
 

@@ -95,7 +95,7 @@ double stage_sync_s(const PlanningContext& context, const Plan& plan, int i) {
   return slowest;
 }
 
-double transfer_usd(const PlanningContext& context, const Plan& plan, double microbatches) {
+double traffic(const PlanningContext& context, const Plan& plan, double microbatches, Expense expense) {
   const int D = static_cast<int>(plan.pipelines.size());
   const int P = static_cast<int>(plan.pipelines[0].stages.size());
   double messages = 0, sync = 0;
@@ -108,10 +108,10 @@ double transfer_usd(const PlanningContext& context, const Plan& plan, double mic
             static_cast<double>(sizes_of(context, stage.tp).at(stage.end_layer - 1).output_elements) *
             kFloatBytes * plan.microbatch;
         messages +=
-            2 * egress_usd_per_gb(context.snapshot, stage.zone, plan.pipelines[j].stages[i + 1].zone) * bytes;
+            2 * traffic_per_gb(context, expense, stage.zone, plan.pipelines[j].stages[i + 1].zone) * bytes;
       }
       if (D > 1)
-        sync += egress_usd_per_gb(context.snapshot, stage.zone, plan.pipelines[(j + 1) % D].stages[i].zone) *
+        sync += traffic_per_gb(context, expense, stage.zone, plan.pipelines[(j + 1) % D].stages[i].zone) *
                 stage_bytes / D * 2 * (D - 1);
     }
   }
@@ -188,12 +188,16 @@ Prediction simulate(const PlanningContext& context, const Plan& plan) {
   out.update_s = update;
   out.sync_s = sync;
   out.iteration_s = out.pipeline_s + out.update_s + out.sync_s;
-  out.compute_usd = out.iteration_s * usd_per_s(context, plan);
-  out.transfer_usd = transfer_usd(context, plan, nmb);
   for (StagePrediction& replica : out.stages) {
     out.fits = out.fits && replica.memory.total() <= replica.capacity_bytes;
-    replica.busy_fraction = nmb * (replica.forward_s + replica.backward_s) / out.iteration_s;
+    const double busy_s = nmb * (replica.forward_s + replica.backward_s);
+    replica.busy_fraction = busy_s / out.iteration_s;
+    const PlanStage& stage = plan.pipelines[replica.pipeline].stages[replica.stage];
+    for (const Expense expense : kExpenses)
+      if (const auto rate = gpu_rate(context, expense, stage.gpu_type, stage.zone))
+        out.spent[expense].gpus += stage.tp * rate->spent(out.iteration_s, busy_s);
   }
+  for (const Expense expense : kExpenses) out.spent[expense].traffic = traffic(context, plan, nmb, expense);
   return out;
 }
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "planner/simulator/cost.h"
-
 namespace sailor::native {
 
 int StageKinds::number(const std::string& gpu_type, const std::string& zone, int tp) {
@@ -20,7 +18,8 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, int
   kind.gpu_type = gpu_type;
   kind.zone = zone;
   kind.tp = tp;
-  kind.usd_per_s = tp * usd_per_gpu_hour(context_, gpu_type, zone) / 3600.0;
+  for (const Expense expense : kExpenses)
+    kind.rate[expense] = tp * gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
   kind.capacity_bytes = context_.catalog.at(gpu_type).memory_bytes;
   std::vector<double> parameters(1, 0);
   for (const LayerSizes& layer : *kind.sizes)
@@ -34,10 +33,12 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, int
   for (auto& row : pairs_) row.resize(kinds_.size());
   for (int other = 0; other <= added_kind; ++other)
     for (const auto& [from, to] : {std::pair(other, added_kind), std::pair(added_kind, other)}) {
-      double& usd = pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].egress_usd_per_gb;
-      usd = sailor::egress_usd_per_gb(context_.snapshot, kinds_[static_cast<size_t>(from)].zone,
-                                      kinds_[static_cast<size_t>(to)].zone);
-      any_egress_ = any_egress_ || usd > 0;
+      for (const Expense expense : kExpenses) {
+        double& per_gb = pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].traffic_per_gb[expense];
+        per_gb = sailor::traffic_per_gb(context_, expense, kinds_[static_cast<size_t>(from)].zone,
+                                        kinds_[static_cast<size_t>(to)].zone);
+        pays_for_traffic_ = pays_for_traffic_ || per_gb > 0;
+      }
     }
   return added_kind;
 }

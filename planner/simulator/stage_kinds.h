@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/simulator/cost.h"
 #include "planner/simulator/lookup.h"
 
 namespace sailor::native {
@@ -21,7 +22,7 @@ namespace sailor::native {
 struct StageKind {
   std::string gpu_type, zone;
   int tp = 1;
-  double usd_per_s = 0;  // one replica: tp GPUs
+  PerExpense<GpuRate> rate;  // one replica: tp GPUs
   int64_t capacity_bytes = 0;
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;
@@ -69,11 +70,11 @@ class StageKinds {
   const LinkCurve* find_link(int from, int to, bool same_node);
   // The same; throws InputError.
   const LinkCurve& link(int from, int to, bool same_node);
-  // USD for a GB from the zone of one kind to that of the other.
-  double egress_usd_per_gb(int from, int to) const {
-    return pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].egress_usd_per_gb;
+  // What a GB from the zone of one kind to that of the other takes.
+  const PerExpense<double>& traffic_per_gb(int from, int to) const {
+    return pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].traffic_per_gb;
   }
-  bool any_egress() const { return any_egress_; }
+  bool pays_for_traffic() const { return pays_for_traffic_; }
   // Parameters of layers [first, end) on one GPU of the kind.
   double parameters(int kind, int first, int end) const {
     const std::vector<double>& sums = parameters_[static_cast<size_t>(kind)];
@@ -86,7 +87,7 @@ class StageKinds {
     const LinkCurve* near = nullptr;
     const LinkCurve* far = nullptr;
     bool knows_near = false, knows_far = false;
-    double egress_usd_per_gb = 0;
+    PerExpense<double> traffic_per_gb;
   };
 
   const KindTimes& work_out_times(int kind, int microbatch);
@@ -99,7 +100,7 @@ class StageKinds {
   std::vector<std::vector<std::pair<int, std::unique_ptr<const KindTimes>>>> times_;
   std::vector<std::vector<double>> parameters_;  // by kind: prefix sums
   std::vector<std::vector<Pair>> pairs_;         // [from][to]
-  bool any_egress_ = false;
+  bool pays_for_traffic_ = false;
 };
 
 }  // namespace sailor::native

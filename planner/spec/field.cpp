@@ -141,6 +141,12 @@ double Field::usd() const {
   return quantity(parse_money, "an amount of at least 0, such as 1.2 USD");
 }
 
+double Field::quantity_above_0(std::optional<double> (*parse)(std::string_view), const char* expected) const {
+  const double value = quantity(parse, expected);
+  if (!(value > 0)) fail("must be above 0");
+  return value;
+}
+
 std::vector<Field> Field::items() const {
   if (!is_sequence()) fail_type("a list");
   std::vector<Field> out;

@@ -51,6 +51,8 @@ class Field {
   double bytes_per_s() const;
   double duration_s() const;
   double usd() const;
+  // Any other, > 0; `expected` is for the message.
+  double quantity_above_0(std::optional<double> (*parse)(std::string_view), const char* expected) const;
 
   std::vector<Field> items() const;                            // of a sequence
   std::vector<std::pair<std::string, Field>> entries() const;  // of a map whose keys are data

@@ -27,11 +27,6 @@ const std::vector<std::string>& precision_names() {
   return names;
 }
 
-const std::vector<std::string>& objective_names() {
-  static const std::vector<std::string> names = {"throughput", "cost"};
-  return names;
-}
-
 // Families are files of the trainer and become parts of names: plain identifiers.
 std::string read_family(const Field& field) {
   std::string family = field.text();
@@ -268,12 +263,13 @@ ResourceSpec read_resources(const Field& field) {
 }
 
 ConstraintSpec read_constraints(const Field& field) {
-  MapField map(field, {"max_usd_per_iteration", "min_iterations_per_s"});
+  std::vector<std::string> known = {"min_iterations_per_s"};
+  for (const Expense expense : kExpenses) known.push_back(limit_key(expense));
+  MapField map(field, known);
   ConstraintSpec constraints;
-  if (auto cost = map.optional("max_usd_per_iteration")) {
-    constraints.max_usd_per_iteration = cost->usd();
-    if (!(*constraints.max_usd_per_iteration > 0)) cost->fail("must be above 0");
-  }
+  for (const Expense expense : kExpenses)
+    if (auto most = map.optional(limit_key(expense)))
+      constraints.most[expense] = most->quantity_above_0(kind_of(expense).parse, kind_of(expense).expected);
   if (auto rate = map.optional("min_iterations_per_s")) constraints.min_iterations_per_s = rate->positive();
   return constraints;
 }
@@ -319,7 +315,7 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
   if (auto data = map.optional("data")) job.data = read_data(*data);
   if (auto resources = map.optional("resources")) job.resources = read_resources(*resources);
   if (auto objective = map.optional("objective")) {
-    job.objective = static_cast<Objective>(objective->choice(objective_names()));
+    job.objective = objective_at(objective->choice(objective_names()));
     job.objective_given = true;
   }
   if (auto constraints = map.optional("constraints")) job.constraints = read_constraints(*constraints);
@@ -360,6 +356,14 @@ int ResourceSpec::most_gpus(const std::string& type, const std::string& zone) co
   return most;
 }
 
+std::vector<Expense> JobSpec::expenses() const {
+  std::vector<Expense> out;
+  for (const Expense expense : kExpenses)
+    if (expense == Expense::cost || objective == Objective(expense) || constraints.most[expense])
+      out.push_back(expense);
+  return out;
+}
+
 Where JobSpec::where(const std::string& key) const {
   auto it = lines.find(key);
   return {file, it == lines.end() ? 0 : it->second};
@@ -367,19 +371,6 @@ Where JobSpec::where(const std::string& key) const {
 
 const char* to_string(Precision precision) {
   return precision_names()[static_cast<size_t>(precision)].c_str();
-}
-const char* to_string(Objective objective) {
-  return objective_names()[static_cast<size_t>(objective)].c_str();
-}
-
-Objective parse_objective(const std::string& text) {
-  const auto& names = objective_names();
-  auto it = std::find(names.begin(), names.end(), text);
-  if (it == names.end()) {
-    throw InputError("objective: must be " + alternatives(names) + ", is " + in_quotes(text) +
-                     did_you_mean(text, names));
-  }
-  return static_cast<Objective>(it - names.begin());
 }
 
 int element_bytes(Precision precision) {

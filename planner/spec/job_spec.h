@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/spec/error.h"
+#include "planner/spec/objective.h"
 
 namespace sailor {
 
@@ -123,10 +124,8 @@ struct ResourceSpec {
   bool operator==(const ResourceSpec&) const = default;
 };
 
-enum class Objective { throughput, cost };
-
 struct ConstraintSpec {
-  std::optional<double> max_usd_per_iteration;
+  PerExpense<std::optional<double>> most;  // of each expense, per iteration
   std::optional<double> min_iterations_per_s;
 
   bool operator==(const ConstraintSpec&) const = default;
@@ -172,6 +171,8 @@ struct JobSpec {
   MetricsSpec metrics;
 
   double tokens_per_iteration() const { return static_cast<double>(training.global_batch) * model.sequence; }
+  // Those that interest the user: cost, and what is minimized or limited.
+  std::vector<Expense> expenses() const;
   // Where a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) stands in the file; the file
   // itself when unknown.
   Where where(const std::string& key) const;
@@ -187,8 +188,6 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
                        const std::string& base_directory = "");
 
 const char* to_string(Precision precision);
-const char* to_string(Objective objective);
-Objective parse_objective(const std::string& text);  // throws InputError
 // Bytes of one element of weights and activations.
 int element_bytes(Precision precision);
 

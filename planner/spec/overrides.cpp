@@ -36,16 +36,16 @@ double positive(std::optional<double> value, const std::string& text, const std:
 }  // namespace
 
 Objective parse_objective_option(const std::string& text, const std::string& option) {
-  const std::vector<std::string> names = {to_string(Objective::throughput), to_string(Objective::cost)};
+  const std::vector<std::string>& names = objective_names();
   auto it = std::find(names.begin(), names.end(), text);
   if (it == names.end()) {
     fail(option, "must be " + alternatives(names) + ", is " + in_quotes(text) + did_you_mean(text, names));
   }
-  return static_cast<Objective>(it - names.begin());
+  return objective_at(static_cast<size_t>(it - names.begin()));
 }
 
-double parse_max_cost(const std::string& text, const std::string& option) {
-  return positive(parse_money(text), text, option, "an amount in USD above 0");
+double parse_limit(Expense expense, const std::string& text, const std::string& option) {
+  return positive(kind_of(expense).parse(text), text, option, kind_of(expense).expected);
 }
 
 double parse_min_throughput(const std::string& text, const std::string& option) {
@@ -93,8 +93,8 @@ void apply(const PlanOverrides& overrides, JobSpec& job) {
     job.objective = *overrides.objective;
     job.objective_given = true;
   }
-  if (overrides.max_usd_per_iteration)
-    job.constraints.max_usd_per_iteration = overrides.max_usd_per_iteration;
+  for (const Expense expense : kExpenses)
+    if (overrides.most[expense]) job.constraints.most[expense] = overrides.most[expense];
   if (overrides.min_iterations_per_s) job.constraints.min_iterations_per_s = overrides.min_iterations_per_s;
   for (const auto& [name, limit] : overrides.max_gpus) {
     const size_t at = name.rfind('@');

@@ -16,7 +16,7 @@ inline constexpr double kMostEffort = 1000;
 
 struct PlanOverrides {
   std::optional<Objective> objective;
-  std::optional<double> max_usd_per_iteration;
+  PerExpense<std::optional<double>> most;  // per iteration
   std::optional<double> min_iterations_per_s;
   std::map<std::string, int> max_gpus;  // by `TYPE` or `TYPE@ZONE`; others keep what the job spec says
   std::vector<std::string> zones;       // replaces the job spec's list; empty = keep
@@ -24,7 +24,7 @@ struct PlanOverrides {
 };
 
 Objective parse_objective_option(const std::string& text, const std::string& option);
-double parse_max_cost(const std::string& text, const std::string& option);  // `1.2`, `1.2 USD`; > 0
+double parse_limit(Expense expense, const std::string& text, const std::string& option);  // > 0
 double parse_min_throughput(const std::string& text,
                             const std::string& option);  // iterations per second; > 0
 std::map<std::string, int> parse_max_gpus(const std::string& text,

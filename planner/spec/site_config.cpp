@@ -90,7 +90,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   if (auto defaults = map.optional("defaults")) {
     MapField inner(*defaults, {"objective"});
     if (auto objective = inner.optional("objective")) {
-      objective->choice({to_string(Objective::throughput), to_string(Objective::cost)});
+      objective->choice(objective_names());
       site.default_objective = objective->text();
     }
   }

@@ -21,8 +21,8 @@ std::vector<Baseline> load_baselines(const std::string& path) {
 
 bool reaches(const Scenario& scenario, const Baseline& baseline, double iter_per_s, double usd_per_iter) {
   if (iter_per_s <= 0) return false;
-  return scenario.objective == Objective::cost ? usd_per_iter <= baseline.usd_per_iter * (1 + kTolerance)
-                                               : iter_per_s >= baseline.iter_per_s * (1 - kTolerance);
+  return scenario.objective == Expense::cost ? usd_per_iter <= baseline.usd_per_iter * (1 + kTolerance)
+                                             : iter_per_s >= baseline.iter_per_s * (1 - kTolerance);
 }
 
 Against against(const Scenario& scenario, const Baseline& baseline, double iter_per_s, double usd_per_iter) {

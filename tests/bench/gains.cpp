@@ -31,8 +31,8 @@ Found find(const Scenario& scenario, const Inputs& inputs, const GainOptions& op
   found.complete = result.stats.complete;
   if (result.candidates.empty()) return found;
   const Candidate& best = result.candidates.front();
-  found.value = scenario.objective == Objective::cost ? best.prediction.usd_per_iteration()
-                                                      : best.prediction.iteration_s;
+  found.value =
+      scenario.objective == Expense::cost ? best.prediction.usd_per_iteration() : best.prediction.iteration_s;
   found.plan = summary(best.plan);
   if (best.plan.zero1) found.plan += ", zero1";
   int recomputing = 0;

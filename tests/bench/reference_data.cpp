@@ -80,7 +80,8 @@ Inputs ReferenceData::inputs(const Scenario& scenario) const {
   out.job.model.heads = config.at("heads").get<int>();
   out.job.model.feed_forward = 4 * config.at("hidden_size").get<int>();
   out.job.objective = scenario.objective;
-  out.job.constraints = {scenario.max_usd, scenario.min_iter_per_s};
+  out.job.constraints.most[Expense::cost] = scenario.max_usd;
+  out.job.constraints.min_iterations_per_s = scenario.min_iter_per_s;
   return out;
 }
 

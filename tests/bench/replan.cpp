@@ -34,8 +34,8 @@ Planned plan(const Inputs& inputs, CostModel model, double time_limit_s, int can
   if (result.candidates.empty()) return out;
   const Candidate& best = result.candidates.front();
   for (const Candidate& candidate : result.candidates) out.plans.push_back(candidate.plan);
-  out.value = inputs.job.objective == Objective::cost ? best.prediction.usd_per_iteration()
-                                                      : best.prediction.iteration_s;
+  out.value = inputs.job.objective == Expense::cost ? best.prediction.usd_per_iteration()
+                                                    : best.prediction.iteration_s;
   return out;
 }
 

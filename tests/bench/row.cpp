@@ -79,8 +79,8 @@ std::vector<std::string> wrong_bounds(const Scenario& scenario, const SearchResu
       if (iter_per_s && result.bound_iteration_s &&
           1 / *result.bound_iteration_s < *iter_per_s * (1 - kTolerance))
         out.push_back(fmt::format("its bound is below {} plan", whose));
-    } else if (usd_per_iter && result.bound_usd_per_iteration &&
-               *result.bound_usd_per_iteration > *usd_per_iter * (1 + kTolerance)) {
+    } else if (usd_per_iter && result.bound[Expense::cost] &&
+               *result.bound[Expense::cost] > *usd_per_iter * (1 + kTolerance)) {
       out.push_back(fmt::format("its bound is above {} plan", whose));
     }
   };
@@ -96,7 +96,7 @@ std::vector<std::string> wrong_bounds(const Scenario& scenario, const SearchResu
 // one.
 std::optional<double> bound_of(const Scenario& scenario, const SearchResult& result, bool* proves) {
   const auto rate = result.bound_iteration_s ? std::optional(1 / *result.bound_iteration_s) : std::nullopt;
-  const auto usd = result.bound_usd_per_iteration;
+  const auto usd = result.bound[Expense::cost];
   *proves = false;
   if (result.candidates.empty()) {
     *proves = true;
@@ -104,7 +104,7 @@ std::optional<double> bound_of(const Scenario& scenario, const SearchResult& res
     if (scenario.max_usd && usd && *usd > *scenario.max_usd) return usd;
     *proves = false;
   }
-  return scenario.objective == Objective::cost ? usd : rate;
+  return scenario.objective == Expense::cost ? usd : rate;
 }
 
 void say(const Scenario& scenario, const std::vector<std::string>& lines) {
@@ -189,7 +189,7 @@ RowResult run_row(const Scenario& scenario, const Inputs& inputs, const std::vec
     row.iter_per_s = best.prediction.iterations_per_s();
     row.usd_per_iter = best.prediction.usd_per_iteration();
     row.plan = best.plan;
-    const bool cost = scenario.objective == Objective::cost;
+    const bool cost = scenario.objective == Expense::cost;
     row.value = cost ? *row.usd_per_iter : best.prediction.iteration_s;
     const std::vector<std::string> of_plan = violations(scenario, inputs, best);
     row.status = !of_plan.empty() ? "invalid" : result.stats.complete ? "found" : "stopped";

@@ -84,7 +84,7 @@ std::vector<Scenario> load_scenarios(const std::string& path) {
     if (objective != "throughput" && objective != "iteration_cost" && objective != "cost")
       throw InputError(row.where,
                        "objective: \"" + objective + "\" is neither throughput nor iteration_cost");
-    s.objective = objective == "throughput" ? Objective::throughput : Objective::cost;
+    s.objective = objective == "throughput" ? Objective::throughput : Expense::cost;
     s.max_usd = row.number("max_usd_per_iter");
     s.min_iter_per_s = row.number("min_iter_per_s");
     s.pools = parse_pools(row.text("gpus"), path, row.where.line);

@@ -34,7 +34,7 @@ double apart_from(double limit, const ParetoFront& front, double (*value)(const 
 
 std::vector<Row> rows_of(const ParetoFront& front) {
   std::vector<Row> rows(2);
-  rows[1].objective = Objective::cost;
+  rows[1].objective = Expense::cost;
   if (front.empty()) return rows;
   const FrontPoint &cheapest = front.cheapest(), &fastest = front.fastest();
   const auto budget = [&](double usd) {
@@ -48,7 +48,7 @@ std::vector<Row> rows_of(const ParetoFront& front) {
     budget(cheapest.usd + (fastest.usd - cheapest.usd) * k / (kBudgets - 1));
   const auto floor = [&](double iterations_per_s) {
     Row row;
-    row.objective = Objective::cost;
+    row.objective = Expense::cost;
     row.min_iterations_per_s = 1 / apart_from(1 / iterations_per_s, front,
                                               [](const FrontPoint& point) { return point.iteration_s; });
     rows.push_back(row);
@@ -117,8 +117,7 @@ void judge_value(const Problem& problem, Row& row) {
 }
 
 void judge_bounds(const ParetoFront& front, const SearchResult& result, Row& row) {
-  row.bound =
-      row.objective == Objective::throughput ? result.bound_iteration_s : result.bound_usd_per_iteration;
+  row.bound = row.objective == Objective::throughput ? result.bound_iteration_s : result.bound[Expense::cost];
   if (!row.optimum) return;
   if (!row.bound)
     fail(row, "no bound", "");
@@ -127,7 +126,7 @@ void judge_bounds(const ParetoFront& front, const SearchResult& result, Row& row
   // The other objective's bound holds for every plan that the limit allows; the limit never excludes the
   // cheapest (budgets) or the fastest (floors).
   const bool throughput = row.objective == Objective::throughput;
-  const auto other = throughput ? result.bound_usd_per_iteration : result.bound_iteration_s;
+  const auto other = throughput ? result.bound[Expense::cost] : result.bound_iteration_s;
   const double least = throughput ? front.cheapest().usd : front.fastest().iteration_s;
   if (other && !(*other <= least * (1 + kTolerance)))
     fail(row, "other objective's bound above its optimum",
@@ -166,7 +165,7 @@ std::vector<Row> check_instance(const Problem& problem, const Enumeration& enume
       }
     }
     inputs.job.objective = row.objective;
-    inputs.job.constraints.max_usd_per_iteration = row.max_usd;
+    inputs.job.constraints.most[Expense::cost] = row.max_usd;
     inputs.job.constraints.min_iterations_per_s = row.min_iterations_per_s;
     const SearchResult result = search(inputs.context(), options);
     if ((result.status == SearchStatus::found) != !result.candidates.empty())

@@ -420,7 +420,7 @@ void Generations::look_twice() {
   const double now_s = in_force.prediction->iteration_s;
   const bool pays =
       replanner_.better(*found->plan, in_force) &&
-      (replanner_.job().objective == Objective::cost ||
+      (replanner_.job().objective.expense() ||
        pays_in_time(now_s, then->iteration_s, change_s_, job_.training.steps - steps_.steps_done(), {}));
   events_.write("second_look", {{"plan", summary(*found->plan)},
                                 {"iteration_s", rounded_s(now_s)},

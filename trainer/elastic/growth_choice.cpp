@@ -33,9 +33,7 @@ struct Grown {
   std::map<std::string, std::set<int>> used;  // of the free nodes
 
   // To be made as small as possible.
-  double value(Objective objective) const {
-    return objective == Objective::cost ? prediction.usd_per_iteration : prediction.iteration_s;
-  }
+  double value(Objective objective) const { return objective.value(prediction.figures()); }
 };
 
 std::optional<Grown> plan_with(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes) {
@@ -135,8 +133,9 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
   answer.iteration_s = question.iteration_s * grown->prediction.iteration_s / now->iteration_s;
   answer.why = fmt::format("with {}: {:.4g} s per iteration instead of {:.4g}", names(grown->used),
                            answer.iteration_s, question.iteration_s);
-  const bool pays = question.replanner.job().objective == Objective::cost
-                        ? grown->prediction.usd_per_iteration < now->usd_per_iteration * (1 - kWorthWhile)
+  const Objective objective = question.replanner.job().objective;
+  const bool pays = objective.expense()
+                        ? grown->value(objective) < objective.value(now->figures()) * (1 - kWorthWhile)
                         : pays_in_time(question.iteration_s, answer.iteration_s, question.change_s,
                                        question.steps_left, question.time_left_s);
   if (!pays) return answer;

@@ -24,7 +24,7 @@ constexpr int kShown = 3;  // candidates of a search
 // A value to be made as small as possible.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
   if (!plan.prediction) return std::nullopt;
-  return job.objective == Objective::cost ? plan.prediction->usd_per_iteration : plan.prediction->iteration_s;
+  return job.objective.value(plan.prediction->figures());
 }
 
 }  // namespace
@@ -163,8 +163,8 @@ std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {
   if (plan.prediction || !inputs_) return plan.prediction;
   try {
     const Prediction prediction = simulate(inputs_->context(), plan);
-    return PlanPrediction{prediction.iteration_s, prediction.usd_per_iteration(), std::nullopt, std::nullopt,
-                          prediction.peak_memory_bytes()};
+    return PlanPrediction{
+        prediction.iteration_s, totals(prediction.spent), std::nullopt, {}, prediction.peak_memory_bytes()};
   } catch (const InputError&) {  // a shape without a profile
     return std::nullopt;
   }

@@ -53,7 +53,7 @@ std::optional<Assignment> assign(const AssignmentProblem& problem, const Pipelin
     if (!within_resources(resources, out.layout)) return std::nullopt;
     out.value =
         evaluate(problem.costs.stage(), resources, out.layout, problem.replicas, problem.microbatches);
-    if (problem.goal.allowed_value(out.value.iteration_s, out.value.usd) >= threshold) return std::nullopt;
+    if (problem.goal.allowed_value(out.value.iteration_s, out.value.charge) >= threshold) return std::nullopt;
     return out;
   }
   if (is_small(resources)) return assign_exactly(problem, pipeline, threshold);

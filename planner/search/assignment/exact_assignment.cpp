@@ -30,7 +30,7 @@ class Columns {
     for (size_t i = 0; i < P_; ++i) {
       used_[i].assign(serving_[i].size(), 0);
       double cheapest = kNever;
-      for (int o : serving_[i]) cheapest = std::min(cheapest, resources_.options[o].usd_per_s);
+      for (int o : serving_[i]) cheapest = std::min(cheapest, resources_.options[o].rate.idle_per_s);
       cheapest_.push_back(cheapest);
     }
   }
@@ -52,15 +52,15 @@ class Columns {
   struct State {
     std::vector<double> activation, gradient;  // by boundary after stage i
     std::vector<double> sync;                  // by stage and by the smallest TP degree (1, 2, 4 and more)
-    double transfer_usd = 0;
-    double usd_per_s = 0;
+    double fixed_charge = 0;
+    double charge_per_s = 0;
 
     bool no_worse(const State& b) const {
       for (size_t i = 0; i < activation.size(); ++i)
         if (activation[i] > b.activation[i] || gradient[i] > b.gradient[i]) return false;
       for (size_t i = 0; i < sync.size(); ++i)
         if (sync[i] > b.sync[i]) return false;
-      return transfer_usd <= b.transfer_usd;
+      return fixed_charge <= b.fixed_charge;
     }
   };
 
@@ -76,7 +76,7 @@ class Columns {
 
   // No completion of the state is better.
   bool hopeless(const State& state, int columns) {
-    double usd_per_s = state.usd_per_s;
+    double charge_per_s = state.charge_per_s;
     for (size_t i = 0; i < P_; ++i) {
       const PipelineTemplate::Stage& stage = template_.stages[i];
       const int slowest = serving_[i].front();
@@ -84,13 +84,13 @@ class Columns {
       parts_[i] = {costs_.compute_s(slowest, stage.first_layer, stage.end_layer), state.activation[i],
                    state.gradient[i], costs_.update_s(slowest, stage.first_layer),
                    state.sync[i * kDegrees + degree_index(tp)]};
-      usd_per_s += (p_.replicas - columns) * cheapest_[i];
+      charge_per_s += (p_.replicas - columns) * cheapest_[i];
     }
     const double iteration_s =
         std::max(template_.iteration_s, sailor::iteration_s(parts_, p_.microbatches)) * (1 - 1e-12);
     if (iteration_s > p_.goal.max_iteration_s) return true;
-    const double usd = (iteration_s * usd_per_s + state.transfer_usd) * (1 - 1e-12);
-    return usd > p_.goal.max_usd || p_.goal.value(iteration_s, usd) >= threshold_;
+    const double charge = (iteration_s * charge_per_s + state.fixed_charge) * (1 - 1e-12);
+    return charge > p_.goal.max_charge() || p_.goal.value(iteration_s, charge) >= threshold_;
   }
 
   void next_column(int column, const State& state) {
@@ -124,13 +124,14 @@ class Columns {
       const int o = serving_[stage][k];
       if (resources_.room(o, left_, 1) < 1) continue;
       State next = state;
-      next.usd_per_s += resources_.options[o].usd_per_s;
+      next.charge_per_s += resources_.options[o].rate.idle_per_s;
+      next.fixed_charge += p_.microbatches * costs_.work_charge(o, cut.first_layer, cut.end_layer);
       if (stage > 0) {
         const int before = columns_[column][stage - 1], layer = cut.first_layer;
         next.activation[stage - 1] =
             std::max(next.activation[stage - 1], costs_.activation_s(before, o, layer));
         next.gradient[stage - 1] = std::max(next.gradient[stage - 1], costs_.gradient_s(o, before, layer));
-        next.transfer_usd += p_.microbatches * costs_.message_usd(before, o, layer);
+        next.fixed_charge += p_.microbatches * costs_.message_charge(before, o, layer);
       }
       if (column > 0) {
         const int before = columns_[column - 1][stage];
@@ -138,14 +139,14 @@ class Columns {
           next.sync[stage * kDegrees + d] =
               std::max(next.sync[stage * kDegrees + d],
                        costs_.sync_s(before, o, 1 << d, cut.first_layer, cut.end_layer, p_.replicas));
-        next.transfer_usd += costs_.sync_usd(before, o, cut.first_layer, cut.end_layer, p_.replicas);
+        next.fixed_charge += costs_.sync_charge(before, o, cut.first_layer, cut.end_layer, p_.replicas);
       }
       resources_.take(o, 1, left_);
       ++used_[stage][k];
       columns_[column][stage] = o;
       State bounded = next;
       // The replicas of this column that are not chosen yet count as the cheapest.
-      for (size_t later = stage + 1; later < P_; ++later) bounded.usd_per_s += cheapest_[later];
+      for (size_t later = stage + 1; later < P_; ++later) bounded.charge_per_s += cheapest_[later];
       if (!hopeless(bounded, column + 1)) choose(column, stage + 1, next);
       --used_[stage][k];
       resources_.take(o, -1, left_);
@@ -160,7 +161,7 @@ class Columns {
       assigned.layout.stages.push_back(std::move(stage));
     }
     assigned.value = evaluate(costs_, resources_, assigned.layout, p_.replicas, p_.microbatches);
-    const double value = p_.goal.allowed_value(assigned.value.iteration_s, assigned.value.usd);
+    const double value = p_.goal.allowed_value(assigned.value.iteration_s, assigned.value.charge);
     if (value >= threshold_) return;
     threshold_ = value;
     best_ = std::move(assigned);

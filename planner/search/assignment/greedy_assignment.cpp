@@ -75,8 +75,8 @@ class Zones {
     if (layout.stages.size() != template_.stages.size() || !within_resources(resources_, layout))
       return std::numeric_limits<double>::infinity();
     const LayoutValue value = evaluate(costs_, resources_, layout, p_.replicas, p_.microbatches);
-    const double v = p_.goal.value(value.iteration_s, value.usd);
-    if (p_.goal.allowed_value(value.iteration_s, value.usd) < threshold_) {
+    const double v = p_.goal.value(value.iteration_s, value.charge);
+    if (p_.goal.allowed_value(value.iteration_s, value.charge) < threshold_) {
       threshold_ = v;
       best_ = Assignment{layout, value};
     }

@@ -21,11 +21,11 @@ CompletionBound::CompletionBound(const TemplateProblem& problem, BoundTables& ta
       tables_(tables),
       layers_(problem.costs.stage().layers()),
       rounds_(problem.microbatches - 1),
-      cost_matters_(problem.goal.cost_matters()),
-      egress_matters_(cost_matters_ && tables.egress().matters()),
+      charge_matters_(problem.goal.charge_matters()),
+      egress_matters_(charge_matters_ && tables.egress().matters()),
       once_s_(problem.costs.stage().least_compute_s(0, layers_)),
       accepted_s_(kNever),
-      accepted_usd_(kNever),
+      accepted_charge_(kNever),
       capacity_(capacity),
       left_(capacity),
       nothing_(capacity.size(), 0),
@@ -34,22 +34,22 @@ CompletionBound::CompletionBound(const TemplateProblem& problem, BoundTables& ta
   if (egress_matters_) egress_prices_ = tables.egress().prices(problem.replicas, problem.microbatches);
 }
 
-double CompletionBound::priced_usd_per_s(const double* used, const double* more, size_t limits) const {
+double CompletionBound::priced_per_s(const double* used, const double* more, size_t limits) const {
   double most = 0;
   for (size_t limit = 0; limit < limits; ++limit)
-    if (const std::optional<double>& credit = p_.limits[limit].credit_usd_per_s)
+    if (const std::optional<double>& credit = p_.limits[limit].credit_per_s)
       most = std::max(most, p_.replicas * (used[limit] + more[limit]) - *credit);
   return most;
 }
 
-void CompletionBound::accept(double iteration_s, double usd) {
-  accepted_usd_ = usd;
+void CompletionBound::accept(double iteration_s, double charge) {
+  accepted_charge_ = charge;
   // Every iteration is paid for, by the cheapest GPUs at least.
-  double least_usd_per_s = kNever;
+  double least_charge_per_s = kNever;
   for (int o : p_.costs.stage().options())
-    least_usd_per_s = std::min(least_usd_per_s, p_.costs.resources().options[o].usd_per_s);
-  if (cost_matters_ && least_usd_per_s > 0)
-    iteration_s = std::min(iteration_s, usd / (least_usd_per_s * p_.replicas) * (1 + kLoose));
+    least_charge_per_s = std::min(least_charge_per_s, p_.costs.resources().options[o].rate.idle_per_s);
+  if (charge_matters_ && least_charge_per_s > 0)
+    iteration_s = std::min(iteration_s, charge / (least_charge_per_s * p_.replicas) * (1 + kLoose));
   accepted_s_ = iteration_s;
   levels_in_use_ = 0;
   if (!std::isfinite(accepted_s_) || rounds_ <= 0) return;
@@ -72,8 +72,9 @@ void CompletionBound::accept(double iteration_s, double usd) {
 void CompletionBound::prepare(Level& level) {
   level.ready = true;
   if (!level.suffix) {
-    level.suffix = std::make_unique<SuffixResourceBound>(p_.costs, tables_.uses(), tables_.sync(p_.replicas),
-                                                         options_.in_flight, options_.limits, cost_matters_);
+    level.suffix =
+        std::make_unique<SuffixResourceBound>(p_.costs, tables_.uses(), tables_.sync(p_.replicas),
+                                              options_.in_flight, options_.limits, charge_matters_);
     level.sum = std::make_unique<LeastSum>(p_.costs, tables_.uses(), capacity_, options_.priced_limits);
   }
   level.dead = true;
@@ -95,14 +96,14 @@ void CompletionBound::prepare(Level& level) {
   level.dead = !whole_possible();
 }
 
-double CompletionBound::usd_per_s(const PartialPipeline& whole) const {
-  return std::max(whole.usd_per_s, priced_usd_per_s(whole.used, nothing_.data(), nothing_.size()));
+double CompletionBound::charge_per_s(const PartialPipeline& whole) const {
+  return std::max(whole.charge_per_s, priced_per_s(whole.used, nothing_.data(), nothing_.size()));
 }
 
-double CompletionBound::transfer_usd(const PartialPipeline& whole) const {
-  if (!egress_matters_) return whole.transfer_usd;
-  return std::max(whole.transfer_usd,
-                  tables_.egress().usd(egress_prices_, whole.used, nothing_.data(), nothing_.size()));
+double CompletionBound::fixed_charge(const PartialPipeline& whole) const {
+  if (!egress_matters_) return whole.fixed_charge;
+  return std::max(whole.fixed_charge,
+                  tables_.egress().charge(egress_prices_, whole.used, nothing_.data(), nothing_.size()));
 }
 
 void CompletionBound::set_behind(const PartialPipeline& behind) {
@@ -138,14 +139,16 @@ bool CompletionBound::stage_possible(int placement, const StageUse& use, int low
   return false;
 }
 
-bool CompletionBound::affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
-                                 double all_usd_per_s, double egress_usd) {
-  if (!cost_matters_) return true;
-  const double gpus_usd = p_.microbatches * p_.replicas * p_.costs.stage().least_usd(0, pipeline.first_layer);
-  const double usd = std::max(pipeline.transfer_usd, egress_usd) +
-                     std::max(iteration_s * std::max(pipeline.usd_per_s + rest_usd_per_s, all_usd_per_s),
-                              iteration_s * pipeline.usd_per_s + gpus_usd);
-  if (usd <= accepted_usd_ * (1 + kLoose)) return true;
+bool CompletionBound::affordable(const PartialPipeline& pipeline, double iteration_s,
+                                 double rest_charge_per_s, double all_charge_per_s, double egress_charge) {
+  if (!charge_matters_) return true;
+  const double gpus_charge =
+      p_.microbatches * p_.replicas * p_.costs.stage().least_charge(0, pipeline.first_layer);
+  const double charge =
+      std::max(pipeline.fixed_charge, egress_charge) +
+      std::max(iteration_s * std::max(pipeline.charge_per_s + rest_charge_per_s, all_charge_per_s),
+               iteration_s * pipeline.charge_per_s + gpus_charge);
+  if (charge <= accepted_charge_ * (1 + kLoose)) return true;
   money_mattered_ = true;
   return false;
 }
@@ -159,13 +162,13 @@ bool CompletionBound::possible_in(Level& level, const PartialPipeline& pipeline,
   if (!level.suffix->possible(first, in_flight, behind, left_.data())) return false;
   const double level_s = known_s + std::max(least_s, level.sum->seconds(first, left_.data()));
   if (level_s >= accepted_s_) return false;
-  if (!cost_matters_) return true;
+  if (!charge_matters_) return true;
   const size_t limits = level.suffix->limits();
   const double* need = level.suffix->need(first, in_flight, behind);
-  const double egress_usd =
-      egress_matters_ ? tables_.egress().usd(egress_prices_, pipeline.used, need, limits) : 0;
-  return affordable(pipeline, level_s, p_.replicas * level.suffix->usd_per_s(first, in_flight, behind),
-                    priced_usd_per_s(pipeline.used, need, limits), egress_usd);
+  const double egress_charge =
+      egress_matters_ ? tables_.egress().charge(egress_prices_, pipeline.used, need, limits) : 0;
+  return affordable(pipeline, level_s, p_.replicas * level.suffix->charge_per_s(first, in_flight, behind),
+                    priced_per_s(pipeline.used, need, limits), egress_charge);
 }
 
 bool CompletionBound::possible(const PartialPipeline& pipeline) {

@@ -33,7 +33,7 @@ class CompletionBound {
                   const CompletionOptions& options);
 
   // From now on only iterations that take less, and cost no more, are of interest. Infinite: any.
-  void accept(double iteration_s, double usd);
+  void accept(double iteration_s, double charge);
   // No pipeline has a shorter bottleneck, as far as is known.
   double bottleneck_floor_s() const { return floor_s_; }
 
@@ -46,8 +46,8 @@ class CompletionBound {
   // `lowest` to `highest`? No is certain.
   bool stage_possible(int placement, const StageUse& use, int lowest, int highest);
   // What a complete pipeline costs: GPUs at least so much per second, and traffic at least so much at all.
-  double usd_per_s(const PartialPipeline& whole) const;
-  double transfer_usd(const PartialPipeline& whole) const;
+  double charge_per_s(const PartialPipeline& whole) const;
+  double fixed_charge(const PartialPipeline& whole) const;
   // Was some pipeline refused for what it would cost?
   bool money_mattered() const { return money_mattered_; }
 
@@ -59,25 +59,25 @@ class CompletionBound {
     std::unique_ptr<LeastSum> sum;
   };
   // What pipelines that use so much cost, at least, by the limits that tell.
-  double priced_usd_per_s(const double* used, const double* more, size_t limits) const;
+  double priced_per_s(const double* used, const double* more, size_t limits) const;
   double left_for_sync_s(const Level& level, double sum_s) const {
     return accepted_s_ - rounds_ * level.shortest_s - sum_s;
   }
   void prepare(Level& level);
   bool possible_in(Level& level, const PartialPipeline& pipeline, double least_s);
-  bool affordable(const PartialPipeline& pipeline, double iteration_s, double rest_usd_per_s,
-                  double all_usd_per_s, double egress_usd);
+  bool affordable(const PartialPipeline& pipeline, double iteration_s, double rest_charge_per_s,
+                  double all_charge_per_s, double egress_charge);
 
   const TemplateProblem& p_;
   const CompletionOptions options_;
   BoundTables& tables_;
   const int layers_;
   const double rounds_;
-  const bool cost_matters_, egress_matters_;
+  const bool charge_matters_, egress_matters_;
   const double once_s_;  // of all layers, where they are fastest
   EgressBound::Prices egress_prices_;
   bool money_mattered_ = false;
-  double accepted_s_, accepted_usd_;
+  double accepted_s_, accepted_charge_;
   double floor_s_ = 0;
   std::vector<double> capacity_, left_, nothing_;  // by limit
   std::vector<Level> levels_;                      // ever shorter bottlenecks

@@ -18,7 +18,7 @@ EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimi
   for (int o : costs_.options()) options[resources.options[o].zone].push_back(o);
   zones_ = options.size();
   if (zones_ < 2) return;
-  message_usd_ = kNever;
+  message_charge_ = kNever;
   for (const auto& [from, ups] : options)
     for (const auto& [to, downs] : options) {
       if (from == to) continue;
@@ -26,10 +26,11 @@ EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimi
         pairs_.emplace_back(ups[0], downs[0]);
       for (int layer = 1; layer < costs_.layers(); ++layer) {
         if (layer > 1 && costs_.same_messages(layer - 1, layer)) continue;
-        for (int up : ups) message_usd_ = std::min(message_usd_, costs_.message_usd(up, downs[0], layer));
+        for (int up : ups)
+          message_charge_ = std::min(message_charge_, costs_.message_charge(up, downs[0], layer));
       }
     }
-  matters_ = message_usd_ > 0 && message_usd_ < kNever;
+  matters_ = message_charge_ > 0 && message_charge_ < kNever;
   for (const auto& [zone, of_zone] : options)
     for (const ResourceLimit& limit : limits) {
       std::map<int, double> most;  // of one GPU, by pool
@@ -45,14 +46,16 @@ EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimi
 }
 
 EgressBound::Prices EgressBound::prices(int replicas, double microbatches) const {
-  Prices out{static_cast<double>(replicas), kNever, microbatches * replicas * message_usd_};
+  Prices out{static_cast<double>(replicas), kNever, microbatches * replicas * message_charge_};
   if (replicas > 1)
     for (const auto& [a, b] : pairs_)
-      out.rings_usd = std::min(out.rings_usd, 2 * costs_.sync_usd(a, b, 0, costs_.layers(), replicas));
+      out.rings_charge =
+          std::min(out.rings_charge, 2 * costs_.sync_charge(a, b, 0, costs_.layers(), replicas));
   return out;
 }
 
-double EgressBound::usd(const Prices& prices, const double* used, const double* more, size_t limits) const {
+double EgressBound::charge(const Prices& prices, const double* used, const double* more,
+                           size_t limits) const {
   const size_t of_zone = held_.size() / zones_;
   double least_outside = 1;  // of some stage's replicas, wherever another one is
   for (size_t zone = 0; zone < zones_; ++zone) {
@@ -65,7 +68,7 @@ double EgressBound::usd(const Prices& prices, const double* used, const double* 
     if (least_outside <= 0) return 0;
   }
   const double pipelines = std::ceil(prices.replicas * (least_outside - kSlack));
-  return std::min(prices.rings_usd, prices.messages_usd * pipelines / prices.replicas);
+  return std::min(prices.rings_charge, prices.messages_charge * pipelines / prices.replicas);
 }
 
 }  // namespace sailor

@@ -25,14 +25,14 @@ class EgressBound {
   // The prices of one D.
   struct Prices {
     double replicas = 1;
-    double rings_usd = 0;     // of all stages, when all are spread; infinite where none can be
-    double messages_usd = 0;  // of all pipelines, over one boundary
+    double rings_charge = 0;     // of all stages, when all are spread; infinite where none can be
+    double messages_charge = 0;  // of all pipelines, over one boundary
   };
   Prices prices(int replicas, double microbatches) const;
 
   // Of pipelines of which each one uses so much of every one of the first `limits` limits, at least: the sum
-  // of both arrays. USD per iteration.
-  double usd(const Prices& prices, const double* used, const double* more, size_t limits) const;
+  // of both arrays. Charge per iteration.
+  double charge(const Prices& prices, const double* used, const double* more, size_t limits) const;
 
  private:
   const StageCosts& costs_;
@@ -40,7 +40,7 @@ class EgressBound {
   size_t zones_ = 0;
   std::vector<double> held_;                // [zone][limit]: of all that a zone's GPUs count
   std::vector<std::pair<int, int>> pairs_;  // options in two zones of one region, one for each order
-  double message_usd_ = 0;                  // of one microbatch and both directions
+  double message_charge_ = 0;               // of one microbatch and both directions
 };
 
 }  // namespace sailor

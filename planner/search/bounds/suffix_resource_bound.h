@@ -41,8 +41,8 @@ class SuffixResourceBound {
            (first ? 0 : costs_.least_gradient_s(placement));
   }
   // What stages need that hold layers [0, end), of which the last has `in_flight` microbatches and those
-  // before it one more each: by limit, then USD per second; infinite when there are no such stages. `behind`:
-  // other stages follow. Valid until set_limits().
+  // before it one more each: by limit, then charge per second; infinite when there are no such stages.
+  // `behind`: other stages follow. Valid until set_limits().
   const double* need(int end, int in_flight, bool behind) {
     in_flight = std::min(in_flight, most_in_flight_);
     const size_t entry =
@@ -56,7 +56,7 @@ class SuffixResourceBound {
     return suffices(need(end, in_flight, behind), left, limits_);
   }
   // What they cost per second, at least.
-  double usd_per_s(int end, int in_flight, bool behind) { return need(end, in_flight, behind)[limits_]; }
+  double charge_per_s(int end, int in_flight, bool behind) { return need(end, in_flight, behind)[limits_]; }
 
  private:
   void limit_sync(double sync_s);

@@ -79,7 +79,7 @@ void ClassCosts::tabulate_messages() {
   const size_t n = classes_.size(), options = resources_.options.size();
   activation_s_.assign(n * n * boundary_kinds_, kNever);
   gradient_s_ = activation_s_;
-  message_usd_.assign(activation_s_.size(), -1);
+  message_charge_.assign(activation_s_.size(), -1);
   least_activation_s_.assign(n, kNever);
   least_gradient_s_ = least_activation_s_;
   // By upstream and downstream option.
@@ -114,13 +114,14 @@ void ClassCosts::tabulate_messages() {
   }
 }
 
-double ClassCosts::message_usd(int upstream, int downstream, int layer) {
-  double& usd = message_usd_[message(upstream, downstream, layer)];
-  if (usd >= 0) return usd;
-  usd = kNever;
+double ClassCosts::message_charge(int upstream, int downstream, int layer) {
+  double& charge = message_charge_[message(upstream, downstream, layer)];
+  if (charge >= 0) return charge;
+  charge = kNever;
   for (int a : classes_[upstream].options())
-    for (int b : classes_[downstream].options()) usd = std::min(usd, costs_.message_usd(a, b, layer));
-  return usd;
+    for (int b : classes_[downstream].options())
+      charge = std::min(charge, costs_.message_charge(a, b, layer));
+  return charge;
 }
 
 // Pairs over the same link are one.
@@ -250,8 +251,12 @@ double ClassCosts::least_weight(int placement, uint32_t bits, const ResourceLimi
   return least_of_options(placement, bits, [&](int o) { return limit.weight[o]; });
 }
 
-double ClassCosts::least_usd_per_s(int placement, uint32_t bits) const {
-  return least_of_options(placement, bits, [&](int o) { return resources_.options[o].usd_per_s; });
+double ClassCosts::least_work_charge(int placement, uint32_t bits, int first, int end) const {
+  return least_of_options(placement, bits, [&](int o) { return costs_.work_charge(o, first, end); });
+}
+
+double ClassCosts::least_charge_per_s(int placement, uint32_t bits) const {
+  return least_of_options(placement, bits, [&](int o) { return resources_.options[o].rate.idle_per_s; });
 }
 
 }  // namespace sailor

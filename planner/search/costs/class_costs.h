@@ -37,7 +37,7 @@ class ClassCosts {
   double least_activation_s(int placement) const { return least_activation_s_[placement]; }
   double least_gradient_s(int placement) const { return least_gradient_s_[placement]; }
   // Both messages of one replica and microbatch, at least.
-  double message_usd(int upstream, int downstream, int layer);
+  double message_charge(int upstream, int downstream, int layer);
   // The slowest pair of neighbours in the ring, at least: replicas that no zone holds alone meet across
   // zones.
   double sync_s(int placement, int first, int end, int replicas) const;
@@ -69,7 +69,8 @@ class ClassCosts {
   uint32_t allowed(int placement, int first, int end, int in_flight);
   // What one replica uses of a limit and what it costs, at least, when these groups may serve.
   double least_weight(int placement, uint32_t groups, const ResourceLimit& limit) const;
-  double least_usd_per_s(int placement, uint32_t groups) const;
+  double least_charge_per_s(int placement, uint32_t groups) const;
+  double least_work_charge(int placement, uint32_t groups, int first, int end) const;
 
  private:
   template <typename Weight>
@@ -91,7 +92,7 @@ class ClassCosts {
   std::vector<size_t> boundary_kind_;                          // by layer: boundaries with equal messages
   size_t boundary_kinds_ = 0;                                  // how many there are
   std::vector<double> activation_s_, gradient_s_;              // [upstream][downstream][boundary kind]
-  std::vector<double> message_usd_;                            // the same; negative: not asked yet
+  std::vector<double> message_charge_;                         // the same; negative: not asked yet
   std::vector<double> least_activation_s_, least_gradient_s_;  // by placement class
   std::vector<uint32_t> fast_enough_;                          // [class][end][first]
   std::vector<std::vector<Segment>> segments_;                 // [class][end], ascending by length

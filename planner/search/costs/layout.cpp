@@ -43,18 +43,18 @@ double stage_sync_s(const StageCosts& costs, const Resources& resources, const L
 }
 
 // The ring has a wrap here: every replica pays for what it sends to the next.
-double stage_sync_usd(const StageCosts& costs, const Layout::Stage& stage, int replicas) {
+double stage_sync_charge(const StageCosts& costs, const Layout::Stage& stage, int replicas) {
   if (replicas < 2) return 0;
-  double usd = 0;
+  double charge = 0;
   const auto pair = [&](int a, int b, int times) {
-    usd += times * costs.sync_usd(a, b, stage.first_layer, stage.end_layer, replicas);
+    charge += times * costs.sync_charge(a, b, stage.first_layer, stage.end_layer, replicas);
   };
   for (size_t r = 0; r < stage.runs.size(); ++r) {
     const auto& [option, count] = stage.runs[r];
     if (count > 1) pair(option, option, count - 1);
     pair(option, stage.runs[(r + 1) % stage.runs.size()].option, 1);
   }
-  return usd;
+  return charge;
 }
 
 }  // namespace
@@ -95,27 +95,28 @@ LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const 
                      double microbatches) {
   const size_t P = layout.stages.size();
   std::vector<StageParts> times(P);
-  double usd_per_s = 0, transfer = 0;
+  double charge_per_s = 0, fixed = 0;
   for (size_t i = 0; i < P; ++i) {
     const Layout::Stage& stage = layout.stages[i];
     StageParts& t = times[i];
     for (const auto& [option, count] : stage.runs) {
       t.compute_s = std::max(t.compute_s, costs.compute_s(option, stage.first_layer, stage.end_layer));
       t.update_s = std::max(t.update_s, costs.update_s(option, stage.first_layer));
-      usd_per_s += count * resources.options[option].usd_per_s;
+      charge_per_s += count * resources.options[option].rate.idle_per_s;
+      fixed += count * microbatches * costs.work_charge(option, stage.first_layer, stage.end_layer);
     }
     if (i + 1 < P)
       facing_runs(stage, layout.stages[i + 1], [&](int a, int b, int count) {
         t.activation_s = std::max(t.activation_s, costs.activation_s(a, b, stage.end_layer));
         t.gradient_s = std::max(t.gradient_s, costs.gradient_s(b, a, stage.end_layer));
-        transfer += count * microbatches * costs.message_usd(a, b, stage.end_layer);
+        fixed += count * microbatches * costs.message_charge(a, b, stage.end_layer);
       });
     t.sync_s = stage_sync_s(costs, resources, stage, replicas);
-    transfer += stage_sync_usd(costs, stage, replicas);
+    fixed += stage_sync_charge(costs, stage, replicas);
   }
   LayoutValue out;
   out.iteration_s = iteration_s(times, microbatches);
-  out.usd = out.iteration_s * usd_per_s + transfer;
+  out.charge = out.iteration_s * charge_per_s + fixed;
   return out;
 }
 

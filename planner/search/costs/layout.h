@@ -28,7 +28,7 @@ struct Layout {
 // What a layout takes, exactly as the published model adds it up.
 struct LayoutValue {
   double iteration_s = 0;
-  double usd = 0;
+  double charge = 0;  // of the expense that the goal follows
 };
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
                      double microbatches);

@@ -21,8 +21,8 @@ struct PartialPipeline {
   double sum_s = 0;           // of stages and messages
   double update_s = 0, sync_s = 0;
   // Searches that know limits on resources and money fill these in.
-  double usd_per_s = 0;  // of all replicas
-  double transfer_usd = 0;
+  double charge_per_s = 0;       // of all replicas
+  double fixed_charge = 0;       // what does not grow with time: of computing and of traffic
   const double* used = nullptr;  // by limit, of one replica
 
   double slowest_s() const { return std::max(bottleneck_s, leading_s); }

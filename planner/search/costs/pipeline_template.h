@@ -18,7 +18,7 @@ struct PipelineTemplate {
   std::vector<Stage> stages;  // first to last
   // No plan of this form is faster or cheaper; exact when all placement classes are pure.
   double iteration_s = 0;
-  double usd = 0;
+  double charge = 0;  // of the expense that the goal follows
 };
 
 class BoundTables;

@@ -138,7 +138,7 @@ std::vector<ResourceLimit> money_prices(const Resources& resources,
     for (const PlacementClass::Group& cheap : placement.groups)
       for (const PlacementClass::Group& dear : placement.groups) {
         const Option &from = resources.options[cheap.option], &to = resources.options[dear.option];
-        const double y = (to.usd_per_s - from.usd_per_s) / cheap.tp;
+        const double y = (to.rate.idle_per_s - from.rate.idle_per_s) / cheap.tp;
         if (y > 0 && from.supply != to.supply) ++ties[{from.supply, y}];
       }
   std::vector<std::pair<int, std::pair<int, double>>> ranked;
@@ -151,8 +151,8 @@ std::vector<ResourceLimit> money_prices(const Resources& resources,
     ResourceLimit money;
     money.capacity = std::numeric_limits<double>::infinity();
     for (const Option& option : resources.options)
-      money.weight.push_back(option.usd_per_s + (option.supply == supply ? y * option.tp : 0));
-    money.credit_usd_per_s = y * resources.supplies[supply].gpus;
+      money.weight.push_back(option.rate.idle_per_s + (option.supply == supply ? y * option.tp : 0));
+    money.credit_per_s = y * resources.supplies[supply].gpus;
     out.push_back(std::move(money));
   }
   return out;

@@ -13,9 +13,9 @@ namespace sailor {
 struct ResourceLimit {
   std::vector<double> weight;  // by option: of one replica
   double capacity = 0;
-  // Of what binds nothing but tells what a plan costs (money_prices() below): USD per second, at least the
+  // Of what binds nothing but tells what a plan costs (money_prices() below): charge per second, at least the
   // weights of all replicas less this.
-  std::optional<double> credit_usd_per_s;
+  std::optional<double> credit_per_s;
 };
 
 // The limits that placement classes are checked against: what Resources counts (of a single zone only with
@@ -34,8 +34,8 @@ std::vector<ResourceLimit> resource_limits(const StageCosts& costs, const Resour
 // relaxation, in which stages no longer count on the same cheap GPUs. Only those y matter at which some stage
 // is indifferent between two of its groups.
 //
-// At most `most` of them, in the form of limits that bind nothing and have a credit; weights are USD per
-// second. None where no stage has a choice.
+// At most `most` of them, in the form of limits that bind nothing and have a credit; weights are charges
+// per second. None where no stage has a choice.
 std::vector<ResourceLimit> money_prices(const Resources& resources,
                                         const std::vector<PlacementClass>& classes, size_t most);
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "planner/simulator/cost.h"
+#include "planner/search/problem/goal.h"
 #include "planner/simulator/lookup.h"
 #include "planner/simulator/published_model.h"
 
@@ -24,6 +24,7 @@ std::vector<double> prefix_sums(const std::vector<double>& values) {
 StageCosts::StageCosts(const PlanningContext& context, const Resources& resources, int microbatch)
     : context_(context),
       resources_(resources),
+      charged_(goal_of(context.job).followed()),
       microbatch_(microbatch),
       layers_(context.job.model.num_all_layers()) {
   const size_t n = resources.options.size();
@@ -42,15 +43,18 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
         static_cast<int>(sizes->size()) == layers_)
       add_option(static_cast<int>(o), *cell, *sizes);
   }
-  std::vector<double> least(layers_, kNever), least_usd = least;
+  std::vector<double> least(layers_, kNever), least_charge = least;
   for (int layer = 0; layer < layers_; ++layer)
     for (int o : options_) {
       const double seconds = compute_s(o, layer, layer + 1);
       least[layer] = std::min(least[layer], seconds);
-      least_usd[layer] = std::min(least_usd[layer], seconds * resources.options[o].usd_per_s);
+      least_charge[layer] = std::min(least_charge[layer], seconds * resources.options[o].rate.busy_per_s);
     }
+  work_charged_ = std::any_of(options_.begin(), options_.end(), [&](int o) {
+    return resources.options[o].rate.busy_per_s != resources.options[o].rate.idle_per_s;
+  });
   least_ = prefix_sums(least);
-  least_usd_ = prefix_sums(least_usd);
+  least_charge_ = prefix_sums(least_charge);
   for (int a : options_)
     for (int b : options_) {
       const Option &from = resources.options[a], &to = resources.options[b];
@@ -155,9 +159,9 @@ double StageCosts::message_s(int from, int to, int layer) const {
   return link == nullptr ? kNever : link->published_time_s(message_bytes(from, layer));
 }
 
-double StageCosts::message_usd(int upstream, int downstream, int layer) const {
-  const double price = egress_usd_per_gb(context_.snapshot, resources_.options[upstream].zone,
-                                         resources_.options[downstream].zone);
+double StageCosts::message_charge(int upstream, int downstream, int layer) const {
+  const double price = traffic_per_gb(context_, charged_, resources_.options[upstream].zone,
+                                      resources_.options[downstream].zone);
   return 2 * price * message_bytes(upstream, layer - 1) / 1e9;
 }
 
@@ -168,9 +172,9 @@ double StageCosts::sync_s(int a, int b, int tp, int first, int end, int replicas
                          : published::all_reduce_s(*link, published::sync_bytes(bytes, tp), replicas);
 }
 
-double StageCosts::sync_usd(int a, int b, int first, int end, int replicas) const {
+double StageCosts::sync_charge(int a, int b, int first, int end, int replicas) const {
   const double price =
-      egress_usd_per_gb(context_.snapshot, resources_.options[a].zone, resources_.options[b].zone);
+      traffic_per_gb(context_, charged_, resources_.options[a].zone, resources_.options[b].zone);
   return price * (parameter_bytes_[end] - parameter_bytes_[first]) / 1e9 * 2 * (replicas - 1) / replicas;
 }
 

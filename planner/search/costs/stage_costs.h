@@ -34,15 +34,21 @@ class StageCosts {
   // infinite when no network profile knows the pair. `from` of a gradient holds `layer`.
   double activation_s(int from, int to, int layer) const { return message_s(from, to, layer - 1); }
   double gradient_s(int from, int to, int layer) const { return message_s(from, to, layer); }
-  // Both messages of one microbatch over that boundary, USD.
-  double message_usd(int upstream, int downstream, int layer) const;
+  // What one microbatch through layers [first, end) charges beyond the time that the GPUs are held.
+  double work_charge(int option, int first, int end) const {
+    const GpuRate& rate = resources_.options[option].rate;
+    return (rate.busy_per_s - rate.idle_per_s) * compute_s(option, first, end);
+  }
+  bool work_charged() const { return work_charged_; }
+  // Both messages of one microbatch over that boundary.
+  double message_charge(int upstream, int downstream, int layer) const;
   // Are messages over the boundary before layer `a` as large as before layer `b`, whatever the options?
   bool same_messages(int a, int b) const { return same_messages_[a] == same_messages_[b]; }
 
   // Gradient sync of layers [first, end) over the pair (a, b) of neighbouring replicas, when the smallest TP
   // degree is `tp`.
   double sync_s(int a, int b, int tp, int first, int end, int replicas) const;
-  double sync_usd(int a, int b, int first, int end, int replicas) const;
+  double sync_charge(int a, int b, int first, int end, int replicas) const;
   // The link of that pair; pairs over one link take equally long.
   const LinkCurve* sync_link(int a, int b) const { return single_links_[a][b]; }
   // Stages with equally many parameters are of one class; classes are numbered by size.
@@ -50,9 +56,9 @@ class StageCosts {
   // One stage [first, end) of each class.
   const std::vector<std::pair<int, int>>& size_class_stages() const { return size_class_stages_; }
 
-  // Smallest over all options; for bounds. USD: one microbatch, GPUs only.
+  // Smallest over all options; for bounds. Charge: one microbatch, GPUs only.
   double least_compute_s(int first, int end) const { return least_[end] - least_[first]; }
-  double least_usd(int first, int end) const { return least_usd_[end] - least_usd_[first]; }
+  double least_charge(int first, int end) const { return least_charge_[end] - least_charge_[first]; }
   // The longest of the layers, each where it is fastest: no bottleneck is shorter.
   double longest_layer_s() const;
   // Gradient sync of the stage that has most to sync, when `gpus` GPUs hold all layers of one pipeline, at
@@ -68,6 +74,8 @@ class StageCosts {
 
   const PlanningContext& context_;
   const Resources& resources_;
+  const Expense charged_;
+  bool work_charged_ = false;
   const int microbatch_, layers_;
   std::vector<int> options_;
   std::vector<std::vector<double>> compute_;                    // [option][layer], prefix sums
@@ -75,7 +83,7 @@ class StageCosts {
   std::vector<std::vector<int64_t>> parameters_, activations_;  // [option][layer], prefix sums
   std::vector<const std::vector<LayerSizes>*> sizes_;           // [option]
   std::vector<double> parameter_bytes_;                         // whole layers, prefix sums
-  std::vector<double> least_, least_usd_;                       // prefix sums
+  std::vector<double> least_, least_charge_;                    // prefix sums
   std::vector<int> same_messages_;                              // by layer: equal numbers, equal messages
   std::vector<int> size_class_;                                 // [first][end]
   std::vector<std::pair<int, int>> size_class_stages_;          // by class

@@ -34,8 +34,9 @@ StageUses::StageUses(const ClassCosts& costs, const std::vector<ResourceLimit>& 
   of_segments_.push_back(-1);  // where the last segments would begin if there are none
   covering_ = size();
   const auto no_more = [](const StageUse& a, const StageUse& b) {
-    return a.usd_per_s <= b.usd_per_s && std::equal(a.weights.begin(), a.weights.end(), b.weights.begin(),
-                                                    [](double x, double y) { return x <= y; });
+    return a.charge_per_s <= b.charge_per_s &&
+           std::equal(a.weights.begin(), a.weights.end(), b.weights.begin(),
+                      [](double x, double y) { return x <= y; });
   };
   for (int one = 0; one < covering_; ++one)
     for (int other = 0; other < covering_; ++other) no_more_.push_back(no_more(uses_[one], uses_[other]));
@@ -47,9 +48,9 @@ int StageUses::number(int placement, uint32_t groups) {
   StageUse use;
   for (const ResourceLimit& limit : limits_)
     use.weights.push_back(costs_.least_weight(placement, groups, limit));
-  use.usd_per_s = costs_.least_usd_per_s(placement, groups);
+  use.charge_per_s = costs_.least_charge_per_s(placement, groups);
   std::vector<double> amounts = use.weights;
-  amounts.push_back(use.usd_per_s);
+  amounts.push_back(use.charge_per_s);
   const auto [known, fresh] = distinct_.try_emplace(std::move(amounts), size());
   if (fresh) {
     uses_.push_back(std::move(use));

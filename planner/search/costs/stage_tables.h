@@ -50,7 +50,7 @@ class StageSync {
 // Numbers and references stay valid.
 struct StageUse {
   std::vector<double> weights;  // by limit
-  double usd_per_s = 0;
+  double charge_per_s = 0;
 };
 
 class StageUses {
@@ -61,7 +61,7 @@ class StageUses {
   size_t limits() const { return limits_.size(); }
   int size() const { return static_cast<int>(uses_.size()); }
   const StageUse& operator[](int number) const { return uses_[number]; }
-  // The same as numbers side by side: by limit, then USD per second. Valid until the next number().
+  // The same as numbers side by side: by limit, then charge per second. Valid until the next number().
   const double* amounts(int number) const { return &amounts_[number * (limits_.size() + 1)]; }
 
   // `groups`: as ClassCosts::allowed() gives them, not 0.

@@ -12,7 +12,7 @@ LabelStore::LabelStore(const TemplateProblem& problem)
     : problem_(problem),
       rounds_(problem.microbatches - 1),
       limits_(problem.limits.size()),
-      cost_matters_(problem.goal.cost_matters()) {}
+      charge_matters_(problem.goal.charge_matters()) {}
 
 // How much later `a` may end than `b`, whatever comes before, as far as entries tell; at least.
 double LabelStore::later_s(const Entry& a, const Entry& b, double floor_s) const {
@@ -32,7 +32,7 @@ bool LabelStore::dominates(const Entry& one, const Entry& other, double floor_s)
           std::max(0.0, a.last_message_s - b.last_message_s) * problem_.microbatches >
       0)
     return false;
-  if (cost_matters_ && (a.transfer_usd > b.transfer_usd || a.usd_per_s > b.usd_per_s * (1 + kSlack)))
+  if (charge_matters_ && (a.fixed_charge > b.fixed_charge || a.charge_per_s > b.charge_per_s * (1 + kSlack)))
     return false;
   for (size_t limit = 1; limit < limits_; ++limit)
     if (a.used[limit] > b.used[limit] * (1 + kSlack)) return false;

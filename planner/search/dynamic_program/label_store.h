@@ -54,7 +54,7 @@ class LabelStore {
   const TemplateProblem& problem_;
   const double rounds_;
   const size_t limits_;
-  const bool cost_matters_;
+  const bool charge_matters_;
   std::vector<Bucket> buckets_;  // [layer][class]; none before the first label
   std::deque<Label> labels_;
   std::deque<std::vector<double>> used_;  // what labels point to

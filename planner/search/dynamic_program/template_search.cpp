@@ -28,7 +28,7 @@ class TemplateSearch {
         layers_(problem.costs.stage().layers()),
         rounds_(problem.microbatches - 1),
         limits_(problem.limits.size()),
-        cost_matters_(problem.goal.cost_matters()),
+        charge_matters_(problem.goal.charge_matters()),
         uses_(problem.tables.uses()),
         sync_(problem.tables.sync(problem.replicas)),
         capacity_(capacities(problem)),
@@ -70,21 +70,22 @@ class TemplateSearch {
   // Keeps the bounds in step with what is accepted: the user's limits, and the threshold, which falls as
   // templates are found.
   void tighten() {
-    const bool throughput = p_.goal.objective == Objective::throughput;
+    const bool throughput = !p_.goal.objective.expense();
     const double s = std::min(p_.goal.max_iteration_s * (1 + kLoose), throughput ? threshold_now_ : kNever);
-    const double usd = std::min(p_.goal.max_usd * (1 + kLoose), throughput ? kNever : threshold_now_);
-    if (bounds_version_ > 0 && ((s > tightened_s_ * (1 - kFalls) && usd > tightened_usd_ * (1 - kFalls)) ||
-                                (s == tightened_s_ && usd == tightened_usd_)))
+    const double charge = std::min(p_.goal.max_charge() * (1 + kLoose), throughput ? kNever : threshold_now_);
+    if (bounds_version_ > 0 &&
+        ((s > tightened_s_ * (1 - kFalls) && charge > tightened_charge_ * (1 - kFalls)) ||
+         (s == tightened_s_ && charge == tightened_charge_)))
       return;
     tightened_s_ = s;
-    tightened_usd_ = usd;
+    tightened_charge_ = charge;
     ++bounds_version_;
-    completion_.accept(s, usd);
+    completion_.accept(s, charge);
   }
-  bool worse_than_accepted(double iteration_s, double usd) {
+  bool worse_than_accepted(double iteration_s, double charge) {
     outcome_.too_slow = outcome_.too_slow || iteration_s > p_.goal.max_iteration_s;
-    outcome_.over_budget = outcome_.over_budget || usd > p_.goal.max_usd;
-    const double value = p_.goal.allowed_value(iteration_s, usd);
+    outcome_.over_budget = outcome_.over_budget || charge > p_.goal.max_charge();
+    const double value = p_.goal.allowed_value(iteration_s, charge);
     return !std::isfinite(value) || (p_.bounding && value >= threshold_now_);
   }
   // Can no completion of the label be accepted?
@@ -92,11 +93,11 @@ class TemplateSearch {
     const double iteration_s =
         rounds_ * std::max({label.bottleneck_s, label.leading_s, completion_.bottleneck_floor_s()}) +
         label.sum_s + costs_.stage().least_compute_s(0, label.first_layer) + label.update_s + label.sync_s;
-    double usd = 0;
-    if (cost_matters_)
-      usd = label.transfer_usd + iteration_s * label.usd_per_s +
-            p_.microbatches * p_.replicas * costs_.stage().least_usd(0, label.first_layer);
-    if (worse_than_accepted(iteration_s, usd)) return true;
+    double charge = 0;
+    if (charge_matters_)
+      charge = label.fixed_charge + iteration_s * label.charge_per_s +
+               p_.microbatches * p_.replicas * costs_.stage().least_charge(0, label.first_layer);
+    if (worse_than_accepted(iteration_s, charge)) return true;
     if (!p_.bounding) return false;
     tighten();
     label.bounds_version = bounds_version_;
@@ -147,12 +148,13 @@ class TemplateSearch {
   }
 
   // Begins the label with a stage of this class; returns the sum of times so far.
-  double set_class(int placement, const Label& behind, Label& next) const {
+  double set_class(int placement, const Label& behind, Label& next) {
     next.pure = behind.pure && costs_.classes()[placement].kind == PlacementClass::Kind::pure;
-    if (cost_matters_ && behind.stages > 0)
-      next.transfer_usd =
-          behind.transfer_usd +
-          p_.microbatches * p_.replicas * costs_.message_usd(placement, behind.placement, behind.first_layer);
+    if (charge_matters_ && behind.stages > 0)
+      next.fixed_charge =
+          behind.fixed_charge + p_.microbatches * p_.replicas *
+                                    costs_.message_charge(placement, behind.placement, behind.first_layer);
+    begun_charge_ = next.fixed_charge;
     return next.begin(costs_, placement, behind);
   }
 
@@ -195,7 +197,10 @@ class TemplateSearch {
       if (!suffices) continue;
       next.set_update_and_sync(costs_, sync_);
       if (!std::isfinite(next.sync_s)) continue;
-      if (cost_matters_) next.usd_per_s = behind.usd_per_s + p_.replicas * use->usd_per_s;
+      if (charge_matters_) next.charge_per_s = behind.charge_per_s + p_.replicas * use->charge_per_s;
+      if (charge_matters_ && costs_.stage().work_charged())
+        next.fixed_charge = begun_charge_ + p_.microbatches * p_.replicas *
+                                                costs_.least_work_charge(placement, groups, first, end);
       next.used = used_.data();
       if (first == 0)
         complete(next);
@@ -207,16 +212,17 @@ class TemplateSearch {
   }
   double accepted_s() const {
     return std::min(p_.goal.max_iteration_s * (1 + kLoose),
-                    p_.goal.objective == Objective::throughput ? threshold_now_ : kNever);
+                    !p_.goal.objective.expense() ? threshold_now_ : kNever);
   }
 
   void complete(Label& label) {
     label.complete();
     PipelineTemplate pipeline;
     pipeline.iteration_s = label.iteration_s(rounds_);
-    if (cost_matters_)
-      pipeline.usd = pipeline.iteration_s * completion_.usd_per_s(label) + completion_.transfer_usd(label);
-    if (worse_than_accepted(pipeline.iteration_s, pipeline.usd)) return;
+    if (charge_matters_)
+      pipeline.charge =
+          pipeline.iteration_s * completion_.charge_per_s(label) + completion_.fixed_charge(label);
+    if (worse_than_accepted(pipeline.iteration_s, pipeline.charge)) return;
     pipeline.stages = label.path();
     found_(pipeline);
     threshold_now_ = threshold_();
@@ -230,14 +236,15 @@ class TemplateSearch {
   const int layers_;
   const double rounds_;
   const size_t limits_;
-  const bool cost_matters_;
+  const bool charge_matters_;
   StageUses& uses_;
   const StageSync& sync_;
   const std::vector<double> capacity_;  // by limit, for one replica
   TemplateOutcome outcome_;
   CompletionBound completion_;
-  double threshold_now_;  // falls only when something is found
-  double tightened_s_ = kNever, tightened_usd_ = kNever;
+  double threshold_now_;     // falls only when something is found
+  double begun_charge_ = 0;  // of the new stage's message and all behind it
+  double tightened_s_ = kNever, tightened_charge_ = kNever;
   int bounds_version_ = 0;
   int behind_version_ = 0;  // of the bounds that stage_possible() has
   const std::vector<double> nothing_;

@@ -26,7 +26,7 @@ class Annealing {
 
   Assignment run(Assignment start) {
     if (p_.replicas < 2 || !costs_.open()) return start;
-    const double start_value = p_.goal.allowed_value(start.value.iteration_s, start.value.usd);
+    const double start_value = p_.goal.allowed_value(start.value.iteration_s, start.value.charge);
     best_value_ = start_value;
     const PipelineBlocks given = blocks_;
     // The best start, temperature and weight differ between problems: cycles alternate.
@@ -42,7 +42,7 @@ class Annealing {
     out.layout = costs_.layout_of(best_blocks_);
     out.value = evaluate(p_.costs.stage(), p_.costs.resources(), out.layout, p_.replicas, p_.microbatches);
     // The sum in another order: rounding must not violate a limit.
-    return p_.goal.allowed_value(out.value.iteration_s, out.value.usd) < start_value ? out : start;
+    return p_.goal.allowed_value(out.value.iteration_s, out.value.charge) < start_value ? out : start;
   }
 
  private:
@@ -80,7 +80,7 @@ class Annealing {
     const double excess = costs_.excess(next_);
     if (excess > options_.max_overuse) return kNever;
     const BlockCosts::Score score = costs_.score(next_);
-    if (const double v = p_.goal.allowed_value(score.value.iteration_s, score.value.usd);
+    if (const double v = p_.goal.allowed_value(score.value.iteration_s, score.value.charge);
         excess <= 0 && v < best_value_ * (1 - 1e-12)) {
       best_value_ = v;
       best_blocks_ = next_;
@@ -90,10 +90,10 @@ class Annealing {
 
   double energy_of(const BlockCosts::Score& score, double overuse) const {
     const LayoutValue& v = score.value;
-    const double value = p_.goal.value(v.iteration_s, v.usd);
-    const double smooth = p_.goal.value(score.smooth.iteration_s, score.smooth.usd);
+    const double value = p_.goal.value(v.iteration_s, v.charge);
+    const double smooth = p_.goal.value(score.smooth.iteration_s, score.smooth.charge);
     const double excess =
-        std::max({0.0, v.iteration_s / p_.goal.max_iteration_s - 1, v.usd / p_.goal.max_usd - 1});
+        std::max({0.0, v.iteration_s / p_.goal.max_iteration_s - 1, v.charge / p_.goal.max_charge() - 1});
     return ((1 - options_.smooth_share) * value + options_.smooth_share * smooth) *
            (1 + options_.excess_weight * excess + options_.overuse_weight * overuse +
             column_weight_ * static_cast<double>(columns_));
@@ -125,7 +125,7 @@ Assignment improve_layout(const AssignmentProblem& problem, Assignment start,
 }
 
 void Shortlist::add(const AssignmentProblem& form, Assignment assigned, double bound) {
-  const double value = form.goal.value(assigned.value.iteration_s, assigned.value.usd);
+  const double value = form.goal.value(assigned.value.iteration_s, assigned.value.charge);
   const auto place =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.value > value; });
   // Several passes find the same layout.

@@ -41,7 +41,7 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
     for (int o = 0; o < n; ++o) uses_[o].push_back(resources.use[options_[o]][c]);
   }
   fixed_.resize(stages_);
-  for (int o : options_) usd_per_s_.push_back(resources.options[o].usd_per_s);
+  for (int o : options_) charge_per_s_.push_back(resources.options[o].rate.idle_per_s);
   rings_.resize(static_cast<size_t>(stages_) * n * n);
   boundaries_.resize(rings_.size());
   // Only options of the kinds of a stage can come to run in it.
@@ -58,6 +58,8 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
           std::max(fixed_[i].compute_s, costs.compute_s(run.option, stage.first_layer, stage.end_layer));
       fixed_[i].update_s = std::max(fixed_[i].update_s, costs.update_s(run.option, stage.first_layer));
     }
+    for (int o : options_)
+      work_charge_.push_back(p_.microbatches * costs.work_charge(o, stage.first_layer, stage.end_layer));
     stage.runs.clear();
     for (int a = 0; a < n; ++a)
       for (int b = 0; b < n; ++b) {
@@ -65,15 +67,16 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
         if (serves[i][a] && serves[i][b] && p_.replicas > 1) {
           const double seconds =
               costs.sync_s(from, to, least_tp, stage.first_layer, stage.end_layer, p_.replicas);
-          rings_[at(i, a, b)] = {seconds, std::pow(seconds, kPower),
-                                 costs.sync_usd(from, to, stage.first_layer, stage.end_layer, p_.replicas)};
+          rings_[at(i, a, b)] = {
+              seconds, std::pow(seconds, kPower),
+              costs.sync_charge(from, to, stage.first_layer, stage.end_layer, p_.replicas)};
         }
         if (i + 1 == stages_ || !serves[i][a] || !serves[i + 1][b]) continue;
         const double activation_s = costs.activation_s(from, to, stage.end_layer);
         const double gradient_s = costs.gradient_s(to, from, stage.end_layer);
         boundaries_[at(i, a, b)] = {activation_s, std::pow(activation_s, kPower), gradient_s,
                                     std::pow(gradient_s, kPower),
-                                    p_.microbatches * costs.message_usd(from, to, stage.end_layer)};
+                                    p_.microbatches * costs.message_charge(from, to, stage.end_layer)};
       }
   }
 }
@@ -191,7 +194,7 @@ bool BlockCosts::recount(PipelineBlocks& blocks) const {
 
 BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
   times_ = smooth_ = fixed_;
-  double usd_per_s = 0, transfer = 0;
+  double charge_per_s = 0, fixed = 0;
   for (size_t b = 0; b < blocks.size(); ++b) {
     const PipelineBlock& block = blocks[b];
     const bool end = b + 1 == blocks.size();  // sums in a ring pay for the wrap, but do not wait for it
@@ -205,25 +208,27 @@ BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
       for (int i = 0; i < stages_; ++i) {
         const int o = column[i];
         StageParts &t = times_[i], &smooth = smooth_[i];
-        usd_per_s += block.times * usd_per_s_[o];
+        charge_per_s += block.times * charge_per_s_[o];
+        fixed +=
+            block.times * work_charge_[static_cast<size_t>(i) * options_.size() + static_cast<size_t>(o)];
         if (i + 1 < stages_) {
           const Boundary& boundary = boundaries_[at(i, o, column[i + 1])];
           t.activation_s = std::max(t.activation_s, boundary.activation_s);
           t.gradient_s = std::max(t.gradient_s, boundary.gradient_s);
           smooth.activation_s += block.times * boundary.activation_power;
           smooth.gradient_s += block.times * boundary.gradient_power;
-          transfer += block.times * boundary.message_usd;
+          fixed += block.times * boundary.message_charge;
         }
         if (p_.replicas < 2) continue;
         if (inside > 0) {
           const Ring& ring = rings_[at(i, o, next[i])];
           t.sync_s = std::max(t.sync_s, ring.sync_s);
           smooth.sync_s += inside * ring.sync_power;
-          transfer += inside * ring.sync_usd;
+          fixed += inside * ring.sync_charge;
         }
         if (last) {
           const Ring& ring = rings_[at(i, o, next_block[i])];
-          transfer += ring.sync_usd;
+          fixed += ring.sync_charge;
           if (!end) {
             t.sync_s = std::max(t.sync_s, ring.sync_s);
             smooth.sync_s += ring.sync_power;
@@ -237,9 +242,9 @@ BlockCosts::Score BlockCosts::score(const PipelineBlocks& blocks) {
       *sum = *sum > 0 ? std::pow(*sum / p_.replicas, 1 / kPower) : 0;
   Score out;
   out.value.iteration_s = iteration_s(times_, p_.microbatches);
-  out.value.usd = out.value.iteration_s * usd_per_s + transfer;
+  out.value.charge = out.value.iteration_s * charge_per_s + fixed;
   out.smooth.iteration_s = iteration_s(smooth_, p_.microbatches);
-  out.smooth.usd = out.smooth.iteration_s * usd_per_s + transfer;
+  out.smooth.charge = out.smooth.iteration_s * charge_per_s + fixed;
   return out;
 }
 

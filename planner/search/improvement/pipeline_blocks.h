@@ -62,10 +62,10 @@ class BlockCosts {
  private:
   // What pairs of options take and pay; seconds as a power, too.
   struct Ring {  // neighbours
-    double sync_s = 0, sync_power = 0, sync_usd = 0;
+    double sync_s = 0, sync_power = 0, sync_charge = 0;
   };
   struct Boundary {  // facing each other
-    double activation_s = 0, activation_power = 0, gradient_s = 0, gradient_power = 0, message_usd = 0;
+    double activation_s = 0, activation_power = 0, gradient_s = 0, gradient_power = 0, message_charge = 0;
   };
 
   size_t at(int stage, int a, int b) const {
@@ -80,7 +80,8 @@ class BlockCosts {
   std::vector<int64_t> capacity_;       // by counter
   std::vector<std::vector<int>> uses_;  // by option and counter
   std::vector<StageParts> fixed_;       // compute and update
-  std::vector<double> usd_per_s_;       // by option
+  std::vector<double> charge_per_s_;    // by option
+  std::vector<double> work_charge_;     // [stage][option], of one replica
   std::vector<Ring> rings_;             // [stage][option][option], as the next
   std::vector<Boundary> boundaries_;    // behind the stage
   std::vector<StageParts> times_, smooth_;

@@ -228,7 +228,7 @@ class Cells {
     low = kNever;
     for (const Cell& cell : cells_) low = std::min(low, cell.s);
     out.iteration_s = std::min(low, incumbent_s_);
-    return {out.iteration_s * kRounding, out.usd * kRounding};
+    return {out.iteration_s * kRounding, out.charge * kRounding};
   }
 
  private:
@@ -248,7 +248,8 @@ class Cells {
             Cell cell{0, static_cast<int>(z), microbatch, pipelines, zero1, false};
             const AreaBound& bound = area(cell);
             if (!bound.holds(pipelines)) continue;
-            out.usd = std::min(out.usd, bound.ways().usd * static_cast<double>(microbatches(microbatch)));
+            out.charge =
+                std::min(out.charge, bound.ways().charge * static_cast<double>(microbatches(microbatch)));
             const auto all = static_cast<double>(microbatches(microbatch));
             cell.s = std::max(
                 {bound.iteration_s(all, pipelines), nodes_.least_s(bound.ways(), microbatch, pipelines, all),

@@ -23,7 +23,7 @@ namespace sailor::native {
 
 struct Bound {
   double iteration_s = 0;
-  double usd = 0;
+  double charge = 0;
 };
 
 // Plans that have these in common.

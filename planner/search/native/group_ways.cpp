@@ -52,7 +52,7 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
       far_s(near_s),
       card_s(near_s),
       latency_s(near_s),
-      usd_per_s(near_s) {
+      charge_per_s(near_s) {
   const auto alike = [&](const SpaceOption& a, const SpaceOption& b) {
     return a.tp == b.tp && space.kinds[a.kind].gpu_type == space.kinds[b.kind].gpu_type;
   };
@@ -63,7 +63,7 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
   const auto outside = [&](const SpaceOption& of) { return !zones.contains(space.kinds[of.kind].zone); };
   for (const SpaceOption& from : space.options) {
     if (outside(from)) continue;
-    keep_least(from, usd_per_s, space.kinds[from.kind].usd_per_s);
+    keep_least(from, charge_per_s, space.kinds[from.kind].rate[space.charged].busy_per_s);
     for (const SpaceOption& to : space.options) {
       if (outside(to)) continue;
       keep_least(from, near_s, least_s_per_byte(space.kinds.find_link(from.kind, to.kind, true), 1));
@@ -163,7 +163,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
                                              style.sync_bytes_at(precision));
     });
 
-  std::vector<double> least_usd(static_cast<size_t>(layers), kNever);
+  std::vector<double> least_charge(static_cast<size_t>(layers), kNever);
   fastest.fill(kNoWay);
   first_sum_s = question_.replicas > 1 ? kNever : 0;
   for (size_t w = 0; w < ways.size(); ++w) {
@@ -198,13 +198,13 @@ void GroupWays::find_needs(const ZoneRates& rates) {
       way.model_s += of.both_s();
       if (!holds[kind]) return;
       way.needs[kind] = least_of(way.needs[kind], of);
-      least_usd[l] = std::min(least_usd[l], of.both_s() * rates.usd_per_s[option]);
+      least_charge[l] = std::min(least_charge[l], of.both_s() * rates.charge_per_s[option]);
     });
     for (const LayerKind kind : kLayerKinds) fastest[kind] = least_of(fastest[kind], way.needs[kind]);
   }
   forward_s = fastest[kFirst].forward_s + blocks() * fastest[kBlock].forward_s + fastest[kLast].forward_s;
   path_s = fastest[kFirst].both_s() + blocks() * fastest[kBlock].both_s() + fastest[kLast].both_s();
-  for (const double layer_usd : least_usd) usd += layer_usd;
+  for (const double layer_charge : least_charge) charge += layer_charge;
 }
 
 // n runs of groups on one node, each without another node in between, send messages that take

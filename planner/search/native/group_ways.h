@@ -25,7 +25,7 @@ double least_s_per_byte(const LinkCurve* link, double senders);
 struct ZoneRates {
   ZoneRates(const Space& space, const std::set<std::string>& zones);
 
-  std::vector<double> near_s, far_s, card_s, latency_s, usd_per_s;
+  std::vector<double> near_s, far_s, card_s, latency_s, charge_per_s;
 };
 
 // GPUs of one type in all zones.
@@ -112,7 +112,7 @@ class GroupWays {
   double path_s = kNever;                  // a microbatch through the fastest groups
   double forward_s = kNever;               // of that the forward: no sums begin before
   double overhead_s = kNever;              // of an iteration, at least
-  double usd = 0;                          // of a microbatch, at least
+  double charge = 0;                       // of a microbatch, at least
   double first_sum_s = 0;                  // of the first layer's sums
   bool mesh = false;                       // are gradients summed over one?
   double message_bytes = 0;                // between stages, at least

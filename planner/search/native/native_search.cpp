@@ -187,7 +187,8 @@ class NativeSearch {
     const Bound bound = least_possible(space_, offered_, known_s, deadline_);
     if (bound.iteration_s > 0 && std::isfinite(bound.iteration_s))
       result_.bound_iteration_s = bound.iteration_s;
-    if (bound.usd > 0 && std::isfinite(bound.usd)) result_.bound_usd_per_iteration = bound.usd;
+    if (bound.charge > 0 && std::isfinite(bound.charge))
+      result_.bound[scorer_.goal().followed()] = bound.charge;
   }
 
   // Without recomputation that gains nothing: walks take what is as good.
@@ -218,7 +219,7 @@ class NativeSearch {
       result_.candidates.push_back(std::move(candidate));
     }
     const auto value_of = [&](const Candidate& candidate) {
-      return scorer_.goal().value(candidate.prediction.iteration_s, candidate.prediction.usd_per_iteration());
+      return scorer_.goal().value(candidate.prediction.figures());
     };
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
                      [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });

@@ -39,11 +39,7 @@ void improve_placement(const Space& space, IterationModel& model, const Goal& go
     const CompactStage& stage = plan.stages[group.stage];
     free[static_cast<size_t>(stage.node)] -= space.kinds[stage.kind].tp;
   }
-  const auto value = [&] {
-    const Iteration iteration = model.iteration(plan);
-    const bool within = iteration.usd() <= goal.max_usd && iteration.iteration_s <= goal.max_iteration_s;
-    return within ? goal.value(iteration.iteration_s, iteration.usd()) : kNever;
-  };
+  const auto value = [&] { return goal.allowed_value(model.iteration(plan).figures()); };
   const int64_t until = model.steps() + options.steps;
   double best = value();
   const auto better = [&] {

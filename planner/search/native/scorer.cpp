@@ -48,10 +48,12 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
   own_steps_ += 300;
   // Beyond the user's limits values go on, so that a search finds back.
   double most_s = kNever;
-  if (goal_.objective == Objective::throughput && most < kBeyond && !std::isfinite(goal_.max_usd))
-    most_s = most;
-  if (goal_.objective == Objective::cost && most < kBeyond && !std::isfinite(goal_.max_iteration_s))
-    most_s = most / usd_per_s(of);
+  if (most < kBeyond && !goal_.limits_expenses()) {
+    if (!goal_.objective.expense())
+      most_s = most;
+    else if (!std::isfinite(goal_.max_iteration_s))
+      most_s = most / idle_per_s(of);
+  }
   if (most_s < kNever && least_pipeline_s(of) >= most_s) {
     exact = false;
     return most;
@@ -75,24 +77,27 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
     exact = false;
     return most;
   }
-  if (iteration.usd() > goal_.max_usd) {
-    ++rejected["budget"];
-    return kBeyond * iteration.usd() / goal_.max_usd;
+  const Figures figures = iteration.figures();
+  if (const std::optional<Expense> expense = goal_.exceeded(figures)) {
+    ++rejected[kind_of(*expense).limit];
+    return kBeyond * figures.spent[*expense] / goal_.most[*expense];
   }
   if (iteration.iteration_s > goal_.max_iteration_s) {
     ++rejected["throughput floor"];
     return kBeyond * iteration.iteration_s / goal_.max_iteration_s;
   }
-  return goal_.value(iteration.iteration_s, iteration.usd());
+  return goal_.value(figures);
 }
 
-double Scorer::usd_per_s(const PlanTemplate& of) const {
-  double usd = 0;
+double Scorer::idle_per_s(const PlanTemplate& of) const {
+  double sum = 0;
   for (const TemplateClass& pipelines : of.classes)
     for (size_t g = 0; g < of.groups(pipelines); ++g)
-      usd += pipelines.pipelines *
-             space_.kinds[space_.options[static_cast<size_t>(pipelines.stages[g].option)].kind].usd_per_s;
-  return usd;
+      sum += pipelines.pipelines *
+             space_.kinds[space_.options[static_cast<size_t>(pipelines.stages[g].option)].kind]
+                 .rate[goal_.followed()]
+                 .idle_per_s;
+  return sum;
 }
 
 // A group of GPUs computes all of its microbatches after the first came through the groups before it, and the

@@ -33,7 +33,7 @@ class Scorer {
   // An iteration that takes longer is no plan within `factor` of the best; infinite where time alone does not
   // tell.
   double most_iteration_s(double factor) const {
-    return goal_.objective == Objective::throughput && best_ < kNever ? factor * best_ : kNever;
+    return !goal_.objective.expense() && best_ < kNever ? factor * best_ : kNever;
   }
   // The best template of each structure (GPUs, stages, TP degrees), best first.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const;
@@ -65,7 +65,7 @@ class Scorer {
   };
 
   double compute(const PlanTemplate& of, double most, bool& exact);
-  double usd_per_s(const PlanTemplate& of) const;
+  double idle_per_s(const PlanTemplate& of) const;
   double least_pipeline_s(const PlanTemplate& of);
 
   const Space& space_;

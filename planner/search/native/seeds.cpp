@@ -102,7 +102,7 @@ void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& ou
   if (shape.interleave > 1 && (round < 2 || total % round != 0 || total / round < shape.pipelines)) return;
   const auto rounds = static_cast<double>((total / round + shape.pipelines - 1) / shape.pipelines * round);
   const double seconds = estimates_.iteration_s(shape, rounds, shape.pipelines);
-  shape.estimate = scorer_.goal().value(seconds, seconds * estimates_.usd_per_s(shape));
+  shape.estimate = scorer_.goal().value(seconds, seconds * estimates_.busy_per_s(shape));
   ++shapes_;
   if (shape.estimate > most) return;
   // The estimate is the same in whatever order the parts come: of few all orders, of many this one and its

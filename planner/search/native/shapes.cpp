@@ -162,12 +162,14 @@ double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, 
          (shape.groups() - 1.0) / shape.interleave * stages.stage_s + path_s + after_s;
 }
 
-double Estimates::usd_per_s(const TemplateShape& shape) const {
-  double usd = 0;
+double Estimates::busy_per_s(const TemplateShape& shape) const {
+  double sum = 0;
   for (size_t i = 0; i < shape.num_parts; ++i)
-    usd += shape.parts[i].groups *
-           space_.kinds[space_.options[static_cast<size_t>(shape.parts[i].option)].kind].usd_per_s;
-  return usd * shape.pipelines;
+    sum +=
+        shape.parts[i].groups * space_.kinds[space_.options[static_cast<size_t>(shape.parts[i].option)].kind]
+                                    .rate[space_.charged]
+                                    .busy_per_s;
+  return sum * shape.pipelines;
 }
 
 PlanTemplate template_of(const Space& space, const TemplateShape& shape) {

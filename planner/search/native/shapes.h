@@ -47,7 +47,7 @@ class Estimates {
 
   // An iteration of `microbatches` on each of the shape's pipelines; `replicas` of the whole plan.
   double iteration_s(const TemplateShape& shape, double microbatches, int replicas);
-  double usd_per_s(const TemplateShape& shape) const;
+  double busy_per_s(const TemplateShape& shape) const;
   // Is there memory for weights, gradients and optimizer states, all else apart? `sharded`: the last may be.
   bool may_fit(const TemplateShape& shape, bool sharded) const;
 

@@ -8,7 +8,7 @@
 namespace sailor::native {
 
 Space::Space(const PlanningContext& context, const Resources& resources)
-    : context(context), resources(resources), kinds(context) {
+    : context(context), resources(resources), charged(goal_of(context.job).followed()), kinds(context) {
   // Nodes below the leaf switch with most of a pool's GPUs first, so that small plans stay below one.
   std::map<std::string, int> below;
   for (const SnapshotNode& node : resources.usable.nodes)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/search/problem/goal.h"
 #include "planner/search/problem/resources.h"
 #include "planner/simulator/stage_kinds.h"
 
@@ -40,6 +41,7 @@ class Space {
 
   const PlanningContext& context;
   const Resources& resources;
+  const Expense charged;         // what charges are of
   std::vector<SpacePool> pools;  // those of one zone first
   std::vector<SpaceOption> options;
   std::vector<const SnapshotNode*> nodes;

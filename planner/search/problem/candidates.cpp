@@ -32,9 +32,9 @@ void fill_in_predictions(SearchResult& result) {
   for (Candidate& candidate : result.candidates) {
     PlanPrediction p;
     p.iteration_s = candidate.prediction.iteration_s;
-    p.usd_per_iteration = candidate.prediction.usd_per_iteration();
+    p.spent = totals(candidate.prediction.spent);
     p.bound_iteration_s = result.bound_iteration_s;
-    p.bound_usd_per_iteration = result.bound_usd_per_iteration;
+    p.bound = result.bound;
     p.peak_memory_bytes = candidate.prediction.peak_memory_bytes();
     candidate.plan.prediction = p;
   }
@@ -47,12 +47,13 @@ void Candidates::keep(Plan plan, double value) {
 }
 
 double Candidates::value(const Prediction& prediction) const {
-  return goal_.value(prediction.iteration_s, prediction.usd_per_iteration());
+  return goal_.value(prediction.figures());
 }
 
 bool Candidates::accepted(const Prediction& prediction, std::map<std::string, int64_t>& rejected) const {
+  const std::optional<Expense> exceeded = goal_.exceeded(prediction.figures());
   const char* why = !prediction.fits                                 ? "memory"
-                    : prediction.usd_per_iteration() > goal_.max_usd ? "budget"
+                    : exceeded                                       ? kind_of(*exceeded).limit
                     : prediction.iteration_s > goal_.max_iteration_s ? "throughput floor"
                                                                      : nullptr;
   if (why != nullptr) ++rejected[why];

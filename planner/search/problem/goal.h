@@ -1,34 +1,74 @@
 // What a search minimizes, within the user's limits. Value type.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "planner/spec/job_spec.h"
 
 namespace sailor {
 
+// Engines that carry one expense beside time follow `expense()`; what they carry of it is called charge.
 struct Goal {
-  Objective objective = Objective::throughput;
-  double max_usd = 0;          // infinite when there is no limit
-  double max_iteration_s = 0;  // infinite when there is no limit
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  double value(double iteration_s, double usd) const {
-    return objective == Objective::throughput ? iteration_s : usd;
+  Objective objective;
+  double max_iteration_s = kNever;   // infinite when there is no limit
+  PerExpense<double> most = none();  // likewise, per iteration
+
+  // What is minimized beside time, or limited; nothing: time alone matters.
+  std::optional<Expense> expense() const {
+    if (objective.expense()) return objective.expense();
+    for (const Expense expense : kExpenses)
+      if (std::isfinite(most[expense])) return expense;
+    return std::nullopt;
   }
+  // Is it minimized or limited?
+  bool carries(Expense of) const { return objective == Objective(of) || std::isfinite(most[of]); }
+  bool charge_matters() const { return expense().has_value(); }
+  // The expense that charges and bounds are of: cost where time alone matters.
+  Expense followed() const { return expense().value_or(Expense::cost); }
+  double max_charge() const { return most[followed()]; }
+
+  double value(double iteration_s, double charge) const { return objective.expense() ? charge : iteration_s; }
   // Infinite when a limit is not met.
-  double allowed_value(double iteration_s, double usd) const {
-    return iteration_s <= max_iteration_s && usd <= max_usd ? value(iteration_s, usd)
-                                                            : std::numeric_limits<double>::infinity();
+  double allowed_value(double iteration_s, double charge) const {
+    return iteration_s <= max_iteration_s && charge <= max_charge() ? value(iteration_s, charge) : kNever;
   }
-  // Is cost the objective, or is there a budget?
-  bool cost_matters() const { return objective == Objective::cost || std::isfinite(max_usd); }
+  // The same with all that an iteration takes.
+  double value(const Figures& figures) const { return objective.value(figures); }
+  double allowed_value(const Figures& figures) const {
+    return figures.iteration_s <= max_iteration_s && !exceeded(figures) ? value(figures) : kNever;
+  }
+  // The first limit on an expense that is not met.
+  std::optional<Expense> exceeded(const Figures& figures) const {
+    for (const Expense expense : kExpenses)
+      if (figures.spent[expense] > most[expense]) return expense;
+    return std::nullopt;
+  }
+  bool limits_expenses() const {
+    return std::any_of(kExpenses.begin(), kExpenses.end(),
+                       [&](Expense expense) { return std::isfinite(most[expense]); });
+  }
+
+ private:
+  static PerExpense<double> none() {
+    PerExpense<double> out;
+    for (const Expense expense : kExpenses) out[expense] = kNever;
+    return out;
+  }
 };
 
 inline Goal goal_of(const JobSpec& job) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  return {job.objective, job.constraints.max_usd_per_iteration.value_or(kNever),
-          job.constraints.min_iterations_per_s ? 1.0 / *job.constraints.min_iterations_per_s : kNever};
+  Goal goal;
+  goal.objective = job.objective;
+  if (job.constraints.min_iterations_per_s)
+    goal.max_iteration_s = 1.0 / *job.constraints.min_iterations_per_s;
+  for (const Expense expense : kExpenses)
+    goal.most[expense] = job.constraints.most[expense].value_or(Goal::kNever);
+  return goal;
 }
 
 }  // namespace sailor

@@ -1,9 +1,12 @@
 #include "planner/search/problem/resources.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
-#include "planner/simulator/cost.h"
+#include "planner/search/problem/goal.h"
+#include "planner/spec/error.h"
 
 namespace sailor {
 namespace {
@@ -32,9 +35,25 @@ std::vector<Pool> make_pools(const Snapshot& usable) {
 }
 
 // Pools, options and counters of the nodes in `usable`.
+// What GPUs of the pool take of the expense that the search follows. Throws where nobody says what they take
+// of something that is minimized or limited.
+GpuRate rate_of(const PlanningContext& context, const Goal& goal, const Pool& pool) {
+  for (const Expense expense : kExpenses) {
+    if (!goal.carries(expense) || gpu_rate(context, expense, pool.gpu_type, pool.zone)) continue;
+    const ExpenseKind& kind = kind_of(expense);
+    throw InputError(
+        {context.catalog.file, 0},
+        fmt::format("gpu_types.{0} has no {1}, without which plans cannot be chosen or limited by {2}: "
+                    "add it, or leave the type out (--max-gpus {0}=0)",
+                    pool.gpu_type, kind.rate_key, kind.name));
+  }
+  return gpu_rate(context, goal.followed(), pool.gpu_type, pool.zone).value_or(GpuRate{});
+}
+
 Resources build(const PlanningContext& context, const PlanOptions& options, Snapshot usable,
                 std::map<std::string, int64_t>& rejected) {
   Resources out;
+  const Goal goal = goal_of(context.job);
   const ResourceSpec& limits = context.job.resources;
   out.usable = std::move(usable);
   out.pools = make_pools(out.usable);
@@ -83,7 +102,7 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
       option.gpu_type = pool.gpu_type;
       option.zone = pool.zone;
       option.region = pool.region;
-      option.usd_per_s = tp * usd_per_gpu_hour(context, pool.gpu_type, pool.zone) / 3600.0;
+      option.rate = tp * rate_of(context, goal, pool);
       option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
       out.options.push_back(option);
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/search/problem/plan_options.h"
+#include "planner/simulator/cost.h"
 
 namespace sailor {
 
@@ -30,7 +31,7 @@ struct Option {
   std::string gpu_type;
   std::string zone;
   std::string region;
-  double usd_per_s = 0;  // one replica: tp GPUs
+  GpuRate rate;  // of the expense that the search follows; one replica: tp GPUs
   int64_t capacity_bytes = 0;
   int supply = 0;  // of Resources::supplies
 };

@@ -33,7 +33,7 @@ struct SearchResult {
   CostModel cost_model = CostModel::native;  // that made the predictions
   std::vector<Candidate> candidates;         // best first; empty unless found
   std::optional<double> bound_iteration_s;   // proven: no plan of the space is faster
-  std::optional<double> bound_usd_per_iteration;
+  PerExpense<std::optional<double>> bound;   // proven: none takes less; of the expense that was followed
   std::map<std::string, int64_t>
       rejected;        // candidates by reason: memory, not profiled, budget, throughput floor, GPUs
   std::string reason;  // one line when nothing was found: what binds, and the smallest change that helps

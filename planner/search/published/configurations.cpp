@@ -56,8 +56,8 @@ class WorkBound {
            costs_.least_compute_s(0, costs_.layers()) + costs_.least_sync_s(replicas, gpus_ / replicas);
   }
   // GPUs are paid for as long as they compute, at least.
-  double usd(int replicas, double rounds) const {
-    return rounds * replicas * costs_.least_usd(0, costs_.layers());
+  double charge(int replicas, double rounds) const {
+    return rounds * replicas * costs_.least_charge(0, costs_.layers());
   }
 
  private:
@@ -79,7 +79,7 @@ Configurations list_configurations(const PlanningContext& context, const Resourc
                                    const CostTables& tables, const Goal& goal, bool all_replicas,
                                    std::map<std::string, int64_t>& rejected) {
   Configurations out;
-  out.least_s = out.least_usd = kNever;
+  out.least_s = out.least_charge = kNever;
   for (const auto& costs : tables) {
     const WorkBound bound(*costs, resources);
     const int64_t total = num_microbatches(context.job.training.global_batch, costs->microbatch());
@@ -88,19 +88,19 @@ Configurations list_configurations(const PlanningContext& context, const Resourc
     for (int replicas = 1; replicas <= most; ++replicas) {
       const auto rounds = static_cast<double>((total + replicas - 1) / replicas);
       const Configuration c{costs.get(), replicas, rounds, bound.iteration_s(replicas, rounds),
-                            bound.usd(replicas, rounds)};
+                            bound.charge(replicas, rounds)};
       const bool same = rounds == last_rounds;
       last_rounds = rounds;
       if (!std::isfinite(c.bound_s)) continue;
-      const char* why = c.bound_s > goal.max_iteration_s ? "throughput floor"
-                        : c.bound_usd > goal.max_usd     ? "budget"
-                                                         : nullptr;
+      const char* why = c.bound_s > goal.max_iteration_s     ? "throughput floor"
+                        : c.bound_charge > goal.max_charge() ? kind_of(goal.followed()).limit
+                                                             : nullptr;
       if (why != nullptr) {
         ++rejected[why];
         continue;
       }
       out.least_s = std::min(out.least_s, c.bound_s);
-      out.least_usd = std::min(out.least_usd, c.bound_usd);
+      out.least_charge = std::min(out.least_charge, c.bound_charge);
       // As many rounds with more replicas: more to synchronise, more GPUs, nothing gained.
       if (!same || all_replicas) out.list.push_back(c);
     }

@@ -17,9 +17,9 @@ struct Configuration {
   int replicas;
   double rounds;  // microbatches of the busiest pipeline
   double bound_s;
-  double bound_usd;
+  double bound_charge;
 
-  double bound(Objective objective) const { return objective == Objective::throughput ? bound_s : bound_usd; }
+  double bound(Objective objective) const { return objective.expense() ? bound_charge : bound_s; }
 };
 
 // Costs by microbatch size.
@@ -27,8 +27,8 @@ using CostTables = std::vector<std::unique_ptr<StageCosts>>;
 CostTables cost_tables(const PlanningContext& context, const Resources& resources);
 
 struct Configurations {
-  std::vector<Configuration> list;    // those that the limits allow, by table and D
-  double least_s = 0, least_usd = 0;  // the smallest bounds; infinite when there is none
+  std::vector<Configuration> list;       // those that the limits allow, by table and D
+  double least_s = 0, least_charge = 0;  // the smallest bounds; infinite when there is none
 };
 
 // `all_replicas`: every D, not only the smallest of those with equally many rounds, which has less to

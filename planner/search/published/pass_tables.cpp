@@ -78,7 +78,7 @@ PassTables& PassTablesOf::get(const StageCosts& costs, Pass pass) {
   t.costs = std::make_unique<ClassCosts>(costs, resources_, std::move(classes));
   t.limits = most_binding_first(*t.costs, std::move(limits));
   if (!zones_alone && t.limits.size() > kMostBinding) t.limits.resize(kMostBinding);
-  if (cost_matters_) {
+  if (charge_matters_) {
     std::vector<ResourceLimit> money = money_prices(resources_, t.costs->classes(), kMostPrices);
     t.limits.insert(t.limits.begin() + std::min(kBeforePrices, t.limits.size()), money.begin(), money.end());
   }

@@ -34,12 +34,12 @@ struct PassTables {
 
 class PassTablesOf {
  public:
-  // `previous`: for Pass::previous. `cost_matters`: is there a budget, or is cost the objective? `resources`
-  // must outlive this.
-  PassTablesOf(const Resources& resources, const std::vector<Plan>& previous, bool cost_matters)
+  // `previous`: for Pass::previous. `charge_matters`: is there a budget, or is cost the objective?
+  // `resources` must outlive this.
+  PassTablesOf(const Resources& resources, const std::vector<Plan>& previous, bool charge_matters)
       : resources_(resources),
         previous_(previous_options(resources, previous)),
-        cost_matters_(cost_matters) {}
+        charge_matters_(charge_matters) {}
 
   PassTables& get(const StageCosts& costs, Pass pass);
 
@@ -48,7 +48,7 @@ class PassTablesOf {
 
   const Resources& resources_;
   const PreviousOptions previous_;
-  const bool cost_matters_;
+  const bool charge_matters_;
   std::map<std::pair<Pass, const StageCosts*>, PassTables> tables_;
 };
 

@@ -20,7 +20,7 @@ void search_by_deepening(SearchState& state, Pass pass) {
   Deepening problem;
   for (const Configuration& c : state.configurations) problem.bounds.push_back(state.value_bound(c));
   problem.best = [&] { return state.best_sum; };
-  problem.limited = std::isfinite(state.goal.max_usd) || std::isfinite(state.goal.max_iteration_s);
+  problem.limited = std::isfinite(state.goal.max_charge()) || std::isfinite(state.goal.max_iteration_s);
   problem.trusted = !state.options.previous.empty() && pass != Pass::exact && std::isfinite(state.best_sum);
   problem.search = [&](size_t i, double target, double searched) {
     return state
@@ -35,8 +35,7 @@ void search_by_deepening(SearchState& state, Pass pass) {
 }
 
 bool is_wide(SearchState& state, Pass pass) {
-  return state.goal.objective == Objective::throughput && pass != Pass::exact &&
-         !state.configurations.empty() &&
+  return !state.goal.objective.expense() && pass != Pass::exact && !state.configurations.empty() &&
          state.tables_of(state.configurations.front(), pass).costs->size() > kWideClasses;
 }
 

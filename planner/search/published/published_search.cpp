@@ -97,7 +97,7 @@ class PublishedSearch {
       if (std::isfinite(value)) bound = std::min(bound.value_or(kNever), value);
     };
     lower(state_.result.bound_iteration_s, all.least_s);
-    lower(state_.result.bound_usd_per_iteration, all.least_usd);
+    lower(state_.result.bound[state_.goal.followed()], all.least_charge);
     state_.configurations = std::move(all.list);
     if (state_.on(feature::kBestFirst)) state_.sort_configurations();
   }
@@ -123,9 +123,9 @@ class PublishedSearch {
 
   // What the last pass left open is all that may still be better.
   void tighten_bound() {
-    std::optional<double>& bound = state_.goal.objective == Objective::throughput
+    std::optional<double>& bound = !state_.goal.objective.expense()
                                        ? state_.result.bound_iteration_s
-                                       : state_.result.bound_usd_per_iteration;
+                                       : state_.result.bound[state_.goal.followed()];
     const double proven = std::min(state_.candidates.best(), state_.open_value);
     if (std::isfinite(proven)) bound = std::max(bound.value_or(0), proven);
     // Nothing within the only limit: all plans lie beyond it.
@@ -133,9 +133,10 @@ class PublishedSearch {
     const auto beyond = [](std::optional<double>& b, double limit) {
       b = std::max(b.value_or(0), std::nextafter(limit, kNever));
     };
-    const bool money = std::isfinite(state_.goal.max_usd), time = std::isfinite(state_.goal.max_iteration_s);
-    if (money && !time) beyond(state_.result.bound_usd_per_iteration, state_.goal.max_usd);
-    if (time && !money) beyond(state_.result.bound_iteration_s, state_.goal.max_iteration_s);
+    const bool limited = std::isfinite(state_.goal.max_charge()),
+               time = std::isfinite(state_.goal.max_iteration_s);
+    if (limited && !time) beyond(state_.result.bound[state_.goal.followed()], state_.goal.max_charge());
+    if (time && !limited) beyond(state_.result.bound_iteration_s, state_.goal.max_iteration_s);
   }
 
   SearchState state_;
@@ -144,6 +145,12 @@ class PublishedSearch {
 }  // namespace
 
 SearchResult search_published(const PlanningContext& context, const PlanOptions& options) {
+  const Goal goal = goal_of(context.job);
+  if (std::count_if(kExpenses.begin(), kExpenses.end(), [&](Expense e) { return goal.carries(e); }) > 1)
+    throw InputError(
+        context.job.where("constraints"),
+        "the published cost model searches with one expense at a time: minimize or limit only one, "
+        "or plan with the native cost model");
   return PublishedSearch(context, options).run();
 }
 

@@ -25,7 +25,7 @@ SearchState::SearchState(const PlanningContext& context, const PlanOptions& opti
       candidates(context, resources, goal),
       best_sum(kNever),
       open_value(kNever),
-      pass_tables_(resources, options.previous, goal.cost_matters()) {}
+      pass_tables_(resources, options.previous, goal.charge_matters()) {}
 
 void SearchState::sort_configurations() {
   std::stable_sort(
@@ -52,12 +52,12 @@ TemplateOutcome SearchState::search_configuration(const Configuration& c, Pass p
   const TemplateOutcome outcome = search_templates(
       problem, [&] { return std::min(target, best_sum); },
       [&](const PipelineTemplate& pipeline) {
-        if (goal.value(pipeline.iteration_s, pipeline.usd) >= searched) assign_template(form, pipeline, c);
+        if (goal.value(pipeline.iteration_s, pipeline.charge) >= searched) assign_template(form, pipeline, c);
       },
       [&] { return expired(); });
   result.stats.labels += outcome.labels;
   if (outcome.out_of_memory) ++result.rejected["memory"];
-  if (outcome.over_budget) ++result.rejected["budget"];
+  if (outcome.over_budget) ++result.rejected[kind_of(goal.followed()).limit];
   if (outcome.too_slow) ++result.rejected["throughput floor"];
   return outcome;
 }
@@ -70,15 +70,15 @@ void SearchState::assign_template(const AssignmentProblem& form, const PipelineT
   // What is not quite as good may be when it is improved.
   const double slack = is_small(resources) ? 1 : Shortlist::kSlack;
   std::optional<Assignment> assigned = assign(form, pipeline, accepted * slack, &exactly);
-  if (!exactly) open_value = std::min(open_value, goal.value(pipeline.iteration_s, pipeline.usd));
+  if (!exactly) open_value = std::min(open_value, goal.value(pipeline.iteration_s, pipeline.charge));
   if (!assigned) return;
-  if (goal.value(assigned->value.iteration_s, assigned->value.usd) < accepted)
+  if (goal.value(assigned->value.iteration_s, assigned->value.charge) < accepted)
     keep(*assigned, *c.costs, c.replicas);
-  if (!exactly) shortlist_.add(form, std::move(*assigned), goal.value(pipeline.iteration_s, pipeline.usd));
+  if (!exactly) shortlist_.add(form, std::move(*assigned), goal.value(pipeline.iteration_s, pipeline.charge));
 }
 
 void SearchState::keep(const Assignment& assigned, const StageCosts& costs, int replicas) {
-  const double value = goal.value(assigned.value.iteration_s, assigned.value.usd);
+  const double value = goal.value(assigned.value.iteration_s, assigned.value.charge);
   Plan plan = plan_of(context, resources, assigned.layout, costs.microbatch(), replicas);
   candidates.keep(std::move(plan), value);
   best_sum = std::min(best_sum, value);

@@ -44,7 +44,7 @@ Cell standing_cell(const Scenario& scenario, const RowResult& ours, const Baseli
     case Against::reached:
       break;
   }
-  const Ratio of = scenario.objective == Objective::cost ? Ratio::cost : Ratio::throughput;
+  const Ratio of = scenario.objective == Expense::cost ? Ratio::cost : Ratio::throughput;
   return {ratio_of(of, ours, theirs) > 1 + kTolerance ? "ours is better" : "equal", Mark::good};
 }
 
@@ -66,7 +66,7 @@ void add_ours(ResultTable& table, const Scenario& scenario, const RowResult& our
 
 void add_theirs(ResultTable& table, const Scenario& scenario, const RowResult& ours, const Baseline& theirs) {
   const bool found = theirs.iter_per_s > 0, counts = is_counted(against(scenario, theirs, ours));
-  const bool cost = scenario.objective == Objective::cost;
+  const bool cost = scenario.objective == Expense::cost;
   // Only what the scenario asks for is good or bad.
   table.add({scenario.name, theirs.planner, figure(found ? std::optional(theirs.iter_per_s) : std::nullopt),
              figure(found ? std::optional(theirs.usd_per_iter) : std::nullopt),

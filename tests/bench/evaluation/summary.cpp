@@ -16,7 +16,7 @@ struct Tally {
 
 void count_one(Tally& tally, const Scenario& scenario, const RowResult& ours, const Baseline& theirs) {
   const double ratio =
-      scenario.objective == Objective::cost ? cheaper_by(ours, theirs) : faster_by(ours, theirs);
+      scenario.objective == Expense::cost ? cheaper_by(ours, theirs) : faster_by(ours, theirs);
   switch (against(scenario, theirs, ours.iter_per_s.value_or(0), ours.usd_per_iter.value_or(0))) {
     case Against::reached:
       ++(ratio > 1 + kTolerance ? tally.better : tally.equal);

@@ -66,7 +66,7 @@ TEST(Baselines, PlansOutsideTheLimitsOfTheRowAreNoAnswerToIt) {
   EXPECT_EQ(stand(dear, all, 0.2, 1.4).compared, 1);
   EXPECT_EQ(stand(dear, all, 0.2, 1.4).beaten, 1);
   Scenario slow = scenario();
-  slow.objective = Objective::cost;
+  slow.objective = Expense::cost;
   slow.min_iter_per_s = 0.2;
   EXPECT_EQ(stand(slow, all, 0.3, 1.9).compared, 1);
   EXPECT_EQ(stand(slow, all, 0.3, 1.9).beaten, 1);

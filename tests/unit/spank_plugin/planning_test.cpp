@@ -27,7 +27,7 @@ LiveCluster live(const Snapshot& snapshot) {
 TEST(Planning, TheSameQuestionHasTheSamePlanInThePluginAndOnTheCommandLine) {
   const Snapshot snapshot = load_snapshot(kFixtures + "snapshot.yaml");
   for (const int64_t batch : {8, 21})
-    for (const Objective objective : {Objective::throughput, Objective::cost}) {
+    for (const Objective objective : {Objective::throughput, Objective(Expense::cost)}) {
       JobSpec job = load_job_spec(kFixtures + "job.yaml");
       job.training.global_batch = batch;
       PlanOverrides overrides;

@@ -43,8 +43,8 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
                                                 {"sailor-wait", "nodes"},
                                                 {"sailor-time-limit", "3"},
                                                 {"sailor-effort", "2.5"}});
-  EXPECT_EQ(options.overrides.objective, Objective::cost);
-  EXPECT_EQ(options.overrides.max_usd_per_iteration, 1.5);
+  EXPECT_EQ(options.overrides.objective, Expense::cost);
+  EXPECT_EQ(options.overrides.most[Expense::cost], 1.5);
   EXPECT_EQ(options.overrides.min_iterations_per_s, 0.25);
   EXPECT_THAT(options.overrides.max_gpus, UnorderedElementsAre(Pair("X", 4), Pair("Y", 0), Pair("X@z", 2)));
   EXPECT_THAT(options.overrides.zones, ElementsAre("z1", "z2"));

@@ -41,14 +41,14 @@ const WhatIf* find(const Explanation& explanation, const std::string& change) {
 
 TEST(Explanation, WhatLoosensNeverMakesItWorseAndWhatTakesAwayNeverBetter) {
   for (uint64_t seed = 1; seed <= 12; ++seed)
-    for (const Objective objective : {Objective::throughput, Objective::cost}) {
+    for (const Objective objective : {Objective::throughput, Objective(Expense::cost)}) {
       test::Instance in = test::random_instance(seed, 400'000'000);
       in.job.objective = objective;
       const SearchResult free = search(in.context(), patient());
       if (free.status != SearchStatus::found) continue;
       const Prediction& p = free.candidates[0].prediction;
       if (objective == Objective::throughput)
-        in.job.constraints.max_usd_per_iteration = 0.9 * p.usd_per_iteration();
+        in.job.constraints.most[Expense::cost] = 0.9 * p.usd_per_iteration();
       else
         in.job.constraints.min_iterations_per_s = 1.1 * p.iterations_per_s();
       const SearchResult result = search(in.context(), patient());
@@ -99,7 +99,7 @@ TEST(Explanation, AsksWhatApplies) {
 TEST(Explanation, ABudgetThatCutsThePlanBinds) {
   test::Instance in = two_types();
   const Prediction free = search(in.context(), patient()).candidates.at(0).prediction;
-  in.job.constraints.max_usd_per_iteration = 0.8 * free.usd_per_iteration();
+  in.job.constraints.most[Expense::cost] = 0.8 * free.usd_per_iteration();
   const Explanation explanation = explained(in);
   ASSERT_NE(find(explanation, "no budget"), nullptr);
   EXPECT_NEAR(find(explanation, "no budget")->gain,
@@ -157,11 +157,11 @@ TEST(Explanation, AGivenPlanBeyondTheBudgetIsNoAnswer) {
   test::Instance in = two_types();
   const Plan fast = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}, {{0, 6, "slow", 1}}});
   const Candidate chosen{fast, simulate(in.context(), fast)};
-  in.job.constraints.max_usd_per_iteration = 0.5 * chosen.prediction.usd_per_iteration();
+  in.job.constraints.most[Expense::cost] = 0.5 * chosen.prediction.usd_per_iteration();
   for (const WhatIf& what : explain(in.context(), patient(), chosen, true, 60).what_ifs)
     if (what.best && what.change != "no budget") {
       EXPECT_LE(what.best->prediction.usd_per_iteration(),
-                1.25 * *in.job.constraints.max_usd_per_iteration * (1 + 1e-9))
+                1.25 * *in.job.constraints.most[Expense::cost] * (1 + 1e-9))
           << what.change;
     }
 }

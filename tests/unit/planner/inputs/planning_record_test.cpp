@@ -41,7 +41,7 @@ struct Site {
                           "usd_per_hour: {quick: {east: 7.1}}\n"
                           "planner: {time_limit: 20s}\n");
     overrides.max_gpus = {{"steady", 3}};
-    overrides.objective = Objective::cost;
+    overrides.objective = Expense::cost;
     overrides.min_iterations_per_s = 0.1;
     request.allow = PlanFeatures{PlanFeature::unlike_cuts, PlanFeature::unlike_shares};
     request.time_limit_s = 19.5;
@@ -75,7 +75,7 @@ TEST(PlanningRecord, PlansTheSameWhenTheSiteIsGone) {
       load_inputs(load_job_spec(kFixtures + "job.yaml"), planning + "/sailor.yaml", options.overrides,
                   [&](const SiteConfig&) { return load_snapshot(planning + "/cluster.yaml"); });
   EXPECT_EQ(answer(inputs, options.request), before);
-  EXPECT_EQ(inputs.job.objective, Objective::cost);
+  EXPECT_EQ(inputs.job.objective, Expense::cost);
   EXPECT_EQ(inputs.site.planner_time_limit_s, 20);
   EXPECT_EQ(options.request.time_limit_s, 19.5);
   EXPECT_EQ(options.request.effort, 1.5);

@@ -27,7 +27,7 @@ TEST(SubmittedLimits, ObjectiveAndLimitsOfThePlanComeBack) {
                                    {"sailor-plan", "/tmp/plan.json"}},
                                   {});
   const SubmittedLimits back = parse_limits(text, JobSpec{});
-  EXPECT_EQ(back.overrides.objective, Objective::cost);
+  EXPECT_EQ(back.overrides.objective, Expense::cost);
   EXPECT_EQ(back.overrides.max_gpus.at("A"), 4);
   EXPECT_EQ(back.overrides.min_iterations_per_s, 0.5);
   EXPECT_THAT(back.node_limits, IsEmpty());

@@ -36,7 +36,8 @@ Plan example() {
   plan.pipelines = {{2, {stage(0, 4, "big", 4), stage(4, 6, "small", 1)}}, {1, {stage(0, 6, "big", 2)}}};
   plan.pipelines[0].stages[0].node = "a1";
   plan.pipelines[0].stages[0].gpus = {0, 1, 2, 5};
-  plan.prediction = PlanPrediction{1.5, 0.25, 1.25, std::nullopt, 1 << 20};
+  plan.prediction = PlanPrediction{1.5, {}, 1.25, {}, 1 << 20};
+  plan.prediction->spent[Expense::cost] = 0.25;
   return plan;
 }
 
@@ -61,7 +62,7 @@ TEST(PlanJson, WritingAndReadingGivesTheSame) {
     EXPECT_THAT(plan.pipelines[0].stages[0].gpus, ElementsAre(0, 1, 2, 5));
     EXPECT_TRUE(plan.pipelines[1].stages[0].node.empty());
     EXPECT_DOUBLE_EQ(*plan.prediction->bound_iteration_s, 1.25);
-    EXPECT_FALSE(plan.prediction->bound_usd_per_iteration);
+    EXPECT_FALSE(plan.prediction->bound[Expense::cost]);
   }
 }
 

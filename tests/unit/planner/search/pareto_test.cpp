@@ -52,7 +52,7 @@ TEST(Pareto, NoPlanIsBothSlowerAndDearerAndBothEndsAreThere) {
     const SearchResult fastest = search(in.context(), exact());
     ASSERT_EQ(front.status, fastest.status) << "seed " << seed;
     if (fastest.candidates.empty()) continue;
-    in.job.objective = Objective::cost;
+    in.job.objective = Expense::cost;
     const SearchResult cheapest = search(in.context(), exact());
     ASSERT_FALSE(front.points.empty()) << "seed " << seed;
     EXPECT_LE(front.points.size(), 6u);
@@ -87,7 +87,7 @@ TEST(Pareto, NoPlanAsCheapIsFaster) {
     for (const ParetoPoint& point : front.points) {
       const Prediction& prediction = point.candidate.prediction;
       in.job.objective = Objective::throughput;
-      in.job.constraints.max_usd_per_iteration = prediction.usd_per_iteration() * (1 + 1e-9);
+      in.job.constraints.most[Expense::cost] = prediction.usd_per_iteration() * (1 + 1e-9);
       const SearchResult best = search(in.context(), exact());
       ASSERT_EQ(best.status, SearchStatus::found) << "seed " << seed;
       // A point found on the way to another may be beaten where the front was not asked; the ends may not.
@@ -135,7 +135,7 @@ TEST(Pareto, TheLimitsOfTheJobHoldForEveryPoint) {
   ASSERT_GE(all.points.size(), 4u);
   const double dearest = all.points.back().candidate.prediction.usd_per_iteration();
   const double slowest = all.points.front().candidate.prediction.iteration_s;
-  in.job.constraints.max_usd_per_iteration = 0.9 * dearest;
+  in.job.constraints.most[Expense::cost] = 0.9 * dearest;
   in.job.constraints.min_iterations_per_s = 1.1 / slowest;
   const ParetoFront some = front_of(in, 10);
   ASSERT_EQ(some.status, SearchStatus::found);
@@ -143,7 +143,7 @@ TEST(Pareto, TheLimitsOfTheJobHoldForEveryPoint) {
     EXPECT_LE(point.candidate.prediction.usd_per_iteration(), 0.9 * dearest);
     EXPECT_LE(point.candidate.prediction.iteration_s, slowest / 1.1);
   }
-  in.job.constraints.max_usd_per_iteration = 1e-12;
+  in.job.constraints.most[Expense::cost] = 1e-12;
   const ParetoFront none = front_of(in, 10);
   EXPECT_EQ(none.status, SearchStatus::infeasible);
   EXPECT_TRUE(none.points.empty());

@@ -81,15 +81,15 @@ class SearchProperty : public ::testing::TestWithParam<Judge> {
   // Problem `number`, alternately for throughput and for cost, every third under a limit that binds.
   PlannerInputs inputs_of(const Problem& problem, int number) const {
     PlannerInputs inputs = planner_inputs(problem);
-    inputs.job.objective = number % 2 == 0 ? Objective::throughput : Objective::cost;
+    inputs.job.objective = number % 2 == 0 ? Objective::throughput : Expense::cost;
     if (number % 3 != 0) return inputs;
     PlannerInputs other = inputs;
-    other.job.objective = number % 2 == 0 ? Objective::cost : Objective::throughput;
+    other.job.objective = number % 2 == 0 ? Expense::cost : Objective::throughput;
     const SearchResult own = found(inputs), against = found(other);
     if (own.candidates.empty()) return inputs;
     const Prediction &a = own.candidates[0].prediction, &b = against.candidates.at(0).prediction;
     if (number % 2 == 0)
-      inputs.job.constraints.max_usd_per_iteration = (a.usd_per_iteration() + b.usd_per_iteration()) / 2;
+      inputs.job.constraints.most[Expense::cost] = (a.usd_per_iteration() + b.usd_per_iteration()) / 2;
     else
       inputs.job.constraints.min_iterations_per_s = (a.iterations_per_s() + b.iterations_per_s()) / 2;
     return inputs;
@@ -137,7 +137,7 @@ TEST_P(SearchProperty, ALooserLimitNeverWorsensTheObjective) {
   for_each_problem([&](const Problem&, PlannerInputs inputs, Random& random) {
     const double before = best(inputs);
     ConstraintSpec& limits = inputs.job.constraints;
-    if (limits.max_usd_per_iteration) *limits.max_usd_per_iteration *= random.uniform(1, 1.5);
+    if (limits.most[Expense::cost]) *limits.most[Expense::cost] *= random.uniform(1, 1.5);
     if (limits.min_iterations_per_s) *limits.min_iterations_per_s *= random.uniform(0.6, 1);
     for (auto& [type, gpus] : inputs.job.resources.max_gpus) ++gpus;
     inputs.job.resources.zones.clear();
@@ -213,7 +213,7 @@ TEST_P(SearchProperty, TheOrderOfTheInputsChangesNothing) {
     EXPECT_EQ(text(after), text(before));
     EXPECT_EQ(after.rejected, before.rejected);
     EXPECT_EQ(after.bound_iteration_s, before.bound_iteration_s);
-    EXPECT_EQ(after.bound_usd_per_iteration, before.bound_usd_per_iteration);
+    EXPECT_EQ(after.bound[Expense::cost], before.bound[Expense::cost]);
   });
 }
 
@@ -236,13 +236,13 @@ TEST_P(SearchProperty, PlansAreValidFitAndMeetTheLimits) {
       EXPECT_NEAR(candidate.prediction.iteration_s / p.iteration_s, 1, 1e-9);
       EXPECT_NEAR(candidate.prediction.usd_per_iteration() / p.usd_per_iteration(), 1, 1e-9);
       const ConstraintSpec& limits = inputs.job.constraints;
-      EXPECT_LE(p.usd_per_iteration(), limits.max_usd_per_iteration.value_or(kNever) * kSlack);
+      EXPECT_LE(p.usd_per_iteration(), limits.most[Expense::cost].value_or(kNever) * kSlack);
       EXPECT_GE(p.iterations_per_s() * kSlack, limits.min_iterations_per_s.value_or(0));
       const bool throughput = inputs.job.objective == Objective::throughput;
       const double value = throughput ? p.iteration_s : p.usd_per_iteration();
       EXPECT_GE(value * kSlack, last) << "best first";
       last = value;
-      const auto bound = throughput ? result.bound_iteration_s : result.bound_usd_per_iteration;
+      const auto bound = throughput ? result.bound_iteration_s : result.bound[Expense::cost];
       ASSERT_TRUE(bound.has_value());
       EXPECT_LE(*bound, value * kSlack);
     }

@@ -42,7 +42,7 @@ double best(const PlannerInputs& inputs) {
   const Prediction& p = result.candidates[0].prediction;
   const bool throughput = inputs.job.objective == Objective::throughput;
   const double value = throughput ? p.iteration_s : p.usd_per_iteration();
-  const auto& bound = throughput ? result.bound_iteration_s : result.bound_usd_per_iteration;
+  const auto& bound = throughput ? result.bound_iteration_s : result.bound[Expense::cost];
   EXPECT_TRUE(bound.has_value());
   EXPECT_LE(bound.value_or(kNever), value * kSlack);
   return value;
@@ -64,7 +64,7 @@ void for_each_problem(Check check) {
     for (const SnapshotNode& node : inputs.snapshot.nodes) gpus += static_cast<int>(node.free_gpus.size());
     if (gpus < kLeastGpus || zones_of(inputs) < 2) continue;
     SCOPED_TRACE("problem " + std::to_string(number));
-    inputs.job.objective = ++problems % 2 == 0 ? Objective::throughput : Objective::cost;
+    inputs.job.objective = ++problems % 2 == 0 ? Objective::throughput : Expense::cost;
     Random random(static_cast<uint64_t>(number));
     check(problem, inputs, random);
   }
@@ -101,7 +101,7 @@ TEST(ZonesProperty, ALooserLimitNeverWorsensTheObjective) {
     double value = 0;
     for (const double share : {1.05, 1.2, 1.5}) {
       if (inputs.job.objective == Objective::throughput)
-        inputs.job.constraints.max_usd_per_iteration =
+        inputs.job.constraints.most[Expense::cost] =
             p.usd_per_iteration() * share * random.uniform(0.7, 0.72);
       else
         inputs.job.constraints.min_iterations_per_s = p.iterations_per_s() * 1.4 / share;
@@ -124,7 +124,7 @@ TEST(ZonesProperty, TheOrderOfNodesChangesNothing) {
       EXPECT_EQ(to_json(after.candidates[0].plan), to_json(before.candidates[0].plan));
     }
     EXPECT_EQ(after.bound_iteration_s, before.bound_iteration_s);
-    EXPECT_EQ(after.bound_usd_per_iteration, before.bound_usd_per_iteration);
+    EXPECT_EQ(after.bound[Expense::cost], before.bound[Expense::cost]);
   });
 }
 

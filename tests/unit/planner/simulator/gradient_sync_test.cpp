@@ -180,7 +180,9 @@ TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
   const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
   // 8 MB of the first stage's gradients, half of them twice in each direction.
   Asked a(context, plan);
-  EXPECT_NEAR(native::sync_usd(a.compact, a.classes, a.groups, a.kinds), (0.01 + 0.02) * 8e-3 * 2 / 2, 1e-15);
+  PerExpense<Spent> spent;
+  native::add_sync_traffic(a.compact, a.classes, a.groups, a.kinds, spent);
+  EXPECT_NEAR(spent[Expense::cost].traffic, (0.01 + 0.02) * 8e-3 * 2 / 2, 1e-15);
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST(NativeModel, InterleavedChunksShareTheirGpus) {
   EXPECT_LT(p.pipeline_s, all_s);
   EXPECT_NEAR(p.iteration_s, p.pipeline_s + p.sync_s + p.update_s + p.overhead_s, 1e-12);
   // The GPUs are paid once.
-  EXPECT_NEAR(p.compute_usd, p.iteration_s * 2 * 3.6 / 3600, 1e-12);
+  EXPECT_NEAR(p.spent[Expense::cost].gpus, p.iteration_s * 2 * 3.6 / 3600, 1e-12);
 }
 
 TEST(NativeModel, AnInterleavedScheduleThatDoesNotExistIsAnError) {

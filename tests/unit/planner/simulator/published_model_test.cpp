@@ -138,8 +138,8 @@ TEST(PublishedModel, SmallPlanByHand) {
   const double worst = std::max(comp0 + message, comp1 + 2 * message);
   const double sync = 2 * 1 * (8e6 / 2) / 1e9;
   EXPECT_NEAR(p.iteration_s, 3 * worst + comp0 + comp1 + 3 * message + 0.06 * 0.05 + sync, 1e-6);
-  EXPECT_NEAR(p.compute_usd, p.iteration_s * (2 * 3.6 + 2 * 1.8) / 3600, 1e-12);
-  EXPECT_DOUBLE_EQ(p.transfer_usd, 0);
+  EXPECT_NEAR(p.spent[Expense::cost].gpus, p.iteration_s * (2 * 3.6 + 2 * 1.8) / 3600, 1e-12);
+  EXPECT_DOUBLE_EQ(p.spent[Expense::cost].traffic, 0);
 }
 
 TEST(PublishedModel, TransferCostsCountEveryMessageAndTheWrappedRing) {
@@ -154,7 +154,7 @@ TEST(PublishedModel, TransferCostsCountEveryMessageAndTheWrappedRing) {
   const Prediction p = simulate(in.context(), plan, CostModel::published);
   const double messages = 2 * (2 * 0.01 * 4e5);         // two rounds, one pair across zones
   const double ring = (0.02 + 0.01) * 8e6 / 2 * 2 * 1;  // both directions, 2 (D - 1) / D of the stage
-  EXPECT_NEAR(p.transfer_usd, 1e-9 * (messages + ring), 1e-15);
+  EXPECT_NEAR(p.spent[Expense::cost].traffic, 1e-9 * (messages + ring), 1e-15);
 }
 
 TEST(PublishedModel, UnlikeCutsAndMissingCellsAreErrors) {

@@ -57,7 +57,7 @@ TEST(JobSpec, ABatchScriptIsAJobSpec) {
   EXPECT_DOUBLE_EQ(job.training.optimizer.lr, 3e-4);
   EXPECT_EQ(job.resources.max_gpus.at("big"), 4);
   EXPECT_THAT(job.resources.zones, ElementsAre("z1"));
-  EXPECT_DOUBLE_EQ(*job.constraints.max_usd_per_iteration, 1.2);
+  EXPECT_DOUBLE_EQ(*job.constraints.most[Expense::cost], 1.2);
   EXPECT_EQ(job.checkpoint.keep, 3);
   EXPECT_TRUE(job.elastic.enabled);
   EXPECT_EQ(job.checkpoint.memory_copies, MemoryCopies::neighbour);
@@ -265,10 +265,10 @@ TEST(Overrides, ChangeOnlyWhatTheyName) {
   overrides.max_gpus = parse_max_gpus("big=2,small=8", "--max-gpus");
   overrides.zones = parse_name_list("z2,z3", "--zones");
   apply(overrides, job);
-  EXPECT_EQ(job.objective, Objective::cost);
+  EXPECT_EQ(job.objective, Expense::cost);
   EXPECT_EQ(job.resources.max_gpus, (std::map<std::string, int>{{"big", 2}, {"small", 8}}));
   EXPECT_THAT(job.resources.zones, ElementsAre("z2", "z3"));
-  EXPECT_DOUBLE_EQ(*job.constraints.max_usd_per_iteration, 1.2);
+  EXPECT_DOUBLE_EQ(*job.constraints.most[Expense::cost], 1.2);
 }
 
 TEST(JobSpec, QuotasMayBeOfAZone) {
@@ -296,8 +296,8 @@ TEST(Overrides, BadValuesNameTheOption) {
                           "@z=1", "big@=1", "big=99999999999"}) {
     EXPECT_THROW(parse_max_gpus(bad, "--max-gpus"), InputError) << bad;
   }
-  EXPECT_THROW(parse_max_cost("-1", "--max-cost"), InputError);
-  EXPECT_THROW(parse_max_cost("0", "--max-cost"), InputError);
+  EXPECT_THROW(parse_limit(Expense::cost, "-1", "--max-cost"), InputError);
+  EXPECT_THROW(parse_limit(Expense::cost, "0", "--max-cost"), InputError);
   EXPECT_THROW(parse_min_throughput("inf", "--min-throughput"), InputError);
   EXPECT_THROW(parse_time_limit("soon", "--time-limit"), InputError);
   EXPECT_DOUBLE_EQ(parse_time_limit("500ms", "--time-limit"), 0.5);

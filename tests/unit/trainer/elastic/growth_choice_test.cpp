@@ -129,7 +129,7 @@ TEST_F(GrowthChoice, ForFewStepsNothingIsTaken) {
 
 TEST_F(GrowthChoice, CostDecidesWhenItIsTheObjective) {
   PlanOverrides cheap;
-  cheap.objective = Objective::cost;
+  cheap.objective = Expense::cost;
   EXPECT_THAT(choose_growth(question({node_of("q2", "quick", "east", 2)}, cheap)).nodes, IsEmpty());
 }
 

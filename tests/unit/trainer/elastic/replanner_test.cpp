@@ -160,15 +160,15 @@ TEST_F(ReplannerTest, APlanThatUsesAGpuTwiceIsRefused) {
 TEST_F(ReplannerTest, BetterIsFasterByAFewPercentOrCheaperWhenCostIsTheObjective) {
   Plan fast = plan, faster = plan;
   fast.prediction.emplace();
-  fast.prediction->iteration_s = fast.prediction->usd_per_iteration = 1.0;
+  fast.prediction->iteration_s = fast.prediction->spent[Expense::cost] = 1.0;
   faster.prediction.emplace();
   faster.prediction->iteration_s = 0.9;
-  faster.prediction->usd_per_iteration = 2.0;
+  faster.prediction->spent[Expense::cost] = 2.0;
   EXPECT_TRUE(replanner.better(faster, fast));
   EXPECT_FALSE(replanner.better(fast, faster));
   faster.prediction->iteration_s = 0.99;
   EXPECT_FALSE(replanner.better(faster, fast)) << "not worth a change";
-  job.objective = Objective::cost;
+  job.objective = Expense::cost;
   EXPECT_TRUE(replanner.better(fast, faster));
 }
 

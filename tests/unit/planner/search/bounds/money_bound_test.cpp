@@ -90,12 +90,13 @@ TEST(EgressFloorTest, NoArrangementPaysLessForTraffic) {
     for (const ResourceLimit& limit : limits) used.push_back(2 * problem.classes->least_weight(0, 1, limit));
     const std::vector<double> nothing(limits.size(), 0);
     const double usd =
-        floor.usd(floor.prices(kReplicas, kRounds), used.data(), nothing.data(), limits.size());
+        floor.charge(floor.prices(kReplicas, kRounds), used.data(), nothing.data(), limits.size());
     double least = kNever;
     for_each_layout(problem, [&](const Layout& layout) {
       const LayoutValue value = evaluate(*problem.costs, problem.resources, layout, kReplicas, kRounds);
-      const double gpus_usd = value.iteration_s * 2 * kReplicas * problem.resources.options[0].usd_per_s;
-      least = std::min(least, value.usd - gpus_usd);
+      const double gpus_usd =
+          value.iteration_s * 2 * kReplicas * problem.resources.options[0].rate.idle_per_s;
+      least = std::min(least, value.charge - gpus_usd);
     });
     ASSERT_LT(least, kNever);
     EXPECT_LE(usd, least * (1 + kRounding) + kRounding) << "problem " << number;
@@ -121,13 +122,12 @@ TEST(PricedMoneyTest, KnowsThatTheCheapTypeDoesNotSuffice) {
   // Two stages of any mix: four replicas may be cheap, two are dear.
   double bound = 0;
   for (const ResourceLimit& limit : money) {
-    ASSERT_TRUE(limit.credit_usd_per_s.has_value());
+    ASSERT_TRUE(limit.credit_per_s.has_value());
     EXPECT_EQ(limit.capacity, kNever);
-    bound =
-        std::max(bound, 2 * kReplicas * problem.classes->least_weight(0, 3, limit) - *limit.credit_usd_per_s);
+    bound = std::max(bound, 2 * kReplicas * problem.classes->least_weight(0, 3, limit) - *limit.credit_per_s);
   }
   EXPECT_NEAR(bound * 3600, 4 * 1 + 2 * 3, 1e-6);
-  EXPECT_NEAR(2 * kReplicas * problem.classes->least_usd_per_s(0, 3) * 3600, 6, 1e-6);
+  EXPECT_NEAR(2 * kReplicas * problem.classes->least_charge_per_s(0, 3) * 3600, 6, 1e-6);
 }
 
 TEST(ShareOutTest, LeavesScarceGpusToStagesThatHaveNoChoice) {
@@ -143,7 +143,7 @@ TEST(ShareOutTest, LeavesScarceGpusToStagesThatHaveNoChoice) {
   for (PlacementClass& placement : mixed_classes(*problem.costs, problem.resources))
     classes.push_back(std::move(placement));
   problem.use(classes);
-  const AssignmentProblem form{*problem.classes, kReplicas, kRounds, {Objective::throughput, kNever, kNever}};
+  const AssignmentProblem form{*problem.classes, kReplicas, kRounds, {}};
   const int a = problem.option("a", 1);
   for (int first = 0; first < problem.classes->size(); ++first)
     for (int second = 0; second < problem.classes->size(); ++second) {

@@ -16,6 +16,12 @@
 namespace sailor {
 namespace {
 
+Goal budget_of(double usd) {
+  Goal goal;
+  goal.most[Expense::cost] = usd;
+  return goal;
+}
+
 using oracle::PlannerInputs;
 using oracle::Random;
 
@@ -87,7 +93,7 @@ TEST(LayoutTest, IsWorthWhatThePublishedModelPredicts) {
     const Plan plan = plan_of(s.context, s.resources, s.layout, 1, s.replicas);
     const Prediction p = simulate(s.context, plan, CostModel::published);
     EXPECT_NEAR(s.value.iteration_s, p.iteration_s, 1e-9 * p.iteration_s);
-    EXPECT_NEAR(s.value.usd, p.usd_per_iteration(), 1e-9 * p.usd_per_iteration());
+    EXPECT_NEAR(s.value.charge, p.usd_per_iteration(), 1e-9 * p.usd_per_iteration());
   });
   EXPECT_GT(samples, 100);
 }
@@ -95,14 +101,14 @@ TEST(LayoutTest, IsWorthWhatThePublishedModelPredicts) {
 TEST(LayoutTest, BlocksAreTheSameLayout) {
   const int samples = for_samples([](const Sample& s) {
     ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
-    const AssignmentProblem form{classes, s.replicas, s.rounds, {Objective::throughput, kNever, kNever}};
+    const AssignmentProblem form{classes, s.replicas, s.rounds, {}};
     BlockCosts costs(form, s.layout);
     const BlockCosts::Columns columns = costs.columns_of(s.layout);
     const PipelineBlocks blocks = BlockCosts::blocks_of(columns);
     EXPECT_EQ(BlockCosts::columns_of(blocks), columns);
     const BlockCosts::Score score = costs.score(blocks);
     EXPECT_NEAR(score.value.iteration_s, s.value.iteration_s, 1e-9 * s.value.iteration_s);
-    EXPECT_NEAR(score.value.usd, s.value.usd, 1e-9 * s.value.usd);
+    EXPECT_NEAR(score.value.charge, s.value.charge, 1e-9 * s.value.charge);
     EXPECT_LE(score.smooth.iteration_s, s.value.iteration_s * (1 + 1e-9));
     EXPECT_EQ(costs.excess(blocks) <= 0, within_resources(s.resources, s.layout));
   });
@@ -116,12 +122,11 @@ TEST(LayoutTest, ImprovingKeepsLimitsAndIsNeverWorse) {
   for_samples([&](const Sample& s) {
     if (!within_resources(s.resources, s.layout)) return;
     ClassCosts classes(s.costs, s.resources, spread_classes(s.costs, s.resources));
-    const AssignmentProblem form{
-        classes, s.replicas, s.rounds, {Objective::throughput, s.value.usd * 1.01, kNever}};
+    const AssignmentProblem form{classes, s.replicas, s.rounds, budget_of(s.value.charge * 1.01)};
     const Assignment better = improve_layout(form, {s.layout, s.value}, options, [] { return false; });
     EXPECT_TRUE(within_resources(s.resources, better.layout));
     EXPECT_LE(better.value.iteration_s, s.value.iteration_s);
-    EXPECT_LE(better.value.usd, form.goal.max_usd);
+    EXPECT_LE(better.value.charge, form.goal.max_charge());
     const LayoutValue again = evaluate(s.costs, s.resources, better.layout, s.replicas, s.rounds);
     EXPECT_EQ(again.iteration_s, better.value.iteration_s);
     const Assignment twice = improve_layout(form, {s.layout, s.value}, options, [] { return false; });

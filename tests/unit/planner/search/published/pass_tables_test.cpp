@@ -63,7 +63,7 @@ TEST_F(PreviousPass, IgnoresMissingOptions) {
 }
 
 TEST_F(PreviousPass, ReplanningIsAsGoodAsFromScratch) {
-  for (const Objective objective : {Objective::throughput, Objective::cost}) {
+  for (const Objective objective : {Objective::throughput, Objective(Expense::cost)}) {
     in.job.objective = objective;
     const SearchResult before = search(in.context(), options);
     ASSERT_EQ(before.status, SearchStatus::found);

@@ -1,0 +1,93 @@
+// What a plan is chosen for: time, or one of the expenses of an iteration, which may be limited as well. An
+// expense is one row of a table (kind_of); all that searches, limits, stores or prints expenses goes over
+// kExpenses. Value types.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sailor {
+
+// What GPUs use up by the second and traffic by the byte.
+enum class Expense { cost };
+inline constexpr std::array kExpenses = {Expense::cost};
+
+// One value for each expense.
+template <typename T>
+class PerExpense {
+ public:
+  T& operator[](Expense expense) { return values_[static_cast<size_t>(expense)]; }
+  const T& operator[](Expense expense) const { return values_[static_cast<size_t>(expense)]; }
+
+  bool operator==(const PerExpense&) const = default;
+
+ private:
+  std::array<T, kExpenses.size()> values_{};
+};
+
+// How an expense is named and written.
+struct ExpenseKind {
+  const char* name;    // of the objective
+  const char* unit;    // of one iteration's
+  const char* column;  // of tables: `USD`
+  // Keys of files: `max_` and `bound_` stand before the first one.
+  const char* per_iteration_key;
+  const char* per_run_key;
+  const char* per_million_tokens_key;
+  const char* gpus_key;     // the part of GPUs
+  const char* traffic_key;  // the part of traffic between zones; null where traffic is free
+  const char* option;       // that limits it, without `--` or a prefix
+  const char* limit;        // what a limit is called
+  const char* less;         // of a plan that takes less: `cheaper`
+  const char* least;        // `cheapest`
+  const char* more;         // `dearer`
+  const char* takes;        // `costs`
+  std::optional<double> (*parse)(std::string_view text);
+  const char* expected;  // by parse, for messages
+  const char* rate_key;  // of a GPU type in the catalog
+};
+const ExpenseKind& kind_of(Expense expense);
+std::string limit_key(Expense expense);  // `max_usd_per_iteration`
+std::string bound_key(Expense expense);  // `bound_usd_per_iteration`
+
+// What an iteration takes, in all that can be minimized or limited.
+struct Figures {
+  double iteration_s = 0;
+  PerExpense<double> spent;
+};
+
+// Time (throughput) or an expense.
+class Objective {
+ public:
+  static const Objective throughput;
+
+  constexpr Objective() = default;  // throughput
+  constexpr Objective(Expense expense) : expense_(expense) {}
+
+  // Nothing: time is minimized.
+  std::optional<Expense> expense() const { return expense_; }
+  // To be minimized.
+  double value(const Figures& figures) const {
+    return expense_ ? figures.spent[*expense_] : figures.iteration_s;
+  }
+  // By what part a value is better than another: more iterations per second, or less spent per iteration.
+  double gain(double value, double than) const { return expense_ ? 1 - value / than : than / value - 1; }
+  const char* better() const { return expense_ ? kind_of(*expense_).less : "faster"; }
+
+  bool operator==(const Objective&) const = default;
+
+ private:
+  std::optional<Expense> expense_;
+};
+inline constexpr Objective Objective::throughput{};
+
+const char* to_string(Objective objective);
+// In the order of kExpenses, after throughput.
+const std::vector<std::string>& objective_names();
+Objective objective_at(size_t name);                 // of objective_names()
+Objective parse_objective(const std::string& text);  // throws InputError
+
+}  // namespace sailor
