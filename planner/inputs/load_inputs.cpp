@@ -236,6 +236,10 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   inputs.job = std::move(job);
   inputs.site = std::move(site);
   inputs.catalog = load_catalog(inputs.site.catalog);
+  for (const auto& [type, power] : inputs.site.power) {
+    inputs.catalog.at(type);  // names a type that is not known
+    inputs.catalog.gpu_types[type].power = power;
+  }
   inputs.framework = framework_of(inputs.site);
   inputs.overrides = overrides;
   if (!inputs.job.objective_given && !inputs.site.default_objective.empty()) {

@@ -50,8 +50,8 @@ inline constexpr int kMostParetoPoints = 1000;
 ParetoFront pareto(const PlanningContext& context, const PlanOptions& options, int points,
                    double time_limit_s);
 
-// Indices of the (seconds, spent) pairs that no other pair beats in both, ascending in cost. Of pairs that are
-// alike to 1e-9 the first counts.
+// Indices of the (seconds, spent) pairs that no other pair beats in both, ascending in cost. Of pairs that
+// are alike to 1e-9 the first counts.
 std::vector<size_t> undominated(const std::vector<std::pair<double, double>>& s_and_spent);
 
 }  // namespace sailor

@@ -30,6 +30,10 @@ std::optional<GpuRate> gpu_rate(const PlanningContext& context, Expense expense,
       const double usd_per_s = usd_per_gpu_hour(context, gpu_type, zone) / kSecondsPerHour;
       return GpuRate{usd_per_s, usd_per_s};
     }
+    case Expense::energy:
+      if (const auto& power = context.catalog.at(gpu_type).power)
+        return GpuRate{power->idle_watts, power->busy_watts};
+      return std::nullopt;
   }
   return std::nullopt;
 }

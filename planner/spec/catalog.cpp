@@ -39,7 +39,7 @@ GpuEfficiency read_efficiency(const Field& field) {
 
 GpuType read_gpu_type(const std::string& name, const Field& field) {
   MapField map(field, {"memory", "peak_flops", "memory_bandwidth", "compute_units", "base_memory",
-                       "efficiency", "usd_per_hour", "emulate"});
+                       "efficiency", "usd_per_hour", "watts", "emulate"});
   GpuType type;
   type.name = name;
   Field memory = map.required("memory");
@@ -54,6 +54,7 @@ GpuType read_gpu_type(const std::string& name, const Field& field) {
   if (auto base = map.optional("base_memory")) type.base_memory_bytes = base->bytes();
   if (auto efficiency = map.optional("efficiency")) type.efficiency = read_efficiency(*efficiency);
   if (auto price = map.optional("usd_per_hour")) type.usd_per_hour = price->usd();
+  if (auto watts = map.optional("watts")) type.power = read_power(*watts);
   if (auto emulate = map.optional("emulate")) type.emulation = read_emulation(*emulate);
   return type;
 }
@@ -88,6 +89,13 @@ const GpuType& Catalog::at(const std::string& gpu_type) const {
   auto it = gpu_types.find(gpu_type);
   if (it != gpu_types.end()) return it->second;
   throw InputError(unknown_type(*this, gpu_type) + " (types: " + file + ")");
+}
+
+GpuPower read_power(const Field& field) {
+  MapField map(field, {"idle", "busy"});
+  const GpuPower power{map.required("idle").positive(), map.required("busy").positive()};
+  if (power.busy_watts < power.idle_watts) field.fail("busy must be at least idle");
+  return power;
 }
 
 Catalog parse_catalog(const std::string& yaml, const std::string& file_name) {

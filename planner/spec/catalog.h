@@ -4,7 +4,8 @@
 //     sailor_catalog: 1
 //     gpu_types:
 //       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
-//              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, efficiency: {gemm: 0.9}}
+//              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, efficiency: {gemm: 0.9},
+//              watts: {idle: 60, busy: 400}}
 //       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
 //     links:
 //       - {scope: intra_node, from: NAME, to: NAME, latency: 2us, rate: 200GB/s}
@@ -26,6 +27,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/field.h"
+
 namespace sailor {
 
 struct Emulation {
@@ -43,6 +46,12 @@ struct GpuEfficiency {
   double attention = 0.43;      // of what products reach, fused attention kernels
 };
 
+// What one GPU draws. Values and their order are checked by read_power().
+struct GpuPower {
+  double idle_watts = 0;  // while it waits for others, clocks up
+  double busy_watts = 0;  // while it computes, >= idle_watts
+};
+
 struct GpuType {
   std::string name;
   int64_t memory_bytes = 0;
@@ -51,7 +60,8 @@ struct GpuType {
   int compute_units = 0;                     // streaming multiprocessors; 0 = unknown
   int64_t base_memory_bytes = 0;  // what a process takes before any tensor, where it was not measured
   GpuEfficiency efficiency;
-  double usd_per_hour = 0;  // one GPU, on demand; a snapshot's prices override it
+  double usd_per_hour = 0;        // one GPU, on demand; a snapshot's prices override it
+  std::optional<GpuPower> power;  // nothing: unknown
   std::optional<Emulation> emulation;
 };
 
@@ -81,6 +91,7 @@ struct Catalog {
   const GpuType& at(const std::string& gpu_type) const;
 };
 
+GpuPower read_power(const Field& field);  // of `watts`; throws InputError
 Catalog load_catalog(const std::string& path);
 Catalog parse_catalog(const std::string& yaml, const std::string& file_name);
 

@@ -9,6 +9,20 @@
 namespace sailor {
 namespace {
 
+// `50kJ`, `3 MJ`, `0.2kWh`, `1200` -> joules.
+std::optional<double> parse_energy(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"kWh", 3.6e6}, {"Wh", 3.6e3}, {"GJ", 1e9},
+                                                            {"MJ", 1e6},    {"kJ", 1e3},   {"J", 1}};
+  for (const auto& [unit, joules] : kUnits)
+    if (text.ends_with(unit)) {
+      text.remove_suffix(unit.size());
+      if (text.ends_with(" ")) text.remove_suffix(1);
+      const std::optional<double> number = parse_number(text);
+      return number ? std::optional(*number * joules) : std::nullopt;
+    }
+  return parse_number(text);
+}
+
 constexpr ExpenseKind kKinds[] = {
     {.name = "cost",
      .unit = "USD",
@@ -27,6 +41,23 @@ constexpr ExpenseKind kKinds[] = {
      .parse = parse_money,
      .expected = "an amount in USD above 0",
      .rate_key = "usd_per_hour"},
+    {.name = "energy",
+     .unit = "J",
+     .column = "J",
+     .per_iteration_key = "joules_per_iteration",
+     .per_run_key = "joules_per_run",
+     .per_million_tokens_key = "joules_per_million_tokens",
+     .gpus_key = nullptr,
+     .traffic_key = nullptr,
+     .option = "max-energy",
+     .limit = "energy limit",
+     .less = "thriftier",
+     .least = "thriftiest",
+     .more = "hungrier",
+     .takes = "takes",
+     .parse = parse_energy,
+     .expected = "an energy above 0, such as 50kJ",
+     .rate_key = "watts"},
 };
 static_assert(std::size(kKinds) == kExpenses.size());
 

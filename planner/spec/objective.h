@@ -12,8 +12,8 @@
 namespace sailor {
 
 // What GPUs use up by the second and traffic by the byte.
-enum class Expense { cost };
-inline constexpr std::array kExpenses = {Expense::cost};
+enum class Expense { cost, energy };
+inline constexpr std::array kExpenses = {Expense::cost, Expense::energy};
 
 // One value for each expense.
 template <typename T>

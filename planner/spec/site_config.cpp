@@ -45,7 +45,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document), {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days",
                                  "gres", "default_zone", "zones", "umbrella_partition", "usd_per_hour",
-                                 "egress_usd_per_gb", "planner", "elastic", "defaults"});
+                                 "egress_usd_per_gb", "watts", "planner", "elastic", "defaults"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -68,6 +68,8 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   if (auto umbrella = map.optional("umbrella_partition")) site.umbrella_partition = umbrella->name();
   if (auto prices = map.optional("usd_per_hour")) site.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("egress_usd_per_gb")) site.egress_usd_per_gb = read_price_table(*prices);
+  if (auto watts = map.optional("watts"))
+    for (const auto& [type, field] : watts->entries()) site.power[type] = read_power(field);
   if (auto planner = map.optional("planner")) {
     MapField inner(*planner, {"time_limit", "effort"});
     if (auto limit = inner.optional("time_limit")) {
@@ -124,6 +126,9 @@ std::string to_yaml(const SiteConfig& site) {
     out += fmt::format("umbrella_partition: {}\n", yaml_text(site.umbrella_partition));
   out += yaml_table("usd_per_hour", site.usd_per_hour);
   out += yaml_table("egress_usd_per_gb", site.egress_usd_per_gb);
+  if (!site.power.empty()) out += "watts:\n";
+  for (const auto& [type, power] : site.power)
+    out += fmt::format("  {}: {{idle: {}, busy: {}}}\n", yaml_text(type), power.idle_watts, power.busy_watts);
   out += fmt::format("planner: {{time_limit: {}s, effort: {}}}\nelastic: {{grow: {}, time_limit: {}s}}\n",
                      site.planner_time_limit_s, site.planner_effort, site.jobs_may_grow,
                      site.elastic_time_limit_s);

@@ -13,6 +13,7 @@
 //     umbrella_partition: all               # a partition over all GPU nodes, if there is one
 //     usd_per_hour: {NAME: {z1: 3.5}}
 //     egress_usd_per_gb: {z1: {z2: 0.01}}
+//     watts: {NAME: {idle: 60, busy: 400}}  # overrides the catalog, for --objective=energy
 //     planner: {time_limit: 10s}
 //     # May running jobs ask Slurm for more nodes? How long may their training stand still for planning?
 //     elastic: {grow: true, time_limit: 0.3s}
@@ -22,6 +23,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "planner/spec/catalog.h"
 
 namespace sailor {
 
@@ -44,6 +47,7 @@ struct SiteConfig {
   std::string umbrella_partition;
   std::map<std::string, std::map<std::string, double>> usd_per_hour;
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
+  std::map<std::string, GpuPower> power;  // by GPU type
   double planner_time_limit_s = 10.0;
   double planner_effort = 1;
   bool jobs_may_grow = true;

@@ -35,7 +35,7 @@ cd "$scratch/fixtures"
 export SAILOR_SOURCE=$golden/../..
 # How much a search did is not what a transcript protects, and changes with every change of the search.
 counters='s/[0-9]+ configurations, [0-9]+ plans predicted in [0-9.]+ s,/N configurations, N plans predicted in T s,/'
-counters+='; s/[0-9]+ x (memory|no node has enough free GPUs together|budget|throughput floor)/N x \1/g'
+counters+='; s/[0-9]+ x (memory|no node has enough free GPUs together|budget|energy limit|throughput floor)/N x \1/g'
 
 export PATH=$bin:$PATH SAILOR_CONFIG=sailor.yaml SAILOR_LIBEXEC=$scratch/fixtures/libexec LC_ALL=C.UTF-8
 

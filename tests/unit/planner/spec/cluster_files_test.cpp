@@ -46,6 +46,9 @@ TEST(Catalog, RefusesWhatMakesNoSense) {
   auto error = [](const std::string& type) {
     return error_of(parse_catalog, "sailor_catalog: 1\ngpu_types:\n  a: " + type + "\n");
   };
+  EXPECT_THAT(error("{memory: 1, watts: {idle: 9, busy: 8}}"),
+              HasSubstr("watts: busy must be at least idle"));
+  EXPECT_THAT(error("{memory: 1, watts: {idle: 9}}"), HasSubstr("busy"));
   EXPECT_THAT(error("{memory: 0}"), HasSubstr("f.yaml:3: gpu_types.a.memory: must be above 0"));
   EXPECT_THAT(error("{memory: -1GiB}"), HasSubstr("must be a size such as"));
   EXPECT_THAT(error("{memory: 9e30}"), HasSubstr("too large"));
@@ -219,6 +222,7 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
       "zones: [{zone: z2, region: r2, partitions: [p, q]}, {zone: z3, features: [f, \"g:h\"]}]\n"
       "umbrella_partition: all\nusd_per_hour: {A-40: {z1: 3.25}}\n"
       "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms, effort: 2}\n"
+      "watts: {A-40: {idle: 60, busy: 400}}\n"
       "elastic: {grow: false, time_limit: 1.5s}\ndefaults: {objective: cost}\n";
   const SiteConfig site = parse_site_config(yaml, "/d/f.yaml");
   const std::string written = to_yaml(site);
@@ -234,6 +238,7 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
   EXPECT_EQ(again.umbrella_partition, "all");
   EXPECT_EQ(again.usd_per_hour, site.usd_per_hour);
   EXPECT_EQ(again.egress_usd_per_gb, site.egress_usd_per_gb);
+  EXPECT_EQ(again.power.at("A-40").busy_watts, 400);
   EXPECT_EQ(again.planner_time_limit_s, 0.25);
   EXPECT_EQ(again.planner_effort, 2);
   EXPECT_FALSE(again.jobs_may_grow);
