@@ -66,8 +66,7 @@ LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& devic
                        .tp = nullptr,
                        .layer = nullptr}) {
   State& s = *state_;
-  const ModelFamily& family = model_family(job.model.family);
-  family.check(job.model, tp);
+  check_split(job.model, tp);
   if (tp > 1) s.tp = std::make_unique<CopyingCommunicator>(tp, !device.asynchronous());
   LayerContext context;
   context.model = job.model;
@@ -76,7 +75,7 @@ LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& devic
   context.device = s.place;
   context.seed = job.training.seed;
   context.tp = s.tp.get();
-  s.layer = family.build(context, layer_index(kind, job.model));
+  s.layer = build_layer(context, layer_index(kind, job.model));
 }
 
 LayerBench::~LayerBench() = default;

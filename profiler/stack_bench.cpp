@@ -72,8 +72,7 @@ struct StackBench::State {
   int blocks = 0;
 
   void build(const JobSpec& job, int tp) {
-    const ModelFamily& family = model_family(job.model.family);
-    family.check(job.model, tp);
+    check_split(job.model, tp);
     model = job.model;
     optimizer = job.training.optimizer;
     dtype = scalar_type(job.training.precision);
@@ -87,9 +86,9 @@ struct StackBench::State {
     context.seed = job.training.seed;
     context.tp = company.group ? company.group : copying.get();
     blocks = std::min(kMostBlocks, model.layers);
-    stack.push_back({LayerKind::embedding, family.build(context, 0), {}});
-    for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, family.build(context, i), {}});
-    stack.push_back({LayerKind::head, family.build(context, model.layers + 1), {}});
+    stack.push_back({LayerKind::embedding, build_layer(context, 0), {}});
+    for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, build_layer(context, i), {}});
+    stack.push_back({LayerKind::head, build_layer(context, model.layers + 1), {}});
     std::vector<Parameter*> order;
     for (Member& member : stack) {
       for (Parameter& parameter : member.layer->parameters()) {

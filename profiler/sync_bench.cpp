@@ -46,8 +46,7 @@ std::vector<std::unique_ptr<Layer>> build_layers(const JobSpec& job) {
   std::map<std::string, at::Tensor> shared;
   context.shared = &shared;
   std::vector<std::unique_ptr<Layer>> layers;
-  for (int i = 0; i < job.model.num_all_layers(); ++i)
-    layers.push_back(model_family(job.model.family).build(context, i));
+  for (int i = 0; i < job.model.num_all_layers(); ++i) layers.push_back(build_layer(context, i));
   return layers;
 }
 

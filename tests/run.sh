@@ -86,7 +86,7 @@ case $action in
         ;;
       equality)
         configure_and_build ci equality
-        for family in ${FAMILY:-gpt2 opt gpt-neo llama}; do
+        for family in ${FAMILY:-$("$build/bin/equality" --families)}; do
           for dtype in fp32 fp64; do
             "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-60}" --dtype "$dtype" \
               --backend thread

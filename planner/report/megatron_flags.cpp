@@ -77,7 +77,8 @@ void add_cut(const JobSpec& job, const Plan& plan, std::vector<std::string>& fla
     flags.push_back(fmt::format("--decoder-last-pipeline-num-layers {}", blocks[P - 1]));
 }
 
-void add_model(const ModelSpec& model, std::vector<std::string>& flags) {
+// Returns why Megatron-LM cannot express it, or nothing.
+std::string add_model(const ModelSpec& model, std::vector<std::string>& flags) {
   const auto add = [&](const char* name, int64_t value) {
     flags.push_back(fmt::format("{} {}", name, value));
   };
@@ -92,17 +93,17 @@ void add_model(const ModelSpec& model, std::vector<std::string>& flags) {
   add("--seq-length", model.sequence);
   add("--max-position-embeddings", std::max(model.sequence, model.position_rows()));
   if (!model.tied_embeddings) flags.emplace_back("--untie-embeddings-and-output-weights");
-  const FamilyTraits* family = find_family(model.family);
-  if (family == nullptr) return;
-  if (family->rotary) {
-    flags.emplace_back("--position-embedding-type rope");
-    flags.push_back(fmt::format("--rotary-base {:.0f}", model.rotary_base));
+  const ModelFamily* family = find_family(model.family);
+  if (family == nullptr) return "";
+  if (family->add_megatron_flags) {
+    if (std::string why_not = family->add_megatron_flags(model, flags); !why_not.empty()) return why_not;
   }
   if (family->gated_mlp) flags.emplace_back("--swiglu");
   if (!family->biases) {
     flags.emplace_back("--disable-bias-linear");
     flags.emplace_back("--normalization RMSNorm");
   }
+  return "";
 }
 
 // Which nodes in which order, so that every stage is on its own GPUs: only where stages differ in type.
@@ -148,7 +149,7 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
   }
   if (job.training.precision == Precision::bf16) out.flags.emplace_back("--bf16");
   if (job.training.steps > 0) out.flags.push_back(fmt::format("--train-iters {}", job.training.steps));
-  add_model(job.model, out.flags);
+  if (std::string why_not = add_model(job.model, out.flags); !why_not.empty()) return {why_not, {}, {}};
   out.notes.insert(
       out.notes.begin(),
       fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",

@@ -38,50 +38,48 @@ std::string read_family(const Field& field) {
   return family;
 }
 
-// Keys that only some families have.
+// Keys that only some families have. A family that is not known may have any of them.
 void read_family_keys(const MapField& map, ModelSpec& model) {
-  const FamilyTraits* traits = find_family(model.family);  // nullptr: the trainer will know
-  const auto given = [&](const char* key, bool known) {
-    std::optional<Field> field = map.optional(key);
-    if (field && traits && !known)
+  const ModelFamily* family = find_family(model.family);
+  if (family) {
+    for (const ModelKey& key : family->keys) key.set_default(model);
+  }
+  for (const ModelKey& any : all_model_keys()) {
+    const std::optional<Field> field = map.optional(any.name);
+    if (!field) continue;
+    const ModelKey* key = family ? family->find_key(any.name) : &any;
+    if (key == nullptr)
       field->fail("models of family " + in_quotes(model.family) + " have no such thing, leave the key out");
-    return field;
-  };
-  if (auto heads = given("kv_heads", traits && traits->grouped_heads)) {
-    model.kv_heads = heads->integer<int>(1, model.heads);
-    if (model.heads % model.kv_heads != 0)
-      heads->fail(fmt::format("heads ({}) must be a multiple of kv_heads ({})", model.heads, model.kv_heads));
+    key->read(*field, model);
   }
-  if (auto positions = given("positions", traits && traits->learned_positions)) {
-    model.positions = positions->integer<int>(model.sequence, kMaxSequence);
-  }
-  if (traits) model.attention_window = traits->attention_window;
-  if (auto window = given("attention_window", traits && traits->attention_window > 0))
-    model.attention_window = window->integer<int>(0, kMaxSequence);
-  if (auto base = given("rotary_base", traits && traits->rotary)) model.rotary_base = base->number(1, 1e12);
+}
+
+// Keys of `model:` for the shape, which a model directory has for itself.
+std::vector<std::string> shape_keys() {
+  std::vector<std::string> keys = {"family",       "layers",     "hidden",          "heads",
+                                   "feed_forward", "vocabulary", "tied_embeddings", "norm_epsilon"};
+  for (const ModelKey& key : all_model_keys()) keys.push_back(key.name);
+  return keys;
 }
 
 // `model: {from: DIRECTORY}`: the shape is the directory's, and only what is no part of it may be chosen.
 ModelSpec read_model_from(const MapField& map, const Field& from, const std::string& base_file) {
-  for (const char* key :
-       {"family", "layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "positions",
-        "attention_window", "rotary_base", "norm_epsilon", "tied_embeddings"}) {
+  for (const std::string& key : shape_keys()) {
     if (auto given = map.optional(key))
       given->fail("the model directory of model.from says it already, leave one of the two out");
   }
   ModelSpec model = read_model_config(relative_to_file(from.text(), base_file), from);
   if (auto sequence = map.optional("sequence")) {
-    const FamilyTraits* traits = find_family(model.family);
-    const int most = traits && traits->learned_positions ? model.positions : kMaxSequence;
+    const int most = model.positions > 0 ? model.positions : kMaxSequence;
     model.sequence = sequence->integer<int>(1, most);
   }
   return model;
 }
 
 ModelSpec read_model(const Field& field, const std::string& base_file) {
-  MapField map(field, {"name", "family", "layers", "hidden", "heads", "kv_heads", "feed_forward", "sequence",
-                       "positions", "vocabulary", "attention_window", "tied_embeddings", "norm_epsilon",
-                       "rotary_base", "dropout", "from"});
+  std::vector<std::string> known = shape_keys();
+  known.insert(known.end(), {"name", "sequence", "dropout", "from"});
+  MapField map(field, known);
   ModelSpec model;
   if (auto from = map.optional("from")) {
     model = read_model_from(map, *from, base_file);
@@ -89,11 +87,7 @@ ModelSpec read_model(const Field& field, const std::string& base_file) {
     model.family = read_family(map.required("family"));
     model.layers = map.required("layers").integer<int>(1, kMaxLayers);
     model.hidden = map.required("hidden").integer<int>(1, kMaxWidth);
-    Field heads = map.required("heads");
-    model.heads = heads.integer<int>(1, kMaxWidth);
-    if (model.hidden % model.heads != 0) {
-      heads.fail(fmt::format("hidden ({}) must be a multiple of heads ({})", model.hidden, model.heads));
-    }
+    model.heads = map.required("heads").integer<int>(1, kMaxWidth);
     model.feed_forward = 4 * model.hidden;
     if (auto width = map.optional("feed_forward")) model.feed_forward = width->integer<int>(1, 4 * kMaxWidth);
     model.sequence = map.required("sequence").integer<int>(1, kMaxSequence);
@@ -104,6 +98,8 @@ ModelSpec read_model(const Field& field, const std::string& base_file) {
       if (!(model.norm_epsilon > 0)) epsilon->fail("must be above 0");
     }
     read_family_keys(map, model);
+    if (const auto problem = find_problem(model))
+      map.optional(problem->key).value_or(map.field()).fail(problem->text);
   }
   if (auto dropout = map.optional("dropout")) {
     model.dropout = dropout->number(0, 1);

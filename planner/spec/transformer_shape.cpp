@@ -65,8 +65,8 @@ TransformerShape TransformerShape::of_block(int block) const {
 }
 
 TransformerShape shape_of(const ModelSpec& model) {
-  const FamilyTraits* traits = find_family(model.family);
-  if (traits == nullptr)
+  const ModelFamily* family = find_family(model.family);
+  if (family == nullptr)
     throw InputError("model family \"" + model.family +
                      "\" has no known shape: measure it with `sailor profile`");
   TransformerShape shape;
@@ -78,12 +78,12 @@ TransformerShape shape_of(const ModelSpec& model) {
   shape.feed_forward = model.feed_forward;
   shape.sequence = model.sequence;
   shape.vocabulary = model.vocabulary;
-  shape.gated_mlp = traits->gated_mlp;
+  shape.gated_mlp = family->gated_mlp;
   shape.tied_embeddings = model.tied_embeddings;
-  shape.learned_positions = traits->learned_positions;
-  if (traits->learned_positions) shape.position_rows = model.position_rows() + traits->position_offset;
-  shape.biases = traits->biases;
-  shape.qkv_biases = traits->qkv_biases;
+  shape.learned_positions = family->learned_positions;
+  if (family->learned_positions) shape.position_rows = model.position_rows() + family->unused_positions;
+  shape.biases = family->biases;
+  shape.qkv_biases = family->qkv_biases;
   if (model.attention_window > 0) {
     for (int block = 1; block < model.layers; block += 2) {
       shape.other_blocks.push_back({block, block + 1, shape.hidden, shape.heads, shape.head_width,

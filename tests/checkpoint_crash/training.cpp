@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/spec/model_family.h"
 #include "tests/unit/trainer/comm/ranks.h"
 #include "tests/unit/trainer/small_training.h"
 
@@ -38,8 +39,7 @@ Training draw_training(uint64_t seed) {
   const std::vector<Shape> shapes = {
       {{{1}}, {8}},    {{{2}}, {8}},        {{{1}, {1}}, {4, 4}}, {{{1, 1}}, {8}}, {{{2, 1}, {1}}, {5, 3}},
       {{{1, 2}}, {8}}, {{{2}, {1}}, {5, 3}}};
-  JobSpec job = small_job(pick(std::vector<std::string>{"gpt2", "llama", "opt"}), /*layers=*/4,
-                          /*global_batch=*/8);
+  JobSpec job = small_job(pick(model_families()).name, /*layers=*/4, /*global_batch=*/8);
   job.model.hidden = static_cast<int>(16 * (1 + random() % 4));  // shards of 60 KB to 1 MB
   job.model.feed_forward = 4 * job.model.hidden;
   job.training.seed = seed;

@@ -128,15 +128,15 @@ std::string layout_of(const Plan& plan) {
 
 // What not every family has. Every TP degree divides `splits`, and so it must the key and value heads.
 void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std::string>& features) {
-  const FamilyTraits* traits = find_family(model.family);
-  if (traits && traits->grouped_heads && random() % 3 != 0) {
+  const ModelFamily& family = model_family(model.family);
+  if (family.has("kv_heads") && random() % 3 != 0) {
     model.kv_heads = splits;
     model.heads = splits * between(random, 2, 3);
     model.hidden = model.heads * 8;
     features.insert("grouped_heads");
   }
-  if (traits && traits->rotary) model.rotary_base = between(random, 100, 20000);
-  if (traits && traits->attention_window > 0) {
+  if (family.has("rotary_base")) model.rotary_base = between(random, 100, 20000);
+  if (family.has("attention_window")) {
     model.attention_window = 1;  // the number follows the sequence
     features.insert("window");
   }
@@ -206,7 +206,7 @@ Case make_case(const CaseOptions& options) {
   model.sequence =
       large ? static_cast<int>(65536 / row_bytes) + between(random, 1, 8) : between(random, 12, 40);
   if (model.attention_window > 0) model.attention_window = between(family_random, 2, model.sequence - 1);
-  if (const FamilyTraits* traits = find_family(model.family); traits && traits->learned_positions)
+  if (model_family(model.family).learned_positions)
     model.positions = model.sequence + between(family_random, 0, 3);
 
   const int pipelines = static_cast<int>(layout.size());

@@ -126,7 +126,7 @@ std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job) {
   std::map<std::string, at::Tensor> values, shared;
   context.shared = &shared;
   for (int i = 0; i < job.model.num_all_layers(); ++i) {
-    const auto layer = model_family(job.model.family).build(context, i);
+    const auto layer = build_layer(context, i);
     // What has 16 bits in the trainer begins with the same values in 32 in the reference.
     for (const Parameter& parameter : layer->parameters()) {
       keep_off_kinks(job, parameter.name, 0, parameter.value);

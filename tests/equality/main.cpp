@@ -52,7 +52,7 @@ int run(int argc, char** argv) {
   CaseOptions options;
   int count = 1;
   std::string backend = "thread", rank_directory;
-  bool tell = false, gpus = false;
+  bool tell = false, gpus = false, families = false;
   CLI::App app{"Compares the trainer with plain autograd on one process"};
   const std::map<std::string, Precision> precisions = {
       {"fp32", Precision::fp32}, {"fp64", Precision::fp64}, {"bf16", Precision::bf16}};
@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
       ->check(CLI::IsMember({"thread", "mpi", "socket"}));
   app.add_option("--layout", options.layout, "TP degrees, stages by `,`, pipelines by `/`, such as 4,1/2");
   app.add_option("--family", options.family, "model family");
+  app.add_flag("--families", families, "print the names of all families, and compare nothing");
   app.add_flag("--resume", options.resume,
                "go on for as many steps under a second plan, from a checkpoint; thread backend");
   app.add_flag(
@@ -80,6 +81,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? kDone : kBadInput;
   }
 
+  if (families) {
+    for (const ModelFamily& family : model_families()) fmt::print("{}\n", family.name);
+    return kDone;
+  }
   if (options.resume && backend != "thread") throw InputError("--resume: needs --backend thread");
   if (options.lose_ranks && backend == "mpi")
     throw InputError("--lose-ranks: needs --backend thread or socket");

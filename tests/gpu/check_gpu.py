@@ -12,7 +12,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent / "bench" / "trainer"
-FAMILIES = ("gpt2", "opt", "gpt-neo", "llama")
 GPU_TYPE = "measured"  # what this GPU is called in the files of this run
 # name: layers, hidden, heads, sequences of a microbatch, microbatches of a step
 MODELS = {"gpt2-124m": (12, 768, 12, 16, 2), "gpt2-1.5b": (48, 1600, 25, 8, 2)}
@@ -64,7 +63,9 @@ def communicator(bench):
 
 def equality(bench, count):
     """Losses and gradients of the trainer on the GPU against plain autograd on processors, every step."""
-    for family in FAMILIES:
+    families = (bench.program("equality", "--families") or "").split()
+    bench.rows.add("equality: families", len(families), ok=bool(families))
+    for family in families:
         for dtype in ("fp32", "bf16"):
             arguments = ["--gpus", "--layout", "1", "--family", family, "--dtype", dtype, "--seed", "7", "--count", str(count)]
             compare(bench, f"equality {family} {dtype}", arguments)

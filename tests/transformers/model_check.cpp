@@ -1,6 +1,7 @@
 // model_check DIRECTORY: is what the trainer computes from a model directory what
 // DIRECTORY/expected.safetensors says (logits, loss and gradients of an independent implementation)? One CSV
-// row, exit 1 when not. Also writes DIRECTORY/export, the same model exported, for the other side to load.
+// row, exit 1 when not. `--families` prints the names of all families. Also writes DIRECTORY/export, the same
+// model exported, for the other side to load.
 //
 // Tolerances as for `equality`: max|a-b| <= 1e-5 max(max|b|, 1e-3 largest gradient of the model).
 #include <ATen/Parallel.h>
@@ -59,7 +60,7 @@ Computed compute(const ModelSpec& model, const StoredModel& weights, const at::T
   std::vector<std::unique_ptr<Layer>> layers;
   at::Tensor x;
   for (int i = 0; i < model.num_all_layers(); ++i) {
-    layers.push_back(model_family(model.family).build(context, i));
+    layers.push_back(build_layer(context, i));
     if (i <= model.layers) x = layers.back()->forward(x, batch);
   }
   Computed result;
@@ -120,8 +121,12 @@ int check(const std::string& directory) {
 }  // namespace sailor
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string("--families")) {
+    for (const sailor::ModelFamily& family : sailor::model_families()) fmt::print("{}\n", family.name);
+    return sailor::kDone;
+  }
   if (argc != 2) {
-    std::fprintf(stderr, "usage: model_check DIRECTORY\n");
+    std::fprintf(stderr, "usage: model_check DIRECTORY | --families\n");
     return sailor::kBadInput;
   }
   at::set_num_threads(1);

@@ -30,7 +30,11 @@ echo "# seed $seed"
 "$venv/bin/python" "$here/make.py" "$work" "$seed" 2> "$work/make.log" || { cat "$work/make.log"; exit 1; }
 status=0
 echo "model,family,logit_err,loss_err,grad_err,worst,ok"
-for model in "$work"/*/; do (cd "$work" && "$check" "$(basename "$model")") || status=1; done
+for model in "$work"/*/; do (cd "$work" && "$check" "$(basename "$model")") || status=1; done > "$work/checked.csv"
+cat "$work/checked.csv"
+for family in $("$check" --families); do
+  cut -d, -f2 "$work/checked.csv" | grep -qx "$family" || { echo "models.py has no model of family $family"; status=1; }
+done
 echo "model,tensors,logits_equal,export_identical,saved_again_identical,ok"
 "$venv/bin/python" "$here/compare.py" "$work" 2> "$work/compare.log" || { cat "$work/compare.log"; status=1; }
 exit "$status"

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -19,21 +20,30 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 constexpr const char* kVersionKey = "sailor_checkpoint";
 
+std::vector<ModelKey> family_keys(const std::string& family) {
+  const ModelFamily* known = find_family(family);
+  return known ? known->keys : std::vector<ModelKey>();
+}
+
 Json encode(const ModelSpec& m) {
-  return {{"name", m.name},
-          {"family", m.family},
-          {"layers", m.layers},
-          {"hidden", m.hidden},
-          {"heads", m.heads},
-          {"kv_heads", m.key_value_heads()},
-          {"feed_forward", m.feed_forward},
-          {"sequence", m.sequence},
-          {"vocabulary", m.vocabulary},
-          {"positions", m.position_rows()},
-          {"attention_window", m.attention_window},
-          {"tied_embeddings", m.tied_embeddings},
-          {"norm_epsilon", m.norm_epsilon},
-          {"rotary_base", m.rotary_base}};
+  Json json = {{"name", m.name},
+               {"family", m.family},
+               {"layers", m.layers},
+               {"hidden", m.hidden},
+               {"heads", m.heads},
+               {"kv_heads", m.key_value_heads()},
+               {"feed_forward", m.feed_forward},
+               {"sequence", m.sequence},
+               {"vocabulary", m.vocabulary},
+               {"positions", m.position_rows()},
+               {"attention_window", m.attention_window},
+               {"tied_embeddings", m.tied_embeddings},
+               {"norm_epsilon", m.norm_epsilon},
+               {"rotary_base", m.rotary_base}};
+  for (const ModelKey& key : family_keys(m.family)) {
+    if (!json.contains(key.name)) std::visit([&](auto member) { json[key.name] = m.*member; }, key.member);
+  }
+  return json;
 }
 
 ModelSpec decode_model(const Json& j) {
@@ -52,6 +62,10 @@ ModelSpec decode_model(const Json& j) {
   m.tied_embeddings = j.at("tied_embeddings");
   m.norm_epsilon = j.at("norm_epsilon");
   m.rotary_base = j.at("rotary_base");
+  for (const ModelKey& key : family_keys(m.family)) {
+    key.set_default(m);  // a manifest may be older than the key
+    if (j.contains(key.name)) std::visit([&](auto member) { j.at(key.name).get_to(m.*member); }, key.member);
+  }
   return m;
 }
 

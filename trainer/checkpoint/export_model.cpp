@@ -6,10 +6,10 @@
 #include <stdexcept>
 
 #include "planner/spec/model_directory.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text_file.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/stored_rows.h"
-#include "trainer/model/registry.h"
 
 namespace sailor {
 namespace {

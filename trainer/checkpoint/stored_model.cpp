@@ -11,10 +11,10 @@
 #include "planner/spec/document.h"
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 #include "trainer/checkpoint/stored_rows.h"
-#include "trainer/model/registry.h"
 
 namespace sailor {
 namespace {

@@ -54,19 +54,35 @@ at::Tensor attend(const Heads& heads, double scale, int64_t window) {
   return masked_attention(query, key, value, window_mask(tokens, window, query.options()));
 }
 
-RotaryTable::RotaryTable(int64_t tokens, int64_t head_size, double base, const at::TensorOptions& options) {
-  const at::Tensor pair = at::arange(head_size / 2, at::kDouble);
-  const at::Tensor speed = (pair * (-2.0 * std::log(base) / static_cast<double>(head_size))).exp();
+RotaryTable::RotaryTable(int64_t tokens, int64_t rotated, double base, const at::TensorOptions& options) {
+  const at::Tensor pair = at::arange(rotated / 2, at::kDouble);
+  const at::Tensor speed = (pair * (-2.0 * std::log(base) / static_cast<double>(rotated))).exp();
   const at::Tensor angle = at::arange(tokens, at::kDouble).unsqueeze(1) * speed;
   cosine = angle.cos().to(options);
   sine = angle.sin().to(options);
 }
 
+RotaryTable::RotaryTable(const LayerContext& context, int64_t rotated) {
+  constexpr const char *kCosine = "rotary.cosine", *kSine = "rotary.sine";
+  if (context.shared && context.shared->contains(kCosine)) {
+    cosine = context.shared->at(kCosine);
+    sine = context.shared->at(kSine);
+    return;
+  }
+  *this = RotaryTable(context.model.sequence, rotated, context.model.rotary_base,
+                      at::TensorOptions(context.device).dtype(context.dtype));
+  if (!context.shared) return;
+  (*context.shared)[kCosine] = cosine;
+  (*context.shared)[kSine] = sine;
+}
+
 at::Tensor RotaryTable::rotate(const at::Tensor& x) const {
-  const int64_t half = x.size(3) / 2, tokens = x.size(2);
+  const int64_t half = cosine.size(1), tokens = x.size(2), rest = x.size(3) - 2 * half;
   const at::Tensor c = cosine.narrow(0, 0, tokens), s = sine.narrow(0, 0, tokens);
   const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
-  return at::cat({a * c - b * s, b * c + a * s}, 3);
+  const at::Tensor turned_a = a * c - b * s, turned_b = b * c + a * s;
+  if (rest == 0) return at::cat({turned_a, turned_b}, 3);
+  return at::cat({turned_a, turned_b, x.narrow(3, 2 * half, rest)}, 3);
 }
 
 }  // namespace sailor

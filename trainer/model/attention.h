@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "trainer/model/layer.h"
+
 namespace sailor {
 
 // [batch, heads, tokens, head size]; keys and values may have fewer heads than queries.
@@ -22,14 +24,16 @@ at::Tensor merge_heads(const at::Tensor& mixed);
 // are multiplied by `scale`. Query head h uses key and value head h / (heads / kv_heads).
 at::Tensor attend(const Heads& heads, double scale, int64_t window = 0);
 
-// Rotary positions (Su et al., 2021) in the form that Llama's weights expect: element i of a head's first
-// half and element i of its second half are a pair, turned by the token's index times base^(-2 i / head
-// size). Tables are [tokens, head size / 2].
+// Rotary positions (Su et al., 2021) in the form that Llama's weights expect: of a head's first `rotated`
+// elements, element i of the first half and element i of the second half are a pair, turned by the token's
+// index times base^(-2 i / rotated). The others stay. Tables are [tokens, rotated / 2].
 struct RotaryTable {
   at::Tensor cosine, sine;
 
   RotaryTable() = default;
-  RotaryTable(int64_t tokens, int64_t head_size, double base, const at::TensorOptions& options);
+  RotaryTable(int64_t tokens, int64_t rotated, double base, const at::TensorOptions& options);
+  // The table of a model, one for all blocks of a rank.
+  RotaryTable(const LayerContext& context, int64_t rotated);
   // `x` is [batch, heads, tokens, head size], with at most as many tokens as the table.
   at::Tensor rotate(const at::Tensor& x) const;
 };

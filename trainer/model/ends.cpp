@@ -5,10 +5,8 @@
 
 namespace sailor {
 
-TokenEmbedding::TokenEmbedding(const LayerContext& context, const std::string& stored)
-    : tp_(context.tp),
-      dropout_(make_first(context)),
-      token_(ParameterMaker(context, 0, parameters_).token_matrix(stored)) {}
+TokenEmbedding::TokenEmbedding(const LayerContext& context)
+    : tp_(context.tp), dropout_(make_first(context)), token_(make_first(context).take("token.weight")) {}
 
 at::Tensor TokenEmbedding::rows(const Batch& batch) const {
   return vocabulary_embedding(token_, batch.inputs, tp_);
@@ -22,22 +20,17 @@ at::Tensor TokenEmbedding::forward(const at::Tensor&, const Batch& batch) {
   return dropout(rows(batch), batch);
 }
 
-PositionedEmbedding::PositionedEmbedding(const LayerContext& context, const std::string& stored_tokens,
-                                         const std::string& stored_positions, int64_t offset)
-    : TokenEmbedding(context, stored_tokens),
-      offset_(offset),
-      position_(make_first(context).whole_matrix("position.weight", context.model.position_rows() + offset,
-                                                 kInitialDeviation / 2, stored_positions)) {}
+PositionedEmbedding::PositionedEmbedding(const LayerContext& context)
+    : TokenEmbedding(context),
+      offset_(model_family(context.model.family).unused_positions),
+      position_(make_first(context).take("position.weight")) {}
 
 at::Tensor PositionedEmbedding::forward(const at::Tensor&, const Batch& batch) {
   return dropout(rows(batch) + position_.narrow(0, offset_, batch.inputs.size(1)), batch);
 }
 
-VocabularyProjection::VocabularyProjection(ParameterMaker& make, const std::string& stored,
-                                           const std::string& stored_tied)
-    : vocabulary_(make.model().vocabulary),
-      tp_(make.context().tp),
-      matrix_(make.head_matrix(stored, stored_tied)) {}
+VocabularyProjection::VocabularyProjection(ParameterMaker& make)
+    : vocabulary_(make.model().vocabulary), tp_(make.context().tp), matrix_(make.take_head()) {}
 
 at::Tensor VocabularyProjection::logits(const at::Tensor& normed) const {
   return product_by_outputs(normed, matrix_, {}, tp_);

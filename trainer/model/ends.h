@@ -3,8 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include <string>
-
 #include "trainer/model/dropout.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/norms.h"
@@ -14,8 +12,7 @@ namespace sailor {
 
 class TokenEmbedding : public Layer {
  public:
-  // `stored` is the tensor's name.
-  TokenEmbedding(const LayerContext& context, const std::string& stored);
+  explicit TokenEmbedding(const LayerContext& context);
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  protected:
@@ -30,22 +27,21 @@ class TokenEmbedding : public Layer {
   at::Tensor token_;
 };
 
-// Adds a learned row for every position; the first `offset` rows belong to none.
+// Adds a learned row for every position.
 class PositionedEmbedding : public TokenEmbedding {
  public:
-  PositionedEmbedding(const LayerContext& context, const std::string& stored_tokens,
-                      const std::string& stored_positions, int64_t offset = 0);
+  explicit PositionedEmbedding(const LayerContext& context);
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
-  int64_t offset_;
+  int64_t offset_;  // of the row of the first token
   at::Tensor position_;
 };
 
 // The logits of normed activations and their loss.
 class VocabularyProjection {
  public:
-  VocabularyProjection(ParameterMaker& make, const std::string& stored, const std::string& stored_tied);
+  explicit VocabularyProjection(ParameterMaker& make);
   at::Tensor logits(const at::Tensor& normed) const;
   at::Tensor loss(const at::Tensor& normed, const Batch& batch) const;
 
@@ -58,10 +54,8 @@ class VocabularyProjection {
 template <class Norm>
 class NormedHead : public Layer {
  public:
-  NormedHead(const LayerContext& context, const std::string& stored_norm, const std::string& stored_matrix,
-             const std::string& stored_tied)
-      : NormedHead(ParameterMaker(context, context.model.layers + 1, parameters_), stored_norm, stored_matrix,
-                   stored_tied) {}
+  explicit NormedHead(const LayerContext& context)
+      : NormedHead(ParameterMaker(context, context.model.layers + 1, parameters_)) {}
 
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
     return projection_.loss(norm_(x), batch);
@@ -69,9 +63,7 @@ class NormedHead : public Layer {
   at::Tensor logits(const at::Tensor& x) override { return projection_.logits(norm_(x)); }
 
  private:
-  NormedHead(ParameterMaker make, const std::string& stored_norm, const std::string& stored_matrix,
-             const std::string& stored_tied)
-      : norm_(make, "norm", stored_norm), projection_(make, stored_matrix, stored_tied) {}
+  explicit NormedHead(ParameterMaker make) : norm_(make, "norm"), projection_(make) {}
 
   Norm norm_;
   VocabularyProjection projection_;

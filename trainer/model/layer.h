@@ -34,8 +34,6 @@ struct LayerContext {
   // Tensors that several layers of this rank use, by name: a tied matrix, tables of positions. The layers of
   // a rank are built with the same map; nullptr: every layer has its own. Used while building only.
   std::map<std::string, at::Tensor>* shared = nullptr;
-  // Not nullptr: nothing is allocated, the layer cannot be run, and what parameters it has is put here.
-  std::vector<ParameterSpec>* listing = nullptr;
 
   int tp_size() const { return tp ? tp->size() : 1; }
   int tp_rank() const { return tp ? tp->rank() : 0; }

@@ -1,27 +1,26 @@
 #include "trainer/model/layer_norm_block.h"
 
 #include <cmath>
-#include <utility>
 
 #include "trainer/model/attention.h"
 
 namespace sailor {
 
-LayerNormBlock::LayerNormBlock(const LayerContext& context, int index, LayerNormBlockSpec spec)
-    : LayerNormBlock(ParameterMaker(context, index, parameters_), std::move(spec)) {}
+LayerNormBlock::LayerNormBlock(const LayerContext& context, int index, const LayerNormBlockSpec& spec)
+    : LayerNormBlock(ParameterMaker(context, index, parameters_), spec) {}
 
-LayerNormBlock::LayerNormBlock(ParameterMaker make, LayerNormBlockSpec spec)
+LayerNormBlock::LayerNormBlock(ParameterMaker make, const LayerNormBlockSpec& spec)
     : dropout_(make),
       size_(make.model().hidden / make.model().heads),
       scale_(spec.scaled_scores ? 1 / std::sqrt(static_cast<double>(size_)) : 1.0),
       window_(spec.window),
       activation_(spec.activation),
-      norm1_(make, "norm1", spec.norm1),
-      qkv_(make, "qkv", 3 * make.model().hidden, std::move(spec.qkv), spec.qkv_bias),
-      proj_(make, "proj", make.model().hidden, std::move(spec.proj), true),
-      norm2_(make, "norm2", spec.norm2),
-      fc1_(make, "fc1", make.model().feed_forward, std::move(spec.fc1), true),
-      fc2_(make, "fc2", make.model().feed_forward, std::move(spec.fc2), true) {}
+      norm1_(make, "norm1"),
+      qkv_(make, "qkv"),
+      proj_(make, "proj"),
+      norm2_(make, "norm2"),
+      fc1_(make, "fc1"),
+      fc2_(make, "fc2") {}
 
 at::Tensor LayerNormBlock::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);

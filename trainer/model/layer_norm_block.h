@@ -1,12 +1,11 @@
 // The block of the first transformers: attention over equal heads and an MLP of two matrices, each after a
 // LayerNorm and added to what it was given. What tells the families apart that have it is said in a
-// LayerNormBlockSpec. Parameters are those of gpt2.cpp.
+// LayerNormBlockSpec, and by the parameters that they list: norm1, qkv, proj, norm2, fc1, fc2.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <string>
 
 #include "trainer/model/dropout.h"
 #include "trainer/model/layer.h"
@@ -17,10 +16,6 @@
 namespace sailor {
 
 struct LayerNormBlockSpec {
-  // Where the parameters stand in a model directory.
-  std::string norm1, norm2;
-  StoredRows qkv, proj, fc1, fc2;
-  bool qkv_bias = true;
   at::Tensor (*activation)(const at::Tensor&) = nullptr;  // of the MLP
   bool scaled_scores = true;                              // by 1 / sqrt(head size)
   int64_t window = 0;                                     // of attend(); 0 = all tokens before
@@ -28,11 +23,11 @@ struct LayerNormBlockSpec {
 
 class LayerNormBlock : public Layer {
  public:
-  LayerNormBlock(const LayerContext& context, int index, LayerNormBlockSpec spec);
+  LayerNormBlock(const LayerContext& context, int index, const LayerNormBlockSpec& spec);
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
-  LayerNormBlock(ParameterMaker make, LayerNormBlockSpec spec);
+  LayerNormBlock(ParameterMaker make, const LayerNormBlockSpec& spec);
   at::Tensor attention(const at::Tensor& x) const;
 
   Dropout dropout_;

@@ -17,20 +17,17 @@ struct OutputSplitLinear {
   at::Tensor weight, bias;
   Communicator* tp;
 
-  // `stored` names are those of the layers, without `.weight` and `.bias`; `transposed` is of the weight.
-  OutputSplitLinear(ParameterMaker& make, const std::string& name, int64_t outputs, const StoredRows& stored,
-                    bool with_bias);
+  // Takes `NAME.weight` and, if the family lists it, `NAME.bias`.
+  OutputSplitLinear(ParameterMaker& make, const std::string& name);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
-// This rank's part of [.., inputs] -> replicated [.., hidden]. Leaves the region. Initial values are those of
-// a writer into the residual stream.
+// This rank's part of [.., inputs] -> replicated [.., hidden]. Leaves the region.
 struct InputSplitLinear {
   at::Tensor weight, bias;
   Communicator* tp;
 
-  InputSplitLinear(ParameterMaker& make, const std::string& name, int64_t inputs, const StoredRows& stored,
-                   bool with_bias);
+  InputSplitLinear(ParameterMaker& make, const std::string& name);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 

@@ -1,19 +1,5 @@
-// Llama (Touvron et al., 2023): rotary positions, RMSNorm, gated MLP (SwiGLU), grouped-query attention, no
-// biases.
-//
-// Parameters (D hidden, F feed_forward, H heads, K key and value heads of size D / H, V padded vocabulary; *
-// = sharded along dimension 0), with layer i:
-//   0.token.weight* [V, D]
-//   i.norm1.weight [D]      i.qkv.weight* [D + 2 K D / H, D]: rows [kv head][its queries, k, v][dimension]
-//   i.proj.weight* [D, D], stored [in, out]
-//   i.norm2.weight [D]      i.gate_up.weight* [2F, D]: rows gate 0, up 0, gate 1, up 1, ...
-//   i.down.weight* [F, D], stored [in, out]
-//   (layers + 1).norm.weight [D]             (layers + 1).head.weight* [V, D], or the embedding's when tied
-#include <fmt/format.h>
-
 #include <cmath>
 
-#include "planner/spec/error.h"
 #include "trainer/model/attention.h"
 #include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
@@ -24,30 +10,10 @@
 namespace sailor {
 namespace {
 
-// One for all blocks of a rank.
-RotaryTable rotary_table(const LayerContext& context) {
-  const ModelSpec& model = context.model;
-  if (context.listing) return {};
-  const at::TensorOptions options = at::TensorOptions(context.device).dtype(context.dtype);
-  if (!context.shared) return {model.sequence, model.hidden / model.heads, model.rotary_base, options};
-  at::Tensor& cosine = (*context.shared)["rotary.cosine"];
-  at::Tensor& sine = (*context.shared)["rotary.sine"];
-  if (!cosine.defined()) {
-    const RotaryTable made(model.sequence, model.hidden / model.heads, model.rotary_base, options);
-    cosine = made.cosine;
-    sine = made.sine;
-  }
-  RotaryTable table;
-  table.cosine = cosine;
-  table.sine = sine;
-  return table;
-}
-
 class LlamaBlock : public Layer {
  public:
   LlamaBlock(const LayerContext& context, int index)
-      : LlamaBlock(ParameterMaker(context, index, parameters_), context,
-                   fmt::format("model.layers.{}.", index - 1)) {}
+      : LlamaBlock(ParameterMaker(context, index, parameters_)) {}
 
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
     const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);
@@ -55,24 +21,18 @@ class LlamaBlock : public Layer {
   }
 
  private:
-  LlamaBlock(ParameterMaker make, const LayerContext& context, const std::string& stored)
+  explicit LlamaBlock(ParameterMaker make)
       : dropout_(make),
-        heads_(context.model.heads / context.tp_size()),
-        kv_heads_(context.model.key_value_heads() / context.tp_size()),
-        size_(context.model.hidden / context.model.heads),
-        rotary_(rotary_table(context)),
-        norm1_(make, "norm1", stored + "input_layernorm"),
-        qkv_(make, "qkv", size_ * (context.model.heads + 2 * context.model.key_value_heads()),
-             separate_qkv(context.model, stored + "self_attn."), false),
-        proj_(make, "proj", context.model.hidden, StoredRows::transpose_of(stored + "self_attn.o_proj"),
-              false),
-        norm2_(make, "norm2", stored + "post_attention_layernorm"),
-        gate_up_(
-            make, "gate_up", 2 * context.model.feed_forward,
-            {{{stored + "mlp.gate_proj", 0, 1}, {stored + "mlp.up_proj", 0, 1}}, context.model.feed_forward},
-            false),
-        down_(make, "down", context.model.feed_forward, StoredRows::transpose_of(stored + "mlp.down_proj"),
-              false) {}
+        heads_(make.model().heads / make.context().tp_size()),
+        kv_heads_(make.model().key_value_heads() / make.context().tp_size()),
+        size_(make.model().hidden / make.model().heads),
+        rotary_(make.context(), size_),
+        norm1_(make, "norm1"),
+        qkv_(make, "qkv"),
+        proj_(make, "proj"),
+        norm2_(make, "norm2"),
+        gate_up_(make, "gate_up"),
+        down_(make, "down") {}
 
   at::Tensor attention(const at::Tensor& x) const {
     Heads heads = split_heads(qkv_(x), heads_, kv_heads_);
@@ -98,28 +58,12 @@ class LlamaBlock : public Layer {
   InputSplitLinear down_;
 };
 
-void check_llama(const ModelSpec& model, int tp) {
-  check_split(model, tp);
-  if (model.hidden / model.heads % 2 != 0) {
-    throw InputError(
-        fmt::format("model.heads: rotary positions need heads of even size, and hidden {} / heads "
-                    "{} is odd",
-                    model.hidden, model.heads));
-  }
-}
-
-std::unique_ptr<Layer> build_llama(const LayerContext& context, int index) {
-  if (index == 0) return std::make_unique<TokenEmbedding>(context, "model.embed_tokens.weight");
-  if (index <= context.model.layers) return std::make_unique<LlamaBlock>(context, index);
-  return std::make_unique<NormedHead<RmsNorm>>(context, "model.norm", "lm_head.weight",
-                                               "model.embed_tokens.weight");
-}
-
 }  // namespace
 
-ModelFamily llama_family() {
-  // Older files hold the speeds of the rotation.
-  return {"llama", check_llama, build_llama, "model.", {".rotary_emb.inv_freq"}};
+std::unique_ptr<Layer> build_llama(const LayerContext& context, int index) {
+  if (index == 0) return std::make_unique<TokenEmbedding>(context);
+  if (index > context.model.layers) return std::make_unique<NormedHead<RmsNorm>>(context);
+  return std::make_unique<LlamaBlock>(context, index);
 }
 
 }  // namespace sailor

@@ -32,9 +32,9 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
 
 }  // namespace
 
-LayerNorm::LayerNorm(ParameterMaker& make, const std::string& name, const std::string& stored)
-    : weight(make.vector(name + ".weight", make.model().hidden, 1.0, stored + ".weight")),
-      bias(make.vector(name + ".bias", make.model().hidden, 0.0, stored + ".bias")),
+LayerNorm::LayerNorm(ParameterMaker& make, const std::string& name)
+    : weight(make.take(name + ".weight")),
+      bias(make.take(name + ".bias")),
       epsilon(make.model().norm_epsilon) {}
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
@@ -45,9 +45,8 @@ at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
       .to(at::kBFloat16);
 }
 
-RmsNorm::RmsNorm(ParameterMaker& make, const std::string& name, const std::string& stored)
-    : weight(make.vector(name + ".weight", make.model().hidden, 1.0, stored + ".weight")),
-      epsilon(make.model().norm_epsilon) {}
+RmsNorm::RmsNorm(ParameterMaker& make, const std::string& name)
+    : weight(make.take(name + ".weight")), epsilon(make.model().norm_epsilon) {}
 
 at::Tensor RmsNorm::operator()(const at::Tensor& x) const {
   if (x.scalar_type() != at::kBFloat16) return RmsNormFunction::apply(x, weight, epsilon);

@@ -14,8 +14,8 @@ struct LayerNorm {
   at::Tensor weight, bias;
   double epsilon;
 
-  // `NAME.weight` and `NAME.bias`, stored under the same two suffixes.
-  LayerNorm(ParameterMaker& make, const std::string& name, const std::string& stored);
+  // Takes `NAME.weight` and `NAME.bias`.
+  LayerNorm(ParameterMaker& make, const std::string& name);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
@@ -24,7 +24,7 @@ struct RmsNorm {
   at::Tensor weight;
   double epsilon;
 
-  RmsNorm(ParameterMaker& make, const std::string& name, const std::string& stored);
+  RmsNorm(ParameterMaker& make, const std::string& name);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 

@@ -1,52 +1,28 @@
 #include "trainer/model/registry.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <cstddef>
 #include <numeric>
 
 #include "planner/spec/error.h"
 
-// Every family of the program, a line each: NAME has a function NAME_family() in its file.
-#define SAILOR_MODEL_FAMILIES(FAMILY) \
-  FAMILY(gpt2)                        \
-  FAMILY(opt)                         \
-  FAMILY(gpt_neo)                     \
-  FAMILY(llama)
-
 namespace sailor {
 
-#define SAILOR_DECLARE(name) ModelFamily name##_family();
-SAILOR_MODEL_FAMILIES(SAILOR_DECLARE)
-#undef SAILOR_DECLARE
-
-namespace {
-
-const std::vector<ModelFamily>& families() {
-#define SAILOR_CALL(name) name##_family(),
-  // Never destroyed: writes of checkpoints that a disk holds up may look families up while the process ends.
-  static const auto& all = *new std::vector<ModelFamily>{SAILOR_MODEL_FAMILIES(SAILOR_CALL)};
-#undef SAILOR_CALL
-  return all;
-}
-
-}  // namespace
-
-std::vector<std::string> model_family_names() {
-  std::vector<std::string> names;
-  for (const ModelFamily& family : families()) names.push_back(family.name);
-  return names;
-}
-
-const ModelFamily& model_family(const std::string& name) {
-  for (const ModelFamily& family : families()) {
-    if (family.name == name) return family;
-  }
-  throw InputError(fmt::format("model.family: the trainer does not know \"{}\" (known: {})", name,
-                               fmt::join(model_family_names(), ", ")));
+std::unique_ptr<Layer> build_layer(const LayerContext& context, int index) {
+  using Build = std::unique_ptr<Layer> (*)(const LayerContext&, int);
+#define SAILOR_BUILD(name) build_##name,
+  static constexpr Build kBuilds[] = {SAILOR_MODEL_FAMILIES(SAILOR_BUILD)};
+#undef SAILOR_BUILD
+  // Both lists are made from families.h.
+  const std::ptrdiff_t place = &model_family(context.model.family) - model_families().data();
+  return kBuilds[place](context, index);
 }
 
 void check_split(const ModelSpec& model, int tp) {
+  model_family(model.family);
+  if (const auto problem = find_problem(model))
+    throw InputError(fmt::format("model.{}: {}", problem->key, problem->text));
   const auto divides = [&](const char* key, int value) {
     if (value % tp != 0) {
       throw InputError(fmt::format(
@@ -55,27 +31,9 @@ void check_split(const ModelSpec& model, int tp) {
           key, value, tp));
     }
   };
-  if (model.hidden % model.heads != 0) {
-    throw InputError(
-        fmt::format("model.heads: {} does not divide model.hidden {}", model.heads, model.hidden));
-  }
-  if (model.heads % model.key_value_heads() != 0) {
-    throw InputError(fmt::format("model.kv_heads: {} does not divide model.heads {}", model.key_value_heads(),
-                                 model.heads));
-  }
   divides("heads", model.heads);
   divides("kv_heads", model.key_value_heads());
   divides("feed_forward", model.feed_forward);
-}
-
-std::vector<ParameterSpec> list_parameters(const ModelSpec& model, int64_t padded_vocabulary) {
-  std::vector<ParameterSpec> parameters;
-  LayerContext context;
-  context.model = model;
-  context.padded_vocabulary = padded_vocabulary;
-  context.listing = &parameters;
-  for (int i = 0; i < model.num_all_layers(); ++i) model_family(model.family).build(context, i);
-  return parameters;
 }
 
 int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps) {

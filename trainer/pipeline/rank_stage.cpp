@@ -27,9 +27,8 @@ void check_trainable(const JobSpec& job, const Plan& plan) {
   if (const auto violations = check_plan(plan, job); !violations.empty()) {
     throw InputError(fmt::format("plan: {}", violations.front()));
   }
-  const ModelFamily& family = model_family(job.model.family);
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (const PlanStage& stage : pipeline.stages) family.check(job.model, stage.tp);
+    for (const PlanStage& stage : pipeline.stages) check_split(job.model, stage.tp);
   }
 }
 
@@ -80,13 +79,12 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
     weights = std::make_unique<StoredModel>(job.model);
     context.weights = weights.get();
   }
-  const ModelFamily& family = model_family(job.model.family);
   const auto& stages = plan.pipelines[static_cast<std::size_t>(position.pipeline)].stages;
   for (std::size_t s = static_cast<std::size_t>(position.group); s < stages.size();
        s += static_cast<std::size_t>(position.groups)) {
     std::vector<Layer*> of_chunk;
     for (int i = stages[s].first_layer; i < stages[s].end_layer; ++i) {
-      layers.push_back(family.build(context, i));
+      layers.push_back(build_layer(context, i));
       of_chunk.push_back(layers.back().get());
     }
     chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(),

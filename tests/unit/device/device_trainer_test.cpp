@@ -13,6 +13,7 @@
 #include "planner/process/scratch_directory.h"
 #include "tests/fake_nccl/fault_script.h"
 #include "tests/unit/device/fake_gpus.h"
+#include "tests/unit/planner/family_models.h"
 #include "tests/unit/trainer/small_training.h"
 #include "trainer/pipeline/rank_trainer.h"
 
@@ -72,10 +73,12 @@ Plan two_by_two_by_two(const JobSpec& job) {
 }
 
 TEST(DeviceTrainer, TrainsAsOnProcessors) {
-  for (const char* family : {"gpt2", "llama"}) {
-    const JobSpec job = deep_job(family);
+  for (const ModelFamily& family : model_families()) {
+    JobSpec job = deep_job();
+    job.model = test::models_of(family).front().model;
+    job.model.layers = 6;
     const Plan plan = two_by_two_by_two(job);
-    EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << family;
+    EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << family.name;
   }
 }
 

@@ -105,5 +105,20 @@ TEST(MegatronFlags, MixedStagesNeedAnOrderOfNodes) {
   EXPECT_TRUE(m.notes.back().ends_with("in this order: f0 s0")) << m.notes.back();
 }
 
+TEST(MegatronFlags, FamiliesSayWhatIsTheirOwn) {
+  test::Instance in = instance();
+  const Plan plan = test::make_plan(in, 1, {{{0, 10, "fast", 1}}});
+  in.job.model.family = "llama";
+  in.job.model.rotary_base = 5000;
+  const MegatronFlags rotary = megatron_flags(in.job, plan);
+  EXPECT_TRUE(has(rotary, "--position-embedding-type rope"));
+  EXPECT_TRUE(has(rotary, "--rotary-base 5000"));
+  EXPECT_TRUE(has(rotary, "--swiglu"));
+  in.job.model.family = "gpt-neo";
+  const MegatronFlags unscaled = megatron_flags(in.job, plan);
+  EXPECT_EQ(unscaled.why_not, "its model does not scale attention scores");
+  EXPECT_TRUE(unscaled.flags.empty());
+}
+
 }  // namespace
 }  // namespace sailor

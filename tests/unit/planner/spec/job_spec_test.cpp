@@ -160,7 +160,7 @@ TEST(JobSpec, FamiliesHaveKeysOfTheirOwn) {
   EXPECT_THAT(error_of(with("family: gpt,", "family: llama, positions: 200,")),
               HasSubstr("model.positions: models of family \"llama\" have no such thing"));
   EXPECT_THAT(error_of(with("family: gpt,", "family: opt, positions: 100,")),
-              HasSubstr("model.positions: must be an integer from 128"));
+              HasSubstr("model.positions: positions (100) must be at least sequence (128)"));
   EXPECT_THAT(error_of(with("family: gpt,", "family: llama, norm_epsilon: 0,")),
               HasSubstr("must be above 0"));
 }

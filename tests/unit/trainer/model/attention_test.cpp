@@ -69,14 +69,25 @@ TEST(Attention, AWindowOfOneSeesOnlyItselfAndOneOfAllIsNone) {
   EXPECT_TRUE(at::allclose(attend({q, k, v}, 0.7, 2)[0][0][2], expected));
 }
 
+TEST(RotaryTable, TurnsTheFirstElementsOnly) {
+  const at::Tensor x = at::randn({2, 3, 5, 8}, at::kDouble);
+  const RotaryTable part(5, 4, 100.0, at::kDouble);
+  const at::Tensor turned = part.rotate(x);
+  EXPECT_TRUE(at::equal(turned.narrow(3, 4, 4), x.narrow(3, 4, 4)));
+  EXPECT_TRUE(at::equal(turned.narrow(3, 0, 4), part.rotate(x.narrow(3, 0, 4))));
+  EXPECT_FALSE(at::allclose(turned.narrow(3, 0, 4), x.narrow(3, 0, 4)));
+}
+
 TEST(RmsNorm, ItsGradientsAreThoseOfTheComposedOperators) {
   LayerContext context;
+  context.model.family = "llama";
+  context.model.layers = context.model.heads = 1;
   context.model.hidden = 6;
   context.model.norm_epsilon = 1e-3;
   context.dtype = at::kDouble;
   std::vector<Parameter> parameters;
   ParameterMaker make(context, 1, parameters);
-  const RmsNorm norm(make, "norm1", "stored");
+  const RmsNorm norm(make, "norm1");
   norm.weight.detach().copy_(at::randn({6}, at::kDouble));
   const at::Tensor x = at::randn({2, 3, 6}, at::kDouble).set_requires_grad(true);
   const at::Tensor seed = at::randn({2, 3, 6}, at::kDouble);
@@ -97,9 +108,9 @@ TEST(ModelFamilies, KeyAndValueHeadsMustDivideByTheDegree) {
   model.heads = 8;
   model.kv_heads = 2;
   model.feed_forward = 64;
-  EXPECT_NO_THROW(model_family("llama").check(model, 2));
+  EXPECT_NO_THROW(check_split(model, 2));
   try {
-    model_family("llama").check(model, 4);
+    check_split(model, 4);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(std::string(error.what()),

@@ -10,6 +10,9 @@ namespace {
 
 Dropout make_dropout(double rate) {
   LayerContext context;
+  context.model.family = "gpt2";
+  context.model.layers = 3;
+  context.model.heads = context.model.hidden = 1;
   context.model.dropout = rate;
   context.seed = 42;
   std::vector<Parameter> none;

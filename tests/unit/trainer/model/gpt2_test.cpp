@@ -28,7 +28,7 @@ ModelSpec small_model() {
 std::map<std::string, at::Tensor> parameters_of(const LayerContext& context) {
   std::map<std::string, at::Tensor> values;
   for (int i = 0; i < context.model.num_all_layers(); ++i) {
-    const auto layer = model_family("gpt2").build(context, i);
+    const auto layer = build_layer(context, i);
     for (const Parameter& p : layer->parameters()) {
       EXPECT_TRUE(values.emplace(p.name, p.value.detach()).second) << "two parameters named " << p.name;
     }
@@ -85,7 +85,7 @@ TEST(Gpt2, PaddingOfTheVocabularyChangesNothing) {
     at::Tensor x;
     std::vector<std::unique_ptr<Layer>> layers;
     for (int i = 0; i < 4; ++i) {
-      layers.push_back(model_family("gpt2").build(context, i));
+      layers.push_back(build_layer(context, i));
       x = layers.back()->forward(x, batch);
     }
     losses[padded == 24] = x.item<double>();
@@ -115,16 +115,6 @@ TEST(Gpt2, CrossEntropyAndItsGradientEqualTheLibrarysOnAnyGroup) {
       EXPECT_TRUE(
           at::allclose(mine.grad(), leaf.grad().narrow(1, columns * group->rank(), columns), 1e-12, 1e-14));
     });
-  }
-}
-
-TEST(ModelFamilies, AnUnknownOneAndAnImpossibleSplitSayWhatToDo) {
-  EXPECT_THROW(model_family("nothing"), InputError);
-  try {
-    model_family("gpt2").check(small_model(), 5);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("model.heads: 12 cannot be split over 5 GPUs"));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "trainer/model/parameter.h"
+#include "planner/spec/model_parameter.h"
 
 namespace sailor {
 

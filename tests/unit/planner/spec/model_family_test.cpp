@@ -1,0 +1,123 @@
+#include "planner/spec/model_family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "planner/spec/job_schema.h"
+#include "planner/spec/model_directory.h"
+#include "planner/spec/transformer_shape.h"
+#include "tests/unit/planner/error_of.h"
+#include "tests/unit/planner/family_models.h"
+
+namespace sailor {
+namespace {
+
+using ::testing::HasSubstr;
+
+int64_t elements(const ModelSpec& model, int layer) {
+  int64_t sum = 0;
+  for (const ParameterSpec& parameter : layer_parameters(model, layer, model.vocabulary))
+    if (!parameter.tied_copy) sum += parameter.elements();
+  return sum;
+}
+
+TEST(ModelFamilies, ShapesCountTheListedParameters) {
+  for (const auto& [label, model] : test::models_of_all_families()) {
+    const TransformerShape shape = shape_of(model);
+    EXPECT_EQ(shape.embedding_parameters(), elements(model, 0)) << label;
+    EXPECT_EQ(shape.block_parameters(), elements(model, 1)) << label;
+    EXPECT_EQ(shape.head_parameters(), elements(model, model.layers + 1)) << label;
+    int64_t all = 0;
+    for (const ParameterSpec& parameter : list_parameters(model, model.vocabulary))
+      all += parameter.elements();
+    EXPECT_EQ(shape.parameters(), all) << label;
+  }
+}
+
+TEST(ModelFamilies, EveryParameterIsStoredOnce) {
+  for (const auto& [label, model] : test::models_of_all_families()) {
+    std::set<std::string> names;
+    std::map<std::string, int> layers_of;  // of a stored tensor
+    for (const ParameterSpec& parameter : list_parameters(model, model.vocabulary + 5)) {
+      EXPECT_TRUE(names.insert(parameter.name).second) << label << " " << parameter.name;
+      int64_t rows = 0;
+      for (const StoredPiece& piece : parameter.stored.pieces) {
+        rows += piece.rows * parameter.stored.groups;
+        const auto [owner, is_new] = layers_of.emplace(piece.tensor, parameter.layer);
+        EXPECT_EQ(owner->second, parameter.layer) << label << " " << piece.tensor;
+      }
+      EXPECT_EQ(rows, parameter.real_rows) << label << " " << parameter.name;
+    }
+  }
+}
+
+TEST(ModelFamilies, ConfigFilesGiveTheModelBack) {
+  for (const auto& [label, model] : test::models_of_all_families()) {
+    if (model.positions > model.sequence) continue;  // such a model is made for longer sequences
+    const std::string json = to_model_config(model, "float32");
+    ModelSpec read = parse_model_config(json, "config.json");
+    EXPECT_EQ(read.key_value_heads(), model.key_value_heads()) << label;
+    EXPECT_EQ(read.position_rows(), model.position_rows()) << label;
+    read.kv_heads = model.kv_heads;
+    read.positions = model.positions;
+    EXPECT_EQ(read, model) << label << "\n" << json;
+  }
+}
+
+TEST(ModelFamilies, JobSpecsHaveTheKeysOfTheirFamilyOnly) {
+  for (const ModelFamily& family : model_families()) {
+    const std::string shape =
+        "family: " + family.name + ", layers: 2, hidden: 64, heads: 4, sequence: 9, vocabulary: 19";
+    const auto model_of = [&](const std::string& more) {
+      return parse_job_spec("model: {" + shape + more + "}\ntraining: {global_batch: 1, steps: 1}\n", "j")
+          .model;
+    };
+    ModelSpec plain = model_of("");
+    plain.feed_forward = 96;
+    plain.name.clear();
+    EXPECT_EQ(plain, test::models_of(family).front().model) << family.name;
+    for (const ModelKey& key : all_model_keys()) {
+      const bool is_flag = std::holds_alternative<bool ModelSpec::*>(key.member);
+      const bool is_positions = key.name == "positions";
+      const std::string value = is_flag ? "true" : is_positions ? "9" : "1";
+      const std::string error = test::error_of([&] { model_of(", " + key.name + ": " + value); });
+      if (family.has(key.name)) {
+        EXPECT_EQ(error, "no error") << family.name;
+      } else {
+        EXPECT_THAT(error, HasSubstr("model." + key.name + ": models of family \"" + family.name +
+                                     "\" have no such thing"));
+      }
+    }
+  }
+}
+
+TEST(ModelFamilies, TheSchemaOfJobSpecsKnowsThemAndTheirKeys) {
+  const auto schema = nlohmann::json::parse(job_schema_json());
+  const auto& model = schema["properties"]["model"];
+  const auto& properties = model["properties"];
+  const auto& not_with_from = model["oneOf"][1]["properties"];
+  for (const ModelFamily& family : model_families()) {
+    EXPECT_THAT(properties["family"]["description"].get<std::string>(), HasSubstr("`" + family.name + "`"));
+    for (const ModelKey& key : family.keys) {
+      ASSERT_TRUE(properties.contains(key.name)) << key.name;
+      EXPECT_EQ(not_with_from.value(key.name, true), false) << key.name;
+      if (!std::holds_alternative<bool ModelSpec::*>(key.member)) {
+        const double least = properties[key.name].value("minimum", -1.0);
+        EXPECT_EQ(least, key.least) << key.name;
+      }
+    }
+  }
+}
+
+TEST(ModelFamilies, AnUnknownOneIsAnErrorThatListsTheKnownOnes) {
+  EXPECT_EQ(find_family("nothing"), nullptr);
+  const std::string error = test::error_of([] { model_family("nothing"); });
+  for (const ModelFamily& family : model_families()) EXPECT_THAT(error, HasSubstr(family.name));
+}
+
+}  // namespace
+}  // namespace sailor
