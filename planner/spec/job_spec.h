@@ -34,12 +34,15 @@ struct ModelSpec {
   bool tied_embeddings = false;  // the head uses the embedding's matrix
   double norm_epsilon = 1e-5;
   double rotary_base = 10'000;
+  double rotary_fraction = 1;      // of the elements of a head that rotary positions turn
+  bool parallel_residual = false;  // the MLP of a block reads what its attention reads
   double dropout = 0;  // probability that an element of the embedding, attention or MLP is left out
   // Model directory that weights are read from, as a path that can be opened; empty = they are drawn.
   std::string from{};
 
   int num_all_layers() const { return layers + 2; }
   int key_value_heads() const { return kv_heads > 0 ? kv_heads : heads; }
+  int rotated_elements() const { return static_cast<int>(hidden / heads * rotary_fraction); }  // of a head
   int position_rows() const { return positions > 0 ? positions : sequence; }
   // Can every block be split over a TP group of that size?
   bool splits_over(int tp) const {

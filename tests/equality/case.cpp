@@ -140,6 +140,14 @@ void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std
     model.attention_window = 1;  // the number follows the sequence
     features.insert("window");
   }
+  if (family.has("rotary_fraction")) {
+    model.rotary_fraction = 1.0 / (1 << between(random, 0, 2));
+    if (model.rotary_fraction < 1) features.insert("partial_rotary");
+  }
+  if (family.has("parallel_residual") && random() % 3 != 0) {
+    model.parallel_residual = true;
+    features.insert("parallel_residual");
+  }
   if (random() % 2) {
     model.tied_embeddings = true;
     features.insert("tied");

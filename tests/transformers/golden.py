@@ -3,7 +3,7 @@ package writes it and OUT/MODEL/expected.json. The weights are not stored: eleme
 import json, math, os, sys
 
 import torch
-from models import run, shapes
+from models import run, shapes, stored_name
 
 POSITIONS = 9
 
@@ -19,7 +19,7 @@ for name, kind, config in shapes(vocabulary=19, hidden=16, layers=2, heads=4, po
     model = kind(config)
     with torch.no_grad():
         for tensor, parameter in model.named_parameters():
-            parameter.copy_(weight(tensor, parameter.shape))
+            parameter.copy_(weight(stored_name(model, tensor), parameter.shape))
     ids = (torch.arange(2 * (POSITIONS + 1)) * 7 % 19).reshape(2, POSITIONS + 1)
     logits, loss, gradients = run(model, ids)
     where = os.path.join(sys.argv[1], name)

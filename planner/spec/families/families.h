@@ -7,4 +7,5 @@
   FAMILY(gpt2)                        \
   FAMILY(opt)                         \
   FAMILY(gpt_neo)                     \
-  FAMILY(llama)
+  FAMILY(llama)                       \
+  FAMILY(gpt_neox)

@@ -8,10 +8,9 @@ namespace sailor::equality {
 
 const ReferenceFamily& reference_family(const std::string& family) {
   static const std::map<std::string, ReferenceFamily> all = {
-      {"gpt2", {gpt2_reference, false}},
-      {"opt", {opt_reference, true}},
-      {"gpt-neo", {gpt_neo_reference, false}},
-      {"llama", {llama_reference, false}},
+      {"gpt2", {gpt2_reference, false}},         {"opt", {opt_reference, true}},
+      {"gpt-neo", {gpt_neo_reference, false}},   {"llama", {llama_reference, false}},
+      {"gpt-neox", {gpt_neox_reference, false}},
   };
   const auto found = all.find(family);
   if (found == all.end()) throw InputError("--family: there is no reference of \"" + family + "\"");
@@ -27,6 +26,19 @@ at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, con
 
 at::Tensor reference_gelu(const at::Tensor& x) {
   return 0.5 * x * (1 + (std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3))).tanh());
+}
+
+at::Tensor reference_rotation(const at::Tensor& x, double base) {
+  const int64_t tokens = x.size(-2), half = x.size(-1) / 2;
+  at::Tensor angle = at::empty({tokens, half}, at::kDouble);
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t i = 0; i < half; ++i)
+      angle[t][i] =
+          static_cast<double>(t) / std::pow(base, static_cast<double>(i) / static_cast<double>(half));
+  }
+  const at::Tensor turn = at::complex(angle.cos(), angle.sin()).to(at::toComplexType(x.scalar_type()));
+  const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half)) * turn;
+  return at::cat({at::real(pairs), at::imag(pairs)}, -1);
 }
 
 at::Tensor reference_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

@@ -35,6 +35,8 @@ at::Tensor opt_reference(const ModelSpec& model, const Weights& weights, const a
                          const ReferenceDropout& drop);
 at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
                              const ReferenceDropout& drop);
+at::Tensor gpt_neox_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                              const ReferenceDropout& drop);
 at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
                            const ReferenceDropout& drop);
 
@@ -42,6 +44,9 @@ at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const
 at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, const std::string& at,
                                 double epsilon);
 at::Tensor reference_gelu(const at::Tensor& x);
+// Rotary positions: elements (i, i + half) of every row [.., tokens, size] as complex numbers, times
+// e^(i angle).
+at::Tensor reference_rotation(const at::Tensor& x, double base);
 // softmax(query key^T * scale) value over [.., tokens, size]; token i sees max(0, i - window + 1)..i, or 0..i
 // without a window.
 at::Tensor reference_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

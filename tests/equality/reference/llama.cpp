@@ -9,20 +9,6 @@ at::Tensor reference_rms_norm(const at::Tensor& x, const at::Tensor& weight, dou
   return x / (x.pow(2).mean(-1, true) + epsilon).sqrt() * weight;
 }
 
-// Pairs (i, i + half) of every head as complex numbers, times e^(i angle).
-at::Tensor reference_rotation(const at::Tensor& x, double base) {
-  const int64_t tokens = x.size(-2), half = x.size(-1) / 2;
-  at::Tensor angle = at::empty({tokens, half}, at::kDouble);
-  for (int64_t t = 0; t < tokens; ++t) {
-    for (int64_t i = 0; i < half; ++i)
-      angle[t][i] =
-          static_cast<double>(t) / std::pow(base, static_cast<double>(i) / static_cast<double>(half));
-  }
-  const at::Tensor turn = at::complex(angle.cos(), angle.sin()).to(at::toComplexType(x.scalar_type()));
-  const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half)) * turn;
-  return at::cat({at::real(pairs), at::imag(pairs)}, -1);
-}
-
 }  // namespace
 
 at::Tensor llama_reference(const ModelSpec& model, const Weights& w, const at::Tensor& ids,

@@ -118,6 +118,11 @@ TEST(MegatronFlags, FamiliesSayWhatIsTheirOwn) {
   const MegatronFlags unscaled = megatron_flags(in.job, plan);
   EXPECT_EQ(unscaled.why_not, "its model does not scale attention scores");
   EXPECT_TRUE(unscaled.flags.empty());
+  in.job.model.family = "gpt-neox";
+  in.job.model.rotary_fraction = 0.25;
+  EXPECT_TRUE(has(megatron_flags(in.job, plan), "--rotary-percent 0.25"));
+  in.job.model.parallel_residual = true;
+  EXPECT_EQ(megatron_flags(in.job, plan).why_not, "its model adds attention and MLP of a block side by side");
 }
 
 }  // namespace

@@ -106,7 +106,8 @@ TEST(ModelFamilies, TheSchemaOfJobSpecsKnowsThemAndTheirKeys) {
       ASSERT_TRUE(properties.contains(key.name)) << key.name;
       EXPECT_EQ(not_with_from.value(key.name, true), false) << key.name;
       if (!std::holds_alternative<bool ModelSpec::*>(key.member)) {
-        const double least = properties[key.name].value("minimum", -1.0);
+        const double least =
+            properties[key.name].value("minimum", properties[key.name].value("exclusiveMinimum", -1.0));
         EXPECT_EQ(least, key.least) << key.name;
       }
     }
@@ -117,6 +118,40 @@ TEST(ModelFamilies, AnUnknownOneIsAnErrorThatListsTheKnownOnes) {
   EXPECT_EQ(find_family("nothing"), nullptr);
   const std::string error = test::error_of([] { model_family("nothing"); });
   for (const ModelFamily& family : model_families()) EXPECT_THAT(error, HasSubstr(family.name));
+}
+
+// As the first models of the family were published: rotary positions beside everything else, and no map for
+// them.
+TEST(GptNeox, ReadsOlderConfigFiles) {
+  const ModelSpec model = parse_model_config(
+      R"({"architectures": ["GPTNeoXForCausalLM"], "hidden_act": "gelu", "hidden_size": 512,
+          "intermediate_size": 2048, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+          "model_type": "gpt_neox", "num_attention_heads": 8, "num_hidden_layers": 6, "rotary_emb_base": 5000,
+          "rotary_pct": 0.125, "tie_word_embeddings": false, "use_parallel_residual": true,
+          "vocab_size": 50304})",
+      "config.json");
+  EXPECT_EQ(model.rotary_base, 5000);
+  EXPECT_EQ(model.rotary_fraction, 0.125);
+  EXPECT_TRUE(model.parallel_residual);
+  EXPECT_EQ(model.positions, 0);
+  EXPECT_EQ(shape_of(model).parameters(), 70'426'624) << "as published";
+}
+
+TEST(GptNeox, RotatesAnEvenNumberOfElements) {
+  const auto error_with = [](const std::string& keys) {
+    return test::error_of([&] {
+      parse_job_spec(
+          "model: {family: gpt-neox, layers: 2, hidden: 64, heads: 4, sequence: 9, vocabulary: 19" + keys +
+              "}\ntraining: {global_batch: 1, steps: 1}\n",
+          "job.yaml");
+    });
+  };
+  EXPECT_EQ(error_with(", rotary_fraction: 0.5, parallel_residual: false"), "no error");
+  EXPECT_THAT(error_with(", rotary_fraction: 0.2"),
+              HasSubstr("job.yaml:1: model.rotary_fraction: 0.2 of heads of 16 elements is 3; it must be an "
+                        "even number, at least 2"));
+  EXPECT_THAT(error_with(", rotary_fraction: 0"), HasSubstr("model.rotary_fraction: "));
+  EXPECT_THAT(error_with(", positions: 9"), HasSubstr("have no such thing"));
 }
 
 }  // namespace
