@@ -151,6 +151,152 @@ bool precise(const StackBench::ByKind& cell) {
   return unsure_s <= MeasuringOptions().relative_error * whole_s;
 }
 
+using Benches = std::map<int, std::vector<std::unique_ptr<LayerBench>>>;  // by TP degree
+
+// Of the TP degrees that can be measured; notes say why others cannot. Throws InputError when none can.
+Benches make_benches(const JobSpec& job, const ProfileRequest& request, Device& device,
+                     ProfileOutcome& outcome) {
+  Benches benches;
+  std::string reason;
+  for (const int tp : request.tps) {
+    if (request.gpus > 0 && tp > request.gpus) {
+      outcome.notes.push_back(fmt::format(
+          "TP degree {} left out: it is measured on as many GPUs, and here are {}", tp, request.gpus));
+      continue;
+    }
+    try {
+      std::vector<std::unique_ptr<LayerBench>> kinds;
+      for (const LayerKind kind : kKinds)
+        kinds.push_back(std::make_unique<LayerBench>(job, kind, tp, device));
+      benches[tp] = std::move(kinds);
+    } catch (const InputError& e) {
+      outcome.notes.push_back(fmt::format("TP degree {} left out: {}", tp, e.what()));
+      reason = e.what();
+    }
+  }
+  if (benches.empty()) throw InputError({job.file, 0}, reason);
+  return benches;
+}
+
+int ranks_of(const ProfileRequest& request) {
+  if (request.gpus > 0) return request.gpus;
+  if (request.ranks > 0) return request.ranks;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Each cell is measured twice over: the computation, and the update. It is not measured in one go: the speed
+// of a machine drifts, and that must not look like a property of some cells.
+MeasuringOptions layer_options(const ProfileRequest& request, size_t cells, int ranks,
+                               ProfileOutcome& outcome) {
+  MeasuringOptions options;
+  options.max_seconds = kLayerShare * request.seconds / (2.0 * kRounds * static_cast<double>(cells));
+  options.min_samples = kSamplesPerRound;
+  const CpuQuota quota = cpu_quota();
+  if (request.gpus == 0 && quota.processors < ranks) {
+    options.with_interruptions = true;
+    options.min_seconds = kQuotaPeriods * quota.period_s;
+    outcome.notes.push_back(fmt::format(
+        "the control group of this process may use {:.2f} processors, for {} ranks: times hold the pauses",
+        quota.processors, ranks));
+  }
+  return options;
+}
+
+// The rounds in which all cells are measured, kept in a journal and in the profile's file as they are done.
+class LayerRounds {
+ public:
+  // Keeps references. Takes up what the journal of an interrupted run has.
+  LayerRounds(const JobSpec& job, const ProfileRequest& request, int ranks, const MeasuringOptions& options,
+              const std::string& file, ProfileFile& profile)
+      : request_(request),
+        options_(options),
+        file_(file),
+        profile_(profile),
+        crowd_(job, ranks, collectives_of(options), request.gpus > 0),
+        journal_(file, profile.measured) {}
+
+  // Until all cells have kRounds rounds and are precise, or the time is over.
+  void measure(const std::vector<int>& tps, const std::function<void(double done, double total)>& advance) {
+    for (const auto& [cell, rounds] : journal_.rounds())
+      if (std::find(tps.begin(), tps.end(), cell.first) != tps.end()) put_cell(cell.first, cell.second);
+    const auto begin = Clock::now();
+    // Rounds after the first kRounds, of some cells, count for nothing.
+    const double cells = kRounds * static_cast<double>(tps.size() * request_.microbatches.size());
+    double cells_done = 0;
+    for (size_t round = 0; round < kMostRounds; ++round) {
+      const double elapsed_s = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (round >= kRounds && elapsed_s >= kLayerShare * request_.seconds) break;
+      for (const int tp : tps) {
+        if (const std::vector<int> due = due_in(round, tp); !due.empty()) measure_round(tp, due);
+        cells_done += static_cast<double>(request_.microbatches.size());
+        if (advance && round < kRounds) advance(cells_done, cells);
+      }
+    }
+  }
+
+  // A line for every cell; their number. The journal has done its work.
+  int tell_all(const std::function<void(const std::string&)>& tell) {
+    int cells = 0;
+    for (const auto& [key, of_cell] : journal_.rounds()) {
+      const StackBench::ByKind cell = typical(of_cell);
+      std::string line = fmt::format("microbatch {:>3}  tp {}", key.second, key.first);
+      for (size_t k = 0; k < kKinds.size(); ++k) {
+        const LayerMeasurement& m = cell[k];
+        line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
+                            1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
+                            m.samples, 100 * m.relative_error);
+      }
+      tell(line);
+      ++cells;
+    }
+    journal_.finish();
+    return cells;
+  }
+
+ private:
+  static MeasuringOptions collectives_of(const MeasuringOptions& layers) {
+    MeasuringOptions options;
+    options.max_seconds = layers.max_seconds;
+    return options;
+  }
+
+  // Microbatches of the TP degree that this round measures; those of earlier rounds an interrupted run did.
+  std::vector<int> due_in(size_t round, int tp) const {
+    std::vector<int> due;
+    for (const int microbatch : request_.microbatches) {
+      const auto found = journal_.rounds().find({tp, microbatch});
+      if (found != journal_.rounds().end() && found->second.size() > round) continue;
+      if (round < kRounds || !precise(typical(journal_.rounds().at({tp, microbatch}))))
+        due.push_back(microbatch);
+    }
+    return due;
+  }
+
+  void measure_round(int tp, const std::vector<int>& microbatches) {
+    const std::vector<StackBench::ByKind> measured = crowd_.measure(tp, microbatches, options_);
+    for (size_t i = 0; i < measured.size(); ++i) {
+      journal_.add(tp, microbatches[i], measured[i]);
+      put_cell(tp, microbatches[i]);
+    }
+    sort_cells(profile_);
+    save_profile_file(profile_, file_);
+  }
+
+  void put_cell(int tp, int microbatch) {
+    const StackBench::ByKind cell = typical(journal_.rounds().at({tp, microbatch}));
+    for (size_t k = 0; k < kKinds.size(); ++k)
+      put(profile_, {microbatch, tp, kKinds[k], cell[k].times, cell[k].samples, cell[k].outliers,
+                     cell[k].relative_error});
+  }
+
+  const ProfileRequest& request_;
+  const MeasuringOptions options_;
+  const std::string file_;
+  ProfileFile& profile_;
+  CrowdBench crowd_;
+  ProfileJournal journal_;
+};
+
 }  // namespace
 
 std::string layer_profile_path(const std::string& directory, const JobSpec& job,
@@ -178,29 +324,9 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   const std::unique_ptr<Gpu> gpu = request.gpus > 0 ? open_gpu({}) : nullptr;
   Device& device = gpu ? gpu->device() : host_device();
   const ComputeOn computes(device);
-  std::map<int, std::vector<std::unique_ptr<LayerBench>>> benches;
-  std::string reason;
-  for (const int tp : request.tps) {
-    if (gpu && tp > request.gpus) {
-      outcome.notes.push_back(fmt::format(
-          "TP degree {} left out: it is measured on as many GPUs, and here are {}", tp, request.gpus));
-      continue;
-    }
-    try {
-      std::vector<std::unique_ptr<LayerBench>> kinds;
-      for (const LayerKind kind : kKinds)
-        kinds.push_back(std::make_unique<LayerBench>(job, kind, tp, device));
-      benches[tp] = std::move(kinds);
-    } catch (const InputError& e) {
-      outcome.notes.push_back(fmt::format("TP degree {} left out: {}", tp, e.what()));
-      reason = e.what();
-    }
-  }
-  if (benches.empty()) throw InputError({job.file, 0}, reason);
+  const Benches benches = make_benches(job, request, device, outcome);
 
-  const int ranks = request.gpus > 0    ? request.gpus
-                    : request.ranks > 0 ? request.ranks
-                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int ranks = ranks_of(request);
   MeasuredWith equipment = this_equipment(ranks);
   if (gpu) equipment.device = gpu->name();
   ProfileFile profile = earlier(outcome.layer_file, job, request.gpu_type, equipment, outcome);
@@ -215,81 +341,16 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
                   static_cast<double>(request.base_memory_bytes) / (1 << 20),
                   1e3 * profile.overheads.iteration_overhead_s, 1e9 * profile.overheads.sync_s_per_byte));
 
-  MeasuringOptions layer_options;
-  // Each cell is measured twice over: the computation, and the update. It is not measured in one go: the
-  // speed of a machine drifts, and that must not look like a property of some cells.
-  layer_options.max_seconds =
-      kLayerShare * request.seconds /
-      (2.0 * kRounds * static_cast<double>(benches.size() * request.microbatches.size()));
-  layer_options.min_samples = kSamplesPerRound;
-  if (const CpuQuota quota = cpu_quota(); !gpu && quota.processors < ranks) {
-    layer_options.with_interruptions = true;
-    layer_options.min_seconds = kQuotaPeriods * quota.period_s;
-    outcome.notes.push_back(fmt::format(
-        "the control group of this process may use {:.2f} processors, for {} ranks: times hold the pauses",
-        quota.processors, ranks));
-  }
-  MeasuringOptions collective_options;
-  collective_options.max_seconds = layer_options.max_seconds;
-  CrowdBench crowd(job, ranks, collective_options, request.gpus > 0);
   for (auto& [tp, kinds] : benches)
     for (size_t k = 0; k < kKinds.size(); ++k)
       put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
-  ProfileJournal journal(outcome.layer_file, equipment);
-  const auto rounds_of = [&journal](int tp, int microbatch) -> size_t {
-    const auto found = journal.rounds().find({tp, microbatch});
-    return found == journal.rounds().end() ? 0 : found->second.size();
-  };
-  const auto put_cell = [&](int tp, int microbatch) {
-    const StackBench::ByKind cell = typical(journal.rounds().at({tp, microbatch}));
-    for (size_t k = 0; k < kKinds.size(); ++k)
-      put(profile, {microbatch, tp, kKinds[k], cell[k].times, cell[k].samples, cell[k].outliers,
-                    cell[k].relative_error});
-  };
-  for (const auto& [cell, rounds] : journal.rounds())
-    if (benches.contains(cell.first)) put_cell(cell.first, cell.second);
-  // One more round of the cells of one TP degree.
-  const auto measure = [&](int tp, const std::vector<int>& microbatches) {
-    const std::vector<StackBench::ByKind> measured = crowd.measure(tp, microbatches, layer_options);
-    for (size_t i = 0; i < measured.size(); ++i) {
-      journal.add(tp, microbatches[i], measured[i]);
-      put_cell(tp, microbatches[i]);
-    }
-    sort_cells(profile);
-    save_profile_file(profile, outcome.layer_file);
-  };
-  const auto begin = Clock::now();
-  // All cells have kRounds rounds; those after them, of some cells, count for nothing.
-  const double cells = kRounds * static_cast<double>(benches.size() * request.microbatches.size());
-  double cells_done = 0;
-  for (size_t round = 0; round < kMostRounds; ++round) {
-    const double elapsed_s = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (round >= kRounds && elapsed_s >= kLayerShare * request.seconds) break;
-    for (const auto& [tp, kinds] : benches) {
-      std::vector<int> due;
-      for (const int microbatch : request.microbatches) {
-        if (rounds_of(tp, microbatch) > round) continue;  // an interrupted run did it
-        if (round < kRounds || !precise(typical(journal.rounds().at({tp, microbatch}))))
-          due.push_back(microbatch);
-      }
-      if (!due.empty()) measure(tp, due);
-      cells_done += static_cast<double>(request.microbatches.size());
-      if (advance && round < kRounds) advance(cells_done, cells);
-    }
-  }
-  for (const auto& [key, of_cell] : journal.rounds()) {
-    const StackBench::ByKind cell = typical(of_cell);
-    std::string line = fmt::format("microbatch {:>3}  tp {}", key.second, key.first);
-    for (size_t k = 0; k < kKinds.size(); ++k) {
-      const LayerMeasurement& m = cell[k];
-      line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
-                          1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
-                          m.samples, 100 * m.relative_error);
-    }
-    tell(line);
-    ++outcome.cells;
-  }
-  journal.finish();
+  std::vector<int> tps;
+  for (const auto& [tp, kinds] : benches) tps.push_back(tp);
+  const MeasuringOptions options =
+      layer_options(request, tps.size() * request.microbatches.size(), ranks, outcome);
+  LayerRounds rounds(job, request, ranks, options, outcome.layer_file, profile);
+  rounds.measure(tps, advance);
+  outcome.cells = rounds.tell_all(tell);
   return outcome;
 }
 

@@ -39,6 +39,18 @@ extra=$(ls | grep -vxE 'CMakeLists.txt|CMakePresets.json|spank_plugin|planner|tr
 [[ -z $extra ]] || { echo "the top level is fixed; these stand beside it: $extra"; failed=1; }
 long=$(find planner trainer profiler spank_plugin tests etc -name '*.cpp' -o -name '*.h' -o -name '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2, $1}')
 [[ -z $long ]] || { printf 'files over 700 lines:\n%s\n' "$long"; failed=1; }
+# Formatted code: what a line begins ends with a brace at the same indent, and what stands between is further in.
+long=$(find planner trainer profiler spank_plugin -name '*.cpp' -o -name '*.h' | xargs awk '
+  FNR == 1 { split("", begin); split("", head) }
+  { match($0, /^ */); indent = RLENGTH }
+  indent > 4 || indent % 2 || /^ *$/ || /^ *(\/\/|#|\}|public:|private:|protected:)/ && !/^ *\}$/ { next }
+  /^ *\}$/ {
+    if (FNR - begin[indent] + 1 > 80 && head[indent] !~ /^ *(namespace|class|struct|union|enum|extern)/)
+      print FILENAME ":" begin[indent], FNR - begin[indent] + 1
+    next
+  }
+  { begin[indent] = FNR; head[indent] = $0 }')
+[[ -z $long ]] || { printf 'functions over 80 lines:\n%s\n' "$long"; failed=1; }
 if command -v clang-format > /dev/null && [[ $(clang-format --version) == *"version 14"* ]]; then
   find planner trainer profiler spank_plugin tests -name '*.cpp' -o -name '*.h' | xargs clang-format --dry-run -Werror || failed=1
 fi

@@ -109,6 +109,70 @@ std::string legend(double x, double y, bool sync, bool update, int chunks) {
   return out;
 }
 
+// What is drawn, counted.
+struct Extent {
+  size_t rows = 0, name_length = 0, bars = 0;
+  bool sync = false, update = false;
+};
+
+Extent extent_of(const std::vector<DrawnBlock>& blocks) {
+  Extent out;
+  for (const DrawnBlock& block : blocks)
+    for (const DrawnRow& row : block.rows) {
+      ++out.rows;
+      out.bars += row.events.size();
+      out.name_length = std::max(out.name_length, row.name.size());
+      for (const TimelineEvent* event : row.events) {
+        out.sync = out.sync || event->kind == TimelineEvent::Kind::sync;
+        out.update = out.update || event->kind == TimelineEvent::Kind::update;
+      }
+    }
+  return out;
+}
+
+// Blocks below each other from `y` on, which becomes the end of the last row. `dense`: were bars too thin to
+// be drawn one by one?
+std::string draw_rows(const std::vector<DrawnBlock>& blocks, SvgRowScale scale, double pitch,
+                      double label_size, double span_s, double& y, bool& dense) {
+  std::string out;
+  for (const DrawnBlock& block : blocks) {
+    out += text(16, y + 12, 12, block.name);
+    y += 20;
+    for (const DrawnRow& row : block.rows) {
+      out += text(24, y + scale.height / 2 + label_size * 0.36, label_size, row.name, " tl-soft");
+      out += fmt::format(R"(<rect class="tl-idle" x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}"/>)"
+                         "\n",
+                         scale.left, y, span_s * scale.per_s, scale.height);
+      scale.top = y;
+      dense = svg_row(row.events, block.chunks, scale, out) || dense;
+      y += pitch;
+    }
+    y += 8;
+  }
+  y -= 4;
+  return out;
+}
+
+std::string draw_time_axis(const SvgRowScale& scale, const TimeUnit& unit, double span_s, double top,
+                           double bottom) {
+  const double step = nice_step(span_s / unit.seconds, 12);
+  std::string out;
+  for (double t = 0; t <= span_s / unit.seconds * (1 + 1e-9); t += step) {
+    const double x = scale.left + t * unit.seconds * scale.per_s;
+    out += fmt::format(R"(<line class="tl-grid" x1="{0:.1f}" y1="{1:.1f}" x2="{0:.1f}" y2="{2:.1f}"/>)", x,
+                       top + 16, bottom);
+    out += fmt::format(
+        R"(<text class="tl-text" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="middle">{}</text>)"
+        "\n",
+        x, bottom + 16, fmt::format("{:.6g}", std::abs(t) < step / 2 ? 0.0 : t));
+  }
+  return out +
+         fmt::format(
+             R"(<text class="tl-text tl-soft" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="end">time in {}</text>)"
+             "\n",
+             kWidth - kRight, bottom + 34, unit.name);
+}
+
 }  // namespace
 
 std::string timeline_svg(const Plan& plan, const Prediction& prediction,
@@ -121,61 +185,22 @@ std::string timeline_svg(const Plan& plan, const Prediction& prediction,
   size_t left_out = 0;
   const std::vector<DrawnBlock> blocks = blocks_of(plan, prediction, timelines, span_s, left_out);
 
-  size_t rows = 0, name_length = 0, bars = 0;
-  bool sync = false, update = false, dense = false;
-  for (const DrawnBlock& block : blocks)
-    for (const DrawnRow& row : block.rows) {
-      ++rows;
-      bars += row.events.size();
-      name_length = std::max(name_length, row.name.size());
-      for (const TimelineEvent* event : row.events) {
-        sync = sync || event->kind == TimelineEvent::Kind::sync;
-        update = update || event->kind == TimelineEvent::Kind::update;
-      }
-    }
-  const double pitch = std::clamp(kRowsHeight / static_cast<double>(std::max<size_t>(rows, 1)), 9.0, 34.0);
+  const Extent extent = extent_of(blocks);
+  const double pitch =
+      std::clamp(kRowsHeight / static_cast<double>(std::max<size_t>(extent.rows, 1)), 9.0, 34.0);
   const double label_size = std::min(kLabelSize, pitch * 0.85);
   SvgRowScale scale;
-  scale.left = std::clamp(0.58 * label_size * static_cast<double>(name_length) + 24, 90.0, 420.0);
+  scale.left = std::clamp(0.58 * label_size * static_cast<double>(extent.name_length) + 24, 90.0, 420.0);
   scale.per_s = (kWidth - kRight - scale.left) / span_s;
   scale.height = pitch - (pitch > 16 ? 4 : 1.5);
-  scale.titles = bars <= kMostTitles;
+  scale.titles = extent.bars <= kMostTitles;
 
-  std::string body;
-  double y = 84;
-  const double top = y;
-  for (const DrawnBlock& block : blocks) {
-    body += text(16, y + 12, 12, block.name);
-    y += 20;
-    for (const DrawnRow& row : block.rows) {
-      body += text(24, y + scale.height / 2 + label_size * 0.36, label_size, row.name, " tl-soft");
-      body += fmt::format(R"(<rect class="tl-idle" x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}"/>)"
-                          "\n",
-                          scale.left, y, span_s * scale.per_s, scale.height);
-      scale.top = y;
-      dense = svg_row(row.events, block.chunks, scale, body) || dense;
-      y += pitch;
-    }
-    y += 8;
-  }
-  const double bottom = y - 4;
-
+  constexpr double kTop = 84;
+  double bottom = kTop;
+  bool dense = false;
+  const std::string body = draw_rows(blocks, scale, pitch, label_size, span_s, bottom, dense);
   const TimeUnit unit = unit_for(span_s);
-  const double step = nice_step(span_s / unit.seconds, 12);
-  std::string grid;
-  for (double t = 0; t <= span_s / unit.seconds * (1 + 1e-9); t += step) {
-    const double x = scale.left + t * unit.seconds * scale.per_s;
-    grid += fmt::format(R"(<line class="tl-grid" x1="{0:.1f}" y1="{1:.1f}" x2="{0:.1f}" y2="{2:.1f}"/>)", x,
-                        top + 16, bottom);
-    grid += fmt::format(
-        R"(<text class="tl-text" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="middle">{}</text>)"
-        "\n",
-        x, bottom + 16, fmt::format("{:.6g}", std::abs(t) < step / 2 ? 0.0 : t));
-  }
-  grid += fmt::format(
-      R"(<text class="tl-text tl-soft" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="end">time in {}</text>)"
-      "\n",
-      kWidth - kRight, bottom + 34, unit.name);
+  std::string grid = draw_time_axis(scale, unit, span_s, kTop, bottom);
   std::string notes;
   if (dense) notes += "where bars would be thinner than a pixel, heights are shares of time. ";
   if (left_out > 0) notes += fmt::format("{} more pipelines are not drawn.", left_out);
@@ -193,7 +218,7 @@ std::string timeline_svg(const Plan& plan, const Prediction& prediction,
                      "\n",
                      kWidth, height);
   out += text(16, 30, 18, title) + text(16, 50, 12, shortened(summary(plan)), " tl-soft");
-  out += legend(16, 74, sync, update, std::max(1, plan.interleave));
+  out += legend(16, 74, extent.sync, extent.update, std::max(1, plan.interleave));
   return out + body + grid + "</svg>\n";
 }
 

@@ -116,141 +116,184 @@ class Annealing {
     return out;
   }
 
+  // The stages of a class's pipelines, each chunk of the model once.
+  static std::vector<TemplateStage> chunk_of(const PlanTemplate& of, const TemplateClass& pipelines) {
+    return {pipelines.stages.begin(),
+            pipelines.stages.begin() + static_cast<ptrdiff_t>(of.groups(pipelines))};
+  }
+  bool set_chunk(const PlanTemplate& of, TemplateClass& pipelines, const std::vector<TemplateStage>& chunk) {
+    pipelines.stages.clear();
+    for (int i = 0; i < of.interleave; ++i)
+      pipelines.stages.insert(pipelines.stages.end(), chunk.begin(), chunk.end());
+    return !chunk.empty() && pipelines.stages.size() <= static_cast<size_t>(space_.layers());
+  }
+  static void set_pipelines(TemplateClass& pipelines, int count) {
+    pipelines.pipelines = std::max(1, count);
+    pipelines.microbatches = 0;
+  }
+  bool may_add_classes(const PlanTemplate& of) const {
+    return offers(PlanFeature::unlike_cuts) && offers(PlanFeature::unlike_shares) && of.interleave == 1;
+  }
+
+  // A step that changes which GPUs a plan uses, or what its pipelines have in common. False when it leads
+  // nowhere.
   bool change_shape(PlanTemplate& of) {
     TemplateClass& pipelines = pick(of.classes);
-    const size_t groups = of.groups(pipelines);
-    std::vector<TemplateStage> chunk(pipelines.stages.begin(),
-                                     pipelines.stages.begin() + static_cast<ptrdiff_t>(groups));
-    const size_t at = drawn(groups);
-    const auto set_chunk = [&] {
-      pipelines.stages.clear();
-      for (int i = 0; i < of.interleave; ++i)
-        pipelines.stages.insert(pipelines.stages.end(), chunk.begin(), chunk.end());
-      return !chunk.empty() && pipelines.stages.size() <= static_cast<size_t>(space_.layers());
-    };
-    const auto set_pipelines = [&](int count) {
-      pipelines.pipelines = std::max(1, count);
-      pipelines.microbatches = 0;
-    };
-    const int now = pipelines.pipelines;
-    switch (drawn(13)) {
-      case 0: {  // more or fewer pipelines, of as many GPUs
-        set_pipelines(now * static_cast<int>(1 + drawn(8)) / 4);
-        chunk = resized(chunk, std::max<size_t>(1, groups * static_cast<size_t>(now) /
-                                                       static_cast<size_t>(pipelines.pipelines)));
-        return set_chunk();
-      }
-      case 1:  // one more or less
-        set_pipelines(drawn(2) == 0 ? now + 1 : now - 1);
+    const size_t at = drawn(of.groups(pipelines));
+    const size_t kind = drawn(13);
+    switch (kind) {
+      case 0:
+        return trade_pipelines_for_stages(of, pipelines);
+      case 1:
+        set_pipelines(pipelines, drawn(2) == 0 ? pipelines.pipelines + 1 : pipelines.pipelines - 1);
         return true;
-      case 2: {
-        const int option = option_for(of, chunk[at].option);
-        chunk[at].option = option;
-        return option >= 0 && set_chunk();
-      }
-      case 3: {
-        TemplateStage added = chunk[at];
-        if (drawn(2) == 0) added.option = option_for(of, chunk[at].option);
-        chunk.insert(chunk.begin() + static_cast<ptrdiff_t>(at + drawn(2)), added);
-        return added.option >= 0 && set_chunk();
-      }
+      case 2:
+      case 3:
       case 4:
-        chunk.erase(chunk.begin() + static_cast<ptrdiff_t>(at));
-        return set_chunk();
       case 5:
-        if (drawn(2) == 0)
-          std::reverse(chunk.begin(), chunk.end());
-        else
-          std::swap(chunk[at], pick(chunk));
-        return set_chunk();
-      case 6: {  // all stages of one option to another, with as many GPUs in stages or in pipelines
-        const int from = chunk[at].option, to = option_for(of, from);
-        if (to < 0) return false;
-        for (TemplateStage& stage : chunk)
-          if (stage.option == from) stage.option = to;
-        const int from_tp = space_.options[static_cast<size_t>(from)].tp,
-                  to_tp = space_.options[static_cast<size_t>(to)].tp;
-        const size_t way = drawn(3);
-        if (way == 0) set_pipelines(now * from_tp / to_tp);
-        if (way == 1)
-          chunk = resized(
-              chunk, std::max<size_t>(1, groups * static_cast<size_t>(from_tp) / static_cast<size_t>(to_tp)));
-        return set_chunk();
-      }
-      case 7: {  // pipelines of a pool beside those that there are
-        if (!offers(PlanFeature::unlike_cuts) || !offers(PlanFeature::unlike_shares) || of.interleave > 1)
-          return false;
-        const int option = option_for(of, chunk[at].option);
-        if (option < 0) return false;
-        TemplateClass added;
-        const size_t count = 1 + drawn(2 * groups);
-        const SpaceOption& used = space_.options[static_cast<size_t>(option)];
-        const int room = space_.pools[static_cast<size_t>(used.pool)].gpus / used.tp;
-        added.stages.assign(count, {option, 0, Recompute::none});
-        added.pipelines = std::max(1, room / static_cast<int>(count * (1 + drawn(4))));
-        if (added.stages.size() > static_cast<size_t>(space_.layers())) return false;
-        of.classes.push_back(std::move(added));
-        return true;
-      }
-      case 12: {  // some pipelines of a class go their own way: with a stage more, less, or of another option
-        if (!offers(PlanFeature::unlike_cuts) || !offers(PlanFeature::unlike_shares) || of.interleave > 1 ||
-            now < 2)
-          return false;
-        TemplateClass apart;
-        apart.pipelines = drawn(2) == 0 ? 1 : now / 2;
-        const size_t way = drawn(3);
-        const int option = way == 0 ? 0 : option_for(of, chunk[at].option);
-        if (option < 0) return false;
-        if (way == 0) chunk.erase(chunk.begin() + static_cast<ptrdiff_t>(at));
-        if (way == 1) chunk[at].option = option;
-        if (way == 2)
-          chunk.insert(chunk.begin() + static_cast<ptrdiff_t>(at), {option, 0, chunk[at].recompute});
-        if (chunk.empty() || chunk.size() > static_cast<size_t>(space_.layers())) return false;
-        apart.stages = std::move(chunk);
-        pipelines.pipelines -= apart.pipelines;
-        pipelines.microbatches = 0;
-        of.classes.push_back(std::move(apart));
-        return true;
-      }
+        return change_stages(of, pipelines, at, kind - 2);
+      case 6:
+        return exchange_option(of, pipelines, at);
+      case 7:
+        return add_class(of, pipelines, at);
       case 8:  // a class less
         if (of.classes.size() < 2) return false;
         of.classes.erase(of.classes.begin() + (&pipelines - of.classes.data()));
         return true;
-      case 9: {
-        if (!offers(PlanFeature::interleave) || groups < 2) return false;
-        const int chunks = kChunks[drawn(std::size(kChunks))];
-        if (chunks == of.interleave) return false;
-        for (TemplateClass& each : of.classes) {
-          const std::vector<TemplateStage> one(each.stages.begin(),
-                                               each.stages.begin() + static_cast<ptrdiff_t>(of.groups(each)));
-          each.stages.clear();
-          for (int i = 0; i < chunks; ++i) each.stages.insert(each.stages.end(), one.begin(), one.end());
-          if (one.size() < 2 || each.stages.size() > static_cast<size_t>(space_.layers())) return false;
-        }
-        of.interleave = chunks;
-        return true;
-      }
-      case 10: {
-        if (!offers(PlanFeature::recompute)) return false;
-        const Recompute mode = drawn(2) == 0 ? Recompute::none : Recompute::full;
-        for (TemplateStage& stage : chunk) {
-          if (mode != Recompute::none && !space_.can_recompute(stage.option, mode)) return false;
-          stage.recompute = mode;
-        }
-        return set_chunk();
-      }
-      default: {
-        const int size = space_.microbatches[drawn(space_.microbatches.size())];
-        if (size == of.microbatch) return false;
-        for (TemplateClass& each : of.classes) {
-          each.microbatches = 0;
-          for (const TemplateStage& stage : each.stages)
-            if (!space_.has_times(stage.option, size)) return false;
-        }
-        of.microbatch = size;
-        return true;
-      }
+      case 9:
+        return change_interleave(of, pipelines);
+      case 10:
+        return change_recomputation(of, pipelines);
+      case 11:
+        return change_microbatch(of);
+      default:
+        return divide_class(of, pipelines, at);
     }
+  }
+
+  // More or fewer pipelines, of as many GPUs.
+  bool trade_pipelines_for_stages(PlanTemplate& of, TemplateClass& pipelines) {
+    const std::vector<TemplateStage> chunk = chunk_of(of, pipelines);
+    const int now = pipelines.pipelines;
+    set_pipelines(pipelines, now * static_cast<int>(1 + drawn(8)) / 4);
+    return set_chunk(of, pipelines,
+                     resized(chunk, std::max<size_t>(1, chunk.size() * static_cast<size_t>(now) /
+                                                            static_cast<size_t>(pipelines.pipelines))));
+  }
+
+  // One stage: another option, one more, one less; or their order.
+  bool change_stages(PlanTemplate& of, TemplateClass& pipelines, size_t at, size_t kind) {
+    std::vector<TemplateStage> chunk = chunk_of(of, pipelines);
+    const auto here = chunk.begin() + static_cast<ptrdiff_t>(at);
+    switch (kind) {
+      case 0:
+        here->option = option_for(of, here->option);
+        return here->option >= 0 && set_chunk(of, pipelines, chunk);
+      case 1: {
+        TemplateStage added = *here;
+        if (drawn(2) == 0) added.option = option_for(of, here->option);
+        chunk.insert(here + static_cast<ptrdiff_t>(drawn(2)), added);
+        return added.option >= 0 && set_chunk(of, pipelines, chunk);
+      }
+      case 2:
+        chunk.erase(here);
+        return set_chunk(of, pipelines, chunk);
+      default:
+        if (drawn(2) == 0)
+          std::reverse(chunk.begin(), chunk.end());
+        else
+          std::swap(*here, pick(chunk));
+        return set_chunk(of, pipelines, chunk);
+    }
+  }
+
+  // All stages of one option to another, with as many GPUs in stages or in pipelines.
+  bool exchange_option(PlanTemplate& of, TemplateClass& pipelines, size_t at) {
+    std::vector<TemplateStage> chunk = chunk_of(of, pipelines);
+    const int from = chunk[at].option, to = option_for(of, from);
+    if (to < 0) return false;
+    for (TemplateStage& stage : chunk)
+      if (stage.option == from) stage.option = to;
+    const int from_tp = space_.options[static_cast<size_t>(from)].tp,
+              to_tp = space_.options[static_cast<size_t>(to)].tp;
+    const size_t way = drawn(3);
+    if (way == 0) set_pipelines(pipelines, pipelines.pipelines * from_tp / to_tp);
+    if (way == 1)
+      chunk = resized(chunk, std::max<size_t>(1, chunk.size() * static_cast<size_t>(from_tp) /
+                                                     static_cast<size_t>(to_tp)));
+    return set_chunk(of, pipelines, chunk);
+  }
+
+  // Pipelines of a pool beside those that there are.
+  bool add_class(PlanTemplate& of, const TemplateClass& pipelines, size_t at) {
+    if (!may_add_classes(of)) return false;
+    const int option = option_for(of, pipelines.stages[at].option);
+    if (option < 0) return false;
+    TemplateClass added;
+    const size_t count = 1 + drawn(2 * of.groups(pipelines));
+    const SpaceOption& used = space_.options[static_cast<size_t>(option)];
+    const int room = space_.pools[static_cast<size_t>(used.pool)].gpus / used.tp;
+    added.stages.assign(count, {option, 0, Recompute::none});
+    added.pipelines = std::max(1, room / static_cast<int>(count * (1 + drawn(4))));
+    if (added.stages.size() > static_cast<size_t>(space_.layers())) return false;
+    of.classes.push_back(std::move(added));
+    return true;
+  }
+
+  // Some pipelines of a class go their own way: with a stage more, less, or of another option.
+  bool divide_class(PlanTemplate& of, TemplateClass& pipelines, size_t at) {
+    if (!may_add_classes(of) || pipelines.pipelines < 2) return false;
+    std::vector<TemplateStage> chunk = chunk_of(of, pipelines);
+    TemplateClass apart;
+    apart.pipelines = drawn(2) == 0 ? 1 : pipelines.pipelines / 2;
+    const size_t way = drawn(3);
+    const int option = way == 0 ? 0 : option_for(of, chunk[at].option);
+    if (option < 0) return false;
+    if (way == 0) chunk.erase(chunk.begin() + static_cast<ptrdiff_t>(at));
+    if (way == 1) chunk[at].option = option;
+    if (way == 2) chunk.insert(chunk.begin() + static_cast<ptrdiff_t>(at), {option, 0, chunk[at].recompute});
+    if (chunk.empty() || chunk.size() > static_cast<size_t>(space_.layers())) return false;
+    apart.stages = std::move(chunk);
+    set_pipelines(pipelines, pipelines.pipelines - apart.pipelines);
+    of.classes.push_back(std::move(apart));
+    return true;
+  }
+
+  bool change_interleave(PlanTemplate& of, const TemplateClass& pipelines) {
+    if (!offers(PlanFeature::interleave) || of.groups(pipelines) < 2) return false;
+    const int chunks = kChunks[drawn(std::size(kChunks))];
+    if (chunks == of.interleave) return false;
+    for (TemplateClass& each : of.classes) {
+      const std::vector<TemplateStage> one = chunk_of(of, each);
+      each.stages.clear();
+      for (int i = 0; i < chunks; ++i) each.stages.insert(each.stages.end(), one.begin(), one.end());
+      if (one.size() < 2 || each.stages.size() > static_cast<size_t>(space_.layers())) return false;
+    }
+    of.interleave = chunks;
+    return true;
+  }
+
+  bool change_recomputation(const PlanTemplate& of, TemplateClass& pipelines) {
+    if (!offers(PlanFeature::recompute)) return false;
+    const Recompute mode = drawn(2) == 0 ? Recompute::none : Recompute::full;
+    std::vector<TemplateStage> chunk = chunk_of(of, pipelines);
+    for (TemplateStage& stage : chunk) {
+      if (mode != Recompute::none && !space_.can_recompute(stage.option, mode)) return false;
+      stage.recompute = mode;
+    }
+    return set_chunk(of, pipelines, chunk);
+  }
+
+  bool change_microbatch(PlanTemplate& of) {
+    const int size = space_.microbatches[drawn(space_.microbatches.size())];
+    if (size == of.microbatch) return false;
+    for (TemplateClass& each : of.classes) {
+      each.microbatches = 0;
+      for (const TemplateStage& stage : each.stages)
+        if (!space_.has_times(stage.option, size)) return false;
+    }
+    of.microbatch = size;
+    return true;
   }
 
   Scorer& scorer_;

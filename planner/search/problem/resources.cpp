@@ -34,7 +34,6 @@ std::vector<Pool> make_pools(const Snapshot& usable) {
   return out;
 }
 
-// Pools, options and counters of the nodes in `usable`.
 // What GPUs of the pool take of the expense that the search follows. Throws where nobody says what they take
 // of something that is minimized or limited.
 GpuRate rate_of(const PlanningContext& context, const Goal& goal, const Pool& pool) {
@@ -50,77 +49,68 @@ GpuRate rate_of(const PlanningContext& context, const Goal& goal, const Pool& po
   return gpu_rate(context, goal.followed(), pool.gpu_type, pool.zone).value_or(GpuRate{});
 }
 
-Resources build(const PlanningContext& context, const PlanOptions& options, Snapshot usable,
-                std::map<std::string, int64_t>& rejected) {
-  Resources out;
+// A limit on GPUs that are used together.
+struct Counter {
+  int pool;  // -1: all pools of `type`
+  std::string type;
+  int least_tp;
+};
+
+// Adds the options of a pool, and what counts their GPUs.
+void add_pool(const PlanningContext& context, const PlanOptions& options, size_t number, Resources& out,
+              std::vector<Counter>& counters, std::map<std::string, int64_t>& rejected) {
   const Goal goal = goal_of(context.job);
-  const ResourceSpec& limits = context.job.resources;
-  out.usable = std::move(usable);
-  out.pools = make_pools(out.usable);
-
-  std::map<std::string, int> pools_of_type;
-  for (const Pool& pool : out.pools) ++pools_of_type[pool.gpu_type];
-
-  struct Counter {
-    int pool;  // -1: all pools of `type`
-    std::string type;
-    int least_tp;
-  };
-  std::vector<Counter> counters;
-  for (size_t p = 0; p < out.pools.size(); ++p) {
-    const Pool& pool = out.pools[p];
-    const auto profile = context.profiles.layers.find(pool.gpu_type);
-    if (profile == context.profiles.layers.end()) {
+  const Pool& pool = out.pools[number];
+  const auto profile = context.profiles.layers.find(pool.gpu_type);
+  if (profile == context.profiles.layers.end()) {
+    ++rejected["not profiled"];
+    return;
+  }
+  const int limit = std::min(pool.gpus(), context.job.resources.most_gpus(pool.gpu_type, pool.zone));
+  int covered = limit;
+  counters.push_back({static_cast<int>(number), pool.gpu_type, 1});
+  out.capacity.push_back(limit);
+  for (int tp : profile->second.tps()) {
+    if (tp > pool.free_by_node.front() || tp > limit) {
+      ++rejected[tp > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
+      continue;
+    }
+    if (options.cost_model == CostModel::native && !context.job.model.splits_over(tp)) {
+      ++rejected["TP degree does not divide the model"];
+      continue;
+    }
+    if (context.profiles.sizes.find(tp) == nullptr) {
       ++rejected["not profiled"];
       continue;
     }
-    const int limit = std::min(pool.gpus(), limits.most_gpus(pool.gpu_type, pool.zone));
-    int covered = limit;
-    counters.push_back({static_cast<int>(p), pool.gpu_type, 1});
-    out.capacity.push_back(limit);
-    for (int tp : profile->second.tps()) {
-      if (tp > pool.free_by_node.front() || tp > limit) {
-        ++rejected[tp > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
-        continue;
-      }
-      if (options.cost_model == CostModel::native && !context.job.model.splits_over(tp)) {
-        ++rejected["TP degree does not divide the model"];
-        continue;
-      }
-      if (context.profiles.sizes.find(tp) == nullptr) {
-        ++rejected["not profiled"];
-        continue;
-      }
-      if (const int cover = std::min(limit, pool.gpus_in_groups_of(tp)); cover < covered) {
-        covered = cover;
-        counters.push_back({static_cast<int>(p), pool.gpu_type, tp});
-        out.capacity.push_back(cover);
-      }
-      Option option;
-      option.pool = static_cast<int>(p);
-      option.tp = tp;
-      option.gpu_type = pool.gpu_type;
-      option.zone = pool.zone;
-      option.region = pool.region;
-      option.rate = tp * rate_of(context, goal, pool);
-      option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
-      out.options.push_back(option);
+    if (const int cover = std::min(limit, pool.gpus_in_groups_of(tp)); cover < covered) {
+      covered = cover;
+      counters.push_back({static_cast<int>(number), pool.gpu_type, tp});
+      out.capacity.push_back(cover);
     }
+    Option option;
+    option.pool = static_cast<int>(number);
+    option.tp = tp;
+    option.gpu_type = pool.gpu_type;
+    option.zone = pool.zone;
+    option.region = pool.region;
+    option.rate = tp * rate_of(context, goal, pool);
+    option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
+    out.options.push_back(option);
   }
-  for (const auto& [type, limit] : limits.max_gpus)
-    if (pools_of_type[type] > 1) {
-      counters.push_back({-1, type, 1});
-      out.capacity.push_back(limit);
-    }
-  for (const Option& option : out.options) {
-    std::vector<int> use;
-    for (const Counter& counter : counters) {
-      const bool counts = counter.pool < 0 ? counter.type == option.gpu_type
-                                           : counter.pool == option.pool && option.tp >= counter.least_tp;
-      use.push_back(counts ? option.tp : 0);
-    }
-    out.use.push_back(std::move(use));
+}
+
+std::vector<int> use_of(const Option& option, const std::vector<Counter>& counters) {
+  std::vector<int> use;
+  for (const Counter& counter : counters) {
+    const bool counts = counter.pool < 0 ? counter.type == option.gpu_type
+                                         : counter.pool == option.pool && option.tp >= counter.least_tp;
+    use.push_back(counts ? option.tp : 0);
   }
+  return use;
+}
+
+void find_supplies(Resources& out) {
   std::map<std::pair<std::string, std::string>, std::vector<int>> supplies;
   for (size_t o = 0; o < out.options.size(); ++o)
     supplies[{out.options[o].region, out.options[o].gpu_type}].push_back(static_cast<int>(o));
@@ -133,6 +123,25 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
     }
     out.supplies.push_back(std::move(supply));
   }
+}
+
+// Pools, options and counters of the nodes in `usable`.
+Resources build(const PlanningContext& context, const PlanOptions& options, Snapshot usable,
+                std::map<std::string, int64_t>& rejected) {
+  Resources out;
+  out.usable = std::move(usable);
+  out.pools = make_pools(out.usable);
+  std::map<std::string, int> pools_of_type;
+  for (const Pool& pool : out.pools) ++pools_of_type[pool.gpu_type];
+  std::vector<Counter> counters;
+  for (size_t p = 0; p < out.pools.size(); ++p) add_pool(context, options, p, out, counters, rejected);
+  for (const auto& [type, limit] : context.job.resources.max_gpus)
+    if (pools_of_type[type] > 1) {
+      counters.push_back({-1, type, 1});
+      out.capacity.push_back(limit);
+    }
+  for (const Option& option : out.options) out.use.push_back(use_of(option, counters));
+  find_supplies(out);
   return out;
 }
 
