@@ -306,7 +306,7 @@ TEST(Overrides, BadValuesNameTheOption) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "--objective: must be throughput or cost, is \"thruput\", did you mean \"throughput\"?");
+                 "--objective: must be throughput, cost or energy, is \"thruput\", did you mean \"throughput\"?");
   }
 }
 
