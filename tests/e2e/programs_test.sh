@@ -33,6 +33,8 @@ for program in sbatch salloc srun; do
   expect "$program --sailor-objective=cost: fewer nodes" test "$(nodes | wc -w)" -lt "$many"
   dry --sailor-objective=throughput --sailor-max-cost=0.03
   expect "$program --sailor-max-cost: fewer nodes" test "$rc$(nodes | wc -w)" -lt "$many"
+  dry --sailor-objective=throughput --sailor-max-energy=1mJ
+  expect "$program --sailor-max-energy: a unit that there is not" equal "$rc $(one_error "$err" && echo one)" "2 one"
   dry --sailor-objective=cost --sailor-min-throughput=0.1
   expect "$program --sailor-min-throughput: enough GPUs" test "$(nodes | wc -w)" -ge 2
   dry --sailor-max-gpus=A100-40=4,T4-16=0,V100-16=0
@@ -56,7 +58,7 @@ for program in sbatch salloc srun; do
   dry --sailor-objective=cost -n3
   expect "$program -n3: refused" equal "$rc $(one_error "$err" && echo one)" "2 one"
   run $program --help
-  expect "$program --help shows them" equal "$(grep -c '\[sailor\]' <<<"$out")" 12
+  expect "$program --help shows them" equal "$(grep -c '\[sailor\]' <<<"$out")" 13
   expect "$program: nothing was submitted" equal "$(last_job)" "$before"
 done
 

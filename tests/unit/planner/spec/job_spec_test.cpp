@@ -305,8 +305,9 @@ TEST(Overrides, BadValuesNameTheOption) {
     parse_objective_option("thruput", "--objective");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "--objective: must be throughput, cost or energy, is \"thruput\", did you mean \"throughput\"?");
+    EXPECT_STREQ(
+        error.what(),
+        "--objective: must be throughput, cost or energy, is \"thruput\", did you mean \"throughput\"?");
   }
 }
 
