@@ -2,8 +2,8 @@
 // knows nothing of SPANK.
 //
 // A value comes from the command line or an #SBATCH line; an option that is not there takes the value of its
-// environment variable
-// (--sailor-max-gpus: SAILOR_MAX_GPUS). The environment alone never makes a job a planned one.
+// environment variable (--sailor-max-gpus: SAILOR_MAX_GPUS). The environment alone never makes a job a
+// planned one.
 #pragma once
 
 #include <map>
