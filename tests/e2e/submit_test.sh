@@ -102,7 +102,7 @@ refused() { # TEXT ARGUMENT...: bad input
 }
 refused "bad.yaml:3: " --sailor-objective=cost bad.yaml
 refused "not a job spec" --sailor-objective=cost no_spec.sh
-refused "throughput or cost" --sailor-objective=speed tiny.yaml
+refused "throughput, cost or energy" --sailor-objective=speed tiny.yaml
 refused "did you mean" --sailor-max-gpus=A100-4O=2 tiny.yaml
 refused "did you mean \"small\"" --sailor-objective=cost -p smal tiny.yaml
 refused "the plan decides it" --sailor-objective=cost -n2 tiny.yaml
