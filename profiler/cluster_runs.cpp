@@ -135,7 +135,7 @@ int run_on_cluster(Scheduler& scheduler, const std::vector<ClusterRun>& runs,
     }
     if (!running.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  if (interrupted_by != 0) throw std::runtime_error("interrupted; what was measured is kept");
+  if (interrupted_by != 0) throw std::runtime_error("interrupted; finished measurements are kept");
   return failed;
 }
 

@@ -161,7 +161,7 @@ Benches make_benches(const JobSpec& job, const ProfileRequest& request, Device& 
   for (const int tp : request.tps) {
     if (request.gpus > 0 && tp > request.gpus) {
       outcome.notes.push_back(fmt::format(
-          "TP degree {} left out: it is measured on as many GPUs, and here are {}", tp, request.gpus));
+          "TP degree {} skipped: measuring it needs as many GPUs, this node has {}", tp, request.gpus));
       continue;
     }
     try {
@@ -170,7 +170,7 @@ Benches make_benches(const JobSpec& job, const ProfileRequest& request, Device& 
         kinds.push_back(std::make_unique<LayerBench>(job, kind, tp, device));
       benches[tp] = std::move(kinds);
     } catch (const InputError& e) {
-      outcome.notes.push_back(fmt::format("TP degree {} left out: {}", tp, e.what()));
+      outcome.notes.push_back(fmt::format("TP degree {} skipped: {}", tp, e.what()));
       reason = e.what();
     }
   }
@@ -196,7 +196,7 @@ MeasuringOptions layer_options(const ProfileRequest& request, size_t cells, int 
     options.with_interruptions = true;
     options.min_seconds = kQuotaPeriods * quota.period_s;
     outcome.notes.push_back(fmt::format(
-        "the control group of this process may use {:.2f} processors, for {} ranks: times hold the pauses",
+        "the cgroup of this process is limited to {:.2f} CPUs for {} ranks: times include throttling",
         quota.processors, ranks));
   }
   return options;
@@ -337,7 +337,7 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   measure_overheads(job, request, ranks, outcome, profile);
   tell(
       fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration and {:.2f} ms per MB of gradients "
-                  "besides layers and links",
+                  "outside layers and links",
                   static_cast<double>(request.base_memory_bytes) / (1 << 20),
                   1e3 * profile.overheads.iteration_overhead_s, 1e9 * profile.overheads.sync_s_per_byte));
 

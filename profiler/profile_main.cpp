@@ -92,30 +92,28 @@ int main(int argc, char** argv) {
   std::string job_file;
   std::vector<std::string> shown;
   ProfileRequest request;
-  CLI::App app{"Measures the layers of JOB.yaml's model on this machine, for the planner", "sailor profile"};
+  CLI::App app{"Measures the layers of a job's model on this machine, for the planner", "sailor profile"};
   CLI::Option* job = app.add_option("JOB", job_file, "job spec (YAML)");
   app.add_option("--show", shown, "print layer profiles as tables")->excludes(job)->type_name("FILE");
   bool on_nodes = false, layers_only = false, quiet = false;
   CLI::Option* nodes = app.add_flag(
       "--on-nodes", on_nodes, "measure on one free node of every GPU type of the cluster, as Slurm jobs");
-  app.add_flag("--layers-only", layers_only, "leave the links to `sailor probe`");
-  CLI::Option* type =
-      app.add_option("--gpu-type", request.gpu_type,
-                     "name of what is measured, as in the catalog: the GPUs of this node, or its "
-                     "processors");
+  app.add_flag("--layers-only", layers_only, "do not measure links");
+  CLI::Option* type = app.add_option("--gpu-type", request.gpu_type,
+                                     "catalog name of the measured type: the GPUs of this node, or its CPUs");
   type->excludes(nodes)->capture_default_str();
-  app.add_option("--out", request.directory, "directory of profiles (default: the site config's first)");
+  app.add_option("--out", request.directory, "profile directory (default: the first of the site config)");
   app.add_option("--microbatches", request.microbatches, "sequences per microbatch")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--tp", request.tps, "TP degrees")->delimiter(',')->check(CLI::Range(1, 64));
   app.add_option("--ranks", request.ranks,
-                 "ranks that a job has on this machine at once (default: one per core)")
+                 "concurrent ranks, as a job has on this machine (default: one per core)")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--seconds", request.seconds, "about how long it may take")
+  app.add_option("--seconds", request.seconds, "approximate time limit in seconds")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
-  app.add_flag("-q,--quiet", quiet, "nothing on stderr but notes and errors");
+  app.add_flag("-q,--quiet", quiet, "print only notes and errors on stderr");
   keep_freed_memory();  // as a rank does
   use_tensor_cache();
   return cli::run_program(app, argc, argv, [&] {

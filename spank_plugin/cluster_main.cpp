@@ -22,8 +22,8 @@ constexpr char kUsage[] =
     "\n"
     "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
     "Nodes that it could not get are listed under not_free with the reason.\n"
-    "Options that name what sbatch's of the same name do: of a job that is submitted with them.\n"
-    "--busy takes nodes that run jobs for free ones.\n"
+    "Job options have the meaning of sbatch's options of the same name.\n"
+    "--busy treats nodes that run other jobs as free.\n"
     "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n";
 
 struct Arguments {

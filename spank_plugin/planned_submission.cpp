@@ -116,7 +116,7 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
       planned.waits = true;
       return planned;
     }
-    say_taken(*taken, tries.more() ? "planning again" : "the job waits for its nodes");
+    say_taken(*taken, tries.more() ? "replanning" : "the job waits for its nodes");
     if (!tries.more()) {
       planned.waits = true;
       return planned;
@@ -189,7 +189,7 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
     if (taken && may_plan_again) {
       withdraw_job(*job);
       tries.withdrawn(planned);
-      say_taken(*taken, fmt::format("job {} is withdrawn, planning again", *job).c_str());
+      say_taken(*taken, fmt::format("job {} is withdrawn, replanning", *job).c_str());
       return;
     }
     if (taken) say_taken(*taken, fmt::format("job {} waits for its nodes", *job).c_str());
@@ -246,7 +246,7 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
 void attach_plan(spank_t spank, SubmitProgram program, const EnvironmentVariables& variables) {
   for (const auto& [name, value] : variables) {
     if (spank_job_control_setenv(spank, name.c_str(), value.c_str(), 1) != ESPANK_SUCCESS)
-      throw std::runtime_error("Slurm did not take the plan's variable " + name);
+      throw std::runtime_error("Slurm rejected the plan's variable " + name);
     if (program != SubmitProgram::sbatch) set_job_variable(name, value);
   }
 }

@@ -68,7 +68,7 @@ SubmissionChild::SubmissionChild(const std::vector<std::string>& argv,
   output_ = ends[0];
   if (pid_ < 0) {
     close(output_);
-    throw std::runtime_error(fmt::format("cannot start {} again: {}", argv.front(), strerror(error)));
+    throw std::runtime_error(fmt::format("cannot start {}: {}", argv.front(), strerror(error)));
   }
 }
 

@@ -15,9 +15,8 @@ namespace sailor::cli {
 Snapshot read_cluster(const std::string& file, const std::string& config) {
   if (!file.empty()) return load_snapshot(file);
   if (!has_site(config))
-    throw InputError(
-        fmt::format("there is no site config {}, so nothing is known of a cluster here: give --cluster FILE",
-                    site_config_path()));
+    throw InputError(fmt::format(
+        "there is no site config {}, so no cluster is known here: give --cluster FILE", site_config_path()));
   std::string program = find_external("cluster");
   if (program.empty()) {
     throw InputError(

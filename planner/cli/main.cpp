@@ -1,5 +1,4 @@
-// sailor: the command line. Everything about its grammar is here; what a verb does is in the file of its
-// name.
+// sailor: the command line. This file has the grammar; each verb is in the file of its name.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +40,7 @@ void add_format(CLI::App* app, Format& format, const std::vector<std::string>& n
         if (text == "markdown") return Format::markdown;
         return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
       },
-      "form of the result: " + alternatives(names), "FORMAT");
+      "output format: " + alternatives(names), "FORMAT");
 }
 
 void add_config(CLI::App* app, std::string& config) {
@@ -49,7 +48,7 @@ void add_config(CLI::App* app, std::string& config) {
       ->type_name("FILE");
 }
 
-// The options of every verb that searches: what to plan, from which files, under which limits.
+// The options of every verb that searches: input files and limits.
 void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limit) {
   verb->add_option("job", source.job, "job spec (YAML)")->required()->type_name("JOB");
   verb->add_option("--cluster", source.cluster, "cluster snapshot (default: the live cluster)")
@@ -62,13 +61,13 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
       return parse_limit(expense, text, option);
     };
     add_parsed(verb, fmt::format("--{}", kind.option), overrides.most[expense], parse,
-               fmt::format("most {} per iteration", kind.unit), kind.unit);
+               fmt::format("maximum {} per iteration", kind.unit), kind.unit);
   }
   add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
-             "least iterations per second", "ITER/S");
+             "minimum iterations per second", "ITER/S");
   add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus,
-             "most GPUs of each type; TYPE@ZONE=N: in that zone", "TYPE=N,...");
-  add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use these zones only", "ZONE,...");
+             "maximum GPUs of each type; TYPE@ZONE=N: in that zone", "TYPE=N,...");
+  add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use only these zones", "ZONE,...");
   verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");
   verb->add_option("--cost-model", source.cost_model, "native or published (default: native)")
@@ -82,20 +81,18 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
           throw InputError(option + ": " + error.what());
         }
       },
-      "what plans of the full space may have: unlike-cuts, unlike-shares, recompute, zero1, "
-      "interleave; or all, or "
-      "none (default: what the trainer runs)",
+      "features that plans of the full space may use: unlike-cuts, unlike-shares, recompute, zero1, "
+      "interleave; or all; or none (default: those that the trainer supports)",
       "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
   add_parsed(verb, "--effort", source.effort, parse_effort,
-             "search this many times as much, in about as many times the time (default: the site's)",
-             "FACTOR");
+             "factor on the search effort, and roughly on the search time (default: the site's)", "FACTOR");
   verb->add_flag("-q,--quiet", source.quiet, "no progress on stderr");
 }
 
-// `--run` stands for the job, and for the plan where that is needed.
+// `--run` replaces the job, and the plan where one is needed.
 void add_run(CLI::App* verb, std::string& run, const std::vector<std::string>& instead) {
-  verb->add_option("--run", run, "a run, by job id or directory: its job, plan and planning inputs are meant")
+  verb->add_option("--run", run, "use job, plan and planning inputs of this run (job id or directory)")
       ->type_name("RUN");
   for (const std::string& name : instead) verb->get_option(name)->required(false);
   verb->callback([verb, &run, instead] {
@@ -111,15 +108,15 @@ void add_objective(CLI::App* verb, PlanSource& source) {
 
 CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
-  add_source(verb, command.source, "longest search (default: the site's)");
+  add_source(verb, command.source, "time limit of the search (default: the site's)");
   add_objective(verb, command.source);
-  verb->add_option("--top", command.top, "candidates to show (default: 5)")
+  verb->add_option("--top", command.top, "number of candidates to show (default: 5)")
       ->type_name("K")
       ->check(CLI::Range(1, 1000));
   add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
   verb->add_option(
           "--previous", command.previous,
-          "plan that ran until now, or the --format json that it came from: planning again starts there")
+          "replan from the plan that ran until now, or from the --format json output that it came from")
       ->type_name("PLAN.json");
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");
@@ -127,14 +124,14 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
 }
 
 CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
-  CLI::App* verb =
-      app.add_subcommand("explain", "say why a plan is chosen, what binds it and what would change it");
+  CLI::App* verb = app.add_subcommand(
+      "explain", "explain why a plan was chosen, its bottlenecks and what would change it");
   add_source(
       verb, command.source,
-      "longest search (default: the site's); the questions about other plans take up to one and a half "
-      "times as long");
+      "time limit of the search (default: the site's); the what-if searches together take up to 1.5 times "
+      "as long");
   add_objective(verb, command.source);
-  verb->add_option("plan,--plan", command.plan, "plan to explain (default: the one that a search finds)")
+  verb->add_option("plan,--plan", command.plan, "plan to explain (default: the best plan found)")
       ->type_name("PLAN.json");
   add_run(verb, command.run, {"job"});
   add_format(verb, command.format, {"table", "json", "yaml"});
@@ -143,17 +140,18 @@ CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
 
 CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
   CLI::App* verb =
-      app.add_subcommand("pareto", "show what more throughput costs: plans from cheapest to fastest");
+      app.add_subcommand("pareto", "show throughput against cost: plans from the cheapest to the fastest");
   add_objective(verb, command.source);
-  add_source(verb, command.source,
-             "longest search (default: the site's); all of them take up to --points times as long");
-  verb->add_option("--points", command.points, "most plans to show (default: 10)")
+  add_source(
+      verb, command.source,
+      "time limit of each search (default: the site's); all of them take up to --points times as long");
+  verb->add_option("--points", command.points, "maximum number of plans to show (default: 10)")
       ->type_name("N")
       ->check(CLI::Range(2, kMostParetoPoints));
   add_format(verb, command.format, {"table", "json", "yaml"});
   verb->add_flag_callback(
       "--json", [&command] { command.format = Format::json; }, "the same as --format json");
-  verb->add_option("--svg", command.svg, "draw throughput over cost, or over the objective")
+  verb->add_option("--svg", command.svg, "plot throughput against cost, or against the objective")
       ->type_name("FILE");
   return verb;
 }
@@ -163,23 +161,23 @@ CLI::App* add_simulate(CLI::App& app, SimulateCommand& command) {
   verb->add_option("job", command.job, "job spec (YAML)")->required()->type_name("JOB");
   verb->add_option("plan", command.plan, "plan (JSON)")->required()->type_name("PLAN");
   add_run(verb, command.run, {"job", "plan"});
-  verb->add_option("--cluster", command.cluster, "cluster snapshot, for prices and to check nodes")
+  verb->add_option("--cluster", command.cluster, "cluster snapshot, for prices and to check the nodes")
       ->type_name("FILE");
   add_config(verb, command.config);
   verb->add_option("--cost-model", command.cost_model, "native or published (default: native)")
       ->type_name("MODEL");
   add_format(verb, command.format, {"table", "json", "yaml"});
-  verb->add_option("--html", command.html, "write a page with tables and the timeline of an iteration")
+  verb->add_option("--html", command.html, "write an HTML page with tables and the timeline of an iteration")
       ->type_name("FILE");
-  verb->add_option("--svg", command.svg, "write the timeline as a picture")->type_name("FILE");
+  verb->add_option("--svg", command.svg, "write the timeline as SVG")->type_name("FILE");
   verb->add_option("--trace", command.trace, "write the timeline for chrome://tracing and Perfetto")
       ->type_name("FILE");
   return verb;
 }
 
 CLI::App* add_validate(CLI::App& app, ValidateCommand& command) {
-  CLI::App* verb = app.add_subcommand("validate", "hold predictions against measured runs");
-  verb->add_option("dataset", command.dataset, "runs: a directory, a *.json or a *.jsonl file")
+  CLI::App* verb = app.add_subcommand("validate", "compare predictions with measured runs");
+  verb->add_option("dataset", command.dataset, "measured runs: a directory, a *.json or a *.jsonl file")
       ->required()
       ->type_name("DATASET");
   add_config(verb, command.config);
@@ -188,35 +186,34 @@ CLI::App* add_validate(CLI::App& app, ValidateCommand& command) {
                    "share/sailor of this installation)")
       ->type_name("DIR");
   verb->add_option("--calibration", command.calibrations,
-                   "constants to use instead of those in the assumptions; of several, the last counts")
+                   "constants that override those in --assumptions; the last of several files wins")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("FILE");
   add_format(verb, command.format, {"table", "json", "csv"});
-  verb->add_option("--svg", command.svg, "draw predicted against measured times")->type_name("FILE");
+  verb->add_option("--svg", command.svg, "plot predicted against measured times")->type_name("FILE");
   return verb;
 }
 
 CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
-  CLI::App* verb = app.add_subcommand(
-      "replay", "say how much training a job gets done while GPUs come and go as in a trace");
+  CLI::App* verb =
+      app.add_subcommand("replay", "predict the progress of a job while GPUs come and go as in a trace");
   verb->add_option("trace", command.trace, "GPUs or nodes over time (CSV or JSON)")
       ->required()
       ->type_name("TRACE");
-  add_source(verb, command.source, "longest search for each set of GPUs (default: the site's)");
-  verb->get_option("--cluster")->description("cluster snapshot, for prices, regions and sizes of nodes");
-  verb->add_option("--gpu-type", command.gpu_type, "GPU type, where the trace does not say")
-      ->type_name("TYPE");
-  verb->add_option("--zone", command.zone, "zone, where the trace does not say")->type_name("ZONE");
+  add_source(verb, command.source, "time limit of the search for each set of GPUs (default: the site's)");
+  verb->get_option("--cluster")->description("cluster snapshot, for prices, regions and node sizes");
+  verb->add_option("--gpu-type", command.gpu_type, "GPU type, if the trace has none")->type_name("TYPE");
+  verb->add_option("--zone", command.zone, "zone, if the trace has none")->type_name("ZONE");
   verb->add_option("--gpus-per-node", command.gpus_per_node,
-                   "GPUs of a node (default: as in --cluster, else 1)")
+                   "GPUs per node (default: as in --cluster, else 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  verb->add_option("--until", command.until_s, "seconds to replay (default: to the trace's last row)")
+  verb->add_option("--until", command.until_s, "seconds to replay (default: until the last row of the trace)")
       ->type_name("S")
       ->check(CLI::PositiveNumber);
   verb->add_option("--reconfigure", command.options.reconfigure_s,
-                   "seconds that a reconfiguration takes (default: 11.35, the paper's)")
+                   "seconds that a reconfiguration takes (default: 11.35, from the paper)")
       ->type_name("S")
       ->check(CLI::Range(0.0, 86400.0));
   verb->add_option("--restart", command.options.restart_s,
@@ -224,32 +221,34 @@ CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
       ->type_name("S")
       ->check(CLI::Range(0.0, 86400.0));
   verb->add_option("--checkpoint-every", command.checkpoint_steps,
-                   "steps between two checkpoints (default: the job's, else those of 600 s)")
+                   "steps between checkpoints (default: the job's, else the steps of 600 s)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--seed", command.seed, "which nodes go (default: 1)")->type_name("N");
-  verb->add_flag("--events", command.events, "show what the elastic job does at every change");
+  verb->add_option("--seed", command.seed, "random seed for the choice of lost nodes (default: 1)")
+      ->type_name("N");
+  verb->add_flag("--events", command.events, "list what the elastic job does at every change");
   add_format(verb, command.format, {"table", "json"});
   return verb;
 }
 
 CLI::App* add_report(CLI::App& app, ReportCommand& command) {
   CLI::App* verb = app.add_subcommand(
-      "report", "write a page about a run: plan, training against prediction, memory, what happened");
+      "report", "write an HTML page about a run: plan, predicted and measured training, memory, events");
   verb->add_option("run", command.run, "job id, or the run's directory (default: the newest run here)")
       ->type_name("RUN");
-  verb->add_option("-o,--out", command.out, "file of the page (default: report.html in the run's directory)")
+  verb->add_option("-o,--out", command.out, "output file (default: report.html in the run's directory)")
       ->type_name("FILE");
   verb->add_option("--cluster", command.cluster,
-                   "cluster snapshot that other plans are searched on (default: the run's own nodes)")
+                   "cluster snapshot to search for other plans (default: the run's own nodes)")
       ->type_name("FILE");
   add_config(verb, command.config);
   return verb;
 }
 
 CLI::App* add_cluster(CLI::App& app, ClusterCommand& command) {
-  CLI::App* verb = app.add_subcommand("cluster", "show what is free: of the live cluster, or in a snapshot");
-  verb->add_option("--cluster", command.cluster, "cluster snapshot to show")->type_name("FILE");
+  CLI::App* verb = app.add_subcommand("cluster", "show free nodes of the live cluster or of a snapshot");
+  verb->add_option("--cluster", command.cluster, "cluster snapshot to show (default: the live cluster)")
+      ->type_name("FILE");
   add_config(verb, command.config);
   add_format(verb, command.format, {"table", "yaml"});
   return verb;
@@ -270,13 +269,12 @@ std::vector<std::string> all_verbs() {
   return verbs;
 }
 
-// Runs `sailor-VERB` for a verb that is not built in; returns when the first argument is none.
+// Runs `sailor-VERB` for a verb that is not built in; returns if the first argument is not one.
 void try_external(int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
   std::string verb = argv[1];
   std::vector<std::string> arguments(argv + 2, argv + argc);
-  // The live snapshot as YAML is all that sailor-cluster prints: without a file, `sailor cluster` is that
-  // program.
+  // Without a file, `sailor cluster` is the program sailor-cluster, which prints the live snapshot as YAML.
   bool live_cluster = verb == "cluster" && arguments.empty();
   if (!live_cluster && std::find(kBuiltIn.begin(), kBuiltIn.end(), verb) != kBuiltIn.end()) return;
   if (std::string path = find_external(verb); !path.empty()) exec_external(path, arguments);

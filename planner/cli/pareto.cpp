@@ -1,4 +1,4 @@
-// sailor pareto: plans from the cheapest to the fastest, none both slower and dearer than another.
+// sailor pareto: plans from the cheapest to the fastest, none both slower and more expensive than another.
 #include "planner/search/pareto.h"
 
 #include "planner/cli/commands.h"

@@ -14,7 +14,7 @@ bool SiteRuns::load(std::string& reason) {
   if (site_) return true;
   const std::string path = config_or_default(config_);
   if (!has_site(config_)) {
-    reason = "there is no site config " + path + " to take its profiles from, give --config FILE";
+    reason = "there is no site config " + path + " to read profiles from; give --config FILE";
     return false;
   }
   Site site;

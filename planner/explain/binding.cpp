@@ -82,9 +82,10 @@ std::vector<Binding> binding_constraints(const PlanningContext& context, CostMod
   const double gain = gain_of_even_batch(context, model, chosen, batch);
   if (gain > kBinds)
     binding.push_back(
-        {fmt::format("the global batch: pipelines cannot share its microbatches evenly; with {} "
-                     "sequences in place of {} this plan makes {:.1f}% more tokens per second",
-                     batch, chosen.plan.global_batch, 100 * gain),
+        {fmt::format(
+             "the global batch: its microbatches cannot be divided evenly among the pipelines; with {} "
+             "sequences in place of {} this plan makes {:.1f}% more tokens per second",
+             batch, chosen.plan.global_batch, 100 * gain),
          gain});
   std::stable_sort(binding.begin(), binding.end(),
                    [](const Binding& a, const Binding& b) { return a.gain > b.gain; });

@@ -138,7 +138,7 @@ std::string assumed_links_note(const PlanningInputs& inputs) {
   const std::vector<std::string> named(
       all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(kMostNamed, all.size())));
   return fmt::format(
-      "links that nobody has measured ({}{}) are assumed as in {}; measure them with `sailor probe "
+      "links without a measurement ({}{}) are assumed as in {}; measure them with `sailor probe "
       "--on-nodes`",
       fmt::join(named, ", "),
       all.size() > kMostNamed ? fmt::format(", {} more", all.size() - kMostNamed) : "", inputs.catalog.file);
@@ -183,7 +183,7 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
     }
   if (named.empty()) return "";
   return fmt::format(
-      "links between zones that nobody has measured are assumed as in {} ({}{}); measure them with `sailor "
+      "links between zones without a measurement are assumed as in {} ({}{}); measure them with `sailor "
       "probe "
       "--on-nodes`",
       inputs.catalog.file, fmt::join(named, "; "), more > 0 ? fmt::format("; {} more", more) : "");

@@ -31,7 +31,7 @@ struct LimitOption {
   explicit LimitOption(Expense expense)
       : expense(expense),
         name(fmt::format("sailor-{}", kind_of(expense).option)),
-        help(fmt::format("[sailor] most {} per iteration", kind_of(expense).unit)),
+        help(fmt::format("[sailor] maximum {} per iteration", kind_of(expense).unit)),
         environment(name) {
     for (char& c : environment) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
   }
@@ -47,22 +47,22 @@ const std::vector<LimitOption>& limit_options() {
 
 std::vector<OptionDefinition> make_definitions() {
   static const std::string objective =
-      fmt::format("[sailor] plan the job's nodes for this objective: {}", alternatives(objective_names()));
+      fmt::format("[sailor] plan the job for this objective: {}", alternatives(objective_names()));
   std::vector<OptionDefinition> definitions = {
       {"sailor-objective", "NAME", objective.c_str(), "SAILOR_OBJECTIVE"},
       {"sailor-min-throughput", "RATE", "[sailor] fewest iterations per second", "SAILOR_MIN_THROUGHPUT"},
       {"sailor-max-gpus", "TYPE=N,...", "[sailor] most GPUs of each type; TYPE@ZONE=N: in that zone",
        "SAILOR_MAX_GPUS"},
-      {"sailor-zones", "ZONE,...", "[sailor] only these zones", "SAILOR_ZONES"},
-      {"sailor-partitions", "NAME,...", "[sailor] only these partitions (as -p)", "SAILOR_PARTITIONS"},
+      {"sailor-zones", "ZONE,...", "[sailor] use only these zones", "SAILOR_ZONES"},
+      {"sailor-partitions", "NAME,...", "[sailor] use only these partitions (as -p)", "SAILOR_PARTITIONS"},
       {"sailor-dry-run", nullptr, "[sailor] print the plan and the sbatch command, submit nothing",
        "SAILOR_DRY_RUN"},
       {"sailor-plan", "FILE", "[sailor] use this plan instead of searching for one", "SAILOR_PLAN"},
       {"sailor-job", "FILE", "[sailor] the job spec, when the script is not one", "SAILOR_JOB"},
       {"sailor-wait", "plan|nodes",
-       "[sailor] plan: nodes free now; nodes: also busy ones, and queue for them", "SAILOR_WAIT"},
-      {"sailor-time-limit", "SECONDS", "[sailor] time that the planner may take", "SAILOR_TIME_LIMIT"},
-      {"sailor-effort", "FACTOR", "[sailor] search this many times as much for a plan", "SAILOR_EFFORT"},
+       "[sailor] plan: only nodes free now; nodes: also busy ones, queue for them", "SAILOR_WAIT"},
+      {"sailor-time-limit", "SECONDS", "[sailor] time limit of the planner", "SAILOR_TIME_LIMIT"},
+      {"sailor-effort", "FACTOR", "[sailor] factor on the search effort", "SAILOR_EFFORT"},
   };
   for (const LimitOption& limit : limit_options())
     definitions.insert(definitions.begin() + 1, {limit.name.c_str(), kind_of(limit.expense).unit,

@@ -68,7 +68,7 @@ std::vector<NetworkMeasurement> read_measurements(const Field& field) {
     if (auto outliers = map.optional("outliers")) m.outliers = outliers->integer<int>(0, 1'000'000'000);
     if (auto pairs = map.optional("pairs")) m.pairs = pairs->integer<int>(1, kMostRanks);
     if (auto ended = map.optional("ended")) m.precise = ended->choice({"precise", "time_up"}) == 0;
-    if (!seen.insert({m.bytes, m.pairs}).second) item.fail("this (bytes, pairs) stands twice");
+    if (!seen.insert({m.bytes, m.pairs}).second) item.fail("this (bytes, pairs) is listed twice");
     measurements.push_back(m);
   }
   return measurements;
@@ -91,7 +91,7 @@ NetworkFile::Link read_link(const Field& item) {
   if (auto messages = map.optional("messages")) link.messages = read_measurements(*messages);
   if (!link.has_curve()) {
     if (link.latency_s || link.node_bytes_per_s > 0)
-      map.fail("\"latency_s\" and \"node_bytes_per_s\" need \"bytes_per_s\" or \"points\" beside them");
+      map.fail("\"latency_s\" and \"node_bytes_per_s\" need \"bytes_per_s\" or \"points\"");
     if (link.messages.empty()) map.required("points");  // says that it is missing
   } else if (link.latency_s && !link.points.empty() && *link.latency_s > link.points.front().second) {
     map.required("latency_s").fail("must not be above the time of the first point");

@@ -115,7 +115,7 @@ ProfileFile read_profile_file(const Document& document) {
   for (const Field& item : times.items()) {
     ProfileFile::TimeCell cell = read_times(item);
     if (!seen_times.insert({cell.microbatch, cell.tp, cell.kind}).second) {
-      item.fail("this (microbatch, tp, layer) stands twice");
+      item.fail("this (microbatch, tp, layer) is listed twice");
     }
     profile.times.push_back(cell);
   }
@@ -123,7 +123,7 @@ ProfileFile read_profile_file(const Document& document) {
   std::set<std::tuple<int, LayerKind>> seen_sizes;
   for (const Field& item : map.required("sizes").items()) {
     ProfileFile::SizeCell cell = read_sizes(item);
-    if (!seen_sizes.insert({cell.tp, cell.kind}).second) item.fail("this (tp, layer) stands twice");
+    if (!seen_sizes.insert({cell.tp, cell.kind}).second) item.fail("this (tp, layer) is listed twice");
     profile.sizes.push_back(cell);
   }
   // A cell is of use only when all three kinds of layers were measured, and their sizes are known.

@@ -32,7 +32,7 @@ class Row {
   int count(size_t i) const {
     const double value = number(i, kMostUnits);
     if (value != std::floor(value))
-      fail("a number of GPUs or nodes must be whole, is " + in_quotes(cells_[i]));
+      fail("a number of GPUs or nodes must be an integer, is " + in_quotes(cells_[i]));
     return static_cast<int>(value);
   }
   [[noreturn]] void fail(const std::string& what) const { throw InputError(where_, what); }

@@ -61,20 +61,20 @@ std::string candidate_footer(const PlanningContext& context, const SearchResult&
   std::string out =
       fmt::format("objective {} | {} configurations, {} plans predicted in {:.2f} s, search {}\n",
                   to_string(context.job.objective), result.stats.configurations, result.stats.plans_scored,
-                  result.stats.search_s, result.stats.complete ? "complete" : "stopped before its end");
+                  result.stats.search_s, result.stats.complete ? "complete" : "stopped early");
   if (result.bound_iteration_s && !result.candidates.empty()) {
     const Prediction& best = result.candidates.front().prediction;
     const Goal goal = goal_of(context.job);
     const Expense expense = goal.followed();
     const bool fast = !goal.objective.expense();
     out += fmt::format(
-        "no plan of this space is faster than {:.4g} s{} or {} than {:.4g} {} per iteration{}\n",
+        "no plan in the search space is faster than {:.4g} s{} or {} than {:.4g} {} per iteration{}\n",
         *result.bound_iteration_s, fast ? gap_text(best.iteration_s, result.bound_iteration_s) : "",
         kind_of(expense).less, result.bound[expense].value_or(0), kind_of(expense).unit,
         fast ? "" : gap_text(best.total(expense), result.bound[expense]));
   }
   if (result.rejected.empty()) return out;
-  out += "left out:";
+  out += "rejected:";
   const char* separator = " ";
   for (const auto& [reason, count] : result.rejected) {
     out += fmt::format("{}{} x {}", separator, count, reason);

@@ -71,7 +71,7 @@ std::string time_table(const Candidate& chosen, const IterationShares& s) {
   row("compute", s.compute_s, "");
   row("bubble", s.bubble_s, s.bubble_s > 0 ? "waiting for other stages" : "");
   row("p2p", s.p2p_s, s.p2p_s > 0 ? "messages between stages" : "");
-  row("sync", s.sync_s, s.sync_s > 0 ? "gradient sums not hidden" : "");
+  row("sync", s.sync_s, s.sync_s > 0 ? "gradient sync not overlapped" : "");
   row("update", s.update_s, "");
   row("overhead", s.overhead_s, "");
   std::string lines;  // without spaces at their ends
@@ -85,10 +85,9 @@ std::string time_table(const Candidate& chosen, const IterationShares& s) {
 }
 
 std::string binding_list(const Explanation& explanation) {
-  std::string out = "WHAT BINDS\n";
+  std::string out = "BOTTLENECKS\n";
   for (const Binding& binding : explanation.binding) out += "  " + binding.what + "\n";
-  if (explanation.binding.empty())
-    out += "  nothing that was asked about: loosening it gains less than 0.5%\n";
+  if (explanation.binding.empty()) out += "  none: no change below gains 0.5% or more\n";
   const Prediction& p = explanation.chosen.prediction;
   const TightestStage tightest = tightest_stage(p);
   const StagePrediction& stage = p.stages.at(tightest.index);
@@ -109,8 +108,8 @@ std::string what_if_table(const PlanningContext& context, const Explanation& exp
                  [](unsigned char c) { return std::toupper(c); });
   const size_t gain_width = std::max<size_t>(8, better.size());
   std::string out =
-      fmt::format("WITH ONE THING CHANGED\n  {:<{}} {:>8} {:>8} {:>9} {:>{}}  {}\n", "", kChange, "ITER (s)",
-                  "TOKENS/s", fmt::format("{}/ITER", kind_of(shown).column), better, gain_width, "PLAN");
+      fmt::format("WHAT IF\n  {:<{}} {:>8} {:>8} {:>9} {:>{}}  {}\n", "", kChange, "ITER (s)", "TOKENS/s",
+                  fmt::format("{}/ITER", kind_of(shown).column), better, gain_width, "PLAN");
   std::vector<std::string> not_asked, cut_short;
   size_t answered = 0;
   for (const WhatIf& what : explanation.what_ifs) {
@@ -129,9 +128,9 @@ std::string what_if_table(const PlanningContext& context, const Explanation& exp
     }
   }
   if (cut_short.size() > 1 && cut_short.size() == answered)
-    out += "  all of these searches stopped before their end, there may be better\n";
+    out += "  all of these searches stopped early, better plans may exist\n";
   else if (!cut_short.empty())
-    out += fmt::format("  stopped before its end, there may be better: {}\n", fmt::join(cut_short, "; "));
+    out += fmt::format("  stopped early, a better plan may exist: {}\n", fmt::join(cut_short, "; "));
   if (!not_asked.empty()) out += fmt::format("  skipped, no time left: {}\n", fmt::join(not_asked, "; "));
   return out;
 }

@@ -39,11 +39,12 @@ std::string pareto_table(const PlanningContext& context, const ParetoFront& fron
   out += fmt::format(
       "{} plans, none both slower and {} than another; {} searches, {}\n"
       "no plan is better than one of these by more than its GAP in both time and {}\n",
-      front.points.size(), kind.more, front.searches,
-      front.complete ? "complete" : "some stopped before their end", kind.name);
+      front.points.size(), kind.more, front.searches, front.complete ? "complete" : "some stopped early",
+      kind.name);
   if (front.bound_iteration_s && front.bound)
-    out += fmt::format("no plan of this space is faster than {:.4g} s or {} than {:.4g} {} per iteration\n",
-                       *front.bound_iteration_s, kind.less, *front.bound, kind.unit);
+    out += fmt::format(
+        "no plan in the search space is faster than {:.4g} s or {} than {:.4g} {} per iteration\n",
+        *front.bound_iteration_s, kind.less, *front.bound, kind.unit);
   return out;
 }
 

@@ -33,9 +33,9 @@ std::string head(const ProfileFile& profile) {
   text += fmt::format("rank       {:.1f} MiB before any tensor{}\n",
                       static_cast<double>(o.base_memory_bytes) / kMiB,
                       counted(profile.overhead_samples.base_memory));
-  text += fmt::format("iteration  {:.4f} ms beside layers and links{}\n", 1e3 * o.iteration_overhead_s,
+  text += fmt::format("iteration  {:.4f} ms outside layers and links{}\n", 1e3 * o.iteration_overhead_s,
                       counted(profile.overhead_samples.iteration));
-  text += fmt::format("sums       {:.4f} ms per MB of gradients beside the messages{}\n",
+  text += fmt::format("sums       {:.4f} ms per MB of gradients, without the messages{}\n",
                       1e9 * o.sync_s_per_byte, counted(profile.overhead_samples.sync));
   return text;
 }
@@ -63,8 +63,8 @@ std::string profile_table(const ProfileFile& profile) {
   text +=
       "times: one microbatch of MB sequences through one layer; sizes: one GPU of the TP group, one "
       "sequence; "
-      "+-: half of\nthe 95 % interval of forward + backward; outliers: samples above twice the median, left "
-      "out\n";
+      "+-: half of\nthe 95 % interval of forward + backward; outliers: samples above twice the median, "
+      "excluded\n";
   return text;
 }
 

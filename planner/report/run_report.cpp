@@ -250,7 +250,7 @@ std::string events_table(const RunHistory& history) {
   }
   std::string out = html_paragraph(
       fmt::format("Since {:%Y-%m-%d %H:%M:%S} UTC.{}", fmt::gmtime(static_cast<std::time_t>(begin_s)),
-                  first > 0 ? fmt::format(" The first {} are left out.", first) : ""));
+                  first > 0 ? fmt::format(" The first {} are not shown.", first) : ""));
   return html_section("Events", out + html_table({"time", "event", html_text("what")}, rows));
 }
 

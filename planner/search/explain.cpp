@@ -80,7 +80,8 @@ std::string explain_limits(const PlanningContext& context, const Relaxed& relaxe
     const double speed = fastest.candidates.front().prediction.iterations_per_s();
     if (speed < *limits.min_iterations_per_s)
       text = fmt::format(
-          "the fastest plan found makes {:.5g} iterations/s, the limit is {:.5g}: lower min_iterations_per_s "
+          "the fastest plan found reaches {:.5g} iterations/s, the limit is {:.5g}: lower "
+          "min_iterations_per_s "
           "to "
           "{:.5g}, or add GPUs",
           speed, *limits.min_iterations_per_s, speed);
@@ -163,8 +164,7 @@ std::string explain_busy(const PlanningContext& context, const Relaxed& relaxed)
   Snapshot all_free = context.snapshot;
   for (const BusyNode& busy : wanted) all_free.nodes.push_back(busy.node);
   if (relaxed.search(context.job, all_free, context.catalog).status != SearchStatus::found) return "";
-  return fmt::format("there is a plan only with nodes that are busy: {}: {}", busy_nodes_text(wanted),
-                     kHowToWait);
+  return fmt::format("every feasible plan needs busy nodes: {}: {}", busy_nodes_text(wanted), kHowToWait);
 }
 
 // The quotas are the reason when a plan appears without them. A quota of 0 is a choice, and stays.
@@ -249,7 +249,7 @@ std::string what_binds(const PlanningContext& context, const PlanOptions& option
   if (std::string text = explain_busy(context, relaxed); !text.empty()) return text;
   if (free == 0)
     return fmt::format("no GPU of the cluster is free now{}: wait, or ask for other partitions",
-                       left_out.empty() ? "" : ", nodes left out: " + left_out);
+                       left_out.empty() ? "" : ", unavailable nodes: " + left_out);
   if (wanted == 0) {
     std::string where;
     if (!limits.zones.empty()) where += fmt::format(" zone {}", fmt::join(limits.zones, ", "));
@@ -276,10 +276,10 @@ std::string what_binds(const PlanningContext& context, const PlanOptions& option
         "no free GPU has a layer profile of this model that fits the job{}: measure it with `sailor "
         "profile`, or "
         "change resources.max_gpus, zones or partitions",
-        types.empty() ? "" : ", there is none of " + types);
+        types.empty() ? "" : ", there is none for " + types);
   }
   if (std::string text = explain_gpus(context, relaxed); !text.empty()) return text;
-  return "no combination of free GPUs, profiled cells and links makes a plan";
+  return "no combination of free GPUs, profiled cells and links gives a plan";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The front of throughput against cost, or against another expense that is the job's objective: plans of
-// which none is both slower and dearer than another, from the cheapest to the fastest.
+// which none is both slower and more expensive than another, from the cheapest to the fastest.
 //
 // The epsilon-constraint method over search(): the fastest and the cheapest plan first, then the fastest plan
 // under budgets between the costs that are known, always where the front has its widest hole. A budget whose

@@ -31,7 +31,7 @@ class YamlEvents : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (expects_key()) builder_.fail(line(mark), "an alias cannot be a key");
     auto it = anchors_.find(anchor);
-    if (it == anchors_.end()) builder_.fail(line(mark), "this alias stands inside its own anchor");
+    if (it == anchors_.end()) builder_.fail(line(mark), "this alias is inside its own anchor");
     builder_.copy(it->second, line(mark));
     value_done(0);
   }
@@ -137,10 +137,9 @@ Document parse_yaml(std::string_view text, const std::string& file_name) {
   } catch (const YAML::Exception& error) {
     int line = error.mark.is_null() ? 1 : error.mark.line + 1;
     const bool in_braces = error.msg.find("map flow") != std::string::npos;
-    throw InputError(
-        {file_name, line},
-        "not valid YAML: " + one_line(error.msg) +
-            (in_braces ? "; within { }, text that holds one of [ ] { } , stands in quotes" : ""));
+    throw InputError({file_name, line},
+                     "not valid YAML: " + one_line(error.msg) +
+                         (in_braces ? "; within { }, quote text that contains one of [ ] { } ," : ""));
   }
   return document;
 }

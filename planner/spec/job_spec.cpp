@@ -234,9 +234,9 @@ std::vector<std::string> read_names(const Field& field) {
   for (const Field& item : field.items()) {
     names.push_back(item.name());
     if (std::count(names.begin(), names.end(), names.back()) > 1)
-      item.fail(in_quotes(names.back()) + " stands twice");
+      item.fail(in_quotes(names.back()) + " is listed twice");
   }
-  if (names.empty()) field.fail("an empty list allows nothing, leave the key out to allow all");
+  if (names.empty()) field.fail("an empty list allows nothing; omit the key to allow all");
   return names;
 }
 
@@ -335,7 +335,7 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
   collect_lines(document.root, "", job.lines);
   if (job.lines.contains("training.validation") && job.data.validation.empty())
     throw InputError(job.where("training.validation"),
-                     "training.validation: there is nothing to validate on, name files in data.validation");
+                     "training.validation: there is no validation data; name files in data.validation");
   return job;
 }
 

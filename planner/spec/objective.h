@@ -43,7 +43,7 @@ struct ExpenseKind {
   const char* limit;        // what a limit is called
   const char* less;         // of a plan that takes less: `cheaper`
   const char* least;        // `cheapest`
-  const char* more;         // `dearer`
+  const char* more;         // `more expensive`
   const char* takes;        // `costs`
   std::optional<double> (*parse)(std::string_view text);
   const char* expected;  // by parse, for messages

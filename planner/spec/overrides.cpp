@@ -78,7 +78,7 @@ std::map<std::string, int> parse_max_gpus(const std::string& text, const std::st
     }
     if (!good) fail(option, "must be TYPE=N or TYPE@ZONE=N,..., is " + in_quotes(item));
     if (!limits.emplace(item.substr(0, equals), count).second) {
-      fail(option, in_quotes(item.substr(0, equals)) + " stands twice");
+      fail(option, in_quotes(item.substr(0, equals)) + " is listed twice");
     }
   }
   return limits;

@@ -103,7 +103,7 @@ class NodeRules {
     gpus_ += node.gpus;
     if (gpus_ > kMaxGpus) item.fail(fmt::format("more than {} GPUs in all", kMaxGpus));
     if (names_.size() == kMaxNodes) item.fail(fmt::format("more than {} nodes in all", kMaxNodes));
-    if (!names_.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " stands twice");
+    if (!names_.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " is listed twice");
     const std::string& region = region_of_.emplace(node.zone, node.region).first->second;
     if (region != node.region) {
       item.fail(fmt::format("the zone {} is in region {} here and in {} above", in_quotes(node.zone),

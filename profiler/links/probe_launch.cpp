@@ -52,7 +52,7 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
     const SnapshotNode* known = cluster.find(node.name);
     if (known == nullptr)
       throw InputError(
-          fmt::format("node {} of job {} has no GPU type of the site's catalog: look at `sailor cluster`",
+          fmt::format("node {} of job {} has no GPU type in the site's catalog: see `sailor cluster`",
                       node.name, job.job_id));
     hosts.push_back({node.name, static_cast<size_t>(per_node)});
     kinds += fmt::format("{}{}={}@{}", kinds.empty() ? "" : ",", node.name, known->gpu_type, known->zone);

@@ -161,11 +161,10 @@ int run_rank(Arguments arguments) {
   }
   const bool speaks = world.rank == 0;
   if (world.size < 2)
-    throw InputError(
-        "there is nothing to measure with one rank: start several, e.g. with --per-node or --ranks");
+    throw InputError("one rank has nothing to measure: start several, e.g. with --per-node or --ranks");
   if (const int64_t most = affordable_bytes(cards); most < request.max_bytes) {
     if (speaks)
-      std::cerr << fmt::format("note: messages of {} MiB at most: a rank's node has no memory for more\n",
+      std::cerr << fmt::format("note: messages are limited to {} MiB by the memory of a rank's node\n",
                                most >> 20);
     request.max_bytes = most;
   }
@@ -179,10 +178,10 @@ int run_rank(Arguments arguments) {
   if (!speaks) return kDone;
   for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
   if (outcome.measurements == 0)
-    std::cerr << "note: everything is measured already; --again measures it once more\n";
+    std::cerr << "note: everything is already measured; --again measures it again\n";
   if (outcome.imprecise > 0)
     std::cerr << fmt::format(
-        "note: {} of {} measurements are less precise than 2 % because time was up; another run repeats "
+        "note: {} of {} measurements are less precise than 2 % because time was up; the next run repeats "
         "them\n",
         outcome.imprecise, outcome.measurements);
   std::cout << request.file << '\n';
@@ -208,27 +207,25 @@ int run(Arguments arguments, int argc, char** argv) {
     if (arguments.ranks > 0) become_ranks_here(arguments.ranks, words);
     if (site_scheduler().own_job()) become_ranks_of_job(arguments.per_node, words);
     throw InputError(
-        "say where: --on-nodes for free nodes of the cluster, --ranks N for N ranks of this machine, or "
-        "start "
-        "it inside a Slurm job");
+        "use --on-nodes for free nodes of the cluster, --ranks N for N ranks on this machine, or start it "
+        "inside a Slurm job");
   }
   return run_rank(std::move(arguments));
 }
 
 void add_options(CLI::App& app, Arguments& arguments) {
-  app.add_option("--show", arguments.show, "print what a network profile holds, and measure nothing")
-      ->type_name("FILE");
+  app.add_option("--show", arguments.show, "print a network profile; measure nothing")->type_name("FILE");
   app.add_flag("--topology", arguments.topology,
-               "print sockets, GPUs and network cards of this machine, and which rank is best bound where");
-  app.add_option("--xml", arguments.xml, "the same of a machine that `lstopo FILE.xml` recorded")
+               "print sockets, GPUs and network cards of this machine, and where ranks are bound");
+  app.add_option("--xml", arguments.xml, "the same for a machine recorded with `lstopo FILE.xml`")
       ->type_name("FILE");
-  app.add_option("--format", arguments.format, "form of the topology: table or json")
+  app.add_option("--format", arguments.format, "output format of the topology: table or json")
       ->check(CLI::IsMember({"table", "json"}));
-  app.add_option("--out", arguments.directory, "directory of profiles (default: the site config's first)")
+  app.add_option("--out", arguments.directory, "profile directory (default: the first of the site config)")
       ->type_name("DIR");
   app.add_option("--gpu-type", arguments.gpu_type, "GPU type of the nodes")->capture_default_str();
-  app.add_option("--zone", arguments.zone, "zone of the nodes (default: the links hold in every zone)");
-  app.add_option("--cluster", arguments.cluster, "take GPU types and zones of nodes from this snapshot")
+  app.add_option("--zone", arguments.zone, "zone of the nodes (default: the links apply to every zone)");
+  app.add_option("--cluster", arguments.cluster, "read GPU types and zones of nodes from this snapshot")
       ->type_name("FILE");
   app.add_option("--network", arguments.network, "use the nodes' addresses in this IPv4 network")
       ->type_name("NET/BITS");
@@ -242,20 +239,20 @@ void add_options(CLI::App& app, Arguments& arguments) {
          },
          "largest message (default: 1GiB)")
       ->type_name("SIZE");
-  app.add_option("--seconds", arguments.request.seconds, "about how long it may take")
+  app.add_option("--seconds", arguments.request.seconds, "approximate time limit in seconds")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
   app.add_flag_callback(
       "--messages-only", [&arguments] { arguments.request.collectives = false; },
-      "measure no collectives, which nothing but a person reads");
-  app.add_flag("-q,--quiet", arguments.quiet, "nothing on stderr but notes and errors");
-  app.add_flag("--again", arguments.request.again, "measure what is in the file once more");
-  CLI::Option* here = app.add_option("--ranks", arguments.ranks, "start so many ranks on this machine")
+      "do not measure collectives, which the planner does not use");
+  app.add_flag("-q,--quiet", arguments.quiet, "print only notes and errors on stderr");
+  app.add_flag("--again", arguments.request.again, "measure again what the file already has");
+  CLI::Option* here = app.add_option("--ranks", arguments.ranks, "number of ranks to start on this machine")
                           ->check(CLI::Range(2, 64));
   app.add_flag("--on-nodes", arguments.on_nodes,
                "start ranks on two free nodes of every GPU type and zone of the cluster, as a Slurm job")
       ->excludes(here);
-  app.add_option("--per-node", arguments.per_node, "ranks on each node of a Slurm job")
+  app.add_option("--per-node", arguments.per_node, "number of ranks on each node of a Slurm job")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
 }
@@ -265,8 +262,8 @@ void add_options(CLI::App& app, Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{
-      "Measures bandwidth and latency between the ranks it is started as, for the planner; shows what was "
-      "measured; shows the topology of this machine",
+      "Measures bandwidth and latency between ranks, for the planner; shows network profiles and the "
+      "topology of this machine",
       "sailor probe"};
   add_options(app, arguments);
   return cli::run_program(app, argc, argv, [&] { return run(std::move(arguments), argc, argv); });

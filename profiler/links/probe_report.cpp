@@ -39,7 +39,7 @@ std::string scope_text(NetworkProfile::Scope scope) {
 }
 
 std::string curve_text(const NetworkFile::Link& link) {
-  if (!link.has_curve()) return "  not measured far enough to plan with: probe again\n";
+  if (!link.has_curve()) return "  not enough measurements to plan with: probe again\n";
   const LinkCurve curve = link.curve();
   // Beyond every point, so that it is the rate there whatever the curve is made of.
   const double large = 2 * (link.points.empty() ? 1e12 : link.points.back().first);
@@ -98,7 +98,7 @@ std::string probe_report(const NetworkFile& network) {
     }
     text += "\n";
   }
-  if (network.links.empty() && network.collectives.empty()) text += "nothing measured yet\n\n";
+  if (network.links.empty() && network.collectives.empty()) text += "no measurements yet\n\n";
   text +=
       "TIME is a median, +- half of its 95 % confidence interval, OUTLIERS samples above twice the median, "
       "RESIDUAL\nTIME over LINE: latency + bytes / bandwidth.";

@@ -32,11 +32,10 @@ namespace fs = std::filesystem;
 constexpr char kUsage[] =
     "usage: sailor doctor [--config FILE] [--nodes | --here]\n"
     "\n"
-    "Says whether this installation of Sailor is sound, and what to do about what is not.\n"
+    "Checks this installation of Sailor, and says how to fix each problem.\n"
     "  --config FILE  site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml)\n"
-    "  --nodes        look at the compute nodes too: one free node of every GPU type, through srun\n"
-    "  --here         only what concerns this node; for other programs: a line per finding, tabs between "
-    "fields\n"
+    "  --nodes        also check compute nodes: one free node of every GPU type, through srun\n"
+    "  --here         check only this node; for programs: a line per finding, tab-separated\n"
     "Exit code 0: no problems (there may be warnings); 1: problems; 2: bad usage.\n";
 
 struct Arguments {
@@ -82,18 +81,19 @@ std::optional<SlurmSettings> check_slurm(Findings& findings) {
     settings = read_slurm_settings();
   } catch (const std::runtime_error& error) {
     findings.push_back(problem("slurm", fmt::format("slurmctld does not answer: {}", error.what()),
-                               "see that slurmctld and munge run here, and that SLURM_CONF is right"));
+                               "check that slurmctld and munge run, and that SLURM_CONF is right"));
     return std::nullopt;
   }
   findings.push_back(
       well("slurm", fmt::format("{}, cluster {}, {}", settings.release, settings.cluster, settings.auth)));
   if (settings.select != "select/cons_tres")
     findings.push_back(problem("slurm", "SelectType is " + settings.select,
-                               "GPUs are given out by select/cons_tres: set it in slurm.conf"));
+                               "GPU allocation needs select/cons_tres: set it in slurm.conf"));
   if (settings.controller_parameters.find("enable_configless") != std::string::npos)
-    findings.push_back(warning("slurm", "configless: nodes get plugstack.conf from the controller",
-                               "include no files in it that the nodes do not have, and try `sailor doctor "
-                               "--nodes`"));
+    findings.push_back(
+        warning("slurm", "configless: nodes get plugstack.conf from the controller",
+                "make sure that the files that it includes exist on the nodes, and run `sailor doctor "
+                "--nodes`"));
   return settings;
 }
 
@@ -113,16 +113,16 @@ Findings check_programs_here(bool compute_node) {
 
 Findings check_launch() {
   if (!offers_mpi("pmix"))
-    return {warning("mpi", "srun offers no pmix",
-                    "jobs start by mpirun over srun, which needs none; `srun --mpi=pmix` would not work")};
-  return {well("mpi", "srun offers pmix")};
+    return {warning("mpi", "srun does not support pmix",
+                    "jobs start with mpirun over srun and do not need it; `srun --mpi=pmix` does not work")};
+  return {well("mpi", "srun supports pmix")};
 }
 
 Findings check_options() {
   if (!has_submit_option("--sailor-objective"))
-    return {
-        problem("sbatch", "does not know --sailor-objective: the plugin is not loaded here",
-                "mend what is said about plugin and plugstack; `sbatch --help` then ends with our options")};
+    return {problem(
+        "sbatch", "does not know --sailor-objective: the plugin is not loaded here",
+        "fix the problems of plugin and plugstack; `sbatch --help` then lists the --sailor-* options")};
   return {well("sbatch", "has the --sailor-* options")};
 }
 

@@ -102,23 +102,22 @@ Findings check_plugstack(const std::string& path, const std::string& plugin_dir,
     for (PlugstackEntry& entry : read_plugstack(path))
       if (fs::path(entry.path).filename() == kPluginFile) entries.push_back(std::move(entry));
   } catch (const std::exception& error) {
-    return {problem("plugstack", error.what(), fmt::format("make {} with the line `{}`", path, line))};
+    return {problem("plugstack", error.what(), fmt::format("create {} with the line `{}`", path, line))};
   }
   if (entries.empty())
     return {problem("plugstack", fmt::format("{} has no line for {}", path, kPluginFile),
                     fmt::format("add the line `{}` to it", line))};
   Findings findings;
   if (entries.size() > 1)
-    findings.push_back(problem(
-        "plugstack",
-        fmt::format("the plugin stands twice: {} and {}", entries[0].where.text(), entries[1].where.text()),
-        "remove one of the lines"));
+    findings.push_back(problem("plugstack",
+                               fmt::format("the plugin is loaded twice: {} and {}", entries[0].where.text(),
+                                           entries[1].where.text()),
+                               "remove one of the lines"));
   const PlugstackEntry& entry = entries.front();
   if (entry.required)
-    findings.push_back(
-        warning("plugstack", entry.where.text() + ": the plugin is `required`",
-                "write `optional`: a required plugin that cannot be loaded breaks every sbatch "
-                "and drains nodes"));
+    findings.push_back(warning("plugstack", entry.where.text() + ": the plugin is `required`",
+                               "use `optional`: a required plugin that cannot be loaded breaks every sbatch "
+                               "and drains nodes"));
   const std::optional<std::string> file = find_plugin(entry, plugin_dir);
   if (!file) {
     findings.push_back(problem("plugin", fmt::format("{}: there is no {}", entry.where.text(), entry.path),
@@ -131,13 +130,13 @@ Findings check_plugstack(const std::string& path, const std::string& plugin_dir,
       findings.push_back(problem("plugin",
                                  fmt::format("{} was built for Slurm {}, this is {}", *file,
                                              release_of(version), release_of(slurm_version)),
-                                 "build it again with the headers of this release"));
+                                 "rebuild it with the headers of this release"));
     } else {
       findings.push_back(well("plugin", fmt::format("{}, built for Slurm {}, in {}", *file,
                                                     release_of(version), entry.where.text())));
     }
   } catch (const std::exception& error) {
-    findings.push_back(problem("plugin", error.what(), "install it again"));
+    findings.push_back(problem("plugin", error.what(), "reinstall it"));
   }
   return findings;
 }

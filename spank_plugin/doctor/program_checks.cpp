@@ -24,8 +24,8 @@ Findings check_programs(const std::vector<ProgramState>& programs, const std::st
   const bool none = std::all_of(programs.begin(), programs.end(),
                                 [](const ProgramState& program) { return program.path.empty(); });
   if (none && !compute_node)
-    return {note("programs", "the trainer is not installed here, as a login node may be",
-                 "`sailor doctor --nodes` looks at compute nodes, which need it (package sailor-trainer)")};
+    return {note("programs", "the trainer is not installed here; a login node does not need it",
+                 "`sailor doctor --nodes` checks compute nodes, which need it (package sailor-trainer)")};
   Findings findings;
   for (const ProgramState& program : programs)
     if (!program.starts) findings.push_back(program_finding(program));
@@ -33,7 +33,7 @@ Findings check_programs(const std::vector<ProgramState>& programs, const std::st
     findings.push_back(
         well("programs", std::filesystem::path(programs.front().path).parent_path().string() + "/sailor-*"));
   if (mpirun.empty())
-    findings.push_back(problem("mpi", "there is no mpirun", "install Open MPI, or set SAILOR_MPIRUN"));
+    findings.push_back(problem("mpi", "mpirun was not found", "install Open MPI, or set SAILOR_MPIRUN"));
   else
     findings.push_back(well("mpi", mpirun));
   return findings;

@@ -64,19 +64,18 @@ Findings check_gres(const Site& site, const SlurmView& cluster) {
   Findings findings;
   const std::map<std::string, int> nodes = nodes_by_type(cluster);
   if (nodes.empty())
-    return {problem("gres", "no node of the cluster has GRES of name gpu", "see gres.conf(5)")};
+    return {problem("gres", "no node of the cluster has GRES named gpu", "see gres.conf(5)")};
   for (const auto& [slurm_type, count] : nodes) {
     const std::string type = type_of(site, slurm_type);
     if (slurm_type.empty() && !site.config.gres.contains("")) {
       findings.push_back(problem("gres", fmt::format("the GPUs of {} have no type", counted(count, "node")),
-                                 "give them one: Type= in gres.conf, Gres=gpu:TYPE:N in slurm.conf"));
+                                 "set one: Type= in gres.conf, Gres=gpu:TYPE:N in slurm.conf"));
     } else if (!site.catalog.gpu_types.contains(type)) {
-      findings.push_back(
-          problem("gres",
-                  fmt::format("gpu:{} of {} is no GPU type of {}", slurm_type, counted(count, "node"),
-                              site.config.catalog),
-                  fmt::format("add it to the catalog, or say in {} which it is: `gres: {{{}: NAME}}`",
-                              site.config.file, slurm_type)));
+      findings.push_back(problem("gres",
+                                 fmt::format("gpu:{} of {} is not a GPU type of {}", slurm_type,
+                                             counted(count, "node"), site.config.catalog),
+                                 fmt::format("add it to the catalog, or map it in {}: `gres: {{{}: NAME}}`",
+                                             site.config.file, slurm_type)));
     } else {
       findings.push_back(
           well("gres", fmt::format("gpu:{} of {} is {}", slurm_type, counted(count, "node"), type)));
@@ -90,14 +89,14 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
   std::map<std::string, int> profiles;  // by what was measured
   int links = 0;
   if (site.config.profiles.empty())
-    findings.push_back(problem("profiles", site.config.file + " names no directory of profiles",
-                               "add `profiles: [DIRECTORY]`"));
+    findings.push_back(
+        problem("profiles", site.config.file + " has no profile directories", "add `profiles: [DIRECTORY]`"));
   for (const std::string& directory : site.config.profiles) {
     std::error_code error;
     fs::directory_iterator entries(directory, error);
     if (error) {
       findings.push_back(problem("profiles", fmt::format("{}: {}", directory, error.message()),
-                                 "make it, readable for everybody"));
+                                 "create it, readable for everybody"));
       continue;
     }
     for (const fs::directory_entry& entry : entries) {
@@ -111,8 +110,8 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
         }
       } catch (const std::exception& broken) {
         findings.push_back(problem("profiles", broken.what(),
-                                   "measure it again, or move it away: as long as it "
-                                   "is there nothing can be planned"));
+                                   "measure it again, or remove it: no job can be "
+                                   "planned until then"));
       }
     }
   }
@@ -124,7 +123,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
     if (!told.insert(measured).second) continue;
     const auto found = profiles.find(measured);
     if (found == profiles.end()) {
-      findings.push_back(warning("profiles", fmt::format("no model was measured on {}", measured),
+      findings.push_back(warning("profiles", fmt::format("no layer profile for {}", measured),
                                  "`sailor profile --on-nodes JOB.yaml` measures one on every GPU type"));
     } else {
       findings.push_back(
@@ -132,7 +131,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
     }
   }
   if (links == 0)
-    findings.push_back(problem("links", "no network profile: nothing that sends messages can be planned",
+    findings.push_back(problem("links", "no network profile: links are assumed as in the catalog",
                                "`sailor probe --on-nodes` measures one"));
   else
     findings.push_back(well("links", counted(links, "network profile")));

@@ -47,7 +47,7 @@ const SlurmReservation* own_reservation(const SlurmView& view, const NodeWishes&
     }
     return &reservation;
   }
-  throw InputError(fmt::format("reservation {}: there is none of this name{}", in_quotes(wishes.reservation),
+  throw InputError(fmt::format("reservation {}: no such reservation{}", in_quotes(wishes.reservation),
                                did_you_mean(wishes.reservation, names)));
 }
 

@@ -185,7 +185,7 @@ void run_again(const std::vector<std::string>& argv) {
   words.push_back(nullptr);
   fflush(nullptr);
   execv("/proc/self/exe", words.data());
-  throw std::runtime_error(fmt::format("cannot start {} again: {}", argv.front(), strerror(errno)));
+  throw std::runtime_error(fmt::format("cannot start {}: {}", argv.front(), strerror(errno)));
 }
 
 }  // namespace sailor

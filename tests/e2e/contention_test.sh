@@ -44,7 +44,7 @@ expect "all ended" wait_until $((60 + 3 * count)) no_jobs # one after the other,
 expect "each ran on the nodes of its own plan" equal "$(cat landed.* | cut -d' ' -f1 | sort | uniq -c | tr -s ' ')" " $((2 * count)) right"
 expect "on several nodes" test "$(cat landed.* | sort -u | wc -l)" -ge 2
 expect "who waits is told for what" grep -q "note: the job waits for its nodes: " submit.queue
-grep -h "planning again" submit.free | sort | uniq -c || true
+grep -h "replanning" submit.free | sort | uniq -c || true
 wait_idle
 
 # A requeued job keeps its plan and its nodes.

@@ -45,7 +45,7 @@ sed "s/^gres:.*/gres: {v100: V100-16, t4: T4-16}/; s|catalog.yaml|$SAILOR_CLUSTE
   "$SAILOR_CLUSTER_DIR/etc/sailor.yaml" >site.yaml
 run sailor doctor --config site.yaml
 expect "a GRES type that nobody knows" equal "$rc" 1
-expect "is named" contains "$out" "gpu:a100 of 2 nodes is no GPU type"
+expect "is named" contains "$out" "gpu:a100 of 2 nodes is not a GPU type"
 
 run sailor doctor --config absent.yaml
 expect "no site config: exit 1" equal "$rc" 1

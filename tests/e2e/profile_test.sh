@@ -60,7 +60,7 @@ kill -TERM $(profiler_pid)
 code=0; wait $waiting || code=$?
 err=$(cat interrupted.log)
 expect "an interruption is a failure" equal "$code" 1
-expect "which says that nothing is lost" contains "$err" "what was measured is kept"
+expect "which says that nothing is lost" contains "$err" "finished measurements are kept"
 expect "and ends the jobs" wait_until 30 no_jobs
 expect "the profiles so far can be read" equal "$(for f in profiles/*.json; do sailor profile --show "$f" >/dev/null; echo $?; done | sort -u)" 0
 run sailor profile --on-nodes "${small[@]}" --seconds 2 tiny.yaml

@@ -24,7 +24,7 @@ expect "it counts them" contains "$err" "is busy: 2 nodes of type A100-40 (in us
 expect "and says what to do" contains "$err" "wait for them with --sailor-wait=nodes"
 planned --sailor-min-throughput=1e-9 --sailor-max-gpus=V100-16=0,T4-16=0 body.sh
 expect "other nodes are free, but not wanted: exit 3" equal "$rc $(one_error "$err" && echo one)" "3 one"
-expect "the busy ones are the reason" contains "$err" "there is a plan only with nodes that are busy: 2 nodes of type A100-40 (in use)"
+expect "the busy ones are the reason" contains "$err" "every feasible plan needs busy nodes: 2 nodes of type A100-40 (in use)"
 run sailor cluster --format yaml
 expect "the snapshot lists them" contains "$out" 'gpu_type: A100-40, gpus: 4, state: "in use", free_in_s: '
 planned -p fast --sailor-wait=nodes --sailor-dry-run body.sh
@@ -70,7 +70,7 @@ taken() { # NAME OPTION...
 before=$(last_job)
 taken again
 expect "planned again: it starts" submitted
-expect "and says so" contains "$err" "since the job was planned, others took t1 (1 of 2 GPUs in use); job $((before + 2)) is withdrawn, planning again"
+expect "and says so" contains "$err" "since the job was planned, others took t1 (1 of 2 GPUs in use); job $((before + 2)) is withdrawn, replanning"
 expect "it says one job only" equal "$out" "Submitted batch job $job"
 expect "on the node that is left" equal "$(nodes_of_job "$job")" t2
 expect "the first one is gone" equal "$(scontrol show job -o $((before + 2)) | grep -o 'JobState=[A-Z]*')" JobState=CANCELLED

@@ -173,7 +173,7 @@ LoadedCheckpoint load_checkpoint(Communicator& world, const RankState& state, co
   }
   if (loaded.path.empty() && touched)
     throw std::runtime_error(
-        fmt::format("no checkpoint in {} is whole: {}; move them away to train from the "
+        fmt::format("no checkpoint in {} is complete: {}; move them away to train from the "
                     "beginning",
                     directory, loaded.skipped.back()));
   return loaded;

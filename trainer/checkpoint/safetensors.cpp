@@ -32,7 +32,7 @@ constexpr int64_t kAppendBytes = int64_t{256} << 10;
 constexpr int64_t kTensorAlignment = 8;  // of the tensors' bytes, as other writers have it
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw InputError({path, 0}, what + "; it is damaged or no safetensors file, get it again");
+  throw InputError({path, 0}, what + "; it is damaged or not a safetensors file; get it again");
 }
 
 [[noreturn]] void fail(const std::string& action, const std::string& path) {

@@ -126,7 +126,7 @@ void StoredModel::check(const ModelSpec& model) const {
   for (const auto& [name, place] : places_) {
     if (used.count(place.tensor) == 0 && !ends_with_any(name, buffers)) {
       throw InputError({place.file->path(), 0},
-                       fmt::format("tensor {} is no part of a {} of {} layers; the model computes something "
+                       fmt::format("tensor {} is not part of a {} of {} layers; the model computes something "
                                    "that the trainer does not",
                                    in_quotes(name), model.family, model.layers));
     }

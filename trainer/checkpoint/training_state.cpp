@@ -70,7 +70,7 @@ const CheckpointTensor* find(const CheckpointReader& reader, const JobSpec& job,
     throw InputError(
         job.where("training.optimizer"),
         fmt::format("training.optimizer: the checkpoint {} has no {}, which this job's {} needs; "
-                    "go on with the optimizer that wrote it, or name another "
+                    "continue with the optimizer that wrote it, or name another "
                     "checkpoint.directory",
                     reader.path(), name, job.training.optimizer.name));
   return tensor;

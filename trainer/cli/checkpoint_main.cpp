@@ -69,7 +69,7 @@ int verify(const std::string& directory, bool quiet) {
         const auto total = static_cast<double>(reader.manifest().bytes());
         reader.verify([&](int64_t done) { line.at(static_cast<double>(done), total); });
       }
-      std::cout << fmt::format("{:<14} whole    {:>12}\n", name_of(path), megabytes(reader.manifest()))
+      std::cout << fmt::format("{:<14} complete {:>12}\n", name_of(path), megabytes(reader.manifest()))
                 << std::flush;
     } catch (const CheckpointDamaged& damage) {
       ++damaged;
@@ -77,7 +77,7 @@ int verify(const std::string& directory, bool quiet) {
                 << std::flush;
     }
   }
-  if (damaged > 0) std::cerr << fmt::format("sailor: {} of them cannot be loaded\n", damaged);
+  if (damaged > 0) std::cerr << fmt::format("sailor: {} checkpoints cannot be loaded\n", damaged);
   return damaged > 0 ? kFailed : kDone;
 }
 
@@ -93,7 +93,7 @@ int export_one(const std::string& source, const std::string& directory, bool qui
       std::cerr << "sailor: " << skipped_line(candidate, damage.what()) << '\n';
     }
   }
-  if (path.empty()) throw InputError({source, 0}, "holds no complete checkpoint");
+  if (path.empty()) throw InputError({source, 0}, "has no complete checkpoint");
   CheckpointReader reader(path, std::move(manifest));
   const CheckpointManifest& m = reader.manifest();
   {
@@ -130,21 +130,23 @@ int main(int argc, char** argv) {
   bool quiet = false;
   CLI::App app{"Lists, checks, exports and removes the checkpoints of a job", "sailor checkpoint"};
   app.require_subcommand(1);
-  CLI::App* ls =
-      app.add_subcommand("ls", "list them, newest first: what each holds, and whether it is complete");
-  CLI::App* check = app.add_subcommand("verify", "read every byte and compare it with its checksum");
-  CLI::App* to_model = app.add_subcommand(
-      "export", "write the newest complete one as a model directory of the Hugging Face libraries");
+  CLI::App* ls = app.add_subcommand("ls", "list checkpoints, newest first, and whether each is complete");
+  CLI::App* check = app.add_subcommand("verify", "read every byte and compare checksums");
+  CLI::App* to_model =
+      app.add_subcommand("export", "write the newest complete checkpoint as a Hugging Face model directory");
   for (CLI::App* command : {ls, check, to_model})
-    command->add_option("DIR", directory, "checkpoint.directory of a job, or one step-N of it")->required();
-  to_model->add_option("-o,--directory", target, "where the model goes; made if absent")->required();
+    command->add_option("DIR", directory, "checkpoint.directory of a job, or one of its step-N directories")
+        ->required();
+  to_model->add_option("-o,--directory", target, "output directory; created if missing")->required();
   for (CLI::App* command : {check, to_model}) command->add_flag("-q,--quiet", quiet, "no progress on stderr");
   CLI::App* remove =
-      app.add_subcommand("prune", "remove all but the newest complete ones; no job may write there");
+      app.add_subcommand("prune", "remove all but the newest complete checkpoints; no job may write there");
   remove->add_option("DIR", directory, "checkpoint.directory of a job")
       ->required()
       ->check(CLI::ExistingDirectory);
-  remove->add_option("--keep", keep, "how many stay")->required()->check(CLI::Range(1, 1'000'000));
+  remove->add_option("--keep", keep, "number of checkpoints to keep")
+      ->required()
+      ->check(CLI::Range(1, 1'000'000));
   return cli::run_program(app, argc, argv, [&] {
     if (*ls) return list(directory);
     if (*check) return verify(directory, quiet);

@@ -235,8 +235,8 @@ Started RankGeneration::start(RankGeneration* previous) {
   started.bytes_received = restored.bytes_received;
   for (const std::string& line : restored.skipped) tell("checkpoint: " + line);
   if (restored.from == Restored::From::checkpoint)
-    tell(fmt::format("checkpoint: going on after step {} from {}{}", restored.steps_done, restored.path,
-                     restored.steps_done < resources_.job.training.steps ? "" : "; nothing is left to do"));
+    tell(fmt::format("checkpoint: resuming after step {} from {}{}", restored.steps_done, restored.path,
+                     restored.steps_done < resources_.job.training.steps ? "" : "; training is complete"));
   return started;
 }
 
@@ -290,7 +290,7 @@ void RankGeneration::report(const SaveResult& result) {
   } else if (resources_.job.checkpoint.stop_on_error) {
     throw std::runtime_error(result.error);
   } else {
-    tell(fmt::format("warning: the state after step {} was not saved: {}; training goes on",
+    tell(fmt::format("warning: the state after step {} was not saved: {}; training continues",
                      result.steps_done, result.error));
   }
 }

@@ -123,8 +123,8 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
                        training_flops_per_token(shape_of(job.model));
   options.trace_step = arguments.trace_step > 0 ? arguments.trace_step : job.metrics.trace_step;
   if (options.trace_step > job.training.steps)
-    throw InputError(
-        fmt::format("--trace-step: step {} of {} never comes", options.trace_step, job.training.steps));
+    throw InputError(fmt::format("--trace-step: step {} is beyond the last step, {}", options.trace_step,
+                                 job.training.steps));
   bool jobs_may_grow = true;
   if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
     const SiteConfig site = load_site_config(site_config_path());
@@ -154,19 +154,19 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"Trains JOB.yaml: the controller of a job, inside a Slurm allocation or on this machine",
+  CLI::App app{"Trains a job, as its controller: inside a Slurm allocation, or on this machine",
                "sailor run"};
   app.add_option("JOB", arguments.job_file, "job spec (YAML)")->required();
-  app.add_option("--plan", arguments.plan_file, "use this plan instead of the one that came with the job");
+  app.add_option("--plan", arguments.plan_file, "use this plan instead of the job's own");
   app.add_option("--directory", arguments.directory,
-                 "where metrics, logs and the summary go (default: sailor-JOBID)");
+                 "run directory for metrics, logs and the summary (default: sailor-JOBID)");
   app.add_flag("--local", arguments.local, "run all ranks on this machine, without Slurm; needs --plan");
   app.add_option("--trace-step", arguments.trace_step,
                  "write a timeline of this step, for chrome://tracing or Perfetto")
       ->check(CLI::PositiveNumber);
   app.add_option(
          "--lease", arguments.lease_s,
-         "seconds that ranks live on when the controller cannot be reached (default: 15, or elastic.lease)")
+         "seconds until ranks exit when the controller is unreachable (default: 15, or elastic.lease)")
       ->check(CLI::Range(1.0, 3600.0));
   return cli::run_program(app, argc, argv, [&] { return run(arguments, site_scheduler()); });
 }

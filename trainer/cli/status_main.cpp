@@ -27,11 +27,12 @@ int main(int argc, char** argv) {
   std::string run;
   size_t events = 10;
   bool json = false;
-  CLI::App app{"How a run is going: generation, plan, step, loss, throughput against prediction, events",
-               "sailor status"};
+  CLI::App app{
+      "Shows the state of a run: generation, plan, step, loss, measured and predicted throughput, events",
+      "sailor status"};
   app.add_option("RUN", run, "job id, or the run's directory (default: the newest run here)");
-  app.add_option("--events", events, "events to show, from the last (default: 10)");
-  app.add_flag("--json", json, "as JSON");
+  app.add_option("--events", events, "number of latest events to show (default: 10)");
+  app.add_flag("--json", json, "print JSON");
   return cli::run_program(app, argc, argv, [&] {
     const RunStatus status =
         read_run_status(find_run(run, own_job_id(site_scheduler()), "sailor status", directory_of_job));

@@ -74,12 +74,14 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"Makes token files of text files: train.bin and validation.bin, 16 bits a token, as nanoGPT's",
-               "sailor tokenize"};
-  app.add_option("TEXT", arguments.files, "text files in UTF-8, each a document")->required();
-  app.add_option("-o,--directory", arguments.directory, "where the files go; made if absent")->required();
+  CLI::App app{
+      "Converts text files to token files in nanoGPT's format: train.bin and validation.bin, 16 bits per "
+      "token",
+      "sailor tokenize"};
+  app.add_option("TEXT", arguments.files, "UTF-8 text files, one document each")->required();
+  app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
-                                    "pieces of the SentencePiece vocabulary that is learned (default: 32000)")
+                                    "size of the SentencePiece vocabulary to learn (default: 32000)")
                          ->check(CLI::Range(300, 65536));
   auto* model =
       app.add_option("--model", arguments.model, "use this SentencePiece model instead of learning one");
@@ -88,10 +90,10 @@ int main(int argc, char** argv) {
       ->excludes(model);
   model->excludes(vocabulary);
   app.add_option("--validation", arguments.validation,
-                 "last part of the text, for validation (default: 0.05)")
+                 "fraction at the end of the text for validation (default: 0.05)")
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--sample", arguments.sample,
-                 "most text to learn from; more needs more memory (default: 32MiB)");
+                 "maximum text to learn the vocabulary from; more needs more memory (default: 32MiB)");
   app.add_flag("-q,--quiet", arguments.quiet, "no progress on stderr");
   return cli::run_program(app, argc, argv, [&] { return run(arguments); });
 }

@@ -44,7 +44,7 @@ void require_private(const std::string& directory) {
   if (stat(directory.c_str(), &about) != 0) fail(directory, std::strerror(errno));
   if (!S_ISDIR(about.st_mode)) fail(directory, "is no directory");
   if (about.st_uid != geteuid() || (about.st_mode & 077) != 0)
-    fail(directory, "must belong to this user and be open to nobody else (chmod 700)");
+    fail(directory, "must belong to this user and be accessible to nobody else (chmod 700)");
 }
 
 // Appears whole or not at all.

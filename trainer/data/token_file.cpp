@@ -58,8 +58,7 @@ TokenFile TokenFile::open(const std::string& path, const std::string& format, co
     } else {
       file.format_ = "nanogpt";
       if (std::filesystem::path(path).extension() != ".bin" && looks_like_text(file.file_))
-        file.fail(key,
-                  "looks like text; make tokens of it with `sailor tokenize`, or say data.format: bytes");
+        file.fail(key, "looks like text; convert it with `sailor tokenize`, or set data.format: bytes");
     }
   }
   if (file.format_ == "nanogpt") {
@@ -109,7 +108,7 @@ void TokenFile::take_rest(const std::string& key) {
   const auto width = static_cast<std::size_t>(bytes_of(element_));
   const std::size_t bytes = file_.size() - offset_;
   if (bytes % width != 0)
-    fail(key, fmt::format("{} bytes are no whole number of {}-bit tokens; truncated, or another data.format?",
+    fail(key, fmt::format("{} bytes are not a multiple of {}-bit tokens; truncated, or another data.format?",
                           bytes, 8 * width));
   tokens_ = static_cast<int64_t>(bytes / width);
 }
@@ -136,16 +135,15 @@ void TokenFile::open_llmc(const std::string& key) {
   offset_ = kLlmcHeaderBytes;
   take_rest(key);
   if (tokens_ != count)
-    fail(key,
-         fmt::format("the header promises {} tokens, the file holds {}; truncated? Copy or write it again",
-                     count, tokens_));
+    fail(key, fmt::format("the header says {} tokens, the file has {}; truncated? Copy or write it again",
+                          count, tokens_));
 }
 
 void TokenFile::open_megatron(const std::string& key) {
   const std::string name = index_path(path());
   if (!std::filesystem::exists(name))
     fail(key,
-         fmt::format("Megatron's format needs {} beside it; copy it too, or say another data.format", name));
+         fmt::format("Megatron's format needs {} next to it; copy it too, or set another data.format", name));
   const MappedFile index(name, key);
   auto fail_index = [&](const std::string& what) {
     throw InputError(Where{name, 0}, key + ": " + what + "; write the pair again with Megatron's tools");

@@ -53,10 +53,10 @@ std::optional<int> cuda_index(const GpuWish& wish) {
         fmt::format("there is no GPU {}: this node has {}", wish.index_on_node, addresses.size()));
   const std::string& pci = addresses[static_cast<std::size_t>(wish.index_on_node)];
   if (const std::optional<int> index = cuda_device_at(cuda, pci)) return index;
-  throw std::runtime_error(
-      fmt::format("GPU {} at {} is none of the {} that this process may use (CUDA_VISIBLE_DEVICES, control "
-                  "groups of the job)",
-                  wish.index_on_node, pci, count));
+  throw std::runtime_error(fmt::format(
+      "GPU {} at {} is not one of the {} that this process may use (CUDA_VISIBLE_DEVICES, control "
+      "groups of the job)",
+      wish.index_on_node, pci, count));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ std::string topology_table(const MachineTopology& machine) {
   };
   devices("GPU", machine.gpus);
   devices("NIC", machine.nics);
-  if (machine.gpus.empty()) return text + "no GPUs: nothing to bind\n";
+  if (machine.gpus.empty()) return text + "no GPUs to bind ranks to\n";
 
   std::vector<std::string> gpus, nics;
   for (size_t i = 0; i < machine.gpus.size(); ++i) gpus.push_back(fmt::format("GPU {}", i));

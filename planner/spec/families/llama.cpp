@@ -71,7 +71,8 @@ void read_llama(const ModelConfig& config, ModelSpec& model) {
   const RotarySettings rotary = read_rotary(config);
   if (rotary.base) model.rotary_base = rotary.base->number(1, 1e12);
   if (rotary.fraction && rotary.fraction->number(0, 1) != 1)
-    rotary.fraction->fail("the trainer rotates whole heads in this family only; choose another model");
+    rotary.fraction->fail(
+        "in this family the trainer only supports rotary positions on whole heads; choose another model");
 }
 
 void write_llama(const ModelSpec& model, nlohmann::ordered_json& json) {

@@ -75,7 +75,7 @@ TEST(NetworkFile, BrokenOnesAreRefusedWithFileAndLine) {
               HasSubstr("n.json:6: links[0].messages[0].samples"));
   EXPECT_THAT(error_with("\"error\":0.1", "\"error\":-1"), HasSubstr("n.json:7: links[0].messages[1].error"));
   EXPECT_THAT(error_with("\"time_up\"", "\"tired\""), HasSubstr("must be precise or time_up"));
-  EXPECT_THAT(error_with("\"pairs\":4", "\"pairs\":1"), HasSubstr("stands twice"));
+  EXPECT_THAT(error_with("\"pairs\":4", "\"pairs\":1"), HasSubstr("is listed twice"));
   EXPECT_THAT(error_with("all_reduce", "all_sing"), HasSubstr("collectives[0].operation"));
   for (size_t cut = 1; cut + 3 < text.size(); cut += 7)
     EXPECT_THROW(parse_network_file(text.substr(0, cut), "n.json"), InputError) << cut;

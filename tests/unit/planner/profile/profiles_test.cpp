@@ -126,7 +126,7 @@ TEST(LayerProfile, HolesAndRepetitionsAreErrors) {
   EXPECT_THAT(error(profile), HasSubstr("microbatch 2, tp 2 has no entry for the layer \"head\""));
   profile = example();
   profile.times.push_back(profile.times[0]);
-  EXPECT_THAT(error(profile), HasSubstr("times[12]: this (microbatch, tp, layer) stands twice"));
+  EXPECT_THAT(error(profile), HasSubstr("times[12]: this (microbatch, tp, layer) is listed twice"));
   profile = example();
   profile.sizes.pop_back();
   EXPECT_THAT(error(profile), HasSubstr("sizes: tp 2 has no entry for the layer \"head\""));

@@ -47,7 +47,7 @@ TEST(AvailabilityTrace, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_THAT(error("0,1\n5,2\n4,2\n"), HasSubstr("t:3: times must not go back"));
   EXPECT_THAT(error("0,1\n5,two\n"), HasSubstr("t:2: expected a number from 0 on, found \"two\""));
   EXPECT_THAT(error("0,1\n5,-2\n"), HasSubstr("t:2: expected a number"));
-  EXPECT_THAT(error("0,1\n5,1.5\n"), HasSubstr("t:2: a number of GPUs or nodes must be whole"));
+  EXPECT_THAT(error("0,1\n5,1.5\n"), HasSubstr("t:2: a number of GPUs or nodes must be an integer"));
   EXPECT_THAT(error("0,1\n5\n"), HasSubstr("t:2: expected 2 columns, found 1"));
   EXPECT_THAT(error(",Timestamp,big\n0,1,2\n"), HasSubstr("t:1: a column must be named TYPE_ZONE"));
   EXPECT_THAT(error(",Timestamp\n0,1\n"), HasSubstr("t:1: there is no column of GPUs"));

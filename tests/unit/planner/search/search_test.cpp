@@ -443,7 +443,7 @@ TEST(Search, BusyNodesThatWouldDoAreNamedBeforeAnythingElse) {
   in.catalog.gpu_types["unmeasured"] = in.catalog.gpu_types["fast"];
   const SearchResult result = search(in.context(), options);
   EXPECT_EQ(result.status, SearchStatus::infeasible);
-  EXPECT_THAT(result.reason, ::testing::HasSubstr("there is a plan only with nodes that are busy: "));
+  EXPECT_THAT(result.reason, ::testing::HasSubstr("every feasible plan needs busy nodes: "));
   EXPECT_THAT(result.reason, ::testing::HasSubstr("of type fast (in use)"));
   EXPECT_THAT(result.reason,
               ::testing::HasSubstr("the first comes free within 10 min: wait for them with --sailor-wait"));
@@ -520,7 +520,7 @@ TEST(Search, NodesThatWereLeftOutAreNotNoNodes) {
   in.add_node("u1", "unmeasured", 4);
   in.add_node("u2", "unmeasured", 4);
   EXPECT_THAT(search(in.context(), options).reason,
-              ::testing::HasSubstr("there is none of type unmeasured (2 nodes): measure it"));
+              ::testing::HasSubstr("there is none for type unmeasured (2 nodes): measure it"));
 }
 
 TEST(Search, CandidatesDifferInMoreThanALayerBoundary) {

@@ -131,7 +131,7 @@ TEST(Snapshot, SwitchesAndBusyNodesAreKept) {
   EXPECT_EQ(snapshot.find("a2"), nullptr) << "a busy node is not on offer";
   EXPECT_THAT(
       error_of(parse_snapshot, yaml + "  - {name: a1, zone: z, gpu_type: x, gpus: 1, state: in use}\n"),
-      HasSubstr("stands twice"));
+      HasSubstr("is listed twice"));
   EXPECT_THAT(error_of(parse_snapshot, yaml + "  - {name: a4, zone: z, gpu_type: x, gpus: 1}\n"),
               HasSubstr("missing key \"state\""));
 }
@@ -161,7 +161,7 @@ TEST(Snapshot, AnEntryMayStandForManyNodes) {
                     "sailor_snapshot: 1\nnodes:\n  - {name: a1, zone: z, gpu_type: x, gpus: 1}\n  - {name: " +
                         name + ", zone: z, gpu_type: x, gpus: 4096}\n");
   };
-  EXPECT_THAT(error("'a[0-2]'"), HasSubstr("f.yaml:4: nodes[1]: the node \"a1\" stands twice"));
+  EXPECT_THAT(error("'a[0-2]'"), HasSubstr("f.yaml:4: nodes[1]: the node \"a1\" is listed twice"));
   EXPECT_THAT(error("'b[2-1]'"), HasSubstr("f.yaml:4: nodes[1].name: \"b[2-1]\" is not a host list"));
   EXPECT_THAT(error("'b[1-2]', count: 2"), HasSubstr("f.yaml:4: nodes[1].count: numbers the nodes"));
   EXPECT_THAT(error("b, count: 0"), HasSubstr("nodes[1].count: must be an integer from 1 to 65536"));
@@ -179,7 +179,7 @@ TEST(Snapshot, RefusesImpossibleNodes) {
               HasSubstr("must ascend"));
   EXPECT_THAT(
       error("  - {name: a, zone: z, gpu_type: t, gpus: 2}\n  - {name: a, zone: z, gpu_type: t, gpus: 2}\n"),
-      HasSubstr("f.yaml:4: nodes[1]: the node \"a\" stands twice"));
+      HasSubstr("f.yaml:4: nodes[1]: the node \"a\" is listed twice"));
   EXPECT_THAT(error("  - {name: a, zone: z, region: r, gpu_type: t, gpus: 2}\n"
                     "  - {name: b, zone: z, region: q, gpu_type: t, gpus: 2}\n"),
               HasSubstr("is in region \"q\" here and in \"r\" above"));

@@ -247,9 +247,8 @@ TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
   EXPECT_THAT(training("  schedule: {name: linear, min_lr: 0.1}"), HasSubstr("at most the optimizer's lr"));
   EXPECT_THAT(training("  clip_grad_norm: 0"),
               HasSubstr("training.clip_grad_norm: must be a number above 0"));
-  EXPECT_EQ(
-      training("  validation: {every_steps: 5}"),
-      "job.yaml:7: training.validation: there is nothing to validate on, name files in data.validation");
+  EXPECT_EQ(training("  validation: {every_steps: 5}"),
+            "job.yaml:7: training.validation: there is no validation data; name files in data.validation");
   EXPECT_THAT(error_of(with("elastic: {enabled: true}", "metrics: {trace_step: 11}")),
               HasSubstr("metrics.trace_step: must be an integer from 1 to 10"));
 }

@@ -114,9 +114,9 @@ TEST_F(TokenFileTest, BrokenLlmcFilesAreNamedWithWhatToDo) {
   EXPECT_THAT(error_of(write("v.bin", llmc(20240520, 2, 3, tokens)), "auto"),
               HasSubstr("v.bin: data.train: llm.c header of version 2, this program reads 1"));
   EXPECT_THAT(error_of(write("t.bin", llmc(20240520, 1, 9, tokens)), "auto"),
-              HasSubstr("the header promises 9 tokens, the file holds 3; truncated?"));
+              HasSubstr("the header says 9 tokens, the file has 3; truncated?"));
   EXPECT_THAT(error_of(write("o.bin", llmc(20240801, 7, 1, tokens)), "auto"),
-              HasSubstr("6 bytes are no whole number of 32-bit tokens"));
+              HasSubstr("6 bytes are not a multiple of 32-bit tokens"));
   EXPECT_THAT(error_of(write("p.bin", tokens), "llmc"), HasSubstr("no llm.c token file"));
   EXPECT_THAT(error_of(write("n.bin", llmc(20240520, 1, 3, tokens)), "nanogpt"),
               HasSubstr("has the header of llm.c"));
@@ -124,7 +124,7 @@ TEST_F(TokenFileTest, BrokenLlmcFilesAreNamedWithWhatToDo) {
 
 TEST_F(TokenFileTest, BrokenMegatronPairsAreNamedWithWhatToDo) {
   const std::string bin = write("m.bin", raw<uint16_t>({4, 5, 6}));
-  EXPECT_THAT(error_of(bin, "megatron"), HasSubstr("m.idx beside it; copy it too"));
+  EXPECT_THAT(error_of(bin, "megatron"), HasSubstr("m.idx next to it; copy it too"));
   write("m.idx", "MMID");
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("m.idx: data.train: no Megatron index"));
   write("m.idx", megatron(8, 2, {3}, {0, 1}, std::string("TNTIDX\0\0\0", 9)));

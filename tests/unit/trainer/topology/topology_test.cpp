@@ -74,7 +74,7 @@ TEST(Topology, ANodeWithoutGpusHasNothingToBind) {
   EXPECT_TRUE(box.bindings.empty());
   ASSERT_EQ(box.nics.size(), 1u);
   EXPECT_EQ(box.nics[0].names.front(), "eth0");
-  EXPECT_THAT(topology_table(box), HasSubstr("no GPUs: nothing to bind"));
+  EXPECT_THAT(topology_table(box), HasSubstr("no GPUs to bind ranks to"));
 }
 
 TEST(Topology, WithoutNvlinksInTheRecordPciDecides) {
