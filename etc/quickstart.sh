@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# The whole product on one machine without a GPU: install packages, build, boot a throw-away Slurm cluster, submit a planned
-# training job as an ordinary user, follow it, show what came out, stop the cluster.
+# The whole product on one machine without a GPU: installs packages, builds, boots a throw-away Slurm cluster, submits a planned
+# training job as an ordinary user, follows it, shows the result, stops the cluster.
 set -euo pipefail
 umask 022
 
 usage() {
   cat <<'USAGE'
-usage: etc/quickstart.sh [--job JOB.yaml] [--text FILE] [--dir DIR] [--objective throughput|cost] [-- SBATCH OPTIONS]
+usage: etc/quickstart.sh [--job JOB.yaml] [--text FILE] [--dir DIR] [--objective throughput|cost|energy]
+                         [-- SBATCH OPTIONS]
 
   --job JOB.yaml   the job to submit (default: etc/jobs/quickstart.yaml)
   --text FILE      train on this text (default: the licences and manual pages of this machine)
-  --dir DIR        where everything is kept (default: ${TMPDIR:-/tmp}/sailor-quickstart)
-  --objective O    what the planner aims at (default: throughput)
-  SBATCH OPTIONS   handed to sbatch, for example --sailor-max-gpus=T4-16=0
+  --dir DIR        working directory (default: ${TMPDIR:-/tmp}/sailor-quickstart)
+  --objective O    objective of the planner (default: throughput)
+  SBATCH OPTIONS   passed to sbatch, for example --sailor-max-gpus=T4-16=0
 
-Runs as root on Debian 12 (as another user when the packages are installed). A second start reuses packages, build, text and
-profile. It stops the cluster and leaves no process behind, also when it is interrupted.
+Needs Debian 12, and root unless the packages are installed. A second run reuses packages, build, text and
+profile. The script stops the cluster and leaves no process behind, even when it is interrupted.
 USAGE
 }
 
@@ -51,7 +52,7 @@ build=$root/build
 cmake -S "$root" -B "$build" -G Ninja > /dev/null
 cmake --build "$build" --target product -- --quiet
 mkdir -p "$work"
-[[ -O $work && ! -L $work ]] || fail "$work belongs to somebody else; give another --dir"
+[[ -O $work && ! -L $work ]] || fail "$work belongs to another user; use another --dir"
 
 # --- the text: one token per byte ---------------------------------------------------------------------------------------
 # Plain English from files that every Debian machine has: the licences, then manual pages without their markup.
@@ -68,12 +69,12 @@ elif [[ ! -s $work/text.txt || -e $work/text.user ]]; then
   mv "$work/text.part" "$work/text.txt"
 fi
 if [[ -n $text ]]; then touch "$work/text.user"; else rm -f "$work/text.user"; fi
-[[ $(stat -c %s "$work/text.txt") -gt 20000 ]] || fail "$work/text.txt is too short to train on; give another with --text"
+[[ $(stat -c %s "$work/text.txt") -gt 20000 ]] || fail "$work/text.txt is too short to train on; use another one with --text"
 
 # --- the cluster --------------------------------------------------------------------------------------------------------
 export SAILOR_CLUSTER_DIR=$work/cluster
 cluster=$root/etc/dev/cluster
-"$cluster/down.sh" 2> /dev/null || fail "the cluster of an earlier start cannot be stopped"
+"$cluster/down.sh" 2> /dev/null || fail "the cluster of an earlier run cannot be stopped"
 stop() { trap - EXIT INT TERM; "$cluster/down.sh" 2> /dev/null || true; }
 trap stop EXIT
 trap 'exit 130' INT
@@ -91,14 +92,14 @@ as_user() {
   fi
 }
 run=$SAILOR_CLUSTER_DIR/work
-as_user test -r "$SLURM_CONF" || fail "$work cannot be entered by user $SAILOR_CLUSTER_USER; give another --dir"
+as_user test -r "$SLURM_CONF" || fail "$work is not accessible to user $SAILOR_CLUSTER_USER; use another --dir"
 sinfo -N -o '%8N %10P %6t %G'
 
 # --- profile, plan, submit ----------------------------------------------------------------------------------------------
-# The job and its data lie together, as a user would have them.
+# The job spec and its data are in one directory, as a user would have them.
 install -m 644 "$job" "$run/job.yaml"
 ln -sf "$work/text.txt" "$run/text.txt"
-# The profile belongs to the model and to this build; it is measured once for both.
+# The profile depends on the model and on this build; it is measured once for both.
 key=$(cat "$run/job.yaml" "$build/bin/sailor-profile" | sha256sum | cut -c1-16)
 if [[ ! -s $work/profiles-$key/done ]]; then
   say "measure the model's layers on this machine's CPU"
@@ -117,7 +118,7 @@ as_user sbatch --parsable --no-requeue "--sailor-objective=$objective" ${sbatch_
 cat table.txt
 ((status == 0)) || exit "$status"
 id=$(cut -d';' -f1 submit.out)
-say "job $id is submitted"
+say "job $id submitted"
 
 # --- follow it ----------------------------------------------------------------------------------------------------------
 results=$run/sailor-$id
@@ -126,13 +127,13 @@ live=no
 last=
 shown=no
 submitted=$SECONDS
-ended() {  # a Slurm that does not answer in time is no end
+ended() {  # a Slurm that does not answer in time does not mean that the job ended
   scontrol show job -o "$id" 2> /dev/null | head -n 1 |
     grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)'
 }
 until ended; do
   if [[ $shown == no && -n $(squeue -h -j "$id" -t R -o %i 2> /dev/null) ]]; then
-    say "it runs on the planned nodes"
+    say "job $id runs on the planned nodes"
     squeue -h -j "$id" -o '%i %P %N' | while read -r part partition nodes; do
       printf '        %-6s partition %-8s nodes %s\n' "$part" "$partition" "$nodes"
     done
@@ -150,20 +151,20 @@ until ended; do
 done
 [[ $live == yes ]] && echo
 
-# --- what came out ------------------------------------------------------------------------------------------------------
+# --- the result ---------------------------------------------------------------------------------------------------------
 kept=$work/results/$(date +%Y%m%d-%H%M%S)-job-$id
 mkdir -p "$kept"
 cp -r "$results/." "$kept/" 2> /dev/null || true
 cp table.txt job.yaml "slurm-$id.out" "$kept/" 2> /dev/null || true
 if [[ ! -s $kept/summary.json ]]; then
   tail -n 20 "slurm-$id.out" >&2 || true
-  fail "the job ended without a summary; what there is stands in $kept"
+  fail "the job ended without a summary; see $kept"
 fi
 echo
 cat table.txt
 echo
 sed -n '/^\(finished\|failed\|cancelled\): /,$p' "slurm-$id.out" | grep -v '^files: '
 echo
-grep -q '"status": "finished"' "$kept/summary.json" || fail "the job did not finish; what there is stands in $kept"
+grep -q '"status": "finished"' "$kept/summary.json" || fail "the job did not finish; see $kept"
 echo "files: $kept (job.yaml, plan.json, table.txt, metrics.jsonl, summary.json, logs/, slurm-$id.out)"
 say "stop the cluster"

@@ -1,23 +1,23 @@
 #!/bin/bash
-# Faults at random times in a training job on a throw-away cluster of its own: does it train on, how soon, and to the same loss?
+# Random faults in a training job on its own throw-away cluster: checks that it continues, how soon, and with the same loss.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: chaos.sh [--seed S] [--faults N] [--minutes M] [--out DIR] [--build DIR]
 
-Trains an elastic job of eight ranks on six emulated nodes and disturbs it N times (6) within M minutes (3) at random times: kills or
-stops ranks, kills agents, powers nodes off (they come back after a while), one or two at once. Then compares the losses with those of
-an undisturbed run on the same tokens, and looks for processes and files that were left.
+Trains an elastic job of eight ranks on six emulated nodes and injects N faults (6) within M minutes (3) at random times: kills or
+stops ranks, kills agents, powers nodes off (they come back later), one or two at once. Then compares the losses with those of
+an undisturbed run on the same tokens, and checks for leftover processes and files.
 
 Prints, and writes to DIR/chaos.csv (a scratch directory), one line per fault:
   t           seconds since training began          detect_s   from the fault until the controller noticed it
-  fault       what was done                         plan_s     planning              groups_s  new communicators
-  target      to which process or node              state_s    moving the state      resume_s  from the fault to the next step
-  lost_steps  finished steps that were done again   pids_kept  no survivor was started again
---seed 0 (the default) draws a seed and prints it. With --faults 0 nothing is disturbed for M minutes, but every core is loaded with work
-of others: whatever the controller notices then is a false alarm. Exit code 1 when a fault was not survived, a survivor was started again, the loss
-differs by more than 1e-3 (relative), something was left, or an alarm was false.
+  fault       kind of fault                         plan_s     planning              groups_s  new communicators
+  target      the process or node                   state_s    moving the state      resume_s  from the fault to the next step
+  lost_steps  finished steps that were repeated     pids_kept  no survivor was restarted
+--seed 0 (the default) draws a seed and prints it. With --faults 0 there are no faults for M minutes, but other programs load every core:
+any fault that the controller reports then is a false alarm. Exit code 1 when a fault was not survived, a survivor was restarted, the loss
+differs by more than 1e-3 (relative), processes or files were left, or there was a false alarm.
 USAGE
 }
 

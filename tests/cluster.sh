@@ -1,5 +1,5 @@
 #!/bin/bash
-# The throw-away Slurm cluster: everything on this machine, in one private directory, no systemd. The work is in etc/dev/cluster/.
+# The throw-away Slurm cluster: all on this machine, in one private directory, without systemd. Implemented in etc/dev/cluster/.
 usage() {
   cat <<'TEXT'
 usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--build DIR]
@@ -9,19 +9,19 @@ usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N]
 up    starts munge, slurmctld and one slurmd per node, waits until all nodes are idle, and prints the exports to use them:
           eval "$(tests/cluster.sh up)"
       --nodes N     nodes in three partitions: fast (4 GPUs each), medium (4), small (2). Default 6
-      --user NAME   the ordinary user who is meant to submit; created as a system user if it is missing.
+      --user NAME   the ordinary user who submits jobs; created as a system user if missing.
                     Default: sailor if there is such a user, else nobody
-      --umbrella    adds a partition "all" over all nodes, and names it in the site config
-      --switches N  a network of N leaf switches below one (topology/tree); the nodes of a partition are dealt out to
-                    them in turn: of four, the first and third are on s1 when there are two. Default: no topology
-      --apart NODE  this node is in a network namespace of its own, behind the device sailor-apart: `ip link set
-                    sailor-apart down` cuts it off. Needs root, and a caller in a network namespace that is its own
+      --umbrella    adds a partition "all" over all nodes, and sets it in the site config
+      --switches N  N leaf switches below one (topology/tree); the nodes of a partition are assigned to
+                    them in turn: with two switches, the first and third of four nodes are on s1. Default: no topology
+      --apart NODE  puts this node into its own network namespace, behind the device sailor-apart: `ip link set
+                    sailor-apart down` disconnects it. Needs root, and a caller in its own network namespace
                     (unshare -n -m tests/cluster.sh ...)
-      --build DIR   where spank_sailor.so and the programs are. Default: build/ of this repository
-down  ends its jobs and its daemons, and removes its directory
+      --build DIR   directory of spank_sailor.so and the programs. Default: build/ of this repository
+down  ends the jobs and daemons, and removes the directory
 env   prints the exports of a running cluster again
 
-SAILOR_CLUSTER_DIR is the directory (default ${TMPDIR:-/tmp}/sailor-cluster-$UID); several clusters need several directories.
+SAILOR_CLUSTER_DIR is the directory (default ${TMPDIR:-/tmp}/sailor-cluster-$UID). Every cluster needs its own.
 TEXT
 }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../etc/dev/cluster" && pwd) || exit 1

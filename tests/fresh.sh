@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Proves the README's two commands on a machine where nothing was installed: a Debian 12 minbase root made by debootstrap.
+# Runs the README's quickstart and tests in a Debian 12 minbase root made by debootstrap, without any of the packages.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: tests/fresh.sh [--root DIR] [--keep] [--only quickstart|tests]
 
-Makes a fresh Debian root in DIR (default: a new temporary directory), puts a clean checkout of HEAD into it and runs
-  etc/quickstart.sh   twice: the second start skips what is done
+Makes a new Debian root in DIR (default: a temporary directory), puts a clean checkout of HEAD into it, and runs there, in a
+mount and process namespace of its own,
+  etc/quickstart.sh   twice: the second run skips finished steps
   tests/run.sh
-there, in a mount and process namespace of its own. Prints how long each took and fails when one fails or leaves a
-process behind. Needs root, debootstrap and about 5 GB. --keep leaves the root for a look; an existing DIR is used as it is.
+Prints the time of each. Fails when one fails or leaves a process behind. Needs root, debootstrap and about 5 GB. --keep
+keeps the root; an existing DIR is used unchanged.
 USAGE
 }
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the trainer against libtorch 2.11 (CUDA 13.0), the release that GPU machines run, and runs its tests on the CPU: proves
-# that it compiles, links and computes the same, and nothing about CUDA's behaviour. Exit 77 = skipped, with the reason.
+# Builds the trainer against libtorch 2.11 (CUDA 13.0), the release on GPU machines, and runs its tests on the CPU. This checks
+# that it compiles, links and computes the same; it does not test CUDA. Exit 77 = skipped, with the reason.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: tests/libtorch_2_11.sh [WORK]
-       tests/libtorch_2_11.sh --build TARGET...     only builds these, in the default WORK
-       tests/libtorch_2_11.sh --wheels              only brings the wheels, unpacked, and prints where they are
+       tests/libtorch_2_11.sh --build TARGET...     only build these targets, in the default WORK
+       tests/libtorch_2_11.sh --wheels              only unpack the wheels, and print their directory
 
 WORK (default: $XDG_CACHE_HOME/sailor/libtorch-2.11) keeps the downloaded wheels (1.7 GB) and the build between runs.
 Needs the CUDA 13.0 toolkit ($CUDA_HOME, /usr/local/cuda), pip and unzip.

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# -DSAILOR_MINIMAL=ON on a machine that has a compiler, CMake, PyTorch and CUDA alone. See --help.
+# Tests -DSAILOR_MINIMAL=ON on a machine with only a compiler, CMake, PyTorch and CUDA. See --help.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: tests/minimal.sh [--root DIR]
 
-Makes a Debian root with a compiler, CMake and Python and nothing else, puts a checkout of HEAD and the bundle of etc/dev/dependencies.sh
-into it, lends it PyTorch 2.11 (tests/libtorch_2_11.sh --wheels) and the CUDA toolkit, builds trainer and profiler there and tries them: a
-training of two ranks by `sailor run`, one of two ranks that are started by hand, a profile, losses and gradients of a few plans. An
-existing root in DIR is used again, and kept. Needs root, debootstrap and about 3 GB. Exit 77 = skipped, with the reason.
+Makes a Debian root with only a compiler, CMake and Python, puts a checkout of HEAD and the bundle of etc/dev/dependencies.sh
+into it, mounts PyTorch 2.11 (tests/libtorch_2_11.sh --wheels) and the CUDA toolkit, builds trainer and profiler there and tests them: a
+training with two ranks by `sailor run`, one with two ranks started by hand, a profile, losses and gradients of a few plans. An
+existing root in DIR is reused and kept. Needs root, debootstrap and about 3 GB. Exit 77 = skipped, with the reason.
 USAGE
 }
 root=

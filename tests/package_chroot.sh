@@ -2,7 +2,7 @@
 # The Debian package on a machine that has only Debian: a root made by debootstrap, with Slurm from the distribution. Installed, `sailor doctor`
 # is green and jobs are planned; removed, plain jobs run as before. Needs root, debootstrap, the network and about 3 GB.
 #
-# usage: tests/package_chroot.sh [--root DIR]      an existing root in DIR is used again, and kept
+# usage: tests/package_chroot.sh [--root DIR]      an existing root in DIR is reused and kept
 set -euo pipefail
 source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${SAILOR_BUILD_DIR:-$source_root/build}

@@ -6,14 +6,14 @@ usage() {
   cat <<'USAGE'
 usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
 
-  (no option)   install what the tests need, build, run every test
-  --build       install and build only; programs are in build/bin
+  (no option)   install the test dependencies, build, run every test
+  --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
-  --long NAME   a long run that is not part of the suite: NAME is asan, tsan, fuzz, equality,
+  --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality,
                 transformers, libtorch, minimal, package, elastic, chaos or fresh
   -j N          compile with N jobs (default: one per core)
 
-Works from any directory. Data sets that are not there are skipped: set SAILOR_REFERENCE to the reference
+Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
 data pack to include them.
 USAGE
 }
@@ -36,7 +36,7 @@ while (($#)); do
   shift
 done
 
-# The reference data pack lies beside the checkout where there is one.
+# The reference data pack is next to the checkout, if there is one.
 if [[ -z ${SAILOR_REFERENCE:-} && -d $root/../shared/reference ]]; then
   SAILOR_REFERENCE=$(cd "$root/../shared/reference" && pwd)
 fi
@@ -52,15 +52,15 @@ configure_and_build() {  # PRESET [ninja targets]
   cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} -- --quiet
 }
 
-# After a ctest that failed: what failed is run again, if real time can be the reason (label real_time) for all of it. Fails where a test
-# fails twice, or was never to be run twice.
+# Reruns the failed tests of a ctest run if all of them depend on real time (label real_time). Fails when a test fails twice, or has no
+# such label.
 rerun_real_time() {
   local failed allowed
   [[ -e $build/Testing/Temporary/LastTestsFailed.log ]] || return 1
   failed=$(sed 's/^[0-9]*://' "$build/Testing/Temporary/LastTestsFailed.log" | sort)
   allowed=$(ctest --test-dir "$build" -N -L real_time | sed -n 's/^ *Test *#[0-9]*: //p' | sort)
   [[ -n $failed && -z $(comm -23 <(echo "$failed") <(echo "$allowed")) ]] || return 1
-  printf '\nrun a second time, because other programs on this machine may have disturbed them:\n%s\n\n' "$failed"
+  printf '\nrun a second time, because other programs on this machine may have disturbed these tests:\n%s\n\n' "$failed"
   ctest --test-dir "$build" --output-on-failure --rerun-failed
 }
 
@@ -71,15 +71,14 @@ case $action in
     case $long in
       asan | tsan)
         configure_and_build "$long" sanitized_tests
-        # One thread per rank, whatever a test asks for: how OpenMP's threads begin and end together is inside its library,
-        # which is not instrumented.
-        # libpciaccess, which hwloc loads and unloads, keeps a kilobyte; unloaded, no suppression finds it.
+        # One thread per rank: the synchronization of OpenMP's threads is inside its library, which is not instrumented.
+        # libpciaccess, which hwloc loads and unloads, leaks a kilobyte; once it is unloaded, no suppression matches it.
         export HWLOC_COMPONENTS=-pci
         export TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt
         OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer|nccl|device)\.'
         ;;
       fuzz)
-        # 30 CPU minutes; SAILOR_FUZZ_MINUTES=N for another time.
+        # 30 CPU minutes; SAILOR_FUZZ_MINUTES=N changes that.
         "$root/etc/dev/install-packages.sh" --fuzz
         configure_and_build fuzz fuzz_planner
         "$root/tests/fuzz/run.sh" "$root/build-fuzz/bin/fuzz_planner" "$root/build-fuzz/fuzz"
@@ -120,7 +119,7 @@ case $action in
   build) configure_and_build ci ;;
   test)
     configure_and_build ci
-    rm -f "$build/Testing/Temporary/LastTestsFailed.log"   # of an earlier run
+    rm -f "$build/Testing/Temporary/LastTestsFailed.log"   # from an earlier run
     ctest --test-dir "$build" --output-on-failure --no-tests=error ${pattern:+-R "$pattern"} || rerun_real_time
     ;;
 esac

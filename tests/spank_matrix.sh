@@ -1,18 +1,18 @@
 #!/bin/bash
-# What a failure of the plugin does: in every hook and every kind of process, under `optional` and `required`. Prints
+# The effect of every failure of the plugin, in every hook and every kind of process, under `optional` and `required`. Prints
 #
 #     hook,context,mode,fault,plain_rc,planned_rc,node_state
 #
 # context: allocator (sbatch), local (srun), remote (slurmstepd), job_script (prolog and epilog), slurmd.
-# fault: throw, error: inside the plugin. unguarded: an error that the plugin hands to Slurm, which it never does, in hooks most of which
-# it has not. missing, broken, other_release: the library itself.
+# fault: throw, error: inside the plugin. unguarded: an error returned to Slurm, which the plugin never does, mostly in hooks that it does
+# not have. missing, broken, other_release: the library itself.
 # plain_rc: exit code of a plain job (srun where the context is local, else sbatch); planned_rc: of one with a plan, where 9 means that it
 # ran without its plan. Either may be "lost" (exit code 0, but it never ran) or "stuck" (not ended after 5 s).
-# node_state: the worse one after the two jobs; "busy" when the node comes to no rest.
+# node_state: the worse one after the two jobs; "busy" when the node does not become idle.
 # Exits with 1 when a plain job fails or a node is not idle afterwards under `optional`, or when a guarded failure does so anywhere or
 # lets a job run without its plan.
 #
-# With --table it prints the table of etc/doc/admin-guide.md, with --check it compares itself with that.
+# --table prints the table of etc/doc/admin-guide.md, --check compares the results with it.
 #
 # usage: tests/spank_matrix.sh [--table | --check] [ROW-PATTERN]
 #     ROW-PATTERN: only rows HOOK,CONTEXT,MODE,FAULT that match the extended regular expression

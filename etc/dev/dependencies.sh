@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Collects what -DSAILOR_MINIMAL=ON needs beside PyTorch, CUDA and NCCL, for a machine without package registry. See --help.
+# Collects the libraries that -DSAILOR_MINIMAL=ON needs in addition to PyTorch, CUDA and NCCL, for a machine without packages. See --help.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: dependencies.sh OUT
 
-Copies headers, CMake files and shared libraries of the packages that etc/dev/packages marks `minimal` (installed here), and the libraries
-that those need, to OUT: 8 MB. On the other machine, of the same architecture and with a C library as new as this one's:
+Copies headers, CMake files and shared libraries of the installed packages that etc/dev/packages marks `minimal`, and the libraries
+that they need, to OUT (8 MB). Then, on a machine of the same architecture with a C library at least as new as this one's:
   cmake -S sailor -B build -DSAILOR_MINIMAL=ON -DCMAKE_PREFIX_PATH=OUT/usr -DCMAKE_LIBRARY_ARCHITECTURE=$(gcc -print-multiarch) \
     -DTORCH_PREFIX=$(python3 -c 'import torch; print(torch.__path__[0])')
 USAGE

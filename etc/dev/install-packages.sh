@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building (and testing) needs. Does nothing, quickly, when all are there.
+# Installs the Debian packages for building (and testing). Does nothing when all are installed.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: install-packages.sh [--test] [--fuzz]
 
-Installs what etc/dev/packages lists under `build`, and with --test or --fuzz also what it lists under `test` or `fuzz`.
-Needs root only when something is missing.
+Installs the packages that etc/dev/packages lists under `build`, and with --test or --fuzz also those under `test` or `fuzz`.
+Needs root only when packages are missing.
 USAGE
 }
 
@@ -37,7 +37,7 @@ if ((EUID != 0)); then
 fi
 echo "packages: installing ${#missing[@]}: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-# Daemons that a package would start by itself belong to no throw-away cluster: refuse them while installing.
+# Keep packages from starting their daemons, which are not those of a throw-away cluster.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' > "$policy"

@@ -1,14 +1,14 @@
 #!/bin/bash
-# What it takes a training job to grow from 16 to 20 ranks on a throw-away cluster, step by step.
+# Times of the steps in which a training job grows from 16 to 20 ranks on a throw-away cluster.
 set -euo pipefail
 usage() {
   cat <<'USAGE'
 usage: tests/bench/growth.sh
 
-Trains on four nodes of four emulated GPUs, frees a fifth, and prints how long the ranks stood still when it was taken up, in the columns
-of the Sailor paper (section 5.5; on GPUs it has planning 0.1, cleanup 3, broadcast 1.25, groups 4.5, model 2 and data loaders 0.5 s; here
-cleanup is mostly the rest of the step that is under way, and data loaders are part of state, which is the model's), and from the
-interruption to the end of the next step. Seconds.
+Trains on four nodes of four emulated GPUs, frees a fifth, and prints in seconds how long the ranks paused when it joined, in the columns
+of the Sailor paper (section 5.5; on GPUs: planning 0.1, cleanup 3, broadcast 1.25, groups 4.5, model 2 and data loaders 0.5 s), and the time
+from the interruption to the end of the next step. Here cleanup is mostly the rest of the current step, and state includes model and data
+loaders.
 USAGE
 }
 case ${1:-} in "") ;; -h | --help) usage; exit 0 ;; *) usage >&2; exit 2 ;; esac

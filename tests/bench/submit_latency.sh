@@ -1,11 +1,11 @@
 #!/bin/bash
-# What the plugin costs at submission. Prints
+# Overhead of the plugin at submission. Prints
 #
 #     case,runs,median_ms,p90_ms
 #
-# without, with: `sbatch --hold --wrap true` without the plugin and with it, in turn. planned-N: a planned submission on a cluster of N nodes, all of
-# which the planner may take; all in, from sbatch's start to its end. started-N: the same on the few nodes that are up, for a job that starts at
-# once and is looked at. Exits with 1 when plain jobs cost 5 ms more or a planned one 1 s.
+# without, with: `sbatch --hold --wrap true` without and with the plugin, alternating. planned-N: a planned submission on a cluster of N nodes, all
+# of which the planner may use; from the start of sbatch to its end. started-N: the same on the few nodes that are up, for a job that starts at
+# once and is checked. Exits with 1 when plain jobs take 5 ms longer, or a planned one 1 s.
 #
 # usage: tests/bench/submit_latency.sh [--runs N] [--nodes N]      default 60 runs, 1000 nodes (most of them powered-down cloud nodes)
 set -euo pipefail

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Fuzzes everything that reads a file, and planning from files, for a given time in all. See --help.
+# Fuzzes all file readers, and planning from files, for a given total time. See --help.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: tests/fuzz/run.sh PROGRAM WORK_DIR [TARGET...]
 
-Runs PROGRAM (fuzz_planner) on every target, or on those named, and ends with 1 when one of them crashed, hung or
-ran out of memory; the input is then in WORK_DIR/found and the command that repeats it is printed. Corpora are
-kept in WORK_DIR/corpus, so that a later run goes on where this one stopped.
+Runs PROGRAM (fuzz_planner) on every target, or on those named, and exits with 1 when one of them crashed, hung or
+ran out of memory. The input is then in WORK_DIR/found, and the command that reproduces it is printed. Corpora are
+kept in WORK_DIR/corpus, so that a later run continues from there.
 
 Environment: SAILOR_FUZZ_MINUTES  CPU minutes for all targets together (default 30)
              SAILOR_FUZZ_SEED     seed of the mutations (default: a new one, which is printed)

@@ -7,9 +7,10 @@ usage() {
 usage: tests/gpu/pack.sh [--build DIR] [OUT]
 
 Builds the trainer's programs against libtorch 2.11 (tests/libtorch_2_11.sh) and puts them into OUT (default: build/gpu-pack)
-with the libraries that they need beside those of PyTorch, CUDA and the C++ compiler. On the other machine
-  OUT/run PROGRAM...   runs one with the libraries of python3's torch
-It needs a C library as new as this machine's, and the same release of PyTorch. --build DIR takes the programs of a build that is there.
+with their libraries, except those of PyTorch, CUDA and the C++ compiler. On the other machine
+  OUT/run PROGRAM...   runs a program with the libraries of python3's torch
+That machine needs a C library at least as new as this one's, and the same release of PyTorch. --build DIR packs the programs of an
+existing build.
 USAGE
 }
 

@@ -6,13 +6,13 @@ usage() {
   cat <<'USAGE'
 usage: tests/gpu/run.sh [--programs DIR] [--out DIR] [--peak-flops N] [--only PART]
 
-Runs on a machine with an NVIDIA GPU, its driver and PyTorch 2.x: a communicator that is aborted and built again; losses and gradients of
-every model family against processors, in fp32 and bf16; a checkpoint from and to the device; profiles, and what is predicted from them
-against measured steps; steps of GPT-2 124M and 1.5B against PyTorch eager and compiled. Prints a table, writes gpu.json and gpu.log to
-DIR (default: $OUT, else the current directory). Takes about ten minutes. Says "no GPU" and exits 0 without one.
+Needs a machine with an NVIDIA GPU, its driver and PyTorch 2.x. Tests a communicator that is aborted and rebuilt; losses and gradients of
+every model family, compared with processors, in fp32 and bf16; a checkpoint from and to the device; profiles, and their predictions
+compared with measured steps; steps of GPT-2 124M and 1.5B, compared with PyTorch eager and compiled. Prints a table, writes gpu.json and
+gpu.log to DIR (default: $OUT, else the current directory). Takes about ten minutes. Without a GPU it prints "no GPU" and exits with 0.
 
-  --programs DIR   a pack of tests/gpu/pack.sh (default: build/gpu-pack, else build/bin)
-  --peak-flops N   of the GPU's data sheet in bf16, for the MFU (default: what large products reach here)
+  --programs DIR   a bundle made by tests/gpu/pack.sh (default: build/gpu-pack, else build/bin)
+  --peak-flops N   bf16 peak of the GPU's data sheet, for the MFU (default: measured on large matrix products)
   --only PART      communicator, equality, prediction or speed
 USAGE
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Holds the trainer's models against the transformers package: logits, loss and gradients from directories that the package saved,
-# and what the trainer exports against what the package makes of it. Exit 77 = skipped, with the reason.
+# Compares the trainer's models with the transformers package: logits, loss and gradients of models that the package saved, and of models
+# that the trainer exported and the package loads. Exit 77 = skipped, with the reason.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: tests/transformers/run.sh MODEL_CHECK [SEED]
 
-MODEL_CHECK is the program of that name. The package and what it needs (5 GB) are installed into a virtual environment once:
+MODEL_CHECK is the program of that name. The package and its dependencies (5 GB) are installed once into a virtual environment:
 SAILOR_TRANSFORMERS_VENV, default $XDG_CACHE_HOME/sailor/transformers.
 USAGE
 }

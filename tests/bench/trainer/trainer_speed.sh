@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Speed of the trainer on this machine's CPU, as ratios of runs that take turns. See --help.
+# Speed of the trainer on this machine's CPU, as ratios of alternating runs. See --help.
 set -euo pipefail
 
 usage() {
