@@ -1,4 +1,4 @@
-// What keeps a plan from being better: the constraints that bind, by what loosening them gains. Pure.
+// The bottlenecks of a plan: constraints, ordered by the gain from relaxing them. Pure.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 namespace sailor {
 
 struct Binding {
-  std::string what;  // one line: the constraint, and what it would bring to loosen it
-  double gain = 0;   // as WhatIf::gain
+  std::string what;  // one line: the constraint, and the gain from relaxing it
+  double gain = 0;   // see WhatIf::gain
 };
 
-// Largest gain first; what gains less than 0.5 % does not bind. Besides the `answers` with more nodes or
-// looser limits, the batch: microbatches that the pipelines cannot share evenly; and, of a plan that was
-// given, the plan itself, where planning anew is better: then the gains of the rest come on top of that.
+// Largest gain first; gains below 0.5 % are dropped. In addition to the `answers` with more nodes or looser
+// limits, covers the global batch (microbatches that the pipelines cannot divide evenly) and, for a given
+// plan, the plan itself when the planner's own choice is better. The gains of the other constraints are then
+// on top of that.
 std::vector<Binding> binding_constraints(const PlanningContext& context, CostModel model,
                                          const Candidate& chosen, const std::vector<WhatIf>& answers);
 

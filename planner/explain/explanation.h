@@ -1,4 +1,4 @@
-// Why a plan is as it is: where its time goes, what binds it, and what would change it. Value types.
+// Why a plan was chosen: where its time goes, its bottlenecks, and what would change it. Value types.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,14 @@ namespace sailor {
 
 struct Explanation {
   Candidate chosen;
-  bool given = false;  // by the user, not found by a search
+  bool given = false;  // from the user, not found by a search
   IterationShares shares;
-  std::vector<Binding> binding;  // largest gain first; empty: nothing that was asked about would help
-  std::vector<WhatIf> what_ifs;  // in the order in which they were asked
+  std::vector<Binding> binding;  // largest gain first; empty: no change gains enough
+  std::vector<WhatIf> what_ifs;  // in the order of the searches
 };
 
-// `options` are those of the search that found `chosen`, or would. Takes `time_limit_s` for its searches.
+// `options` are those of the search that found, or would find, `chosen`. Its searches take at most
+// `time_limit_s`.
 Explanation explain(const PlanningContext& context, const PlanOptions& options, const Candidate& chosen,
                     bool given, double time_limit_s);
 

@@ -1,4 +1,4 @@
-// One line for people of an event of a run. Internal to planner/history. Pure.
+// An event of a run as one line of text. Internal to planner/history. Pure.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace sailor {
 
 std::string event_text(const Json& event);
-// Its `why`, a text or a list of texts, in one line.
+// The event's `why`, a text or a list of texts, on one line.
 std::string reasons_in(const Json& event);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// What a run has done, as its directory tells: the plan in force, steps, events, changes of plan, the
-// summary. The files and their keys are in etc/doc/formats.md. Value types; reading keeps nothing.
+// The history of a run, read from its directory: the plan in force, steps, events, changes of plan, the
+// summary. etc/doc/formats.md describes the files and their keys. Value types; reading keeps no state.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct RunEvent {
   double time_s = 0;   // wall clock, since 1970
   std::string name;    // `lost`, ...
   std::string text;    // one line for people
-  int generation = 0;  // 0 = it is not about one
+  int generation = 0;  // 0 = not about a generation
 };
 
-// From one generation to the next; seconds in the order in which they pass.
+// The change from one generation to the next; times in seconds, in order.
 struct PlanChange {
-  double time_s = 0;  // when the new one ran
+  double time_s = 0;  // when the new generation ran
   int generation = 0;
   std::string why;
   int ranks = 0;
@@ -36,14 +36,14 @@ struct PlanChange {
   int64_t steps_lost = 0;
   std::string state_from;
   std::optional<double> cleanup_s, plan_s, broadcast_s, groups_s, state_s;
-  std::optional<double> resume_s;         // all of it
-  std::optional<double> to_first_step_s;  // until a step is done
+  std::optional<double> resume_s;         // the whole change
+  std::optional<double> to_first_step_s;  // until the first step is done
 };
 
-// What the plan of a generation promised, from the step after `steps_done` on.
+// Prediction for the plan of a generation, from the step after `steps_done` on.
 struct PlanPromise {
   int64_t steps_done = 0;
-  std::optional<double> iteration_s;  // nothing: nobody could predict it
+  std::optional<double> iteration_s;  // nothing = no prediction was possible
 };
 
 struct RankRecord {
@@ -55,7 +55,7 @@ struct RankRecord {
   int64_t peak_rss_bytes = 0;
 };
 
-// summary.json of a run that has ended.
+// summary.json of a finished run.
 struct RunEnd {
   std::string status;  // finished | failed | cancelled
   std::string error;
@@ -74,13 +74,13 @@ struct RunHistory {
   Plan plan;  // in force, or the last one
   std::vector<StepRecord> steps;
   std::vector<RunEvent> events;       // oldest first
-  std::vector<PlanChange> changes;    // but for the first generation
-  std::vector<PlanPromise> promises;  // one per generation that trained; of elastic jobs only
+  std::vector<PlanChange> changes;    // all but the first generation
+  std::vector<PlanPromise> promises;  // one per generation that trained; elastic jobs only
   std::optional<RunEnd> end;
 };
 
-// Throws InputError when the directory's plan cannot be read. What is not there yet, or torn because it is
-// being written, is left out.
+// Throws InputError when the plan of the directory cannot be read. Files that are missing or partly written
+// are skipped.
 RunHistory read_run_history(const std::string& directory);
 
 }  // namespace sailor

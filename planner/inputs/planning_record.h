@@ -1,14 +1,14 @@
-// What a plan was made with, as files that it can be made with again: in a run's directory they are
-// planning/, so that `sailor report`, `explain` and `simulate` say of a run what they would have said when it
-// was planned, wherever they are started.
+// The planner's inputs as files, from which the plan can be made again: planning/ in a run directory. With
+// them `sailor report`, `explain` and `simulate` give the same answer about a run on any machine and at any
+// time.
 //
-//     sailor.yaml      the site config, prices included; what it names is beside it
+//     sailor.yaml      the site config, with prices; refers to the files next to it
 //     catalog.yaml     profiles/      framework.yaml
-//     cluster.yaml     the nodes that there were
-//     options.yaml     what was asked: search space, cost model, limits of the submission
+//     cluster.yaml     the nodes of the search
+//     options.yaml     the request: search space, cost model, limits of the submission
 //
-// Catalog and profiles are copies, of the profiles those that were used. `--config planning/sailor.yaml`
-// plans with them again.
+// Catalog and profiles are copies; only the profiles that were used. `--config planning/sailor.yaml` plans
+// with them again.
 #pragma once
 
 #include <map>
@@ -22,23 +22,23 @@ namespace sailor {
 // Contents by path below planning/.
 using PlanningFiles = std::map<std::string, std::string>;
 
-// Throws InputError when a file that was read for planning is gone.
+// Throws InputError when a file that was read for planning no longer exists.
 PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& request);
 
-// What was asked, from options.yaml.
+// The request, from options.yaml.
 struct PlanningOptions {
   SearchRequest request;
   PlanOverrides overrides;
 };
 PlanningOptions load_planning_options(const std::string& path);  // throws InputError
 
-// Replaces DIRECTORY/planning, or removes it where there are no files: readers see the old files or the new
-// ones, never some of each. Throws std::runtime_error naming the path and the reason.
+// Replaces DIRECTORY/planning, or removes it if there are no files. Readers see either the old or the new
+// files. Throws std::runtime_error naming the path and the reason.
 void write_planning(const std::string& directory, const PlanningFiles& files);
-// DIRECTORY/planning when it is there and whole, else empty.
+// DIRECTORY/planning if it is complete, else empty.
 std::string planning_of(const std::string& directory);
 
-// As one text, to travel with a job.
+// As one text, to send with a job.
 std::string to_json(const PlanningFiles& files);
 PlanningFiles parse_planning_files(const std::string& json, const std::string& source);  // throws InputError
 

@@ -1,7 +1,7 @@
-// What a user asks of a search, and the one place where its options are made of that and of the site: whoever
-// asks the same of the same inputs (`sailor plan`, `explain`, `pareto`, `report`, the plugin, the controller)
-// gets the same first plan. How many candidates are shown is no part of the question, and the time limit is
-// for safety: a search that ends before it does not depend on it.
+// A user's search request, and the only place that derives search options from it and the site. So all
+// callers with the same request and inputs (`sailor plan`, `explain`, `pareto`, `report`, the plugin, the
+// controller) get the same first plan. The number of candidates to show does not affect the search, and
+// neither does the time limit, unless the search reaches it.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,20 @@
 
 namespace sailor {
 
-// Every search keeps as many candidates, because improving and placing more of them may change which is best.
+// Every search keeps at least this many candidates, because improving and placing them may change which is
+// best.
 inline constexpr int kCandidates = 8;
-// As many of them are shown where nobody says how many.
+// Number of candidates to show by default.
 inline constexpr int kShownCandidates = 5;
 
 struct SearchRequest {
   SearchSpace space = SearchSpace::full;
   CostModel cost_model = CostModel::native;
-  std::optional<PlanFeatures> allow;  // absent = what the trainer runs
-  // Absent = the site's; its limit grows with an effort above 1.
+  std::optional<PlanFeatures> allow;  // absent = what the trainer supports
+  // Absent = the site's; an effort above 1 increases it.
   std::optional<double> time_limit_s;
   std::optional<double> effort;  // as PlanOptions::effort; absent = the site's
-  int candidates = kCandidates;  // wanted; never fewer are searched for than kCandidates
+  int candidates = kCandidates;  // number to return; at least kCandidates are searched for
   std::vector<Plan> previous;    // as PlanOptions::previous
   const std::atomic<bool>* stop = nullptr;
   bool explain = true;

@@ -1,9 +1,8 @@
-// The --sailor-* options of sbatch: their names and help, and their values as the planner wants them. Pure;
-// knows nothing of SPANK.
+// The --sailor-* options of sbatch: their names and help, and their values for the planner. Pure; independent
+// of SPANK.
 //
-// A value comes from the command line or an #SBATCH line; an option that is not there takes the value of its
-// environment variable (--sailor-max-gpus: SAILOR_MAX_GPUS). The environment alone never makes a job a
-// planned one.
+// Values come from the command line or an #SBATCH line; a missing option takes the value of its environment
+// variable (--sailor-max-gpus: SAILOR_MAX_GPUS). The environment alone never makes a job a planned one.
 #pragma once
 
 #include <map>
@@ -17,7 +16,7 @@ namespace sailor {
 
 struct OptionDefinition {
   const char* name;      // without the dashes
-  const char* argument;  // one word for the help; nullptr when the option takes none
+  const char* argument;  // one word for the help; nullptr = takes no argument
   const char* usage;
   const char* environment;
 };
@@ -25,7 +24,7 @@ const std::vector<OptionDefinition>& option_definitions();
 
 // Given options by name (without the dashes); an option without argument has an empty value.
 using OptionValues = std::map<std::string, std::string>;
-// Adds what only the environment says. `get` is getenv, or a test's own.
+// Adds options that only the environment has. `get` is getenv, or a test's own.
 void add_environment_defaults(OptionValues& values, const char* (*get)(const char* name));
 
 struct SubmitOptions {
@@ -33,7 +32,7 @@ struct SubmitOptions {
   bool dry_run = false;
   std::string plan_file;               // empty = search
   std::string job_file;                // empty = the script is the job spec
-  bool wait_for_nodes = false;         // plan with busy nodes too and queue for them
+  bool wait_for_nodes = false;         // plan with busy nodes too, and queue for them
   std::optional<double> time_limit_s;  // of the planner
   std::optional<double> effort;
 };

@@ -1,6 +1,6 @@
-// What the user said of a planned submission that holds for the job's whole life: an elastic job plans again
-// under the same objective and limits, on nodes that the submission could have had. Travels with the job as
-// SAILOR_LIMITS (carried_plan.h), a JSON object of options by name. Pure but for submitted_limits().
+// The limits of a submission that apply during the whole job: an elastic job replans under the same objective
+// and limits, on nodes that the submission could have used. Sent with the job as SAILOR_LIMITS
+// (carried_plan.h), a JSON object of options by name. Pure except submitted_limits().
 #pragma once
 
 #include <functional>
@@ -25,9 +25,9 @@ struct SubmittedLimits {
   std::vector<std::string> node_limits;  // arguments of sailor-cluster
   std::optional<int> most_nodes;
 };
-// Back from such a text; an empty one has no limits but those of the job spec. Throws InputError.
+// Parses such a text; an empty one has only the limits of the job spec. Throws InputError.
 SubmittedLimits parse_limits(const std::string& text, const JobSpec& job);
-// Of the job that this process runs in.
+// The limits of this process's job.
 SubmittedLimits submitted_limits(const JobSpec& job, const Scheduler& scheduler);
 
 }  // namespace sailor

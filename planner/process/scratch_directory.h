@@ -1,4 +1,4 @@
-// A private directory for files that live as long as this object, removed with all that is in it.
+// A private temporary directory, removed with its content when the object is destroyed.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Starting programs and learning how they ended, without leaking descriptors or signal masks into them.
+// Starts programs and reports how they ended, without leaking descriptors or signal masks into them.
 #pragma once
 
 #include <sys/types.h>
@@ -14,17 +14,17 @@ namespace sailor {
 struct SpawnOptions {
   std::map<std::string, std::string> environment;  // added to this process's
   std::string output_file{};                       // stdout and stderr, appended; empty = inherited
-  int stdout_descriptor = -1;                      // stdout alone, instead of there
+  int stdout_descriptor = -1;                      // stdout alone, instead of output_file
 };
 
 // Starts `argv` (argv[0] is looked up in PATH) with default signal handling, nothing blocked, and /dev/null
 // as stdin. Returns its process id; the caller reaps it. Throws std::runtime_error naming the program.
 pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options = {});
 
-// This process becomes that program. Returns only by throwing std::runtime_error that names it.
+// Replaces this process by that program. Returns only by throwing std::runtime_error that names it.
 [[noreturn]] void become_program(std::vector<std::string> argv);
 
-// A file in memory, for what a program prints; and all that stands in one. Throws std::runtime_error.
+// A file in memory for the output of a program, and its whole content. Throws std::runtime_error.
 FileDescriptor memory_file(const char* name);
 std::string read_all(int descriptor);
 
@@ -39,8 +39,8 @@ std::string describe_wait_status(int wait_status);
 void become_subreaper();
 // Process ids of this process's children.
 std::vector<pid_t> child_processes();
-// SIGTERM to all children, SIGKILL to those that are still there after `grace_s`; reaps them. Nothing is left
-// running: children that orphans hand over in the meantime are included.
+// Sends SIGTERM to all children, SIGKILL to those that still run after `grace_s`, and reaps them, including
+// orphans that are reparented to this process meanwhile.
 void end_all_children(double grace_s);
 
 }  // namespace sailor

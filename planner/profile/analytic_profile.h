@@ -1,6 +1,6 @@
-// Layer profiles of a (model, GPU type) that nobody measured: times from the kernels of a transformer on a
-// roofline, sizes from the tensors that a framework keeps. Estimates: what they are good for stands in
-// etc/doc/simulator.md. Pure.
+// Estimated layer profiles of a (model, GPU type) without measurements: times from a roofline model of a
+// transformer's kernels, sizes from the tensors that a framework keeps. See etc/doc/simulator.md for their
+// accuracy. Pure.
 #pragma once
 
 #include "planner/profile/collectives.h"
@@ -11,11 +11,12 @@
 
 namespace sailor {
 
-// The host queues a layer's kernels; a device that is faster waits for it. Seconds per block and pass.
+// Times of the host to launch the kernels of a layer, which a faster device waits for. Seconds per block and
+// pass.
 struct HostTimes {
-  double block_s = 0;     // whatever the TP degree
-  double tp_block_s = 0;  // more, with any tensor parallelism
-  double tp_rank_s = 0;   // more, for each further rank of the TP group
+  double block_s = 0;     // for every TP degree
+  double tp_block_s = 0;  // in addition, with any tensor parallelism
+  double tp_rank_s = 0;   // in addition, for each further rank of the TP group
 
   double pass_s(int tp) const { return block_s + (tp > 1 ? tp_block_s : 0) + (tp - 1) * tp_rank_s; }
 };
@@ -28,7 +29,7 @@ struct AnalyticInput {
   Precision precision = Precision::bf16;
   int microbatch = 1;
   Ring tp;                        // ranks = the TP degree
-  double collective_start_s = 0;  // of every TP collective, beside its steps
+  double collective_start_s = 0;  // start-up of every TP collective, in addition to its steps
 };
 
 // One entry per layer of the model.

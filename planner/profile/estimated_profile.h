@@ -1,5 +1,5 @@
-// A layer profile for a (model, GPU type) that nobody measured, from the catalog alone or, better, from the
-// catalog and what was measured of other models on that type. Pure.
+// A layer profile of a (model, GPU type) without measurements, from the catalog and, if available,
+// measurements of other models on that type. Pure.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@
 
 namespace sailor {
 
-// Nothing when the catalog does not say enough about the type, or the model's family has no known shape.
-// Microbatches of 1, 2, 4 ... 64 and TP degrees of 1, 2, 4, 8 as far as they divide the model and `network`
-// knows a link inside a node. `measured` are profiles of other models on this very type: the mean ratio of
-// their times to what would have been estimated corrects the estimate, and its spread becomes the
-// uncertainty; without any it is kUncalibrated.
+// Nothing when the catalog lacks data of the type, or the shape of the model's family is unknown. Covers
+// microbatches of 1, 2, 4 ... 64 and TP degrees of 1, 2, 4, 8 that divide the model and for which `network`
+// has a link inside a node. `measured` are profiles of other models on this type: the mean ratio of their
+// times to the estimates corrects the estimate, and the spread of the ratios is the uncertainty; without any
+// it is kUncalibrated.
 std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpec& model, Precision precision,
                                              const std::vector<ProfileFile>& measured,
                                              const NetworkProfile& network, const FrameworkStyle& style);
 
-// Relative uncertainty of an estimate that nothing measured supports: about what calibrated estimates are off
-// by at their 95th percentile (etc/doc/simulator.md: 19 to 29 % but for one set).
+// Relative uncertainty of an estimate without measurements: roughly the 95th percentile error of calibrated
+// estimates (etc/doc/simulator.md: 19 to 29 % except for one set).
 inline constexpr double kUncalibrated = 0.25;
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// What one model costs on one GPU type, layer by layer, as measured by `sailor profile`: times by
-// (microbatch, TP degree), sizes by TP degree. A cell that was not measured is absent, never zero. Value
-// types; immutable after loading.
+// The cost of a model on a GPU type by layer, as measured by `sailor profile`: times by (microbatch, TP
+// degree), sizes by TP degree. A cell without measurements is absent, never zero. Value types; immutable
+// after loading.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct LayerTimes {
   double forward_s = 0;
   double backward_s = 0;
   double update_s = 0;     // optimizer step of this layer
-  double attention_s = 0;  // of forward_s: what selective recomputation computes again; 0 = not known
+  double attention_s = 0;  // part of forward_s that selective recomputation repeats; 0 = unknown
 };
 
-// What a stage computes again in the backward instead of keeping it: nothing, the inside of attention, whole
-// layers from their inputs.
+// What a stage recomputes in the backward: nothing, the inside of attention, or whole layers from their
+// inputs.
 enum class Recompute { none, selective, full };
 Recompute parse_recompute(const std::string& text);  // of a plan's stage; throws InputError
 const char* to_string(Recompute recompute);
@@ -31,15 +31,16 @@ const char* to_string(Recompute recompute);
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
   int64_t parameters = 0;        // elements held by one GPU
-  int64_t output_elements = 0;   // tensor handed to the next layer, one sequence, not divided by tp
-  int64_t activation_bytes = 0;  // kept for the backward of one sequence
-  int64_t workspace_bytes = 0;   // live only while the layer computes one sequence (logits, scores)
-  int64_t selective_bytes = 0;   // kept when attention's inside is recomputed; 0 = not known
-  int64_t checkpoint_bytes = 0;  // kept when the whole layer is recomputed; 0 = not known
-  int64_t tied_parameters = 0;   // of `parameters`: shared with the first layer where one rank holds both
-  int64_t persistent_bytes = 0;  // a buffer that stays from one microbatch to the next
+  int64_t output_elements = 0;   // tensor passed to the next layer, one sequence, not divided by tp
+  int64_t activation_bytes = 0;  // stored for the backward of one sequence
+  int64_t workspace_bytes = 0;   // only while the layer computes one sequence (logits, scores)
+  int64_t selective_bytes = 0;   // stored with selective recomputation; 0 = unknown
+  int64_t checkpoint_bytes = 0;  // stored with full recomputation; 0 = unknown
+  // part of `parameters` that is shared with the first layer if one rank has both
+  int64_t tied_parameters = 0;
+  int64_t persistent_bytes = 0;  // a buffer that stays allocated between microbatches
 
-  // Kept for the backward under a plan's `recompute`; the most, where less is not known.
+  // Stored for the backward under a plan's `recompute`; the value without recomputation if it is unknown.
   int64_t kept_bytes(Recompute recompute) const {
     const int64_t less = recompute == Recompute::full        ? checkpoint_bytes
                          : recompute == Recompute::selective ? selective_bytes
@@ -48,14 +49,15 @@ struct LayerSizes {
   }
 };
 
-// What the platform adds, measured or calibrated, never a constant in code.
+// Overheads of a platform, measured or calibrated, never constants in code.
 struct PlatformOverheads {
   int64_t base_memory_bytes = 0;    // process, libraries, context, before any tensor
-  double iteration_overhead_s = 0;  // per iteration, whatever the plan
-  double sync_s_per_byte = 0;   // of gradients that a rank sums: its own processor's work, beside the links
-  double message_slowdown = 1;  // messages between stages against the network profile
-  double sync_slowdown = 1;     // gradient sums between nodes against the network profile
-  double jitter = 0;            // stages of a plan over several nodes are slower by this part
+  double iteration_overhead_s = 0;  // per iteration, independent of the plan
+  // processor time per byte of gradients that a rank reduces, in addition to the links
+  double sync_s_per_byte = 0;
+  double message_slowdown = 1;  // factor on messages between stages, relative to the network profile
+  double sync_slowdown = 1;     // factor on gradient reduction between nodes, relative to the network profile
+  double jitter = 0;            // relative slowdown of stages of a plan over several nodes
 };
 
 class LayerProfile {
@@ -79,9 +81,9 @@ class LayerProfile {
   std::vector<int> tps() const;           // ascending, each once
 };
 
-// More sequences never take less time: a cell that says so measured something else beside them (small cases
-// are launch-bound, and hooks cost most there). Lowers every time to the least that was measured for as many
-// sequences or more, at the same TP degree.
+// More sequences never take less time: a cell that says so was disturbed (small cases are launch-bound, and
+// hooks cost most there). Lowers every time to the minimum over cells with at least as many sequences at the
+// same TP degree.
 void make_monotone(LayerProfile& profile);
 
 // Sizes do not depend on the GPU type.
@@ -95,7 +97,7 @@ struct ModelSizes {
 };
 
 // The product's own file (JSON, `"sailor_layer_profile": 1`): one entry per layer kind, so that one profile
-// serves any number of blocks. What a file holds before it is unrolled over a job's layers.
+// applies to any number of blocks. This is its content before it is expanded to a job's layers.
 enum class LayerKind { embedding, block, head };
 
 struct ProfileFile {
@@ -105,7 +107,7 @@ struct ProfileFile {
   Precision precision = Precision::fp32;
   MeasuredWith measured;
   PlatformOverheads overheads;
-  // Measurements behind each overhead; 0 = not said.
+  // Number of measurements of each overhead; 0 = unknown.
   struct OverheadSamples {
     int base_memory = 0, iteration = 0, sync = 0;
   } overhead_samples;
@@ -113,9 +115,10 @@ struct ProfileFile {
     int microbatch, tp;
     LayerKind kind;
     LayerTimes times;
-    int samples = 1;            // measurements behind it
-    int outliers = 0;           // of them, left out: interrupted
-    double relative_error = 0;  // half width of the 95 % interval of forward + backward; 0 = not said
+    int samples = 1;   // number of measurements
+    int outliers = 0;  // excluded as interrupted
+    // half width of the 95 % confidence interval of forward + backward; 0 = unknown
+    double relative_error = 0;
   };
   std::vector<TimeCell> times;
   struct SizeCell {
@@ -130,10 +133,10 @@ struct ProfileFile {
 ProfileFile load_profile_file(const std::string& path);
 ProfileFile parse_profile_file(const std::string& json, const std::string& file_name);
 std::string to_json(const ProfileFile& profile);
-// Writes through a temporary file and rename: never half-written. Throws std::runtime_error.
+// Atomic: writes a temporary file and renames it. Throws std::runtime_error.
 void save_profile_file(const ProfileFile& profile, const std::string& path);
 
-// Is this profile for that model and precision (everything but the number of blocks equal)?
+// Is this a profile of that model and precision (all equal but the number of blocks)?
 bool matches(const ProfileFile& profile, const ModelSpec& model, Precision precision);
 LayerProfile unroll(const ProfileFile& profile, int blocks);
 ModelSizes unroll_sizes(const ProfileFile& profile, int blocks);

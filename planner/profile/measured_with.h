@@ -1,5 +1,5 @@
-// When, where and with what something was measured: what a profile must say of itself so that one can tell
-// whether it still holds. Value type; an empty field is not known.
+// When, where and with what something was measured, so that a reader can judge whether a profile is still
+// valid. Value type; an empty field is unknown.
 #pragma once
 
 #include <ctime>
@@ -12,27 +12,27 @@ namespace sailor {
 
 struct MeasuredWith {
   std::string at;         // UTC, "2026-11-21T22:43:00Z"
-  std::string host;       // of several, one of them
-  std::string device;     // processor or GPU, as it calls itself
+  std::string host;       // one of them, if there were several
+  std::string device;     // processor or GPU, by its own name
   std::string driver;     // of a GPU
-  std::string libraries;  // that compute and send, with their versions
-  int ranks = 0;          // at work on the machine at once
-  std::string remark;     // free text; all that older files have
+  std::string libraries;  // computation and communication libraries, with versions
+  int ranks = 0;          // concurrent ranks on the machine
+  std::string remark;     // free text; older files have nothing else
 
-  // One line for people.
+  // One line of text.
   std::string text() const;
 };
 
-// The same device, driver and libraries, as far as both say: whether figures may stand in one file.
+// Are device, driver and libraries equal where both are known, so that values may be in one file?
 bool same_equipment(const MeasuredWith& a, const MeasuredWith& b);
 
-// A time as MeasuredWith::at.
+// A time in the form of MeasuredWith::at.
 std::string utc_time(std::time_t seconds);
 
-// Days from `measured.at` to `now`, a time of the same form; 0 when one of them is not known or not a time.
+// Days from `measured.at` to `now`, a time of the same form; 0 if one of them is unknown or invalid.
 double age_days(const MeasuredWith& measured, const std::string& now);
 
-// Of a file's key `measured`: a map, or text, which becomes the remark. Throws InputError.
+// Reads the key `measured` of a file: a map, or text, which becomes the remark. Throws InputError.
 MeasuredWith read_measured_with(const Field& field);
 nlohmann::ordered_json to_json(const MeasuredWith& measured);
 

@@ -1,8 +1,8 @@
-// A network profile as a file: the curves that the planner reads, and the measurements behind them, so that a
-// person sees how sure they are and another run goes on where one ended. Value type.
+// A network profile as a file: the curves for the planner, and the measurements behind them, so that people
+// see their accuracy and the next run can continue. Value type.
 //
 // Two quantities are measured: messages between two ends, which become the curve of a link, and collectives,
-// which are kept to hold predictions against. Every measurement is a median with its count of samples.
+// which are kept to check predictions. Every measurement is a median with its number of samples.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 
 namespace sailor {
 
-// One size of one thing.
+// A measurement at one size.
 struct NetworkMeasurement {
   int64_t bytes = 0;
   double seconds = 0;   // median
-  int samples = 0;      // that count towards it
+  int samples = 0;      // number of samples without the outliers
   double error = 0;     // half width of the 95 % confidence interval, relative to `seconds`
   int outliers = 0;     // samples above twice the median
-  int pairs = 1;        // messages between so many pairs of GPUs at once; 1 in collectives
-  bool precise = true;  // false: time was up before `error` was as small as wanted
+  int pairs = 1;        // pairs of GPUs that exchange messages concurrently; 1 for collectives
+  bool precise = true;  // false: time was up before `error` was small enough
 };
 
 struct NetworkFile {
   struct Link {
     LinkEnd from{.gpu_type = "", .zone = "", .gpus = 0}, to{.gpu_type = "", .zone = "", .gpus = 0};
     NetworkProfile::Scope scope = NetworkProfile::Scope::any;
-    // The curve: points, or rates, or points with rates beside them (see network_profile.h). Without either
-    // the link is being measured, and the planner does not see it.
+    // The curve: points, rates, or both (see network_profile.h). Without either, the link is still being
+    // measured, and the planner ignores it.
     std::vector<std::pair<double, double>> points;  // bytes, seconds
     std::optional<double> latency_s;
     double bytes_per_s = 0;       // 0 = not given
@@ -42,7 +42,7 @@ struct NetworkFile {
     bool has_curve() const { return !points.empty() || bytes_per_s > 0; }
     LinkCurve curve() const;  // requires has_curve()
   };
-  // All `ranks` ranks on `nodes` nodes take part; `bytes` of its measurements is the whole tensor.
+  // All `ranks` ranks on `nodes` nodes participate; `bytes` of its measurements is the whole tensor.
   struct Collective {
     std::string operation;             // all_reduce, all_gather, reduce_scatter or broadcast
     std::vector<std::string> members;  // "4 x TYPE in ZONE", one for each kind of node
@@ -52,12 +52,12 @@ struct NetworkFile {
     std::vector<NetworkMeasurement> measurements;
   };
 
-  std::string file;  // where it was read; empty for one that was made
+  std::string file;  // the file that it was read from; empty = made by a program
   std::string measured;
   std::vector<Link> links;
   std::vector<Collective> collectives;
 
-  // The entry for these ends, made when there is none. The reference is good until another one is made.
+  // The entry for these ends, created if missing. The reference is valid until another entry is created.
   Link& link(const LinkEnd& from, const LinkEnd& to, NetworkProfile::Scope scope);
   Collective& collective(const std::string& operation, const std::vector<std::string>& members, int ranks,
                          int nodes);
@@ -67,7 +67,7 @@ struct NetworkFile {
 NetworkFile load_network_file(const std::string& path);
 NetworkFile parse_network_file(const std::string& json, const std::string& file_name);
 std::string to_json(const NetworkFile& network);
-// Atomically: a reader, or a crash, sees the old or the new file. Throws std::runtime_error.
+// Atomic: readers see the old or the new file, even after a crash. Throws std::runtime_error.
 void save_network_file(const NetworkFile& network, const std::string& path);
 
 // The links that have a curve.

@@ -1,15 +1,15 @@
-// How long a message takes between two GPUs or groups of GPUs, from curves fitted to measurements. Value
-// type; immutable after loading. Curves are looked up by the ends of a link, most specific entry first.
+// The time of a message between two GPUs or groups of GPUs, from curves fitted to measurements. Value type;
+// immutable after loading. Curves are looked up by the ends of a link, most specific entry first.
 //
 // The product's own file (JSON):
 //     {"sailor_network_profile": 1, "measured": "when, where, with what", "links": [
 //        {"from": {"gpu_type": "A", "zone": "z1"}, "to": {"gpu_type": "B"}, "scope": "inter_node",
 //         "points": [[4096, 2.1e-5], [1048576, 1.0e-3], ...]}]}        # [bytes, seconds], bytes ascending
 // An absent gpu_type, zone or gpus (GPUs of one node that send together) matches any. scope: intra_node |
-// inter_node | any. Links are symmetric unless both directions stand. The link with most properties given
-// wins; of equals, the one that was added first. Instead of "points", or beside them, a link may have
-// "latency_s", "bytes_per_s" (one GPU) and "node_bytes_per_s" (all GPUs of a node together; absent = no
-// limit). The whole file, with the measurements behind the curves, is in network_file.h.
+// inter_node | any. Links are symmetric unless both directions are listed. The most specific link wins; of
+// equals, the one that was added first. Instead of, or in addition to, "points" a link may have "latency_s",
+// "bytes_per_s" (one GPU) and "node_bytes_per_s" (all GPUs of a node together; absent = no limit).
+// network_file.h describes the whole file, with the measurements behind the curves.
 #pragma once
 
 #include <array>
@@ -38,16 +38,16 @@ struct LinkEnd {
 //   that polynomial, fitted to messages of 2^16 bytes and more, is not positive, its value at 2^16 bytes is
 //   used;
 // - rates: latency + bytes / min(bytes_per_s, node_bytes_per_s / senders).
-// Points without a rate of the node and fits are measured with a given number of GPUs sending at once, and
-// hold as they are; the others know how the GPUs of a node share its network cards.
+// Fits, and points without a node rate, apply to the number of concurrently sending GPUs that they were
+// measured with, and are used unchanged; the others model how the GPUs of a node share its network cards.
 class LinkCurve {
  public:
-  // Bytes ascend. Without a latency it is where the line through the first two points meets no bytes. Rates:
-  // 0 = not known. Throws std::invalid_argument.
+  // Bytes must ascend. The default latency is where the line through the first two points meets 0 bytes.
+  // Rates: 0 = unknown. Throws std::invalid_argument.
   static LinkCurve from_points(std::vector<std::pair<double, double>> bytes_and_s,
                                std::optional<double> latency_s = {}, double bytes_per_s = 0,
                                double node_bytes_per_s = 0);
-  // The rate is the sum over the `gpus` GPUs that sent at once when it was measured.
+  // The rate is the sum over the `gpus` GPUs that sent concurrently in the measurement.
   static LinkCurve from_fit(std::array<double, 3> coefficients, int gpus = 1);
   // node_bytes_per_s 0 = no limit.
   static LinkCurve from_rates(double latency_s, double bytes_per_s, double node_bytes_per_s);
@@ -55,9 +55,9 @@ class LinkCurve {
   // Seconds until each of `senders` GPUs of one node has sent its message of `bytes`; 0 for 0 bytes. Requires
   // bytes >= 0, senders > 0.
   double time_s(double bytes, double senders = 1) const;
-  // What even the smallest message takes; 0 where it is not known.
+  // Time of the smallest message; 0 if unknown.
   double latency_s() const { return latency_s_; }
-  // Does the curve know that a node may have several network cards?
+  // Does the curve know the bandwidth of a node, which may have several network cards?
   bool knows_cards() const { return points_.empty() ? bytes_per_s_ > 0 : node_bytes_per_s_ > 0; }
   // The published formula: `bytes` is the whole tensor, at the rate of a message of that size.
   double published_time_s(double bytes) const;
@@ -76,8 +76,8 @@ class NetworkProfile {
  public:
   std::string file;
 
-  // The curve from one end to the other; nullptr when nothing is known or assumed of that pair. `same_node`
-  // says whether both ends are on one node. The pointer lives as long as the profile.
+  // The curve from one end to the other; nullptr if the pair is neither known nor assumed. `same_node`: both
+  // ends are on one node. The pointer is valid as long as the profile.
   const LinkCurve* find(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
 
   enum class Scope { any, intra_node, inter_node };
@@ -87,21 +87,20 @@ class NetworkProfile {
     LinkCurve curve;
   };
   void add(Link link);
-  // Adds all links of another profile, after those that stand.
+  // Adds all links of another profile, after the existing ones.
   void add(const NetworkProfile& other);
-  // What find() falls back on between GPUs of which nothing was added, however unspecific: GPUs of one zone,
-  // of two zones of one region, or of two regions. A zone that no region was named for is a region of its
-  // own.
+  // Fallbacks of find() for pairs of GPUs that match no added link: GPUs of one zone, of two zones of one
+  // region, or of two regions. A zone without a known region is a region of its own.
   enum class Reach { zone, region, world };
   void assume(NetworkProfile other, Reach reach = Reach::zone);
   void set_region(const std::string& zone, const std::string& region) { region_of_[zone] = region; }
-  // Does find() answer with what was assumed?
+  // Is the result of find() an assumption?
   bool is_assumed(const LinkEnd& from, const LinkEnd& to, bool same_node) const;
   bool empty() const { return links_.empty(); }
 
  private:
-  // Which of a link's seven properties are given (bits of a mask), most specific combination first. A lookup
-  // is one hash probe per combination that occurs, whatever the number of links.
+  // The combinations of a link's seven properties that occur (bit masks), most specific first. A lookup is
+  // one hash probe per combination, independent of the number of links.
   std::vector<unsigned> masks_;
   std::vector<Link> links_;
   std::unordered_multimap<uint64_t, size_t> index_;  // hash of mask and properties -> position in links_

@@ -1,5 +1,5 @@
-// The machines of somebody else's measured runs, or of a cluster that nobody has measured: how many GPUs a
-// node has, its links, and what the platform adds. Data from a file (etc/platforms). Value type.
+// A platform of published runs, or of a cluster without measurements: GPUs per node, links, and overheads.
+// Data from a file (etc/platforms). Value type.
 //
 //     sailor_platform: 1
 //     name: NAME
@@ -35,15 +35,15 @@ struct Platform {
   std::string file;
   int gpus_per_node = 1;
   std::vector<PlatformLink> links;
-  PlatformOverheads overheads;  // but for its base memory, which may be calibrated:
+  PlatformOverheads overheads;  // all but its base memory, which may be calibrated:
   double base_memory_bytes = 0;
   HostTimes host;
   double host_pipelined_rank_s =
-      0;  // more per block, pass and further TP rank in pipelines over several nodes
+      0;  // increment per block, pass and further TP rank in pipelines over several nodes
   double collective_start_s = 0;
 
   NetworkProfile network() const;
-  // A number of this platform by the name of its key, or `links.NAME.KEY`; nullptr when there is none.
+  // A constant of this platform by the name of its key, or `links.NAME.KEY`; nullptr if there is none.
   double* find(const std::string& key);
 };
 

@@ -1,4 +1,4 @@
-// Profiles out of a document that is already parsed, so that a directory's files are parsed once. Internal to
+// Reads profiles from a parsed document, so that files of a directory are parsed only once. Internal to
 // planner/profile.
 #pragma once
 

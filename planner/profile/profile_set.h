@@ -1,5 +1,5 @@
-// Every profile that planning one job needs, looked up once: layer profiles of that model by GPU type, its
-// sizes, the network. Immutable after loading; thread-safe for reading.
+// All profiles for planning one job: layer profiles of its model by GPU type, its sizes, the network.
+// Immutable after loading; thread-safe for reading.
 #pragma once
 
 #include <map>
@@ -15,26 +15,26 @@
 namespace sailor {
 
 struct ProfileSet {
-  std::map<std::string, LayerProfile> layers;  // by GPU type; a type without a profile and without an
-                                               // estimate is absent and cannot be planned
+  // by GPU type; without types that have neither a profile nor an estimate
+  std::map<std::string, LayerProfile> layers;
   ModelSizes sizes;
   NetworkProfile network;
-  std::map<std::string, std::string> estimates;  // what to tell a user of each type whose times are estimates
+  std::map<std::string, std::string> estimates;  // note for the user about each type with estimated times
   std::vector<std::string> notes;                // e.g. "type X: no profile of this model in DIR"
-  std::vector<std::string> files;                // that all of this is from, in the order of reading
+  std::vector<std::string> files;                // the files that were read, in order
 };
 
 // Searches `directories` for *.json profile files (product format) that match the job's model and precision.
-// A catalog type with `emulate` gets the named type's profile, times multiplied by its slowdown. A type that
-// was not measured, and of which the catalog says enough, gets an estimate of how it does what `framework`
-// describes, and a note says so. Throws
-// InputError when a file is broken, or when no type of the catalog has a profile (and says which command
-// makes one).
+// A catalog type with `emulate` gets the named type's profile, with times multiplied by its slowdown. A type
+// without measurements gets an estimate for `framework` if the catalog has enough data, and a note says so.
+// Throws InputError when a file is broken, or when no type of the catalog has a profile (naming the command
+// that makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework = own_framework());
 
-// The reference data pack's formats (its README): DIR/profiles/MODEL/TYPE/profile.json or profiles_tmp.json,
-// llm_info.json, network/multizone_bandwidths_het.json. `times` chooses which copy of the times is read.
+// The formats of the reference data pack (see its README): DIR/profiles/MODEL/TYPE/profile.json or
+// profiles_tmp.json, llm_info.json, network/multizone_bandwidths_het.json. `times` selects which copy of the
+// times is read.
 enum class ReferenceTimes { planner_copy, simulator_copy };
 ProfileSet load_reference_profiles(const std::string& directory, const std::string& model,
                                    const std::vector<std::string>& gpu_types, ReferenceTimes times);

@@ -1,12 +1,12 @@
-// How many GPUs there were over time: what a job on preemptible or shared nodes has to live with.
+// The number of available GPUs over time, for jobs on preemptible or shared nodes.
 //
-// Three forms of file are read, told apart by what is in them:
-//   - CSV with a header `,Timestamp,TYPE_ZONE,...`: GPUs of each type in each zone; times in seconds, of
-//   which the
-//     first is the start
-//   - JSON, a list of {"Time": s, "GPUs": n}: GPUs of one type in one zone
-//   - CSV without a header, `s,n`: nodes of one type in one zone
-// Value type. Times ascend from 0; of several rows with one time the last counts.
+// Three file formats are recognized by their content:
+// - CSV with a header `,Timestamp,TYPE_ZONE,...`: GPUs of each type in each zone; times in seconds, relative
+//   to the first row
+// - JSON, a list of {"Time": s, "GPUs": n}: GPUs of one type in one zone
+// - CSV without a header, `s,n`: nodes of one type in one zone
+//
+// Value type. Times ascend from 0; of several rows with the same time the last one counts.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace sailor {
 
 struct TracePool {
-  std::string gpu_type;  // empty when the file does not say
+  std::string gpu_type;  // empty if the file has none
   std::string zone;
 };
 
@@ -27,8 +27,8 @@ struct AvailabilityTrace {
     double at_s = 0;
     std::vector<int> count;  // by pool
   };
-  std::vector<Change> changes;  // never empty; neighbours differ
-  double end_s = 0;             // the file says nothing of later times
+  std::vector<Change> changes;  // never empty; consecutive entries differ
+  double end_s = 0;             // end of the trace
 };
 
 // Throw InputError with file and line.

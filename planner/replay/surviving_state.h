@@ -1,4 +1,4 @@
-// Whether the ranks that are left of a plan hold the whole state of training among them. Pure.
+// Whether the remaining ranks of a plan have the complete training state. Pure.
 #pragma once
 
 #include "planner/plan/plan.h"
@@ -6,11 +6,11 @@
 
 namespace sailor {
 
-// Whether the plan, which is placed, runs on one of these GPUs.
+// Does the plan, which is placed, use one of these GPUs?
 bool uses_any(const Plan& plan, const LostGpus& gpus);
 
-// Every layer is held by each pipeline, cut into as many equal shards as the TP degree of its stage; with
-// ZeRO-1 a rank holds its part of the optimizer's state alone, wherever there are several pipelines.
+// Every pipeline has every layer, divided into as many equal shards as the TP degree of its stage; with
+// ZeRO-1 and several pipelines, only one rank has each part of the optimizer's state.
 bool holds_whole_state(const Plan& plan, const LostGpus& lost);
 
 }  // namespace sailor

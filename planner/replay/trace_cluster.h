@@ -1,5 +1,5 @@
-// The cluster that an availability trace describes, node by node: which ones go when there are fewer is drawn
-// at random, those that come are new ones. Deterministic for a seed. Not thread-safe.
+// The cluster of an availability trace, by node. Lost nodes are chosen at random; added nodes are new ones.
+// Deterministic for a seed. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ struct ReplayPool {
   int gpus_per_node = 1;
 };
 
-// A GPU that was there: its node and its index on the node.
+// GPUs that were lost: node, and index on the node.
 using LostGpus = std::set<std::pair<std::string, int>>;
 
 class TraceCluster {
  public:
-  // Of pools that `base` says the prices of; its nodes do not count.
+  // `base` has the prices of the pools; its nodes are ignored.
   TraceCluster(std::vector<ReplayPool> pools, Snapshot base, uint64_t seed);
 
-  // From now on there are so many GPUs, by pool. Returns those that have gone.
+  // Changes the number of GPUs, by pool. Returns the lost GPUs.
   LostGpus change_to(const std::vector<int>& gpus);
 
-  // All GPUs that are there are free.
+  // All GPUs of the cluster, which are all free.
   const Snapshot& snapshot() const { return snapshot_; }
-  // Equal for clusters that differ in the names of nodes only.
+  // Equal for clusters that differ only in node names.
   std::string shape() const;
 
  private:

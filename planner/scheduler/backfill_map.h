@@ -1,5 +1,5 @@
-// Which nodes are taken when: what backfill plans with. Nodes are numbers from 0, times are whole seconds;
-// every span belongs to an owner, by whose name it can be released. Value type. Not thread-safe.
+// Intervals in which nodes are taken, for backfill. Nodes are numbers from 0, times are whole seconds. Every
+// interval has an owner, by whose name it can be released. Value type. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace sailor {
 
 class BackfillMap {
  public:
-  // Later than any time; halfway to where sums overflow.
+  // Later than any time, but sums of two do not overflow.
   static constexpr int64_t kForEver = INT64_MAX / 2;
 
   explicit BackfillMap(size_t nodes) : taken_(nodes) {}
@@ -23,8 +23,8 @@ class BackfillMap {
     int64_t begin_s = 0;
     std::vector<size_t> nodes;
   };
-  // The earliest time from `from_s` on at which `count` of the nodes are free for `length_s`, and the first
-  // of them in the order given; nothing when there is none. Requires count >= 1. Cost: O(spans x nodes x
+  // The earliest time from `from_s` on at which `count` of the nodes are free for `length_s`, with the first
+  // of them in the given order; nothing when there is none. Requires count >= 1. Cost: O(spans x nodes x
   // spans of a node).
   std::optional<Slot> earliest(const std::vector<size_t>& nodes, size_t count, int64_t from_s,
                                int64_t length_s) const;
@@ -36,7 +36,7 @@ class BackfillMap {
   };
   bool is_free(size_t node, int64_t begin_s, int64_t end_s) const;
 
-  std::vector<std::vector<Span>> taken_;  // by node, in no order
+  std::vector<std::vector<Span>> taken_;  // by node, unordered
 };
 
 }  // namespace sailor

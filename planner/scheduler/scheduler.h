@@ -1,14 +1,14 @@
-// All that this project asks of a cluster's scheduler. Two implementations: the site's own, which
-// site_scheduler() gives, and a simulated one (simulated_scheduler.h) for tests and studies. Both pass the
+// The interface to a cluster's scheduler. There are two implementations: the site's own, which
+// site_scheduler() returns, and a simulated one (simulated_scheduler.h) for tests and studies. Both pass the
 // tests of tests/unit/planner/scheduler/interface_tests.h.
 //
-// Errors: a call that asks throws std::runtime_error when there is no answer within 10 s, unless it says
-// otherwise; one that only tells (give_back, requeue) throws nothing, because the scheduler ends by itself
-// what it was not told about. Steps and node programs are processes that the caller watches: it polls
-// step_end(), or reaps children itself where the number is that of a process.
+// Errors: queries throw std::runtime_error when there is no answer within 10 s, unless stated otherwise.
+// give_back() and requeue() throw nothing, because the scheduler cleans up by itself in the end. Steps and
+// node programs are processes that the caller watches: it polls step_end(), or reaps children itself if the
+// number is that of a process.
 //
-// The site's scheduler keeps no state of its own and may be called from any thread; the environment that its
-// forget_*() calls change is the process's. The simulated one is used from one thread.
+// The site's scheduler has no state and may be called from any thread; its forget_*() functions change the
+// environment of the process. The simulated one is used from one thread.
 #pragma once
 
 #include <memory>
@@ -21,23 +21,23 @@
 
 namespace sailor {
 
-// A helper job that was asked for.
+// A requested helper job.
 class HelperAllocation {
  public:
   virtual ~HelperAllocation() = default;
   // Has the scheduler granted or refused it? Never blocks.
   virtual bool decided() = 0;
-  // Takes the request back, if it is not decided; decided() follows soon.
+  // Withdraws the request if it is undecided; decided() becomes true soon after.
   virtual void withdraw() = 0;
   struct Answer {
-    std::optional<std::string> job;  // that holds the node; nothing = not granted, or not yet
-    std::string text;                // what the scheduler said, for people; may be several lines
+    std::optional<std::string> job;  // the job that holds the node; nothing = not granted, or not yet
+    std::string text;                // output of the scheduler, for people; may be several lines
   };
-  // As far as it is known now.
+  // The answer as known so far.
   virtual Answer answer() = 0;
 };
 
-// Names a step, or a node program, of the process that started it: the process id of a child where it has
+// Identifies a step or node program within the process that started it: the process id of the child if it has
 // one.
 using StepId = int64_t;
 
@@ -45,63 +45,63 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  // Who am I in? Never asks anybody: from the environment.
+  // The job of this process, from the environment; never contacts the scheduler.
   virtual std::optional<OwnJob> own_job() const = 0;
-  // The cluster's name of the node that this process runs on; empty when it is in no step.
+  // The scheduler's name of the node of this process; empty outside a step.
   virtual std::string own_node() const = 0;
-  // A value that the submission sent along with the job; nothing when it sent none of that name.
+  // A value that the submission sent with the job; nothing if it sent none of that name.
   virtual std::optional<std::string> carried_value(const std::string& name) const = 0;
-  // Not to be inherited by the processes that this one starts.
+  // Removes it from the environment, so that started processes do not inherit it.
   virtual void forget_carried_value(const std::string& name) = 0;
-  // The nodes of the job that this process is in. Throws std::runtime_error outside a job.
+  // The nodes of this process's job. Throws std::runtime_error outside a job.
   virtual Allocation own_allocation() = 0;
-  // Removes what would steer the steps that this process starts in ways that they do not say.
+  // Removes environment variables that would change the steps that this process starts.
   virtual void forget_step_defaults() = 0;
-  // This process belongs to no job any more: what it starts in another one would mix the two up.
+  // Removes the own job from the environment, so that programs in another job are not confused.
   virtual void forget_own_job() = 0;
 
-  // All nodes, in the scheduler's order, and the jobs of all users, as far as they are shown: those that wait
-  // and run, and for a while those that have ended.
+  // All nodes, in the scheduler's order; and the visible jobs of all users: waiting, running, and those that
+  // ended recently.
   virtual std::vector<NodeInfo> nodes() = 0;
   virtual std::vector<QueuedJob> queue() = 0;
-  // Nothing when the scheduler does not know it, or does not answer.
+  // Nothing if the scheduler does not know the node, or does not answer.
   virtual std::optional<NodeInfo> find_node(const std::string& name) = 0;
   virtual std::optional<QueuedJob> find_job(const std::string& id) = 0;
-  // When a job submitted now would start; an estimate. Nothing when it never could.
+  // Estimated start of a job that is submitted now; nothing if it could never start.
   virtual std::optional<int64_t> could_start(const JobRequest& request) = 0;
 
-  // Returns the job's id. Throws std::runtime_error with the scheduler's reason; some sites take a job that
+  // Returns the job's id. Throws std::runtime_error with the scheduler's reason. Some sites accept a job that
   // can never start.
   virtual std::string submit(const JobRequest& request) = 0;
   virtual std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) = 0;
-  // Cancels a job of this user. What has ended already is well.
+  // Cancels a job of this user. A job that has already ended is not an error.
   virtual void give_back(const std::string& job) = 0;
   // Cancels all helper jobs of that job.
   virtual void give_back_helpers(const std::string& main_job) = 0;
-  // Puts a job that runs, or has failed, into the queue again. Others may have been quicker.
+  // Requeues a job that runs or has failed. Does nothing if another process already did.
   virtual void requeue(const std::string& job) = 0;
 
-  // Throw std::runtime_error when they cannot be started; what goes wrong later is their wait status.
+  // Throw std::runtime_error when they cannot be started; later failures are in the wait status.
   virtual StepId start_step(const StepSpec& step) = 0;
   virtual StepId start_program(const NodeProgram& program) = 0;
-  // Wait status, as of waitpid, once it has ended; nothing before, and for what has been told already.
+  // Wait status (as of waitpid) of a step that ended; nothing while it runs, and after it was returned once.
   virtual std::optional<int> step_end(StepId step) = 0;
-  // SIGTERM asks it to end with its processes, SIGKILL does not ask.
+  // SIGTERM asks the step to end, SIGKILL forces it.
   virtual void signal_step(StepId step, int signal) = 0;
 
-  // The command line of a process that is the step as long as it lives, for one that becomes it; the step's
+  // The command line of a process that lives as long as the step, for callers that exec it; the step's
   // environment is that process's.
   virtual std::vector<std::string> step_command(const StepSpec& step) = 0;
-  // Likewise of a job over these parts, on whose first node `command` runs.
+  // The same for a job over these parts, whose first node runs `command`.
   virtual std::vector<std::string> job_command(const std::string& name, const std::vector<JobPart>& parts,
                                                const std::vector<std::string>& command) = 0;
 };
 
-// The scheduler of this site, as the program was built: one object, for the life of the process. A program
-// that was built without one has a scheduler that says so when it is asked, and is in no job.
+// The scheduler of this site, as built into the program: one object for the life of the process. A program
+// built without a scheduler gets one that is in no job and reports errors for all queries.
 Scheduler& site_scheduler();
 
-// Of the job that this process runs in; empty outside.
+// Id of this process's job; empty outside a job.
 inline std::string own_job_id(const Scheduler& scheduler) {
   return scheduler.own_job().value_or(OwnJob{}).id;
 }

@@ -1,13 +1,13 @@
 // A cluster and its batch scheduler in virtual time: discrete events, deterministic, whole nodes.
 //
 // Jobs start in the order of their partition's tier (higher first), then of `nice` (lower first), then of
-// submission, and behind that by backfill: a job may overtake others that it does not delay, as far as time
-// limits tell. Every waiting job has a reservation (conservative), or the first one alone (EASY). A job of a
-// higher tier preempts jobs of lower tiers whose partitions allow it, where it can start for that: those of
-// the lowest tier first, and the youngest of them; they go on for their partition's grace time.
+// submission. Backfill lets a job overtake others that it does not delay, according to time limits. Every
+// waiting job has a reservation (conservative), or only the first one (EASY). A job of a higher tier preempts
+// jobs of lower tiers whose partitions allow it, when it can start then: first those of the lowest tier, and
+// among them the youngest. They continue for the grace time of their partition.
 //
-// How long a job really takes is known to nobody but the simulation. Time passes in advance_to() alone, and
-// in whole seconds. SimulatedScheduler is what a process sees of it. Not thread-safe.
+// Only the simulation knows how long a job really runs. Time passes only in advance_to(), in whole seconds.
+// SimulatedScheduler is the view of one process. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct SimulatedPartition {
   std::vector<std::string> nodes;
   int tier = 0;
   enum class Preempted { never, requeued, cancelled };
-  Preempted preempted = Preempted::never;                    // what becomes of its jobs
-  int64_t grace_s = 0;                                       // that they have until then
+  Preempted preempted = Preempted::never;                    // what happens to its jobs
+  int64_t grace_s = 0;                                       // their time until then
   std::optional<int64_t> default_limit_s{}, most_limit_s{};  // time limits; nothing = none
 };
 
@@ -47,10 +47,10 @@ struct SimulatedSite {
   enum class Backfill { easy, conservative };
   Backfill backfill = Backfill::conservative;
   int64_t start_s = 1'000'000'000;  // time at which the simulation begins, since 1970
-  int64_t requeue_delay_s = 0;      // for a requeued job to be eligible again
+  int64_t requeue_delay_s = 0;      // until a requeued job is eligible again
 };
 
-// What happened to a job, and when.
+// An event of a job, with its time.
 struct SimulatedEvent {
   enum class Kind { submitted, started, preempting, requeued, ended };
   int64_t time_s = 0;
@@ -59,40 +59,40 @@ struct SimulatedEvent {
   bool operator==(const SimulatedEvent&) const = default;
 };
 
-// How a job goes that nobody ends.
+// The course of a job that nobody ends.
 struct SimulatedCourse {
-  std::optional<int64_t> takes_s{};  // every time it starts; nothing = until its time limit
+  std::optional<int64_t> takes_s{};  // run time after every start; nothing = until its time limit
   bool fails = false;
 };
 
 class SimulatedCluster {
  public:
-  // Throws std::runtime_error naming a partition's node that there is not.
+  // Throws std::runtime_error that names an unknown node of a partition.
   explicit SimulatedCluster(SimulatedSite site);
 
   int64_t now_s() const { return now_s_; }
-  // Lets time pass, up to and with what happens at `time_s`. Requires time_s >= now_s().
+  // Lets time pass, including the events at `time_s`. Requires time_s >= now_s().
   void advance_to(int64_t time_s);
-  // Does that when the time comes, before jobs end and start then. Requires time_s >= now_s().
+  // Calls `what` at that time, before jobs end and start then. Requires time_s >= now_s().
   void at(int64_t time_s, std::function<void()> what);
 
-  // Returns the job's id. Throws std::runtime_error when the job could never start, whatever is free.
+  // Returns the job's id. Throws std::runtime_error when the job could never start, even on an empty cluster.
   std::string submit(const JobRequest& request, const SimulatedCourse& course = {});
-  // Nothing when it cannot start now; then there is no such job.
+  // Nothing when it cannot start now; then no job is created.
   std::optional<std::string> submit_at_once(const JobRequest& request, const SimulatedCourse& course = {});
-  // When a job submitted now would start, behind all that wait. Nothing when it never could.
+  // When a job submitted now would start, after all waiting ones; nothing if it never could.
   std::optional<int64_t> could_start(const JobRequest& request) const;
-  // A job that waits or runs ends in that state; others stay as they are.
+  // A job that waits or runs ends in that state; other jobs do not change.
   void end_job(const std::string& id, JobState state);
-  // A job that runs, or has ended by itself, waits again.
+  // A job that runs, or has ended by itself, is queued again.
   void requeue(const std::string& id);
 
-  // Power off: jobs with `no_kill` go on without the node, others are requeued where they allow it.
+  // Power failure: jobs with `no_kill` continue without the node, others are requeued if they allow it.
   void fail_node(const std::string& name);
-  // The scheduler does not reach it; its jobs run on, it gets no new ones.
+  // The scheduler cannot reach the node: its jobs continue, and it gets no new ones.
   void lose_contact(const std::string& name);
   void drain_node(const std::string& name);
-  // Ends all three.
+  // Ends all three states.
   void return_node(const std::string& name);
 
   std::vector<NodeInfo> nodes() const;  // in the site's order
@@ -114,8 +114,8 @@ class SimulatedCluster {
     int64_t ends_s = BackfillMap::kForEver;
     int64_t limit_end_s = BackfillMap::kForEver;
     JobState end_state = JobState::completed;
-    bool preempting = false;  // its grace time runs
-    // While it waits: others are on their way out for it.
+    bool preempting = false;  // its grace time is running
+    // While it waits: other jobs are being preempted for it.
     bool has_preempted = false;
 
     bool runs() const { return seen.state == JobState::running; }
@@ -130,14 +130,14 @@ class SimulatedCluster {
   size_t index_of(const std::string& node) const;
   const SimulatedPartition& partition_of(const Job& job) const { return site_.partitions[job.partition]; }
   NodeInfo& node(const std::string& name) { return nodes_[index_of(name)]; }
-  // Nodes that the job may have; those that take new jobs now, or all that there are.
+  // Nodes that the job may use: only those that take new jobs now, or all.
   std::vector<size_t> nodes_for(const Job& job, bool usable) const;
   BackfillMap running() const;
   std::vector<Job*> waiting();
 
   void schedule();
-  void schedule_on_other_nodes();  // some have come or gone
-  // Sees to it that the job can start soon. Returns whether that changed anything.
+  void schedule_on_other_nodes();  // nodes were lost or returned
+  // Preempts jobs so that this one can start soon. Returns whether anything changed.
   bool preempt_for(Job& job, const BackfillMap& map);
   void preempt(Job& job);
   void start(Job& job, const std::vector<size_t>& nodes);

@@ -1,8 +1,8 @@
-// A simulated cluster as one process sees it: an implementation of Scheduler for tests and studies. Several
-// processes of one cluster have one object each. Used from one thread; time passes in the cluster alone.
+// The view that one process has of a simulated cluster: an implementation of Scheduler for tests and studies.
+// Every process of a cluster has its own object. Used from one thread; time passes only in the cluster.
 //
-// Scripts of jobs, and the commands of steps and programs, are played, not run: `sleep N` ends after N s,
-// `true` at once, `false` at once and badly, whatever follows; all others go on until somebody ends them.
+// Scripts of jobs and commands of steps and programs are simulated, not run: `sleep N` ends after N s, `true`
+// at once, `false` at once with a failure; all others run until somebody ends them.
 #pragma once
 
 #include <map>
@@ -16,13 +16,13 @@ namespace sailor {
 
 class SimulatedScheduler final : public Scheduler {
  public:
-  // The cluster outlives the object. The process is in no job.
+  // The cluster must outlive the object. The process is in no job.
   explicit SimulatedScheduler(SimulatedCluster& cluster) : cluster_(cluster) {}
 
-  // From now on the process is one of this job, which must run, on its first node. Throws std::runtime_error.
+  // Makes the process one of this running job, on its first node. Throws std::runtime_error.
   void enter(const std::string& job, std::map<std::string, std::string> carried = {});
 
-  // What this process has started, by its id, whether it has ended or not.
+  // A step or program that this process has started, by id, ended or not.
   struct Step {
     std::string job;
     std::string node;
@@ -30,7 +30,7 @@ class SimulatedScheduler final : public Scheduler {
     std::map<std::string, std::string> environment{};
   };
   const std::map<StepId, Step>& steps() const { return steps_; }
-  // The step ends with that wait status. One of a program takes its job along.
+  // Ends the step with that wait status. A node program takes its job along.
   void end_step(StepId step, int wait_status);
 
   std::optional<OwnJob> own_job() const override;
@@ -59,7 +59,7 @@ class SimulatedScheduler final : public Scheduler {
   StepId start_program(const NodeProgram& program) override;
   std::optional<int> step_end(StepId step) override;
   void signal_step(StepId step, int signal) override { end_step(step, signal); }
-  // The cluster's nodes are this machine.
+  // All nodes of the cluster are this machine.
   std::vector<std::string> step_command(const StepSpec& step) override { return step.command; }
   std::vector<std::string> job_command(const std::string&, const std::vector<JobPart>&,
                                        const std::vector<std::string>& command) override {
@@ -68,10 +68,11 @@ class SimulatedScheduler final : public Scheduler {
 
  private:
   struct Running {
-    int restarts = 0;  // of its job, when it began
+    int restarts = 0;  // restarts of its job when it began
     bool is_program = false;
-    std::optional<int64_t> ends_s{};  // by itself; nothing = it does not, or waits for its job to start
-    int status = 0;                   // then
+    // time at which it ends by itself; nothing = never, or its job has not started
+    std::optional<int64_t> ends_s{};
+    int status = 0;  // its status then
   };
   std::optional<int> status_now(StepId step, const Running& running) const;
 
@@ -79,8 +80,8 @@ class SimulatedScheduler final : public Scheduler {
   std::string own_id_, own_node_;
   std::map<std::string, std::string> carried_;
   std::map<StepId, Step> steps_;
-  std::map<StepId, Running> running_;  // whose end has not been told
-  std::map<StepId, int> ended_;        // by end_step(), and not told
+  std::map<StepId, Running> running_;  // not yet reported as ended
+  std::map<StepId, int> ended_;        // ended by end_step(), not yet reported
   StepId next_step_ = 1;
 };
 

@@ -1,7 +1,7 @@
-// What the simulator takes for granted about other people's hardware and software: the catalog, platforms and
-// framework descriptions, and calibrations of their numbers. Value types.
+// The simulator's data about other hardware and software: the catalog, platforms and framework descriptions,
+// and calibrations of their constants. Value types.
 //
-// A calibration file (JSON) gives numbers that were fitted to measured runs, with what they were fitted to:
+// A calibration file (JSON) has constants that were fitted to measured runs, and describes these runs:
 //     {"sailor_calibration": 1,
 //      "constants": {"gpu_types.NAME.efficiency.gemm": 0.82, "platforms.NAME.host_block_s": 1.1e-3,
 //                    "platforms.NAME.links.LINK.node_bytes_per_s": 8.7e10, "frameworks.NAME.overlap": 0.5},
@@ -24,7 +24,7 @@ struct Assumptions {
   std::map<std::string, Platform> platforms;
   std::map<std::string, FrameworkStyle> frameworks;
 
-  // Both throw InputError that lists the known names.
+  // Both throw InputError with the known names.
   const Platform& platform(const std::string& name) const;
   const FrameworkStyle& framework(const std::string& name) const;
 };
@@ -39,7 +39,7 @@ struct Calibration {
 
 // DIR/catalog.yaml, DIR/platforms/*.yaml, DIR/frameworks/*.yaml.
 Assumptions load_assumptions(const std::string& directory);
-// Sets one number by its path. Throws InputError when there is none of that name.
+// Sets one constant by its path. Throws InputError when there is no such constant.
 void set_constant(Assumptions& assumptions, const std::string& path, double value);
 void apply(const Calibration& calibration, Assumptions& assumptions);
 

@@ -1,4 +1,4 @@
-// A plan in numbers, for predicting many of them: kinds of stages instead of names, nodes by number. Value
+// A plan in numbers, for predicting many plans: kinds of stages instead of names, nodes by number. Value
 // types. The order of pipelines and the meaning of interleave are those of Plan.
 #pragma once
 
@@ -25,11 +25,11 @@ struct CompactPlan {
   int interleave = 1;
   int nodes = 0;                     // stages are on nodes 0 to nodes - 1
   std::vector<CompactStage> stages;  // of the first pipeline, then of the second, ...
-  std::vector<int> first;            // by pipeline: its first stage; one more entry for the end
+  std::vector<int> first;            // first stage of each pipeline; one more entry for the end
   std::vector<int> microbatches;     // by pipeline
 
   int pipelines() const { return static_cast<int>(microbatches.size()); }
-  // GPU groups of a pipeline, each with `interleave` of its stages.
+  // GPU groups of a pipeline; each has `interleave` of its stages.
   size_t groups(int pipeline) const { return of(pipeline).size() / static_cast<size_t>(interleave); }
   std::span<const CompactStage> of(int pipeline) const {
     const size_t begin = static_cast<size_t>(first[static_cast<size_t>(pipeline)]);
@@ -42,7 +42,7 @@ inline bool on_one_node(const CompactStage& a, const CompactStage& b) {
   return a.node >= 0 && a.node == b.node;
 }
 
-// Numbers the kinds that the plan needs. Throws InputError when one is not profiled.
+// Numbers the kinds of the plan. Throws InputError when one is not profiled.
 CompactPlan compact(const Plan& plan, StageKinds& kinds);
 
 }  // namespace sailor::native

@@ -1,5 +1,5 @@
-// Summing gradients over the pipelines by rings: how long that takes under a framework's style, and what the
-// bytes cost between zones. Pure.
+// Gradient reduction over the pipelines along rings: its time under a framework's style, and the cost of
+// traffic between zones. Pure.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace sailor::native {
 
 struct SyncTimes {
   double reduce_s = 0;  // before the optimizer
-  double gather_s = 0;  // after it: sharded optimizers hand out what they updated
+  double gather_s = 0;  // after it: sharded optimizers gather the updated weights
 };
 
 // The times of every group of `groups` under the context's framework; zero for one pipeline.
 std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& classes,
                                   const std::vector<LayerGroup>& groups, StageKinds& kinds);
 
-// Adds what the bytes that the sums move between zones take.
+// Adds the expenses of gradient traffic between zones.
 void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
                       const std::vector<LayerGroup>& groups, StageKinds& kinds, PerExpense<Spent>& spent);
 

@@ -1,9 +1,9 @@
-// One iteration of a plan under the native cost model, as fast as a search needs it: what simulate() tells of
-// names is told of numbers here, and once for all that is alike. simulate() is made of this, so what a search
-// ranks by is what its plans are judged by.
+// One iteration of a plan under the native cost model, fast enough for a search: it uses numbers instead of
+// names, and computes equal parts once. simulate() is built on it, so a search ranks plans by the same model
+// that judges them.
 //
-// Keeps what it has worked out (tables of kinds, memory of stages) for the next plan: not thread-safe, one
-// object per thread.
+// Caches results (tables of kinds, memory of stages) for the next plan: not thread-safe, one object per
+// thread.
 #pragma once
 
 #include <limits>
@@ -22,7 +22,7 @@ namespace sailor::native {
 struct Iteration {
   double iteration_s = 0;
   double pipeline_s = 0;  // slowest pipeline's forward and backward timeline
-  double sync_s = 0;      // gradient sums that are not hidden
+  double sync_s = 0;      // gradient sync that is not overlapped
   double update_s = 0;
   double overhead_s = 0;
   PerExpense<Spent> spent;
@@ -30,21 +30,22 @@ struct Iteration {
   Figures figures() const { return {iteration_s, totals(spent)}; }
 };
 
-// The steps from a plan to its iteration, for who wants to show them.
+// Intermediate results from a plan to its iteration, for displaying them.
 struct IterationDetails {
   PlanClasses classes;
   std::vector<std::vector<StageTimes>> times;  // [class of pipelines][stage or chunk]
-  // The same: what of_kind times are made of, and what they are multiplied by.
+  // The same times as factors: the base times of a kind, and their multiplier.
   std::vector<std::vector<std::pair<const KindTimes*, double>>> layer_times;
   std::vector<Timeline> timelines;  // by class of pipelines
   std::vector<LayerGroup> groups;
-  // By class of ranks: backward done, then its sums; the optimizer begins; it and what follows takes.
+  // By class of ranks: end of the backward; end of its gradient sync; begin of the optimizer step; duration
+  // of the step and the rest.
   std::vector<double> backward_done_s, synced_s, stepping_s, after_s;
-  // By layer group: the last of its backwards ends; what of its sums comes after that; weights handed out.
+  // By layer group: end of its last backward; remaining gradient sync after that; gathering of weights.
   std::vector<double> group_start_s, group_sync_s, gather_s;
 };
 
-// All that the memory of a stage without further chunks depends on.
+// All inputs of the memory of a stage with one chunk.
 struct StageMemoryInput {
   int kind = 0;
   int first_layer = 0, end_layer = 0;
@@ -61,22 +62,23 @@ class IterationModel {
   // Keeps references.
   explicit IterationModel(StageKinds& kinds) : kinds_(kinds) {}
 
-  // Does the memory of one rank suffice?
+  // Is the memory of a rank sufficient?
   bool fits(const StageMemoryInput& stage);
 
-  // Does every rank's memory suffice? Throws InputError where something is not profiled, as iteration() does.
+  // Is the memory of every rank sufficient? Throws InputError if a profile is missing, like iteration().
   bool fits(const CompactPlan& plan);
-  // What ranks are short of, as parts of a GPU's memory, summed over unlike pipelines and their groups.
+  // Missing memory of ranks, as fractions of a GPU's memory, summed over classes of pipelines and their
+  // groups.
   double missing_memory(const CompactPlan& plan);
-  // Of a group of GPUs of a pipeline.
+  // Memory of one GPU group of a pipeline.
   MemoryBreakdown memory(const CompactPlan& plan, int pipeline, int group) const;
-  // May stop when it sees that the iteration takes `most_s` or longer: the times are then the least that is
-  // known of them by then, at least `most_s`.
+  // May stop when the iteration takes at least `most_s`: the times are then lower bounds known so far, at
+  // least `most_s`.
   Iteration iteration(const CompactPlan& plan, double most_s = std::numeric_limits<double>::infinity()) {
     return iteration(plan, false, details_, most_s, nullptr);
   }
-  // Asks for the memory, too, unless it sees first that the iteration takes that long. Where `fits` becomes
-  // false the times mean nothing.
+  // Also checks the memory, unless the iteration is known to take that long. When `fits` becomes false, the
+  // times are meaningless.
   Iteration iteration_if_fits(const CompactPlan& plan, double most_s, bool& fits) {
     fits = true;
     return iteration(plan, false, details_, most_s, &fits);
@@ -86,7 +88,7 @@ class IterationModel {
   }
 
   StageKinds& kinds() { return kinds_; }
-  // Steps taken until now, a few nanoseconds each on any machine: what a search may count instead of time.
+  // Steps so far, a few nanoseconds each on any machine: a search counts these instead of time.
   int64_t steps() const { return steps_; }
 
  private:
@@ -95,16 +97,16 @@ class IterationModel {
   bool rank_fits(const StageMemoryInput& stage);
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
   void play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details, Iteration& out);
-  // What follows the sums, but for the weights that a sharded optimizer hands out by rings.
+  // Sets the times after gradient sync, except the gathering of weights over rings.
   void set_after(const CompactPlan& plan, IterationDetails& details) const;
-  // Sets when the backward of each bucket's lowest layer ends, from when those of chunks do, by class of
+  // Sets when the backward of each bucket's lowest layer ends, from the ends of chunks, by class of
   // pipelines.
   void set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,
                          const std::vector<const std::vector<double>*>& chunk_end_s, MeshSums& sums) const;
-  // What no pipeline is faster than, before anything is played; and no iteration, sums and all.
+  // Lower bounds of every pipeline before its timeline is computed, and of the iteration with gradient sync.
   void find_timeline_floors(const CompactPlan& plan, const IterationDetails& details, Iteration& out);
   double floor_s(const CompactPlan& plan, const IterationDetails& details, const Iteration& out);
-  // Returns whether it went to the end: no rank or card needs beyond `most_s`.
+  // Returns whether it finished: no rank or card needs more than `most_s`.
   bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums, double most_s);
   void sum_over_rings(const CompactPlan& plan, IterationDetails& details);
   void set_spent(const CompactPlan& plan, const IterationDetails& details, Iteration& out) const;
@@ -121,7 +123,7 @@ class IterationModel {
 // Microbatches in flight of each chunk of a group of GPUs.
 std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, int groups, int microbatches);
 
-// The schedule of pipelines with so many chunks on each group of GPUs under a framework's style.
+// The schedule of pipelines with this many chunks per GPU group under a framework's style.
 PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave);
 
 }  // namespace sailor::native

@@ -1,5 +1,5 @@
-// Values by 64-bit keys other than 0, none of which is ever forgotten: what a search asks again and again.
-// Open addressing, linear probing, at most half full. Not thread-safe.
+// A cache of values by 64-bit keys other than 0, without eviction, for repeated queries of a search. Open
+// addressing, linear probing, at most half full. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace sailor::native {
 template <typename Value>
 class KnownValues {
  public:
-  // The key's value, and whether it is new (Value{} then). The reference holds until the next call.
+  // The key's value, and whether it is new (then Value{}). The reference is valid until the next call.
   std::pair<Value&, bool> at(uint64_t key) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& slot = slots_[find(key)];
@@ -28,7 +28,8 @@ class KnownValues {
     Value value{};
   };
 
-  // Where the key is, or would be. The product's high bits depend on all of the key's.
+  // Position of the key, or where it would be inserted. The product's high bits depend on all bits of the
+  // key.
   size_t find(uint64_t key) const {
     size_t i = static_cast<size_t>(key * 0x9e3779b97f4a7c15 >> shift_);
     while (slots_[i].key != 0 && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
@@ -43,8 +44,8 @@ class KnownValues {
   }
 
   static constexpr size_t kFirst = 1024;
-  std::vector<Slot> slots_;  // a power of two of them
-  int shift_ = 64 - 10;      // log2 of their number
+  std::vector<Slot> slots_;  // number of slots is a power of two
+  int shift_ = 64 - 10;      // 64 - log2 of that number
   size_t count_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Lookups in the profiles that throw instead of guessing: a cell, a size or a link that was not measured is
-// an InputError that names it, never a free one. Pure; the references that are returned live as long as the
+// Lookups in profiles that throw instead of guessing: a cell, size or link that was not measured is an
+// InputError that names it, never zero. Pure; returned references are valid as long as the context.
 // context.
 #pragma once
 
@@ -15,7 +15,7 @@ const LayerProfile::Cell& cell_of(const PlanningContext& context, const std::str
                                   int tp);
 const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, int tp);
 
-// The ends of a link as the network profile wants them.
+// The ends of a link for the network profile.
 LinkEnd link_end(const PlanStage& stage, int gpus);
 // Like NetworkProfile::find, but an unplaced pair that has no inter-node curve falls back to the intra-node
 // one (a cluster of one node), and nullptr only when neither is known.

@@ -11,10 +11,10 @@
 
 namespace sailor {
 
-// Microbatches whose activations stage `stage` of `stages` holds at once under 1F1B.
+// Microbatches whose activations stage `stage` of `stages` holds at the same time under 1F1B.
 int in_flight(int stage, int stages, int microbatches);
 
-// A run of consecutive layers on a rank: the whole stage, or one of its chunks.
+// Consecutive layers on a rank: the whole stage, or one of its chunks.
 struct ChunkMemoryInput {
   std::span<const LayerSizes> layers;  // sizes at the stage's TP degree
   Recompute recompute = Recompute::none;
@@ -28,18 +28,18 @@ struct RankMemoryInput {
   std::vector<ChunkMemoryInput> chunks;
   int microbatch = 1;      // sequences
   int microbatches = 1;    // per iteration
-  int replicas = 1;        // whose gradients are summed
-  bool both_ends = false;  // the rank holds the first and the last layer: tied parameters count once
+  int replicas = 1;        // number of replicas that reduce gradients
+  bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
   bool zero1 = false;      // master copies and moments are sharded over the replicas
   int tp = 1;
   int64_t base_bytes = 0;
   int64_t gathered_elements =
-      0;  // of one sequence: what TP gathers at once (an activation between blocks); 0 at TP 1
+      0;  // of one sequence: what TP gathers at a time (an activation between blocks); 0 at TP 1
 };
 
-// The peak is reached in a backward: microbatches in flight hold what each layer keeps, and of the one whose
-// backward runs, the layers behind the current one are released already while the current one needs its
-// workspace (and, recomputing, all of its activations).
+// The peak is in a backward: microbatches in flight hold the stored activations of each layer. Of the
+// microbatch whose backward runs, layers after the current one are already released, while the current one
+// needs its workspace (and, when recomputing, all of its activations).
 MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision);
 
 }  // namespace sailor

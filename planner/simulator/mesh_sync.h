@@ -1,7 +1,7 @@
-// Gradient sums as our own trainer's communicators do them: every member of a group sends each other member
-// its part, then the sum of its own part, over ports that a rank has for itself and network cards that the
-// ranks of a node share. The rank's own processor packs, adds and unpacks between the messages. Here is what
-// a sum needs of each; when the sums of a plan end is in mesh_replay.h. Pure.
+// Gradient reduction as in our own trainer's communicators: every member of a group sends each other member
+// its part, then the sum of its own part, over a port per rank and network cards that the ranks of a node
+// share. Between messages the rank's processor packs, adds and unpacks. This file computes the work of a
+// reduction on each; mesh_replay.h computes when the reductions of a plan end. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 namespace sailor::native {
 
 struct MeshSums {
-  // What GPU groups (all TP ranks of a stage) of one class on nodes of one class need for one phase, parts or
-  // sums, of a bucket.
+  // Work of the GPU groups (all TP ranks of a stage) of one class on nodes of one class in one phase (parts
+  // or sums) of a bucket.
   struct Member {
     int rank = 0;       // class
     int node = 0;       // class
     int count = 0;      // on one node
-    double port_s = 0;  // of the sender's own port, the slowest of its TP ranks
-    double card_s = 0;  // of the node's cards, all of its TP ranks together; 0 when nothing leaves the node
-    double backward_end_s = 0;  // of the bucket's lowest layer; filled in by who replays
+    double port_s = 0;  // on the sender's port, the slowest of its TP ranks
+    double card_s = 0;  // on the node's cards, all of its TP ranks together; 0 if nothing leaves the node
+    double backward_end_s = 0;  // end of the backward of the bucket's lowest layer; filled in by the replay
   };
-  // Neighbouring layers with the same holders that are summed together.
+  // Adjacent layers with the same holders that are reduced together.
   struct Bucket {
     int group = 0;  // in the list of layer groups
     int first_layer = 0;
@@ -38,16 +38,16 @@ struct MeshSums {
     return {members.data() + bucket.first_member, bucket.num_members};
   }
 
-  std::vector<double> alone_s;      // by layer group: with the network to itself
-  std::vector<double> processor_s;  // of that: the ranks' own work
-  std::vector<Bucket> buckets;      // from the last layer down, the order in which ranks sum them
+  std::vector<double> alone_s;      // by layer group: time without other traffic
+  std::vector<double> processor_s;  // part of that on the ranks' processors
+  std::vector<Bucket> buckets;      // from the last layer down, in the order of their reduction
   std::vector<Member> members;      // by bucket, then class of ranks
-  double tally_s = 0;               // two numbers that all ranks sum at the end of an iteration
+  double tally_s = 0;               // two numbers that all ranks reduce at the end of an iteration
 };
 
-// Buckets take layers until they hold the style's sync_bucket_bytes (of one TP rank's share), as the
-// trainer's do (trainer/parallel/gradient_buckets.h). None for a single pipeline. Fills `sums`, which may be
-// those of another plan: their memory is used again.
+// Buckets take layers until they have the style's sync_bucket_bytes (of one TP rank's share), like those of
+// the trainer (trainer/parallel/gradient_buckets.h). None for a single pipeline. Fills `sums`, whose memory
+// is reused.
 void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
                     const std::vector<LayerGroup>& groups, StageKinds& kinds, MeshSums& sums);
 

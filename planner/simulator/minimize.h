@@ -1,5 +1,5 @@
-// A minimum of a function of a few variables without derivatives: the simplex search of Nelder and Mead
-// (Computer Journal 7, 1965), started again at its own result until it gains nothing. Deterministic.
+// Minimizes a function of a few variables without derivatives: the simplex method of Nelder and Mead
+// (Computer Journal 7, 1965), restarted at its own result until there is no improvement. Deterministic.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ struct Minimum {
   int evaluations = 0;
 };
 
-// Requires: `step` as long as `start`, no step 0; `f` returns a number (infinity where it is not defined).
+// Requires: `step` has the size of `start`, no step is 0, and `f` returns a number (infinity where it is
+// undefined).
 Minimum minimize(const std::function<double(std::span<const double>)>& f, std::vector<double> start,
                  const std::vector<double>& step, int max_evaluations = 2000);
 

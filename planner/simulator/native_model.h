@@ -1,7 +1,7 @@
-// The native cost model: one iteration as the framework of the context runs it, our own trainer unless told
-// otherwise. Each pipeline is an exact event timeline of its schedule with its own number of microbatches;
-// gradients are summed layer group by layer group in one global order; then the optimizer steps. What is
-// added up is in iteration_model.h; here it is told of every stage by name. Pure.
+// The native cost model: one iteration as the context's framework runs it, by default our own trainer. Each
+// pipeline is an exact event timeline of its schedule with its own number of microbatches; gradients are
+// reduced by layer group in one global order; then the optimizer steps. iteration_model.h computes the times;
+// this file reports them for every stage by name. Pure.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// What of a plan is alike: pipelines with the same stages, share and message times; the GPU groups ("ranks"
-// here) of such pipelines; nodes that hold the same ranks. Everything that the native cost model says of one
-// of a class holds for all of it, so a plan costs as much to predict as it has classes, not GPUs. Value type.
+// Groups equal parts of a plan: pipelines with the same stages, share and message times; the GPU groups
+// ("ranks" here) of such pipelines; nodes with the same ranks. The native cost model computes each class
+// once, so the cost of a prediction depends on the number of classes, not of GPUs. Value type.
 #pragma once
 
 #include <utility>
@@ -11,13 +11,13 @@
 namespace sailor::native {
 
 struct PipelineClass {
-  int pipeline = 0;  // the first of it in the plan
+  int pipeline = 0;  // the first pipeline of the class in the plan
   int count = 0;
-  int first_rank = 0;  // class of its first group of GPUs; group g has class first_rank + g
+  int first_rank = 0;  // class of its first GPU group; group g has class first_rank + g
   std::vector<double> send_forward_s, send_backward_s;  // by stage (or chunk), one microbatch
 };
 
-// Nodes with `count` ranks of each of these classes. A stage that is not placed is a node of its own.
+// Nodes with `count` ranks of each of these classes. A stage that is not placed has its own node.
 struct NodeClass {
   std::vector<std::pair<int, int>> ranks;  // class, count on one node; ascending
   int nodes = 0;
@@ -29,7 +29,7 @@ struct PlanClasses {
   std::vector<int> pipeline_of_rank;  // by class of ranks: class of their pipelines
   std::vector<NodeClass> nodes;
   std::vector<std::vector<std::pair<int, int>>> nodes_of_rank;  // by class: classes of nodes, count on one
-  int first_node = 0;  // class of the node of the plan's very first stage
+  int first_node = 0;                                           // node class of the plan's first stage
   bool first_is_placed = false;
   bool several_nodes = false;
 
@@ -39,17 +39,17 @@ struct PlanClasses {
   }
 };
 
-// Fills `out`, which may be of another plan: its memory is used again. Throws InputError when a link between
-// neighbouring stages is not profiled.
+// Fills `out`, whose memory is reused. Throws InputError when a link between neighbouring stages is not
+// profiled.
 void find_classes(const CompactPlan& plan, StageKinds& kinds, PlanClasses& out);
 
-// Consecutive layers that the same stages hold: they are summed together.
+// Consecutive layers with the same stages: their gradients are reduced together.
 struct LayerGroup {
   int first_layer = 0;
   int end_layer = 0;
   std::vector<int> stage_of;  // by class of pipelines, index of the stage (or chunk) within it
 };
-// Fills `out` as find_classes() does.
+// Fills `out` like find_classes().
 void find_layer_groups(const CompactPlan& plan, const PlanClasses& classes, std::vector<LayerGroup>& out);
 
 }  // namespace sailor::native

@@ -1,4 +1,4 @@
-// What the simulator says about a plan, with the parts it is made of. Value types.
+// The simulator's prediction of a plan, with its parts. Value types.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace sailor {
 
-// One rank, by source. All ranks of a TP group are alike.
+// One rank, by source. All ranks of a TP group are equal.
 struct MemoryBreakdown {
   int64_t weights_bytes = 0;
   int64_t gradients_bytes = 0;
   int64_t optimizer_bytes = 0;      // moments
   int64_t master_bytes = 0;         // 32-bit copies of 16-bit weights
   int64_t activations_bytes = 0;    // in_flight x microbatch x per sequence
-  int64_t workspace_bytes = 0;      // logits and other tensors that live only inside a layer
+  int64_t workspace_bytes = 0;      // logits and other tensors that exist only inside a layer
   int64_t communication_bytes = 0;  // send and receive buffers, gradient buckets
   int64_t base_bytes = 0;           // the process before any tensor, measured per platform
   int64_t fragmentation_bytes = 0;  // lost between the blocks of the allocator
@@ -37,13 +37,13 @@ struct StagePrediction {
   double sync_s = 0;           // gradient all-reduce of this stage's layers
   double update_s = 0;         // optimizer step
   bool estimated = false;      // its layer times were not measured (profile/estimated_profile.h)
-  int in_flight = 0;           // microbatches whose activations are held at once: min(P - i, microbatches)
-  double busy_fraction = 0;    // of the iteration; the rest is bubble, communication and waiting
+  int in_flight = 0;  // microbatches whose activations are held at the same time: min(P - i, microbatches)
+  double busy_fraction = 0;  // of the iteration; the rest is bubble, communication and waiting
   MemoryBreakdown memory;
   int64_t capacity_bytes = 0;
 };
 
-// What an iteration takes of an expense.
+// An expense of an iteration.
 struct Spent {
   double gpus = 0;
   double traffic = 0;  // between zones
@@ -60,11 +60,11 @@ inline PerExpense<double> totals(const PerExpense<Spent>& spent) {
 struct Prediction {
   double iteration_s = 0;
   double pipeline_s = 0;  // slowest pipeline's forward and backward timeline
-  double sync_s = 0;      // gradient all-reduce that is not hidden
+  double sync_s = 0;      // gradient all-reduce that is not overlapped
   double update_s = 0;
   double overhead_s = 0;
   PerExpense<Spent> spent;
-  // Relative uncertainty of the layer times where some of them are estimates; 0 = all were measured.
+  // Relative uncertainty of the layer times if some of them are estimates; 0 = all were measured.
   double uncertainty = 0;
   bool fits = true;                     // every stage's memory within its capacity
   std::vector<StagePrediction> stages;  // by pipeline, then stage

@@ -1,6 +1,5 @@
-// The published cost model: the formulas of the reference COST_MODEL.md, exactly, as a yardstick to compare
-// plans of different planners on one judge. Its constants are part of that definition; the native model has
-// none.
+// The published cost model: exactly the formulas of the reference COST_MODEL.md, to compare plans of
+// different planners by one judge. Its constants are part of that definition; the native model has none.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace sailor::published {
 
 constexpr double kFloatBytes = 4;
 
-// Peak memory of a rank that holds `layers` (sizes at its TP degree) with `in_flight` = P - i microbatches.
+// Peak memory of a rank that has `layers` (sizes at its TP degree) with `in_flight` = P - i microbatches.
 MemoryBreakdown memory(std::span<const LayerSizes> layers, int tp, int microbatch, int in_flight);
 // Gradient sync of a stage over one pair of neighbouring replicas.
 double all_reduce_s(const LinkCurve& pair, double bytes, int replicas);
@@ -24,8 +23,8 @@ double sync_bytes(double stage_bytes, int smallest_tp);
 // Communication of stage i of P per microbatch, from the times of its activation and gradient messages.
 double stage_comm_s(int stage, int stages, double activation_s, double gradient_s);
 
-// Throws InputError when the pipelines of the plan do not all cut the layers alike: the formulas know one cut
-// only.
+// Throws InputError when the pipelines of the plan have different layer splits, which the formulas do not
+// cover.
 Prediction simulate(const PlanningContext& context, const Plan& plan);
 
 }  // namespace sailor::published

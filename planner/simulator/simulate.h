@@ -13,7 +13,7 @@
 
 namespace sailor {
 
-// What every question about a plan is asked against. References: all must outlive the call.
+// The inputs of every prediction. References: all must outlive the call.
 struct PlanningContext {
   const JobSpec& job;
   const Snapshot& snapshot;
@@ -23,13 +23,13 @@ struct PlanningContext {
 };
 
 // native: the schedule that the framework executes, as an event timeline. published: the formulas of the
-// reference COST_MODEL.md, kept to compare plans with others on one judge.
+// reference COST_MODEL.md, to compare plans of different planners by one judge.
 enum class CostModel { native, published };
 const char* to_string(CostModel model);
 CostModel parse_cost_model(const std::string& text);  // throws InputError
 
-// Requires a plan that check_plan(plan, job) accepts. Throws InputError when a (GPU type, microbatch, TP
-// degree) cell or a link that the plan needs is not profiled: a missing cell is never free.
+// Requires a plan that check_plan(plan, job) accepts. Throws InputError when the plan needs a (GPU type,
+// microbatch, TP degree) cell or a link that is not profiled: a missing cell is never free.
 Prediction simulate(const PlanningContext& context, const Plan& plan, CostModel model = CostModel::native);
 
 }  // namespace sailor

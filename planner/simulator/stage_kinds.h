@@ -1,9 +1,8 @@
-// What stages are made of, by number: a kind is a GPU type in a zone with a TP degree, and everything that
-// the native cost model asks of kinds is a table. A search that predicts many plans of one context makes one
-// StageKinds and keeps it.
+// Kinds of stages by number. A kind is a GPU type in a zone with a TP degree; tables have everything that the
+// native cost model needs of it. A search that predicts many plans of one context keeps one StageKinds.
 //
-// Tables are filled when they are first asked for: not thread-safe, one object per thread. Keeps a reference
-// to the context, which must outlive it.
+// Tables are filled on first use: not thread-safe, one object per thread. Keeps a reference to the context,
+// which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ struct StageKind {
   const std::vector<LayerSizes>* sizes = nullptr;
 };
 
-// One microbatch through layers [0, i) of a kind, as prefix sums; recomputation as what it adds to a
+// One microbatch through layers [0, i) of a kind, as prefix sums; recomputation as its addition to a
 // backward.
 struct KindTimes {
   std::vector<double> forward_s, backward_s, update_s, full_s, selective_s;
@@ -50,7 +49,7 @@ class StageKinds {
   StageKinds(const StageKinds&) = delete;
   StageKinds& operator=(const StageKinds&) = delete;
 
-  // The number of a kind. Throws InputError when its type has no profile or its TP degree no sizes.
+  // The number of a kind. Throws InputError when its type has no profile, or its TP degree no sizes.
   int number(const std::string& gpu_type, const std::string& zone, int tp);
   const StageKind& operator[](int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   int count() const { return static_cast<int>(kinds_.size()); }
@@ -66,11 +65,11 @@ class StageKinds {
     return kinds_[static_cast<size_t>(kind)].profile->find(microbatch,
                                                            kinds_[static_cast<size_t>(kind)].tp) != nullptr;
   }
-  // The link between two kinds, on one node or between nodes; nullptr when nothing is known of it.
+  // The link between two kinds, on one node or between nodes; nullptr if unknown.
   const LinkCurve* find_link(int from, int to, bool same_node);
   // The same; throws InputError.
   const LinkCurve& link(int from, int to, bool same_node);
-  // What a GB from the zone of one kind to that of the other takes.
+  // The expenses of a GB from the zone of one kind to that of the other.
   const PerExpense<double>& traffic_per_gb(int from, int to) const {
     return pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].traffic_per_gb;
   }
@@ -96,7 +95,7 @@ class StageKinds {
   std::vector<StageKind> kinds_;
   std::vector<int> tp_;  // by kind
   std::map<std::tuple<std::string, std::string, int>, int> numbers_;
-  // By kind: a few microbatch sizes. Who asks keeps references.
+  // By kind: a few microbatch sizes. Callers keep references.
   std::vector<std::vector<std::pair<int, std::unique_ptr<const KindTimes>>>> times_;
   std::vector<std::vector<double>> parameters_;  // by kind: prefix sums
   std::vector<std::vector<Pair>> pairs_;         // [from][to]

@@ -1,4 +1,4 @@
-// The stage of a plan whose GPUs are fullest. Pure.
+// The stage with the highest memory utilization. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace sailor {
 
 struct TightestStage {
   size_t index = 0;  // into Prediction::stages
-  double part = 0;   // of its GPUs' memory that is used
+  double part = 0;   // fraction of its GPUs' memory that is used
 };
 
 inline TightestStage tightest_stage(const Prediction& prediction) {

@@ -1,7 +1,7 @@
 // One iteration of a pipeline as a timeline: which stage computes or communicates what, when.
 //
-// Input is durations, output is start and end times; nothing here knows models, GPUs or prices. The order of
-// operations is the schedule's (schedule.h), so a timeline is a longest path: no duration that shrinks can
+// Input is durations, output is start and end times, independent of models, GPUs and prices. The order of
+// operations is that of the schedule (schedule.h), so a timeline is a longest path: a shorter duration cannot
 // make anything later. Times are computed in integer ticks of at most 2^-62 of a bound on the makespan, so
 // they do not depend on the order of additions, and a steady state repeats exactly. Pure and thread-safe.
 #pragma once
@@ -17,8 +17,8 @@ namespace sailor {
 struct StageTimes {
   double forward_s = 0;  // one microbatch, communication between stages excluded
   double backward_s = 0;
-  double send_forward_s = 0;   // activation to where the next chunk of the model is; ignored on the last
-  double send_backward_s = 0;  // gradient to where the previous chunk is; ignored on the first
+  double send_forward_s = 0;   // activation to the next chunk of the model; ignored on the last
+  double send_backward_s = 0;  // gradient to the previous chunk; ignored on the first
 };
 
 struct TimelineEvent {
@@ -33,16 +33,16 @@ struct TimelineEvent {
 
 struct Timeline {
   double makespan_s = 0;                 // the last of stage_end_s
-  std::vector<double> stage_end_s;       // last backward done and, where sends block, its gradient sent
-  std::vector<double> stage_busy_s;      // sum of its computation
-  std::vector<double> last_backward_s;   // when a stage's last backward began
-  std::vector<double> chunk_end_s;       // [chunk x stages + stage]: its last backward done
-  std::vector<TimelineEvent> events;     // computation; only when asked for; by stage, then start
-  std::vector<TimelineEvent> transfers;  // messages; only when asked for; by sender, then start
+  std::vector<double> stage_end_s;       // last backward done and, with blocking sends, its gradient sent
+  std::vector<double> stage_busy_s;      // total computation time of the stage
+  std::vector<double> last_backward_s;   // begin of the stage's last backward
+  std::vector<double> chunk_end_s;       // [chunk x stages + stage]: end of its last backward
+  std::vector<TimelineEvent> events;     // computation; only on request; by stage, then start
+  std::vector<TimelineEvent> transfers;  // messages; only on request; by sender, then start
 };
 
-// Up to this many microbatches are played one by one if no steady state repeats before; beyond it the rate
-// over the last half of them is continued, which is off by less than one microbatch in this many.
+// Up to this many microbatches are simulated one by one if no steady state repeats before. Beyond it, the
+// rate over the last half of them is extrapolated, with an error of less than one microbatch in this many.
 inline constexpr int kExactMicrobatches = 16384;
 
 // Returns the timeline of `microbatches` microbatches under `schedule`. `times` is in the order of the model:
@@ -56,10 +56,10 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
                            int microbatches, std::span<const StageTimes> last_microbatch = {},
                            bool with_events = false);
 
-// What no timeline with these durations is faster than, in O(stages): of classic 1F1B with asynchronous sends
-// close to it, of other schedules the computation alone. For every stage i: its computation after the first
-// microbatch's way down to it; the same of its link; and, as it holds P - i microbatches at most, a round
-// trip from it to the last stage and back for every P - i of them.
+// Lower bounds on every timeline with these durations, in O(stages): close for classic 1F1B with asynchronous
+// sends, the computation alone for other schedules. For every stage i: its computation after the first
+// microbatch reached it; the same for its link; and, as it holds at most P - i microbatches, a round trip to
+// the last stage and back for every P - i of them.
 struct TimelineFloor {
   double makespan_s = 0;
   std::vector<double> chunk_end_s;  // as in Timeline
@@ -67,7 +67,7 @@ struct TimelineFloor {
 TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const StageTimes> times,
                              int microbatches);
 
-// Classic 1F1B with asynchronous sends: what trainer/pipeline/schedule.h says.
+// Classic 1F1B with asynchronous sends, the schedule of trainer/pipeline/schedule.h.
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events = false);
 
 }  // namespace sailor

@@ -1,12 +1,14 @@
-// Inside the timeline: the classic schedules, one chunk per stage. Not for others to include.
+// Internal to the timeline: the classic schedules, one chunk per stage.
 //
-// With W_i = base + P - 1 - i (base 0 for 1F1B), the k-th block of stage i is forward W_i + k and backward k,
-// each if it exists; blocks from k = -W_i are the warm-up, the last W_i are the cool-down. Forward of block k
-// stands in slot 2k - i, backward in slot 2k - i + 1. Then
-//   forward W_i + k needs forward W_(i-1) + (k - 1) of stage i - 1: slot 2(k-1) - (i-1), the slot before;
-//   backward k needs backward k of stage i + 1:                     slot 2k - (i+1) + 1, the slot before.
-// In a slot neighbours i, i + 1 of which i does a forward do, so i + 1 does a backward: just the two that
-// exchange an activation and a gradient afterwards when sends block.
+// With W_i = base + P - 1 - i (base 0 for 1F1B), block k of stage i is forward W_i + k and backward k, each
+// if it exists; blocks from k = -W_i are the warm-up, the last W_i are the cool-down. Forward of block k is
+// in slot 2k - i, backward in slot 2k - i + 1. Then
+//
+//     forward W_i + k needs forward W_(i-1) + (k - 1) of stage i - 1: slot 2(k-1) - (i-1), the slot before;
+//     backward k needs backward k of stage i + 1:                     slot 2k - (i+1) + 1, the slot before.
+//
+// In a slot in which stage i does a forward, its neighbour i + 1 does a backward: exactly the two that
+// exchange an activation and a gradient afterwards if sends block.
 #pragma once
 
 #include "planner/simulator/timeline_engine.h"
@@ -40,7 +42,7 @@ class ClassicPlayer {
       for (int i = odd; i + 1 < P_; i += 2) exchange<kRegular>(i, (slot + i) / 2);
   }
 
-  // The state between two units, relative to the time that is returned.
+  // The state between two units, relative to the returned time.
   Ticks observe(std::vector<Ticks>& state) const {
     state.clear();
     const Ticks origin = free_[0];
@@ -90,8 +92,8 @@ class ClassicPlayer {
     if (!kRegular) record_.operation(Kind::backward, i, 0, block, start, end);
   }
 
-  // Stage i has done its forward of `block`; before it sends the result it waits for the gradient of the
-  // backward that comes next.
+  // Stage i has finished its forward of `block`; before it sends the result, it waits for the gradient of its
+  // next backward.
   template <bool kRegular>
   void send_activation(int i, int64_t block) {
     const int64_t m = warm_up_ - i + block;
@@ -102,7 +104,7 @@ class ClassicPlayer {
     if (!kRegular) record_.transfer(Kind::send_forward, i, 0, m, sent, activation_[i + 1]);
   }
 
-  // Stage i has done its forward of `block`, stage i + 1 its backward of the same block, if they exist.
+  // Stage i has finished its forward of `block`, stage i + 1 its backward of the same block, if they exist.
   template <bool kRegular>
   void exchange(int i, int64_t block) {
     const int64_t m = warm_up_ - i + block;
@@ -122,8 +124,8 @@ class ClassicPlayer {
   Record& record_;
   const int P_;
   const int64_t warm_up_;          // W_0
-  std::vector<Ticks> free_;        // when a stage can go on
-  std::vector<Ticks> activation_;  // [i]: when the newest activation for stage i arrived, the link to it free
+  std::vector<Ticks> free_;        // when a stage is free
+  std::vector<Ticks> activation_;  // [i]: when the newest activation for stage i arrived and its link is free
   std::vector<Ticks> gradient_;    // [i + 1]: the same for the newest gradient for stage i
 };
 

@@ -1,10 +1,10 @@
-// Inside the timeline: durations in ticks, what is kept of a played operation, and the loop that plays a
-// schedule slot by slot and leaves out whole periods of its steady state. Not for others to include.
+// Internal to the timeline: durations in ticks, records of simulated operations, and the loop that simulates
+// a schedule slot by slot and skips whole periods of its steady state.
 //
-// A player (timeline_classic.h, timeline_interleaved.h) cuts its schedule into slots such that everything an
-// operation of a slot needs was computed in the slot before, whatever the durations: no queue, no search for
-// what can run. In the regular slots every stage computes and every microbatch has the same durations; they
-// come in units of slots_per_unit() (one microbatch, or one group of them) whose pattern repeats.
+// A player (timeline_classic.h, timeline_interleaved.h) divides its schedule into slots such that all inputs
+// of a slot's operations were computed in the slot before, for any durations: no queue, no search for
+// runnable operations. In the regular slots every stage computes and every microbatch has the same durations;
+// they form units of slots_per_unit() (one microbatch, or one group of them) whose pattern repeats.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace sailor::timeline_detail {
 
 using Ticks = int64_t;
 
-// By [chunk x stages + stage]; messages that nobody gets take 0.
+// By [chunk x stages + stage]; messages without a receiver take 0.
 struct Durations {
   std::vector<Ticks> forward, backward, send_forward, send_backward;
 };
@@ -36,7 +36,7 @@ struct TimelineWork {
   const Durations& of(int64_t microbatch) const { return microbatch + 1 == microbatches ? last : regular; }
 };
 
-// What is kept of the operations played.
+// Records of the simulated operations.
 struct Record {
   explicit Record(const TimelineWork& work)
       : work(work),
@@ -71,11 +71,12 @@ struct Record {
   std::vector<std::vector<TimelineEvent>> events, transfers;  // by stage
 };
 
-// Finds out that a state is one that was seen before (Brent's algorithm: the state kept for comparison is
-// renewed at distances that double, so every period is found after at most a few of them).
+// Detects that a state was seen before (Brent's algorithm: the state kept for comparison is renewed at
+// doubling distances, so every period is found after a few repetitions).
 class Cycle {
  public:
-  // Returns the units since an equal state, or 0. `origin` is the time the state's entries are relative to.
+  // Returns the units since an equal state, or 0. `origin` is the time that the entries of the state are
+  // relative to.
   int64_t seen(const std::vector<Ticks>& state, int64_t unit, Ticks origin) {
     if (state == state_) return unit - unit_;
     if (state_.empty() || unit - unit_ >= distance_) {
@@ -95,8 +96,8 @@ class Cycle {
   Ticks origin_ = 0;
 };
 
-// Plays everything. Returns the ticks by which what was left out makes every time after it later. Regular
-// slots are not recorded, so all slots count as irregular when events are wanted.
+// Simulates everything. Returns the ticks that skipped periods add to every later time. Regular slots are not
+// recorded, so all slots count as irregular when events are wanted.
 template <class Player>
 double play_all(Player& player, int64_t microbatches_per_unit, bool with_events) {
   const int64_t units = with_events ? 0 : player.regular_units();

@@ -1,14 +1,16 @@
-// Inside the timeline: the interleaved schedules, two chunks per stage or more. Not for others to include.
+// Internal to the timeline: the interleaved schedules, two or more chunks per stage.
 //
-// With W_i = base + 2 (P - 1 - i) (base (v - 1) P for 1F1B), the k-th block of stage i is forward W_i + k,
-// then backward k, in the order of scheduled_forward() and scheduled_backward(). Block k of stage i stands in
-// slot k - i. Then
-//   forward q = W_i + k needs forward q of stage i - 1, in block k - 2: slot (k-2) - (i-1), the slot before;
-//   on stage 0, forward q - P of stage P - 1, in block k + P - 2:       slot (k+P-2) - (P-1), the slot
-//   before; backward k needs backward k of stage i + 1:                         slot k - (i+1), the slot
-//   before; on stage P - 1, backward k - P of stage 0:                          slot k - P, the slot before.
-// When sends block, a stage ends a block with one exchange: it sends what it computed and receives what the
-// next block needs, so that in a slot each stage exchanges with both neighbours.
+// With W_i = base + 2 (P - 1 - i) (base (v - 1) P for 1F1B), block k of stage i is forward W_i + k, then
+// backward k, in the order of scheduled_forward() and scheduled_backward(). Block k of stage i is in slot k -
+// i. All inputs come from the slot before:
+//
+//     forward q = W_i + k needs forward q of stage i - 1, in block k - 2:   slot (k-2) - (i-1);
+//     on stage 0, forward q - P of stage P - 1, in block k + P - 2:         slot (k+P-2) - (P-1);
+//     backward k needs backward k of stage i + 1:                           slot k - (i+1);
+//     on stage P - 1, backward k - P of stage 0:                            slot k - P.
+//
+// If sends block, a stage ends a block with one exchange: it sends its result and receives the input of its
+// next block, so that in a slot each stage exchanges with both neighbours.
 #pragma once
 
 #include "planner/simulator/timeline_engine.h"
@@ -42,7 +44,7 @@ class InterleavedPlayer {
 
   template <bool kRegular>
   void play(int64_t slot) {
-    // Within a slot at most two groups of P operations are under way in each direction.
+    // Within a slot at most two groups of P operations are in progress in each direction.
     const int64_t q = warm_up_ + slot;  // forward of stage 0; of stage i: q - i
     const int forward_split = static_cast<int>(modulo(q, P_));
     const int forward_chunk[2] = {chunk_of(q), chunk_of(q - P_)};
@@ -63,7 +65,7 @@ class InterleavedPlayer {
       gradient_.swap(next_gradient_);
       return;
     }
-    // Every end of a transfer waits for it; done_ keeps when each stage arrived at the exchange.
+    // Every end of a transfer waits for it; done_ has when each stage reached the exchange.
     done_ = free_;
     for (int i = 0; i < P_; ++i) send_forward<kRegular>(i, forward_chunk[i > forward_split], q - i);
     for (int i = 0; i < P_; ++i) send_backward<kRegular>(i, backward_chunk[i > backward_split], slot + i);
@@ -183,9 +185,8 @@ class InterleavedPlayer {
   const int P_;
   const int64_t operations_;  // of a stage in each direction
   const int64_t warm_up_;     // W_0
-  std::vector<Ticks> free_;   // when a stage can go on
-  // When the newest message for a stage arrived and the link to it is free: as the slot found it, as the slot
-  // leaves it.
+  std::vector<Ticks> free_;   // when a stage is free
+  // When the newest message for a stage arrived and its link is free: before the slot, after the slot.
   std::vector<Ticks> activation_, gradient_, next_activation_, next_gradient_;
   std::vector<Ticks> done_;
 };

@@ -1,5 +1,4 @@
-// Words about nodes that others hold now: how many of which type, in which state, and when they come free.
-// Pure.
+// Text about nodes that other jobs use now: number and type, state, and when they become free. Pure.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@ namespace sailor {
 // all within 2 h`. Requires at least one node.
 std::string busy_nodes_text(const std::vector<BusyNode>& nodes);
 
-// What a person does who wants them: ends a line about busy nodes.
+// What to do to get them: the end of a line about busy nodes.
 inline constexpr char kHowToWait[] = "wait for them with --sailor-wait=nodes";
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// The catalog of GPU types: facts about hardware that hold in every cluster. Data, never code: a type that a
-// catalog file adds is planned like any other. Value type; immutable after loading.
+// The catalog of GPU types: hardware facts that hold in every cluster. GPU types are data, never code: a type
+// that is added to a catalog file is planned like any other. Value type; immutable after loading.
 //
 //     sailor_catalog: 1
 //     gpu_types:
@@ -13,11 +13,11 @@
 //       - {scope: inter_zone, latency: 1ms, rate: 2.5GB/s, node_rate: 2.5GB/s}      # of one region
 //       - {scope: inter_region, latency: 30ms, rate: 0.6GB/s, node_rate: 0.6GB/s}
 //
-// `links` are assumed where nobody has probed yet: what the interconnects of the types reach at least.
+// `links` are used for links without a measurement: what the interconnects of the types reach at least.
 // intra_node and inter_node are within a zone.
 //
-// `emulate` declares a type that no device of this cluster is: a rank computes on the CPU and then waits
-// until `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
+// `emulate` declares a GPU type without a real device: a rank computes on the CPU and then waits until
+// `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
 // (profile/profile_set.h).
 #pragma once
 
@@ -36,19 +36,19 @@ struct Emulation {
   double slowdown = 1.0;  // > 0
 };
 
-// What part of its data sheet a GPU reaches, by kind of kernel (profile/kernels.h). The defaults are what
-// current data-centre GPUs have in common; calibrations against measured runs say it per type.
+// The fraction of its data sheet that a GPU reaches, by kind of kernel (profile/kernels.h). The defaults are
+// typical for current data-centre GPUs; calibrations against measured runs give values per type.
 struct GpuEfficiency {
   double gemm = 0.77;           // of peak_flops, large products
-  double gemm_half_depth = 64;  // depth of a product that takes as long as a tile's prologue and epilogue
+  double gemm_half_depth = 64;  // depth of a product that takes as long as prologue and epilogue of a tile
   double memory = 0.69;         // of memory_bandwidth, element-wise kernels
-  double unaligned = 0.4;       // products whose sizes are no multiple of a vector
-  double attention = 0.43;      // of what products reach, fused attention kernels
+  double unaligned = 0.4;       // products whose sizes are not a multiple of a vector
+  double attention = 0.43;      // of `gemm`, fused attention kernels
 };
 
-// What one GPU draws. Values and their order are checked by read_power().
+// Power of one GPU. read_power() checks the values and their order.
 struct GpuPower {
-  double idle_watts = 0;  // while it waits for others, clocks up
+  double idle_watts = 0;  // while it waits for others, at full clocks
   double busy_watts = 0;  // while it computes, >= idle_watts
 };
 
@@ -58,20 +58,20 @@ struct GpuType {
   std::map<std::string, double> peak_flops;  // by precision, FLOP/s
   double memory_bandwidth_bytes_per_s = 0;   // 0 = unknown
   int compute_units = 0;                     // streaming multiprocessors; 0 = unknown
-  int64_t base_memory_bytes = 0;  // what a process takes before any tensor, where it was not measured
+  int64_t base_memory_bytes = 0;             // memory of a process before any tensor, if not measured
   GpuEfficiency efficiency;
   double usd_per_hour = 0;        // one GPU, on demand; a snapshot's prices override it
-  std::optional<GpuPower> power;  // nothing: unknown
+  std::optional<GpuPower> power;  // nothing = unknown
   std::optional<Emulation> emulation;
 };
 
-// The type whose measured profile serves for `type`, which the catalog calls `name`: what it is emulated by,
+// The type whose measured profile is used for `type`, named `name` in the catalog: the one that emulates it,
 // or itself.
 inline const std::string& profiled_as(const std::string& name, const GpuType& type) {
   return type.emulation ? type.emulation->profile : name;
 }
 
-// What is taken for granted of a link that was not measured.
+// Assumed values of a link without a measurement.
 struct AssumedLink {
   enum class Scope { intra_node, inter_node, inter_zone, inter_region };
 

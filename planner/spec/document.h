@@ -1,11 +1,10 @@
-// A YAML or JSON file as one tree that knows where everything stands, so that every error about its meaning
-// can say file and line.
+// A YAML or JSON file as a tree that records positions, so that every error can name file and line.
 //
-// Both formats give the same tree, and both are read strictly: duplicate keys, explicit YAML tags, several
-// YAML documents in one file, more than kMaxDepth levels or kMaxNodes nodes, more than kMaxCopies nodes under
-// anchors and in place of aliases, and an empty file are errors. Reading values out of it is field.h's work.
-// Immutable after parsing; thread-safe for reading. Fields and node addresses are valid while the Document
-// lives and is not moved.
+// Both formats give the same tree, and both are read strictly. Errors are: duplicate keys, explicit YAML
+// tags, several YAML documents in one file, more than kMaxDepth levels or kMaxNodes nodes, more than
+// kMaxCopies nodes in anchors and aliases, and an empty file. field.h reads values out of the tree. Immutable
+// after parsing; thread-safe for reading. Fields and node addresses are valid while the Document lives and is
+// not moved.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Builds a Document from parse events; shared by the YAML and the JSON reader, so that both are equally
+// Builds a Document from parse events. The YAML and the JSON reader share it, so that both are equally
 // strict. Internal to planner/spec.
 #pragma once
 
@@ -25,7 +25,7 @@ class DocumentBuilder {
   // Inserts a copy of a finished subtree (a YAML alias).
   void copy(const DocumentNode& subtree, int line);
 
-  // Counts a copy of a subtree that is made for an anchor or an alias; fails when there are too many.
+  // Counts a copy of a subtree for an anchor or an alias; fails when there are too many.
   void count_copy(const DocumentNode& subtree, int line);
 
   bool in_map() const { return !open_.empty() && open_.back().node->kind == DocumentNode::Kind::map; }

@@ -1,9 +1,9 @@
 // The errors of the planner library.
 //
-// InputError is what a person can mend: a file, an option or a value that is wrong. It carries where (file
-// and line) and its text says what is wrong and what to do, on one line. Programs print it as `sailor:
-// FILE:LINE: TEXT` and exit with 2. Everything else that fails (a full disk, a vanished server) is a
-// std::runtime_error: exit code 1.
+// InputError is an error that the user can fix: a wrong file, option or value. It carries the place (file and
+// line); its text says what is wrong and what to do, on one line. Programs print it as `sailor: FILE:LINE:
+// TEXT` and exit with 2. Every other failure (a full disk, a vanished server) is a std::runtime_error: exit
+// code 1.
 #pragma once
 
 #include <stdexcept>
@@ -22,8 +22,8 @@ struct Where {
 class InputError : public std::runtime_error {
  public:
   // `what` is one line without the place, e.g. `resources.max_gpus: unknown GPU type "A", did you mean "B"?`
-  // Whatever names and paths it quotes, the text is one line that fits a screen: control characters become
-  // spaces, and what is longer than kLongestText bytes is cut.
+  // The text is always one line that fits a screen: control characters in quoted names become spaces, and
+  // text beyond kLongestText bytes is cut.
   InputError(Where where, const std::string& what)
       : std::runtime_error(legible(where.file.empty() ? what : where.text() + ": " + what)),
         where_(std::move(where)) {}

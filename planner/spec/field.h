@@ -1,12 +1,12 @@
-// Typed reading of a Document: every reader either returns a value in range or throws InputError with file,
-// line, dotted key and what was expected. Unknown keys are errors that name the nearest known one.
+// Typed reading of a Document. Every reader returns a value in range, or throws InputError with file, line,
+// dotted key and the expected value. Unknown keys are errors that name the nearest known one.
 //
 //     Document document = parse_yaml(text, "job.yaml");
 //     MapField map(Field(document), {"layers", "name"});     // throws on any other key
 //     int layers = map.required("layers").integer<int>(1, 100000);
 //     if (auto name = map.optional("name")) spec.name = name->text();
 //
-// Field and MapField are views: the Document must outlive them and stay where it is.
+// Field and MapField are views: the Document must outlive them and must not move.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,7 @@ class Field {
   bool boolean() const;                         // true | false
   std::string text() const;                     // not empty
   std::string text_or_empty() const;
-  // A name that goes into tables and file names: text of at most 200 characters without spaces or control
-  // characters.
+  // A name for tables and file names: at most 200 characters, without spaces and control characters.
   std::string name() const;
   // Index of the word in `words`.
   size_t choice(const std::vector<std::string>& words) const;
@@ -51,7 +50,7 @@ class Field {
   double bytes_per_s() const;
   double duration_s() const;
   double usd() const;
-  // Any other, > 0; `expected` is for the message.
+  // Any other quantity, > 0; `expected` is for the message.
   double quantity_above_0(std::optional<double> (*parse)(std::string_view), const char* expected) const;
 
   std::vector<Field> items() const;                            // of a sequence
@@ -90,8 +89,7 @@ class MapField {
   Field field_;
 };
 
-// Throws unless `key: VERSION` is what the top-level map says, for files that begin with e.g.
-// `sailor_catalog: 1`.
+// Throws unless the top-level map has `key: VERSION`, for files that begin with e.g. `sailor_catalog: 1`.
 void require_version(const MapField& map, const std::string& key, int version);
 
 }  // namespace sailor

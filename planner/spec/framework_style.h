@@ -1,4 +1,4 @@
-// How a training framework does what a plan says, as far as time and memory depend on it: data from a file
+// How a training framework executes a plan, as far as time and memory depend on it: data from a file
 // (etc/frameworks), so that a framework is described, not programmed. Our own trainer is one of them. Plain
 // value type.
 //
@@ -6,9 +6,8 @@
 //     name: NAME
 //     sends: asynchronous
 //     ...
-// Every key is optional; the values below are the defaults. A key that is left out is described by its
-// default. Bytes "per token and hidden" are of one sequence element at 16-bit precision; at another precision
-// they grow with the size of its elements.
+// Every key is optional; the values below are the defaults. Bytes "per token and hidden" are for one sequence
+// element at 16-bit precision; at another precision they scale with the size of its elements.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ struct FrameworkStyle {
   bool partitioned_messages = true;          // every rank of a TP group sends its share of a message
 
   // --- Tensor parallelism
-  bool sequence_parallel = false;  // what TP leaves whole is sharded over the sequence
+  bool sequence_parallel = false;  // tensors that TP does not split are sharded over the sequence
   int vocabulary_multiple = 1;     // the vocabulary is padded to a multiple of this times the TP degree
 
   // --- Data parallelism
@@ -40,61 +39,63 @@ struct FrameworkStyle {
   Sums sums = Sums::rings;
   enum class Sync { after_backward, overlapped };
   Sync gradient_sync = Sync::after_backward;
-  double overlap = 0;                    // the part of an overlapped sync that the last backward can hide
-  double sync_bytes = 0;                 // per parameter on the wire; 0 = the gradient's
-  int64_t sync_bucket_bytes = 32 << 20;  // gradients are summed in pieces of this size
+  double overlap = 0;                    // fraction of an overlapped sync that the last backward can hide
+  double sync_bytes = 0;                 // per parameter on the wire; 0 = those of the gradient
+  int64_t sync_bucket_bytes = 32 << 20;  // gradients are reduced in buckets of this size
   double tensors_per_layer = 6;          // buckets hold whole tensors
-  bool tree_sync = false;                // sums may go over trees as well as rings, whichever is faster
-  bool zero1_all_reduce = false;         // a sharded optimizer gets whole sums, not only its shard's
-  bool gathers_by_tensor = false;        // a sharded optimizer hands out one tensor at a time, not a bucket
-  bool sync_buffer = true;               // a bucket is a copy ...
-  double sync_copies = 1;                // ... or several
-  bool sync_whole_layers = false;        // a layer is not split: buckets may grow by one
+  bool tree_sync = false;                // reduction may use trees or rings, whichever is faster
+  bool zero1_all_reduce = false;   // a sharded optimizer gets complete sums, not only those of its shard
+  bool gathers_by_tensor = false;  // a sharded optimizer gathers one tensor at a time, not a bucket
+  bool sync_buffer = true;         // a bucket is a copy ...
+  double sync_copies = 1;          // ... or several
+  bool sync_whole_layers = false;  // a layer is not split: buckets may grow by one
 
   // --- State, bytes per parameter
-  double gradient_bytes = 0;       // 0 = an element of the training precision; of 64 bit always that
-  double gradient_copy_bytes = 0;  // beside them, e.g. 16-bit gradients before they are added to 32-bit ones
-  double embedding_gradient_bytes = 0;  // beside those, of the embedding's matrix: the largest tensor at once
-  double master_bytes = 4;              // of 16-bit weights; wider ones have none
-  double moments_bytes = 8;             // both together
-  bool zero1 = false;  // master copies and moments are sharded over the replicas whatever the plan says
-  bool tied_head_copy = true;  // tied embeddings: a head on another stage keeps a copy of its own
+  double gradient_bytes = 0;  // 0 = an element of the training precision; 64-bit training always uses that
+  double gradient_copy_bytes = 0;  // in addition, e.g. 16-bit gradients before they are added to 32-bit ones
+  // in addition, of the embedding's matrix: the largest tensor that exists at once
+  double embedding_gradient_bytes = 0;
+  double master_bytes = 4;     // of 16-bit weights; wider ones have no master copies
+  double moments_bytes = 8;    // both moments together
+  bool zero1 = false;          // master copies and moments are sharded over the replicas for every plan
+  bool tied_head_copy = true;  // tied embeddings: a head on another stage keeps its own copy
 
   // --- Activations
   enum class Attention { fused, unfused };
   Attention attention = Attention::fused;
-  double norm_bytes = 8;      // per token and hidden, whole: inputs and outputs of the two norms
-  double dropout_bytes = 0;   // per token and hidden, whole: masks
-  double residual_bytes = 0;  // per token and hidden, whole: further copies of the residual
-  double qkv_copy_bytes = 0;  // per token and hidden, split: queries, keys and values beside themselves
-  double score_bytes = 5;     // per head, query and key: softmax, mask, what was dropped out (unfused)
-  double score_workspace_bytes = 0;   // the same, but live only during an attention's backward
-  double persistent_score_bytes = 0;  // the same, held all the time
+  double norm_bytes = 8;      // per token and hidden, not split: inputs and outputs of the two norms
+  double dropout_bytes = 0;   // per token and hidden, not split: masks
+  double residual_bytes = 0;  // per token and hidden, not split: additional copies of the residual
+  double qkv_copy_bytes = 0;  // per token and hidden, split: additional copies of queries, keys and values
+  double score_bytes = 5;     // per head, query and key: softmax, mask, dropped-out values (unfused)
+  double score_workspace_bytes = 0;   // the same, but only during the backward of an attention
+  double persistent_score_bytes = 0;  // the same, allocated permanently
   double logit_bytes = 8;             // per logit, while the loss is computed
   double logit_leftover_bytes = 0;    // per logit, from one microbatch to the next
   double head_norm_bytes = 6;         // per token and hidden, whole: the final norm and its gradient
-  double activation_slack = 0;        // of what is kept: lost to the allocator's rounding, without TP ...
-  double activation_slack_tp = 0;     // ... and with it
-  double gather_buffers = 0;          // whole activations gathered for TP, held at the peak
-  bool keeps_received = false;        // the activations of a stage's first layer do not hold its input
-  double message_buffers = 0;         // messages on their way, to and from each neighbour
-  // The gathered inputs of a block's column-split products, 16-bit bytes per token and hidden: buffers that
-  // another stream has used are not given back while there is memory. Of this many microbatches in flight
-  // they are; and none are when the rank would hold more than the limit with them.
+  // fraction of the stored activations that allocator rounding adds, without TP ...
+  double activation_slack = 0;
+  double activation_slack_tp = 0;  // ... and with it
+  double gather_buffers = 0;       // unsplit activations gathered for TP, held at the peak
+  bool keeps_received = false;     // the activations of a stage's first layer do not include its input
+  double message_buffers = 0;      // messages in flight, to and from each neighbour
+  // The gathered inputs of a block's column-parallel products, 16-bit bytes per token and hidden: buffers
+  // that another stream has used are not freed while there is memory. This many microbatches in flight have
+  // them; none have when the rank would exceed the limit with them.
   double gathered_input_bytes = 0;
   int gathered_input_spares = 0;
-  int gathered_input_blocks = 0;           // of no more blocks (x microbatches) than this; 0 = of all
+  int gathered_input_blocks = 0;           // of at most this many blocks (x microbatches); 0 = of all
   int64_t gathered_input_limit_bytes = 0;  // of the rank, with them
   int64_t gathered_input_most_bytes = 0;   // of them alone; 0 = no limit
-  double fragmentation = 0;                // of what is allocated: lost between blocks
+  double fragmentation = 0;                // fraction of allocated memory that is lost between blocks
 
   // --- Kernels: passes over a tensor by element-wise kernels, per block
   double whole_forward_passes = 11, whole_backward_passes = 17;    // tokens x hidden
   double split_forward_passes = 14, split_backward_passes = 18;    // tokens x hidden / TP
   double score_forward_passes = 4.5, score_backward_passes = 5.5;  // heads x queries x keys / TP, unfused
   double logit_forward_passes = 11, logit_backward_passes = 7;     // tokens x vocabulary / TP
-  double collectives_per_pass = 2;  // all-reduces (or as many pairs of gather and scatter) per block and pass
-  double backward_extra_gathers = 0;    // all-gathers of inputs again, per block
+  double collectives_per_pass = 2;      // all-reduces (or pairs of gather and scatter) per block and pass
+  double backward_extra_gathers = 0;    // repeated all-gathers of inputs, per block
   double accumulate_bytes = 0;          // memory traffic per parameter and microbatch to accumulate gradients
   double optimizer_traffic_bytes = 30;  // memory traffic per parameter of a step
 
@@ -109,14 +110,15 @@ struct FrameworkStyle {
     return sync_bytes > 0 ? sync_bytes : gradient_bytes_at(precision);
   }
 
-  // Sets one key as in the file. Throws InputError at `where` when the key is unknown or the value is none.
+  // Sets one key as in the file. Throws InputError at `where` when the key is unknown or the value is
+  // invalid.
   void set(const std::string& key, const std::string& value, const Where& where);
 };
 
 FrameworkStyle load_framework_style(const std::string& path);
 FrameworkStyle parse_framework_style(const std::string& yaml, const std::string& file_name);
 
-// The style of the product's own trainer, from the file that is built in.
+// The style of Sailor's own trainer, from the built-in file.
 const FrameworkStyle& own_framework();
 const char* own_framework_text();
 

@@ -6,13 +6,13 @@
 
 namespace sailor {
 
-// More names than that in one host list are an error, as in Slurm.
+// Larger host lists are an error, as in Slurm.
 inline constexpr int kMostHosts = 65536;
 
-// The names of `list` in its order: names separated by commas, each with any number of brackets that hold
-// numbers and ranges. The digits of a range's first number are the least width: `h[01-10]` is h01 to h10. Of
-// several brackets the last varies fastest. Throws InputError, without a place, on what is not a host list
-// and on more than kMostHosts names; repeated names are returned as often as they are written.
+// The names of `list` in its order: names separated by commas, each with any number of brackets with numbers
+// and ranges. The first number of a range sets the minimum width: `h[01-10]` is h01 to h10. Of several
+// brackets the last varies fastest. Throws InputError, without a place, if the text is not a host list or has
+// more than kMostHosts names. Repeated names are returned as often as they occur.
 std::vector<std::string> expand_host_list(const std::string& list);
 
 }  // namespace sailor

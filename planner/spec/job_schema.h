@@ -1,6 +1,6 @@
-// The JSON Schema of job specs (etc/doc/job.schema.json), which the planner carries: editors complete and
-// check a job.yaml with it, and the reference of its keys in etc/doc/formats.md is made from it. What
-// parse_job_spec() accepts is decided by the parser alone; a test holds the two against each other.
+// The JSON Schema of job specs (etc/doc/job.schema.json), built into the planner. Editors complete and check
+// a job.yaml with it, and the key reference in etc/doc/formats.md is generated from it. Only the parser
+// decides what parse_job_spec() accepts; a test compares both.
 //
 // Pure functions; safe from any thread.
 #pragma once
@@ -9,11 +9,11 @@
 
 namespace sailor {
 
-// The schema as it stands in the file.
+// The text of the file.
 const char* job_schema_json();
 
-// One Markdown table, a row per key: dotted name (`?` behind it where it may be left out), value, default,
-// meaning. Ends in a newline.
+// One Markdown table with a row per key: dotted name (with `?` if optional), value, default, meaning. Ends in
+// a newline.
 std::string job_schema_markdown();
 
 }  // namespace sailor

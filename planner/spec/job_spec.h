@@ -1,8 +1,8 @@
 // The job spec: what an ML engineer asks for, one YAML file that is also a valid batch script.
 //
-// A JobSpec that load_job_spec() returned is complete and consistent in itself: every number is in range,
-// every name known to the program is known. Names that need other files (GPU types, zones, model directories)
-// are checked where those files are read. Plain value type; thread-safe as such.
+// A JobSpec returned by load_job_spec() is complete and consistent in itself: every number is in range, and
+// every name that the program knows is checked. Names that need other files (GPU types, zones, model
+// directories) are checked where those files are read. Plain value type; thread-safe as such.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace sailor {
 
 // Shape of a decoder-only transformer. Layer indices everywhere in the project: 0 = embedding, 1..layers =
-// blocks, layers + 1 = final norm and head. What a family does not have keeps its default.
+// blocks, layers + 1 = final norm and head. Settings that a family does not have keep their defaults.
 struct ModelSpec {
   std::string name;    // label in plans and tables; by default FAMILY-LAYERSxHIDDEN
   std::string family;  // a file in trainer/model/
@@ -26,25 +26,25 @@ struct ModelSpec {
   int heads = 0;
   int feed_forward = 0;  // inner width of the MLP; 4 x hidden by default
   int sequence = 0;      // tokens per sequence
-  int vocabulary = 0;    // entries of the tokenizer, before any padding
+  int vocabulary = 0;    // vocabulary size, before padding
 
-  int kv_heads = 0;              // key and value heads; 0 = as many as heads
+  int kv_heads = 0;              // key and value heads; 0 = heads
   int positions = 0;             // rows of a learned position embedding; 0 = sequence
-  int attention_window = 0;      // in every second block a token attends to that many at most; 0 = all
-  bool tied_embeddings = false;  // the head uses the embedding's matrix
+  int attention_window = 0;      // tokens that a token attends to in every second block; 0 = all
+  bool tied_embeddings = false;  // the head shares the matrix of the token embedding
   double norm_epsilon = 1e-5;
   double rotary_base = 10'000;
-  double rotary_fraction = 1;      // of the elements of a head that rotary positions turn
-  bool parallel_residual = false;  // the MLP of a block reads what its attention reads
-  double dropout = 0;  // probability that an element of the embedding, attention or MLP is left out
-  // Model directory that weights are read from, as a path that can be opened; empty = they are drawn.
+  double rotary_fraction = 1;      // fraction of a head with rotary embeddings
+  bool parallel_residual = false;  // attention and MLP of a block have the same input
+  double dropout = 0;              // dropout probability of embedding, attention output and MLP output
+  // Model directory with the initial weights, as a path that can be opened; empty = random weights.
   std::string from{};
 
   int num_all_layers() const { return layers + 2; }
   int key_value_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int rotated_elements() const { return static_cast<int>(hidden / heads * rotary_fraction); }  // of a head
   int position_rows() const { return positions > 0 ? positions : sequence; }
-  // Can every block be split over a TP group of that size?
+  // Can every block be split over a TP group of this size?
   bool splits_over(int tp) const {
     return heads > 0 && heads % tp == 0 && key_value_heads() % tp == 0 && feed_forward % tp == 0;
   }
@@ -56,16 +56,16 @@ struct OptimizerSpec {
   std::string name = "adamw";  // adamw | sgd
   double lr = 3e-4;            // before the schedule
   double weight_decay = 0.0;   // of matrices
-  double beta1 = 0.9;          // adamw only, as the next two
+  double beta1 = 0.9;          // adamw only, like the next two
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double momentum = 0.0;  // sgd only, as the next; nesterov needs a momentum
+  double momentum = 0.0;  // sgd only, like the next; nesterov needs a momentum
   bool nesterov = false;
 
   bool operator==(const OptimizerSpec&) const = default;
 };
 
-// The learning rate of a step, as trainer/optim/lr_schedule.h says.
+// The learning rate of a step; see trainer/optim/lr_schedule.h.
 struct ScheduleSpec {
   std::string name = "constant";  // constant | linear | cosine
   int64_t warmup_steps = 0;       // linear, from near 0 to the optimizer's lr
@@ -78,7 +78,7 @@ struct ScheduleSpec {
 // When the loss on data.validation is computed.
 struct ValidationSpec {
   int64_t every_steps = 1000;  // and after the last step
-  int64_t sequences = 0;       // of each time; 0 = as many as in four iterations
+  int64_t sequences = 0;       // per validation; 0 = those of four iterations
 
   bool operator==(const ValidationSpec&) const = default;
 };
@@ -92,7 +92,7 @@ struct TrainingSpec {
   uint64_t seed = 1;  // initial weights, data order and dropout
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
-  std::optional<double> clip_grad_norm;  // largest L2 norm of the whole model's gradient; empty = no clipping
+  std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping
   ValidationSpec validation;
 
   bool operator==(const TrainingSpec&) const = default;
@@ -101,91 +101,90 @@ struct TrainingSpec {
 struct DataSpec {
   std::string train;            // path or glob of token files; relative to the job spec's directory
   std::string format = "auto";  // auto | nanogpt | llmc | megatron | bytes (trainer/data/token_file.h)
-  std::string validation;       // the same of other tokens; empty = none
+  std::string validation;       // the same for validation; empty = none
 
   bool operator==(const DataSpec&) const = default;
 };
 
-// What a run writes besides its log.
+// Output of a run in addition to its log.
 struct MetricsSpec {
-  std::string tensorboard;  // directory of event files; empty = `tensorboard` in the run's directory
+  std::string tensorboard;  // directory of event files; empty = `tensorboard` in the run directory
   int64_t trace_step = 0;   // iteration, from 1, whose timeline is written; 0 = none
 
   bool operator==(const MetricsSpec&) const = default;
 };
 
 struct ResourceSpec {
-  // Quotas; who is absent is not limited. Those of a type and of the type in a zone hold together.
+  // Quotas; absent types and zones are not limited. Quotas of a type and of the type in a zone both apply.
   std::map<std::string, int> max_gpus;                                 // [GPU type], in all zones
   std::map<std::string, std::map<std::string, int>> max_gpus_in_zone;  // [GPU type][zone]
   std::vector<std::string> zones;                                      // empty = all
   std::vector<std::string> partitions;                                 // empty = all
 
-  // Most GPUs of the type in the zone, if they were the only ones; INT_MAX: as many as there are.
+  // Maximum GPUs of the type in the zone under these quotas alone; INT_MAX = unlimited.
   int most_gpus(const std::string& type, const std::string& zone) const;
 
   bool operator==(const ResourceSpec&) const = default;
 };
 
 struct ConstraintSpec {
-  PerExpense<std::optional<double>> most;  // of each expense, per iteration
+  PerExpense<std::optional<double>> most;  // maximum of each expense per iteration
   std::optional<double> min_iterations_per_s;
 
   bool operator==(const ConstraintSpec&) const = default;
 };
 
-// Whose part of the last checkpoint's state a rank keeps in its host's memory.
+// Whose part of the last checkpoint's state a rank keeps in host memory.
 enum class MemoryCopies { none, own, neighbour };
 
 struct CheckpointSpec {
   std::string directory;  // empty = none
   int64_t every_steps = 0;
   int keep = 3;
-  bool stop_on_error = true;  // when one cannot be written; else training goes on with a warning
+  bool stop_on_error = true;  // when a checkpoint cannot be written; else training continues with a warning
   MemoryCopies memory_copies = MemoryCopies::own;  // by default `neighbour` in elastic jobs
 
   bool operator==(const CheckpointSpec&) const = default;
 };
 
-// What to do when nodes come and go.
+// What to do when nodes are lost or become free.
 struct ElasticSpec {
   bool enabled = false;
-  double wait_s = 600;  // for nodes, while what is left of them can not hold the job; then it fails
-  double lease_s = 5;   // who is not heard of for so long is lost
-  // How often the cluster is looked at for free nodes that would help; 0 = never: the job keeps its nodes.
+  double wait_s = 600;  // wait for nodes while the remaining ones cannot run the job; then it fails
+  double lease_s = 5;   // a rank or node that is silent for this long is lost
+  // How often to look for free nodes that would help; 0 = never, the job keeps its nodes.
   double grow_every_s = 60;
 
   bool operator==(const ElasticSpec&) const = default;
 };
 
 struct JobSpec {
-  std::string file;  // where it was read from, as given
-  std::map<std::string, int>
-      lines;  // by dotted key, for errors that are found later; empty for a spec made by a program
+  std::string file;                  // the file that it was read from, as given
+  std::map<std::string, int> lines;  // by dotted key, for later errors; empty for a spec made by a program
   ModelSpec model;
   TrainingSpec training;
   DataSpec data;
   ResourceSpec resources;
   Objective objective = Objective::throughput;
-  bool objective_given = false;  // false: the file names none, and a site's default applies
+  bool objective_given = false;  // false: not in the file, and the site's default applies
   ConstraintSpec constraints;
   CheckpointSpec checkpoint;
   ElasticSpec elastic;
   MetricsSpec metrics;
 
   double tokens_per_iteration() const { return static_cast<double>(training.global_batch) * model.sequence; }
-  // Those that interest the user: cost, and what is minimized or limited.
+  // Expenses that concern the user: cost, and those that are minimized or limited.
   std::vector<Expense> expenses() const;
-  // Where a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) stands in the file; the file
+  // Place of a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) in the file; the file
   // itself when unknown.
   Where where(const std::string& key) const;
 
   bool operator==(const JobSpec&) const = default;
 };
 
-// Reads and checks a job spec. Throws InputError (file:line, dotted key, what to do) on anything that is not
-// exactly right; unknown keys name the nearest known one. `model.from` is relative to the file's directory,
-// or to `base_directory` when the file is a copy that lies elsewhere.
+// Reads and checks a job spec. Throws InputError (file:line, dotted key, what to do) on any mistake; unknown
+// keys name the nearest known one. `model.from` is relative to the file's directory, or to `base_directory`
+// when the file is a copy from elsewhere.
 JobSpec load_job_spec(const std::string& path, const std::string& base_directory = "");
 JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
                        const std::string& base_directory = "");

@@ -1,9 +1,10 @@
-// The list of one layer's parameters, as a model family writes it down: one call per norm, linear layer or
-// embedding, in the order in which the trainer builds them. Names in calls are within the layer; `stored`
-// names are tensors of a model directory, without `.weight` and `.bias` where both belong to one layer.
+// The list of one layer's parameters, as a model family declares it: one call per norm, linear layer or
+// embedding, in the order in which the trainer builds them. Names in calls are relative to the layer;
+// `stored` names are tensors of a model directory, without `.weight` and `.bias` where both belong to one
+// layer.
 //
-// Matrices are [rows, hidden]: a linear layer whose outputs are divided over the TP group is stored [outputs,
-// inputs], one whose inputs are is stored [inputs, outputs], so that both fall into blocks of rows.
+// Matrices are [rows, hidden]: a column-parallel linear layer is stored as [outputs, inputs], a row-parallel
+// one as [inputs, outputs], so that both are sharded into blocks of rows.
 #pragma once
 
 #include <string>
@@ -20,9 +21,9 @@ class LayerParameters {
   LayerParameters(const ModelSpec& model, int layer, int64_t padded_vocabulary)
       : model_(model), layer_(layer), padded_vocabulary_(padded_vocabulary) {}
 
-  // `token.weight`; the head's matrix is the same one when they are tied.
+  // `token.weight`; the head uses the same matrix if they are tied.
   void token_embedding(const std::string& stored);
-  // `position.weight`: a row for every position, after `unused` others.
+  // `position.weight`: one row per position, after `unused` others.
   void position_embedding(const std::string& stored, int unused = 0);
   // `head.weight`, or a copy of the embedding's matrix.
   void head(const std::string& stored, const std::string& stored_embedding);
@@ -31,10 +32,10 @@ class LayerParameters {
   void rms_norm(const std::string& name, const std::string& stored);    // weight
 
   enum class Bias { no, yes };
-  // Over the TP group by outputs; the bias too.
+  // Column-parallel: sharded by outputs, the bias too.
   void output_split(const std::string& name, int64_t outputs, const StoredRows& stored, Bias bias);
-  // By inputs; the bias is whole on every rank. A writer into the residual stream: initial values are
-  // smaller.
+  // Row-parallel: sharded by inputs; every rank has the whole bias. Writes into the residual stream, so
+  // initial values are smaller.
   void input_split(const std::string& name, int64_t inputs, const StoredRows& stored, Bias bias);
 
   const ModelSpec& model() const { return model_; }
@@ -56,8 +57,8 @@ class LayerParameters {
   std::vector<ParameterSpec> list_;
 };
 
-// Of rows [key and value head][its query heads, key, value][head size] in files that hold three tensors,
-// `stored` + q_proj, k_proj and v_proj.
+// Rows [key and value head][its query heads, key, value][head size] of files with three tensors, `stored` +
+// q_proj, k_proj and v_proj.
 StoredRows separate_qkv(const ModelSpec& model, const std::string& stored);
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// A family's form of config.json, the file that describes the model of a Hugging Face model directory. What
-// all families have is a table of keys; the rest are two functions. Every setting that changes the
-// mathematics is inspected: a model that would not compute what the trainer computes is refused.
+// A family's mapping of config.json, the file that describes the model of a Hugging Face model directory. A
+// table of keys covers what all families have; two functions do the rest. Every setting that changes the
+// mathematics is checked: a model that the trainer would compute differently is rejected.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,7 +13,7 @@
 
 namespace sailor {
 
-// config.json is somebody else's file: it has many keys that say nothing about the mathematics.
+// config.json is not our file: it has many keys that do not affect the mathematics.
 class ModelConfig {
  public:
   explicit ModelConfig(const Document& document);
@@ -22,7 +22,7 @@ class ModelConfig {
   Field required(const char* key) const;
   int count(const char* key) const;  // required, at least 1
   bool flag(const char* key, bool otherwise) const;
-  // The trainer computes one of the possible values only.
+  // The trainer only supports `value`.
   void require_flag(const char* key, bool value, bool otherwise) const;
   const Field& root() const { return root_; }
 
@@ -33,20 +33,20 @@ class ModelConfig {
 struct ConfigForm {
   const char *model_type, *architecture;
   const char *layers, *hidden, *heads, *feed_forward, *positions;
-  const char* norm_epsilon = nullptr;  // nullptr: always the usual
+  const char* norm_epsilon = nullptr;  // nullptr: the default
   const char* activation;
-  std::vector<std::string> activations;  // names of the one that the trainer computes
+  std::vector<std::string> activations;  // names of the activation that the trainer computes
   bool usually_tied = false;
   void (*read)(const ModelConfig& config, ModelSpec& model) = nullptr;
   void (*write)(const ModelSpec& model, nlohmann::ordered_json& json) = nullptr;
 };
 
-// Rotary positions, which newer files describe in a map of their own, and older ones beside everything else.
+// Rotary embeddings: newer files have a map for them, older ones top-level keys.
 struct RotarySettings {
   std::optional<Field> base;
-  std::optional<Field> fraction;  // of a head's elements that are rotated
+  std::optional<Field> fraction;  // fraction of a head that is rotated
 };
-// Throws InputError for positions that are scaled.
+// Throws InputError for scaled rotary embeddings.
 RotarySettings read_rotary(const ModelConfig& config);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
 // A key of `model:` in job specs that not every family has: its name, the member of ModelSpec that it sets,
-// and its limits. Those that depend on other keys are ModelFamily's. Plain value type.
+// and its limits. Limits that depend on other keys are checked by ModelFamily. Plain value type.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ struct ModelKey {
 
   std::string name;
   Member member;
-  double otherwise = 0;  // when the key is left out; 1 = true
-  double least = 0;      // of a number
+  double otherwise = 0;  // default; 1 = true
+  double least = 0;      // minimum of a number
   double most = 1;
 
   void read(const Field& field, ModelSpec& model) const;  // throws InputError
   void set_default(ModelSpec& model) const;
 };
 
-// Keys of several families.
+// Keys that several families have.
 ModelKey positions_key();    // rows of a learned position embedding
-ModelKey rotary_base_key();  // rotary positions
+ModelKey rotary_base_key();  // base of rotary embeddings
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// What a plan is chosen for: time, or one of the expenses of an iteration, which may be limited as well. An
-// expense is one row of a table (kind_of); all that searches, limits, stores or prints expenses goes over
-// kExpenses. Value types.
+// The objective of a plan: time, or one of the expenses of an iteration, which may also be limited. An
+// expense is one row of a table (kind_of); code that searches, limits, stores or prints expenses iterates
+// over kExpenses. Value types.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace sailor {
 
-// What GPUs use up by the second and traffic by the byte.
+// What GPUs consume per second and traffic per byte.
 enum class Expense { cost, energy };
 inline constexpr std::array kExpenses = {Expense::cost, Expense::energy};
 
@@ -28,20 +28,20 @@ class PerExpense {
   std::array<T, kExpenses.size()> values_{};
 };
 
-// How an expense is named and written.
+// Names and texts of an expense.
 struct ExpenseKind {
   const char* name;    // of the objective
   const char* unit;    // of one iteration's
   const char* column;  // of tables: `USD`
-  // Keys of files: `max_` and `bound_` stand before the first one.
+  // Keys of files; `max_` and `bound_` are put before the first one.
   const char* per_iteration_key;
   const char* per_run_key;
   const char* per_million_tokens_key;
-  const char* gpus_key;     // the part of GPUs
-  const char* traffic_key;  // the part of traffic between zones; null where traffic is free
-  const char* option;       // that limits it, without `--` or a prefix
-  const char* limit;        // what a limit is called
-  const char* less;         // of a plan that takes less: `cheaper`
+  const char* gpus_key;     // the share of the GPUs
+  const char* traffic_key;  // the share of traffic between zones; null = traffic is free
+  const char* option;       // the option that limits it, without `--` or a prefix
+  const char* limit;        // name of a limit
+  const char* less;         // adjective for a plan with less of it: `cheaper`
   const char* least;        // `cheapest`
   const char* more;         // `more expensive`
   const char* takes;        // `costs`
@@ -53,13 +53,13 @@ const ExpenseKind& kind_of(Expense expense);
 std::string limit_key(Expense expense);  // `max_usd_per_iteration`
 std::string bound_key(Expense expense);  // `bound_usd_per_iteration`
 
-// What an iteration takes, in all that can be minimized or limited.
+// All quantities of an iteration that can be minimized or limited.
 struct Figures {
   double iteration_s = 0;
   PerExpense<double> spent;
 };
 
-// Time (throughput) or an expense.
+// Minimizes time (throughput) or an expense.
 class Objective {
  public:
   static const Objective throughput;
@@ -67,13 +67,13 @@ class Objective {
   constexpr Objective() = default;  // throughput
   constexpr Objective(Expense expense) : expense_(expense) {}
 
-  // Nothing: time is minimized.
+  // Nothing: minimizes time.
   std::optional<Expense> expense() const { return expense_; }
-  // To be minimized.
+  // The value to minimize.
   double value(const Figures& figures) const {
     return expense_ ? figures.spent[*expense_] : figures.iteration_s;
   }
-  // By what part a value is better than another: more iterations per second, or less spent per iteration.
+  // Relative improvement of a value: more iterations per second, or less spent per iteration.
   double gain(double value, double than) const { return expense_ ? 1 - value / than : than / value - 1; }
   const char* better() const { return expense_ ? kind_of(*expense_).less : "faster"; }
 

@@ -1,5 +1,5 @@
-// What a command line changes in a job spec: shared by `sailor plan` and the options of sbatch, so that both
-// mean the same. Every parser takes the option's name for its message and throws InputError.
+// Settings of a command line that override the job spec: shared by `sailor plan` and the options of sbatch,
+// so that both mean the same. Every parser takes the option's name for its message, and throws InputError.
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 
 namespace sailor {
 
-// Of planning: how many times as much a search may do as by itself.
+// Maximum factor on the search effort.
 inline constexpr double kMostEffort = 1000;
 
 struct PlanOverrides {
   std::optional<Objective> objective;
   PerExpense<std::optional<double>> most;  // per iteration
   std::optional<double> min_iterations_per_s;
-  std::map<std::string, int> max_gpus;  // by `TYPE` or `TYPE@ZONE`; others keep what the job spec says
+  std::map<std::string, int> max_gpus;  // by `TYPE` or `TYPE@ZONE`; others keep the value of the job spec
   std::vector<std::string> zones;       // replaces the job spec's list; empty = keep
-  std::vector<std::string> partitions;  // likewise
+  std::vector<std::string> partitions;  // the same
 };
 
 Objective parse_objective_option(const std::string& text, const std::string& option);

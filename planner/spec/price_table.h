@@ -1,4 +1,4 @@
-// Prices by two names ([GPU type][zone], [from zone][to zone]) as YAML maps of maps; shared by snapshot and
+// Prices by two names ([GPU type][zone], [from zone][to zone]) as nested YAML maps; shared by snapshot and
 // site config. Internal to planner/spec.
 #pragma once
 

@@ -1,6 +1,5 @@
-// Quantities with units, as people write them in files and options. Every function takes the whole text and
-// returns nothing when it is not exactly one quantity of that kind; a plain number is in the base unit.
-// Results are finite. Pure.
+// Quantities with units in files and options. Every function takes the whole text, and returns nothing unless
+// it is exactly one quantity of that kind. A plain number is in the base unit. Results are finite. Pure.
 #pragma once
 
 #include <optional>
@@ -8,7 +7,7 @@
 
 namespace sailor {
 
-// A decimal number with nothing around it; refuses nan, inf, hexadecimal and overflow.
+// A decimal number without surrounding text; rejects nan, inf, hexadecimal and overflow.
 std::optional<double> parse_number(std::string_view text);
 // `80GiB` (powers of 1024), `40GB` (powers of 1000), `512 MiB`, `1024` -> bytes.
 std::optional<double> parse_bytes(std::string_view text);

@@ -1,11 +1,10 @@
-// The site config (`sailor.yaml`): what the admin of one cluster says about it. Value type; immutable after
-// loading.
+// The site config (`sailor.yaml`), which the admin of a cluster writes. Value type; immutable after loading.
 //
 //     sailor_site: 1
 //     catalog: catalog.yaml                 # paths are relative to this file
 //     profiles: [profiles]                  # directories with layer and network profiles
-//     framework: framework.yaml             # description of the trainer; absent = the product's own
-//     profile_max_age_days: 180             # older ones are warned of; 0 = never
+//     framework: framework.yaml             # framework description; absent = Sailor's own trainer
+//     profile_max_age_days: 180             # note about older profiles; 0 = never
 //     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type; absent = the same name
 //     default_zone: {zone: z1, region: r1}
 //     zones:
@@ -14,8 +13,8 @@
 //     usd_per_hour: {NAME: {z1: 3.5}}
 //     egress_usd_per_gb: {z1: {z2: 0.01}}
 //     watts: {NAME: {idle: 60, busy: 400}}  # overrides the catalog, for --objective=energy
-//     planner: {time_limit: 10s}
-//     # May running jobs ask Slurm for more nodes? How long may their training stand still for planning?
+//     planner: {time_limit: 10s, effort: 1}
+//     # May running jobs ask for more nodes? How long may training pause for planning?
 //     elastic: {grow: true, time_limit: 0.3s}
 //     defaults: {objective: throughput}
 #pragma once
@@ -40,7 +39,7 @@ struct SiteConfig {
   std::string catalog;                // absolute path
   std::vector<std::string> profiles;  // absolute paths
   std::string framework;              // absolute path; empty = own_framework()
-  int profile_max_age_days = 180;     // 0 = any
+  int profile_max_age_days = 180;     // 0 = any age
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}};
   std::vector<ZoneRule> zones;
@@ -57,7 +56,7 @@ struct SiteConfig {
 
 SiteConfig load_site_config(const std::string& path);
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name);
-// Reading it back gives the same site; paths are written as they are.
+// Reading it back gives the same site; paths are written unchanged.
 std::string to_yaml(const SiteConfig& site);
 // $SAILOR_CONFIG, else /etc/sailor/sailor.yaml.
 std::string site_config_path();

@@ -1,4 +1,4 @@
-// The cluster snapshot: which nodes exist now, where they are, which of their GPUs are free, what they cost.
+// The cluster snapshot: the nodes, where they are, which of their GPUs are free, what they cost.
 //
 // It is made by spank_plugin/slurm from a live Slurm cluster, or read from a file. Value type. Nodes are in
 // the order of the file (or of Slurm); the planner's result must not depend on that order.
@@ -9,7 +9,7 @@
 //          switch: s1}
 //       - {name: "b[1-3,7]", zone: z1, gpu_type: NAME, gpus: 8}    # a host list of Slurm: b1, b2, b3, b7
 //       - {name: c, count: 32, zone: z1, gpu_type: NAME, gpus: 8}  # c1 to c32
-//     busy:                                         # could be had, but for the jobs of others
+//     busy:                                         # nodes that other jobs use now
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU; overrides the catalog
 //     egress_usd_per_gb: {z1: {z2: 0.01}}          # absent pairs cost nothing
@@ -26,27 +26,27 @@ struct SnapshotNode {
   std::string name;
   std::string partition;  // empty outside Slurm
   std::string zone;
-  std::string region;  // = zone when the file names none
+  std::string region;  // the zone, if the file has none
   std::string gpu_type;
   int gpus = 0;                // GPUs that the node has
   std::vector<int> free_gpus;  // indices of those that a new job could get now, ascending
-  std::string leaf_switch;     // of the network: nodes below one are neighbours; empty = not known
+  std::string leaf_switch;     // nodes below one leaf switch are neighbours; empty = unknown
 };
 
-// A node that a new job could have if others did not hold it now.
+// A node that other jobs use now and a new job could have later.
 struct BusyNode {
   SnapshotNode node;                // as it will be: all of its GPUs free
   std::string state;                // "in use", ...
-  std::optional<double> free_in_s;  // after the snapshot was made, at the latest; nothing = nobody knows
+  std::optional<double> free_in_s;  // maximum time after the snapshot; nothing = unknown
 };
 
 struct Snapshot {
-  std::string file;  // where it came from: a path, or "slurm"
+  std::string file;  // the file that it came from, or "slurm"
   std::vector<SnapshotNode> nodes;
   std::vector<BusyNode> busy;
   std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;  // [from zone][to zone]
-  std::vector<std::string> not_free;  // "NODE: reason" of nodes left out, busy ones too, for explanations
+  std::vector<std::string> not_free;  // "NODE: reason" of unavailable nodes, busy ones too, for explanations
 
   const SnapshotNode* find(const std::string& node) const;
   // Free GPUs by (zone, GPU type).

@@ -1,4 +1,4 @@
-// Words in error messages: quoting what a person wrote, and guessing what was meant. Pure.
+// Text of error messages: quotes input, and suggests corrections. Pure.
 #pragma once
 
 #include <string>
@@ -7,18 +7,17 @@
 
 namespace sailor {
 
-// `text` in double quotes, on one line: control characters are escaped, and what is longer than 60 characters
-// is cut.
+// `text` in double quotes, on one line: control characters are escaped, and text beyond 60 characters is cut.
 std::string in_quotes(std::string_view text);
 
 // `text` with line breaks and other control characters replaced by spaces.
 std::string one_line(std::string_view text);
 
-// The candidate nearest to `word` by edit distance (a swap of neighbours counts once, case half); where none
-// is near enough to be a slip of the hand, one that `word` is the beginning of, else empty.
+// The candidate nearest to `word` by edit distance (a swap of neighbours counts once, case half); if none is
+// near enough to be a typo, one that starts with `word`, else empty.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-// `, did you mean "X"?`, or empty when nothing is near.
+// `, did you mean "X"?`, or empty if no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 // `A, B or C`; empty for no words.

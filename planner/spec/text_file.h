@@ -17,11 +17,11 @@ std::string read_text_file(const std::string& path);
 void require_text(std::string_view text, const std::string& file_name);
 
 // Writes through a temporary file in the same directory, fsync and rename: readers see the old or the new
-// contents, never a half. What is not a regular file (a pipe, /dev/stdout) is written directly. Throws
-// std::runtime_error naming the path and the reason.
+// content, never a part. Targets that are not regular files (a pipe, /dev/stdout) are written directly.
+// Throws std::runtime_error naming the path and the reason.
 void write_file_atomically(const std::string& path, std::string_view contents);
 
-// `path` itself when absolute, else below the directory that holds `base_file`.
+// `path` itself if absolute, else relative to the directory of `base_file`.
 std::string relative_to_file(const std::string& path, const std::string& base_file);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// The shape of a decoder-only transformer as far as time and memory depend on it, whatever framework trains
-// it. Plain value type.
+// The shape of a decoder-only transformer: what determines time and memory, for every framework. Plain value
+// type.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sailor {
 
-// Blocks [first, end), counted from 0, that are not like the others.
+// Blocks [first, end), counted from 0, that differ from the others.
 struct OtherBlocks {
   int first = 0, end = 0;
   int hidden = 0, heads = 0, head_width = 0, feed_forward = 0, sequence = 0, attention_span = 0;
@@ -21,17 +21,17 @@ struct TransformerShape {
   int hidden = 0;
   int heads = 0;
   int kv_heads = 0;               // key and value heads; fewer than `heads` in grouped-query attention
-  int head_width = 0;             // hidden / heads unless a model says otherwise
+  int head_width = 0;             // hidden / heads unless a model overrides it
   int feed_forward = 0;           // inner width of the MLP
   int sequence = 0;               // tokens per sequence
   int position_rows = 0;          // of a learned position embedding; 0 = sequence
-  int attention_span = 0;         // keys that a query attends to at most; 0 = the whole sequence
+  int attention_span = 0;         // maximum keys that a query attends to; 0 = the whole sequence
   int vocabulary = 0;             // rows of the embedding as trained, padding included
   bool gated_mlp = false;         // two input projections (SwiGLU), not one
   bool tied_embeddings = false;   // the head uses the embedding's matrix
   bool learned_positions = true;  // a position embedding of `sequence` rows
   bool biases = true;             // linear layers have biases, norms have a shift
-  bool qkv_biases = true;         // with biases: the projections to queries, keys and values have them too
+  bool qkv_biases = true;         // with biases: the projections to queries, keys and values have biases too
 
   std::vector<OtherBlocks> other_blocks;  // in ascending order
 
@@ -42,10 +42,10 @@ struct TransformerShape {
     return position_rows > 0 ? position_rows : sequence;
   }
   int keys() const { return attention_span > 0 && attention_span < sequence ? attention_span : sequence; }
-  // The shape in which block `block` (from 0) is an ordinary one.
+  // The shape in which block `block` (from 0) is an ordinary block.
   TransformerShape of_block(int block) const;
 
-  // Elements of whole layers, before any tensor parallelism.
+  // Elements of unsharded layers.
   int64_t block_parameters() const;
   int64_t embedding_parameters() const;
   // The final norm and, unless it is tied, the projection to the vocabulary.
@@ -55,11 +55,11 @@ struct TransformerShape {
   }
 };
 
-// The shape that the trainer gives a job's model. Throws InputError when the family is not known.
+// The shape of a job's model in the trainer. Throws InputError for an unknown family.
 TransformerShape shape_of(const ModelSpec& model);
 
 // Reads a map with the members above as keys (`layers`, `hidden`, `heads`, `sequence`, `vocabulary` are
-// required; `other_blocks` is a list of maps, each with `blocks: [first, end]` and all the rest). Throws
+// required; `other_blocks` is a list of maps, each with `blocks: [first, end]` and all other keys). Throws
 // InputError with file and line.
 TransformerShape read_transformer_shape(const Field& field);
 
