@@ -1,5 +1,5 @@
-// The built-in verbs of `sailor`: what the command line says, as plain options, and one function per verb
-// that returns an exit code. Errors are thrown; main.cpp prints them.
+// The built-in verbs of `sailor`: their command lines as plain options, and one function per verb that
+// returns an exit code. Errors are thrown; main.cpp prints them.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace sailor::cli {
 
 enum class Format { table, json, yaml, csv, megatron, markdown };
 
-// What to plan, from which files, and how: common to the verbs that search.
+// Job, input files and search options: common to the verbs that search.
 struct PlanSource {
   std::string job;
   std::string config;   // site config; empty = site_config_path()
@@ -23,7 +23,7 @@ struct PlanSource {
   PlanOverrides overrides;
   std::string search_space = "full";
   std::string cost_model = "native";
-  std::optional<PlanFeatures> allow;   // absent = what the trainer runs
+  std::optional<PlanFeatures> allow;   // absent = what the trainer supports
   std::optional<double> time_limit_s;  // absent = the site's
   std::optional<double> effort;        // likewise
   bool quiet = false;                  // no progress
@@ -33,14 +33,14 @@ struct PlanCommand {
   PlanSource source;
   int top = kShownCandidates;
   Format format = Format::table;
-  std::string previous;  // file of the plan that ran until now, or of its result; empty = none
+  std::string previous;  // file of the previous plan, or of the result that it came from; empty = none
   std::string output;    // file for the chosen plan; empty = none
 };
 
 struct ExplainCommand {
   PlanSource source;
-  std::string run;   // job id or directory of the run that is asked about; empty = none
-  std::string plan;  // file of the plan to explain; empty = the one that a search finds
+  std::string run;   // job id or directory of the run to explain; empty = none
+  std::string plan;  // file of the plan to explain; empty = the best plan found
   Format format = Format::table;
 };
 
@@ -68,13 +68,13 @@ struct ValidateCommand {
   std::string assumptions;                // directory; empty = assumptions_directory()
   std::vector<std::string> calibrations;  // files, applied in this order
   Format format = Format::table;
-  std::string svg;  // file for predicted against measured; empty = none
+  std::string svg;  // file for the plot of predicted against measured times; empty = none
 };
 
 struct ReplayCommand {
-  PlanSource source;  // the cluster is for prices, regions and sizes of nodes only; empty = none
+  PlanSource source;  // the cluster is only used for prices, regions and node sizes; empty = none
   std::string trace;
-  std::string gpu_type, zone;  // of a trace that does not say
+  std::string gpu_type, zone;  // for a trace without them
   int gpus_per_node = 0;       // 0 = as in the cluster, else 1
   std::optional<double> until_s;
   std::optional<int64_t> checkpoint_steps;  // absent = the job's, else by time
@@ -87,7 +87,7 @@ struct ReplayCommand {
 struct ReportCommand {
   std::string run;      // job id or directory; empty = the newest run here
   std::string config;   // site config, for predictions; empty = site_config_path()
-  std::string cluster;  // snapshot that other plans are searched on; empty = the run's own nodes
+  std::string cluster;  // snapshot to search for other plans; empty = the run's own nodes
   std::string out;      // file of the page; empty = report.html in the run's directory
 };
 

@@ -1,4 +1,4 @@
-// Where the data that are installed with the program are.
+// Finds the data files that are installed with the program.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace sailor::cli {
 
 // The directory with the catalog, platforms and framework descriptions: $SAILOR_ASSUMPTIONS, else
-// share/sailor beside the directory that the running program is in, in an installation as in a build tree.
+// share/sailor next to the directory of the running program, both in an installation and in a build tree.
 std::string assumptions_directory();
 
 }  // namespace sailor::cli

@@ -1,4 +1,4 @@
-// Verbs that are programs of their own (`sailor run` is `sailor-run`), so that planning never loads their
+// Verbs that are separate programs (`sailor run` is `sailor-run`), so that planning never loads their
 // libraries.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace sailor::cli {
 
-// A program that was run has failed and said why: nothing is left to print.
+// A program failed and has printed the reason: nothing is left to print.
 class ExternalFailure : public std::runtime_error {
  public:
   ExternalFailure(const std::string& program, int code)
@@ -19,10 +19,10 @@ class ExternalFailure : public std::runtime_error {
   int code_;
 };
 
-// Path of `sailor-VERB` in $SAILOR_LIBEXEC, beside the running program, or in ../libexec/sailor; empty when
+// Path of `sailor-VERB` in $SAILOR_LIBEXEC, next to the running program, or in ../libexec/sailor; empty if
 // there is none.
 std::string find_external(const std::string& verb);
-// All verbs that find_external() would find, sorted.
+// All verbs that find_external() finds, sorted.
 std::vector<std::string> external_verbs();
 // Replaces this process. Throws std::runtime_error when that fails.
 [[noreturn]] void exec_external(const std::string& path, const std::vector<std::string>& arguments);

@@ -1,4 +1,4 @@
-// A plan that the user gives in a file: read, checked against the job and the cluster, predicted.
+// A plan file from the user: reads it, checks it against the job and the cluster, and predicts it.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace sailor::cli {
 
-// Throws InputError when the file is broken or the plan is none for this job. What the trainer cannot run is
-// a note on standard error.
+// Throws InputError when the file is broken or the plan does not fit the job. Features that the trainer does
+// not support are a note on standard error.
 Plan read_given_plan(const std::string& file, const PlanningInputs& inputs);
 
-// What of the plan the nodes of the `cluster` cannot give (its name for people; empty: of any cluster), as
-// one line with its place; empty when nothing.
+// GPUs of the plan that the nodes of the `cluster` do not have (its name for people; empty: of any cluster),
+// as one line with its place; empty if none.
 std::string beyond_cluster(const Plan& plan, const std::string& file, const Snapshot& snapshot,
                            const std::string& cluster);
-// The same of the memory of its GPUs: the stage that exceeds it most.
+// The same for GPU memory: the stage that exceeds it most.
 std::string beyond_memory(const Plan& plan, const std::string& file, const Prediction& prediction);
 
-// What the profiles cannot answer is the plan's error here: it asks for a cell or a link that was not
-// measured. With `timelines`, only by the native cost model.
+// Cells or links that the profiles lack are errors of the plan here. `timelines` are only filled by the
+// native cost model.
 Prediction predict_given_plan(const PlanningInputs& inputs, const Plan& plan, CostModel model,
                               const std::string& file, std::vector<Timeline>* timelines = nullptr);
 

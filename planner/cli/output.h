@@ -1,4 +1,4 @@
-// How verbs write results: stdout in the format that was asked for.
+// Output of verbs: stdout in the requested format.
 #pragma once
 
 #include <string>

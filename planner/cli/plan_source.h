@@ -1,4 +1,4 @@
-// From what the command line says to what search() takes; one path for all verbs that search.
+// From the command line to the inputs of search(); shared by all verbs that search.
 #pragma once
 
 #include "planner/cli/commands.h"
@@ -7,12 +7,12 @@
 
 namespace sailor::cli {
 
-// Throw InputError on a file or a value that is wrong; words of the command line are checked before any file.
+// Throws InputError for an invalid file or value; words of the command line are checked before any file.
 PlanningInputs read_inputs(const PlanSource& source);
 SearchRequest request_of(const PlanSource& source);
 // Prints notes about the inputs on standard error.
 void print_notes(const PlanningInputs& inputs);
-// The exit code of a search; says on standard error what is wrong when it found nothing.
+// The exit code of a search; prints the reason to standard error if no plan was found.
 int exit_code(const PlanSource& source, SearchStatus status, const std::string& reason);
 
 }  // namespace sailor::cli

@@ -1,6 +1,6 @@
-// How a program of one verb (sailor-run, sailor-profile, ...) parses its command line and ends: bad usage and
-// bad input are one line on stderr and exit code 2, any other error is one line and 1. Options' callbacks may
-// throw InputError.
+// How a program of one verb (sailor-run, sailor-profile, ...) parses its command line and exits: bad usage
+// and bad input are one line on stderr and exit code 2, any other error is one line and 1. Callbacks of
+// options may throw InputError.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,13 +1,11 @@
-// How far a long piece of work is, for whoever waits at stderr. On a terminal one line that is written again
-// and again, from one second on, with rate and time left, and that is gone at the end; else a plain line for
-// every tenth, from five seconds on, so that logs stay short. A quiet one prints nothing. Never throws for
-// want of a terminal.
+// Progress of a long operation on stderr. On a terminal: one line that is updated, from one second on, with
+// rate and remaining time, and removed at the end. Otherwise: a plain line for every tenth, from five seconds
+// on, so that logs stay short. Prints nothing if quiet.
 //
 //     ProgressLine line("tokenize", quiet);
 //     line.at(done_bytes, total_bytes);
 //
-// ProgressLine belongs to one thread. WaitingLine has a thread of its own, for work that does not tell how
-// far it is.
+// ProgressLine belongs to one thread. WaitingLine has its own thread, for work that does not report progress.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +21,7 @@
 
 namespace sailor::cli {
 
-// Where a line goes, and what time it is; tests bring their own.
+// Output and clock; tests replace them.
 struct ProgressOutput {
   std::ostream* out = &std::cerr;
   bool terminal = isatty(STDERR_FILENO) == 1;
@@ -32,7 +30,7 @@ struct ProgressOutput {
   };
 };
 
-// "45 s", "3 min", "2.5 h": as exact as a forecast is.
+// "45 s", "3 min", "2.5 h": with the precision of an estimate.
 inline std::string rough_duration(double seconds) {
   if (seconds < 100) return fmt::format("{:.0f} s", seconds);
   if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
@@ -41,7 +39,7 @@ inline std::string rough_duration(double seconds) {
 
 class ProgressLine {
  public:
-  // Amounts are of things of `unit`, each `unit_size` of what at() counts: {"MB", 1e6} for bytes.
+  // Amounts are in `unit`, each `unit_size` of the counts of at(): {"MB", 1e6} for bytes.
   struct Unit {
     std::string name = "MB";
     double size = 1e6;
@@ -54,7 +52,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // So much of `total` is done, both in what the unit's size counts.
+  // `done` of `total` are done, both in counts.
   void at(double done, double total) {
     const double now_s = output_.now_s();
     const double elapsed_s = now_s - began_s_;
@@ -72,7 +70,7 @@ class ProgressLine {
                  << (output_.terminal ? "" : "\n") << std::flush;
   }
 
-  // Makes room on the terminal for a line that stays.
+  // Removes the progress from the terminal, for a line that stays.
   void clear() {
     if (on_screen_) *output_.out << "\r\033[K" << std::flush;
     on_screen_ = false;
@@ -88,7 +86,7 @@ class ProgressLine {
   double began_s_ = output_.now_s(), shown_s_ = -1e9, next_part_ = 0;
 };
 
-// "plan: searching, 3 s of at most 60 s" on a terminal, while it lives and from one second on.
+// "plan: searching, 3 s of at most 60 s" on a terminal, during its lifetime, from one second on.
 class WaitingLine {
  public:
   WaitingLine(std::string what, double limit_s, bool quiet) {
@@ -113,7 +111,7 @@ class WaitingLine {
  private:
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::jthread thread_;  // last: it ends before what it uses
+  std::jthread thread_;  // last member: it ends before the others are destroyed
 };
 
 }  // namespace sailor::cli

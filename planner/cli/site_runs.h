@@ -1,5 +1,5 @@
-// Predictions of runs that our own trainer did on this site: from the site's catalog and profiles, as a plan
-// of the same job would be predicted.
+// Predictions of runs of our own trainer on this site, from the site's catalog and profiles, like those of a
+// plan of the same job.
 #pragma once
 
 #include <map>
@@ -16,18 +16,18 @@
 
 namespace sailor::cli {
 
-// Reads the site's files when the first run asks for them. Not thread-safe.
+// Reads the site's files on first use. Not thread-safe.
 class SiteRuns {
  public:
-  // `config` empty: site_config_path(), and it is no error of the input when there is no such file.
+  // `config` empty: site_config_path(), and a missing file is not an error.
   explicit SiteRuns(std::string config) : config_(std::move(config)) {}
 
   struct Predicted {
     Prediction prediction;
     bool estimated = false;  // layer times of some GPU type were not measured
   };
-  // Throws InputError when a file of the site is broken; what the files do not know is only this run's
-  // misfortune: nothing, and `reason` says why.
+  // Throws InputError when a file of the site is broken. If the files lack data for this run, returns
+  // nothing, and `reason` says why.
   std::optional<Predicted> predict(const RunRecord& record, std::string& reason);
 
  private:

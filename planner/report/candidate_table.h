@@ -1,5 +1,4 @@
-// The table that explains a choice: a row per candidate plan, a mark on the chosen one, then why others were
-// left out.
+// The table of candidates: a row per plan, a mark on the chosen one, then the rejected candidates by reason.
 #pragma once
 
 #include <string>
@@ -8,11 +7,10 @@
 
 namespace sailor {
 
-// Columns as wide as what stands in them, at most 120 characters in all, but for the list of reasons; ends in
-// a newline. The first candidate is the chosen one. Rows are given the zones of GPUs where the snapshot has
-// several.
+// At most 120 characters wide, except for the list of reasons; ends in a newline. The first candidate is the
+// chosen one. Rows show zones if the snapshot has several.
 std::string candidate_table(const PlanningContext& context, const SearchResult& result);
-// What stands below the rows: what was searched, how good the chosen plan is proven to be, what was left out.
+// The lines below the rows: size of the search, proven bound, rejected candidates by reason.
 std::string candidate_footer(const PlanningContext& context, const SearchResult& result);
 // Machine-readable form of the whole result, `"sailor_plan_result": 1`; the schema is in
 // etc/doc/plan-result.md.

@@ -1,5 +1,5 @@
-// An iteration as a trace that chrome://tracing and Perfetto open: a process per pipeline, a thread per
-// stage, and a thread each for what the stage sends and for its gradient sync. Pure.
+// An iteration as a trace for chrome://tracing and Perfetto: a process per pipeline, a thread per stage, and
+// a thread each for the stage's messages and its gradient sync. Pure.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace sailor {
 
-// JSON of the Trace Event Format. `timelines` has one entry per pipeline of the plan, played with events;
-// sync and update events are taken from there too. About 100 bytes per event. Names: F3 and B3 are the
-// forward and backward of microbatch 3 (F3.1: of chunk 1), `send F3` its message.
+// JSON of the Trace Event Format. `timelines` has one entry per pipeline of the plan, with events; sync and
+// update events are taken from there too. About 100 bytes per event. Names: F3 and B3 are the forward and
+// backward of microbatch 3 (F3.1: of chunk 1), `send F3` its message.
 std::string chrome_trace(const Plan& plan, const std::vector<Timeline>& timelines);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// An explanation for people and for programs. Pure.
+// Text and JSON of an explanation. Pure.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace sailor {
 
-// At most 100 columns wide, but for sentences; ends in a newline.
+// At most 100 columns wide, except for sentences; ends in a newline.
 std::string explanation_text(const PlanningContext& context, const Explanation& explanation);
-// `"sailor_explanation": 1`; the schema is in etc/doc/plan-result.md. `result` is the search's; of a plan
-// that was given, it says nothing but how it was predicted.
+// `"sailor_explanation": 1`; the schema is in etc/doc/plan-result.md. `result` is that of the search; for a
+// given plan it only has the cost model.
 std::string explanation_json(const PlanningContext& context, const SearchResult& result,
                              const Explanation* explanation);
 

@@ -1,5 +1,5 @@
-// A prediction as one page for a browser: what it costs and how long it takes, memory per stage by source,
-// and the timeline. Self-contained: no script, no network. Pure.
+// A prediction as a page for a browser: cost and time, memory per stage by source, and the timeline.
+// Self-contained: no script, no network. Pure.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace sailor {
 
-// `timelines` as for timeline_svg(); empty: a page without a picture (not every cost model has one). `notes`
-// are shown above the tables, a paragraph each: what is estimated, what does not fit.
+// `timelines` as for timeline_svg(); empty: a page without a picture (not every cost model has timelines).
+// `notes` are paragraphs above the tables: what is estimated, what does not fit.
 std::string html_report(const Plan& plan, const Prediction& prediction,
                         const std::vector<Timeline>& timelines, const std::vector<std::string>& notes = {});
 

@@ -1,5 +1,5 @@
-// Measured values over the steps of a run as an SVG: lines, levels that they are held against, and the steps
-// at which something changed. Readable on light and dark backgrounds; no script, no network. Pure.
+// Values over the steps of a run as SVG: lines, reference levels, and marks at steps where something changed.
+// Readable on light and dark backgrounds; no script, no network. Pure.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace sailor {
 
 struct ChartSeries {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // x ascending; what is not finite is left out
-  bool dots = false;                              // points of their own, not joined
+  std::vector<std::pair<double, double>> points;  // x ascending; values that are not finite are omitted
+  bool dots = false;                              // separate points, not connected
 };
 
-// What the series are held against, dashed: constant from each x to the next, the last to the end.
+// A reference level, dashed: constant from each x to the next, the last to the end.
 struct ChartLevel {
   std::string name;
   std::vector<std::pair<double, double>> from;  // x ascending, value; a value that is not finite is a gap
@@ -24,12 +24,12 @@ struct LineChart {
   std::string title, x_name, y_name;
   std::vector<ChartSeries> series;  // at most three
   std::vector<ChartLevel> levels;
-  std::vector<std::pair<double, std::string>> marks;  // vertical lines with a word each
+  std::vector<std::pair<double, std::string>> marks;  // vertical lines with a label each
   bool from_zero = false;                             // the y axis
 };
 
-// The picture's size does not depend on the number of points: of very many, each column of pixels shows the
-// least and the greatest.
+// The size of the picture does not depend on the number of points: with many, each column of pixels shows the
+// minimum and maximum.
 std::string line_chart_svg(const LineChart& chart);
 
 }  // namespace sailor

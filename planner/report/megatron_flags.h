@@ -1,7 +1,7 @@
-// A plan as flags of Megatron-LM's training scripts, where Megatron-LM can express it. Pure.
+// A plan as flags of Megatron-LM's training scripts, if Megatron-LM can run it. Pure.
 //
-// Megatron-LM knows one tensor-parallel size, one cut of the layers and one number of microbatches for all
-// pipelines. It gives ranks to GPUs in the order TP, then pipelines, then stages, and does not know types.
+// Megatron-LM has one tensor-parallel size, one layer split and one number of microbatches for all pipelines.
+// It assigns ranks to GPUs in the order TP, then pipelines, then stages, independent of GPU types.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace sailor {
 struct MegatronFlags {
   std::string why_not;             // one line: why Megatron-LM cannot run the plan; then nothing else is set
   std::vector<std::string> flags;  // `--NAME` or `--NAME VALUE`
-  std::vector<std::string> notes;  // what flags do not say, a line each
+  std::vector<std::string> notes;  // what the flags do not cover, one line each
 };
 
 // Requires a plan that check_plan(plan, job) accepts. Flags describe the shape of the model, batch, precision

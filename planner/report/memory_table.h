@@ -1,4 +1,4 @@
-// Memory of one GPU of each stage, by what it is for. Pure.
+// Memory of one GPU of each stage, by source. Pure.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ struct MemorySource {
 // All of them, in the order of the breakdown; their sum is its total().
 std::span<const MemorySource> memory_sources();
 
-// What memory is shown in: GiB, or MiB where no GPU holds as much as one GiB.
+// Unit of memory: GiB, or MiB if no GPU uses 1 GiB.
 struct MemoryUnit {
   const char* name;
   double bytes;
@@ -26,8 +26,8 @@ struct MemoryUnit {
 };
 MemoryUnit memory_unit(const Prediction& prediction);
 
-// A row per stage; pipelines that are alike share theirs, and so do the entries of an interleaved plan that
-// are on the same GPUs. Fixed columns, at most 110 columns wide; the last line says what they are.
+// A row per stage. Equal pipelines share their rows, and so do the entries of an interleaved plan on the same
+// GPUs. Fixed columns, at most 110 columns wide; the last line has the unit.
 std::string memory_table(const Plan& plan, const Prediction& prediction);
 
 }  // namespace sailor

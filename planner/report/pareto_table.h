@@ -1,4 +1,4 @@
-// The front of throughput against cost, for people (a table, a picture) and for programs.
+// The Pareto front of throughput and cost, for people (a table, a picture) and for programs.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace sailor {
 std::string pareto_table(const PlanningContext& context, const ParetoFront& front);
 // `"sailor_pareto": 1`; the schema is in etc/doc/plan-result.md.
 std::string pareto_json(const PlanningContext& context, const ParetoFront& front);
-// Tokens per second over USD per iteration (SVG), a step from point to point: no plan is known above it.
+// Tokens per second over USD per iteration (SVG), a step from point to point.
 std::string pareto_svg(const PlanningContext& context, const ParetoFront& front);
 
 }  // namespace sailor

@@ -9,15 +9,15 @@
 
 namespace sailor {
 
-// A stage, or a run of stages that differ in nothing but which layers they have.
+// A stage, or consecutive stages that differ only in their layers.
 struct DrawnStage {
   std::string name;  // "stage 2", "stages 2-13"
   std::string gpu_type;
   std::string gpus;        // "A x4"
   std::string layers;      // "layers 6-11", "2 layers each"
-  std::string zone;        // or "3 zones"; empty: nobody said
+  std::string zone;        // or "3 zones"; empty: unknown
   std::string recompute;   // "recomputes"; empty: it keeps its activations
-  double memory_part = 0;  // of the fullest of them
+  double memory_part = 0;  // utilization of the fullest of them
   double busy_part = 0;    // of the busiest of them
 };
 
@@ -27,10 +27,10 @@ struct DrawnPipeline {
   std::vector<DrawnStage> stages;
 };
 
-// Pipelines with the same stages and microbatches are drawn once, where they are, by first appearance.
+// Pipelines with the same stages and microbatches are drawn once, in the order of first appearance.
 std::vector<DrawnPipeline> drawn_pipelines(const Plan& plan, const Prediction& prediction);
 
-// Plain ASCII, at most 100 columns wide and eight kinds of pipelines high; what is left out is counted.
+// Plain ASCII, at most 100 columns wide and eight kinds of pipelines high; the last line counts the rest.
 std::string plan_drawing(const Plan& plan, const Prediction& prediction);
 
 }  // namespace sailor

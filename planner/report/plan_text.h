@@ -1,5 +1,5 @@
-// How plans and their figures are written in tables: shared by the tables of candidates and of the front.
-// Internal to planner/report.
+// Text of plans and their values in tables: shared by the tables of candidates and of the front. Internal to
+// planner/report.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace sailor {
 
-// At most `width` characters; what is longer ends in "..".
+// At most `width` characters; longer text ends in "..".
 std::string cut_to(std::string text, size_t width);
-// Four digits, and all of those before the point: "2.5", "2525", "506812".
+// Four digits, or all digits before the point: "2.5", "2525", "506812".
 std::string rate_text(double per_s);
 // GPUs that a plan uses: "4 A + 2 B".
 std::string gpus_by_type(const Plan& plan);
-// The same with their zones, at most `width` characters: "4 A@z1 + 2 B@z2", or "6 A in 3 zones" where that is
-// too long; without zones where `one_zone` says that there is only one.
+// The same with zones, at most `width` characters: "4 A@z1 + 2 B@z2", or "6 A in 3 zones" if that is too
+// long; without zones if `one_zone`.
 std::string gpus_by_type_and_zone(const Plan& plan, bool one_zone, size_t width);
 // Stages of a pipeline: "2", or "1-3" when pipelines differ.
 std::string num_stages_text(const Plan& plan);
-// The TP degrees of a pipeline's stages: "4,1", or "4" where all have it; of several kinds of pipelines each
-// with how often it occurs: "2x(4,1)+1x(2)".
+// The TP degrees of a pipeline's stages: "4,1", or "4" if all are equal; for several kinds of pipelines, each
+// with its number: "2x(4,1)+1x(2)".
 std::string tp_text(const Plan& plan);
-// What stands before a number that rests on estimated layer times, and the line that explains it.
+// Prefix of values that rest on estimated layer times, and the line that explains it.
 std::string estimate_mark(const Prediction& prediction);
 std::string estimate_note(double uncertainty);
 const char* status_name(SearchStatus status);

@@ -11,8 +11,8 @@ namespace sailor {
 
 nlohmann::json prediction_json(const Prediction& prediction);
 nlohmann::json shares_json(const IterationShares& shares);
-nlohmann::json optional_json(const std::optional<double>& value);  // null when there is none
-// `bound_usd_per_iteration` and the like; null where nothing is proven.
+nlohmann::json optional_json(const std::optional<double>& value);  // null if absent
+// `bound_usd_per_iteration` and the like; null if nothing is proven.
 void add_bounds(const PerExpense<std::optional<double>>& bound, nlohmann::json& out);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// A layer profile for people: what it is good for, when and with what it was measured, every figure with its
-// unit, the number of measurements behind it and how sure it is. Pure.
+// A layer profile as a table: the model, when and with what it was measured, and every value with its unit,
+// number of measurements and accuracy. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a replay of an availability trace came to (replay/replay.h), for people and for tools.
+// The results of a trace replay (replay/replay.h), for people and for programs.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace sailor {
 
-// A line per policy: steps, throughput over the whole time, where the time went, what it cost.
+// A line per policy: steps, mean throughput, breakdown of the time, cost.
 std::string replay_table(const JobSpec& job, const std::vector<ReplayOutcome>& outcomes, double end_s);
-// What one policy did, a line per change.
+// The events of one policy, a line per change.
 std::string replay_events(const ReplayOutcome& outcome);
 // One JSON object, "sailor_replay": 1 (etc/doc/plan-result.md).
 std::string replay_json(const JobSpec& job, const std::vector<ReplayOutcome>& outcomes, double end_s);

@@ -1,5 +1,5 @@
-// A run as one page for a browser: its plan, how it trained against what was predicted, memory of its ranks,
-// what happened to it. Self-contained: no script, no network. Pure.
+// A run as a page for a browser: its plan, training compared with the prediction, memory of its ranks,
+// events. Self-contained: no script, no network. Pure.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,15 @@
 
 namespace sailor {
 
-// What the planner says of the run's plan and of others on the same nodes, where its inputs are still there.
+// The prediction of the run's plan, and other plans on the same nodes, if the planner's inputs exist.
 struct RunPrediction {
   Prediction prediction;
   std::vector<Timeline> timelines;   // empty: too many events to draw
   std::optional<ParetoFront> front;  // throughput against cost
-  std::string front_of;              // of which GPUs, in words
+  std::string front_of;              // GPUs of the front, in words
 };
 
-// `predicted` is made in `context`; both are there or neither is. `notes` are shown above everything else, a
-// paragraph each.
+// `predicted` is made in `context`; both are given, or neither is. `notes` are paragraphs at the top.
 std::string run_report(const RunHistory& history, const PlanningContext* context,
                        const RunPrediction* predicted, const std::vector<std::string>& notes);
 

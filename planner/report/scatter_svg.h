@@ -1,5 +1,5 @@
-// Predicted against measured as one self-contained SVG: logarithmic axes of equal length, the diagonal, and
-// a band of 10 % on either side. Readable on light and dark backgrounds. Pure.
+// Predicted against measured values as a self-contained SVG: logarithmic axes of equal length, the diagonal,
+// and a band of 10 % on either side. Readable on light and dark backgrounds. Pure.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace sailor {
 
 struct ScatterSeries {
   std::string name;         // for the legend
-  std::vector<Pair> pairs;  // > 0; others are left out
+  std::vector<Pair> pairs;  // > 0; others are omitted
 };
 
 // `unit` labels both axes, e.g. "s per iteration".

@@ -1,4 +1,4 @@
-// Stage by stage: layers, GPUs, nodes, time, memory of one plan.
+// A plan by stage: layers, GPUs, nodes, time, memory.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace sailor {
 
-// A row per stage, at most 120 characters wide, then the sum. Pipelines that are alike are shown once, and
-// stages of a pipeline that follow one another and differ in nothing but which layers they have are one row
-// ("2-7"), with the largest of their memory and busy parts. Ends in a newline.
+// A row per stage, at most 120 characters wide, then the sum. Equal pipelines are shown once. Consecutive
+// stages that differ only in their layers share a row ("2-7") with their maximum memory and utilization. Ends
+// in a newline.
 std::string stage_table(const Plan& plan, const Prediction& prediction);
 
 }  // namespace sailor

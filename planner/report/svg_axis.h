@@ -6,7 +6,7 @@
 
 namespace sailor {
 
-// The step of 1, 2 or 5 times a power of ten that gives at most `most` parts. Requires span > 0.
+// The step of 1, 2 or 5 times a power of ten that gives at most `most` intervals. Requires span > 0.
 inline double nice_step(double span, int most) {
   const double power = std::pow(10, std::floor(std::log10(span / most)));
   for (double factor : {1.0, 2.0, 5.0})
@@ -14,7 +14,7 @@ inline double nice_step(double span, int most) {
   return 10 * power;
 }
 
-// Round marks from `begin` to `end`, which include the values that it was made for.
+// Round marks from `begin` to `end`, which cover the given values.
 struct SvgAxis {
   double begin = 0, end = 1, step = 1;
 

@@ -1,5 +1,5 @@
-// What the pictures of an iteration share: which pipelines are alike and need to be shown once, how a stage
-// is called, and text for XML. Pure.
+// Shared by the pictures of an iteration: groups of equal pipelines, which are shown once; names of stages;
+// text for XML. Pure.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 namespace sailor {
 
 // Pipelines with the same stages, durations, memory and timeline, by first appearance. `timelines` is one per
-// pipeline; empty: pipelines are told apart by plan and prediction only.
+// pipeline; empty: pipelines are compared by plan and prediction only.
 std::vector<std::vector<int>> alike_pipelines(const Plan& plan, const Prediction& prediction,
                                               const std::vector<Timeline>& timelines);
-// Where each pipeline begins in Prediction::stages.
+// Index of each pipeline's first entry in Prediction::stages.
 std::vector<size_t> pipeline_bases(const Plan& plan);
 // "pipeline 0", "pipelines 0-3, 6"
 std::string pipelines_name(const std::vector<int>& pipelines);
 
-// Groups of GPUs of a pipeline: what a row of a picture is. Interleaved, each holds several entries of
+// GPU groups of a pipeline, which are the rows of a picture. If interleaved, each has several entries of
 // PlanPipeline::stages.
 int num_gpu_groups(const Plan& plan, const PlanPipeline& pipeline);
 // "6-11" ("2-3, 6-7" where interleaved).

@@ -1,4 +1,4 @@
-// One stage's row of the timeline picture: bars where they can be told apart, shares of time where not.
+// The row of a stage in the timeline picture: bars if they are wide enough, else fractions of time.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct SvgRowScale {
   double per_s = 1;  // px
   double top = 0;
   double height = 10;
-  bool titles = true;  // a text for each bar that shows when it is pointed at
+  bool titles = true;  // a tooltip for each bar
 };
 
-// Appends the row's elements to `out`. Returns whether it shows shares of time instead of bars.
+// Appends the row's elements to `out`. Returns whether it shows fractions of time instead of bars.
 bool svg_row(const std::vector<const TimelineEvent*>& events, int chunks, const SvgRowScale& scale,
              std::string& out);
 

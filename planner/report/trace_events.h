@@ -1,5 +1,5 @@
-// Writes the Trace Event Format that chrome://tracing and Perfetto open: processes, their threads, and spans
-// on them. About 100 bytes per span. Not thread-safe.
+// Writes the Trace Event Format of chrome://tracing and Perfetto: processes, their threads, and spans on
+// them. About 100 bytes per span. Not thread-safe.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Why nothing was found, and the smallest change that would help: asked by replanning under relaxed
-// conditions. Pure.
+// Why no plan was found, and the smallest change that helps: searches again with relaxed limits. Pure.
 #pragma once
 
 #include <string>
@@ -8,7 +7,7 @@
 
 namespace sailor {
 
-// One line. `result` is the infeasible outcome. Costs a few short searches.
+// One line. `result` is the infeasible result. Costs a few short searches.
 std::string explain_infeasible(const PlanningContext& context, const PlanOptions& options,
                                const SearchResult& result);
 

@@ -1,6 +1,6 @@
-// The search: which GPUs and which parallelization, together, under the user's objective and limits.
+// The search: GPUs and parallelization together, under the user's objective and limits.
 //
-// A pure function of its arguments: no global state, deterministic (only SearchStats tell wall time),
+// A pure function of its arguments: no global state, deterministic (only SearchStats contain wall time),
 // independent of the order of nodes in the snapshot. Resource-exact: never more GPUs of a type in a zone than
 // are free, never a TP group across nodes. Anytime: at the time limit it returns the best plan so far.
 #pragma once
@@ -10,9 +10,9 @@
 
 namespace sailor {
 
-// An elastic job gets a plan with ZeRO-1 only where there is none without: what one rank alone holds is lost
-// with it; and none that is interleaved. Throws InputError when the job names what the snapshot does not
-// have.
+// An elastic job gets a plan with ZeRO-1 only if none is feasible without, because state that only one rank
+// has is lost with it; and never an interleaved plan. Throws InputError when the job names something that the
+// snapshot does not have.
 SearchResult search(const PlanningContext& context, const PlanOptions& options);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// How many replicas of each stage run on which GPU type and TP degree: the first step of an assignment on
-// many GPUs (greedy_assignment.cpp). Zones come later; what counts here is all that a region has of a type.
+// The number of replicas of each stage by GPU type and TP degree: the first step of an assignment on many
+// GPUs (greedy_assignment.cpp). Zones are chosen later; here only the total of a type in a region counts.
 // Pure.
 #pragma once
 
@@ -17,8 +17,8 @@ struct GroupShare {
 };
 using TypeAssignment = std::vector<std::vector<GroupShare>>;  // by stage; the slowest group first
 
-// The slowest group of every stage serves alone; then replicas move to other groups where GPUs are short.
-// Nothing when that does not suffice.
+// All replicas of a stage start in its slowest group; then replicas move to other groups where GPUs are
+// short. Nothing if that does not suffice.
 std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
                                            const PipelineTemplate& pipeline);
 

@@ -1,6 +1,6 @@
-// What the searches of every D over the same placement classes and limits share, so that none of them sets it
-// up again: uses of resources, times of gradient sums, and the shortest bottlenecks. Filled as it is asked,
-// so one thread at a time; answers do not depend on the order of questions.
+// Tables that the searches of all D over the same placement classes and limits share: resource uses, times of
+// gradient reduction, and the shortest bottlenecks. Filled on demand, so not thread-safe; results do not
+// depend on the order of queries.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace sailor {
 
-// The limits in another order: first those on all GPUs and on single pools as they come, then those that bind
-// when all layers have to be held, so that a few of them bound nearly as well as all.
+// The limits in another order: first those on all GPUs and on single pools in their order, then those that
+// are tightest when all layers must be held, so that a few of them bound nearly as well as all.
 std::vector<ResourceLimit> most_binding_first(ClassCosts& costs, std::vector<ResourceLimit> limits);
 
 class BoundTables {
@@ -24,22 +24,22 @@ class BoundTables {
   StageUses& uses() { return uses_; }
   const StageSync& sync(int replicas);
   const EgressBound& egress();
-  // No pipeline that holds all layers within `capacity` (by limit, for one replica) has a bottleneck shorter
-  // than this; infinite when none has one of at most `most_s`. At least as short as the truth by up to
-  // kFloorStep, and more where memory binds.
+  // No pipeline that holds all layers within `capacity` (by limit, for one replica) has a shorter bottleneck;
+  // infinite if none has one of at most `most_s`. Below the exact value by up to kFloorStep, and by more if
+  // memory is the constraint.
   double bottleneck_floor_s(const std::vector<double>& capacity, double most_s);
 
   static constexpr double kFloorStep = 0.008;
 
  private:
-  // What stages need at least with bottlenecks at steps of a geometric grid, which does not depend on D.
+  // Minimum needs of stages whose bottlenecks are steps of a geometric grid that does not depend on D.
   const std::vector<double>& need_at(int step);
 
   ClassCosts& costs_;
   const std::vector<ResourceLimit>& limits_;
-  std::unique_ptr<EgressBound> egress_;  // once it is asked for
+  std::unique_ptr<EgressBound> egress_;  // created on first use
   StageUses uses_;
-  const StageSync no_sync_;                         // of one replica: nothing to sum
+  const StageSync no_sync_;                         // of one replica: nothing to reduce
   std::map<int, std::unique_ptr<StageSync>> sync_;  // by replicas
   SuffixResourceBound suffix_;
   std::map<int, std::vector<double>> need_;  // by step, then limit

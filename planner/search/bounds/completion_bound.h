@@ -1,10 +1,11 @@
-// What any completion of a partial pipeline takes and costs at least, given what is accepted.
+// Lower bounds on time and cost of every completion of a partial pipeline, given the accepted values.
 //
-// The bottleneck of a completed pipeline lies in one of a few levels (intervals). Within a level stages are
-// no longer than its upper end, rounds no shorter than its lower end; what is accepted then leaves so much
-// for sums of gradients, which limits stages again. Stages that are short enough for both use resources,
-// money and time in sum (suffix_resource_bound.h, least_sum.h). A level in which not even an empty pipeline
-// can be completed is dead; a partial pipeline is hopeless when it is so in every level. Not thread-safe.
+// The bottleneck of a completed pipeline is in one of a few levels (intervals). Within a level, stages are no
+// longer than its upper end and rounds no shorter than its lower end. The accepted value then limits the
+// remaining time for gradient reduction, which limits stages again. Stages that are short enough for both
+// need a minimum of resources, money and total time (suffix_resource_bound.h, least_sum.h). A level in which
+// not even an empty pipeline can be completed is dead. A partial pipeline is hopeless if it is so in every
+// level. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,8 @@
 
 namespace sailor {
 
-// More of anything bounds better and takes longer. Memory beyond a number of microbatches in flight, and
-// limits beyond the first, which are the most binding, cost more time than they prune.
+// Larger values give better bounds in more time. Memory beyond a number of microbatches in flight, and limits
+// beyond the first, tightest ones, cost more time than they prune.
 struct CompletionOptions {
   size_t most_levels = 4;
   int in_flight = 8;
@@ -32,23 +33,22 @@ class CompletionBound {
   CompletionBound(const TemplateProblem& problem, BoundTables& tables, const std::vector<double>& capacity,
                   const CompletionOptions& options);
 
-  // From now on only iterations that take less, and cost no more, are of interest. Infinite: any.
+  // From now on only iterations that take less, and cost no more, are accepted. Infinite: any.
   void accept(double iteration_s, double charge);
-  // No pipeline has a shorter bottleneck, as far as is known.
+  // A lower bound on the bottleneck of all pipelines.
   double bottleneck_floor_s() const { return floor_s_; }
 
-  // Might some completion be accepted? No is certain.
+  // Could a completion be accepted? False is certain.
   bool possible(const PartialPipeline& pipeline);
-  // From now on stage_possible() is about stages right before this pipeline, which stays where it is, until
-  // accept().
+  // Makes stage_possible() refer to stages directly before this pipeline, which must not move until accept().
   void set_behind(const PartialPipeline& behind);
-  // Might an accepted completion have a stage there of this placement class, this use, and a first layer from
-  // `lowest` to `highest`? No is certain.
+  // Could an accepted completion have a stage there with this placement class, this use, and a first layer
+  // from `lowest` to `highest`? False is certain.
   bool stage_possible(int placement, const StageUse& use, int lowest, int highest);
-  // What a complete pipeline costs: GPUs at least so much per second, and traffic at least so much at all.
+  // A lower bound on the cost of a complete pipeline: per second for GPUs, and in total for traffic.
   double charge_per_s(const PartialPipeline& whole) const;
   double fixed_charge(const PartialPipeline& whole) const;
-  // Was some pipeline refused for what it would cost?
+  // Was a pipeline rejected because of its cost?
   bool money_mattered() const { return money_mattered_; }
 
  private:
@@ -58,7 +58,7 @@ class CompletionBound {
     std::unique_ptr<SuffixResourceBound> suffix;
     std::unique_ptr<LeastSum> sum;
   };
-  // What pipelines that use so much cost, at least, by the limits that tell.
+  // A lower bound on the cost of pipelines with this use, from the limits with a price.
   double priced_per_s(const double* used, const double* more, size_t limits) const;
   double left_for_sync_s(const Level& level, double sum_s) const {
     return accepted_s_ - rounds_ * level.shortest_s - sum_s;
@@ -80,13 +80,13 @@ class CompletionBound {
   double accepted_s_, accepted_charge_;
   double floor_s_ = 0;
   std::vector<double> capacity_, left_, nothing_;  // by limit
-  std::vector<Level> levels_;                      // ever shorter bottlenecks
+  std::vector<Level> levels_;                      // with decreasing bottlenecks
   size_t levels_in_use_ = 0;
-  // What stage_possible() is about.
+  // Arguments of set_behind().
   const PartialPipeline* behind_ = nullptr;
-  bool any_behind_ = false;                      // no level tells anything
+  bool any_behind_ = false;                      // no level constrains it
   std::vector<double> left_of_behind_;           // by limit
-  std::vector<SuffixResourceBound*> behind_in_;  // of the levels that it may be completed in
+  std::vector<SuffixResourceBound*> behind_in_;  // of the levels in which it can be completed
 };
 
 }  // namespace sailor

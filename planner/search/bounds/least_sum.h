@@ -1,7 +1,7 @@
-// What the stages before a partial pipeline add at least to the sum of all stages' times, given the GPUs that
-// are left: TP degrees that make a stage short use many.
+// A lower bound on the sum of times of the stages before a partial pipeline, given the remaining GPUs: TP
+// degrees that make a stage short need many.
 //
-// Lagrangian relaxation of one limit at a time: min over stages (time + price x use) - price x left is a
+// Lagrangian relaxation of one limit at a time: min over stages (time + price x use) - price x remaining is a
 // bound for every price >= 0; a few prices are tried.
 #pragma once
 
@@ -17,11 +17,11 @@ class LeastSum {
   LeastSum(const ClassCosts& costs, const StageUses& uses, const std::vector<double>& capacity,
            size_t most_limits);
 
-  // For stages within the coverage's limits.
+  // For stages within the limits of `suffix`.
   void update(const SuffixResourceBound& suffix);
-  // Of stages that hold layers [0, end), before others where there are more layers, with this much left of
-  // every limit.
-  double seconds(int end, const double* left) const;  // 0 before the first update()
+  // Stages that hold layers [0, end), before others if there are more layers, with these remaining resources.
+  // 0 before the first update().
+  double seconds(int end, const double* left) const;  // by limit
 
  private:
   struct Price {

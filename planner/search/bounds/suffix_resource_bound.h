@@ -1,10 +1,10 @@
-// What a run of layers needs at least when no stage may take longer than a given bottleneck, nor sum
-// gradients for longer than a given time: a stage holds whole layers, only as many as fit, and pays for its
-// messages. The strongest bound of the search.
+// Lower bounds on the resources of a run of layers if no stage may take longer than a given bottleneck, nor
+// reduce gradients for longer than a given time. A stage holds whole layers, only as many as fit, and pays
+// for its messages. This is the strongest bound of the search.
 //
-// For every limit on resources by itself, and for money, the least use of any sequence of stages that covers
-// layers [0, end) is found by dynamic programming; entries are computed when they are asked for. All numbers
-// are for one replica. Not thread-safe.
+// For every resource limit by itself, and for money, the minimum use of any sequence of stages that covers
+// layers [0, end) is found by dynamic programming; entries are computed on demand. All numbers are for one
+// replica. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace sailor {
 
-// Is what is needed of a limit, of every limit, there, up to rounding?
+// Is the need covered by what is left, for one limit or for all, up to rounding?
 inline bool suffices(double need, double left) {
   return need <= left * (1 + 1e-9) + 1e-9;
 }
@@ -24,24 +24,25 @@ bool suffices(const double* need, const double* left, size_t limits);
 
 class SuffixResourceBound {
  public:
-  // With `most_in_flight` microbatches or more in flight memory counts as with so many; only the first
-  // `most_limits` limits are tried, and money only with `money`.
+  // For `most_in_flight` or more microbatches in flight, memory counts as for that number. Only the first
+  // `most_limits` limits are used, and money only if `money`.
   SuffixResourceBound(ClassCosts& costs, const StageUses& uses, const StageSync& sync, int most_in_flight,
                       size_t most_limits, bool money);
 
-  // From now on for stages that take, and sum gradients for, at most this long.
+  // From now on for stages that take, and reduce gradients for, at most this long.
   void set_limits(double bottleneck_s, double sync_s);
   // The first layer of the longest stage that ends at `end`; `end` when not even one layer is short enough.
   int lowest_in_time(int placement, int end, bool behind) const {
     return lowest_[(static_cast<size_t>(behind) * costs_.classes().size() + placement) * (layers_ + 1) + end];
   }
-  // What a stage's messages add to it at least, when it is first of all or not, and others follow or not.
+  // A lower bound on the messages of a stage, depending on whether it is the first of all and whether others
+  // follow.
   double messages_s(int placement, bool first, bool behind) const {
     return (behind ? costs_.least_activation_s(placement) : 0) +
            (first ? 0 : costs_.least_gradient_s(placement));
   }
-  // What stages need that hold layers [0, end), of which the last has `in_flight` microbatches and those
-  // before it one more each: by limit, then charge per second; infinite when there are no such stages.
+  // Minimum needs of stages that hold layers [0, end), of which the last has `in_flight` microbatches and
+  // each earlier one has one more: by limit, then charge per second; infinite if there are no such stages.
   // `behind`: other stages follow. Valid until set_limits().
   const double* need(int end, int in_flight, bool behind) {
     in_flight = std::min(in_flight, most_in_flight_);
@@ -50,12 +51,12 @@ class SuffixResourceBound {
     if (!known_[entry]) find_need(end, in_flight, behind, entry);
     return &need_[entry * width_];
   }
-  size_t limits() const { return limits_; }  // that count
-  // Can they be held by what is `left` of every limit?
+  size_t limits() const { return limits_; }  // number of limits in use
+  // Are they covered by what is `left` of every limit?
   bool possible(int end, int in_flight, bool behind, const double* left) {
     return suffices(need(end, in_flight, behind), left, limits_);
   }
-  // What they cost per second, at least.
+  // A lower bound on their cost per second.
   double charge_per_s(int end, int in_flight, bool behind) { return need(end, in_flight, behind)[limits_]; }
 
  private:
@@ -75,12 +76,12 @@ class SuffixResourceBound {
   const int most_in_flight_;
   const size_t limits_, width_;          // width_: and money
   std::vector<int16_t> lowest_;          // [behind][class][end]: first layer of the longest stage
-  std::vector<int16_t> lowest_in_sync_;  // [class][end]: the same as far as gradients tell
-  std::vector<int> by_option_;           // placement classes, those of one slowest option side by side
-  // [behind][end]: of the stages that end there, by slowest option, those of which no other one is as long
-  // and needs no more of anything; empty until asked for.
+  std::vector<int16_t> lowest_in_sync_;  // [class][end]: the same as far as gradients are concerned
+  std::vector<int> by_option_;           // placement classes, grouped by slowest option
+  // [behind][end]: of the stages that end there, by slowest option, those that no other stage with as many
+  // layers and at most equal needs dominates; empty until requested.
   std::vector<std::vector<Choice>> choices_;
-  // [behind][in_flight][end][limit], money last; large and mostly never touched, so not even cleared.
+  // [behind][in_flight][end][limit], money last; large and mostly unused, so not initialized.
   std::unique_ptr<double[]> need_;
   std::vector<char> known_;
 };

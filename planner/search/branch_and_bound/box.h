@@ -1,5 +1,5 @@
-// The subproblems of the branch and bound (branch_and_bound.h): pipelines of one configuration whose slowest
-// stage, longest sum of gradients, and regions are within limits. Pure.
+// The subproblems of branch_and_bound.h: pipelines of one configuration whose slowest stage, longest gradient
+// reduction, and regions are within limits. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct Box {
   double shortest_s = 0, longest_s = 0;  // of the slowest stage
   double least_sync_s = 0, most_sync_s = 0;
   double bound_s = 0;
-  uint64_t regions = ~uint64_t{0};  // that stages may be in
-  uint64_t visited = 0;             // those that some stage is in
-  int least_regions = 1;            // with a stage
-  double crossings_s = 0;           // that the number of regions adds to the sum of stages
+  uint64_t regions = ~uint64_t{0};  // where stages may be
+  uint64_t visited = 0;             // where some stage must be
+  int least_regions = 1;            // minimum number of regions with a stage
+  double crossings_s = 0;           // added to the sum of stages by the number of regions
   SupplyPrices prices;
   int64_t number = 0;
 
@@ -26,9 +26,9 @@ struct Box {
   }
 };
 
-// Boxes that hold together what this one does: by the regions that stages are in; where these are known, by
-// the slowest stage or the sum of gradients, which matter `rounds` times and once. None where that would say
-// little more.
+// Boxes that together cover this one: split by the regions of stages; when these are known, by the slowest
+// stage or the gradient reduction, which count `rounds` times and once. Empty if a split would hardly improve
+// the bound.
 std::vector<Box> branches(const Box& box, double rounds, const PricedCuts& cuts);
 
 }  // namespace sailor

@@ -2,13 +2,15 @@
 // (template_search.h). Published model, throughput.
 //
 // Best first over boxes: one configuration (microbatch, D), and intervals of the slowest stage and of the
-// longest sum of gradients. Within a box an iteration takes at least
-//     rounds x shortest + least sum of gradients + the sum of stages in priced cuts (priced_cuts.h)
-//     + what messages between the regions that the box requires take more
-// with prices by subgradients. It branches on the regions that stages are in, then on the intervals. On the
-// way a beam of partial pipelines is followed that fill what supplies there are, in the order of what they
-// and the priced rest take. Ends when no box can be better, or after a fixed number of priced cuts:
-// deterministic, whatever the machine. Pure.
+// longest gradient reduction. Within a box an iteration takes at least
+//
+//     rounds x shortest + least gradient reduction + the sum of stages in priced cuts (priced_cuts.h)
+//     + the additional time of messages between the regions that the box requires
+//
+// with prices by subgradients. It branches on the regions of stages, then on the intervals. A beam search of
+// partial pipelines that fill the real supplies runs along, ordered by their time and the priced rest. Ends
+// when no box can be better, or after a fixed number of priced cuts, so it is deterministic on every machine.
+// Pure.
 #pragma once
 
 #include <functional>
@@ -23,16 +25,16 @@ struct BranchConfiguration {
   ClassCosts* costs = nullptr;
   int replicas = 1;
   double rounds = 1;   // microbatches of a pipeline
-  double bound_s = 0;  // known already; sharpened
+  double bound_s = 0;  // known before; improved by the search
 };
 
 struct BranchOutcome {
   bool complete = true;  // false: stopped, by effort or time
-  int64_t priced = 0;    // cuts
+  int64_t priced = 0;    // number of priced cuts
 };
 
 // Calls `found` with pipeline templates that may be better than `threshold()`, which it usually lowers. On
-// return every configuration's bound_s holds.
+// return, bound_s of every configuration holds.
 BranchOutcome branch_and_bound(
     std::vector<BranchConfiguration>& configurations, const std::function<double()>& threshold,
     const std::function<void(const BranchConfiguration&, const PipelineTemplate&)>& found,

@@ -1,6 +1,6 @@
-// Prices of supplies at which priced cuts bound most (priced_cuts.h), by the volume algorithm: subgradient
-// steps along an average of uses, because equal supplies are used in turns, and from the best prices so far.
-// Deterministic.
+// Prices of supplies that maximize the bound of priced cuts (priced_cuts.h), by the volume algorithm:
+// subgradient steps along an average of uses, because equal supplies are used in turn, starting from the best
+// prices so far. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace sailor {
 
-constexpr double kProven = 1e-4;  // relative: no need to know better
+constexpr double kProven = 1e-4;  // relative precision that suffices
 
 struct SupplyPrices {
   std::vector<double> money;  // price x GPUs of every supply, seconds
-  std::vector<double> use;    // of every supply, of 1; averaged over cuts at prices near these
+  std::vector<double> use;    // fraction of every supply; averaged over cuts at prices near these
 };
 
-// Of one GPU, by supply.
+// Prices of one GPU, by supply.
 std::vector<double> prices_per_gpu(const std::vector<double>& money, const PricedCuts& cuts);
 
 struct PricedSum {
-  double seconds = 0;  // of stages, less the money; infinite when layers cannot be covered
-  int64_t cuts = 0;    // that were priced
+  double seconds = 0;  // sum of stages less the money; infinite if layers cannot be covered
+  int64_t cuts = 0;    // number of priced cuts
 };
 
-// The sum at the best prices of a few steps, which are left in `prices`; `enough` of it is enough.
+// The sum at the best prices of a few steps, which are stored in `prices`; stops at `enough`.
 PricedSum raise_prices(SupplyPrices& prices, PricedCuts& cuts, double enough);
 
 }  // namespace sailor

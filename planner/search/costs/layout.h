@@ -1,5 +1,5 @@
-// A cut with one D in which every replica of every stage has its option: runs of equal replicas in the order
-// of the pipelines. Value type.
+// A layer split with one D in which every replica of every stage has its option: runs of equal replicas in
+// the order of the pipelines. Value type.
 #pragma once
 
 #include <utility>
@@ -25,24 +25,24 @@ struct Layout {
   std::vector<Stage> stages;  // first to last
 };
 
-// What a layout takes, exactly as the published model adds it up.
+// Time and charge of a layout, exactly as in the published model.
 struct LayoutValue {
   double iteration_s = 0;
-  double charge = 0;  // of the expense that the goal follows
+  double charge = 0;  // of the expense that the goal tracks
 };
 LayoutValue evaluate(const StageCosts& costs, const Resources& resources, const Layout& layout, int replicas,
                      double microbatches);
 
-// What that sum is made of, by stage: each the slowest of the stage's replicas or pairs of them.
+// The parts of that time, by stage: each is the slowest of the stage's replicas or pairs of replicas.
 struct StageParts {
   double compute_s = 0;
-  double activation_s = 0, gradient_s = 0;  // over the boundary behind the stage
+  double activation_s = 0, gradient_s = 0;  // over the boundary after the stage
   double update_s = 0;
   double sync_s = 0;
 };
 double iteration_s(const std::vector<StageParts>& stages, double microbatches);
 
-// Does every counter suffice?
+// Is the layout within every counter?
 bool within_resources(const Resources& resources, const Layout& layout);
 
 // The unplaced plan: replica j of every stage is in pipeline j.

@@ -1,6 +1,6 @@
-// The stages from some layer to the last, as the searches of pipeline templates build them: the last stage
-// first, one after another in front. Times are added up as the published model does, in placement classes, so
-// they are lower bounds. Value type; points to the stages behind, which must outlive it.
+// The stages from some layer to the last, as the searches of pipeline templates build them: from the last
+// stage backwards. Times are added up as in the published model, for placement classes, so they are lower
+// bounds. Value type; points to the stages behind, which must outlive it.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,21 @@ struct PartialPipeline {
   int placement = -1;                     // of the leading stage
   int stages = 0;
   double bottleneck_s = 0;    // of all stages but the leading one
-  double leading_s = 0;       // of the leading stage; what the stage before it adds is missing
+  double leading_s = 0;       // of the leading stage; without what the stage before it adds
   double last_message_s = 0;  // activation from the leading stage to the next
   double sum_s = 0;           // of stages and messages
   double update_s = 0, sync_s = 0;
-  // Searches that know limits on resources and money fill these in.
+  // Set by searches that track resource limits and money.
   double charge_per_s = 0;       // of all replicas
-  double fixed_charge = 0;       // what does not grow with time: of computing and of traffic
+  double fixed_charge = 0;       // does not grow with time: of computation and of traffic
   const double* used = nullptr;  // by limit, of one replica
 
   double slowest_s() const { return std::max(bottleneck_s, leading_s); }
-  double once_s() const { return sum_s + update_s; }  // what does not repeat, without gradients
+  // time that does not repeat per round, without gradients
+  double once_s() const { return sum_s + update_s; }
 
-  // Begins a stage of a placement class before `behind`: all that does not depend on its length. Returns the
-  // sum of times so far; infinite when no link is known.
+  // Begins a stage of a placement class before `behind`: computes all that does not depend on its length.
+  // Returns the sum of times so far; infinite if no link is known.
   double begin(const ClassCosts& costs, int of_class, const PartialPipeline& behind) {
     double activation_s = 0, gradient_s = 0;
     if (behind.stages > 0) {
@@ -40,7 +41,7 @@ struct PartialPipeline {
     end_layer = behind.first_layer;
     placement = of_class;
     stages = behind.stages + 1;
-    // The stage that was leading is now complete: its gradient message is known.
+    // The previously leading stage is now complete: its gradient message is known.
     const double extra_s = (behind.stages == 1 ? 2 : 1) * gradient_s;
     bottleneck_s = std::max(behind.bottleneck_s, behind.leading_s + extra_s);
     last_message_s = activation_s;
@@ -57,13 +58,13 @@ struct PartialPipeline {
     update_s = std::max(next->update_s, costs.update_s(placement, first_layer));
     sync_s = std::max(next->sync_s, sync.seconds(placement, first_layer, end_layer));
   }
-  // When all layers are in stages: the first of more than three pays for its activation twice.
+  // When all layers are in stages: with more than three stages, the first pays for its activation twice.
   void complete() {
     if (stages <= 3) return;
     leading_s += last_message_s;
     sum_s += last_message_s;
   }
-  // Of complete pipelines; with a slowest stage and a longest sum of gradients of at least so much.
+  // For complete pipelines; with lower bounds on the slowest stage and the longest gradient reduction.
   double iteration_s(double rounds, double least_slowest_s = 0, double least_sync_s = 0) const {
     return rounds * std::max(least_slowest_s, slowest_s()) + once_s() + std::max(least_sync_s, sync_s);
   }

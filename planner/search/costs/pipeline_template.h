@@ -1,4 +1,4 @@
-// A cut of the layers into stages of placement classes, and what it is searched for. Value types.
+// A layer split with placement classes for its stages, and the search problem for it. Value types.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace sailor {
 
-// Which replica runs where is open.
+// The location of replicas is open.
 struct PipelineTemplate {
   struct Stage {
     int first_layer = 0;
@@ -16,9 +16,9 @@ struct PipelineTemplate {
     int placement = 0;
   };
   std::vector<Stage> stages;  // first to last
-  // No plan of this form is faster or cheaper; exact when all placement classes are pure.
+  // A lower bound for plans of this form; exact if all placement classes are pure.
   double iteration_s = 0;
-  double charge = 0;  // of the expense that the goal follows
+  double charge = 0;  // of the expense that the goal tracks
 };
 
 class BoundTables;
@@ -31,7 +31,7 @@ struct TemplateProblem {
   double microbatches = 1;  // per pipeline, of the busiest
   Goal goal;
   bool dominance = true;
-  // Only labels of pure stages dominate others: keeps every way to assign GPUs to a template.
+  // Labels are only dominated by labels of pure stages: keeps every way to assign GPUs to a template.
   bool pure_dominance = false;
   bool bounding = true;
   int max_stages = 1 << 20;

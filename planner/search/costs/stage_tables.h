@@ -1,5 +1,5 @@
-// Tables of what stages of placement classes take of gradient sums and of resources: they are asked for far
-// more often than there are different answers. Rows are filled on demand, so one thread at a time.
+// Tables of gradient reduction and resource use of stages in placement classes, which are queried far more
+// often than there are different values. Rows are filled on demand, so not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace sailor {
 
-// How long stages sum gradients between D replicas, by placement class and layers: one answer for stages with
-// equally many parameters, and for placement classes over the same links.
+// Time of gradient reduction between D replicas, by placement class and layers: equal for stages with equal
+// numbers of parameters, and for placement classes over the same links.
 class StageSync {
  public:
   // `costs` must outlive this.
   StageSync(const ClassCosts& costs, int replicas);
 
   double seconds(int placement, int first, int end) const { return row(placement).seconds[at(first, end)]; }
-  // The same for this stage or any that holds more parameters, at least: falls when layers are taken away,
-  // which the times themselves need not do.
+  // A lower bound for this stage and all with more parameters: decreases when layers are removed, unlike the
+  // times themselves.
   double this_or_longer_s(int placement, int first, int end) const {
     return row(placement).at_least[at(first, end)];
   }
-  // Stages of the size classes below this, and only they, have a this_or_longer_s() of at most `most_s`.
+  // Exactly the stages of size classes below this have a this_or_longer_s() of at most `most_s`.
   int size_classes_within(int placement, double most_s) const;
 
  private:
-  // By size class; empty until asked for.
+  // By size class; empty until requested.
   struct Row {
     std::vector<double> seconds, at_least;
   };
@@ -42,12 +42,12 @@ class StageSync {
 
   const ClassCosts& costs_;
   const int replicas_;
-  mutable std::vector<Row> rows_;  // by the first placement class that sums alike
+  mutable std::vector<Row> rows_;  // by the first placement class with equal gradient reduction
 };
 
-// What one replica of a stage uses of every limit, and costs per second, at least, by placement class and by
-// which of its groups may serve. Equal uses have one number, so that whoever compares them does so once.
-// Numbers and references stay valid.
+// Lower bounds on the use of every limit, and on the cost per second, of one replica of a stage, by placement
+// class and possible groups. Equal uses have one number, so that comparisons are done once. Numbers and
+// references stay valid.
 struct StageUse {
   std::vector<double> weights;  // by limit
   double charge_per_s = 0;
@@ -61,18 +61,18 @@ class StageUses {
   size_t limits() const { return limits_.size(); }
   int size() const { return static_cast<int>(uses_.size()); }
   const StageUse& operator[](int number) const { return uses_[number]; }
-  // The same as numbers side by side: by limit, then charge per second. Valid until the next number().
+  // The same as adjacent numbers: by limit, then charge per second. Valid until the next number().
   const double* amounts(int number) const { return &amounts_[number * (limits_.size() + 1)]; }
 
   // `groups`: as ClassCosts::allowed() gives them, not 0.
   int number(int placement, uint32_t groups);
-  // By ClassCosts::segments(placement class, end); -1 where no group may serve.
+  // By ClassCosts::segments(placement class, end); -1 if no group is possible.
   const int* of_segments(int placement, int end) const {
     return &of_segments_[begin_[static_cast<size_t>(placement) * (layers_ + 1) + end]];
   }
-  // Uses of whole segments have the numbers below this; others serve where memory leaves some groups out.
+  // Uses of whole segments have numbers below this; others occur where memory excludes some groups.
   int covering() const { return covering_; }
-  // Does one use of segments need no more of any limit, nor more money, than another one?
+  // Does one use of segments need at most as much of every limit, and of money, as another one?
   bool no_more_than(int one, int other) const {
     return no_more_[static_cast<size_t>(one) * covering_ + other] != 0;
   }
@@ -88,7 +88,7 @@ class StageUses {
   std::vector<size_t> begin_;  // [class][end], into of_segments_
   std::vector<int> of_segments_;
   int covering_ = 0;
-  std::vector<uint8_t> no_more_;  // [one][other]; bytes, because it is asked so often
+  std::vector<uint8_t> no_more_;  // [one][other]; bytes for speed
 };
 
 }  // namespace sailor

@@ -1,7 +1,7 @@
-// The partial pipelines that a pipeline template search keeps: those that no other one dominates.
+// The partial pipelines that a pipeline template search keeps: those that are not dominated.
 //
-// A label dominates another of the same first layer and leading placement class when it has no more stages,
-// uses no more of any resource and can end in no worse time and cost whatever comes before. Addresses stay
+// A label dominates another with the same first layer and leading placement class if it has no more stages,
+// uses no more of any resource and, for every continuation, ends in no worse time and cost. Addresses are
 // valid as long as the store. Not thread-safe.
 #pragma once
 
@@ -14,25 +14,25 @@
 namespace sailor {
 
 struct Label : PartialPipeline {
-  bool pure = true;        // all of its stages are
-  int bounds_version = 0;  // when it was last found not to be hopeless
+  bool pure = true;        // all of its stages are pure
+  int bounds_version = 0;  // when it was last found to be possible
 };
 
 class LabelStore {
  public:
   explicit LabelStore(const TemplateProblem& problem);
 
-  // Keeps a copy unless a label that is here dominates it, and drops those that it dominates. `floor_s`: no
-  // pipeline has a shorter bottleneck. False when there is no room.
+  // Stores a copy unless a stored label dominates it, and drops those that it dominates. `floor_s`: a lower
+  // bound on all bottlenecks. False if there is no room.
   bool insert(Label& label, double floor_s);
-  // Replaces what is in `out` by the labels of one first layer and leading placement class, in an order that
-  // depends on what was inserted only.
+  // Replaces `out` by the labels of one first layer and leading placement class, in an order that only
+  // depends on the insertions.
   void collect(int layer, int placement, std::vector<Label*>& out);
-  // Labels inserted so far, dropped ones included.
+  // Number of labels inserted so far, including dropped ones.
   int64_t inserted() const { return static_cast<int64_t>(labels_.size()); }
 
  private:
-  // What decides most comparisons of labels, side by side in memory.
+  // The values that decide most comparisons of labels, adjacent in memory.
   struct Entry {
     double sum_s, bottleneck_s, leading_s, first_used;
     int stages;
@@ -42,7 +42,7 @@ class LabelStore {
   // The labels of one first layer and leading placement class.
   struct Bucket {
     std::vector<Entry> strong;  // may dominate others; by sum
-    std::vector<Entry> weak;    // may not
+    std::vector<Entry> weak;    // may not dominate
   };
 
   Bucket& bucket(int layer, int placement) {
@@ -55,9 +55,9 @@ class LabelStore {
   const double rounds_;
   const size_t limits_;
   const bool charge_matters_;
-  std::vector<Bucket> buckets_;  // [layer][class]; none before the first label
+  std::vector<Bucket> buckets_;  // [layer][class]; empty before the first label
   std::deque<Label> labels_;
-  std::deque<std::vector<double>> used_;  // what labels point to
+  std::deque<std::vector<double>> used_;  // storage of label uses
 };
 
 }  // namespace sailor

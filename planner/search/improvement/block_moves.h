@@ -1,6 +1,6 @@
-// Random changes of an arrangement of pipelines (pipeline_blocks.h): the steps that improve_layout anneals
-// over. A change can exceed the number of GPUs. The sequence of changes is the same on every machine, because
-// the generator is our own and its seed is fixed. Not thread-safe.
+// Random changes of an arrangement of pipelines (pipeline_blocks.h): the moves of the annealing in
+// improve_layout. A change can exceed the number of GPUs. The sequence of changes is the same on every
+// machine, because the generator is our own and its seed is fixed. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class BlockMoves {
   // Changes `blocks` in place; both must outlive this.
   BlockMoves(const BlockCosts& costs, PipelineBlocks& blocks) : costs_(costs), next_(blocks) {}
 
-  // One random change; false when it had no effect or failed, and `blocks` are not to be used.
+  // Makes one random change; false if it had no effect or failed, and `blocks` must not be used.
   bool move();
-  // Joins neighbours that have become equal; returns the columns of all patterns together.
+  // Joins neighbours that have become equal; returns the total number of columns of all patterns.
   size_t tidy();
   // Random, from 0 to 1.
   double fraction() { return below(size_t{1} << 30) / static_cast<double>(size_t{1} << 30); }

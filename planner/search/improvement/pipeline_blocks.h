@@ -1,10 +1,10 @@
-// The pipelines of a layout in their order, as a list of blocks: a short pattern of columns (the option of
-// every stage of one pipeline) that is repeated. Neighbours in a stage's ring and facing replicas are then
-// known from the patterns, however many replicas there are; and a move changes all repetitions at once, which
-// matters because the slowest pair of a stage counts: one instance more or less changes nothing.
+// The ordered pipelines of a layout as a list of blocks: a short pattern of columns (the option of every
+// stage of one pipeline) that is repeated. Neighbours in a stage's ring and facing replicas then follow from
+// the patterns, for any number of replicas. A move changes all repetitions at once, which matters because the
+// slowest pair of a stage counts: one instance more or less changes nothing.
 //
-// Alternating between zones is worth having where the links between two zones are faster than those within
-// one. Not thread-safe.
+// Alternating between zones helps where the links between two zones are faster than those within one. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PipelineBlock {
 using PipelineBlocks = std::vector<PipelineBlock>;
 constexpr size_t kLongestPattern = 8;  // columns
 
-// The costs of one cut, tabulated by pair of options, for any arrangement of its pipelines.
+// The costs of one layer split, tabulated by pair of options, for any arrangement of its pipelines.
 class BlockCosts {
  public:
   BlockCosts(const AssignmentProblem& problem, const Layout& layout);
@@ -29,16 +29,16 @@ class BlockCosts {
   using Columns = std::vector<std::vector<int>>;  // of all pipelines, in order
   Columns columns_of(const Layout& layout) const;
   static Columns columns_of(const PipelineBlocks& blocks);
-  // Finds what is repeated.
+  // Finds repeated patterns.
   static PipelineBlocks blocks_of(const Columns& columns);
   Layout layout_of(const PipelineBlocks& blocks) const;
 
   int stages() const { return stages_; }
   int num_options() const { return static_cast<int>(options_.size()); }
   int index_of(int option) const;
-  // Options that differ from this one in their zone only, itself included.
+  // Options that differ from this one only in their zone, itself included.
   const std::vector<int>& alike(int option) const { return alike_[option]; }
-  // Is there anything to choose at all?
+  // Is there a choice at all?
   bool open() const;
 
   // GPUs by counter, of the counters that the options use.
@@ -46,21 +46,21 @@ class BlockCosts {
   void take(int option, int64_t replicas, std::vector<int64_t>& left) const;
   // The number of replicas with this option that fit.
   int64_t most(int option, const std::vector<int64_t>& left) const;
-  // By how much counters are exceeded, each relative to its capacity; 0 when all suffice.
+  // The excess over the counters, each relative to its capacity; 0 if all suffice.
   double excess(const PipelineBlocks& blocks) const;
-  // Repeats the patterns, each at least once, so that all pipelines fit; false when that is not found, and
-  // the blocks are not to be used.
+  // Repeats the patterns, each at least once, so that all pipelines fit; false if that was not found, and the
+  // blocks must not be used.
   bool recount(PipelineBlocks& blocks) const;
   struct Score {
     LayoutValue value;
-    // The same with smooth maxima over the pairs of a stage or boundary: of two arrangements with one slowest
-    // pair, the one with fewer instances of it, and of others nearly as slow, has less.
+    // The same with smooth maxima over the pairs of a stage or boundary: of two arrangements with the same
+    // slowest pair, the one with fewer instances of it, and of others nearly as slow, has a lower value.
     LayoutValue smooth;
   };
   Score score(const PipelineBlocks& blocks);
 
  private:
-  // What pairs of options take and pay; seconds as a power, too.
+  // Times and charges of pairs of options; seconds also as a power.
   struct Ring {  // neighbours
     double sync_s = 0, sync_power = 0, sync_charge = 0;
   };
@@ -83,7 +83,7 @@ class BlockCosts {
   std::vector<double> charge_per_s_;    // by option
   std::vector<double> work_charge_;     // [stage][option], of one replica
   std::vector<Ring> rings_;             // [stage][option][option], as the next
-  std::vector<Boundary> boundaries_;    // behind the stage
+  std::vector<Boundary> boundaries_;    // after the stage
   std::vector<StageParts> times_, smooth_;
 };
 

@@ -1,6 +1,7 @@
-// How often each of a few patterns of pipelines is repeated so that most pipelines fit, fractions included:
-// the linear program max sum x_k pipelines_k with sum x_k use_k <= capacity, x >= 0. What it rejects has no
-// whole solution either. Primal simplex from x = 0; small and dense (a row per counter). Pure, deterministic.
+// The number of repetitions of each of a few pipeline patterns that maximizes the pipelines that fit,
+// fractions allowed: the linear program max sum x_k pipelines_k with sum x_k use_k <= capacity, x >= 0. If it
+// is infeasible, so is the integer problem. Primal simplex from x = 0; small and dense (a row per counter).
+// Pure, deterministic.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct RepeatedPattern {
 };
 struct ZoneProgram {
   double pipelines = 0;
-  std::vector<double> times;  // by pattern; at most as many are above zero as there are counters
+  std::vector<double> times;  // by pattern; at most as many are nonzero as there are counters
 };
 
 // Stops as soon as `enough` pipelines fit.

@@ -1,5 +1,5 @@
-// What no plan is faster than, in a few operations: by what all GPUs compute together, and by what crosses
-// the borders of zones or nodes. For plans of one microbatch size and number of pipelines.
+// Lower bounds that take a few operations: from the computation of all GPUs together, and from traffic
+// between zones or nodes. For plans of one microbatch size and number of pipelines.
 #pragma once
 
 #include <array>
@@ -11,28 +11,28 @@
 
 namespace sailor::native {
 
-// What all groups of GPUs need at least, whatever their pipelines: every layer where it takes least, when a
-// GPU has the price of its speed.
+// The minimum need of all GPU groups in any pipelines: every layer where it needs least, if a GPU has the
+// price of its speed.
 class AreaBound {
  public:
   AreaBound(const Space& space, IterationModel& model, const ZoneRates& rates,
             const GroupWays::Question& question);
 
   const GroupWays& ways() const { return ways_; }
-  // Is there memory for that number of models?
+  // Is there memory for that number of model replicas?
   bool holds(int pipelines) const;
   double iteration_s(double microbatches, int pipelines) const;
-  // Of a microbatch through a layer, or through all; where all GPUs share the work.
+  // Time of a microbatch through a layer, or through all, if all GPUs share the work.
   double computing_s(LayerKind kind) const { return layer_s_[kind]; }
   double computing_s() const { return computing_s_; }
 
  private:
   const GroupWays ways_;
   std::array<double, 3> layer_s_{};
-  // By model and microbatch, by model and iteration; if all GPUs share the work.
+  // Per model and microbatch, per model and iteration; if all GPUs share the work.
   double computing_s_ = 0, after_s_ = 0;
   double longest_layer_s_ = 0;
-  double models_ = 0;  // that memory has room for
+  double models_ = 0;  // number of model replicas that fit into memory
 };
 
 // Plans in some zones, and in all of them.
@@ -43,11 +43,11 @@ struct ZoneCase {
   ZoneRates rates;
 };
 
-// What it takes at least to use several zones: messages between them, or sums.
+// Minimum time of using several zones: messages between them, or gradient reduction.
 class Crossing {
  public:
   explicit Crossing(const Space& space);
-  // Of `pipelines` with the busiest of `microbatches`.
+  // For `pipelines` pipelines of which the busiest has `microbatches`.
   double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches);
 
  private:
@@ -60,22 +60,23 @@ class Crossing {
   std::map<int, double> message_s_;
 };
 
-// What it takes at least to use one node, or several. Of several, two may hold whole layers, all replicas of
-// them: every microbatch crosses from one to the other, over the cards of one of them. Or at most one node
-// does, which computes these layers, and the gradients of all others are summed over the nodes' cards.
+// Minimum time of using one node, or several. Of several nodes, two may hold whole layers with all their
+// replicas: then every microbatch crosses from one to the other, over the cards of one of them. Or at most
+// one node does, which computes these layers, and the gradients of all others are reduced over the nodes'
+// cards.
 class NodeCrossing {
  public:
   explicit NodeCrossing(const Space& space);
-  // Of `pipelines` with all `microbatches`.
+  // For `pipelines` pipelines with `microbatches` in total.
   double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) const;
 
-  // Of plans that use one node; without overhead.
+  // For plans on one node; without overhead.
   static double one_node_s(const GroupWays& ways, int pipelines, double microbatches);
 
  private:
   static double sums_s(const GroupWays& ways, int pipelines, double microbatches);
 
-  double message_bytes_ = kNever;  // of a sequence, over any boundary; as if none were slowed down
+  double message_bytes_ = kNever;  // of a sequence, over any boundary; without slowdown
 };
 
 }  // namespace sailor::native

@@ -1,6 +1,6 @@
-// Local improvement of templates: whatever changes one thing (a boundary, a degree, a number of pipelines,
-// the placement, ...) and pays is taken, until nothing pays. Cuts and shares are made again after changes
-// that ask for it.
+// Local search over templates: any single change (a boundary, a degree, a number of pipelines, the placement,
+// ...) that improves the value is accepted, until none does. Layers and microbatches are divided again after
+// changes that need it.
 #pragma once
 
 #include "planner/plan/features.h"
@@ -8,10 +8,10 @@
 
 namespace sailor::native {
 
-// The best template reached from `from`, whose value is given; returns its value.
+// Replaces `from`, with the given value, by the best template reached; returns its value.
 double climb(Scorer& scorer, const PlanFeatures& offered, PlanTemplate& from, double value);
 
-// Numbers of pipelines to place together, to try.
+// Block sizes of the placement to try.
 std::vector<int> blocks_of(const Space& space, const PlanTemplate& of);
 
 }  // namespace sailor::native

@@ -1,27 +1,27 @@
-// Cuts the layers of a template's pipelines so that the slowest stage is as fast as memory allows: the least
-// time in which stages, each taking as many layers as it can, reach the last one.
+// Splits the layers of a template's pipelines so that the slowest stage is as fast as memory allows: the
+// minimum time at which stages with as many layers as possible cover the model.
 #pragma once
 
 #include "planner/search/native/scorer.h"
 
 namespace sailor::native {
 
-// Sets the end layers of a class. False when no cut fits, or there are more stages than layers.
-// `choose_recompute`: stages without further chunks compute again where they reach further then, and only
-// there; else as the template says.
+// Sets the end layers of a class. False if no split fits, or there are more stages than layers.
+// `choose_recompute`: stages without further chunks recompute exactly where they then hold more layers;
+// otherwise as in the template.
 bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class, bool choose_recompute);
 
-// The other way: every stage as near to its share of the model by speed as layers allow, whatever its memory.
-// Stages of such a cut hold about as many parameters each, which counts where gradient sums are slow. False
-// when there are more stages than layers.
+// Alternative: every stage as close to its share of the model by speed as layers allow, ignoring memory.
+// Stages of such a split have similar numbers of parameters, which matters if gradient reduction is slow.
+// False if there are more stages than layers.
 bool cut_by_speed(const Space& space, PlanTemplate& of, size_t pipeline_class);
 
-// Moves single layers over boundaries of a cut while the pipelines take less, messages, sums and memory
-// apart: of few microbatches the sum of all stages counts more than the slowest. False when nothing is
-// gained.
+// Moves single layers across boundaries while the pipelines get faster, ignoring messages, gradient reduction
+// and memory: with few microbatches the sum of all stages matters more than the slowest. False if nothing
+// improves.
 bool shorten(Scorer& scorer, PlanTemplate& of, size_t pipeline_class);
 
-// What a class of pipelines takes without messages and sums.
+// Times of a class of pipelines without messages and gradient reduction.
 struct ClassTimes {
   double slowest_s = 0;  // group of GPUs, one microbatch
   double all_s = 0;      // the sum of all groups, one microbatch
@@ -31,11 +31,11 @@ struct ClassTimes {
 };
 ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines);
 
-// Gives classes with fewer microbatches than pipelines as many as an equal share, for what asks for them
-// before share_batch() does it well.
+// Gives classes with fewer microbatches than pipelines an equal share, for callers that need a share before
+// share_batch() improves it.
 void share_equally(const Space& space, PlanTemplate& of);
 
-// Shares the global batch among the classes so that the last of them ends as early as possible. False when
+// Divides the global batch among the classes so that the last of them ends as early as possible. False if
 // there are fewer microbatches than pipelines.
 bool share_batch(const Space& space, PlanTemplate& of);
 

@@ -1,5 +1,5 @@
-// Seeds for clusters of a few GPUs: equal pipelines with any stages in any order, and two unlike classes of
-// such pipelines side by side, in all numbers that there are GPUs for.
+// Seeds for clusters of a few GPUs: equal pipelines with any stages in any order, and two different classes
+// of such pipelines, in all numbers that fit.
 #pragma once
 
 #include "planner/plan/features.h"
@@ -8,12 +8,13 @@
 namespace sailor::native {
 
 struct FewGpusOptions {
-  double sequences = 0.15;  // part of the effort for equal pipelines
+  double sequences = 0.15;  // fraction of the effort for equal pipelines
   double pairs = 0.1;       // for two classes
-  size_t alike = 6;         // pipelines with the same GPUs, the fastest, that are paired
-  size_t most_pairs = 600;  // of one size of microbatches
-  double kept = 1.4;        // values beyond this multiple of the best are not worked out
-  double factor = 2;        // pairs that take longer than this multiple without sums and messages neither
+  size_t alike = 6;         // number of pipelines with the same GPUs, the fastest, that are paired
+  size_t most_pairs = 600;  // per microbatch size
+  double kept = 1.4;        // values beyond this multiple of the best are not computed exactly
+  // also skips pairs that take longer than this multiple without messages and gradient reduction
+  double factor = 2;
 };
 
 void score_few_gpus(Scorer& scorer, const PlanFeatures& offered, const FewGpusOptions& options);

@@ -1,8 +1,9 @@
-// Ways to use a group of GPUs for some layers of the model: a GPU type, a TP degree, with or without
-// recomputation; and what a group needs of each for layers, at least. Lower bounds are made of it.
+// Ways to use a GPU group for some layers of the model: a GPU type, a TP degree, with or without
+// recomputation; and lower bounds on the needs of a group in each. Lower bounds of plans are built from
+// these.
 //
-// Layers are of three kinds: the first, the last, and the blocks between them, which all count as the least
-// of them. Tables of memory are filled on demand: not thread-safe.
+// Layers are of three kinds: the first, the last, and the blocks between them, which all count as the
+// smallest of them. Memory tables are filled on demand: not thread-safe.
 #pragma once
 
 #include <array>
@@ -16,12 +17,12 @@
 
 namespace sailor::native {
 
-// Seconds per byte of messages of any size, latency left out, at least; 0 where no link is known.
+// A lower bound on the seconds per byte of messages of any size, without latency; 0 if no link is known.
 double least_s_per_byte(const LinkCurve* link, double senders);
 
-// The best within some zones, by option of the space: seconds per byte from a GPU to one of the same node, to
-// one of another node, and over the cards of a node whose GPUs all send; the latency between nodes; and the
-// price of a group.
+// The best values within some zones, by option of the space: seconds per byte from a GPU to one on the same
+// node, to one on another node, and over the cards of a node whose GPUs all send; the latency between nodes;
+// and the price of a group.
 struct ZoneRates {
   ZoneRates(const Space& space, const std::set<std::string>& zones);
 
@@ -33,19 +34,19 @@ struct GpuSupply {
   double gpus = 0, nodes = 0;
   int node_gpus = 0;  // free on the largest node
   int least_tp = std::numeric_limits<int>::max(), most_tp = 1;
-  double card_s = kNever, latency_s = kNever;  // by byte over a node's cards, by message; at least
+  double card_s = kNever, latency_s = kNever;  // per byte over a node's cards, per message; lower bounds
 };
 
 enum LayerKind { kFirst, kBlock, kLast };
 inline constexpr LayerKind kLayerKinds[] = {kFirst, kBlock, kLast};
 
-// What layers take: of a microbatch, and of an iteration.
+// Needs of layers: per microbatch, and per iteration.
 struct LayerNeeds {
   double forward_s = 0, backward_s = 0;
-  double sums_s = 0;  // of gradients, of what a replica sends itself
+  double sums_s = 0;  // gradient reduction: data that a replica sends itself
   double near_sums_s =
-      0;               // with what the replicas on its node send over the same cards, some of them earlier
-  double after_s = 0;  // of the optimizer and of handing out weights
+      0;  // including data that the replicas on its node send over the same cards, some of them earlier
+  double after_s = 0;  // optimizer and gathering of weights
 
   double both_s() const { return forward_s + backward_s; }
   void add(const LayerNeeds& of, double times) {
@@ -63,15 +64,15 @@ struct GroupWay {
   int tp = 1;
   Recompute recompute = Recompute::none;
   double near_s = 0, far_s = 0, card_s = 0;  // per byte of gradients of a replica
-  int near_replicas = 1;                     // of a stage on a node, at most, of any TP degree
-  std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite where there is no room for one
+  int near_replicas = 1;                     // maximum replicas of a stage on a node, for any TP degree
+  std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite if none fits
   double model_s = 0;                        // a microbatch through all layers
-  // Messages of a microbatch there and back, on the node; the group's part, by its GPUs, of what those to
-  // other nodes take longer; and what that is too much, at most, at an end of the pipeline.
+  // Messages of a microbatch in both directions, on the node; the group's share, by its GPUs, of the
+  // additional time of those to other nodes; and the maximum excess of that at an end of the pipeline.
   double near_trip_s = 0, far_trip_s = 0, end_trip_s = 0;
 
-  // Seconds per byte that the sums of so many replicas take where they stand best; what one of them sends
-  // alone, or all those of a node.
+  // Seconds per byte of gradient reduction over this many replicas in the best placement: of one replica
+  // alone, or of all those of a node.
   double sum_s_per_byte(int replicas, bool alone) const;
 };
 
@@ -79,11 +80,11 @@ class GroupWays {
  public:
   struct Question {
     int microbatch = 1;
-    int replicas = 1;       // of which there are ...
-    int most_replicas = 1;  // ... up to so many
+    int replicas = 1;       // minimum number of replicas
+    int most_replicas = 1;  // maximum number of replicas
     bool zero1 = false;
-    bool recompute = false;       // is it offered?
-    std::set<std::string> zones;  // whose GPUs may be used
+    bool recompute = false;       // may stages recompute?
+    std::set<std::string> zones;  // zones of usable GPUs
   };
   // Keeps references.
   GroupWays(const Space& space, IterationModel& model, const ZoneRates& rates, const Question& question);
@@ -92,32 +93,32 @@ class GroupWays {
   bool usable() const { return path_s < kNever; }
   int blocks() const { return space_.layers() - 2; }
   double gpus() const;
-  // Layers that a group has room for, with so many microbatches in flight: from the first on, blocks, and to
-  // the last (with one in flight).
+  // Number of layers that fit into a group with this many microbatches in flight: from the first layer on,
+  // blocks only, and up to the last layer (with one in flight).
   struct Room {
     int head = -1, middle = 0, tail = 0;
   };
   const Room& room(int way, int in_flight) const;
-  // Numbers of microbatches in flight are rounded down to one of a few.
+  // Numbers of microbatches in flight are rounded down to a few classes.
   static int in_flight_class(int in_flight);
-  // Blocks that a group has room for, neighbours or not.
+  // Number of blocks that fit into a group, adjacent or not.
   int most_blocks(int way, int in_flight) const;
-  // A price for a GPU of each supply, by what it computes; 1 for all of them together.
+  // A price for a GPU of each supply, by its speed; 1 for all of them together.
   std::vector<double> prices_by_speed() const;
 
   std::vector<GpuSupply> supplies;
-  std::vector<GroupWay> ways;              // into which some layer fits
-  std::array<double, 3> gradient_bytes{};  // by kind of layer, of a replica, at least
+  std::vector<GroupWay> ways;              // that fit at least one layer
+  std::array<double, 3> gradient_bytes{};  // by kind of layer, of a replica; lower bounds
   std::array<LayerNeeds, 3> fastest;       // by kind of layer, in any way
   double path_s = kNever;                  // a microbatch through the fastest groups
-  double forward_s = kNever;               // of that the forward: no sums begin before
-  double overhead_s = kNever;              // of an iteration, at least
-  double charge = 0;                       // of a microbatch, at least
+  double forward_s = kNever;               // forward part of path_s: no gradient reduction begins before
+  double overhead_s = kNever;              // lower bound for an iteration
+  double charge = 0;                       // lower bound for a microbatch
   double first_sum_s = 0;                  // of the first layer's sums
-  bool mesh = false;                       // are gradients summed over one?
-  double message_bytes = 0;                // between stages, at least
-  double phases = 2;                       // of the sums
-  double gathered = 0;                     // bytes of weights handed out for one of gradients
+  bool mesh = false;                       // are gradients reduced over a mesh?
+  double message_bytes = 0;                // between stages; lower bound
+  double phases = 2;                       // of gradient reduction
+  double gathered = 0;                     // gathered weight bytes per gradient byte
 
  private:
   bool fits(const GroupWay& way, int first, int end, int in_flight) const;
@@ -128,7 +129,7 @@ class GroupWays {
   const Space& space_;
   IterationModel& model_;
   const Question question_;
-  mutable std::vector<std::vector<Room>> rooms_;  // by way, then in flight (classes of numbers)
+  mutable std::vector<std::vector<Room>> rooms_;  // by way, then class of microbatches in flight
 };
 
 }  // namespace sailor::native

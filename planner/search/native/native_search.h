@@ -1,10 +1,10 @@
-// The search under the native cost model. Templates of plans (plan_template.h) are listed by the pools that
-// they use, cheap questions first: one pool, then several in a pipeline, then pipelines of several pools side
-// by side; the best of each kind are improved (climb.h). Every plan that is thought of is judged by the model
-// that simulate() is made of, placement included.
+// The search under the native cost model. Plan templates (plan_template.h) are enumerated by the pools that
+// they use, cheapest first: one pool, then several in a pipeline, then pipelines of several pools; the best
+// of each kind are improved (climb.h). Every plan is judged by the model behind simulate(), placement
+// included.
 //
-// Effort is counted, not timed: the same question has the same answer on every machine, unless the time limit
-// strikes, which the result says. Pure; deterministic.
+// Effort is counted, not timed: results are the same on every machine, unless the time limit is reached,
+// which the result says. Pure; deterministic.
 #pragma once
 
 #include "planner/search/problem/plan_options.h"

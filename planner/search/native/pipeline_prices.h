@@ -1,6 +1,6 @@
-// What a pipeline costs at least when GPUs have prices: the least price of groups of GPUs that hold all
-// layers and end m microbatches by a time T. Groups hold whole layers, and have room for the microbatches in
-// flight.
+// Lower bounds on the price of a pipeline if GPUs have prices: the least price of GPU groups that hold all
+// layers and complete m microbatches by a time T. Groups hold whole layers, and have room for the
+// microbatches in flight.
 //
 // A group of a classic pipeline that takes t for a microbatch, f of it forward, ends no earlier than
 //
@@ -11,11 +11,12 @@
 //     forward of all + sums of node   replicas that share its cards may begin earlier
 //
 // where the groups before are the fastest. A dynamic program over the layers, from the last one, and the
-// number of groups finds the least price; h microbatches are in flight on a group with h - 1 behind it.
+// number of groups finds the least price; h microbatches are in flight on a group with h - 1 groups behind
+// it.
 //
-// That the groups before are not the fastest, and messages, count on average (Lagrangian bounds: what a limit
-// is short of, times a weight, is added to prices; any weights give a bound). With F the way of a microbatch
-// through all P groups and back, of price W together, and w that of one:
+// Two effects are bounded on average: that the groups before are not the fastest, and messages (Lagrangian
+// bounds: the violation of a limit, times a weight, is added to prices; any weights give a bound). With F the
+// time of a microbatch through all P groups and back, of total price W, and w the price of one group:
 //
 //     waits   F + (m - 1) t - (min(h, m) - 1) f <= T    when its first backward has ended, a group has done h
 //                                     forwards at most. Times w / T, over all groups; W is that of the
@@ -41,9 +42,9 @@
 
 namespace sailor::native {
 
-// Weights of limits that groups keep on average only, beside what each keeps by itself.
+// Weights of limits that groups only meet on average, in addition to those that each meets by itself.
 struct LimitWeights {
-  double waits = 0;  // as a part of a group's price
+  double waits = 0;  // as a fraction of a group's price
   double trips = 0;  // in the mean price of a GPU, for pipelines with `typical` microbatches or more
   int typical = 1;
 
@@ -53,17 +54,17 @@ struct LimitWeights {
 
 class PipelinePrices {
  public:
-  // Keeps a reference. `pipelines`: at least.
+  // Keeps a reference. `pipelines`: minimum number.
   PipelinePrices(const GroupWays& ways, int pipelines)
       : ways_(ways), several_(pipelines > 1), mean_gpus_(ways.gpus() / pipelines) {}
 
-  // With a price for a GPU of each supply; infinite when there is no such pipeline. Grows with the number of
-  // microbatches.
+  // With a price for a GPU of each supply; infinite if there is no such pipeline. Increases with the number
+  // of microbatches.
   double least(double s, int microbatches, bool interleave, const std::vector<double>& prices,
                const LimitWeights& weights);
-  // Of the last pipeline that was asked for, by supply.
+  // GPUs of the last requested pipeline, by supply.
   const std::vector<double>& gpus() const { return gpus_; }
-  // What all answers took.
+  // Effort of all queries.
   int64_t steps() const { return steps_; }
 
  private:
@@ -71,7 +72,7 @@ class PipelinePrices {
     double price = 0, blocks = 0;
     int way = -1;
   };
-  // Places in a pipeline that are alike.
+  // Equivalent places in a pipeline.
   struct Slot {
     int count = 1;
     std::vector<SlotWay> ways;
@@ -80,20 +81,20 @@ class PipelinePrices {
     int way = -1, end = 0, behind = 0;
   };
 
-  // `least_price`: of a pipeline without limits on averages.
+  // `least_price`: of a pipeline without average limits.
   double classic(const std::vector<double>& prices, double least_price);
-  // Of the layers from one on, in some number of groups.
+  // The layers from `layer` on, in this number of groups.
   size_t place(int layer, int groups) const {
     return static_cast<size_t>(layer) * static_cast<size_t>(most_ + 1) + static_cast<size_t>(groups);
   }
   bool in_time(const GroupWay& way, int first, int end) const;
   bool has_room(int way, int first, int end, int in_flight) const;
-  // What limits add to a group's price; `others`: by what it is waited for, price x seconds.
+  // Addition of the limits to a group's price; `others`: what waits for it, price x seconds.
   double waiting(const LayerNeeds& needs, double price, double others) const;
   double trip(const GroupWay& way, const LayerNeeds& needs, bool first, bool last) const;
-  // And to a pipeline's, which begins with such a group.
+  // Addition to the price of a pipeline that begins with such a group.
   double all_trips(const LayerNeeds& first, int most_groups, bool exactly) const;
-  // May a group need so much when others take as long before it?
+  // May a group need this much if others take as long before it?
   bool in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const;
 
   double interleaved(const std::vector<double>& prices);
@@ -104,13 +105,13 @@ class PipelinePrices {
 
   const GroupWays& ways_;
   const bool several_;
-  const double mean_gpus_;  // of a pipeline, at most
+  const double mean_gpus_;  // upper bound for a pipeline
   double s_ = 0;
   LimitWeights weights_;
   int m_ = 0;
-  double trip_price_ = 0;      // of a second of a microbatch's way there and back
-  int most_ = 0;               // groups that are told apart
-  std::vector<double> price_;  // of the layers from each on, by number of groups
+  double trip_price_ = 0;      // per second of a microbatch's way there and back
+  int most_ = 0;               // number of groups that are distinguished
+  std::vector<double> price_;  // of the layers from each one on, by number of groups
   std::vector<Choice> choice_;
   std::vector<Slot> slots_;
   std::vector<double> gpus_, used_;

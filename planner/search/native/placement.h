@@ -1,5 +1,5 @@
-// Which of a pool's nodes hold which stages, improved by exchanging groups of GPUs between nodes: what the
-// one number of a template (plan_template.h) cannot say, on nodes with few GPUs or unlike ones.
+// Improves the assignment of stages to nodes of a pool by exchanging GPU groups between nodes. On nodes with
+// few or different GPUs this finds placements that the block of a template (plan_template.h) cannot express.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace sailor::native {
 
 struct PlacementOptions {
-  size_t most_groups = 24;    // of GPUs: larger plans are left as they are
-  int64_t steps = 1'500'000;  // of the simulator, for one plan
+  size_t most_groups = 24;    // GPU groups; larger plans are not changed
+  int64_t steps = 1'500'000;  // of the simulator, per plan
 };
 
-// Exchanges as long as the plan gets better, by the goal; no limit of the user is violated for it.
+// Exchanges as long as the plan improves by the goal; never violates a limit of the user.
 void improve_placement(const Space& space, IterationModel& model, const Goal& goal, CompactPlan& plan,
                        const PlacementOptions& options);
 

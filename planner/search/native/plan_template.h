@@ -1,10 +1,11 @@
-// What the native search moves around: a plan without names, in which equal pipelines stand once. A template
-// says which stages a class of pipelines has, how many pipelines and microbatches it takes, and how its GPU
-// groups are dealt to nodes; assign() turns it into a plan on nodes. Value types.
+// The search state of the native search: a plan without names, in which equal pipelines appear once. A
+// template has the stages of each class of pipelines, its number of pipelines and microbatches, and how its
+// GPU groups are assigned to nodes; assign() turns it into a plan on nodes. Value types.
 //
-// Placement is one number, the block: pipelines go to the nodes in blocks of that many, within a block stage
-// by stage. 1 keeps a pipeline together on its nodes, as many as there are pipelines keeps the replicas of a
-// stage together, and what lies between divides a node among several stages with several replicas each.
+// Placement is one number, the block: pipelines are assigned to the nodes in blocks of that size, within a
+// block stage by stage. Block 1 keeps a pipeline together on its nodes, a block of all pipelines keeps the
+// replicas of a stage together, and sizes in between divide a node among several stages with several replicas
+// each.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +28,18 @@ struct TemplateClass {
   // With interleave v, v entries per group of GPUs: entry k is chunk k / P on the GPUs of entry k mod P.
   std::vector<TemplateStage> stages;
   int pipelines = 1;
-  // Of all of them together; divided as evenly as possible, interleaved in rounds of as many as there are
-  // groups.
+  // Of all its pipelines together; divided as evenly as possible, if interleaved in rounds of as many as
+  // there are groups.
   int64_t microbatches = 0;
 
   bool operator==(const TemplateClass&) const = default;
 };
 
-// Which node of a pool is next.
+// The next node of a pool.
 enum class Fill {
   packed,    // the first with room
-  even,      // of those that the pool needs, with as many GPUs on each
-  together,  // the one that all replicas of a stage, within a block, fill best; without such a node the first
+  even,      // all nodes that the pool needs, with equal numbers of GPUs on each
+  together,  // the one that all replicas of a stage, within a block, fill best; if there is none, the first
 };
 
 struct PlanTemplate {
@@ -54,14 +55,14 @@ struct PlanTemplate {
   size_t groups(const TemplateClass& of) const { return of.stages.size() / static_cast<size_t>(interleave); }
 };
 
-// Deals GPUs to a template. False when the space does not
-// have the GPUs, or not together on nodes. Nodes are numbered as in the space.
+// Assigns GPUs to a template. False if the space does not have the GPUs, or not together on nodes. Nodes are
+// numbered as in the space.
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan);
 
 // The plan with names: the same nodes, and GPUs of each.
 Plan plan_of(const Space& space, const CompactPlan& compact);
 
-// Back from a plan, with block 1; nothing when it uses what the space does not have.
+// The template of a plan, with block 1; nothing if the plan uses GPUs that the space does not have.
 bool template_of(const Space& space, const Plan& plan, PlanTemplate& out);
 
 uint64_t hash_of(const PlanTemplate& of);

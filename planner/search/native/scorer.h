@@ -1,6 +1,6 @@
-// Gives templates their value and keeps the best: every template that a search thinks of comes through here
-// once. Counts effort in steps of the simulator, so that what is found does not depend on the machine or on
-// how busy it is; a time limit may end it early, and is remembered. Not thread-safe.
+// Scores templates and keeps the best: every template of a search is scored here once. Counts effort in steps
+// of the simulator, so that results do not depend on the machine or its load; a time limit may end it early,
+// which is recorded. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,32 @@ namespace sailor::native {
 
 class Scorer {
  public:
-  // `steps`: the effort that may be spent. Keeps references.
+  // `steps`: the effort available. Keeps references.
   Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& deadline);
 
-  // What is to be minimized; beyond the user's limits more than any value within them, and the less the
-  // closer, the same for memory as long as nothing fits; infinite when there is no such plan. A value of
-  // `most` or more may be anything between that and its own.
+  // The value to minimize. Beyond the user's limits it is larger than any value within them, and smaller the
+  // closer it is to them; the same for memory as long as nothing fits; infinite if there is no such plan. A
+  // value of `most` or more is only a lower bound.
   double score(const PlanTemplate& of, double most = kNever);
   // The best value within the limits so far.
   double best() const { return best_; }
-  // An iteration that takes longer is no plan within `factor` of the best; infinite where time alone does not
-  // tell.
+  // Iterations that take longer are not within `factor` of the best; infinite if time alone does not decide.
   double most_iteration_s(double factor) const {
     return !goal_.objective.expense() && best_ < kNever ? factor * best_ : kNever;
   }
   // The best template of each structure (GPUs, stages, TP degrees), best first.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const;
-  // As long as there is none: what came closest to fit into memory, if anything did.
+  // While nothing fits: the template that came closest, if any.
   std::vector<std::pair<double, PlanTemplate>> closest() const { return closest_; }
   // The best of each set of pools, best first.
   std::vector<std::pair<double, PlanTemplate>> ranked_by_pools() const;
 
-  // Notes that a climb passes a template; false when one did before.
+  // Records that a climb passes a template; false if one did before.
   bool passes(const PlanTemplate& at) { return passed_.insert(hash_of(at)).second; }
 
   // Is the effort, or the time, spent?
   bool spent();
-  // Effort spent until now, and what all of it may be.
+  // Effort spent so far, and the total effort.
   int64_t steps() const { return model_.steps() + own_steps_; }
   int64_t most_steps() const { return most_steps_; }
   void count(int64_t steps) { own_steps_ += steps; }
@@ -61,7 +60,7 @@ class Scorer {
  private:
   struct Known {
     double value = kNever;
-    bool exact = true;  // or not less
+    bool exact = true;  // false: a lower bound
   };
 
   double compute(const PlanTemplate& of, double most, bool& exact);
@@ -80,7 +79,7 @@ class Scorer {
   std::unordered_set<uint64_t> passed_;
   KnownValues<Known> known_;
   std::unordered_map<uint64_t, std::pair<double, PlanTemplate>> kept_;
-  std::vector<std::pair<double, PlanTemplate>> closest_;  // one at most
+  std::vector<std::pair<double, PlanTemplate>> closest_;  // at most one
 };
 
 }  // namespace sailor::native

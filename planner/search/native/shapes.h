@@ -1,6 +1,6 @@
-// Shapes of pipelines before they are cut and placed, and what they take at the least work of thinking: equal
-// pipelines of one or several pools, one after the other. A search lists them all, and looks closely at those
-// that the estimate puts first.
+// Shapes of pipelines before layers are split and GPUs assigned, with a quick estimate: equal pipelines of
+// one or several pools, one after the other. A search lists them all, and scores those with the best
+// estimates.
 #pragma once
 
 #include <array>
@@ -30,14 +30,14 @@ struct TemplateShape {
   int groups() const;
 };
 
-// Estimates of what is not cut yet: stages of whole layers that are all alike, messages and gradient sums at
-// the rate of the cards or links that they cannot avoid, placed stage by stage or pipeline by pipeline,
-// whichever is better. Keeps tables; not thread-safe.
+// Estimates without a layer split: stages of equal whole layers, messages and gradient reduction at the rate
+// of the cards or links that they cannot avoid, placed by stage or by pipeline, whichever is better. Keeps
+// tables; not thread-safe.
 class Estimates {
  public:
   explicit Estimates(const Space& space);
 
-  // Seconds of one microbatch through the whole model on one group of GPUs; the longest layer.
+  // Seconds of one microbatch through the whole model on one GPU group; the longest layer.
   double model_s(int option, int microbatch, Recompute recompute);
   double longest_s(int option, int microbatch, Recompute recompute);
   double layer_s(int option, int microbatch, Recompute recompute);  // of the median layer
@@ -45,10 +45,11 @@ class Estimates {
   double model_bytes(int shards) const { return weight_bytes_ + state_bytes_ / shards; }
   const Space& space() const { return space_; }
 
-  // An iteration of `microbatches` on each of the shape's pipelines; `replicas` of the whole plan.
+  // An iteration with `microbatches` on each of the shape's pipelines; `replicas` in the whole plan.
   double iteration_s(const TemplateShape& shape, double microbatches, int replicas);
   double busy_per_s(const TemplateShape& shape) const;
-  // Is there memory for weights, gradients and optimizer states, all else apart? `sharded`: the last may be.
+  // Is there memory for weights, gradients and optimizer states, ignoring everything else? `sharded`:
+  // optimizer states may be sharded.
   bool may_fit(const TemplateShape& shape, bool sharded) const;
 
  private:
@@ -56,9 +57,9 @@ class Estimates {
     double all_s = -1, longest_s = 0, update_s = 0;
     double layer_s = 0;  // the median
   };
-  // What does not depend on where a shape's GPUs are.
+  // Independent of where a shape's GPUs are.
   struct Stages {
-    double rate = 0;     // models per second of a pipeline, could layers be divided
+    double rate = 0;     // models per second of a pipeline, if layers could be divided
     double stage_s = 0;  // the slowest stage, one microbatch
   };
   const Model& model(int option, int microbatch, Recompute recompute);
@@ -69,16 +70,16 @@ class Estimates {
   const Space& space_;
   std::vector<Model> models_;                              // [option][microbatch][recompute]
   std::vector<double> near_s_per_byte_, card_s_per_byte_;  // by option
-  double weight_bytes_ = 0, state_bytes_ = 0;              // of a replica: with gradients; of the optimizer
-  double sum_bytes_ = 0;                                   // gradients of the whole model
-  double message_bytes_ = 0;                               // between stages, of a sample
+  double weight_bytes_ = 0, state_bytes_ = 0;  // of a replica: weights with gradients; optimizer states
+  double sum_bytes_ = 0;                       // gradients of the whole model
+  double message_bytes_ = 0;                   // between stages, of a sample
 };
 
 // The template of a shape with all of the batch, not cut yet.
 PlanTemplate template_of(const Space& space, const TemplateShape& shape);
 
-// Numbers of pipelines to try: with any other as many microbatches go to the busiest one, from more
-// GPUs; and besides whatever fills whole nodes. Descending.
+// Numbers of pipelines to try: with any other number the busiest pipeline has the same microbatches, but more
+// GPUs are used; also those that fill whole nodes. Descending.
 std::vector<int> replica_counts(int64_t microbatches, int most, int per_node);
 
 }  // namespace sailor::native

@@ -1,7 +1,7 @@
-// What the native search may use: nodes of a type in a zone (a pool) in the order in which they are filled,
-// the same of all zones together where there are several, the TP degrees that are profiled on them (options),
-// and counters of what is limited besides. Immutable but for the tables of kinds that it fills on demand: not
-// thread-safe.
+// The resources of the native search: nodes of a type in a zone (a pool) in the order in which they are
+// filled, the same of all zones together if there are several, the TP degrees that are profiled on them
+// (options), and counters of other limits. Immutable except for tables of kinds that are filled on demand:
+// not thread-safe.
 #pragma once
 
 #include <limits>
@@ -14,7 +14,7 @@
 
 namespace sailor::native {
 
-// What takes this long, or costs it, is not possible.
+// Time or cost of what is not possible.
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct SpacePool {
@@ -30,8 +30,8 @@ struct SpacePool {
 struct SpaceOption {
   int pool = 0;
   int tp = 1;
-  int kind = 0;          // in kinds; of a joint pool, that in its first zone
-  int in_resources = 0;  // in Resources::options; of a joint pool nothing
+  int kind = 0;          // in kinds; of a joint pool: that in its first zone
+  int in_resources = 0;  // in Resources::options; unused for a joint pool
 };
 
 class Space {
@@ -41,17 +41,17 @@ class Space {
 
   const PlanningContext& context;
   const Resources& resources;
-  const Expense charged;         // what charges are of
-  std::vector<SpacePool> pools;  // those of one zone first
+  const Expense charged;         // the expense of charges
+  std::vector<SpacePool> pools;  // those of single zones first
   std::vector<SpaceOption> options;
   std::vector<const SnapshotNode*> nodes;
   std::vector<int> pool_of_node;  // in one zone
   mutable StageKinds kinds;
-  std::vector<int> microbatches;  // sizes that any option has times for, ascending
+  std::vector<int> microbatches;  // sizes for which any option has times, ascending
 
   int layers() const { return context.job.model.num_all_layers(); }
   int gpus() const;
-  // The option of a pool with that TP degree; -1 when there is none.
+  // The option of a pool with that TP degree; -1 if there is none.
   int option_of(int pool, int tp) const;
   bool has_times(int option, int microbatch) const {
     return kinds.has_times(options[static_cast<size_t>(option)].kind, microbatch);
@@ -59,7 +59,7 @@ class Space {
   const KindTimes& times(int option, int microbatch) const {
     return kinds.times(options[static_cast<size_t>(option)].kind, microbatch);
   }
-  // Is it known how the two reach each other over the network?
+  // Is a link between the two over the network known?
   bool linked(int option_a, int option_b) const {
     return linked_[static_cast<size_t>(option_a) * options.size() + static_cast<size_t>(option_b)];
   }

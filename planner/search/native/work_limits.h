@@ -1,14 +1,15 @@
-// How much nodes and zones can compute at most by a time T, as far as their network cards let them take part;
-// and so the least time in which all of them compute everything.
+// Upper bounds on the computation of nodes and zones by a time T, given their network cards; and so the
+// minimum time in which all of them complete everything.
 //
-// Of a node (or a zone of n nodes) that does not compute everything:
-//  - Of a layer that it holds not all D replicas of, its cards send (D - 1) / D of the gradients, or more, in
-//    every phase, after some forward. So it holds no more than some bytes of such layers.
-//  - A microbatch that it computes any layers of crosses its border, unless it computes all of them, and one
-//    of the messages of a crossing, there or back, is sent by its cards. Each way they have T.
-//  - A layer that it holds all replicas of is one of which it computes all microbatches.
-// Where not all microbatches can cross it holds no layers of the last kind, and computes at most as many
-// microbatches as can cross, of layers of at most those bytes.
+// For a node (or a zone of n nodes) that does not compute everything:
+// - For a layer of which it does not hold all D replicas, its cards send at least (D - 1) / D of the
+//   gradients in every phase, after some forward. So it holds at most some bytes of such layers.
+// - A microbatch for which it computes some but not all layers crosses its border, and one of the messages of
+//   a crossing, in one of the directions, is sent by its cards. Each direction has time T.
+// - For a layer of which it holds all replicas, it computes all microbatches.
+//
+// If not all microbatches can cross, it holds no layers of the last kind, and computes at most as many
+// microbatches as can cross, for layers of at most those bytes.
 #pragma once
 
 #include <map>
@@ -21,16 +22,16 @@ namespace sailor::native {
 
 class WorkLimits {
  public:
-  // Of plans that use several of the zones, if there are several. Keeps a reference.
+  // For plans that use several of the zones, if there are several. Keeps a reference.
   WorkLimits(const Space& space, const std::set<std::string>& zones);
 
-  // Of plans that use several nodes. `area`: of the same zones.
+  // For plans that use several nodes. `area`: of the same zones.
   double least_s(const AreaBound& area, int pipelines, double microbatches) const;
 
  private:
   struct Border {
     double nodes = 1;
-    double card_s = 0, latency_s = 0;  // by byte, by message; to what is outside
+    double card_s = 0, latency_s = 0;  // per byte, per message; to the outside
   };
   struct Nodes {
     int supply = 0;
@@ -40,7 +41,7 @@ class WorkLimits {
     Border border;
     std::vector<Nodes> nodes;
   };
-  // In the price of what is computed.
+  // In units of the price of the computation.
   static double most_work(const AreaBound& area, const Border& border, double s, int pipelines,
                           double microbatches);
 

@@ -1,6 +1,5 @@
 // The plans that a search under the published cost model keeps: the best one of each structure (GPUs used,
-// stages, TP degrees), so that the candidates that a user sees differ in more than a layer boundary. Not
-// thread-safe.
+// stages, TP degrees), so that the candidates differ in more than a layer boundary. Not thread-safe.
 #pragma once
 
 #include <limits>
@@ -15,11 +14,11 @@
 
 namespace sailor {
 
-// What a user would call one plan: the GPUs of each type and zone, the TP degrees of the stages of each kind
-// of pipeline, and what it does besides.
+// What a user would consider the same plan: the GPUs of each type and zone, the TP degrees of the stages of
+// each kind of pipeline, and its features.
 std::string structure_of(const Plan& plan);
 
-// Writes into every plan what the search promises of it.
+// Writes its prediction into every plan.
 void fill_in_predictions(SearchResult& result);
 
 class Candidates {
@@ -27,11 +26,11 @@ class Candidates {
   Candidates(const PlanningContext& context, const Resources& resources, Goal goal)
       : context_(context), resources_(resources), goal_(goal) {}
 
-  double best() const { return best_; }  // infinite when there is none
+  double best() const { return best_; }  // infinite if there is none
   bool empty() const { return plans_.empty(); }
-  // Keeps a plan under a value that is already known.
+  // Keeps a plan with a known value.
   void keep(Plan plan, double value);
-  // Predicts a plan and keeps it when it fits and meets the limits; `rejected` counts why not.
+  // Predicts a plan, and keeps it if it fits and meets the limits; otherwise counts the reason in `rejected`.
   void score(const Plan& plan, std::map<std::string, int64_t>& rejected);
 
   // Up to `count` plans placed on nodes, predicted and checked, best first.

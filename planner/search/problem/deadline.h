@@ -1,5 +1,5 @@
-// How long a search may take: a limit, and the share of it that may have passed by now. Remembers whether
-// either ended anything. Not thread-safe, but for the flag that ends it.
+// The time limit of a search, and the fraction of it that may have passed by now. Records whether either was
+// reached. Not thread-safe, except for the stop flag.
 #pragma once
 
 #include <atomic>
@@ -9,16 +9,16 @@ namespace sailor {
 
 class Deadline {
  public:
-  // `stop`, if any: once true, the limit has passed.
+  // `stop`, if given: once true, the limit has passed.
   explicit Deadline(double limit_s, const std::atomic<bool>* stop = nullptr)
       : limit_s_(limit_s), stop_(stop), started_(std::chrono::steady_clock::now()) {}
 
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   }
-  // From now on only so much of the limit may have passed.
+  // From now on only this fraction of the limit may have passed.
   void allow(double share) { share_ = share; }
-  // Has the whole limit passed? Is not remembered.
+  // Has the whole limit passed? Not recorded.
   bool passed() const { return passed(elapsed_s()); }
   bool expired() {
     const double now_s = elapsed_s();
@@ -28,7 +28,7 @@ class Deadline {
     return timed_out_ || spent;
   }
   bool timed_out() const { return timed_out_; }  // expired() saw the whole limit pass
-  bool cut_short() const { return cut_short_; }  // or a share
+  bool cut_short() const { return cut_short_; }  // or a fraction of it
 
  private:
   bool passed(double now_s) const { return now_s > limit_s_ || (stop_ != nullptr && *stop_); }

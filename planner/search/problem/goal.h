@@ -1,4 +1,4 @@
-// What a search minimizes, within the user's limits. Value type.
+// The value that a search minimizes, within the user's limits. Value type.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace sailor {
 
-// Engines that carry one expense beside time follow `expense()`; what they carry of it is called charge.
+// Engines that track one expense in addition to time track `expense()`; its value is called charge.
 struct Goal {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   Objective objective;
   double max_iteration_s = kNever;   // infinite when there is no limit
-  PerExpense<double> most = none();  // likewise, per iteration
+  PerExpense<double> most = none();  // the same, per iteration
 
-  // What is minimized beside time, or limited; nothing: time alone matters.
+  // The expense that is minimized or limited; nothing: only time matters.
   std::optional<Expense> expense() const {
     if (objective.expense()) return objective.expense();
     for (const Expense expense : kExpenses)
@@ -28,16 +28,16 @@ struct Goal {
   // Is it minimized or limited?
   bool carries(Expense of) const { return objective == Objective(of) || std::isfinite(most[of]); }
   bool charge_matters() const { return expense().has_value(); }
-  // The expense that charges and bounds are of: cost where time alone matters.
+  // The expense of charges and bounds: cost if only time matters.
   Expense followed() const { return expense().value_or(Expense::cost); }
   double max_charge() const { return most[followed()]; }
 
   double value(double iteration_s, double charge) const { return objective.expense() ? charge : iteration_s; }
-  // Infinite when a limit is not met.
+  // Infinite if a limit is not met.
   double allowed_value(double iteration_s, double charge) const {
     return iteration_s <= max_iteration_s && charge <= max_charge() ? value(iteration_s, charge) : kNever;
   }
-  // The same with all that an iteration takes.
+  // The same from all quantities of an iteration.
   double value(const Figures& figures) const { return objective.value(figures); }
   double allowed_value(const Figures& figures) const {
     return figures.iteration_s <= max_iteration_s && !exceeded(figures) ? value(figures) : kNever;

@@ -1,4 +1,4 @@
-// What a search may do: its space, its cost model, and how much effort it takes.
+// Options of a search: its space, its cost model, and its effort.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace sailor {
 
-// paper: P stages, one microbatch size, one D for all stages, every replica of a stage any (GPU type, TP
-// degree, zone). full: the features of plans (plan/features.h) that PlanOptions allows beyond that.
+// paper: P stages, one microbatch size, one D for all stages, and any (GPU type, TP degree, zone) for every
+// replica of a stage. full: also the features of plans (plan/features.h) that PlanOptions allows.
 enum class SearchSpace { paper, full };
 const char* to_string(SearchSpace space);
 SearchSpace parse_search_space(const std::string& text);  // throws InputError
@@ -22,26 +22,24 @@ SearchSpace parse_search_space(const std::string& text);  // throws InputError
 struct PlanOptions {
   SearchSpace space = SearchSpace::full;
   CostModel cost_model = CostModel::native;
-  // Of plans in the space `full` under the native cost model.
+  // Features of plans in the space `full` under the native cost model.
   PlanFeatures allow = trainable_features();
   int top_k = 5;  // candidates to return, best first
-  // How much the native search may do, as a multiple of what it does by itself. It ends by counting what it
-  // did, not by the clock.
+  // Factor on the effort of the native search, which is counted, not timed.
   double effort = 1;
-  // It does at most what takes about this long on a machine of today. An input like the others, while
+  // Limits the effort to about this time on a current machine. It is an input like the others, while
   // time_limit_s, which may be the rest of a longer time, only ends a search that is too slow.
   double effort_limit_s = std::numeric_limits<double>::infinity();
   double time_limit_s = 2.0;
-  // Once true, from any thread, it is as if the time were over. Outlives the search.
+  // Once true, from any thread, the time counts as over. Must outlive the search.
   const std::atomic<bool>* stop = nullptr;
-  bool explain = true;  // when nothing is found, search under relaxed conditions to say what would help
-  // For replanning: the plan that ran until now, then the other candidates of the search that it came from,
-  // best first: with other nodes one of them is often the best. They bound the search, and never make the
-  // result worse.
+  bool explain = true;  // if no plan is found, search with relaxed limits for a change that helps
+  // For replanning: the plan that ran until now, then the other candidates of its search, best first: with
+  // other nodes one of them is often the best. They bound the search, and never make the result worse.
   std::vector<Plan> previous;
-  std::set<std::string> without;  // features (below) switched off, for measurements
+  std::set<std::string> without;  // features (below) that are disabled, for measurements
 };
-// What PlanOptions::without may name.
+// Names for PlanOptions::without.
 namespace feature {
 inline constexpr char kBestFirst[] = "best-first";
 inline constexpr char kBounding[] = "bounding";
@@ -51,8 +49,8 @@ inline constexpr char kEqualRounds[] = "equal-rounds";
 inline constexpr char kShortFirst[] = "short-first";
 }  // namespace feature
 std::vector<std::string> feature_names();
-// Does the search with these options offer plans with the feature? The space `paper` and the published
-// formulas know none.
+// Does the search with these options offer plans with the feature? The space `paper` and the published cost
+// model have none.
 bool offers(const PlanOptions& options, PlanFeature feature);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// A previous plan, on the cluster as it is now: when few nodes came or went, most of it still stands, and
-// what it reaches bounds the search from the start. Pure.
+// A previous plan on the current cluster: after small changes most of it is still possible, and its value
+// bounds the search from the start. Pure.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace sailor {
 
-// The previous plan with as many of its pipelines as the nodes of `usable` still hold, unplaced, microbatches
-// shared among them as evenly as before or anew; then the same with more pipelines like its own, where there
-// is room, and with some fewer, where fewer take no more rounds. Nothing when not one pipeline is left, or
-// the plan is for another model or batch.
+// The previous plan with as many of its pipelines as the nodes of `usable` still hold, unplaced, with
+// microbatches divided as before or again as evenly as possible; then the same with more pipelines like its
+// own if there is room, and with fewer pipelines if that takes no more rounds. Empty if not one pipeline is
+// left, or the plan is for another model or batch.
 std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable);
 
 }  // namespace sailor

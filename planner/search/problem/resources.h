@@ -1,6 +1,6 @@
-// What the search may use: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
-// zone, TP degree), with exact limits. Symmetric nodes collapse to counts. Immutable once built; independent
-// of the order of nodes in the snapshot.
+// The resources of a search: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
+// zone, TP degree), with exact limits. Equal nodes collapse to counts. Immutable once built; independent of
+// the order of nodes in the snapshot.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Option {
   std::string gpu_type;
   std::string zone;
   std::string region;
-  GpuRate rate;  // of the expense that the search follows; one replica: tp GPUs
+  GpuRate rate;  // of the expense that the search tracks; one replica: tp GPUs
   int64_t capacity_bytes = 0;
   int supply = 0;  // of Resources::supplies
 };
@@ -43,7 +43,7 @@ struct Supply {
   int gpus = 0;  // that the job may use
 };
 
-// The same but for the zone?
+// Do they only differ in their zone?
 inline bool alike_but_for_zone(const Option& a, const Option& b) {
   return a.gpu_type == b.gpu_type && a.tp == b.tp;
 }
@@ -51,18 +51,19 @@ inline bool alike_but_for_zone(const Option& a, const Option& b) {
 // Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and
 // one more per TP degree whose groups cannot cover all of them: GPUs in groups of at least that degree. For
 // degrees that divide one another (1, 2, 4, 8) these limits are exact; for others they are necessary, and
-// place() has the last word. A type limited over several zones has a counter of its own.
+// place() decides. A type that is limited over several zones has its own counter.
 struct Resources {
   std::vector<Pool> pools;            // by zone, then type
   std::vector<Option> options;        // by pool, then TP degree
   std::vector<int> capacity;          // by counter
-  std::vector<std::vector<int>> use;  // [option][counter]: what one replica takes
+  std::vector<std::vector<int>> use;  // [option][counter]: use of one replica
   std::vector<Supply> supplies;       // by region, then type
   Snapshot usable;                    // the nodes that the job may use, by name
 
-  int gpus() const;               // of all pools, within no limit
+  int gpus() const;               // of all pools, ignoring limits
   int free_gpus(int pool) const;  // that the job may use: within the limit on the pool; 0 without options
-  // With `left` by counter: takes the GPUs of `replicas` replicas (negative: gives them back); the number of
+  // With `left` by counter: takes the GPUs of `replicas` replicas (negative: returns them); the number of
+  // replicas that fit, at most `most`.
   // replicas that there is room for, at most `most`.
   void take(int option, int64_t replicas, std::vector<int64_t>& left) const;
   int room(int option, const std::vector<int64_t>& left, int most) const;

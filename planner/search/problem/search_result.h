@@ -1,4 +1,4 @@
-// What a search found: plans, best first, a bound that holds for every plan, and why others were rejected.
+// The result of a search: plans, best first, a bound for every plan, and the rejected candidates by reason.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace sailor {
 
 struct Candidate {
-  Plan plan;  // placed on nodes; its prediction is filled in
+  Plan plan;  // placed on nodes; with its prediction
   Prediction prediction;
 };
 
-// time_limit: it ran out before any plan was found.
+// time_limit: reached before any plan was found.
 enum class SearchStatus { found, infeasible, time_limit };
 
 struct SearchStats {
@@ -25,18 +25,19 @@ struct SearchStats {
   int64_t labels = 0;          // partial pipelines kept
   int64_t plans_scored = 0;
   double search_s = 0;    // wall time; not part of the result
-  bool complete = false;  // the space was searched to its end
+  bool complete = false;  // the whole space was searched
 };
 
 struct SearchResult {
   SearchStatus status = SearchStatus::infeasible;
-  CostModel cost_model = CostModel::native;  // that made the predictions
+  CostModel cost_model = CostModel::native;  // the model of the predictions
   std::vector<Candidate> candidates;         // best first; empty unless found
   std::optional<double> bound_iteration_s;   // proven: no plan of the space is faster
-  PerExpense<std::optional<double>> bound;   // proven: none takes less; of the expense that was followed
+  PerExpense<std::optional<double>> bound;   // proven: none takes less; of the tracked expense
   std::map<std::string, int64_t>
-      rejected;        // candidates by reason: memory, not profiled, budget, throughput floor, GPUs
-  std::string reason;  // one line when nothing was found: what binds, and the smallest change that helps
+      rejected;  // candidates by reason: memory, not profiled, budget, throughput floor, GPUs
+  // one line if no plan was found: the binding constraint, and the smallest change that helps
+  std::string reason;
   SearchStats stats;
 };
 

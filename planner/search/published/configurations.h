@@ -1,5 +1,5 @@
-// What the search enumerates outside: one microbatch size and one D at a time, with bounds that hold for
-// every plan of it, mixed stages included.
+// The outer enumeration of the search: one microbatch size and one D at a time, with bounds on all its plans,
+// mixed stages included.
 #pragma once
 
 #include <map>
@@ -27,13 +27,12 @@ using CostTables = std::vector<std::unique_ptr<StageCosts>>;
 CostTables cost_tables(const PlanningContext& context, const Resources& resources);
 
 struct Configurations {
-  std::vector<Configuration> list;       // those that the limits allow, by table and D
-  double least_s = 0, least_charge = 0;  // the smallest bounds; infinite when there is none
+  std::vector<Configuration> list;       // those within the limits, by table and D
+  double least_s = 0, least_charge = 0;  // the smallest bounds; infinite if there is none
 };
 
-// `all_replicas`: every D, not only the smallest of those with equally many rounds, which has less to
-// synchronise and needs fewer GPUs. Counts in `rejected` what the limits rule out. `tables` outlive
-// the result.
+// `all_replicas`: every D, not only the smallest of those with equal rounds, which has less gradient sync and
+// needs fewer GPUs. Counts those outside the limits in `rejected`. `tables` must outlive the result.
 Configurations list_configurations(const PlanningContext& context, const Resources& resources,
                                    const CostTables& tables, const Goal& goal, bool all_replicas,
                                    std::map<std::string, int64_t>& rejected);

@@ -1,6 +1,5 @@
-// What the searches of one pass share, by microbatch size: which placement classes stages may have, the
-// limits on what placement classes use together, and tables of bounds. Filled as it is asked; references stay
-// valid. Not thread-safe.
+// Tables that the searches of one pass share, by microbatch size: the possible placement classes of stages,
+// the limits on their total use, and bounds. Filled on demand; references stay valid. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -13,16 +12,16 @@
 
 namespace sailor {
 
-// What stages may be, from quick to complete. alike: all replicas of one type and TP degree; mixed: or of
+// The possible stages, from fast to complete. alike: all replicas of one type and TP degree; mixed: also of
 // several types; exact: every way to assign a pipeline template is tried; pure: its part for one replica;
-// previous: what of `mixed` the previous plans had; zoned: `mixed`, and apart from it what of a type and TP
-// degree is in one zone.
+// previous: the part of `mixed` that previous plans used; zoned: `mixed`, and separately the part of a type
+// and TP degree in one zone.
 enum class Pass { alike, mixed, exact, pure, previous, zoned };
 
-// Options that replicas of the first few of some plans run on, in any zone: by option.
+// Options of the replicas of the first few plans, in any zone: by option.
 struct PreviousOptions {
-  std::vector<bool> alone;  // all replicas of some stage were alike
-  std::vector<bool> mixed;  // beside others
+  std::vector<bool> alone;  // all replicas of some stage used it
+  std::vector<bool> mixed;  // some replicas of a stage used it
 };
 PreviousOptions previous_options(const Resources& resources, const std::vector<Plan>& plans);
 
@@ -34,7 +33,7 @@ struct PassTables {
 
 class PassTablesOf {
  public:
-  // `previous`: for Pass::previous. `charge_matters`: is there a budget, or is cost the objective?
+  // `previous`: for Pass::previous. `charge_matters`: there is a budget, or cost is the objective.
   // `resources` must outlive this.
   PassTablesOf(const Resources& resources, const std::vector<Plan>& previous, bool charge_matters)
       : resources_(resources),

@@ -1,8 +1,8 @@
-// What the passes of one search share: the problem, the tables made for it, and what was found so far; and
-// how one configuration is searched and what comes out of it is kept.
+// State that the passes of one search share: the problem, its tables, and the plans found so far; and the
+// search of one configuration.
 //
-// `best_sum` is the value of the best plan so far; it never rises. Keeps references to the context and the
-// options. Not thread-safe.
+// `best_sum` is the value of the best plan so far; it never increases. Keeps references to the context and
+// the options. Not thread-safe.
 #pragma once
 
 #include <limits>
@@ -22,7 +22,7 @@ inline constexpr int kAnyStages = 1 << 20;
 
 class SearchState {
  public:
-  // Throws InputError when the job names what the snapshot does not have.
+  // Throws InputError when the job names something that the snapshot does not have.
   SearchState(const PlanningContext& context, const PlanOptions& options);
   SearchState(const SearchState&) = delete;
   SearchState& operator=(const SearchState&) = delete;
@@ -35,10 +35,10 @@ class SearchState {
   const Goal goal;
   const CostTables tables;
   Candidates candidates;
-  std::vector<Configuration> configurations;  // what is searched now, in the order of search
+  std::vector<Configuration> configurations;  // being searched, in this order
   double best_sum;
   bool pass_complete = false;  // of the last pass
-  double open_value;           // the least value that the last pass could not rule out
+  double open_value;           // a lower bound on what the last pass did not search
 
   bool on(const char* feature) const { return options.without.count(feature) == 0; }
   bool expired() { return deadline.expired(); }
@@ -46,7 +46,7 @@ class SearchState {
   bool worse(const Configuration& c) const { return on(feature::kBounding) && value_bound(c) >= best_sum; }
   void sort_configurations();  // by bound
 
-  // One replica is no mix.
+  // One replica is not a mix.
   static Pass pass_of(const Configuration& c, Pass pass) {
     return pass == Pass::exact && c.replicas == 1 ? Pass::pure : pass;
   }
@@ -54,14 +54,14 @@ class SearchState {
   // With the tables of pass_of().
   TemplateProblem template_problem(const Configuration& c, Pass pass);
 
-  // Assigns GPUs to templates and keeps what is better than accepted. Only for values below `target`;
-  // templates of less than `searched` have been assigned.
+  // Assigns GPUs to templates and keeps plans that are better than accepted. Only for values below `target`;
+  // templates below `searched` have been assigned.
   TemplateOutcome search_configuration(const Configuration& c, Pass pass, int max_stages,
                                        double target = std::numeric_limits<double>::infinity(),
                                        double searched = 0);
   void assign_template(const AssignmentProblem& form, const PipelineTemplate& pipeline,
                        const Configuration& c);
-  // Which replica runs in which zone: the few layouts that are worth it are improved.
+  // Improves the zones of replicas in the few best layouts.
   void improve_shortlist();
 
  private:
