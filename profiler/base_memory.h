@@ -1,4 +1,4 @@
-// What a trainer rank occupies before any tensor of a model: program, libraries, the buffers that they keep.
+// Memory of a trainer rank before any tensor of a model: program, libraries, and their buffers.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace sailor {
 
-// Trains a model of the job's family that is too small to count, two stages on two real ranks of this
-// machine, and returns the larger one's peak of resident memory. Takes about two seconds. Throws
-// std::runtime_error when the ranks cannot be started.
+// Trains a negligibly small model of the job's family, two stages on two real ranks of this machine, and
+// returns the larger peak of resident memory. Takes about two seconds. Throws std::runtime_error when the
+// ranks cannot be started.
 int64_t measure_base_memory_bytes(const JobSpec& job);
-// The same of a GPU's memory, for one rank: context, libraries, communicators. Nobody else uses the GPU
-// meanwhile.
+// The same for GPU memory, with one rank: context, libraries, communicators. The GPU must be otherwise
+// unused.
 int64_t measure_gpu_base_memory_bytes(const JobSpec& job);
 
 }  // namespace sailor

@@ -1,6 +1,7 @@
-// A communicator with no peers behind it: collectives copy within this process's memory what they would send,
-// and note how many bytes that was. A layer measured with it costs its own computation; the real collective
-// is measured apart and added (link_bench.h). Messages to single ranks throw: no layer sends any.
+// A communicator without peers: collectives copy within this process's memory what they would send, and
+// record the number of bytes. A layer measured with it costs only its own computation; the real collective is
+// measured separately and added (link_bench.h). Messages to single ranks throw, because layers do not send
+// any.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace sailor {
 
 class CopyingCommunicator : public Communicator {
  public:
-  // Acts as rank 0 of `size`. On a GPU's memory it copies nothing.
+  // Acts as rank 0 of `size`. Copies nothing in GPU memory.
   explicit CopyingCommunicator(int size, bool copies = true);
 
   void all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op, Stream stream) override;

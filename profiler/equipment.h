@@ -1,11 +1,11 @@
-// What this machine measures with: the processor that ranks compute on, and the libraries.
+// The equipment of measurements on this machine: processor and libraries.
 #pragma once
 
 #include "planner/profile/measured_with.h"
 
 namespace sailor {
 
-// As of now, with `ranks` at work at once.
+// Current equipment, with `ranks` concurrent ranks.
 MeasuredWith this_equipment(int ranks);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// Measures the sizes of one kind of layer of a model, as one GPU of a TP group sees it (rank 0's shard; its
-// collectives are copies within memory, copying_communicator.h). Times: stack_bench.h. One thread per object.
+// Measures the sizes of one kind of layer of a model on one GPU of a TP group (rank 0's shard; its
+// collectives are copies in memory, copying_communicator.h). Times: stack_bench.h. One thread per object.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class LayerBench {
   LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& device = host_device());
   ~LayerBench();
 
-  // Of one sequence, from a microbatch of `microbatch`.
+  // Sizes for one sequence, from a microbatch of `microbatch`.
   LayerSizes sizes(int microbatch);
 
  private:

@@ -1,4 +1,4 @@
-// Measures the `socket` data plane between ranks of this machine (threads of this process, TCP over the
+// Measures the `socket` data plane between ranks on this machine (threads of this process, TCP over the
 // loopback interface): single messages and TP collectives.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace sailor {
 // Runs `body` as every rank of a group of threads that are connected by the socket plane. Rethrows the first
 // error.
 void run_ranks(int ranks, const std::function<void(Communicator& all)>& body);
-// The same for bodies that make communicators of their own.
+// The same for bodies that create their own communicators.
 void run_ranks(int ranks, const std::function<void(Communicator& all, CommFactory& factory)>& body);
 
 // Seconds of one message between two ranks by its size: half of a round trip, median. Throws CommError.

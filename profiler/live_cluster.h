@@ -1,4 +1,4 @@
-// The live Slurm cluster, as the program sailor-cluster tells it, so that measuring links no Slurm library.
+// The live Slurm cluster, from the program sailor-cluster, so that measuring does not link Slurm's library.
 #pragma once
 
 #include "planner/spec/snapshot.h"

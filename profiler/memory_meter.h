@@ -1,5 +1,5 @@
 // Counts the bytes of tensors that this thread, and a backward that it runs, allocate and free on one kind of
-// device while the meter lives. Meters do not nest.
+// device during the meter's lifetime. Meters do not nest.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -16,8 +16,8 @@ class MemoryMeter {
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
-  int64_t live_bytes() const;  // allocated and not yet freed since the construction
-  int64_t peak_bytes() const;  // most of that since the last reset_peak()
+  int64_t live_bytes() const;  // allocated and not freed since construction
+  int64_t peak_bytes() const;  // maximum of that since the last reset_peak()
   void reset_peak();
 
  private:

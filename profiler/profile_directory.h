@@ -1,4 +1,4 @@
-// Where measured profiles go when nobody says where. Header only, pure but for reading the site config.
+// The default directory of measured profiles. Header only, pure except for reading the site config.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,7 @@
 
 namespace sailor {
 
-// Where this site keeps its profiles, so that the planner finds what was measured; "profiles" without a site.
-// Throws InputError.
+// The site's first profile directory; "profiles" without a site. Throws InputError.
 inline std::string default_profile_directory() {
   if (!std::filesystem::exists(site_config_path())) return "profiles";
   const SiteConfig site = load_site_config(site_config_path());

@@ -1,7 +1,7 @@
-// Measures everything that planning one job needs to know of this machine, and keeps it in files as it goes:
-// a layer profile, and a network profile of the `socket` data plane. An interrupted run leaves the cells that
-// were done, and the next one goes on from there (profile_journal.h). Every cell is measured in several
-// rounds, and again until it is known to 2 % or the time is over.
+// Measures everything about this machine for planning one job, and stores it as it goes: a layer profile, and
+// a network profile of the `socket` data plane. An interrupted run keeps its finished cells, and the next one
+// continues from there (profile_journal.h). Every cell is measured in several rounds, and again until it is
+// known to 2 % or the time is over.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 namespace sailor {
 
 struct ProfileRequest {
-  std::string gpu_type = "cpu";  // what the profile is called
-  std::string directory;         // made if absent
+  std::string gpu_type = "cpu";  // name of the profile
+  std::string directory;         // created if missing
   std::vector<int> microbatches = {1, 2, 4, 8};
   std::vector<int> tps = {1, 2, 4};
-  int ranks = 0;                  // that work on this machine at once in a job; 0 = one per core, or per GPU
-  int gpus = 0;                   // of this machine, to measure; 0 = its processors
-  double seconds = 40;            // the whole run takes about that long at most
-  bool links = true;              // keep what was measured of the socket data plane too
+  int ranks = 0;                  // concurrent ranks on this machine in a job; 0 = one per core, or per GPU
+  int gpus = 0;                   // number of this machine's GPUs to measure; 0 = its processors
+  double seconds = 40;            // approximate maximum for the whole run
+  bool links = true;              // also store measurements of the socket data plane
   int64_t base_memory_bytes = 0;  // of a rank before any tensor: base_memory.h
 };
 
@@ -32,13 +32,13 @@ struct ProfileOutcome {
   int cells = 0;                   // (microbatch, TP degree) measured
 };
 
-// `tell` gets a line for every result, `advance` the cells measured so far and those of a whole profile.
-// Throws InputError (nothing could be measured for this job), std::runtime_error.
+// `tell` gets a line for every result, `advance` the number of measured cells and of all cells. Throws
+// InputError (nothing could be measured for this job), std::runtime_error.
 ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
                            const std::function<void(const std::string&)>& tell,
                            const std::function<void(double done, double total)>& advance = {});
 
-// The file of a job's layer profile in a directory: named by what a profile is good for, so that jobs with
+// The file of a job's layer profile in a directory: named by what the profile applies to, so that jobs with
 // another number of blocks share it.
 std::string layer_profile_path(const std::string& directory, const JobSpec& job, const std::string& gpu_type);
 

@@ -1,6 +1,6 @@
-// The rounds of a layer profile that is not complete yet, in a file beside it: a line is appended after every
-// round of a cell, so that a run that was interrupted (killed, out of disk) is continued by the next one. A
-// line that was cut off in the middle is ignored. One writer at a time.
+// The rounds of an incomplete layer profile, in a file next to it: a line is appended after every round of a
+// cell, so that the next run continues one that was interrupted (killed, out of disk). A truncated line is
+// ignored. One writer at a time.
 #pragma once
 
 #include <map>
@@ -17,12 +17,12 @@ class ProfileJournal {
  public:
   using Rounds = std::map<std::pair<int, int>, std::vector<StackBench::ByKind>>;  // by (TP, microbatch)
 
-  // Of the profile at `profile_path`. What an earlier run left is kept when it measured with `equipment` and
-  // as many ranks; else it is dropped. Throws std::runtime_error.
+  // The journal of the profile at `profile_path`. Lines of an earlier run are kept if it used the same
+  // `equipment` and number of ranks; otherwise they are dropped. Throws std::runtime_error.
   ProfileJournal(const std::string& profile_path, const MeasuredWith& equipment);
 
   const Rounds& rounds() const { return rounds_; }
-  // Appends, and waits until it is on the disk. Throws std::runtime_error.
+  // Appends, and syncs to disk. Throws std::runtime_error.
   void add(int tp, int microbatch, const StackBench::ByKind& measured);
   // The profile is complete: removes the file.
   void finish();

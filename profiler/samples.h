@@ -1,7 +1,7 @@
-// Repeated measurements of one thing, and how sure they are. Other programs on the machine make some
-// measurements too long and none too short. Of things that happen once in an iteration the median tells what
-// to expect; of those that an iteration does hundreds of times it is the mean, because their sum is what is
-// noticed, and it holds the short disturbances of every kind in their usual share. Value type.
+// Repeated measurements of one quantity, and their precision. Other programs on the machine make some
+// measurements too long and none too short. For events that happen once per iteration, the median is the
+// expected value. For those that an iteration does hundreds of times, it is the mean, because their sum
+// matters, and it contains short disturbances in their usual proportion. Value type.
 #pragma once
 
 #include <vector>
@@ -27,31 +27,30 @@ class Samples {
   std::vector<double> values_;
 };
 
-// How many times as long as `usual_s`, which has no interruptions, something took on the average of all its
-// samples; at least 1. Of many short parts that are measured together only some are ever interrupted, in a
-// few samples and for long: what one part's own mean says of that is chance, what the mean of all says is
-// not.
+// Ratio of the mean over all samples to `usual_s`, which has no interruptions; at least 1. Of many short
+// parts that are measured together only some are ever interrupted, in a few samples and for long: the mean of
+// one part says little about that, the mean of all parts does.
 double slowdown_by_interruptions(const Samples& samples, double usual_s);
 
-// What was measured of something, and from how much.
+// An estimated quantity, with its number of measurements.
 struct Estimate {
   double value = 0;
   int samples = 0;
 };
 
-// When a measurement is good enough.
+// When a measurement is precise enough.
 struct MeasuringOptions {
   double relative_error = 0.02;
   int min_samples = 15;
   int max_samples = 300;
   double min_seconds = 0;
-  double max_seconds = 0.5;  // what was measured by then counts
+  double max_seconds = 0.5;  // stops then with what was measured
   int warm_up = 2;
-  // Interruptions are how this machine computes (cpu_quota.h), and count.
+  // Interruptions are normal on this machine (cpu_quota.h), and count.
   bool with_interruptions = false;
 };
 
-// Whether one more sample is worth taking.
+// Is one more sample worth taking?
 bool enough(const Samples& samples, double elapsed_s, const MeasuringOptions& options);
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// One function per hook and per kind of process that loads the plugin; plugin.cpp chooses. None of them
-// throws. Processes of root (slurmd, slurmstepd, prolog and epilog) run no planner code and open no file of a
-// user.
+// One function per hook and per kind of process that loads the plugin; plugin.cpp selects it. None of them
+// throws. Processes of root (slurmd, slurmstepd, prolog and epilog) run no planner code and open no user
+// file.
 #pragma once
 
 #include "spank_plugin/slurm/spank_api.h"

@@ -1,5 +1,4 @@
-// Where the job spec of a planned submission comes from: --sailor-job, the batch script, or the command that
-// salloc is to run.
+// The job spec of a planned submission: from --sailor-job, the batch script, or the command that salloc runs.
 #pragma once
 
 #include <optional>
@@ -19,8 +18,8 @@ struct Submission {
   JobSpec job;
 };
 
-// Reads the spec that this process's submission is about; a script on standard input begins at stdin_offset.
-// Throws InputError; std::runtime_error when this build of Slurm does not say what was parsed.
+// Reads the job spec of this process's submission; a script on standard input begins at stdin_offset. Throws
+// InputError; std::runtime_error when this build of Slurm does not export what was parsed.
 Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset);
 
 }  // namespace sailor

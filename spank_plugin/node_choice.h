@@ -1,5 +1,5 @@
-// Planning with fewer nodes than are free (--nodes): the planner counts GPUs, not nodes, so it is asked once
-// for every way to choose that many. Pure.
+// Planning with fewer nodes than are free (--nodes): the planner counts GPUs, not nodes, so it runs once for
+// every choice of nodes. Pure.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,18 @@
 
 namespace sailor {
 
-// Every choice of max_nodes nodes (all, when there are no more), as snapshots; nodes of the same zone,
-// partition, GPU type and free GPUs count as alike. Where that would be more than `most` choices, nodes of a
-// kind are taken in larger and larger bunches until it is not: complete tells whether none was left out.
+// All choices of max_nodes nodes (one choice with all, if there are no more), as snapshots; nodes with the
+// same zone, partition, GPU type and free GPUs are equivalent. If there are more than `most` choices, nodes
+// of a kind are taken in larger and larger groups until there are not; complete says whether all choices are
+// covered.
 struct NodeChoices {
   std::vector<Snapshot> snapshots;
   bool complete = true;
 };
 NodeChoices choose_nodes(const Snapshot& snapshot, int max_nodes, size_t most = 64);
 
-// The better of two results under the objective; what was looked at and left out is summed, and a bound holds
-// for both.
+// The better of two results under the objective; statistics and rejected candidates are added, and the bound
+// holds for both.
 SearchResult better_of(SearchResult a, SearchResult b, Objective objective);
 
 }  // namespace sailor

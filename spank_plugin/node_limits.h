@@ -1,7 +1,6 @@
-// The user's own resource options in a planned submission. Those that say which nodes a job may use narrow
-// what the planner may take; those that say how many of what it gets contradict a plan and are refused; all
-// others (--account, --qos, --dependency, --begin, --signal, ...) stay in the command and are Slurm's affair.
-// Pure: options are asked for by their long name.
+// The user's own resource options in a planned submission. Options that select nodes restrict the planner;
+// options that select amounts contradict a plan and are rejected; all others (--account, --qos, --dependency,
+// --begin, --signal, ...) stay in the command for Slurm. Pure: options are queried by their long name.
 #pragma once
 
 #include <optional>
@@ -15,17 +14,17 @@
 
 namespace sailor {
 
-// Throws InputError naming the first option that a plan cannot live with, and what to do.
+// Throws InputError naming the first option that contradicts a plan, and what to do.
 void refuse_contradictions(const OptionLookup& option);
 
 // --partition, --nodelist, --exclude, --constraint, --nodes (its upper end), --reservation, --time, --account
 // and --qos as limits. Partitions: those of --sailor-partitions, else of --partition, else of the job spec.
 NodeWishes node_wishes(const OptionLookup& option, const SubmitOptions& options, const JobSpec& job);
 
-// The options that Slurm does not hand on from the first component of a heterogeneous job to the others.
+// The options that Slurm does not pass from the first component of a heterogeneous job to the others.
 std::vector<std::string> repeated_options(const OptionLookup& option);
 
-// Why the job will not start as soon as it is submitted ("--begin"); empty when it may. What is free now says
+// Why the job will not start when it is submitted ("--begin"); empty if it may. The currently free nodes say
 // little about such a job.
 std::string reason_to_start_later(const OptionLookup& option);
 

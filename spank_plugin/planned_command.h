@@ -1,5 +1,5 @@
-// The command line of a planned submission: the user's own command with the options of the plan's
-// components added, and what the program says about the job then. Pure.
+// The command line of a planned submission: the user's own command with the options of the plan's components,
+// and the program's output about the job. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace sailor {
 
 // Inserts the components' options before the script or command (at `script_index` of argv; nothing = there is
-// none, or it is on standard input or wrapped). The user's options keep their place: later ones win where
-// both name the same. `repeated` are options of the user that Slurm does not hand on from the first component
-// to the others.
+// none, or it is on standard input or wrapped). The user's options keep their place: later ones win if both
+// set the same. `repeated` are the user's options that Slurm does not pass from the first component to the
+// others.
 std::vector<std::string> planned_command(const std::vector<std::string>& argv,
                                          std::optional<size_t> script_index,
                                          const std::vector<std::vector<std::string>>& components,
@@ -22,7 +22,7 @@ std::vector<std::string> planned_command(const std::vector<std::string>& argv,
 // The job of `Submitted batch job 12` or of --parsable's `12;cluster`; nothing for any other line.
 std::optional<uint32_t> submitted_job(const std::string& line);
 
-// One line that a shell reads back as the same words.
+// One line that a shell parses back to the same words.
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace sailor

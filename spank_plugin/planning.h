@@ -1,5 +1,5 @@
-// From a submission's wishes to a checked plan on nodes that are free now. Reads the catalog and the profiles
-// that the site config names; otherwise pure: no Slurm calls, no output.
+// From the limits of a submission to a checked plan on nodes that are free now. Reads the catalog and the
+// profiles of the site config; otherwise pure: no Slurm calls, no output.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,7 @@
 
 namespace sailor {
 
-// The submission cannot be granted, with the reason on one line and the exit code that says why
-// (planner/spec/error.h).
+// The submission is rejected, with the reason on one line and an exit code (planner/spec/error.h).
 class Refusal : public std::runtime_error {
  public:
   Refusal(int exit_code, const std::string& reason) : std::runtime_error(reason), exit_code_(exit_code) {}
@@ -32,18 +31,18 @@ struct PlannedJob {
   Plan plan;  // placed
   std::vector<Component> components;
   std::string site_config;  // absolute path
-  PlanningFiles planning;   // what it was made with
-  std::string table;        // for people: the candidates, or the given plan stage by stage
-  std::string comment;      // the job's, one line
-  bool waits = false;       // others hold some of its nodes, and the user knows
+  PlanningFiles planning;   // the planner's inputs
+  std::string table;        // for people: the candidates, or the given plan by stage
+  std::string comment;      // comment of the job, one line
+  bool waits = false;       // other jobs use some of its nodes, which the user accepted
 };
 
-// What is free now, given the site config.
+// The free nodes, given the site config.
 using ClusterSource = std::function<LiveCluster(const SiteConfig&)>;
 
-// Searches for the best plan within wishes.max_nodes, or checks options.plan_file. `cluster` heeds the other
-// wishes. Throws InputError, Refusal (no feasible plan, time
-// limit), or std::runtime_error; what `cluster` throws passes through.
+// Searches for the best plan within wishes.max_nodes, or checks options.plan_file. `cluster` applies the
+// other wishes. Throws InputError, Refusal (no feasible plan, time limit), or std::runtime_error; exceptions
+// of `cluster` pass through.
 PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string& site_config_file,
                     const NodeWishes& wishes, const ClusterSource& cluster);
 

@@ -11,7 +11,7 @@ struct PluginConfig {
   std::string site_config;  // empty = the default
 };
 
-// Throws InputError on an unknown key. Called only when a job is planned: a slip in plugstack.conf never
+// Throws InputError on an unknown key. Only called when a job is planned: an error in plugstack.conf never
 // breaks plain jobs.
 PluginConfig parse_plugin_config(int argc, char* const* argv);
 

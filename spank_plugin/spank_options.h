@@ -1,4 +1,4 @@
-// Registers the --sailor-* options with Slurm and collects the values that it hands back through callbacks.
+// Registers the --sailor-* options with Slurm and collects the values from its callbacks.
 #pragma once
 
 #include "planner/inputs/submit_options.h"
@@ -9,7 +9,7 @@ namespace sailor {
 // In the contexts of srun, sbatch, salloc, and of job steps (where values are ignored).
 void register_options(spank_t spank);
 
-// What the command line and #SBATCH lines of this process gave so far.
+// Values from the command line and #SBATCH lines so far.
 const OptionValues& given_options();
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// sbatch's second life as a child of the first, so that the first can look at the job once it is submitted:
-// what the child prints is held back until the first life knows whether the job stays.
+// The second run of sbatch as a child of the first, so that the first can check the job after its submission:
+// the child's output is held back until the first run knows whether the job stays.
 #pragma once
 
 #include <sys/types.h>
@@ -13,20 +13,20 @@ namespace sailor {
 
 class SubmissionChild {
  public:
-  // Runs this very program with another command line, leaving it `variables` (second_life.h). Throws
+  // Runs this program with another command line, and passes `variables` (second_life.h). Throws
   // std::runtime_error.
   SubmissionChild(const std::vector<std::string>& argv, const EnvironmentVariables& variables);
   ~SubmissionChild();
   SubmissionChild(const SubmissionChild&) = delete;
   SubmissionChild& operator=(const SubmissionChild&) = delete;
 
-  // Waits for the first line of its standard output; empty when it ended without one. With `sbatch --wait`
-  // the child lives on after it.
+  // Waits for the first line of its standard output; empty if it ended without one. With `sbatch --wait` the
+  // child continues after it.
   const std::string& first_line();
-  // Hands everything that it prints on to standard output, and waits for its end. Returns its exit code, 128
-  // + the signal that ended it.
+  // Passes all of its output to standard output, and waits for its end. Returns its exit code, or 128 + the
+  // signal that ended it.
   int hand_on();
-  // Ends it and forgets what it printed.
+  // Ends it and discards its output.
   void discard();
 
  private:

@@ -1,6 +1,6 @@
-// How the ranks of a probe come to be: `sailor probe` becomes the program that starts it again as ranks.
-// Inside a Slurm job they are started like a training job's (trainer/elastic/launcher.h), over any components
-// of a heterogeneous job.
+// Starts the ranks of a probe: `sailor probe` replaces itself by a launcher that starts it again as ranks.
+// Inside a Slurm job they are started like those of a training job (trainer/elastic/launcher.h), over all
+// components of a heterogeneous job.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,16 @@ namespace sailor {
 // Has mpirun or srun started this process as a rank?
 bool is_launched();
 
-// Each becomes another program that ends in this one, started as ranks with `arguments`. Throw InputError,
-// std::runtime_error.
+// Each replaces this process by a launcher that starts this program as ranks, with `arguments`. Throw
+// InputError, std::runtime_error.
 [[noreturn]] void become_ranks_here(int ranks, const std::vector<std::string>& arguments);
-// On every node of the job that this process is in; kind_of_node() then knows what they are.
+// On every node of this process's job; kind_of_node() then returns their kinds.
 [[noreturn]] void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments);
 // In a new job of up to two free nodes of every GPU type and zone; `arguments` lose "--on-nodes".
 [[noreturn]] void become_allocation(std::vector<std::string> arguments);
 
-// Of a node of the job, as the live cluster says; nothing when this was not started by become_ranks_of_job().
+// The kind of a node of the job, according to the live cluster; nothing unless started by
+// become_ranks_of_job().
 struct NodeKind {
   std::string gpu_type;
   std::string zone;

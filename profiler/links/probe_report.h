@@ -1,5 +1,5 @@
-// A network profile as tables for people: per link the curve that the planner uses and every measurement
-// behind it, with what the fitted line says of it; then the collectives. Pure.
+// A network profile as tables: per link the curve for the planner and every measurement, with the value of
+// the fitted line; then the collectives. Pure.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sailor {
 
-// Ends in a newline; at most 110 columns but for long names.
+// Ends in a newline; at most 110 columns wide, except for long names.
 std::string probe_report(const NetworkFile& network);
 
 }  // namespace sailor

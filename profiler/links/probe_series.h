@@ -1,10 +1,9 @@
-// What there is to measure between the ranks that a probe was started with. Pure: every rank computes the
-// same list from the same cards.
+// The measurements between the ranks of a probe. Pure: every rank computes the same list from the same cards.
 //
-// Nodes with the same GPU type and zone are alike; one node speaks for its kind, the first with most ranks.
-// Messages are measured within a node and between nodes of each pair of kinds, in both directions where the
-// ends differ; first between single GPUs, then between all GPUs of the nodes at once, who share their network
-// cards. Collectives run over all GPUs of a node, one GPU of every node, and all GPUs.
+// Nodes with the same GPU type and zone are of one kind, represented by the first node with most ranks.
+// Messages are measured within a node and between nodes of each pair of kinds, in both directions if the ends
+// differ; first between single GPUs, then between all GPUs of the nodes concurrently, which share their
+// network cards. Collectives run over all GPUs of a node, one GPU of every node, and all GPUs.
 #pragma once
 
 #include <string>
@@ -14,22 +13,22 @@
 
 namespace sailor {
 
-// One rank of the probe, by its rank.
+// A rank of the probe.
 struct ProbeRank {
   std::string node;
   std::string gpu_type;
   std::string zone;  // empty = any
 };
 
-// One thing that is measured at several sizes.
+// One quantity that is measured at several sizes.
 struct ProbeSeries {
-  // Ranks that take part; of messages the senders, then their receivers in the same order.
+  // Participating ranks; for messages the senders, then their receivers in the same order.
   std::vector<int> members;
   std::string operation;  // of a collective; empty = messages
-  // Of messages: the link that they belong to.
+  // For messages: their link.
   LinkEnd from{.gpu_type = "", .zone = "", .gpus = 0}, to{.gpu_type = "", .zone = "", .gpus = 0};
   NetworkProfile::Scope scope = NetworkProfile::Scope::any;
-  // Of collectives.
+  // For collectives:
   std::vector<std::string> kinds;  // NetworkFile::Collective::members
   int nodes = 1;
 
@@ -37,8 +36,8 @@ struct ProbeSeries {
   int pairs() const { return is_collective() ? 1 : static_cast<int>(members.size() / 2); }
 };
 
-// The most telling first, so that little time gives a profile that can be planned with. Collectives last, if
-// at all.
+// The most informative first, so that even a short run gives a usable profile. Collectives last, if
+// requested.
 std::vector<ProbeSeries> probe_series(const std::vector<ProbeRank>& ranks, bool collectives = true);
 
 // "messages from X in z to Y in z, between nodes, 4 pairs at once", "all_reduce of 8 ranks on 2 nodes".

@@ -1,12 +1,11 @@
 // Measures one series of a probe, as one of its members: every member constructs it on the same communicator
-// and calls the same functions. The communicator's rank 0 decides how long it takes; the results are its.
+// and calls the same functions. The communicator's rank 0 decides the duration, and has the results.
 //
-// A message counts from when it is posted until the receiver has all of it: the sender waits for an answer of
-// one byte, and half the round trip of two such bytes is taken off (measured before every size; the shortest
-// median of them, so that a disturbance of the answers does not make messages look faster). Of several pairs
-// at once, and of collectives, the slowest member's time counts. One buffer of the largest size is all the
-// memory that the bench takes (reduce_scatter: that and its share; what the communicator needs for sums comes
-// on top).
+// A message counts from posting until the receiver has all of it. The sender waits for an answer of one byte,
+// and half the round trip of two such bytes is subtracted (measured before every size; the smallest median of
+// them, so that a disturbance of the answers does not make messages look faster). With several concurrent
+// pairs, and for collectives, the slowest member's time counts. The bench allocates one buffer of the largest
+// size (reduce_scatter: that and its share); the communicator needs more for reductions.
 //
 // One thread. Throws CommError.
 #pragma once
@@ -26,10 +25,11 @@ class SeriesBench {
   // `group` has the series' members in their order.
   SeriesBench(const ProbeSeries& series, Communicator& group);
 
-  // One size. Enough is enough as samples.h says. On rank 0 the result, elsewhere without samples.
+  // Measures one size until samples.h says that it is enough. The result is on rank 0; other ranks have no
+  // samples.
   NetworkMeasurement measure(int64_t bytes, const MeasuringOptions& options);
 
-  // What rank 0 says, on every member.
+  // Rank 0's value, on every member.
   bool agreed(bool rank_0_says);
 
  private:

@@ -1,5 +1,5 @@
-// Are the programs of a job there? On a compute node they must be; a login node without any of them is sound
-// too: it plans and submits. Pure.
+// Checks that the programs of a job are installed. A compute node needs them; a login node does not: it plans
+// and submits. Pure.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace sailor {
 
 struct ProgramState {
   std::string verb;     // of `sailor VERB`
-  std::string path;     // empty when it is not installed
+  std::string path;     // empty if not installed
   bool starts = false;  // with all its libraries
 };
 
-// `compute_node`: jobs start here. `mpirun` is its path, empty when there is none.
+// `compute_node`: jobs start here. `mpirun` is its path, empty if not found.
 Findings check_programs(const std::vector<ProgramState>& programs, const std::string& mpirun,
                         bool compute_node);
 

@@ -1,5 +1,4 @@
-// Does what the admin wrote about the cluster fit the cluster? Reads the site's files; the cluster comes as
-// values. Knows nothing of libslurm.
+// Checks the site's files against the cluster. The cluster comes as values. Independent of libslurm.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,7 @@ struct Site {
   Catalog catalog;
 };
 
-// Loads site config and catalog; nothing when one of them cannot be, which `findings` then says.
+// Loads site config and catalog; nothing if one of them cannot be loaded, which is added to `findings`.
 std::optional<Site> check_site(const std::string& config_file, Findings& findings);
 // Is every GPU type of the cluster's nodes one of the catalog's?
 Findings check_gres(const Site& site, const SlurmView& cluster);

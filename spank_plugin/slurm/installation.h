@@ -1,4 +1,4 @@
-// What an installation of Slurm says of itself: its controller by the library, its programs by their help.
+// Properties of a Slurm installation: of its controller from the library, of its programs from their help.
 // Needs libslurm, initialised (slurm_view.h).
 #pragma once
 
@@ -13,11 +13,11 @@ struct SlurmSettings {
 // Throws std::runtime_error with Slurm's reason when the controller does not answer.
 SlurmSettings read_slurm_settings();
 
-// Does srun offer this kind of launch to MPI programs?
+// Does srun support this MPI type?
 bool offers_mpi(const std::string& kind);
-// Does `sbatch --help` know the option?
+// Does `sbatch --help` list the option?
 bool has_submit_option(const std::string& option);
-// What a person types to run a program on a node.
+// The command that a person types to run a program on a node.
 std::string run_on_node_text(const std::string& partition, const std::string& node,
                              const std::string& program);
 

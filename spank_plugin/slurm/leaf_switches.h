@@ -1,4 +1,4 @@
-// Slurm's network topology as far as placement uses it: which leaf switch a node hangs on.
+// Slurm's network topology, as far as placement uses it: the leaf switch of each node.
 #pragma once
 
 #include <map>
@@ -6,12 +6,12 @@
 
 namespace sailor {
 
-// Leaf switch by node name, from the controller; empty when its topology plugin knows no switches. A node on
-// several gets the first by name. Throws nothing: without topology plans are as good as before.
+// Leaf switch by node name, from the controller; empty if its topology plugin has no switches. A node on
+// several switches gets the first by name. Throws nothing: plans do not require a topology.
 std::map<std::string, std::string> read_leaf_switches();
 
-// The same of what `scontrol show topology` prints: lines `SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3]`.
-// Releases after 23.02 hand the topology out in no other form.
+// The same from `scontrol show topology`: lines `SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3]`. Releases
+// after 23.02 only provide this form.
 std::map<std::string, std::string> parse_leaf_switches(const std::string& text);
 
 }  // namespace sailor

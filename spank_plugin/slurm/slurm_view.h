@@ -1,5 +1,5 @@
-// What slurmctld says about the cluster, as plain values: what live_cluster.h turns into a snapshot. Tests
-// write one by hand; read_slurm() reads it from the controller. Times are seconds since the epoch.
+// slurmctld's view of the cluster as plain values, which live_cluster.h turns into a snapshot. Tests write
+// one by hand; read_slurm() reads it from the controller. Times are seconds since the epoch.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct SlurmNode {
   std::string gres;  // e.g. gpu:NAME:4
   std::string gres_used;
   std::vector<std::string> features;
-  uint32_t promised_to = 0;  // a job that could start but for its nodes, and asks for this one; 0 = none
-  // When the last of the jobs that run here reaches its time limit; nothing = one has none, or none is seen.
+  uint32_t promised_to = 0;  // a job that requests this node by name and waits only for its nodes; 0 = none
+  // Time limit of the last job on the node; nothing = one has none, or none is visible.
   std::optional<int64_t> jobs_end;
-  std::string leaf_switch;  // of Slurm's topology; empty when it has none
+  std::string leaf_switch;  // from Slurm's topology; empty if it has none
 };
 
 struct SlurmPartition {
@@ -27,9 +27,9 @@ struct SlurmPartition {
   bool up = true;
   bool root_only = false;
   bool needs_reservation = false;
-  std::vector<std::string> allowed_accounts;  // empty = all but the denied ones
+  std::vector<std::string> allowed_accounts;  // empty = all except the denied ones
   std::vector<std::string> denied_accounts;
-  std::vector<std::string> allowed_qos;  // likewise
+  std::vector<std::string> allowed_qos;  // the same
   std::vector<std::string> denied_qos;
   std::optional<int> max_nodes;
   std::optional<double> max_time_s;
@@ -48,17 +48,17 @@ struct SlurmReservation {
 struct SlurmView {
   int64_t now = 0;
   std::vector<SlurmNode> nodes;
-  std::vector<SlurmPartition> partitions;  // those that the user may see
+  std::vector<SlurmPartition> partitions;  // visible to the user
   std::vector<SlurmReservation> reservations;
 };
 
-// Initialises libslurm. Slurm's own programs, and plugins in them, have done that.
+// Initialises libslurm. Not needed in Slurm's own programs and their plugins.
 void initialise_slurm();
 
-// Asks the controller, as the calling user. Needs an initialised libslurm in the process. Throws
+// Queries the controller as the calling user. Needs an initialised libslurm in the process. Throws
 // std::runtime_error with Slurm's reason.
 SlurmView read_slurm();
-// Only the nodes, and which jobs wait for them.
+// Only the nodes, and the jobs that wait for them.
 std::vector<SlurmNode> read_nodes();
 
 // Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x, and back.

@@ -1,13 +1,13 @@
-// Saves checkpoints while training goes on: a step waits only until its state is copied, and, when the
-// checkpoint before is still being written, for that.
+// Saves checkpoints during training: a step only waits until its state is copied, and for the previous
+// checkpoint if that is still being written.
 //
 //     saver.start(state, version, directory, keep);       // all ranks, between the same two steps
 //     for (const SaveResult& result : saver.results()) ...  // after any step
 //     saver.wait();                                         // after the last
 //
-// The ranks write together (checkpointing.h), each from a thread of its own with low priority, over a
-// communicator of their own; before that they hand copies of what they write to each other, if the job wants
-// it (memory_copies.h). One thread uses an object.
+// The ranks write together (checkpointing.h), each from its own low-priority thread, over their own
+// communicator. Before that they exchange copies of their parts, if the job wants it (memory_copies.h). One
+// thread uses an object.
 #pragma once
 
 #include <cstdint>
@@ -26,31 +26,32 @@ namespace sailor {
 
 struct SaveResult {
   int64_t steps_done = 0;
-  SavedCheckpoint saved;   // when there is no error
-  std::string error;       // the same on all ranks; what was there before stays
-  int64_t not_copied = 0;  // ranks of which no copy is kept in another's memory, for want of room
-  double stopped_s = 0;    // for which this rank's training stood still
-  double written_s = 0;    // from the copy until all is on the disk
+  SavedCheckpoint saved;   // if there is no error
+  std::string error;       // the same on all ranks; earlier checkpoints stay
+  int64_t not_copied = 0;  // ranks whose copy found no room in another's memory
+  double stopped_s = 0;    // time that training of this rank paused
+  double written_s = 0;    // from the copy until everything is on disk
 };
 
 class BackgroundSaver {
  public:
-  // `group` has all ranks of the plan in their order, and nobody else uses it. Job and plan outlive the
+  // `group` has all ranks of the plan in their order, and is not used elsewhere. Job and plan outlive the
   // object.
   BackgroundSaver(const JobSpec& job, const Plan& plan, std::unique_ptr<Communicator> group);
-  // Gives up.
+  // Calls give_up().
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
   void start(const RankState& state, const StateVersion& version, const std::string& directory, int keep);
-  // Ends what is being written within a second, written or not. Nothing can be started then.
+  // Ends the current write within a second, complete or not. Nothing can be started afterwards.
   void give_up();
-  // Until nothing is being written.
+  // Waits until nothing is being written.
   void wait();
-  // After give_up(): what it keeps of snapshots in memory, as the job wants it (checkpoint.memory_copies).
+  // After give_up(): the snapshots in memory, as configured by the job (checkpoint.memory_copies).
   std::vector<std::shared_ptr<const StateSnapshot>> copies() const;
-  // Of checkpoints that have ended since the last call. Throws CommError when ranks were lost meanwhile.
+  // Results of checkpoints that have ended since the last call. Throws CommError when ranks were lost
+  // meanwhile.
   std::vector<SaveResult> results();
 
  private:

@@ -1,7 +1,7 @@
-// Checksums of a file, one for every block of 1 MiB from its first byte on (the last one may be shorter):
-// whoever reads a part of the file can check that part alone. XXH3 with 128 bits, as 32 hexadecimal digits
-// per block, one after the other: it finds what disks, networks and crashes do to a file, several times
-// faster than they are; it is no proof against people who change files on purpose. One thread per object.
+// Checksums of a file, one for every block of 1 MiB from its first byte on (the last one may be shorter), so
+// that a reader can check a part of the file. 128-bit XXH3, as 32 hexadecimal digits per block: it detects
+// errors of disks, networks and crashes, several times faster than these are; it does not protect against
+// intentional changes. One thread per object.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class BlockChecksums {
   BlockChecksums& operator=(const BlockChecksums&) = delete;
 
   void add(const void* data, int64_t bytes);  // the file's next bytes
-  std::string finish();                       // of all blocks; once
+  std::string finish();                       // of all blocks; call it once
 
  private:
   void end_block();

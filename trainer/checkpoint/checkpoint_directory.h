@@ -1,12 +1,12 @@
 // The directory of a job's checkpoints:
 //
 //     step-50/           complete: manifest.json, DONE, rank-00000.safetensors, ...
-//     step-60.tmp/       being written, or left behind by a job that ended meanwhile
+//     step-60.tmp/       being written, or left by a job that ended meanwhile
 //
-// DONE is written last and holds the checksum of manifest.json, which holds those of everything else; then
-// the folder gets its name, all of it synced to the disk. What lacks a part is never loaded. One job writes
-// at a time. Needs no libtorch. Functions throw std::runtime_error naming path and reason when the file
-// system fails.
+// DONE is written last and has the checksum of manifest.json, which has those of everything else; then the
+// directory is renamed, and all of it is synced to disk. An incomplete checkpoint is never loaded. One job
+// writes at a time. Needs no libtorch. Functions throw std::runtime_error naming path and reason when the
+// file system fails.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace sailor {
 
-// The folders named step-N in `directory`, newest first; none when there is no such directory.
+// The directories named step-N in `directory`, newest first; empty if there is no such directory.
 std::vector<std::string> list_checkpoints(const std::string& directory);
 
-// Reads a checkpoint's manifest and checks that everything is there with the right size, but not the
-// contents of the files. Throws CheckpointDamaged.
+// Reads a checkpoint's manifest and checks that all files exist with the right size, but not their contents.
+// Throws CheckpointDamaged.
 CheckpointManifest open_checkpoint(const std::string& path);
 
 // `skipped step-N: ...`
@@ -32,20 +32,19 @@ struct FoundCheckpoint {
   std::string path;
   CheckpointManifest manifest;
 };
-// The newest one that open_checkpoint() accepts; of each newer one a line is added to `skipped`.
+// The newest one that open_checkpoint() accepts; adds a line to `skipped` for each newer one.
 std::optional<FoundCheckpoint> newest_checkpoint(const std::string& directory,
                                                  std::vector<std::string>& skipped);
 
-// Makes the folder that checkpoint `step` is written into, empty, and returns its path; removes what
-// unfinished ones left.
+// Creates the empty directory for checkpoint `step`, and returns its path; removes unfinished ones.
 std::string begin_checkpoint(const std::string& directory, int64_t step);
-// Throws when the file system of `directory` has no room for `bytes` more.
+// Throws when the file system of `directory` has less than `bytes` of free space.
 void require_space(const std::string& directory, int64_t bytes);
-// All files are written and synced: completes the folder of begin_checkpoint() and returns its final path. An
-// older one of the same step is replaced.
+// After all files are written and synced: completes the directory of begin_checkpoint() and returns its final
+// path. Replaces an older one of the same step.
 std::string commit_checkpoint(const std::string& directory, const CheckpointManifest& manifest);
-// Keeps the newest `keep` complete ones up to the step that was just written, and removes what is older. What
-// is newer than that step was found damaged, and stays for people to look at. Returns what was removed.
+// Keeps the newest `keep` complete checkpoints up to the step that was just written, and removes older ones.
+// Those newer than that step were damaged, and stay for inspection. Returns the removed ones.
 std::vector<std::string> prune_checkpoints(const std::string& directory, int64_t step, int keep);
 
 }  // namespace sailor

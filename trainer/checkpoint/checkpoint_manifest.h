@@ -1,10 +1,9 @@
-// What a checkpoint says about itself: manifest.json. It describes the state of training as whole tensors,
-// without padding, each a flat row of elements, and where runs of these elements stand; nothing in it depends
-// on the plan that wrote it, so that any plan can load it. Needs no libtorch. Plain value types.
+// The index of a checkpoint: manifest.json. It describes the training state as unsharded tensors, without
+// padding, each as a flat array, and where ranges of elements are stored. Nothing in it depends on the plan
+// that wrote it, so any plan can load it. Needs no libtorch. Plain value types.
 //
-// The tensors are the parameters of the model by name (`3.qkv.weight`), in the precision in which they are
-// updated (for bf16 the master copies: the parameters are these, rounded), and the optimizer's states behind
-// a slash (`3.qkv.weight/m`).
+// The tensors are the model's parameters by name (`3.qkv.weight`), in the precision in which they are updated
+// (for bf16 the fp32 master weights), and the optimizer states after a slash (`3.qkv.weight/m`).
 #pragma once
 
 #include <cstdint>
@@ -16,13 +15,13 @@
 
 namespace sailor {
 
-// A checkpoint that is not complete, or not what was written. The text names the file and is one line.
+// A checkpoint that is incomplete or corrupted. The text names the file, on one line.
 class CheckpointDamaged : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Elements [first, first + count) of a tensor, from byte `byte` of their file on.
+// Elements [first, first + count) of a tensor, from byte `byte` of the file on.
 struct CheckpointPiece {
   std::size_t tensor = 0;  // index in CheckpointManifest::tensors
   int64_t first = 0;
@@ -46,15 +45,15 @@ struct CheckpointTensor {
 };
 
 struct CheckpointManifest {
-  int64_t step = 0;             // iterations done: the next one has this index
-  int64_t optimizer_steps = 0;  // updates done
+  int64_t step = 0;             // finished iterations: the index of the next one
+  int64_t optimizer_steps = 0;  // number of updates
   ModelSpec model;
   Precision precision = Precision::fp32;
   std::string optimizer;  // name
-  // With the step, these give the position in the data.
+  // Together with the step, these give the position in the data.
   uint64_t seed = 0;
   int64_t global_batch = 0;
-  std::string plan;  // what wrote it, in words
+  std::string plan;  // the plan that wrote it, as text
   std::vector<CheckpointTensor> tensors;
   std::vector<CheckpointFile> files;
 
@@ -62,14 +61,14 @@ struct CheckpointManifest {
 };
 
 std::string to_json(const CheckpointManifest& manifest);
-// Throws CheckpointDamaged unless every element of every tensor stands in exactly one place of a file.
-// `path` is for the message.
+// Throws CheckpointDamaged unless every element of every tensor is in exactly one place. `path` is for the
+// message.
 CheckpointManifest parse_manifest(const std::string& json, const std::string& path);
-// The same check. Text of what is wrong, or nothing.
+// The same check; returns the error text, or nothing.
 std::string incomplete(const CheckpointManifest& manifest);
 
-// Throws InputError when the job cannot go on from the checkpoint at `path`: key, what is there, what the job
-// has. Plan, precision, learning rate and number of steps may differ.
+// Throws InputError when the job cannot resume from the checkpoint at `path`, with the key and both values.
+// Plan, precision, learning rate and number of steps may differ.
 void require_fit(const CheckpointManifest& manifest, const std::string& path, const JobSpec& job);
 
 }  // namespace sailor

@@ -1,10 +1,11 @@
-// Reads runs of elements out of a checkpoint, whoever wrote them, and only bytes whose checksum is right.
+// Reads ranges of elements from a checkpoint, independent of the plan that wrote it, and checks every block
+// read.
 //
 //     CheckpointReader reader(path, open_checkpoint(path));
 //     reader.read(reader.find("3.qkv.weight"), first, count, buffer);
 //
-// Of the files, only the blocks (block_checksums.h) that hold the wanted bytes are read; reading in the order
-// of the manifest reads none twice. Needs no libtorch. One thread per object.
+// Only the blocks (block_checksums.h) with the requested bytes are read; reading in the order of the manifest
+// reads each block once. Needs no libtorch. One thread per object.
 #pragma once
 
 #include <atomic>
@@ -30,17 +31,17 @@ class CheckpointReader {
   const CheckpointManifest& manifest() const { return manifest_; }
   const CheckpointTensor* find(const std::string& name) const;  // nullptr when absent
 
-  // Elements [first, first + count) of a tensor of manifest(), in its type. Throws CheckpointDamaged when
-  // what is in the files is not what was written, or cannot be read.
+  // Elements [first, first + count) of a tensor of manifest(), in its type. Throws CheckpointDamaged when the
+  // files are corrupted or cannot be read.
   void read(const CheckpointTensor* tensor, int64_t first, int64_t count, void* out);
-  // What read() will be asked for, in that order: the disk works some way ahead of it.
+  // Announces later calls of read(), in their order: the disk reads ahead.
   void announce(const CheckpointTensor* tensor, int64_t first, int64_t count);
-  // Reads every file whole; `progress` is told how many of manifest().bytes() are done. Throws
+  // Reads every file completely; `progress` gets the number of bytes done, of manifest().bytes(). Throws
   // CheckpointDamaged.
   void verify(const std::function<void(int64_t done_bytes)>& progress = {});
-  // Read from the files so far.
+  // Bytes read from the files so far.
   int64_t bytes_read() const { return bytes_read_; }
-  // All that was announced, and what read() has given of it. Thread-safe.
+  // Announced bytes, and those that read() has returned. Thread-safe.
   int64_t bytes_announced() const { return bytes_announced_; }
   int64_t bytes_delivered() const { return bytes_delivered_; }
 
@@ -49,11 +50,11 @@ class CheckpointReader {
     std::size_t file = 0;
     CheckpointPiece piece;
   };
-  struct Range {  // of a file
+  struct Range {  // in a file
     std::size_t file = 0;
     int64_t first = 0, bytes = 0;
   };
-  // The places of elements in the files, in their order.
+  // The places of elements in the files, in order.
   std::vector<Range> ranges_of(const CheckpointTensor* tensor, int64_t first, int64_t count) const;
   void announce(const Range& range);
   void work_ahead();
@@ -76,8 +77,8 @@ class CheckpointReader {
   std::map<std::size_t, CachedBlock> cache_;  // one block each of a few files
   int64_t bytes_read_ = 0;
   std::atomic<int64_t> bytes_announced_ = 0, bytes_delivered_ = 0;
-  std::deque<Range> announced_;  // and not asked of the disk yet
-  int64_t ahead_ = 0;            // bytes that were asked of it, and not read yet
+  std::deque<Range> announced_;  // not yet requested from the disk
+  int64_t ahead_ = 0;            // requested from the disk, and not read yet
 };
 
 }  // namespace sailor

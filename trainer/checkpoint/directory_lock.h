@@ -1,7 +1,7 @@
-// The right to write checkpoints into a directory, which one run of a job has at a time: a lock on the file
-// LOCK in it, which says who that is. The operating system takes it back from a process that ends, however it
-// ends. Of processes of one run (the same SAILOR_RUN_DIRECTORY) the next one takes it from the one before,
-// which may hang, or run on a node that nobody reaches any more.
+// The exclusive right of one run to write checkpoints into a directory: a lock on the file LOCK in it, which
+// names the holder. The operating system releases it when the process ends for any reason. Among processes of
+// one run (the same SAILOR_RUN_DIRECTORY) the next one takes it over from the previous one, which may hang or
+// run on an unreachable node.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace sailor {
 
 class DirectoryLock {
  public:
-  // Makes the directory when it is not there. Throws InputError naming the holder when another run has it,
+  // Creates the directory if missing. Throws InputError naming the holder when another run has the lock,
   // std::runtime_error when the directory cannot be written to.
   explicit DirectoryLock(const std::string& directory);
   ~DirectoryLock();

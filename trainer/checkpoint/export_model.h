@@ -1,4 +1,4 @@
-// Writes a model directory that the Hugging Face libraries read: config.json and model.safetensors.
+// Writes a Hugging Face model directory: config.json and model.safetensors.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,10 +11,10 @@
 
 namespace sailor {
 
-// `whole` gives the values of a parameter over all ranks of a TP group, rows of padding included or not. It
-// is asked for every parameter of the model once, in the order of list_parameters(), and only one is held at
-// a time. Weights are stored as `type`. The directory is made; files of those names in it are replaced, each
-// as a whole. Throws InputError when the family cannot be exported, std::runtime_error when writing fails.
+// `whole` returns the unsharded values of a parameter, with or without rows of padding. It is called for
+// every parameter of the model once, in the order of list_parameters(), and only one is held at a time.
+// Weights are stored as `type`. The directory is created; files of those names in it are replaced atomically.
+// Throws InputError when the family cannot be exported, std::runtime_error when writing fails.
 void export_model(const std::string& directory, const ModelSpec& model, at::ScalarType type,
                   const std::function<at::Tensor(const ParameterSpec&)>& whole);
 

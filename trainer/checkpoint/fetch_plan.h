@@ -1,4 +1,4 @@
-// From whom a rank takes what it needs of a state of training that is spread over many. Pure.
+// Decides from which ranks a rank fetches its part of a distributed training state. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace sailor {
 
-// A run of elements that some rank holds, as everybody knows of it.
+// A range of elements that some rank holds, as known to all.
 struct KnownRun {
-  int64_t first = 0, end = 0;  // elements of the whole parameter
+  int64_t first = 0, end = 0;  // elements of the unsharded parameter
   int rank = 0;
-  std::size_t state = 0, run = 0;  // indices in what that rank holds
+  std::size_t state = 0, run = 0;  // indices in the list of that rank
 };
 
 struct KnownState {
@@ -26,11 +26,11 @@ struct KnownState {
   std::vector<std::pair<std::size_t, KnownRun>> runs;  // by parameter
 };
 
-// What a rank tells the others of the states that it holds, and what they understand, given the lists of all.
+// What a rank reports about the states that it holds; and what the lists of all ranks mean.
 NumberList told(const std::vector<HeldState>& held);
 std::vector<KnownState> heard(const std::vector<NumberList>& lists);
 
-// One way to take a whole state: from what is in use alone, or from copies too.
+// A source for a complete state: only states in use, or copies too.
 struct StateChoice {
   StateVersion version;
   bool with_copies = false;
@@ -39,13 +39,13 @@ struct StateChoice {
     return state.version == version && (with_copies || !state.copy);
   }
 };
-// All there are, the best first: the newest, and of one version what is in use.
+// All sources, best first: the newest, and within a version those in use.
 std::vector<StateChoice> choices_of(const std::vector<KnownState>& known);
 
 using RunsByParameter = std::map<std::size_t, std::vector<KnownRun>>;
 RunsByParameter runs_of(const std::vector<KnownState>& known, const StateChoice& choice);
 
-// A run of one tensor of a parameter (0 = the values, then the optimizer's states) that this rank needs.
+// A range of one tensor of a parameter (0 = the values, then the optimizer states) that this rank needs.
 struct NeededRun {
   std::size_t parameter = 0;
   int64_t first = 0, count = 0;
@@ -53,20 +53,20 @@ struct NeededRun {
   char* memory = nullptr;
 };
 
-// Elements of `needed` that no run has.
+// Number of needed elements that no rank holds.
 int64_t missing(const std::vector<NeededRun>& needed, const RunsByParameter& known);
 
-// A part of a needed run, and where it comes from.
+// A part of a needed range, and its source.
 struct Fetch {
   int rank = 0;
   std::size_t state = 0, run = 0, tensor = 0;
-  int64_t offset = 0, count = 0;  // elements, from the beginning of that run
+  int64_t offset = 0, count = 0;  // elements, relative to the begin of that range
   char* memory = nullptr;
 };
 
-// Where each element comes from, each from one place: from this rank itself, else from ranks of its node,
-// else from all ranks that hold it, in equal shares. Requires that nothing is missing. Nodes are those of
-// `layout`; ranks whose node is unknown count as apart.
+// The source of each element, exactly one: this rank itself, else ranks of its node, else all ranks that hold
+// it, in equal shares. Requires that nothing is missing. Nodes are those of `layout`; a rank with an unknown
+// node counts as alone on it.
 std::vector<Fetch> plan_fetches(const RankLayout& layout, int rank, int64_t element_bytes,
                                 const std::vector<NeededRun>& needed, const RunsByParameter& known);
 

@@ -1,4 +1,4 @@
-// Whole parameters out of the parts that the ranks of a plan hold.
+// Gathers unsharded parameters from the ranks of a plan.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,10 +12,10 @@
 
 namespace sailor {
 
-// Every rank of the plan calls this for the same parameters in the same order; `world` holds them all in
-// their order. On rank 0 it returns the whole parameter, padding included, put together from the first
-// pipeline (all pipelines hold the same values); on every other rank an undefined tensor. `parameter.rows`
-// counts the plan's padding. Throws CommError.
+// Every rank of the plan calls this for the same parameters in the same order; `world` has all of them in
+// their order. Returns on rank 0 the unsharded parameter, padding included, gathered from the first pipeline
+// (all pipelines hold the same values), on every other rank an undefined tensor. `parameter.rows` includes
+// the plan's padding. Throws CommError.
 at::Tensor gather_on_first_rank(Communicator& world, const Plan& plan, const RankLayout& layout,
                                 const ParameterSpec& parameter, const std::vector<Parameter*>& held);
 

@@ -1,6 +1,6 @@
-// What one process holds of the state of training after some step, in use by a trainer or in a copy: runs of
-// elements of whole parameters, each with its values and what the optimizer keeps of them. What ranks of
-// different plans hold is told in the same terms, so that any of them can go on from it (state_transfer.h).
+// The part of the training state that one process holds after some step, in use by a trainer or in a copy:
+// ranges of elements of unsharded parameters, each with its values and optimizer states. This form is
+// independent of the plan, so that ranks of any plan can use it (state_transfer.h).
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace sailor {
 
-// Elements [first, first + count) of a whole parameter, none of them padding.
+// Elements [first, first + count) of an unsharded parameter, without padding.
 struct HeldRun {
   std::size_t parameter = 0;  // index in the order of specs_by_name() (parameter_place.h)
   int64_t first = 0;
   int64_t count = 0;
-  // The values in the type in which they are updated, then the optimizer's states in their order, all in
+  // The values in the type in which they are updated, then the optimizer states in order, all in
   // gradient_type().
   std::vector<const char*> tensors{};
 };
@@ -28,15 +28,15 @@ struct HeldState {
   StateVersion version;
   int64_t optimizer_steps = 0;
   bool copy = false;  // not in use by a trainer
-  // In whose memory the runs are.
+  // Device whose memory has the ranges.
   Device* device = &host_device();
   std::vector<HeldRun> runs{};
 };
 
-// Of a trainer: what its optimizer's slices own, which is whole even where the way of updated values to other
-// ranks was cut short. Points into its tensors.
+// State of a trainer: what its optimizer's slices own, which is complete even if distributing updated values
+// to other ranks was interrupted. Points into its tensors.
 HeldState held_by(const RankState& state, const StateVersion& version);
-// Of a snapshot of this job; points into it.
+// State of a snapshot of this job; points into it.
 HeldState held_by(const JobSpec& job, const RankLayout& layout, const StateSnapshot& snapshot);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// Copies of ranks' snapshots in the host memory of others, so that the loss of a rank, or of a node with all
-// its ranks, need not cost a read of the disk when nobody else holds what was lost.
+// Copies of ranks' snapshots in the host memory of other ranks, so that the loss of a rank, or of a node with
+// all its ranks, does not require reading from disk.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,14 @@
 
 namespace sailor {
 
-// By rank: who keeps the copy of its snapshot. Every rank keeps one; it is of a rank of another node, unless
-// one node has more than half of all ranks (then of as many as can be), and never its own, unless it is
-// alone.
+// By rank: the rank that keeps the copy of its snapshot. Every rank keeps exactly one, of a rank on another
+// node, unless one node has more than half of all ranks (then as many as possible), and never its own, unless
+// there is only one rank.
 std::vector<int> copy_keepers(const RankLayout& layout);
 
-// Sends `own` to the rank that keeps its copy, and receives the one that this rank keeps into `kept`, which
-// is whole when it has arrived, and not when this host has no room for it. `kept` is not whole in between.
-// All ranks of the plan call it; `group` has them in their order. Returns the number of ranks without room.
-// Throws CommError.
+// Sends `own` to the rank that keeps its copy, and receives the copy for this rank into `kept`, which is
+// complete afterwards, except if this host has no room for it. All ranks of the plan call it; `group` has
+// them in their order. Returns the number of ranks without room. Throws CommError.
 int64_t exchange_copies(Communicator& group, const RankLayout& layout, const StateSnapshot& own,
                         StateSnapshot& kept);
 

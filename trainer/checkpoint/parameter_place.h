@@ -1,5 +1,5 @@
-// Where the elements that a rank holds of a parameter stand in the whole parameter, and which of them are
-// real: the last rows of a matrix of the vocabulary may be padding, as many as the plan needs. Elements are
+// Maps the elements that a rank holds of a parameter to the unsharded parameter, and tells padding from real
+// elements: the last rows of a vocabulary matrix may be padding, as required by the plan. Elements are
 // counted along the flat parameter. Pure.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace sailor {
 
-// The parameters of the job's model by name, with the padding that a plan of this layout needs. The names,
-// and so the order, are the same under every plan.
+// The parameters of the job's model by name, with the padding of this layout's plan. The names, and so the
+// order, are the same under every plan.
 std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout);
 
 int64_t row_elements(const ParameterSpec& spec);
-int64_t real_elements(const ParameterSpec& spec);  // of the whole parameter
-// What the rank of a slot holds: `held_elements` from element `base_of` of the whole parameter on.
+int64_t real_elements(const ParameterSpec& spec);  // of the unsharded parameter
+// The part of a slot's rank: `held_elements` from element `base_of` of the unsharded parameter on.
 int64_t base_of(const RankSlot& slot, const ParameterSpec& spec);
 int64_t held_elements(const RankSlot& slot, const ParameterSpec& spec);
 

@@ -1,11 +1,11 @@
 // Files of named tensors in the safetensors format: an 8-byte little-endian length, a JSON header of that
-// length
-// ({"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}), and the tensors' bytes.
+// length, and the tensors' bytes. The header is
 //
-// Reading is strict: whatever a file's header says, no byte outside the file is ever read, and every tensor
-// has exactly the bytes that its shape and type need. A file that breaks the format (overlaps, holes, bytes
-// that belong to nothing, unknown types, repeated names) is an InputError that names the file and what is
-// wrong. Needs no libtorch.
+//     {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+//
+// Reading is strict: no byte outside the file is ever read, whatever the header says, and every tensor has
+// exactly the bytes of its shape and type. A file that violates the format (overlaps, holes, unused bytes,
+// unknown types, repeated names) is an InputError that names the file and the error. Needs no libtorch.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ struct StoredTensor {
   std::string name;
   std::string dtype;  // F64, F32, F16, BF16, I64, ...
   std::vector<int64_t> shape;
-  int64_t first_byte = 0;  // in the file
+  int64_t first_byte = 0;  // offset in the file
   int64_t bytes = 0;
 };
 
-// Bytes of an element; 0 for a type that the format does not have (or has in parts of bytes).
+// Bytes of an element; 0 for a type that the format does not have, or that is smaller than a byte.
 int64_t stored_element_bytes(const std::string& dtype);
 
 // An open file. Reading is thread-safe.
@@ -42,7 +42,7 @@ class SafetensorsFile {
   SafetensorsFile& operator=(SafetensorsFile&&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by place in the file
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in the order of the file
   const StoredTensor* find(const std::string& name) const;               // nullptr when absent
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
@@ -57,13 +57,13 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// Writes a file whose tensors are known by shape before their contents are: through a temporary file in the
-// same directory that finish() syncs and renames. Without finish() nothing is left behind.
+// Writes a file whose tensors have known shapes before their contents are known: through a temporary file in
+// the same directory that finish() syncs and renames. Without finish() nothing remains.
 class SafetensorsWriter {
  public:
-  // Names, types and shapes; places are chosen here. `checksums`, if given, sees the whole file and outlives
-  // the object. Once `stop`, if given, is true, writing throws std::runtime_error. Throws std::runtime_error
-  // when the file cannot be written, std::logic_error on a type or shape that cannot be.
+  // Names, types and shapes; offsets are assigned here. `checksums`, if given, sees the whole file and
+  // outlives the object. Once `stop`, if given, is true, writing throws std::runtime_error. Throws
+  // std::runtime_error when the file cannot be written, std::logic_error for an invalid type or shape.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
                     const std::map<std::string, std::string>& metadata, BlockChecksums* checksums = nullptr,
                     const std::atomic<bool>* stop = nullptr);
@@ -71,10 +71,10 @@ class SafetensorsWriter {
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
-  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by place in the file
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in the order of the file
   int64_t file_bytes() const { return file_bytes_; }
 
-  // The whole of the next one of tensors(). Throws std::logic_error when it is another.
+  // The complete next tensor of tensors(). Throws std::logic_error if it is another one.
   void write(const std::string& name, const void* data, int64_t bytes);
   // Throws std::logic_error when a tensor was not written.
   void finish();
@@ -84,7 +84,7 @@ class SafetensorsWriter {
 
   const std::string path_, temporary_;
   std::vector<StoredTensor> tensors_;
-  std::size_t next_ = 0;  // to be written
+  std::size_t next_ = 0;  // next to be written
   int64_t file_bytes_ = 0;
   BlockChecksums* const checksums_;
   std::unique_ptr<SequentialFile> file_;  // until finish()

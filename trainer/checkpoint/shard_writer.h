@@ -1,5 +1,5 @@
-// One rank's file of a checkpoint: its pieces of tensors, one after the other, as a safetensors file whose
-// tensors are named `TENSOR@FIRST`. Needs no libtorch.
+// One rank's file of a checkpoint: its ranges of tensors as a safetensors file whose tensors are named
+// `TENSOR@FIRST`. Needs no libtorch.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace sailor {
 struct ShardPiece {
   std::string tensor;
   std::string dtype;
-  int64_t first = 0;  // element of the whole tensor
+  int64_t first = 0;  // element of the unsharded tensor
   int64_t count = 0;
   const void* data = nullptr;
 };
@@ -24,8 +24,8 @@ struct WrittenShard {
   std::vector<ShardPiece> contents;  // without data
 };
 
-// Writes and syncs `directory`/`name`. Throws std::runtime_error naming path and reason, soon after `stop`,
-// if given, has become true.
+// Writes and syncs `directory`/`name`. Throws std::runtime_error naming path and reason, also soon after
+// `stop`, if given, became true.
 WrittenShard write_shard(const std::string& directory, const std::string& name,
                          const std::vector<ShardPiece>& pieces, const std::atomic<bool>* stop = nullptr);
 

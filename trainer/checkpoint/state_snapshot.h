@@ -1,6 +1,6 @@
-// What one rank writes of the state of training after a step, copied out of the tensors that training goes on
-// with; or a copy of what another rank has copied so. It takes as much memory as the rank's share of the
-// checkpoint, which is kept for the next one. One thread at a time.
+// A copy of a rank's part of the training state after a step, to be written while training continues; or a
+// copy of another rank's snapshot. It takes as much memory as the rank's part of the checkpoint, which is
+// reused for the next one. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@ namespace sailor {
 
 class StateSnapshot {
  public:
-  // Replaces what was here. Copies with as many threads as libtorch computes with. From a device the copy is
-  // only enqueued, on its stream for copies behind what has been computed: what overwrites the state has to
-  // wait for that stream, and whoever reads the copy for wait(), from any thread.
+  // Replaces the content. Copies with as many threads as libtorch computes with. From a device the copy is
+  // only enqueued, on its copy stream after what has been computed: operations that overwrite the state must
+  // wait for that stream, and readers of the copy for wait(), from any thread.
   void take(const RankState& state, const StateVersion& version);
   void wait();
 
-  // False while nothing was put here, and while something is.
+  // False before the first copy, and while one is being made.
   bool whole() const { return whole_; }
   const StateVersion& version() const { return version_; }
   int64_t optimizer_steps() const { return optimizer_steps_; }
-  // Names of the optimizer's states that a checkpoint has beside the values.
+  // Names of the optimizer states that a checkpoint has in addition to the values.
   const std::vector<std::string>& optimizer_states() const { return optimizer_states_; }
   const std::vector<ShardPiece>& pieces() const { return pieces_; }  // point into the copy
 
-  // For a copy elsewhere: what it is made of, and all its bytes.
+  // For a copy elsewhere: a description, and all bytes.
   std::string description() const;
   const char* memory() const { return bytes_.get(); }
   int64_t bytes() const { return size_; }
-  // Becomes such a copy: it makes room, the caller fills bytes() at memory(), and says so.
+  // Becomes such a copy: allocates memory; the caller then fills bytes() at memory(), and confirms.
   void expect(const std::string& description);
   char* memory() { return bytes_.get(); }
   void arrived() { whole_ = true; }
-  int64_t capacity() const { return capacity_; }  // bytes that there is room for already
+  int64_t capacity() const { return capacity_; }  // allocated bytes
 
  private:
   void place_pieces(Device& device);
@@ -49,7 +49,7 @@ class StateSnapshot {
   std::vector<std::string> optimizer_states_;
   std::vector<ShardPiece> pieces_;
   std::shared_ptr<char> bytes_;
-  Device* copying_ = nullptr;  // the device whose copy is under way
+  Device* copying_ = nullptr;  // the device whose copy is in progress
   int64_t size_ = 0, capacity_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which state of which training: what tells whether two ranks hold parts of one whole. Value type.
+// Identifies a training state, so that ranks can tell whether they hold parts of the same one. Value type.
 #pragma once
 
 #include <compare>
@@ -6,9 +6,9 @@
 
 namespace sailor {
 
-// Two states are parts of one whole when they are equal in both members. Steps alone do not tell: training
-// that went back to an earlier step, or went on under another plan, comes to the same step with other bits.
-// So the ranks of every generation draw a lineage, which the steps that they do belong to.
+// Two states belong together if both members are equal. Steps are not sufficient: training that went back to
+// an earlier step, or continued under another plan, reaches the same step with other bits. So the ranks of
+// every generation draw a random lineage for their steps.
 struct StateVersion {
   int64_t steps_done = 0;
   int64_t lineage = 0;

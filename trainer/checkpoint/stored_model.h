@@ -1,6 +1,5 @@
-// A model directory as the Hugging Face libraries write it, as the source of a model's initial weights:
-// config.json beside model.safetensors, or beside model.safetensors.index.json and the files that it names.
-// Every rank reads its own rows only.
+// A Hugging Face model directory as the source of initial weights: config.json and model.safetensors, or
+// model.safetensors.index.json and the files that it names. Every rank reads only its own rows.
 #pragma once
 
 #include <map>
@@ -16,9 +15,8 @@ namespace sailor {
 
 class StoredModel : public WeightSource {
  public:
-  // Opens the directory `model.from` and checks that it holds every parameter of the model, each with the
-  // shape that config.json gives it, and nothing else. Throws InputError that names the file and what is
-  // wrong.
+  // Opens the directory `model.from` and checks that it has every parameter of the model, each with the shape
+  // from config.json, and nothing else. Throws InputError that names the file and the error.
   explicit StoredModel(const ModelSpec& model);
 
   void read(const ParameterSpec& parameter, int64_t first, at::Tensor rows) const override;
@@ -30,13 +28,13 @@ class StoredModel : public WeightSource {
   };
   void open(const std::string& directory);
   void check(const ModelSpec& model) const;
-  Place find(const std::string& name) const;  // empty when absent
-  // Rows (columns, when transposed) [first, first + count) of a stored tensor, as [count, columns].
+  Place find(const std::string& name) const;  // empty if absent
+  // Rows (columns, if transposed) [first, first + count) of a stored tensor, as [count, columns].
   at::Tensor read_rows(const ParameterSpec& parameter, const std::string& name, int64_t first,
                        int64_t count) const;
 
-  std::string where_;   // the file that says what there is
-  std::string prefix_;  // of the family's names
+  std::string where_;   // the file that lists the tensors
+  std::string prefix_;  // of the family's tensor names
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, Place> places_;
 };

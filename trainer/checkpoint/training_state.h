@@ -1,9 +1,9 @@
-// Between what a rank holds of the state of training (values of parameters, states of the optimizer) and the
-// whole tensors of a checkpoint (checkpoint_manifest.h). A rank's rows of a sharded parameter, and every
-// slice of an optimizer, are runs of elements of a whole tensor; rows of padding are not part of it.
+// Maps a rank's training state (parameter values, optimizer states) to the unsharded tensors of a checkpoint
+// (checkpoint_manifest.h). A rank's rows of a sharded parameter, and every slice of an optimizer, are ranges
+// of elements of an unsharded tensor, without rows of padding.
 //
-// Which rank writes what follows from the plan alone: what several ranks hold, they share out evenly, so that
-// every element is written once. Pure but for the tensors.
+// The plan alone determines which rank writes what: replicas of a tensor divide it evenly, so that every
+// element is written once. Pure except for the tensors.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 namespace sailor {
 
-// A checkpoint has the master copy (kMasterState), where there is one, as the parameter's value.
+// A checkpoint has the master weights (kMasterState), if there are any, as the parameter's value.
 
-// What one rank has to do with: of the job, its plan, and itself. All outlive the object.
+// The job, its plan, and this rank's objects. All outlive the object.
 struct RankState {
   const JobSpec& job;
   const Plan& plan;
@@ -31,24 +31,24 @@ struct RankState {
   const RankSlot& slot;
   const std::vector<Parameter*> parameters;
   Optimizer& optimizer;
-  Device& device = host_device();  // in whose memory the tensors are
+  Device& device = host_device();  // device whose memory has the tensors
 };
 
-// Runs {first, count} of a parameter's elements (rows of padding included) that a rank writes of those that
+// Ranges {first, count} of a parameter's elements (rows of padding included) that a rank writes of those that
 // it shares with others.
 std::vector<std::pair<int64_t, int64_t>> own_share(const Plan& plan, const RankLayout& layout,
                                                    const RankSlot& slot, const ParameterSpec& parameter);
 
-// What this rank writes. Points into the tensors of the parameters and the optimizer.
+// The ranges that this rank writes. Points into the tensors of the parameters and the optimizer.
 std::vector<ShardPiece> pieces_to_write(const RankState& state);
-// The tensors of a checkpoint of this model, whose states have these names, in order.
+// The tensors of a checkpoint of this model with these optimizer states, in order.
 std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states);
 
-// Fills the rank's parameters and its optimizer's states, converting where the precision is another. Throws
-// InputError when the checkpoint lacks a state, CheckpointDamaged; what was filled until then stays filled.
+// Fills the rank's parameters and optimizer states, converting if the precision differs. Throws InputError
+// when the checkpoint lacks a state, CheckpointDamaged; values filled until then stay.
 void read_state(CheckpointReader& reader, const RankState& state);
 
-// A whole parameter out of a checkpoint of its model, without padding.
+// An unsharded parameter of a checkpoint of its model, without padding.
 at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter);
 
 }  // namespace sailor

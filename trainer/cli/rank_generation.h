@@ -1,4 +1,4 @@
-// One rank's life in one generation: its communicators, its trainer, its steps, and what is said about them.
+// A rank in one generation: its communicators, its trainer, its steps, and its reports.
 //
 //     RankGeneration now(job, assignment, rank, ...);     // nothing is connected yet
 //     inbox.enter(number, [&] { now.abort(); });
@@ -26,7 +26,7 @@
 
 namespace sailor {
 
-// What a rank process has in all its generations.
+// State of a rank process across generations.
 struct RankResources {
   const JobSpec& job;
   const TokenData& data;
@@ -34,18 +34,18 @@ struct RankResources {
   JobSecret secret;
   ControlClient& control;
   std::string run_directory;
-  std::atomic<int64_t>& step_began_ns;  // on the steady clock; 0 = inside no step
-  int& rank;                            // in the present generation, or the last one
+  std::atomic<int64_t>& step_began_ns;  // on the steady clock; 0 = not in a step
+  int& rank;                            // in the current generation, or the last one
   int64_t trace_step = 0;
-  int device_contexts = 0;              // made by this process
-  int max_in_flight = 0;                // of all generations
-  EmulatedDevice::Counters counters{};  // of generations that are over
-  bool bound = false;                   // to the processors close to its GPU, if there are any
-  std::unique_ptr<Gpu> gpu{};           // for the whole life of the process; null: processors compute
-  std::optional<ComputeOn> computes{};  // on it
+  int device_contexts = 0;              // created by this process
+  int max_in_flight = 0;                // over all generations
+  EmulatedDevice::Counters counters{};  // of finished generations
+  bool bound = false;                   // to the processors close to its GPU, if any
+  std::unique_ptr<Gpu> gpu{};           // for the whole life of the process; null: computes on processors
+  std::optional<ComputeOn> computes{};  // set if there is a GPU
 };
 
-// Where the ranks of a generation are.
+// Addresses of the ranks of a generation.
 std::vector<Endpoint> endpoints_of(const Generation& assignment);
 
 class RankGeneration {
@@ -57,26 +57,26 @@ class RankGeneration {
   const RankSlot& slot() const { return slot_; }
   int64_t steps_done() const { return trainer_ ? trainer_->next_step() : 0; }
 
-  // Connects to the others and takes the state over; `previous` may be null.
+  // Connects to the others and takes over the state; `previous` may be null.
   Started start(RankGeneration* previous);
-  // Of the trainer whose state this process has; null before start() has returned.
+  // The trainer with this process's state; null before start() has returned.
   RankTrainer* trainer() { return trainer_.get(); }
-  // Returns when all steps are done and reported, or after the step that an orderly interrupt names.
+  // Returns when all steps are done and reported, or after the step given in an orderly interrupt.
   void train(const GenerationInbox& inbox);
   void abort() noexcept;
 
  private:
-  // What this cluster only emulates of a plan, as far as one rank has to do with it.
+  // The emulated parts of a plan, for one rank.
   struct EmulatedParts {
-    std::unique_ptr<EmulatedDevice> device;    // when the rank's GPU type is emulated
-    std::unique_ptr<EmulatedNetwork> network;  // when any GPU type of the plan is
+    std::unique_ptr<EmulatedDevice> device;    // if the rank's GPU type is emulated
+    std::unique_ptr<EmulatedNetwork> network;  // if any GPU type of the plan is emulated
   };
   static EmulatedParts emulated_parts(const JobSpec& job, const Plan& plan, const RankSlot& slot,
                                       const std::string& run_directory);
 
   void bind_to_gpu();
-  // Of the GPU, when all ranks of the plan have one; nothing when none has. Throws CommError, and
-  // std::runtime_error where only some have.
+  // The GPU's plane if all ranks of the plan have a GPU; nothing if none has. Throws CommError, and
+  // std::runtime_error if only some have.
   std::optional<DevicePlane> agree_on_plane();
   int64_t peak_bytes() const;
   StepReport do_step();
@@ -89,13 +89,13 @@ class RankGeneration {
   RankResources& resources_;
   const int number_;
   const Plan plan_;
-  const int givers_;  // ranks behind those of the plan
+  const int givers_;  // ranks that are not in the plan and only send state
   const RankSlot slot_;
   const std::string checkpoints_;  // directory; empty = none
   const std::string address_;      // at which other ranks reach this one
   EmulatedParts emulation_;
   SocketFactory factory_;
-  std::unique_ptr<CommFactory> gpu_factory_;  // above it; null without a GPU
+  std::unique_ptr<CommFactory> gpu_factory_;  // on top of it; null without a GPU
   std::unique_ptr<RankTrainer> trainer_;
 };
 

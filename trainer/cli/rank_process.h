@@ -1,5 +1,5 @@
-// The life of a rank process through the generations of its job: it trains under one plan after the other,
-// and never ends because others did. Its state goes along in memory.
+// A rank process over the generations of its job: it trains under one plan after the other, and does not end
+// when other ranks do. It keeps its state in memory.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ class RankProcess {
   // `node` is this node's name, as in the controller's messages.
   RankProcess(RankResources& resources, GenerationInbox& inbox, std::string node);
 
-  // Begins with `first`, or waits for a generation when there is none. Returns only after a failure that ends
-  // the job: what it throws is none of the others' ends. In a job that is not elastic every failure is.
+  // Begins with `first`, or waits for a generation if there is none. Only returns by throwing, after a
+  // failure that ends the job; the loss of other ranks is not one, unless the job is not elastic.
   [[noreturn]] void run(std::optional<Generation> first);
 
  private:
@@ -28,7 +28,7 @@ class RankProcess {
   RankResources& resources_;
   GenerationInbox& inbox_;
   const std::string node_;
-  std::unique_ptr<RankGeneration> previous_;  // whose state this process has
+  std::unique_ptr<RankGeneration> previous_;  // has this process's state
 };
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// Lists of numbers whose lengths only their senders know, among all members of a communicator.
+// Exchanges lists of numbers of unknown length among all members of a communicator.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace sailor {
 
 using NumberList = std::vector<int64_t>;
 
-// `to` has a list for every member; returns one of every member, by rank. All members call it. Throws
+// `to` has a list for every member; returns one from every member, by rank. All members call it. Throws
 // CommError.
 std::vector<NumberList> exchange_lists(Communicator& group, const std::vector<NumberList>& to);
-// The same list for everybody; its own is among those that come back.
+// Sends the same list to all; the result includes the own list.
 std::vector<NumberList> all_gather_lists(Communicator& group, const NumberList& list);
 
 }  // namespace sailor

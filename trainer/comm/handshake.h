@@ -1,11 +1,12 @@
-// How two ranks recognise each other at the start of a TCP connection. The acceptor speaks first:
+// How two ranks authenticate at the start of a TCP connection. The acceptor speaks first:
 //
 //     acceptor   challenge: magic, 32 random bytes
-//     connector  hello: magic, who from, who to, scope, communicator, 32 random bytes, proof over all of it
-//     and the challenge acceptor   welcome: proof over both random numbers
+//     connector  hello: magic, source, destination, scope, communicator, 32 random bytes, proof over all
+//                of it and the challenge
+//     acceptor   welcome: proof over both random numbers
 //
-// A proof is a BLAKE2b of these bytes keyed with the job's secret, compared in constant time. Nothing that a
-// stranger sends is used before its proof was checked, but the lengths, which are bounded. Pure but for the
+// A proof is a BLAKE2b of these bytes keyed with the job's secret, compared in constant time. Nothing from a
+// peer is used before its proof was checked, except the lengths, which are bounded. Pure except for the
 // random numbers.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace sailor {
 using Nonce = std::array<unsigned char, 32>;
 using Proof = std::array<unsigned char, 32>;
 
-// What a connection is for.
+// The purpose of a connection.
 struct Introduction {
   std::string scope;
   std::string communicator;
@@ -43,8 +44,8 @@ std::optional<Nonce> read_challenge(const std::string& bytes);
 
 std::string make_hello(const JobSecret& secret, const Introduction& who, const Nonce& acceptor,
                        const Nonce& connector);
-// Bytes of the whole hello as its head announces them; nullopt when the head is not one. Requires
-// kHelloHeadBytes bytes.
+// Size of the whole hello according to its head; nullopt if the head is invalid. Requires kHelloHeadBytes
+// bytes.
 std::optional<std::size_t> hello_size(const std::string& head);
 struct ReceivedHello {
   Introduction who;

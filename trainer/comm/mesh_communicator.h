@@ -1,8 +1,8 @@
-// Collectives built from messages, for planes in host memory. A plane derives from it and delivers post().
+// Collectives built from messages, for planes in host memory. A plane derives from it and implements post().
 //
-// Large all-reduces are a direct reduce-scatter and an all-gather of what is ready; small ones exchange
-// everything (few ranks) or go through rank 0 (many), because latency is all they cost. The choice depends on
-// sizes alone, so that all members make the same one, and the order of summation is by rank in every case.
+// Large all-reduces are a direct reduce-scatter and an all-gather of finished parts; small ones exchange
+// everything (few ranks) or go through rank 0 (many), because only latency matters. The choice depends only
+// on sizes, so all members make the same one, and reductions are always in rank order.
 #pragma once
 
 #include "trainer/comm/communicator.h"
@@ -23,8 +23,8 @@ class MeshCommunicator : public Communicator {
  protected:
   using Communicator::Communicator;
 
-  // Starts all transfers; `operation` names them in errors. Transfers of no elements are done at once.
-  // `overlapped` says that the caller will do something else before it waits.
+  // Starts all transfers; `operation` names them in errors. Transfers without elements complete at once.
+  // `overlapped`: the caller does something else before it waits.
   virtual std::unique_ptr<Work> post(std::span<const Transfer> transfers, const char* operation,
                                      bool overlapped = false) = 0;
 

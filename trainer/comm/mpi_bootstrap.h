@@ -1,4 +1,4 @@
-// The rendezvous of bootstrap.h over MPI, which is finalized then, so that ranks no longer depend on the
+// The rendezvous of bootstrap.h over MPI, which is finalized at once, so that ranks no longer depend on the
 // launcher or on each other.
 #pragma once
 

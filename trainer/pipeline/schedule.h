@@ -1,16 +1,17 @@
-// What a group of GPUs computes in an iteration, in which order: 1F1B (PipeDream-Flush) and interleaved 1F1B
+// The order of a GPU group's computations in an iteration: 1F1B (PipeDream-Flush) and interleaved 1F1B
 // (Narayanan et al., 2021). Pure.
 //
-// A group holds `chunks` chunks of the model, which passes chunk 0 of all groups, then chunk 1, and so on.
-// Every group does W forwards (warm-up), then one forward and one backward in turn (steady), then the
+// A group has `chunks` chunks of the model; a microbatch passes chunk 0 of all groups, then chunk 1, and so
+// on. Every group does W forwards (warm-up), then alternately one forward and one backward (steady), then the
 // remaining backwards (cool-down), with M microbatches and P groups:
+//
 //     one chunk        W = min(P - 1 - group, M), microbatches in order
-//     several chunks   W = min(2 (P - 1 - group) + (chunks - 1) P, chunks M); microbatches go in rounds of P:
-//     a
-//                      round's forwards through chunk 0, then chunk 1, ...; its backwards through the last
-//                      first
-// All groups do their forwards in one order, and their backwards in one, so that messages between two groups
-// arrive in the order in which they are asked for.
+//     several chunks   W = min(2 (P - 1 - group) + (chunks - 1) P, chunks M); microbatches run in rounds of
+//                      P: the forwards of a round through chunk 0, then chunk 1, ...; its backwards
+//                      through the last chunk first
+//
+// All groups do their forwards in the same order, and their backwards too, so that messages between two
+// groups arrive in the order in which they are needed.
 #pragma once
 
 #include <vector>
@@ -30,7 +31,7 @@ struct ScheduleStep {
 // microbatches a multiple of the groups.
 std::vector<ScheduleStep> schedule_steps(int chunks, int group, int groups, int microbatches);
 
-// Most pairs of microbatch and chunk whose activations a group holds at once: min(W + 1, chunks M).
+// Maximum (microbatch, chunk) pairs whose activations a group holds at the same time: min(W + 1, chunks M).
 int most_in_flight(int chunks, int group, int groups, int microbatches);
 
 }  // namespace sailor

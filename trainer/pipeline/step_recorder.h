@@ -1,5 +1,5 @@
-// Where the time of a rank's iteration goes: seconds by kind of task, and on request every task by itself. On
-// a device that goes on by itself it is the device's time. One thread per object.
+// Records the time of a rank's iteration: seconds by kind of task, and on request every single task. On an
+// asynchronous device it is the device's time. One thread per object.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class StepRecorder {
   // `device` outlives the object.
   explicit StepRecorder(Device& device = host_device()) : device_(device) {}
 
-  // A new iteration begins.
+  // Begins a new iteration.
   void begin(bool keep_tasks) {
     seconds_ = {};
     tasks_.clear();
@@ -51,7 +51,7 @@ class StepRecorder {
     std::forward<Function>(function)();
     add(kind, microbatch, start, Clock::now());
   }
-  // Waits for what a device still does of the tasks. Before their times are read.
+  // Waits until a device has finished the tasks. Call it before reading their times.
   void finish() {
     for (const Span& span : std::exchange(spans_, {})) {
       const auto after = [&](const TimeMark& mark) {
@@ -63,7 +63,7 @@ class StepRecorder {
   }
 
   double total_s(TaskKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
-  // In the order in which they ended; empty unless asked for.
+  // In the order in which they ended; empty unless requested.
   std::vector<TracedTask> take_tasks() { return std::exchange(tasks_, {}); }
 
  private:
@@ -79,13 +79,13 @@ class StepRecorder {
   }
 
   Device& device_;
-  Clock::time_point began_;  // of the iteration, as the next
+  Clock::time_point began_;  // of the iteration
   std::shared_ptr<TimeMark> began_mark_;
   std::vector<Span> spans_;
   std::array<double, kTaskKinds> seconds_{};
   std::vector<TracedTask> tasks_;
   bool keep_tasks_ = false;
-  double epoch_at_zero_s_ = 0;  // the system clock's time at zero of the steady one
+  double epoch_at_zero_s_ = 0;  // the system clock at zero of the steady clock
 };
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// Binds the process of a rank where its GPU is: to processors and memory close to it.
+// Binds a rank's process to processors and memory close to its GPU.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace sailor {
 
-// Binds every thread of this process, and those that it will start, to that part of its processors that
-// `binding` has, and new memory to its NUMA nodes. What binding stands already (Slurm's, taskset's) is only
-// ever narrowed: without a processor in common nothing changes. Returns the processors that it is bound to
-// now ("0-15"); empty = nothing was changed.
+// Binds all current and future threads of this process to the intersection of its processors with those of
+// `binding`, and new memory to its NUMA nodes. An existing binding (Slurm's, taskset's) is only narrowed:
+// without a common processor nothing changes. Returns the processors that it is now bound to ("0-15"); empty
+// = nothing was changed.
 std::string bind_process(const MachineTopology::Binding& binding);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// Which processors, memory and network card the rank of each GPU gets. Pure.
+// Assigns processors, memory and a network card to the rank of each GPU. Pure.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,17 @@
 
 namespace sailor {
 
-// Processors of one core, by the operating system's numbers.
+// Processors of one core, numbered by the operating system.
 using CoreSet = std::vector<int>;
 
-// `near`: by GPU, the processors close to it. GPUs that are close to the same processors share them out, core
-// by core and evenly; when there are fewer cores than GPUs they have them in common. Of the closest network
-// cards a GPU gets one that serves the fewest GPUs so far. Reads gpus, nics and gpu_to_nic of `machine`.
+// `near`: by GPU, the processors close to it. GPUs that are close to the same processors divide them evenly
+// by core; if there are fewer cores than GPUs, they share them. Of the closest network cards a GPU gets the
+// one with the fewest GPUs so far. Reads gpus, nics and gpu_to_nic of `machine`.
 std::vector<MachineTopology::Binding> bind_ranks(const MachineTopology& machine,
                                                  const std::vector<CoreSet>& cores,
                                                  const std::vector<std::vector<int>>& near);
 
-// {0, 1, 2, 5} -> "0-2,5", the form of taskset, numactl and Slurm.
+// {0, 1, 2, 5} -> "0-2,5", the format of taskset, numactl and Slurm.
 std::string cpu_list(std::vector<int> cpus);
 
 }  // namespace sailor

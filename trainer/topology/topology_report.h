@@ -1,4 +1,4 @@
-// The topology of a node for people and for programs. Pure.
+// The topology of a node as a table and as JSON. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The command lines of Slurm's programs, and what they print. Pure.
+// The command lines of Slurm's programs, and parsers of their output. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ std::vector<std::string> srun_program(const NodeProgram& program);
 std::vector<std::string> salloc_over_parts(const std::string& name, const std::vector<JobPart>& parts,
                                            const std::vector<std::string>& command);
 
-// sbatch; with `test_only` it submits nothing and says when the job could start.
+// sbatch; with `test_only` it submits nothing and prints when the job could start.
 std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only);
-// The point in time, since 1970, in what the latter prints.
+// The start time, since 1970, in the output of `test_only`.
 std::optional<int64_t> promised_start(const std::string& sbatch_output);
 
-// salloc, for a helper job: at once or not at all, and without a shell.
+// salloc, for a helper job: immediately or not at all, and without a shell.
 std::vector<std::string> salloc_helper(const HelperRequest& request, int64_t now_s);
-// The job id in what salloc said; nothing when it granted none.
+// The job id in salloc's output; nothing if it granted none.
 std::optional<std::string> granted_job(const std::string& salloc_output);
 std::string helper_job_name(const std::string& main_job);
 

@@ -1,7 +1,7 @@
-// Slurm's generic-resource strings, as slurmctld reports them for a node. Knows nothing of libslurm. Pure.
+// Slurm's generic-resource strings, as slurmctld reports them for a node. Independent of libslurm. Pure.
 //
-//     gpu:NAME:4(S:0-1),shard:8            what a node has
-//     gpu:NAME:2(IDX:0-1)                  what is in use, with indices
+//     gpu:NAME:4(S:0-1),shard:8            the GRES of a node
+//     gpu:NAME:2(IDX:0-1)                  the GRES in use, with indices
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace sailor {
 
 struct Gres {
   std::string name;  // gpu, shard, ...
-  std::string type;  // empty when Slurm was given none
+  std::string type;  // empty if untyped
   int count = 0;
-  std::vector<int> indices;  // of (IDX:...), ascending; empty when the string has none or N/A
+  std::vector<int> indices;  // of (IDX:...), ascending; empty if absent or N/A
 };
 
-// Entries that are not understood are left out. An empty string gives an empty list.
+// Unknown entries are skipped. An empty string gives an empty list.
 std::vector<Gres> parse_gres(const std::string& text);
 
-// `0-2,5` -> 0 1 2 5. What is not a number or a range is left out.
+// `0-2,5` -> 0 1 2 5. Anything else is skipped.
 std::vector<int> parse_index_ranges(const std::string& text);
 
 }  // namespace sailor

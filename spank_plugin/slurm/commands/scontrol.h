@@ -1,4 +1,4 @@
-// What `scontrol show ... -o` prints: a line of KEY=VALUE pairs for a job or a node. Pure.
+// Parses the output of `scontrol show ... -o`: a line of KEY=VALUE pairs for a job or a node. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,13 @@
 
 namespace sailor {
 
-// The value of that key in the line; empty when it is not there.
+// The value of the key in the line; empty if absent.
 std::string scontrol_value(const std::string& line, const std::string& key);
 
-// The same as a point in time (local, as Slurm prints it), in seconds since 1970; nothing when it is
-// "Unknown" or absent.
+// The value as a time (local, as Slurm prints it), in seconds since 1970; nothing if "Unknown" or absent.
 std::optional<int64_t> time_in_scontrol(const std::string& line, const std::string& key);
 
-// Of `scontrol show job -o` and `scontrol show node -o`; nothing when the line is of no job or node.
+// From `scontrol show job -o` and `scontrol show node -o`; nothing if the line is not a job or node.
 std::optional<QueuedJob> job_in_scontrol(const std::string& line);
 std::optional<NodeInfo> node_in_scontrol(const std::string& line);
 

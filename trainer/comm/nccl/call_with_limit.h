@@ -1,4 +1,4 @@
-// A call that may never return, on a thread of its own: the caller gives up on it, and goes on.
+// Runs a call that may never return on its own thread, so that the caller can give up and continue.
 #pragma once
 
 #include <chrono>
@@ -6,9 +6,9 @@
 
 namespace sailor {
 
-// Runs `call` and waits until it has returned (true), `until` or `given_up()` (false). A call that is left
-// behind goes on by itself, so it owns whatever it uses; what it throws is swallowed. Throws
-// std::system_error when there can be no thread. Thread-safe.
+// Runs `call` and waits until it has returned (true), `until` or `given_up()` (false). An abandoned call
+// continues by itself, so it must own everything that it uses; its exceptions are ignored. Throws
+// std::system_error when no thread can be created. Thread-safe.
 bool call_with_limit(std::function<void()> call, std::chrono::steady_clock::time_point until,
                      const std::function<bool()>& given_up = {});
 
