@@ -1,9 +1,9 @@
-// Inside the socket plane: moves the bytes of all communicators of one rank.
+// Internal to the socket plane: moves the bytes of all communicators of one rank.
 //
-// Any wait progresses every pending transfer of the rank, not only its own; while no thread waits a helper
-// thread does, so that a message posted before a computation travels during it. All poll without the lock and
-// touch queues and sockets under it only. Several threads may wait at once, for different meshes: who
-// completes what another waits for wakes it.
+// Every wait progresses all pending transfers of the rank, not only its own; while no thread waits, a helper
+// thread does, so that a message posted before a computation is sent during it. All poll without the lock,
+// and access queues and sockets only under it. Several threads may wait concurrently for different meshes; a
+// thread that completes another one's transfer wakes it.
 //
 // Lock order: the engine's mutex is the only lock. Every public function takes it.
 #pragma once
@@ -33,7 +33,7 @@ namespace sailor {
 struct SocketBatch {
   int remaining = 0;
   const char* operation = "";
-  bool overlapped = false;  // nobody may be waiting: the helper moves it on
+  bool overlapped = false;  // possibly nobody waits: the helper progresses it
 };
 
 // The connection to one peer of one communicator.
@@ -42,18 +42,18 @@ struct SocketChannel {
     char* data;
     std::size_t left;
     std::shared_ptr<SocketBatch> batch;
-    LinkPacer::Passage passage{};  // over an emulated link; through and due at once where there is none
+    LinkPacer::Passage passage{};  // over an emulated link; otherwise through and due at once
   };
   FileDescriptor fd;  // invalid for oneself and after close
   std::deque<Piece> sends;
   std::deque<Piece> receives;
 
   bool pending() const { return !sends.empty() || !receives.empty(); }
-  // Whether the first message that waits to be sent may leave now.
+  // May the first queued message leave now?
   bool may_send() const;
-  // When an emulated link has something to do next: a turn or a message is due. The largest time = nothing.
+  // When an emulated link next has work: a turn or a message is due. The largest time = nothing.
   LinkPacer::Clock::time_point next_due() const;
-  // Lets messages take the turns that are due, one message after the other.
+  // Gives messages the turns that are due, one message after the other.
   void take_turns(LinkPacer& links);
 };
 
@@ -79,14 +79,14 @@ class SocketEngine {
   // Closes the mesh's connections; its pending transfers are dropped.
   void remove(const std::shared_ptr<SocketMesh>& mesh);
 
-  // Throws CommError when the mesh has failed. With `overlapped`, the helper looks after what did not
-  // complete at once.
+  // Throws CommError when the mesh has failed. With `overlapped`, the helper progresses what did not complete
+  // at once.
   std::shared_ptr<SocketBatch> post(SocketMesh& mesh, std::span<const Transfer> transfers,
                                     const char* operation, bool overlapped);
-  // Throws CommError, after which the mesh is failed and none of its buffers is touched any more.
+  // Throws CommError, after which the mesh has failed and none of its buffers is accessed any more.
   void wait(SocketMesh& mesh, const SocketBatch& batch);
   bool complete(const SocketBatch& batch);
-  // Fails the mesh when the batch is not complete.
+  // Fails the mesh if the batch is not complete.
   void abandon(SocketMesh& mesh, const SocketBatch& batch) noexcept;
   void abort(SocketMesh& mesh) noexcept;
   void abort_all() noexcept;
@@ -96,8 +96,8 @@ class SocketEngine {
     std::shared_ptr<SocketMesh> mesh;
     int peer;
   };
-  // What to poll: every channel with pending transfers. Returns when the first of the emulated links has
-  // something to do; the largest time when none has.
+  // The descriptors to poll: every channel with pending transfers. Returns when the first of the emulated
+  // links has work; the largest time if none has.
   std::chrono::steady_clock::time_point collect(std::vector<pollfd>& polled,
                                                 std::vector<Watched>& watched) const;
   void progress(const std::vector<pollfd>& polled, const std::vector<Watched>& watched);
@@ -114,7 +114,7 @@ class SocketEngine {
   std::mutex mutex_;
   std::set<std::shared_ptr<SocketMesh>> meshes_;
   std::vector<std::unique_ptr<WakeUp>> idle_wake_ups_;
-  // Of the threads that are inside wait() and do the helper's work.
+  // Those of threads that are inside wait() and do the helper's work.
   std::vector<WakeUp*> waiting_;
   WakeUp wake_helper_;
   std::condition_variable helper_needed_;

@@ -1,4 +1,4 @@
-// Inside the socket plane: what the listener's accepting thread shares with the factories. See
+// Internal to the socket plane: state that the listener's accepting thread shares with the factories. See
 // socket_plane.h.
 #pragma once
 
@@ -34,29 +34,29 @@ struct Listener::State {
   ~State();
 
   void start(const JobSecret& secret);
-  // Waits for the connection that introduced itself so. Returns an invalid descriptor at the deadline or once
+  // Waits for the connection with this introduction. Returns an invalid descriptor at the deadline or when
   // `cancelled`.
   FileDescriptor take(const Introduction& who, std::chrono::steady_clock::time_point deadline,
                       const std::atomic<bool>& cancelled);
-  // Wakes every take(), which looks at its `cancelled` again.
+  // Wakes every take(), which then checks `cancelled`.
   void nudge();
-  // No connection of this scope is wanted any more.
+  // Rejects further connections of this scope.
   void retire(const std::string& scope);
 
   uint16_t port = 0;
 
  private:
-  struct Stranger;  // a connection that has not proved itself yet
+  struct Stranger;  // a connection that is not authenticated yet
   void run();
   void admit();
-  // False when the connection is to be dropped or has been handed over.
+  // False if the connection is to be dropped or was handed over.
   bool advance(Stranger& stranger);
 
   FileDescriptor listening_;
   WakeUp stop_;
   std::atomic<bool> stopping_{false};
   JobSecret secret_{};
-  std::list<Stranger> strangers_;  // the accepting thread's own
+  std::list<Stranger> strangers_;  // owned by the accepting thread
 
   std::mutex mutex_;
   std::condition_variable arrived_;

@@ -1,15 +1,15 @@
-// Data plane `socket`: ranks are processes that talk over TCP, a connection per pair of members of each
-// communicator.
+// Data plane `socket`: ranks are processes that communicate over TCP, with one connection per pair of members
+// of each communicator.
 //
 //     Listener listener;             // bound at once; its port goes into the bootstrap
 //     listener.start(secret);        // accepts from here on
 //     SocketFactory factory(rank, endpoints, secret, listener);
 //
-// Every connection starts with a mutual challenge and response over the job's secret (handshake.h); whoever
-// does not know it, or sends garbage, is dropped and nobody else notices. Payload is not encrypted: use it
-// inside a cluster's own network.
+// Every connection starts with a mutual challenge and response over the job's secret (handshake.h); peers
+// that do not know it, or send garbage, are dropped without affecting others. Payload is not encrypted: use
+// it inside a cluster's own network.
 //
-// Progress does not depend on the trainer's thread: what is posted moves on while it computes
+// Progress does not depend on the trainer's thread: posted transfers continue while it computes
 // (socket_engine.h).
 #pragma once
 
@@ -27,15 +27,14 @@ namespace sailor {
 using JobSecret = std::array<unsigned char, 32>;
 JobSecret make_job_secret();
 
-// Where a rank accepts connections.
+// The address at which a rank accepts connections.
 struct Endpoint {
   std::string host;  // name or address that the other ranks can reach
   uint16_t port = 0;
 };
 
-// The listening socket of one rank with the thread that accepts, authenticates and sorts connections by
-// communicator. Thread-safe. One listener serves any number of factories, one after the other (one per
-// generation).
+// The listening socket of a rank, with a thread that accepts and authenticates connections and assigns them
+// to communicators. Thread-safe. One listener serves any number of factories in turn (one per generation).
 class Listener {
  public:
   // Binds an ephemeral port on all interfaces, or on `address` only. Throws std::runtime_error.
@@ -45,7 +44,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   uint16_t port() const;
-  // Connections that came earlier wait in the kernel's queue. Call once.
+  // Earlier connections wait in the kernel's queue. Call it once.
   void start(const JobSecret& secret);
 
   struct State;  // private to the plane
@@ -57,8 +56,9 @@ class Listener {
 
 class SocketFactory : public CommFactory {
  public:
-  // `endpoints` by rank of the job. `scope` sets communicators of different generations apart: all ranks of a
-  // generation give the same text, and a listener sees each text once. The listener must outlive the factory.
+  // `endpoints` by rank of the job. `scope` separates communicators of different generations: all ranks of a
+  // generation pass the same text, and a listener gets each text only once. The listener must outlive the
+  // factory.
   SocketFactory(int rank, std::vector<Endpoint> endpoints, const JobSecret& secret, Listener& listener,
                 CommOptions options = {}, std::string scope = "");
   ~SocketFactory() override;

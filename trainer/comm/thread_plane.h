@@ -4,8 +4,8 @@
 //     ThreadHub hub(4, options);
 //     threads.emplace_back([&] { auto factory = hub.factory(rank); ... });
 //
-// Sends complete when the receiver has taken the message, as they may on any plane: a schedule that would
-// deadlock on a real network deadlocks here too. The hub is thread-safe and must outlive its factories.
+// Sends complete when the receiver has taken the message, as they may on any plane, so a schedule that would
+// deadlock on a real network also deadlocks here. The hub is thread-safe and must outlive its factories.
 #pragma once
 
 #include <memory>

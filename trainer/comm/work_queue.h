@@ -1,12 +1,13 @@
-// A thread of one's own for work that is to go on while the owner computes: sums of gradients. What is pushed
-// runs in order, one after the other, as on a device's stream.
+// A thread for work that runs while its owner computes: gradient reduction. Work runs in the order of push(),
+// like on a device's stream.
 //
 //     queue.push([&] { group->all_reduce(...); });
 //     compute();
 //     queue.wait();
 //
-// After work that threw, nothing more is run until wait() has handed the exception on. The owner's thread
-// alone calls the functions; what it wrote before push() the work sees, and the other way round after wait().
+// After work that threw, nothing runs until wait() has rethrown the exception. Only the owner's thread calls
+// the functions; the work sees what the owner wrote before push(), and the owner sees what the work wrote
+// after wait().
 #pragma once
 
 #include <condition_variable>
@@ -21,13 +22,13 @@ namespace sailor {
 class WorkQueue {
  public:
   WorkQueue() : thread_([this] { run(); }) {}
-  // Drops what has not begun; what has must be able to end (abort its communicators first).
+  // Drops work that has not started; running work must be able to end (abort its communicators first).
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void push(std::function<void()> work);
-  // Returns when everything that was pushed is done; throws the first exception of it.
+  // Returns when all work is done; throws its first exception.
   void wait();
   bool idle();
 
@@ -40,7 +41,7 @@ class WorkQueue {
   bool busy_ = false;
   bool stopping_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last member: it uses the others
 };
 
 }  // namespace sailor

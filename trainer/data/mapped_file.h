@@ -8,14 +8,14 @@ namespace sailor {
 
 class MappedFile {
  public:
-  // Throws InputError naming the file and, in front of the reason, `key` (what named the file).
+  // Throws InputError naming the file and, before the reason, `key` (the key that named the file).
   MappedFile(const std::string& path, const std::string& key);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
   ~MappedFile();
 
   const std::string& path() const { return path_; }
-  const unsigned char* data() const { return data_; }  // nullptr when empty
+  const unsigned char* data() const { return data_; }  // nullptr if empty
   std::size_t size() const { return size_; }
 
  private:

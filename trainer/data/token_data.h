@@ -1,9 +1,10 @@
-// Training data: memory-mapped token files, read as one long row of tokens that is cut into windows of one
+// Training data: memory-mapped token files, read as one array of tokens that is divided into windows of one
 // sequence each.
 //
-// Which window is the index-th sequence of a step depends on (seed, step, index, global batch) alone, never
-// on the plan: an epoch is a permutation of all windows, drawn from (seed, epoch). A run that goes on at any
-// step sees what it would have seen. Formats of files: token_file.h. Immutable after opening and thread-safe.
+// The window of the index-th sequence of a step depends only on (seed, step, index, global batch), not on the
+// plan: an epoch is a permutation of all windows, drawn from (seed, epoch). A run that resumes at any step
+// sees the same data as without the interruption. File formats: token_file.h. Immutable after opening and
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,13 @@ namespace sailor {
 
 class TokenData {
  public:
-  // Opens what `job.data.train` names (a path or glob, relative to the job spec's directory; several files
-  // are read in the order of their names). Throws InputError naming the key and what to do: nothing found,
-  // unreadable, odd size, fewer tokens than one sequence, a format whose tokens cannot fit the vocabulary.
+  // Opens `job.data.train` (a path or glob, relative to the job spec's directory; several files are read in
+  // the order of their names). Throws InputError naming the key and what to do: no match, unreadable, odd
+  // size, fewer tokens than one sequence, a format whose tokens cannot fit the vocabulary.
   static TokenData open(const JobSpec& job);
-  // The same of `job.data.validation`, which must not be empty.
+  // The same for `job.data.validation`, which must not be empty.
   static TokenData open_validation(const JobSpec& job);
-  // The same over tokens in memory.
+  // The same with tokens in memory.
   static TokenData from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
                                int vocabulary, uint64_t seed);
   TokenData(TokenData&&) noexcept;
@@ -35,13 +36,12 @@ class TokenData {
   // the vocabulary.
   std::vector<int64_t> sequence(int64_t step, int64_t index) const;
 
-  // The index-th of `of` sequences that lie evenly over the data, the same every time. Requires 0 <= index <
-  // of
-  // <= num_windows(). Throws as above.
+  // The index-th of `of` sequences that are spread evenly over the data, the same every time. Requires 0 <=
+  // index < of <= num_windows(). Throws as above.
   std::vector<int64_t> spread_sequence(int64_t index, int64_t of) const;
 
-  // Entropy of the tokens' frequencies in nats, over at most `most` tokens spread evenly over the data: the
-  // mean loss of a model that knows nothing but how often each token occurs. Throws as sequence() does.
+  // Entropy of the token frequencies in nats, over at most `most` tokens spread evenly over the data: the
+  // mean loss of a unigram model. Throws like sequence().
   double unigram_entropy(int64_t most = 1 << 20) const;
 
   std::string describe() const;  // `nanogpt: 2 files, 1000 tokens`

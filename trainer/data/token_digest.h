@@ -1,8 +1,8 @@
-// A number of 32 bits that tells sequences of tokens apart.
+// A 32-bit hash of a sequence of tokens.
 //
-// The sum over the sequences of a global batch says which data a step was trained on, whatever the plan and
-// its order of microbatches: runs that must see the same data are compared by it. Sums of up to 2^21 of them
-// are exact in fp64. XXH3 of the tokens as 64-bit little-endian numbers; thread-safe.
+// The sum over the sequences of a global batch identifies the data of a step, independent of the plan and its
+// order of microbatches, to compare runs that must see the same data. Sums of up to 2^21 of them are exact in
+// fp64. XXH3 of the tokens as 64-bit little-endian numbers; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// One memory-mapped file of tokens, in any of the formats that others write:
+// A memory-mapped file of tokens, in one of these formats:
 //
-//   nanogpt   raw little-endian uint16 (nanoGPT's prepare.py, `sailor tokenize`)
-//   llmc      llm.c: 256 int32 of header (magic, version, tokens, zeros), then tokens: uint16 with magic
-//             20240520 and version 1 (GPT-2), uint32 with magic 20240801 and version 7 (Llama 3)
-//   megatron  Megatron-LM: FILE.bin with FILE.idx ("MMIDIDX", version 1, type, lengths and offsets of
-//             sequences, documents) beside it; all sequences as one row, documents not kept apart
-//   bytes     a text file, one token per byte
-//   auto      what the file's content and neighbours say: one of the first three
+//     nanogpt   raw little-endian uint16 (nanoGPT's prepare.py, `sailor tokenize`)
+//     llmc      llm.c: 256 int32 of header (magic, version, tokens, zeros), then tokens: uint16 with magic
+//               20240520 and version 1 (GPT-2), uint32 with magic 20240801 and version 7 (Llama 3)
+//     megatron  Megatron-LM: FILE.bin with FILE.idx ("MMIDIDX", version 1, type, lengths and offsets of
+//               sequences, documents) next to it; all sequences concatenated, ignoring documents
+//     bytes     a text file, one token per byte
+//     auto      one of the first three, recognized by the file's content and neighbours
 //
 // Immutable and thread-safe.
 #pragma once
@@ -20,15 +20,14 @@ namespace sailor {
 
 class TokenFile {
  public:
-  // Throws InputError naming the file, `key` (the job spec's key that named it), what is wrong and what to
-  // do.
+  // Throws InputError naming the file, `key` (the job spec's key that named it), the error and what to do.
   static TokenFile open(const std::string& path, const std::string& format, const std::string& key);
 
   const std::string& path() const { return file_.path(); }
   const std::string& format() const { return format_; }  // never `auto`
   int64_t tokens() const { return tokens_; }
 
-  // Tokens [first, first + count), which must be there. Values are as written: negative ones are possible.
+  // Tokens [first, first + count), which must exist. Values as in the file: negative ones are possible.
   void read(int64_t first, int64_t count, int64_t* out) const;
 
  private:
@@ -40,7 +39,8 @@ class TokenFile {
   void open_nanogpt(const std::string& key);
   void open_llmc(const std::string& key);
   void open_megatron(const std::string& key);
-  // The rest of the file from `offset_` on is tokens of the element type; throws when it is no whole number.
+  // The rest of the file from `offset_` on is tokens of the element type; throws if it is not a multiple of
+  // its size.
   void take_rest(const std::string& key);
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 

@@ -1,4 +1,4 @@
-// Where the GPUs of this node are.
+// PCI addresses of this node's GPUs.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace sailor {
 
-// In their order, which is that of plans. Throws std::runtime_error.
+// In ascending order, which is that of plans. Throws std::runtime_error.
 std::vector<std::string> gpu_pci_addresses();
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// Attention over the heads that a rank holds: what the families' attentions are put together from.
+// Attention over the heads of a rank: building blocks for the families' attentions.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -20,13 +20,13 @@ Heads split_heads(const at::Tensor& qkv, int64_t heads, int64_t kv_heads);
 // Back to [batch, tokens, heads * head size].
 at::Tensor merge_heads(const at::Tensor& mixed);
 
-// Every token attends to itself and those before it, whose number is at most `window` (0 = no limit). Scores
-// are multiplied by `scale`. Query head h uses key and value head h / (heads / kv_heads).
+// Every token attends to itself and at most `window` tokens before it (0 = all). Scores are multiplied by
+// `scale`. Query head h uses key and value head h / (heads / kv_heads).
 at::Tensor attend(const Heads& heads, double scale, int64_t window = 0);
 
-// Rotary positions (Su et al., 2021) in the form that Llama's weights expect: of a head's first `rotated`
-// elements, element i of the first half and element i of the second half are a pair, turned by the token's
-// index times base^(-2 i / rotated). The others stay. Tables are [tokens, rotated / 2].
+// Rotary embeddings (Su et al., 2021) in the layout of Llama's weights: of a head's first `rotated` elements,
+// element i of the first half and element i of the second half are a pair, rotated by the token's index times
+// base^(-2 i / rotated). The other elements do not change. Tables are [tokens, rotated / 2].
 struct RotaryTable {
   at::Tensor cosine, sine;
 

@@ -1,4 +1,4 @@
-// The first and the last layer, which differ between families only by their positions and their norm.
+// The first and the last layer, which differ between families only in their positions and their norm.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -27,7 +27,7 @@ class TokenEmbedding : public Layer {
   at::Tensor token_;
 };
 
-// Adds a learned row for every position.
+// Adds a learned position embedding.
 class PositionedEmbedding : public TokenEmbedding {
  public:
   explicit PositionedEmbedding(const LayerContext& context);
@@ -38,7 +38,7 @@ class PositionedEmbedding : public TokenEmbedding {
   at::Tensor position_;
 };
 
-// The logits of normed activations and their loss.
+// The logits of normalized activations, and their loss.
 class VocabularyProjection {
  public:
   explicit VocabularyProjection(ParameterMaker& make);

@@ -1,6 +1,6 @@
-// Initial values of parameters. Element i of a parameter depends on (seed, name, i) alone, where i counts in
-// the whole unsharded tensor: a rank makes its own rows without the others, and every plan starts from the
-// same bits.
+// Initial values of parameters. Element i of a parameter only depends on (seed, name, i), where i is the
+// index in the unsharded tensor: a rank generates its own rows without the others, and every plan starts from
+// the same bits.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,7 +1,7 @@
-// A layer of a model as one rank of a TP group holds it, and what every model family has in common.
+// A layer of a model on one rank of a TP group, and what all model families have in common.
 //
 // Every sharded parameter is sharded along dimension 0 into tp equal blocks of rows, in TP rank order; all
-// others are replicated. Initial values depend on the parameter's name and the seed alone, so that every plan
+// others are replicated. Initial values only depend on the parameter's name and the seed, so that every plan
 // starts from the same model. A layer is used by one thread at a time.
 #pragma once
 
@@ -21,18 +21,18 @@
 
 namespace sailor {
 
-// Where and how a layer is built.
+// Inputs for building a layer.
 struct LayerContext {
   ModelSpec model;
   int64_t padded_vocabulary =
       0;  // rows of the vocabulary matrices: a multiple of every TP degree of the plan
   at::ScalarType dtype = at::kFloat;
-  at::Device device = at::kCPU;  // where parameters are, and activations
+  at::Device device = at::kCPU;  // device of parameters and activations
   uint64_t seed = 1;
-  Communicator* tp = nullptr;             // this rank's TP group; nullptr = alone. Outlives the layer
-  const WeightSource* weights = nullptr;  // nullptr: initial values are drawn. Used while building only
-  // Tensors that several layers of this rank use, by name: a tied matrix, tables of positions. The layers of
-  // a rank are built with the same map; nullptr: every layer has its own. Used while building only.
+  Communicator* tp = nullptr;             // this rank's TP group; nullptr = none. Outlives the layer
+  const WeightSource* weights = nullptr;  // nullptr: random initial values. Only used while building
+  // Tensors that several layers of this rank share, by name: a tied matrix, tables of positions. The layers
+  // of a rank are built with the same map; nullptr: every layer has its own. Only used while building.
   std::map<std::string, at::Tensor>* shared = nullptr;
 
   int tp_size() const { return tp ? tp->size() : 1; }
@@ -40,11 +40,11 @@ struct LayerContext {
 };
 
 // One microbatch: int64 token ids, [sequences, sequence] each. Only the first layer reads inputs, only the
-// last reads targets. Dropout needs to know where in the run it is.
+// last reads targets. Dropout needs the position in the run.
 struct Batch {
   at::Tensor inputs{};
   at::Tensor targets{};
-  std::optional<int64_t> step{};  // of the run; empty: no training step, nothing is left out
+  std::optional<int64_t> step{};  // of the run; empty: not a training step, no dropout
   int64_t first_sequence = 0;     // index in the global batch; the others follow it
 };
 
@@ -52,8 +52,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Activations [sequences, sequence, hidden] in and out, the same on every rank of the TP group. The first
-  // layer ignores `x`; the last returns the sum of the cross entropies of all tokens, a scalar.
+  // Activations [sequences, sequence, hidden] in and out, replicated over the TP group. The first layer
+  // ignores `x`; the last returns the sum of the cross entropies of all tokens, a scalar.
   virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
 
   // The last layer only: [sequences, sequence, this rank's rows of the vocabulary].

@@ -1,6 +1,6 @@
 // The block of the first transformers: attention over equal heads and an MLP of two matrices, each after a
-// LayerNorm and added to what it was given. What tells the families apart that have it is said in a
-// LayerNormBlockSpec, and by the parameters that they list: norm1, qkv, proj, norm2, fc1, fc2.
+// LayerNorm and with a residual connection. A LayerNormBlockSpec has the differences between the families
+// that use it; their parameters are norm1, qkv, proj, norm2, fc1, fc2.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ namespace sailor {
 struct LayerNormBlockSpec {
   at::Tensor (*activation)(const at::Tensor&) = nullptr;  // of the MLP
   bool scaled_scores = true;                              // by 1 / sqrt(head size)
-  int64_t window = 0;                                     // of attend(); 0 = all tokens before
+  int64_t window = 0;                                     // as for attend(); 0 = all previous tokens
 };
 
 class LayerNormBlock : public Layer {
@@ -43,7 +43,7 @@ class LayerNormBlock : public Layer {
   InputSplitLinear fc2_;
 };
 
-// GELU in the form of the first transformers, by tanh.
+// GELU of the first transformers, with tanh.
 at::Tensor gelu_by_tanh(const at::Tensor& x);
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// The two linear layers of a tensor-parallel region (Megatron-LM): one whose outputs are divided over the TP
-// group, and one whose inputs are. Their weights are [outputs, hidden] and, stored the other way round,
-// [inputs, hidden]: both fall into blocks of rows.
+// The two linear layers of a tensor-parallel region (Megatron-LM): column-parallel and row-parallel. Their
+// weights are [outputs, hidden] and, stored transposed, [inputs, hidden]: both are sharded into blocks of
+// rows.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 
 namespace sailor {
 
-// Replicated [.., hidden] -> this rank's part of [.., outputs]. Enters the region.
+// Column-parallel: replicated [.., hidden] -> this rank's part of [.., outputs]. Enters the region.
 struct OutputSplitLinear {
   at::Tensor weight, bias;
   Communicator* tp;
@@ -22,7 +22,7 @@ struct OutputSplitLinear {
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
-// This rank's part of [.., inputs] -> replicated [.., hidden]. Leaves the region.
+// Row-parallel: this rank's part of [.., inputs] -> replicated [.., hidden]. Leaves the region.
 struct InputSplitLinear {
   at::Tensor weight, bias;
   Communicator* tp;

@@ -1,4 +1,4 @@
-// Normalisations over the last dimension, with their parameters.
+// Normalizations over the last dimension, with their parameters.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// A parameter as one rank holds it, and where its initial values come from. As a whole it is a ParameterSpec
+// A parameter on one rank, and the source of its initial values. Unsharded it is a ParameterSpec
 // (planner/spec/model_parameter.h).
 #pragma once
 
@@ -20,13 +20,12 @@ struct Parameter {
   bool tied_copy = false;  // see ParameterSpec
 };
 
-// Where initial weights come from. Implementations are thread-safe.
+// Source of initial weights. Implementations are thread-safe.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // Fills `rows`, of the shape of rows [first, first + rows.size(0)) of the parameter, none of them padding.
-  // Throws InputError when the parameter is not there or has another shape, std::runtime_error when reading
-  // fails.
+  // Fills `rows` with rows [first, first + rows.size(0)) of the parameter, none of them padding. Throws
+  // InputError when the parameter is missing or has another shape, std::runtime_error when reading fails.
   virtual void read(const ParameterSpec& parameter, int64_t first, at::Tensor rows) const = 0;
 };
 

@@ -1,6 +1,6 @@
-// Makes the parameters of one layer of one rank, which the model's family lists
-// (planner/spec/model_family.h): draws them, or reads them from a model directory. The layer takes them by
-// name, in the order of the list. Lives while the layer's constructor runs.
+// Creates the parameters of one layer on one rank, which the model's family lists
+// (planner/spec/model_family.h), with random values or from a model directory. The layer takes them by name,
+// in the order of the list. Lives during the layer's constructor.
 #pragma once
 
 #include <string>
@@ -20,11 +20,11 @@ class ParameterMaker {
         listed_(layer_parameters(context.model, layer, context.padded_vocabulary)),
         parameters_(parameters) {}
 
-  // This rank's rows of the parameter `name`, a name within the layer such as `qkv.weight`. Throws
-  // std::logic_error when the family does not list it.
+  // This rank's rows of the parameter `name`, relative to the layer, such as `qkv.weight`. Throws
+  // std::logic_error if the family does not list it.
   at::Tensor take(const std::string& name);
-  at::Tensor take_if_listed(const std::string& name);  // undefined when it does not
-  at::Tensor take_head();  // the head's own matrix, or the embedding's when they are tied
+  at::Tensor take_if_listed(const std::string& name);  // undefined if not listed
+  at::Tensor take_head();  // the head's own matrix, or the embedding's if they are tied
 
   const LayerContext& context() const { return context_; }
   int layer() const { return layer_; }

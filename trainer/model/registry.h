@@ -1,5 +1,5 @@
-// The layers of every model family. What a family is, parameters included, is in planner/spec/families/;
-// here a family is one file, which builds the layers.
+// The layers of every model family. planner/spec/families/ defines a family, parameters included; here a
+// family is one file, which builds the layers.
 #pragma once
 
 #include <memory>
@@ -16,14 +16,14 @@ SAILOR_MODEL_FAMILIES(SAILOR_DECLARE)
 #undef SAILOR_DECLARE
 
 // Layer `index` (0 = embedding, 1..layers = blocks, layers + 1 = norm and head) of the context's model.
-// Throws InputError for a family that is not known.
+// Throws InputError for an unknown family.
 std::unique_ptr<Layer> build_layer(const LayerContext& context, int index);
-// Throws InputError when the model cannot be built, or split over `tp` GPUs.
+// Throws InputError when the model cannot be built, or cannot be split over `tp` GPUs.
 void check_split(const ModelSpec& model, int tp);
 
 // vocabulary rounded up to a multiple of every TP degree in `tps`.
 int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps);
-// Of parameters, activations and messages.
+// Type of parameters, activations and messages.
 at::ScalarType scalar_type(Precision precision);
 ElementType element_type(at::ScalarType type);
 

@@ -1,9 +1,9 @@
 // The operators at the borders of a tensor-parallel region, differentiable, after Megatron-LM (Shoeybi et
 // al., section 3).
 //
-// A null or one-member `tp` makes them the plain operators. Collectives run on the calling thread, in the
+// With a null or one-member `tp` they are the plain operators. Collectives run on the calling thread, in the
 // order of the forward and, in the backward, of the autograd engine, which is the same on every member
-// because their graphs are the same.
+// because their graphs are equal.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,23 +12,24 @@
 
 namespace sailor {
 
-// In-place all-reduce of a contiguous tensor in the communicator's memory, in the order of the calling
-// thread's computations.
+// In-place all-reduce of a contiguous tensor in the communicator's memory, ordered with the computations of
+// the calling thread.
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op = ReduceOp::sum);
 void broadcast(Communicator& comm, at::Tensor& tensor, int root);
 
-// Identity forward, sum of gradients over the group backward: a replicated input is about to be used by
-// sharded weights.
+// Identity in the forward, all-reduce of gradients over the group in the backward: before a replicated input
+// is used by sharded weights.
 at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp);
-// Sum over the group forward, identity backward: partial results become a replicated one.
+// All-reduce over the group in the forward, identity in the backward: partial results become a replicated
+// one.
 at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp);
 
-// Rows of a table of which this rank holds block tp->rank(), looked up by int64 ids.
+// Rows of a table of which this rank has block tp->rank(), looked up by int64 ids.
 at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp);
 
-// Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] against int64 `targets`
-// [tokens] that count over all ranks' columns. Columns from `vocabulary` on are padding and do not count. The
-// backward writes into the memory of the logits. bf16 logits give a loss in f32, as f32 ones do.
+// Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] with int64 `targets`
+// [tokens], which are indices over all ranks' columns. Columns from `vocabulary` on are padding and do not
+// count. The backward overwrites the logits. bf16 logits give a loss in fp32, like fp32 ones.
 at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
                                     Communicator* tp);
 

@@ -1,4 +1,4 @@
-// The differences between libtorch 1.13 and 2.x that the trainer meets, in one place.
+// The differences between libtorch 1.13 and 2.x that affect the trainer, in one place.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@
 namespace sailor {
 
 // Causal attention over [batch, heads, tokens, head size], scaled by 1/sqrt(head size), with the library's
-// fused kernel if any.
+// fused kernel if there is one.
 inline at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
 #if TORCH_VERSION_MAJOR >= 2
   return at::scaled_dot_product_attention(query, key, value, {}, /*dropout_p=*/0.0, /*is_causal=*/true);
@@ -17,7 +17,7 @@ inline at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& ke
 #endif
 }
 
-// The same with a [tokens, tokens] mask that is added to the scores, in place of the causal one.
+// The same with a [tokens, tokens] mask that is added to the scores, instead of the causal one.
 inline at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                    const at::Tensor& mask) {
 #if TORCH_VERSION_MAJOR >= 2

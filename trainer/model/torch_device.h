@@ -1,4 +1,4 @@
-// A rank's device as libtorch sees it: where its tensors are, and on which stream they are computed.
+// libtorch's view of a rank's device: the location of its tensors, and the stream of their computation.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,8 +12,8 @@ namespace sailor {
 
 at::Device place_of(const Device& device);
 
-// Lets the calling thread compute on the device's compute stream while it lives: on the thread that a trainer
-// is used from. The backward follows the streams of the forward. Nothing on processors.
+// During its lifetime the calling thread, which uses a trainer, computes on the device's compute stream. The
+// backward follows the streams of the forward. Does nothing on processors.
 class ComputeOn {
  public:
   explicit ComputeOn(const Device& device);
@@ -25,8 +25,8 @@ class ComputeOn {
   std::optional<c10::Stream> before_;
 };
 
-// The stream that the calling thread computes on where `tensor` is: for communications that come between its
-// computations. Null for tensors in the host's memory. Requires ComputeOn, here or where the backward began.
+// The stream on which the calling thread computes with `tensor`, for communication between its computations.
+// Null for tensors in host memory. Requires ComputeOn, here or where the backward began.
 Stream stream_of(const at::Tensor& tensor);
 
 }  // namespace sailor

@@ -1,9 +1,8 @@
-// What a layer computes with its matrices, differentiable: products, and the lookup of rows.
+// Differentiable products with a layer's matrices, and row lookup.
 //
-// A weight that has a gradient gets the next one added in place, by the multiplication itself; nothing the
-// size of the weight is made on the way. Its first gradient goes the ordinary way, as does every one of
-// another type than the weight's. So a weight's grad() is at any time what plain operators would have left
-// there. Not differentiable twice.
+// The gradient of a weight is accumulated in place by the multiplication itself, without a temporary of the
+// weight's size. Its first gradient is created normally, as is one of another type than the weight's. So a
+// weight's grad() always has the value that plain operators would give. Not twice differentiable.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,13 +11,13 @@
 
 namespace sailor {
 
-// x [.., inputs] by `weight` [outputs, inputs], plus `bias` [outputs] where that is defined. `weight` is this
-// rank's part, by outputs; the gradient for x is summed over `tp` (nullptr = alone).
+// Column-parallel: x [.., inputs] by `weight` [outputs, inputs], plus `bias` [outputs] if it is defined.
+// `weight` is this rank's part of the outputs; the gradient of x is reduced over `tp` (nullptr = none).
 at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                               Communicator* tp);
 
-// x [.., inputs] by `weight` [inputs, outputs], plus `bias` [outputs] where that is defined. `weight` is this
-// rank's part, by inputs; products are summed over `tp`, and `bias` is whole.
+// Row-parallel: x [.., inputs] by `weight` [inputs, outputs], plus `bias` [outputs] if it is defined.
+// `weight` is this rank's part of the inputs; products are reduced over `tp`, and `bias` is not split.
 at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                              Communicator* tp);
 

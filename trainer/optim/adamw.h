@@ -3,7 +3,7 @@
 //     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //     p = p (1 - lr weight_decay) - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 //
-// as torch.optim.AdamW. Decay applies to slices that say so. States: m, v.
+// like torch.optim.AdamW. Decay applies to slices with `decay`. States: m, v.
 #pragma once
 
 #include "trainer/optim/kernels.h"
@@ -25,7 +25,7 @@ class AdamW : public Optimizer {
 
   const OptimizerSpec spec_;
   AdamWCoefficients coefficients_;
-  double decayed_keep_ = 1;  // what is kept of a value under weight decay
+  double decayed_keep_ = 1;  // factor on a value under weight decay
 };
 
 }  // namespace sailor

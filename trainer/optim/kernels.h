@@ -1,8 +1,8 @@
 // The inner loops of the optimizers over plain memory: one pass that reads and writes every array once.
-// Without libtorch, so that they can be compiled with flags of their own.
+// Without libtorch, so that they can be compiled with their own flags.
 //
 // Only additions, multiplications, divisions and square roots in a fixed order, never fused: IEEE 754 makes
-// the result the same on every CPU, whatever its vectors' width. Instantiated for float and double.
+// the result equal on every CPU, for any vector width. Instantiated for float and double.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct AdamWCoefficients {
   double step_size = 0;          // lr / (1 - beta1^t)
   double second_correction = 1;  // 1 / (1 - beta2^t)
   double gradient_scale = 1;
-  // What these come from: step t, and lr and weight decay as they were given.
+  // The inputs of these coefficients: step t, learning rate and weight decay.
   int64_t step = 1;
   double learning_rate = 0, weight_decay = 0;
 };
 
-// p, m, v are updated in place from g, `count` elements each; the arrays do not overlap. `rounded`, unless
+// Updates p, m, v in place from g, `count` elements each; the arrays do not overlap. `rounded`, unless
 // nullptr, receives p rounded to nearest even (float only).
 template <class T>
 void adamw_update(T* p, Bf16* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c);

@@ -1,16 +1,16 @@
-// What turns gradients into new values of this rank's parameters.
+// Updates this rank's parameters from their gradients.
 //
 //     auto optimizer = make_optimizer(job.training.optimizer, slices);
 //     optimizer->step(learning_rate(job.training, step), clipping_factor);
 //
-// An optimizer owns slices: runs of elements of the rank's parameters. Without ZeRO-1 a parameter is one
-// slice; with it, a rank's slices are its part only. Every update is elementwise, so that any cut gives the
-// same bits, and rounds the same on every CPU, so that replicas on different ones stay equal. Slices on a GPU
-// are updated by libtorch's kernels there, on the calling thread's stream; a gradient scale other than 1
-// rounds the gradients.
+// An optimizer owns slices: ranges of elements of the rank's parameters. Without ZeRO-1 a parameter is one
+// slice; with it, a rank only has its part. Every update is elementwise, so that any division gives the same
+// bits, and rounds equally on every CPU, so that replicas on different ones stay equal. Slices on a GPU are
+// updated by libtorch's kernels there, on the calling thread's stream; a gradient scale other than 1 rounds
+// the gradients.
 //
-// Values in bf16 have a master copy in f32, which is what is updated; the value is the master rounded to
-// nearest even. State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
+// bf16 values have an fp32 master copy, which is updated; the value is the master rounded to nearest even.
+// State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -34,10 +34,10 @@ struct OptimizerSlice {
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
 };
 
-// Of the optimizer's states, the one that values in bf16 are rounded from.
+// The optimizer state that bf16 values are rounded from.
 constexpr const char* kMasterState = "master";
 
-// What has to be saved with a slice to go on from it.
+// State of a slice that must be saved to resume.
 struct OptimizerState {
   std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (bf16 values)
   at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
@@ -59,27 +59,27 @@ class Optimizer {
   void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
 
   const std::vector<OptimizerSlice>& slices() const { return slices_; }
-  // Of slice i; in a fixed order of names.
+  // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
-  // Master copies take over the values, after weights were loaded without a state.
+  // Copies the values to the master weights, after weights were loaded without a state.
   void values_were_loaded();
 
  protected:
-  // Throws std::invalid_argument naming the slice whose tensors do not fit each other. `state_names` get a
-  // zeroed tensor each, in front of `master`.
+  // Throws std::invalid_argument naming the slice whose tensors do not match. Creates a zeroed tensor for
+  // each of `state_names`, before `master`.
   Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::string>& state_names);
 
   // Called once per step before the elements.
   virtual void begin(double learning_rate) = 0;
-  // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads at
-  // once, for elements that do not overlap.
+  // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads
+  // concurrently, for elements that do not overlap.
   virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
-  // The same for whole slices on a device that agree about decay.
+  // The same for whole slices on a device with equal decay.
   virtual void update_on_device(const std::vector<UpdatedTensors>& runs, bool decay,
                                 double gradient_scale) = 0;
 
  private:
-  // Of the slices with this decay.
+  // Ranges of the slices with this decay.
   std::vector<UpdatedTensors> runs_of(bool decay) const;
 
   std::vector<OptimizerSlice> slices_;

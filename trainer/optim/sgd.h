@@ -3,8 +3,8 @@
 //     g = g + weight_decay p;  b = momentum b + g
 //     p = p - lr b             (nesterov: p - lr (g + momentum b); without momentum: p - lr g)
 //
-// as torch.optim.SGD: decay is part of the gradient, and applies to slices that say so. State: momentum,
-// when it is not 0.
+// like torch.optim.SGD: decay is part of the gradient, and applies to slices with `decay`. State: momentum,
+// if it is not 0.
 #pragma once
 
 #include "trainer/optim/kernels.h"

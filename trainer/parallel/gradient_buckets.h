@@ -1,14 +1,15 @@
-// In which portions a rank's gradients are summed over the pipelines, and how they lie in its buffer. Pure.
+// The buckets in which a rank's gradients are reduced over the pipelines, and their layout in its buffer.
+// Pure.
 //
-// The unit is a layer, because a layer's gradients are all finished by one backward. Neighbouring layers that
-// the same ranks hold in every pipeline share a bucket until it is large enough to outweigh a message's
-// latency. Buckets come in the order in which the last backward finishes them: from the last layer down, on
-// every rank; parameters that count as a layer past the last (a matrix that two layers share) come at the
-// end. A bucket is made of the sharded parameters of its layers and then the replicated ones, so that each
-// part that the rank sums with one group lies together: unless TP degrees differ between pipelines in such a
-// way that the rank sums different rows with different groups.
+// The unit is a layer, because one backward finishes all gradients of a layer. Adjacent layers that the same
+// ranks hold in every pipeline share a bucket until it is large enough to outweigh a message's latency.
+// Buckets are in the order in which the last backward finishes them: from the last layer down, on every rank;
+// parameters that count as a layer past the last (a matrix that two layers share) come at the end. A bucket
+// has the sharded parameters of its layers and then the replicated ones, so that each part that the rank
+// reduces with one group is contiguous, unless TP degrees differ between pipelines in such a way that the
+// rank reduces different rows with different groups.
 //
-// Every member of a group comes to the same buckets, with the same elements in the same order.
+// Every member of a group computes the same buckets, with the same elements in the same order.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,17 @@
 
 namespace sailor {
 
-// From here on a bucket takes no further layer.
+// At this size a bucket takes no further layer.
 constexpr int64_t kBucketBytes = int64_t{4} << 20;
 
-// A run of elements of one parameter.
+// A range of elements of one parameter.
 struct GradientSegment {
   std::size_t parameter = 0;  // index in GradientLayout::order
   int64_t first = 0;          // element of the rank's parameter
   int64_t count = 0;
 };
 
-// What a rank sums with one group when the layers of a bucket are finished.
+// The part of a bucket that a rank reduces with one group when its layers are finished.
 struct GradientPart {
   std::size_t group = 0;  // index in the list of the plan's groups
   std::vector<GradientSegment> segments;
@@ -41,13 +42,13 @@ struct GradientPart {
 struct GradientBucket {
   int first_layer = 0;  // [first_layer, end_layer)
   int end_layer = 0;
-  bool summed = false;                  // the layers have more than one holder
+  bool summed = false;                  // the layers have several holders
   std::vector<std::size_t> parameters;  // indices in GradientLayout::order
-  std::vector<GradientPart> parts;      // of this rank; none where replicated parameters come from TP rank 0
+  std::vector<GradientPart> parts;      // of this rank; none if replicated parameters come from TP rank 0
 };
 
 struct GradientLayout {
-  std::vector<Parameter*> order;  // of the parameters in the buffer
+  std::vector<Parameter*> order;  // in the order of the buffer
   std::vector<GradientBucket> buckets;
 };
 

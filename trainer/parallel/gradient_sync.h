@@ -1,5 +1,5 @@
-// The gradients of one rank and their way to the optimizer: accumulated in a flat buffer, summed over all
-// pipelines while the last backward still runs, and, with ZeRO-1, handed to the ranks that update them.
+// The gradients of one rank until the optimizer step: accumulated in a flat buffer, reduced over all
+// pipelines while the last backward still runs, and, with ZeRO-1, reduced to the ranks that update them.
 //
 //     sync.begin_iteration();
 //     sync.layer_finished(layer, last);     // after each layer's backward; `last`: of the last microbatch
@@ -7,13 +7,13 @@
 //     optimizer->step(...);                 // over slices()
 //     sync.share_values();                  // ZeRO-1: everybody gets what others updated
 //
-// A bucket (gradient_buckets.h) is on its way as soon as its layers are finished; sums run on a thread of
-// their own, in an order that is the same on all ranks, in pieces that stay in a processor's cache. On a
-// device they are enqueued on a stream of their own, a bucket's part at a time. Without
-// ZeRO-1 every rank ends up with all sums of its parameters (those of replicated parameters come from TP rank
-// 0); with it a rank has those of its slices only: of each piece, the block that block_of() gives it.
+// A bucket (gradient_buckets.h) is sent as soon as its layers are finished. Reductions run on their own
+// thread, in an order that is equal on all ranks, in pieces that stay in a processor's cache. On a device
+// they are enqueued on their own stream, one part of a bucket at a time. Without ZeRO-1 every rank ends up
+// with all reduced gradients of its parameters (those of replicated parameters come from TP rank 0); with it
+// a rank has only those of its slices: of each piece, the block that block_of() gives it.
 //
-// Functions throw CommError, after which the object is of no use. One thread per object.
+// Functions throw CommError, after which the object is unusable. One thread per object.
 #pragma once
 
 #include <memory>
@@ -33,27 +33,28 @@ namespace sailor {
 
 class GradientSync {
  public:
-  // Creates the communicators of the groups that `rank` is in. `tp` is the rank's TP group, nullptr when
-  // alone; it and the parameters (each once) outlive the object. With plan.zero1 the values of the parameters
-  // move into a buffer of this object. `tied_embeddings` as in the model. Parameters are in the memory of
-  // `device`, which outlives the object, and of the factory's communicators.
+  // Creates the communicators of the groups of `rank`. `tp` is the rank's TP group, or nullptr; it and the
+  // parameters (each once) outlive the object. With plan.zero1 the values of the parameters move into a
+  // buffer of this object. `tied_embeddings` as in the model. Parameters are in the memory of `device`, which
+  // outlives the object, and of the factory's communicators.
   GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory, Communicator* tp,
                const std::vector<Parameter*>& parameters, bool tied_embeddings = false,
                Device& device = host_device());
   ~GradientSync();
 
   void begin_iteration();
-  // The backward of one microbatch through a layer is done; `last`: no other microbatch follows. Called from
-  // the last layer down for the last microbatch.
+  // Call it when the backward of one microbatch through a layer is done; `last`: no other microbatch follows.
+  // For the last microbatch, call it from the last layer down.
   void layer_finished(int layer, bool last);
   void finish();
   void share_values();
-  // After finish() or share_values(), when computations have come so far: whether what they got is right.
+  // After finish() or share_values(): throws unless the received values are valid.
   void settle() const;
 
-  // What this rank updates. Views of the values and of the gradients.
+  // The elements that this rank updates. Views of the values and of the gradients.
   std::vector<OptimizerSlice> slices() const;
-  // Sum of the squares of the gradients, after finish(), such that the sums of all ranks make up the model's.
+  // Sum of the squares of the gradients, after finish(), such that the sums of all ranks add up to the
+  // model's.
   double own_sum_of_squares() const;
 
  private:
@@ -69,17 +70,17 @@ class GradientSync {
   void for_each_piece(Part& part, PieceFunction function);
   void sum_piece(Part& part, int64_t first, int64_t count);
   void share_piece(Part& part, int64_t first, int64_t count);
-  // Of `buffer`, the flat gradients or values: where elements [first, first + count) of a part are worked on.
-  // In place where the part lies together; else in the staging area, which copy() fills or empties.
+  // Memory of elements [first, first + count) of a part of `buffer` (the flat gradients or values). In place
+  // if the part is contiguous; else in the staging area, which copy() fills or empties.
   char* memory_of(const Part& part, const at::Tensor& buffer, int64_t first) const;
-  enum class Direction { out, in };  // of the buffer
+  enum class Direction { out, in };  // relative to the buffer
   void copy(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count, char* memory,
             Direction direction, Stream stream) const;
   template <class Function>
   void for_each_run(const Part& part, int64_t first, int64_t count, Function&& function) const;
   void broadcast_replicated(const at::Tensor& buffer);
   OptimizerSlice slice(std::size_t i, int64_t first, int64_t count) const;
-  std::vector<OptimizerSlice> own_slices() const;  // with ZeRO-1: of what is summed
+  std::vector<OptimizerSlice> own_slices() const;  // with ZeRO-1: part of what is reduced
 
   const RankSlot slot_;
   Device& device_;
@@ -87,15 +88,16 @@ class GradientSync {
   const bool zero1_;
   const int num_layers_;
   GradientLayout layout_;
-  std::vector<std::unique_ptr<Communicator>> groups_;  // by index of the plan's groups; nullptr = not in it
+  // by index of the plan's groups; nullptr = not a member
+  std::vector<std::unique_ptr<Communicator>> groups_;
   GradientBuffer buffer_;
   at::Tensor values_;                               // with ZeRO-1, in the order of the buffer
   std::vector<std::vector<std::size_t>> of_layer_;  // parameters of each layer
   std::vector<std::vector<Part>> parts_;            // by bucket
   std::size_t next_bucket_ = 0;
-  at::Tensor staging_;                // bytes, beside the buffer
-  bool summing_ = false;              // between the first sum and finish()
-  std::unique_ptr<WorkQueue> queue_;  // nullptr: nothing to sum, or a device does
+  at::Tensor staging_;                // bytes, separate from the buffer
+  bool summing_ = false;              // between the first reduction and finish()
+  std::unique_ptr<WorkQueue> queue_;  // nullptr: nothing to reduce, or on a device
 };
 
 }  // namespace sailor

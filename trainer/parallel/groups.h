@@ -1,13 +1,13 @@
-// Which ranks add up the gradients of what, when replicas of a layer may have different TP degrees.
+// The groups of ranks that reduce gradients, when replicas of a layer may have different TP degrees.
 //
-// Let L be the least common multiple of the TP degrees of a layer's replicas. Every sharded parameter falls
-// into L equal sub-shards of rows; in a replica of TP degree T, sub-shard k is held by TP rank k / (L / T).
-// The owners of a sub-shard, one per pipeline in plan order, form a group; distinct owner lists are distinct
-// groups. Replicated parameters are added up by the TP ranks 0, which are the owners of sub-shard 0.
+// Let L be the least common multiple of the TP degrees of a layer's replicas. Every sharded parameter is
+// divided into L equal sub-shards of rows; in a replica of TP degree T, TP rank k / (L / T) holds sub-shard
+// k. The owners of a sub-shard, one per pipeline in plan order, form a group; distinct owner lists are
+// distinct groups. Replicated parameters are reduced by TP ranks 0, which own sub-shard 0.
 //
-// A tied embedding is a matrix that the first and the last layer hold. It counts as a layer of its own, one
-// past the last, whose replicas are the first and the last stage of every pipeline (once when they are the
-// same): what each of them adds to its gradient is summed with all others. Pure.
+// A tied embedding is a matrix that the first and the last layer hold. It counts as a separate layer, one
+// past the last, whose replicas are the first and the last stage of every pipeline (once if they are the
+// same): all of them reduce its gradient together. Pure.
 #pragma once
 
 #include <utility>
@@ -27,15 +27,15 @@ struct SubShard {
 struct GradientGroup {
   std::vector<int> ranks;  // one per pipeline, or two
   std::vector<SubShard>
-      shards;  // that this group adds up, by layer and index; index 0 brings the replicated parameters along
+      shards;  // that this group reduces, by layer and index; index 0 includes the replicated parameters
 };
 
 // All groups of the plan with more than one rank, in one global order, which every rank must follow.
 std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& layout,
                                            bool tied_embeddings = false);
 
-// Rows [first, first + second) of the `held` rows of TP rank `tp_rank` of `tp` that make up a sub-shard; {0,
-// 0} when it holds none of it. Requires that the held rows divide into the rank's sub-shards.
+// Rows [first, first + second) of the `held` rows of TP rank `tp_rank` of `tp` that are part of a sub-shard;
+// {0, 0} if it has none. Requires that the held rows are divisible into the rank's sub-shards.
 std::pair<int64_t, int64_t> rows_of(const SubShard& shard, int tp_rank, int tp, int64_t held);
 
 // Index of the stage of a pipeline that holds a layer.

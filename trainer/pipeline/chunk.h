@@ -1,10 +1,10 @@
-// A run of consecutive layers on one rank, forward and backward, layer by layer.
+// Consecutive layers on one rank, forward and backward, layer by layer.
 //
-// Every layer is a graph of its own, whose input is cut off from the layer before: so the backward knows when
-// it has finished a layer, whose gradients can then go on their way, and frees what the layer kept. With
-// recomputation a block keeps its input only; its backward computes the forward again, with the same bits.
-// The embedding keeps next to nothing and the loss needs the head's result at once, so these two are never
-// computed again. One thread per object.
+// Every layer is a separate graph, whose input is detached from the layer before: so the backward knows when
+// it has finished a layer, whose gradients can then be reduced, and frees its activations. With recomputation
+// a block only stores its input; its backward recomputes the forward, with the same bits. The embedding
+// stores almost nothing and the loss needs the head's result at once, so these two are never recomputed. One
+// thread per object.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@ namespace sailor {
 
 class Chunk {
  public:
-  // What the backward of one microbatch needs.
+  // Stored data for the backward of one microbatch.
   struct Flight {
     Batch batch;
     std::vector<at::Tensor> inputs;   // by layer; undefined for the model's first
-    std::vector<at::Tensor> outputs;  // by layer; undefined where it is computed again
+    std::vector<at::Tensor> outputs;  // by layer; undefined if recomputed
   };
 
-  // `layers` are those from the plan's layer `first_layer` on, of `model_layers` in all; they outlive the
+  // `layers` are those from the plan's layer `first_layer` on, of `model_layers` in total; they outlive the
   // object.
   Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, bool recompute);
 
@@ -31,11 +31,11 @@ class Chunk {
   int end_layer() const { return first_layer_ + static_cast<int>(layers_.size()); }
   bool recomputes() const { return recompute_; }
 
-  // `x` is undefined when the chunk begins with the model's first layer. The result has no graph.
+  // `x` is undefined if the chunk begins with the model's first layer. The result has no graph.
   at::Tensor forward(Flight& flight, const Batch& batch, at::Tensor x) const;
-  // The same without any graph, for validation.
+  // The same without a graph, for validation.
   at::Tensor evaluate(const Batch& batch, at::Tensor x) const;
-  // Takes the gradient of what forward() returned; returns that of `x`, or an undefined one. Calls
+  // Takes the gradient of forward()'s result; returns that of `x`, or an undefined one. Calls
   // `layer_finished` with each layer's index, from the last down, when the gradients of its parameters are
   // complete.
   at::Tensor backward(Flight& flight, at::Tensor gradient,

@@ -1,14 +1,14 @@
-// The network between emulated devices: a message arrives when the link's curve in the network profile says
-// so.
+// The network between emulated devices: a message arrives after the time of the link's curve in the network
+// profile.
 //
 // Every rank has a port for messages within its node and one for those to other nodes, and every node has one
-// interface that its ranks share. A message occupies its sender's port for the time that its bytes take by
-// the curve, and the interface for the time that they take at the node's rate (none, where the link has no
-// such rate), in turns of about two milliseconds (link_pacer.h): what competes for them shares them evenly,
-// message by message. It arrives the link's latency after its last turn. Stages that are not placed on nodes
-// count as a node each. Messages within a TP group are not delayed: their time is in the layer profile.
+// interface that its ranks share. A message occupies its sender's port for the time of its bytes according to
+// the curve, and the interface for the time at the node's rate (none, if the link has no such rate), in turns
+// of about two milliseconds (link_pacer.h), so that concurrent messages share them evenly. It arrives the
+// link's latency after its last turn. Stages without a node count as separate nodes. Messages within a TP
+// group are not delayed: their time is in the layer profile.
 //
-// Ranks are processes of one machine here; those of one node share the state of its interface through a small
+// Ranks are processes on one machine here; those of one node share the state of its interface through a small
 // file. One object per rank; one thread at a time.
 #pragma once
 
@@ -26,9 +26,9 @@ namespace sailor {
 
 class EmulatedNetwork : public LinkPacer {
  public:
-  // `directory` is one that the ranks of a node share and no other run uses. Links between two GPU types of
-  // which none is emulated, and links that the profile does not know, are as fast as they are. Throws
-  // std::runtime_error when the shared file cannot be made.
+  // `directory` is shared by the ranks of a node and used by no other run. Links between two GPU types that
+  // are not emulated, and links that are not in the profile, run at full speed. Throws std::runtime_error
+  // when the shared file cannot be created.
   EmulatedNetwork(const Plan& plan, int rank, const Catalog& catalog, const NetworkProfile& network,
                   const std::string& directory);
   ~EmulatedNetwork() override;

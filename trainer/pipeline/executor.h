@@ -1,8 +1,8 @@
-// Runs the schedule of one group of GPUs with autograd: receives, computes, sends, and counts what it holds.
+// Runs the schedule of one GPU group with autograd: receives, computes, sends, and counts held activations.
 //
-// Messages travel while it computes: sends are asynchronous, with their tensors kept alive, and what the next
-// step needs is asked for before the present one begins. Receives are waited for and sends are not, so the
-// schedule cannot deadlock, whatever the sizes. One thread per object.
+// Messages overlap with computation: sends are asynchronous, with their tensors kept alive, and the receive
+// for the next step is posted before the current one begins. It waits for receives but not for sends, so the
+// schedule cannot deadlock, for any message size. One thread per object.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace sailor {
 
-// Where in the plan a group of GPUs is.
+// Position of a GPU group in the plan.
 struct GroupPosition {
   int pipeline = 0;
   int group = 0;
@@ -30,27 +30,26 @@ struct GroupPosition {
 struct PipelineRun {
   // Last chunk only: the sum of the cross entropies of each microbatch, where it was computed.
   std::vector<at::Tensor> losses{};
-  int max_in_flight = 0;  // most pairs of microbatch and chunk whose activations were held at once
+  int max_in_flight = 0;  // maximum (microbatch, chunk) pairs whose activations were held at the same time
 
   // This pipeline's share of the mean loss; 0 without the last chunk. Waits for the device.
   double loss(int64_t global_tokens) const;
 };
 
-// What an iteration works on.
+// Inputs of an iteration.
 struct PipelineWork {
   int microbatches = 0;
   std::function<int(int)> sequences;     // of a microbatch
-  std::function<Batch(int, bool)> load;  // a microbatch; false: no chunk here looks at its tokens
-  // For training only.
+  std::function<Batch(int, bool)> load;  // a microbatch; false: no chunk here reads its tokens
+  // Only for training:
   int64_t global_tokens = 0;
-  std::function<void(int, bool)> layer_finished;  // a layer's backward; true: of the last microbatch
+  std::function<void(int, bool)> layer_finished;  // end of a layer's backward; true: of the last microbatch
 };
 
 class PipelineExecutor {
  public:
-  // `chunks` in the order of the model; all but the pipeline's very first have a `previous` group (the last
-  // group for later chunks of the first), all but its very last a `next` one. What is referred to outlives
-  // the object.
+  // `chunks` in the order of the model; all but the pipeline's first have a `previous` group (the last group
+  // for later chunks of the first), all but its last a `next` one. References outlive the object.
   PipelineExecutor(const GroupPosition& position, const ModelSpec& model, at::ScalarType dtype,
                    std::vector<Chunk> chunks, StageLink* previous, StageLink* next, Pacer* pacer,
                    StepRecorder& recorder);
@@ -59,7 +58,7 @@ class PipelineExecutor {
   PipelineRun run(const PipelineWork& work);
 
   // Forward only, without gradients. Returns the sum of the cross entropies of all tokens where the last
-  // chunk is, 0 elsewhere. A microbatch without sequences is left out. Throws CommError.
+  // chunk is, 0 elsewhere. Skips microbatches without sequences. Throws CommError.
   double evaluate(const PipelineWork& work);
 
  private:

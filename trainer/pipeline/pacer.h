@@ -1,5 +1,5 @@
-// A hook around the phases of an iteration, by which an emulated device makes computation take the time that
-// another device would need. The default does nothing.
+// A hook after the phases of an iteration, with which an emulated device makes computation take the time of
+// another device. The default does nothing.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@ namespace sailor {
 
 enum class Phase { forward, backward, update };
 
-// What was computed: `sequences` sequences (0 for update) through layers [first_layer, end_layer) on a TP
-// group of `tp`. `recompute`: the backward computed the blocks' forward again. An update is of one part of
-// `update_parts`, which other ranks do (ZeRO-1).
+// A computation: `sequences` sequences (0 for update) through layers [first_layer, end_layer) on a TP group
+// of `tp`. `recompute`: the backward recomputed the blocks' forward. An update covers one of `update_parts`
+// parts; other ranks do the others (ZeRO-1).
 struct PhaseWork {
   Phase phase = Phase::forward;
   int pipeline = 0;
@@ -30,18 +30,17 @@ class Pacer {
   using Clock = std::chrono::steady_clock;
   virtual ~Pacer() = default;
 
-  // The rank's TP group, before anything else is called; nullptr = alone. It outlives the calls below.
+  // The rank's TP group, set before any other call; nullptr = none. It outlives the calls below.
   virtual void joins(Communicator* tp) { (void)tp; }
 
-  // Called by the rank's thread when it has computed `work` (TP collectives included, messages between stages
-  // and gradient sync excluded), which began at `start`. Returns when the device being emulated would be
-  // done.
+  // Called by the rank's thread when it has computed `work` (with TP collectives, without messages between
+  // stages and gradient sync), which began at `start`. Returns when the emulated device would be done.
   virtual void computed(const PhaseWork& work, Clock::time_point start) {
     (void)work;
     (void)start;
   }
-  // The same for the layers that a backward computes first, [first_layer, end_layer) of what computed() will
-  // be called for: returns when the emulated device would be done with them. Nothing is counted.
+  // The same for the layers that a backward computes first, [first_layer, end_layer) of the later call of
+  // computed(): returns when the emulated device would be done with them. Not counted.
   virtual void part_computed(const PhaseWork& part, Clock::time_point start) {
     (void)part;
     (void)start;

@@ -1,4 +1,4 @@
-// What one rank is made of before it trains: the communicators of its TP group and to its neighbours, and the
+// The parts of one rank before training: the communicators of its TP group and to its neighbours, and the
 // layers of its chunks with their initial values. Built by all ranks of the plan together.
 #pragma once
 
@@ -20,14 +20,14 @@ namespace sailor {
 void check_trainable(const JobSpec& job, const Plan& plan);
 
 struct RankStage {
-  // Parameters and activations are in `place`, which is the memory of the factory's communicators. Throws
-  // CommError. Requires check_trainable().
+  // Parameters and activations are in `place`, the memory of the factory's communicators. Throws CommError.
+  // Requires check_trainable().
   RankStage(const JobSpec& job, const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
             at::Device place);
 
   GroupPosition position;
-  std::unique_ptr<Communicator> tp;           // nullptr when the group has one GPU
-  std::unique_ptr<StageLink> previous, next;  // nullptr where no neighbour is
+  std::unique_ptr<Communicator> tp;           // nullptr if the group has one GPU
+  std::unique_ptr<StageLink> previous, next;  // nullptr if there is no neighbour
   std::vector<std::unique_ptr<Layer>> layers;
   std::vector<Chunk> chunks;  // of the layers
 

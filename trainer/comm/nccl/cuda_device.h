@@ -1,8 +1,8 @@
-// A GPU as what a rank computes on: three streams of its own, events between them, and pinned host memory.
+// A GPU as the device of a rank: three streams of its own, events between them, and pinned host memory.
 //
-// The compute stream is none of CUDA's default ones: libtorch is given it as a stream from outside
-// (model/torch_device.h), so that one handle means the same to libtorch, to CUDA and to the NCCL plane,
-// for which null means something else than CUDA's default stream.
+// The compute stream is not one of CUDA's default streams: libtorch gets it as an external stream
+// (model/torch_device.h), so that one handle has the same meaning for libtorch, CUDA and the NCCL plane, for
+// which null is not CUDA's default stream.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace sailor {
 
 class CudaDevice : public Device {
  public:
-  // Tests have a CUDA runtime without a GPU, and tensors in the host's memory: compute() is null then, and
-  // the other streams are the runtime's.
+  // Tests use a CUDA runtime without a GPU, and tensors in host memory: compute() is then null, and the other
+  // streams are the runtime's.
   enum class Tensors { on_device, on_host };
 
   // `index` in this process. `cuda` outlives the object. Throws CudaError.
@@ -51,10 +51,10 @@ class CudaDevice : public Device {
   std::optional<Streams> streams_;
 };
 
-// Of the GPUs that this process may use, in CUDA's order. 0 where there is no driver. Throws CudaError.
+// Number of GPUs that this process may use. 0 without a driver. Throws CudaError.
 int cuda_device_count(const CudaLibrary& cuda);
 std::string cuda_device_name(const CudaLibrary& cuda, int index);
-// Index of the GPU with this PCI address ("0000:07:00.0"); empty when this process may not use it.
+// Index of the GPU with this PCI address ("0000:07:00.0"); empty if this process may not use it.
 std::optional<int> cuda_device_at(const CudaLibrary& cuda, const std::string& pci);
 
 }  // namespace sailor

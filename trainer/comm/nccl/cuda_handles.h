@@ -1,5 +1,5 @@
-// What the CUDA runtime hands out, each as an object that gives it back. Constructors throw CudaError. The
-// table outlives them, and the device that they were made on is current when they are made and used.
+// Resources of the CUDA runtime as objects that release them. Constructors throw CudaError. The table
+// outlives them, and the device that they were created on is current when they are created and used.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace sailor {
 
-// Makes `device` the calling thread's, and the one before again at the end.
+// Makes `device` current for the calling thread, and restores the previous one at the end.
 class DeviceGuard {
  public:
   DeviceGuard(const CudaLibrary& cuda, int device) : cuda_(cuda) {
@@ -29,7 +29,7 @@ class DeviceGuard {
   bool changed_ = false;
 };
 
-// A stream that is not ordered with the legacy default stream.
+// A stream that is not synchronized with the legacy default stream.
 class CudaStream {
  public:
   explicit CudaStream(const CudaLibrary& cuda) : cuda_(cuda) {
@@ -40,7 +40,7 @@ class CudaStream {
   CudaStream& operator=(const CudaStream&) = delete;
 
   cudaStream_t get() const { return stream_; }
-  // What is enqueued from now on waits for what `event` recorded last.
+  // Later operations wait for what `event` recorded last.
   void wait_for(cudaEvent_t event) { wait_for(cuda_, stream_, event); }
   static void wait_for(const CudaLibrary& cuda, cudaStream_t stream, cudaEvent_t event) {
     check(cuda, cuda.stream_wait_event(stream, event, 0), "cudaStreamWaitEvent");
@@ -54,7 +54,7 @@ class CudaStream {
 // A point in a stream.
 class CudaEvent {
  public:
-  enum class Times { no, yes };  // whether it takes its time
+  enum class Times { no, yes };  // whether it records its time
   explicit CudaEvent(const CudaLibrary& cuda, Times times = Times::no) : cuda_(&cuda) {
     const unsigned flags = times == Times::yes ? cudaEventDefault : cudaEventDisableTiming;
     check(*cuda_, cuda_->event_create(&event_, flags), "cudaEventCreateWithFlags");
@@ -67,7 +67,7 @@ class CudaEvent {
 
   cudaEvent_t get() const { return event_; }
   void record(cudaStream_t stream) { check(*cuda_, cuda_->event_record(event_, stream), "cudaEventRecord"); }
-  // Whether the stream has reached it.
+  // Has the stream reached it?
   bool reached() const {
     const cudaError_t result = cuda_->event_query(event_);
     if (result == cudaErrorNotReady) {
@@ -83,7 +83,7 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Host memory that the device reads and writes itself.
+// Host memory that the device can access directly.
 class PinnedBuffer {
  public:
   PinnedBuffer(const CudaLibrary& cuda, std::size_t bytes) : cuda_(cuda) {

@@ -1,5 +1,5 @@
-// The functions of the CUDA runtime that the NCCL plane and devices call, as a table: filled from libcudart
-// when it is first asked for, or by a test with functions of its own. Types and signatures are the toolkit's.
+// The functions of the CUDA runtime that the NCCL plane and devices call, as a table: loaded from libcudart
+// on first use, or filled by a test with its own functions. Types and signatures are the toolkit's.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,24 +28,24 @@ struct CudaLibrary {
   decltype(&::cudaGetDeviceCount) get_device_count;
   decltype(&::cudaDeviceGetByPCIBusId) device_by_pci;
   cudaError_t (*get_device_properties)(cudaDeviceProp*, int);
-  cudaError_t (*host_alloc)(void**, std::size_t, unsigned);  // one of two that the headers overload
+  cudaError_t (*host_alloc)(void**, std::size_t, unsigned);  // one of two overloads in the headers
   decltype(&::cudaFreeHost) free_host;
   decltype(&::cudaGetLastError) get_last_error;
   decltype(&::cudaGetErrorString) get_error_string;
 };
 
-// libcudart of the toolkit's major release: libtorch's own where it is loaded. Throws std::runtime_error
-// where there is none. Thread-safe.
+// libcudart of the toolkit's major release: libtorch's own if it is loaded. Throws std::runtime_error if
+// there is none. Thread-safe.
 const CudaLibrary& cuda_library();
 
-// A call of the runtime that failed: which, and its reason.
+// A failed call of the runtime: its name and the reason.
 class CudaError : public std::runtime_error {
  public:
   CudaError(const char* call, const char* reason) : std::runtime_error(std::string(call) + ": " + reason) {}
 };
 
-// Throws CudaError unless `result` is cudaSuccess. What failed is then no longer the thread's last error, for
-// which another user of the runtime would be blamed.
+// Throws CudaError unless `result` is cudaSuccess. Clears the thread's last error, so that other users of the
+// runtime are not blamed for it.
 void check(const CudaLibrary& cuda, cudaError_t result, const char* call);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// An NCCL communicator as the trainer sees it: Communicator's operations as calls of NCCL. See nccl_plane.h.
+// Communicator's operations as calls of NCCL. See nccl_plane.h.
 #pragma once
 
 #include "trainer/comm/communicator.h"
@@ -21,8 +21,8 @@ class NcclCommunicator : public Communicator {
   void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                       Stream stream) override;
   void all_gather(const void* in, void* out, std::size_t count, ElementType type, Stream stream) override;
-  // For blocks that differ in size, a reduction to each owner, or a broadcast from it, in one group: on a
-  // ring that moves the same bytes, and copies nothing.
+  // For blocks of different sizes: a reduction to each owner, or a broadcast from it, in one group. On a ring
+  // that moves the same bytes, and copies nothing.
   void reduce_own_block(void* data, std::size_t count, ElementType type, ReduceOp op, Stream stream) override;
   void gather_blocks(void* data, std::size_t count, ElementType type, Stream stream) override;
   void broadcast(void* data, std::size_t count, ElementType type, int root, Stream stream) override;
@@ -36,7 +36,7 @@ class NcclCommunicator : public Communicator {
 
   const NcclLibrary& nccl_;
   NcclWatch& watch_;
-  std::vector<int> others_;  // all members but oneself
+  std::vector<int> others_;  // all members except oneself
   const std::shared_ptr<NcclMember> member_;
 };
 

@@ -1,10 +1,10 @@
-// The functions of NCCL that the plane calls, as a table: filled from libnccl when it is first asked for, or
-// by a test with functions of its own.
+// The functions of NCCL that the plane calls, as a table: loaded from libnccl on first use, or filled by a
+// test with its own functions.
 //
-// Loaded when a GPU is to be used, rather than linked: one build, and one package, then serves nodes with and
-// without GPUs, and a rank has libtorch's NCCL and no second one. What linking would have found out, a test
-// does: it resolves every name in the libraries that the build found. The types are nccl.h's, any release
-// since 2.14 (communicators that do not block); a newer library takes the structures of older headers.
+// Loaded when a GPU is used, instead of linked: one build, and one package, then works on nodes with and
+// without GPUs, and a rank uses libtorch's NCCL and no second one. A test replaces the linker's check: it
+// resolves every name in the libraries that the build found. The types are nccl.h's, of any release since
+// 2.14 (non-blocking communicators); a newer library accepts the structures of older headers.
 #pragma once
 
 #include <nccl.h>
@@ -37,16 +37,16 @@ struct NcclLibrary {
   decltype(&::ncclGetLastError) get_last_error;
 };
 
-// Throws std::runtime_error where there is no libnccl.so.2, or one that is too old. Thread-safe.
+// Throws std::runtime_error if there is no libnccl.so.2, or if it is too old. Thread-safe.
 const NcclLibrary& nccl_library();
 
-// Both tables, which outlive whoever uses them.
+// Both tables, which outlive their users.
 struct DeviceLibraries {
   const NcclLibrary& nccl;
   const CudaLibrary& cuda;
 };
 
-// A call of NCCL that failed: which, and its reason.
+// A failed call of NCCL: its name and the reason.
 class NcclError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,16 +1,17 @@
-// One rank's part in one NCCL communicator: its two ncclComm_t, what is under way on them, and how it fails.
+// One rank's part of an NCCL communicator: its two ncclComm_t, the operations in progress, and failure
+// handling.
 //
-// Two lanes, each an ncclComm_t with a stream of its own, because NCCL runs the operations of a communicator
-// one after the other, messages too: messages to higher ranks of the communicator go through the one, those
-// to lower ranks through the other, and so a message that waits for its receiver does not hold up the one
-// that the receiver waits for. Collectives use the first. (ncclCommSplit could make the second one from the
+// There are two lanes, each an ncclComm_t with its own stream, because NCCL runs the operations of a
+// communicator one after the other, messages too. Messages to higher ranks of the communicator use one lane,
+// those to lower ranks the other, so that a message that waits for its receiver does not block the one that
+// the receiver waits for. Collectives use the first lane. (ncclCommSplit could create the second one from the
 // first, but a split waits for all members like a creation, and the two would have to end together.)
 //
-// Failure is decided in one place, look(), for the factory's watching thread and for whoever waits: a
-// member is gone, or there was no progress within the deadline. Errors of NCCL and CUDA come from where they
-// happen. Then the members are told, the lanes are aborted, each by a thread of its own, because
-// ncclCommAbort may not return, and after that waits throw. An event counts only while nothing has failed: an
-// abort, too, lets streams go on.
+// Only look() decides about failure, for the factory's watching thread and for waiting threads: a member is
+// gone, or there was no progress within the deadline. Errors of NCCL and CUDA come from the calls. Then the
+// members are told, the lanes are aborted, each by its own thread, because ncclCommAbort may not return, and
+// after that waits throw. Events only count while nothing has failed, because an abort lets streams continue,
+// too.
 //
 // Thread-safety: as Communicator; look() and abort() from any thread. Lock order: calls_mutex_, state_mutex_,
 // the watch's. No call of NCCL or CUDA is made under state_mutex_.
@@ -34,7 +35,7 @@
 
 namespace sailor {
 
-// What one call enqueues on one lane.
+// The part of an operation that one call enqueues on one lane.
 struct NcclPart {
   enum class State { queued, launching, enqueued, done };
   cudaStream_t stream = nullptr;
@@ -46,11 +47,11 @@ struct NcclPart {
 
 struct NcclOperation {
   Doing doing;
-  std::vector<int> needed;  // members that it cannot do without; oneself is not among them
+  std::vector<int> needed;  // members that it needs, without oneself
   bool on_own_stream = true;
   std::array<std::optional<NcclPart>, 2> parts;  // by lane; guarded by calls_mutex_, as the next
-  bool launched = false;                         // it has all its parts
-  // Since when somebody relies on it; guarded by state_mutex_.
+  bool launched = false;                         // all its parts are enqueued
+  // Since when a thread relies on it; guarded by state_mutex_.
   std::optional<std::chrono::steady_clock::time_point> awaited;
   std::atomic<bool> done{false};
 };
@@ -71,44 +72,43 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
     std::vector<std::string> hosts;  // by rank in the communicator
     std::chrono::milliseconds deadline{};
     std::unique_ptr<Communicator> between;  // for last words
-    std::function<void()> wake_watch;       // a failure is to be looked at
+    std::function<void()> wake_watch;       // call it to have a failure handled
   };
-  // The device is the calling thread's. Throws CudaError.
+  // The device must be current. Throws CudaError.
   explicit NcclMember(Setup setup);
 
-  // Returns when all members have joined. `began`: since when the deadline runs. Call once, when look() is
-  // being called.
+  // Returns when all members have joined. `began`: start of the deadline. Call it once, while look() is being
+  // called.
   void join(const LaneIds& ids, Clock::time_point began);
-  // Leaves the group: in an orderly way when nothing is under way or has failed, by abort otherwise.
+  // Leaves the group: in an orderly way if nothing is in progress or has failed, otherwise by abort.
   void leave() noexcept;
 
-  // An operation that is about to be launched. Throws CommError when it cannot be.
+  // Registers an operation before its launch. Throws CommError if it is not possible.
   NcclOperationPtr begin(Doing doing, std::vector<int> needed, bool on_own_stream);
-  // Enqueues what it consists of: by lane, a function that makes calls of NCCL and returns the last one's
-  // result, or none. On the lanes' own streams (`stream` null), or else on `stream`; with `after`, what is
-  // enqueued there comes first. On own streams it returns although NCCL may still be busy with calls before,
-  // making connections, and the functions, which own what they use, may run on another thread. Throws
-  // CommError.
+  // Enqueues its parts: by lane, a function that makes calls of NCCL and returns the last result, or none.
+  // They run on the lanes' own streams (`stream` null) or on `stream`; with `after`, they wait for what is
+  // enqueued there. On own streams it returns even if NCCL is still busy with earlier calls, making
+  // connections; the functions, which own what they use, may then run on another thread. Throws CommError.
   using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
   using Calls = std::array<Call, 2>;
   void launch(const NcclOperationPtr& operation, Calls calls, cudaStream_t stream, cudaStream_t after);
 
   void wait(const NcclOperationPtr& operation);  // throws CommError
   bool done(const NcclOperationPtr& operation) noexcept;
-  // `stream` goes on when it is complete. Throws CommError.
+  // `stream` waits for it. Throws CommError.
   void wait_on(const NcclOperationPtr& operation, cudaStream_t stream);
-  // Its buffers may vanish: nothing writes to them any more when this returns.
+  // Its buffers may be freed: nothing writes to them after this returns.
   void abandon(const NcclOperationPtr& operation) noexcept;
   void settle();  // throws CommError
 
   void abort() noexcept;
-  // Sees what has completed and whether the communicator has failed, and ends it then.
+  // Checks what has completed and whether the communicator has failed, and then ends it.
   void look() noexcept;
 
   void* token() const { return token_.get(); }  // a byte for the device to write to
 
  private:
-  // While it lives, the calling thread is inside a call of NCCL, which should return at once.
+  // During its lifetime, the calling thread is inside a call of NCCL, which should return at once.
   class InNccl {
    public:
     explicit InNccl(NcclMember& member) : member_(member) {
@@ -122,8 +122,8 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
     NcclMember& member_;
   };
 
-  // Between two turns of a thread that waits: the first are quick, because most waits are short. Now and then
-  // it looks whether to wait any longer, should the watching thread hang.
+  // Pause between two checks of a waiting thread: short at first, because most waits are short. From time to
+  // time it calls look() itself, in case the watching thread hangs.
   class Waiting {
    public:
     explicit Waiting(NcclMember& member) : member_(member) {}
@@ -134,29 +134,29 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
     int turns_ = 0;
   };
 
-  struct GivingUp {  // no progress in time: asks the others what they are in
+  struct GivingUp {  // no progress in time: asks the others for their operations
     Clock::time_point until;
-    NcclOperationPtr operation;  // null when another member gave up first, and this one is in nothing
+    NcclOperationPtr operation;  // null if another member gave up first, and this one is in no operation
     int asked_by = -1;
   };
 
-  // These require calls_mutex_ and the device, and throw NcclError, CudaError.
+  // These require calls_mutex_ and the current device, and throw NcclError, CudaError.
   void progress(NcclOperation& operation);
-  void pump(Lane lane);  // makes the calls that are queued, as far as NCCL is through with those before
+  void pump(Lane lane);  // makes the queued calls, as far as NCCL has finished earlier ones
   void end_launch(Lane lane);
   bool settled(Lane lane);
-  // Until the operation is enqueued on all its lanes.
+  // Waits until the operation is enqueued on all its lanes.
   void wait_for_launch(const NcclOperationPtr& operation, std::unique_lock<std::mutex>& calls);
-  // calls_mutex_, which a call of NCCL that hangs may hold: throws CommError when the communicator has
+  // Locks calls_mutex_, which a hanging call of NCCL may hold: throws CommError when the communicator has
   // failed.
   std::unique_lock<std::mutex> lock_calls(const char* operation);
   CudaEvent event();
-  std::vector<int> others() const;  // all members but oneself
+  std::vector<int> others() const;  // all members except oneself
 
   // These require state_mutex_.
   void judge(Clock::time_point now);
   void hear(int peer, const LastWords& words, Clock::time_point now);
-  NcclOperationPtr overdue(Clock::time_point now) const;  // null when none is
+  NcclOperationPtr overdue(Clock::time_point now) const;  // null if none is
   void give_up(Clock::time_point now, NcclOperationPtr operation, int asked_by);
   Verdict timeout_verdict() const;
   Doing doing_now() const;
@@ -165,10 +165,11 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
 
   void fail(Verdict verdict, LastWords::Kind kind) noexcept;
   void rely_on(NcclOperation& operation);
-  // Waits for what is under way: holds calls_mutex_ when nothing is, and nothing when it failed or is late.
+  // Waits for operations in progress: returns a lock of calls_mutex_ when there are none, an empty one after
+  // a failure or timeout.
   std::unique_lock<std::mutex> quiet(Clock::time_point until) noexcept;
 
-  // Lets what was said leave, and closes the connections to the others.
+  // Sends pending messages, and closes the connections to the others.
   void close_words() noexcept;
 
   void end_lanes() noexcept;

@@ -1,5 +1,5 @@
-// The thread of a factory that looks at all its communicators, again and again: an operation that was
-// enqueued fails while nobody waits for it, or while the host waits for a stream that will never go on.
+// The thread of a factory that polls all its communicators, to detect operations that fail while no thread
+// waits for them, or while the host waits for a stream that will never continue.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@
 
 namespace sailor {
 
-// Thread-safe, but for the destructor.
+// Thread-safe, except for the destructor.
 class NcclWatch {
  public:
   NcclWatch() : thread_([this] { run(); }) {}
@@ -22,7 +22,7 @@ class NcclWatch {
 
   void add(std::shared_ptr<NcclMember> member);
   void remove(const std::shared_ptr<NcclMember>& member);
-  // Looks at once.
+  // Polls at once.
   void wake() noexcept;
   void abort_all() noexcept;
 
@@ -35,7 +35,7 @@ class NcclWatch {
   std::vector<std::shared_ptr<NcclMember>> members_;
   bool wanted_ = false;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last member: it uses the others
 };
 
 }  // namespace sailor

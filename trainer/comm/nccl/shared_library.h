@@ -1,5 +1,5 @@
-// A shared library that is looked for when the program runs, so that one build serves machines with and
-// without it. It stays loaded: CUDA's libraries cannot be taken out of a process again.
+// A shared library that is loaded at run time, so that one build works on machines with and without it. It
+// stays loaded: CUDA's libraries cannot be unloaded.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@ namespace sailor {
 
 class SharedLibrary {
  public:
-  // `name` as the loader takes it: with its soname, one that the process has already (libtorch's) is taken.
-  // Throws std::runtime_error with the loader's reason.
+  // `name` as for dlopen: if it is the soname of a library that is loaded already (libtorch's), that one is
+  // used. Throws std::runtime_error with the loader's reason.
   explicit SharedLibrary(const std::string& name);
 
-  // Throws std::runtime_error when the library is too old to have it.
+  // Throws std::runtime_error if the library is too old to have it.
   template <class Function>
   void find(const char* symbol, Function*& function) const {
     function = reinterpret_cast<Function*>(address(symbol));

@@ -1,5 +1,5 @@
-// Who is to blame when an operation of an NCCL communicator does not complete, as far as one member can tell
-// from what the others say they are in. Pure.
+// Decides which member is to blame when an operation of an NCCL communicator does not complete, from the
+// operations that the members report. Pure.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@ namespace sailor {
 
 // Why a communicator has failed, as one member sees it.
 struct Verdict {
-  int rank = -1;  // to blame, in the communicator; -1 when nobody is
+  int rank = -1;  // in the communicator; -1 = nobody
   std::string reason;
 };
 
-// What a member has said it is in; none when it said nothing in time.
+// The operation that a member reported; none if it did not answer in time.
 using Answers = std::vector<std::optional<Doing>>;
 
-// `waited` is how the time without progress reads ("0.5 s"). `needed` are the members that the operation
-// cannot do without, oneself not among them. First to blame is who says nothing (a process that hangs), then
-// who is in something else.
+// `waited` is the text for the time without progress ("0.5 s"). `needed` are the members that the operation
+// needs, without oneself. First to blame is a member that does not answer (its process hangs), then one in
+// another operation.
 Verdict judge_timeout(const Doing& own, const std::vector<int>& needed, const Answers& answers,
                       const std::string& waited);
 

@@ -1,5 +1,5 @@
-// Reads text files one after another in chunks that end where a tokenizer loses nothing: at a line end, else
-// at a space, else between two characters. Holds one chunk at a time, whatever the files' sizes.
+// Reads text files one after the other in chunks that end where no token is split: at a line end, else at a
+// space, else between two characters. Holds one chunk at a time, for files of any size.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace sailor {
 
 struct TextChunk {
   std::string text;
-  int64_t position = 0;        // of its first byte in all files together
-  bool ends_document = false;  // a file's last chunk
+  int64_t position = 0;        // of its first byte in the concatenated files
+  bool ends_document = false;  // last chunk of a file
 };
 
 class TextReader {
@@ -22,7 +22,7 @@ class TextReader {
 
   int64_t total_bytes() const { return total_bytes_; }
   // The next chunk of at most chunk_bytes, in the order of the files; false after the last one. Empty files
-  // give none. Throws std::runtime_error when reading fails.
+  // have none. Throws std::runtime_error when reading fails.
   bool next(TextChunk& chunk);
 
  private:
@@ -32,7 +32,7 @@ class TextReader {
   int64_t position_ = 0;
   std::size_t file_ = 0;
   std::ifstream in_;
-  std::string rest_;  // read, not given out
+  std::string rest_;  // read, but not returned yet
 };
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// Writes tokens as nanoGPT's files have them: raw little-endian uint16. The file appears under its name when
-// finish() is called, complete; an object that goes away without leaves nothing behind.
+// Writes tokens in nanoGPT's format: raw little-endian uint16. The complete file appears under its name with
+// finish(); an object that is destroyed before leaves nothing behind.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class TokenWriter {
   TokenWriter& operator=(const TokenWriter&) = delete;
 
   void write(const std::vector<int>& tokens);  // each from 0 to 65535
-  void finish();                               // throws std::runtime_error when not all was written
+  void finish();                               // throws std::runtime_error unless everything was written
 
   int64_t tokens() const { return tokens_; }
   const std::string& path() const { return path_; }

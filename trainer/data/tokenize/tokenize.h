@@ -1,4 +1,4 @@
-// Text files to a file of training tokens and one of validation tokens.
+// Converts text files to a file of training tokens and one of validation tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace sailor {
 
 struct TokenizeOptions {
   std::vector<std::string> files;  // read in this order, each a document
-  std::string directory;           // gets train.bin and validation.bin; made if absent
-  double validation = 0.05;        // part of the text, its last, that is kept for validation; 0 = none
+  std::string directory;           // for train.bin and validation.bin; created if missing
+  double validation = 0.05;        // fraction at the end of the text for validation; 0 = none
 };
 
 struct TokenizeResult {
@@ -22,8 +22,8 @@ struct TokenizeResult {
   int64_t validation_tokens = 0;
 };
 
-// Encodes with all cores and bounded memory; `progress` is told the bytes done so far. Throws InputError when
-// a file cannot be read, the text is empty, or the vocabulary does not fit 16 bits.
+// Encodes on all cores with bounded memory; `progress` gets the bytes done so far. Throws InputError when a
+// file cannot be read, the text is empty, or the vocabulary does not fit into 16 bits.
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t done_bytes, int64_t total_bytes)>& progress);
 
