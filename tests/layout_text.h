@@ -1,6 +1,5 @@
-// Layouts as programs are given them and print them: pipelines separated by `/`, each a list of the TP
-// degrees of its stages separated by `,`. `4,1/2` is a pipeline of two stages beside one of a single stage.
-// Pure.
+// Layouts as text for the command line and output: pipelines separated by `/`, each a list of the TP degrees
+// of its stages separated by `,`. `4,1/2` is a pipeline of two stages and one of a single stage. Pure.
 #pragma once
 
 #include <string>

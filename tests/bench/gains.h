@@ -1,5 +1,5 @@
-// What the search space `full` gains over `paper` under the native cost model, as a whole and by feature:
-// each alone, and all but each.
+// The gain of the search space `full` over `paper` under the native cost model, in total and by feature: each
+// alone, and all but each.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace sailor::bench {
 
 struct GainOptions {
   double time_limit_s = 10;
-  double memory = 1;  // of every GPU, as a part of what the data pack says
+  double memory = 1;  // of every GPU, as a fraction of that in the data pack
 };
 
-// The columns of a line: scenario, memory, objective of `paper` and of `full` with all features, the gain of
-// that in per cent of `paper`'s, of each feature alone, of all but each; then the plan.
+// The columns of a line: scenario, memory, objective of `paper` and of `full` with all features, its gain in
+// per cent of `paper`'s, of each feature alone, of all but each; then the plan.
 std::string gains_header();
 // One scenario, all of its searches in this process. `complete`: none of them was stopped; `monotone`: no
-// search of a wider space found anything worse than one of a narrower space did.
+// search of a wider space found a worse plan than one of a narrower space.
 struct Gains {
   std::string csv;
   bool complete = true;

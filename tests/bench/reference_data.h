@@ -13,7 +13,7 @@
 
 namespace sailor::bench {
 
-// Everything that one scenario is planned with.
+// All inputs for planning one scenario.
 struct Inputs {
   JobSpec job;
   Snapshot snapshot;
@@ -37,12 +37,12 @@ class ReferenceData {
   std::map<std::string, std::map<std::string, double>> egress_;
 };
 
-// The cluster of a scenario: nodes of `gpus_per_node` free GPUs, zones of one region share the name up to the
-// last dash.
+// The cluster of a scenario: nodes of `gpus_per_node` free GPUs; the names of zones of one region are equal
+// up to the last dash.
 Snapshot make_snapshot(const std::vector<PoolSize>& pools, int gpus_per_node);
 
-// A made-up cluster and model, from a seed: `types` GPU types of different speed and memory in `zones` zones
-// of two or three regions.
+// A random cluster and model: `types` GPU types of different speed and memory in `zones` zones of two or
+// three regions.
 Inputs generate_inputs(uint64_t seed, int types, int zones, int gpus);
 
 }  // namespace sailor::bench

@@ -1,5 +1,5 @@
 // One row of a scenarios file (the columns of the reference pack's targets.csv): a model, a cluster, an
-// objective, limits, and what others reached on it.
+// objective, limits, and the results of others on it.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct PoolSize {
   std::string zone;
 };
 
-// A result in the file: a number, "none" (proven that there is no plan), or empty (not known).
+// A result in the file: a number, "none" (proven that there is no plan), or empty (unknown).
 struct Reached {
   bool none = false;
   std::optional<double> iter_per_s;
@@ -37,16 +37,16 @@ struct Scenario {
   std::string ref_note;
 };
 
-// One row of a CSV file: its cells by the names in the first line.
+// One row of a CSV file: its cells by column name.
 struct CsvRow {
   std::map<std::string, std::string> cells;
   Where where;
 
-  std::string text(const std::string& column) const;  // empty when there is no such cell
+  std::string text(const std::string& column) const;  // empty if there is no such cell
   std::optional<double> number(
       const std::string& column) const;  // nothing for "" and "none"; throws InputError
 };
-std::vector<CsvRow> read_csv(const std::string& path);        // throws InputError; empty lines are left out
+std::vector<CsvRow> read_csv(const std::string& path);        // throws InputError; empty lines are skipped
 std::vector<std::string> split_csv(const std::string& line);  // quoted fields may hold commas
 
 // Throws InputError with file:line.

@@ -1,5 +1,5 @@
-// What the simulator says about the runs of a data set, and which of the measured figures are scored. The
-// rules of the sets stand in set_outcomes.cpp; they come from the READMEs of the data.
+// Predictions of the runs of a data set, and the measured values that are scored. The rules of the sets are
+// in set_outcomes.cpp; they come from the READMEs of the data.
 #pragma once
 
 #include <functional>
@@ -15,32 +15,32 @@ namespace sailor::bench {
 
 using Predict = std::function<Prediction(const RunRecord&, const Assumptions&)>;
 
-// A predictor of the set's runs; `reference` is the data pack with the layer profiles of the set `sailor`,
-// the other sets need none.
+// A predictor of the set's runs; `reference` is the data pack with the layer profiles of the set `sailor`;
+// other sets need none.
 Predict predictor(const std::string& set, const std::string& reference, const Assumptions& assumptions);
 
 // `assumptions` with the shipped calibrations that the set builds on, and its own unless `own` is false.
-// Files are looked for in DIRECTORY/calibration.
+// Files are in DIRECTORY/calibration.
 Assumptions calibrated(const std::string& set, Assumptions assumptions, const std::string& directory,
                        bool own = true);
 
-// Parts of a set that are scored by themselves; "" where the set has none.
+// Parts of a set that are scored separately; "" if the set has none.
 std::string part_of(const std::string& set, const RunRecord& record);
 
-// The runs without the figures that are not scored: what constants are fitted to.
+// The runs with the scored values only: the data for fitting constants.
 std::vector<RunRecord> scored(const std::string& set, std::vector<RunRecord> records);
 
 struct SetOutcomes {
-  std::vector<RunOutcome> as_measured;  // every run that can be predicted, with all its figures
-  std::vector<RunOutcome> all;          // the same runs without the figures that are not scored
-  std::vector<RunOutcome> timed_apart;  // runs whose times are not scored, with them
+  std::vector<RunOutcome> as_measured;  // every run that can be predicted, with all its values
+  std::vector<RunOutcome> all;          // the same runs with scored values only
+  std::vector<RunOutcome> timed_apart;  // runs whose times are not scored, with their times
   std::map<std::string, std::vector<RunOutcome>> parts;  // of `all`
-  std::vector<std::string> refused;                      // why a run has no prediction, a line each
+  std::vector<std::string> refused;                      // why a run has no prediction, one line each
 };
 SetOutcomes outcomes_of(const std::string& set, const std::vector<RunRecord>& records,
                         const Assumptions& assumptions, const Predict& predict);
 
-// Every run predicted with constants that were fitted to all the others, by part.
+// Predicts every run with constants that were fitted to all others, by part.
 std::map<std::string, std::vector<RunOutcome>> leave_one_out(const std::string& set,
                                                              const std::vector<RunRecord>& records,
                                                              const Assumptions& assumptions,

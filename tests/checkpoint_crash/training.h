@@ -1,5 +1,5 @@
-// The training that is killed: a small model under a plan that a seed draws, and what the state of every rank
-// is after each step when nobody is killed.
+// The training that is killed: a small model under a random plan, and the state of every rank after each step
+// without a kill.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Training {
 // Plans differ in TP degrees, pipelines, stages and ZeRO-1, models in family and size.
 Training draw_training(uint64_t seed);
 
-// Of all values and states of the optimizer that a rank holds, bit for bit.
+// A hash of the exact bits of all values and optimizer states of a rank.
 uint64_t fingerprint(RankTrainer& trainer);
 
 // By step (0 = before the first), then by rank.
@@ -30,11 +30,11 @@ using Fingerprints = std::vector<std::vector<uint64_t>>;
 Fingerprints uninterrupted(const Training& training);
 
 struct Loaded {
-  int64_t step = -1;  // -1: there was nothing to load
+  int64_t step = -1;  // -1: no checkpoint
   std::vector<uint64_t> fingerprints;
   std::vector<std::string> skipped;
 };
-// Loads the newest complete checkpoint as the ranks of the plan.
+// Loads the newest complete checkpoint on the ranks of the plan.
 Loaded load(const Training& training, const std::string& directory);
 
 }  // namespace sailor::checkpoint_crash

@@ -9,7 +9,7 @@
 
 namespace sailor::checkpoint_crash {
 
-// The ranks of one job, each a process of this very program. Whatever happens, none outlives the object.
+// The ranks of a job, each a process of this program. None outlives the object in any case.
 class Victims {
  public:
   // Returns when all of them train. Throws std::runtime_error when one cannot be started.
@@ -19,8 +19,8 @@ class Victims {
   Victims& operator=(const Victims&) = delete;
 
   void kill_all();          // one after the other, without a pause
-  void kill_one(int rank);  // and waits for the others to end, which lose it; kills those that do not
-  // The newest step that rank 0 has said to be saved; -1 = none yet. After a kill.
+  void kill_one(int rank);  // and waits until the others end because of the loss; kills those that do not
+  // The newest step that rank 0 reported as saved; -1 = none. Call it after a kill.
   int64_t last_saved();
 
  private:
@@ -31,7 +31,7 @@ class Victims {
   std::vector<Process> processes_;
 };
 
-// What each of those processes does: goes on from the newest checkpoint, trains to the end. Its pipes are
+// The main function of these processes: resumes from the newest checkpoint, trains to the end. Its pipes are
 // descriptors 3 (from the starter) and 4.
 int run_victim(uint64_t seed, int rank, const std::string& directory);
 

@@ -1,4 +1,4 @@
-// Draws what the closed loop trains: a small model and random plans for it. A pure function of the seed.
+// Draws the inputs of the closed loop: a small model and random plans for it. A pure function of the seed.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ struct Limits {
   int min_ranks = 1;
   int max_ranks = 2;
   int max_tp = 2;
-  std::vector<std::string> gpu_types;  // drawn per stage
-  TpLayout layout{};                   // of every plan; empty: drawn
-  bool placed = false;                 // give stages nodes of up to four GPUs, which share an interface
+  std::vector<std::string> gpu_types;  // chosen randomly per stage
+  TpLayout layout{};                   // of every plan; empty: random
+  bool placed = false;                 // place stages on nodes of up to four GPUs, which share an interface
 };
 
-// A model that several plans share, as its profile is measured once.
+// A model that several plans share, so that it is profiled once.
 struct Model {
-  JobSpec job;  // global_batch and steps are each plan's own
+  JobSpec job;  // global_batch and steps depend on the plan
   std::vector<int> microbatches;
   std::vector<int> tps;
 };
 
 Model draw_model(Random& random, bool emulated, const Limits& limits);
-// The job's global batch is the plan's. `index` spreads the kinds of layouts: every few of them hold each
+// The job's global batch is the plan's. `index` spreads the kinds of layouts: every few plans include each
 // kind that fits the limits.
 Plan draw_plan(Random& random, const Model& model, const Limits& limits, int index);
-// As tests/layout_text.h writes it.
+// In the format of tests/layout_text.h.
 std::string layout_text(const Plan& plan);
 
 }  // namespace sailor::closed_loop

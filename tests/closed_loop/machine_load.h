@@ -1,5 +1,5 @@
-// Who used the processors of this machine: we or others. A measurement of real computation on a machine that
-// also does something else says nothing about the product; whether it did is seen here, not in the result.
+// The processor use of other programs on this machine. A measurement of real computation on a busy machine
+// says nothing about the product; this detects it independently of the result.
 #pragma once
 
 namespace sailor::closed_loop {
@@ -7,7 +7,7 @@ namespace sailor::closed_loop {
 class MachineLoad {
  public:
   MachineLoad();
-  // Processor seconds of other programs (time stolen by a hypervisor included) per second since the
+  // Processor seconds of other programs (including time stolen by a hypervisor) per second since
   // construction. Our own are those of this process and of its children that it has waited for.
   double others() const;
 
@@ -15,7 +15,7 @@ class MachineLoad {
   double busy_s_, own_s_, at_s_;
 };
 
-// Waits until others use less than `share` of a processor, `patience_s` at most.
+// Waits until others use less than `share` of a processor, at most `patience_s`.
 void wait_for_quiet(double share, double patience_s);
 
 }  // namespace sailor::closed_loop

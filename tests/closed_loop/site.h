@@ -1,5 +1,5 @@
-// A folder with everything that a user of one machine would have: site config, catalog, profiles, data, and
-// the job specs of the runs. Programs are run in it as a user would run them.
+// A directory with the files of a user on one machine: site config, catalog, profiles, data, and job specs.
+// Programs run in it as a user would run them.
 #pragma once
 
 #include <string>
@@ -10,27 +10,27 @@
 
 namespace sailor::closed_loop {
 
-// What a run of the trainer left behind.
+// Measurements of a training run.
 struct Measured {
   double iteration_s = 0;  // median of the steps after the warm-up
   int64_t peak_bytes = 0;  // of the fullest rank
   int64_t least_peak_bytes = 0;
-  double overrun_share = 0;  // of the emulated time: real computation that took longer than the emulated one
+  double overrun_share = 0;  // fraction of the emulated time by which real computation took longer
 };
 
 class Site {
  public:
-  // Makes the folder `directory`. `emulated_ranks` is the largest number of ranks that train() will have on
-  // emulated devices; 0 = none is emulated.
+  // Creates `directory`. `emulated_ranks` is the maximum number of ranks on emulated devices in train(); 0 =
+  // none is emulated.
   Site(const std::string& directory, int emulated_ranks);
 
   // Measures the model's layers and links with `sailor profile`, and writes the catalog. With emulation the
-  // slowdowns are chosen so that the real computation of all ranks is a small part of what the machine can
-  // do meanwhile, and the links so that messages take their share of an iteration.
+  // slowdowns are chosen so that the real computation of all ranks is a small part of the machine's capacity,
+  // and the links so that messages are a substantial part of an iteration.
   void profile(const Model& model, double seconds);
-  // Only what the plan needs, with as many ranks at work at once as it has.
+  // Only what the plan needs, with as many concurrent ranks as it has.
   void profile(const Model& model, const Plan& plan, double seconds);
-  // Trains `steps` steps under the plan with `sailor run --local`, the first three of them as warm-up. Throws
+  // Trains `steps` steps under the plan with `sailor run --local`; the first three are warm-up. Throws
   // std::runtime_error when it fails.
   Measured train(const Model& model, const Plan& plan, int steps);
 

@@ -1,6 +1,6 @@
-// Other people's published runs in the product's own run format. What a data set's rows do not say but all of
-// them share (the machine, the vocabulary, the framework and its switches) stands in the converter of that
-// set, with its source.
+// Converts published runs to the product's run format. Properties that all rows of a data set share but do
+// not contain (the machine, the vocabulary, the framework and its switches) are in the converter of that set,
+// with their source.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace sailor::convert {
 
 // Names of the sets, as on the command line.
 const std::vector<std::string>& set_names();
-// All rows of a set's file (or, for `sailor`, directory) that describe a run. Rows that are not runs of a
-// model that the product knows (mixtures of experts, encoders) are left out. Throws InputError.
+// All rows of a set's file (or, for `sailor`, directory) that describe a run. Rows with models that the
+// product does not support (mixtures of experts, encoders) are skipped. Throws InputError.
 std::vector<RunRecord> convert(const std::string& set, const std::string& path);
 
 // The single converters.

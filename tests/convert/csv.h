@@ -1,4 +1,4 @@
-// A CSV file with a header line, RFC 4180 quoting. Values are looked up by the name of their column.
+// A CSV file with a header line and RFC 4180 quoting. Values are looked up by column name.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ class CsvRow {
   CsvRow(const std::map<std::string, size_t>* columns, std::vector<std::string> cells, Where where)
       : columns_(columns), cells_(std::move(cells)), where_(std::move(where)) {}
 
-  // The text of a column; throws InputError when the file has no such column.
+  // The text of a column; throws InputError if the file has no such column.
   const std::string& text(const std::string& column) const;
   bool empty(const std::string& column) const { return text(column).empty(); }
-  double number(const std::string& column) const;  // throws InputError when it is none
-  std::optional<double> optional_number(const std::string& column) const;  // nothing when it is none
+  double number(const std::string& column) const;  // throws InputError if it is not a number
+  std::optional<double> optional_number(const std::string& column) const;  // nothing if it is not a number
   int integer(const std::string& column) const;
   int integer_or(const std::string& column, int otherwise) const;  // an empty cell is `otherwise`
   bool flag(const std::string& column) const;                      // true, True, 1
@@ -41,7 +41,7 @@ struct Csv {
   Csv& operator=(const Csv&) = delete;
 };
 
-// Throws InputError when the file cannot be read or a row has another number of cells than the header.
+// Throws InputError when the file cannot be read or a row has a different number of cells than the header.
 void load_csv(const std::string& path, Csv& csv);
 
 }  // namespace sailor::convert

@@ -1,5 +1,5 @@
-// The layer profiles that belong to the set `sailor`, from the reference data pack, completed where its
-// README says they are not.
+// The layer profiles of the set `sailor`, from the reference data pack, completed where its README says that
+// they are incomplete.
 #pragma once
 
 #include <map>

@@ -5,7 +5,7 @@
 
 namespace sailor::convert {
 
-// An ordinary GPT: heads that share the width evenly, keys and values for each, an MLP four times as wide.
+// A standard GPT: equal heads, keys and values for each, an MLP four times as wide.
 inline TransformerShape gpt_shape(int layers, int hidden, int heads, int sequence, int vocabulary) {
   TransformerShape shape;
   shape.layers = layers;

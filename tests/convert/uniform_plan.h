@@ -1,5 +1,5 @@
-// Plans of frameworks that know one cut of the model, one TP degree and one kind of node: P stages x D
-// replicas x TP, ranks numbered in the order that the framework uses, nodes filled in the order of ranks.
+// Plans of frameworks with one layer split, one TP degree and one kind of node: P stages x D replicas x TP,
+// ranks numbered in the framework's order, nodes filled in rank order.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sailor::convert {
 
-// Which dimension varies fastest over the ranks; TP always does so first.
+// The dimension that varies fastest over the ranks, after TP.
 enum class RankOrder { tp_dp_pp, tp_pp_dp };
 
 struct UniformPlan {
@@ -28,8 +28,8 @@ struct UniformPlan {
   Plan plan() const;
 };
 
-// Blocks dealt evenly to `parts` chunks, the first chunks one more when they do not divide; the embedding
-// goes to the first and the head to the last.
+// Blocks divided evenly among `parts` chunks, with one more in the first chunks if necessary; the first also
+// has the embedding and the last the head.
 std::vector<int> even_cuts(int blocks, int parts);
 
 }  // namespace sailor::convert

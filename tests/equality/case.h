@@ -1,5 +1,5 @@
-// One comparison: a small job and a plan for it, drawn from a seed. The same arguments give the same case in
-// every process. Pure.
+// One comparison: a small random job and a plan for it. The same arguments give the same case in every
+// process. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace sailor::equality {
 
 constexpr int kSteps = 20;  // under each plan
 
-// A number of [low, high]; the standard's distributions differ between libraries.
+// A number in [low, high]; the standard's distributions differ between libraries.
 inline int between(std::mt19937_64& random, int low, int high) {
   return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
 }
@@ -24,25 +24,25 @@ struct CaseOptions {
   uint64_t seed = 1;
   int index = 0;  // of the case
   Precision precision = Precision::fp32;
-  std::string layout;  // empty: drawn too
+  std::string layout;  // empty: random
   std::string family = "gpt2";
-  bool resume = false;      // a second plan goes on from the first one's checkpoint
-  bool lose_ranks = false;  // further plans go on with what ranks that are left hold in memory
+  bool resume = false;      // a second plan resumes from the first one's checkpoint
+  bool lose_ranks = false;  // further plans continue with the state in memory of the remaining ranks
 };
 
 struct Case {
   JobSpec job;
   Plan plan;
   std::optional<Plan> second_plan;
-  std::optional<Plan> third_plan;  // of ranks that are lost twice
+  std::optional<Plan> third_plan;  // for ranks that are lost twice
   std::string layout;              // as on the command line; of several plans `FIRST > SECOND`
-  std::string features;            // what makes it interesting, `;` between
+  std::string features;            // interesting features, separated by `;`
 
   TokenData data() const;
 };
 
-// Every second case, from the first on, has messages between stages above 64 KiB; a given layout of single
-// stages has none at all.
+// Every second case, from the first on, has messages above 64 KiB between stages, except given layouts of
+// single stages, which have no messages.
 Case make_case(const CaseOptions& options);
 
 }  // namespace sailor::equality

@@ -1,12 +1,11 @@
-// One rank's side of the comparison: trains and holds its loss and its shards of the gradients against the
-// reference, every step.
+// One rank's side of the comparison: trains, and compares its loss and its shards of the gradients with the
+// reference in every step.
 //
-// ReLU needs care here as well. Its gradient jumps where an activation crosses 0, and of the tens of millions
-// of activations of a case a few are so close to 0 that another order of summation puts them on the other
-// side: then the row of that neuron's weights is off by one token's share, about 1e-3 of it, without anything
-// being wrong. In fp32 both sides therefore start with biases of +2 and -2 before every ReLU, ten deviations
-// of what is added to them: every second neuron works, every other one does not. fp64 starts from the usual
-// zeros.
+// ReLU needs care. Its gradient jumps where an activation crosses 0, and of the tens of millions of
+// activations of a case a few are so close to 0 that another order of summation changes their sign. Then the
+// row of that neuron's weights is off by one token's share, about 1e-3 of it, although nothing is wrong. In
+// fp32 both sides therefore start with biases of +2 and -2 before every ReLU, ten deviations of what is added
+// to them: every second neuron is active, the others are not. fp64 starts from the usual zeros.
 #pragma once
 
 #include <algorithm>
@@ -26,19 +25,19 @@ struct Outcome {
   double grad_err =
       0;  // max over steps and parameters of max|a - b| / max(max|b|, 1e-3 largest gradient of the model)
   int max_in_flight = 0;
-  bool in_flight_ok = true;  // as many as the schedule says on every rank
+  bool in_flight_ok = true;  // equal to the schedule's number on every rank
   std::string worst;         // the parameter and step of grad_err
 
   void add(const Outcome& other);
 };
 
-// Of one rank's trainer.
+// Comparison of one rank's trainer.
 class Comparison {
  public:
   // `c` and `trainer` outlive the object.
   Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& trainer);
 
-  // Before the first step of all: see above.
+  // Call it before the first step: see above.
   void set_initial_values();
   void add(const StepResult& result, const ReferenceStep& expected);
   const Outcome& outcome() const { return outcome_; }
@@ -47,22 +46,22 @@ class Comparison {
   const JobSpec& job_;
   RankTrainer& trainer_;
   int allowed_in_flight_ = 0, tp_rank_ = 0;
-  std::map<std::string, int64_t> first_of_;  // of this rank's elements in the whole parameter
+  std::map<std::string, int64_t> first_of_;  // first element of this rank in the unsharded parameter
   Outcome outcome_;
 };
 
 // A part of the training under one plan.
 struct Segment {
   const Plan& plan;
-  int64_t end = kSteps;     // goes on until so many steps are done
-  std::string load_from{};  // directory of checkpoints; empty: from the beginning
+  int64_t end = kSteps;     // trains until this many steps are done
+  std::string load_from{};  // directory of checkpoints; empty: from the start
   std::string save_to{};    // after the last step, unless empty
 };
 
 Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
                           int rank, CommFactory& factory, const DevicePlane* on = nullptr);
 
-// Whole initial values of every parameter, as train_and_compare() starts from them.
+// Unsharded initial values of every parameter, as in train_and_compare().
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job);
 
 }  // namespace sailor::equality

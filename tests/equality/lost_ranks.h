@@ -1,4 +1,4 @@
-// Training that loses ranks at random points, and goes on under other plans with what the survivors have.
+// Training that loses ranks at random points, and continues under other plans with the survivors' state.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace sailor::equality {
 
 struct LossesOutcome {
   Outcome outcome;      // of all steps of all generations, against the reference
-  std::string story;    // what was lost where, and what the others went on from
-  std::string problem;  // a step was lost that need not have been; else empty
+  std::string story;    // losses, and the states that the others continued from
+  std::string problem;  // a step that was lost unnecessarily; else empty
 };
 
-// `c` was made with lose_ranks. Ranks are threads, over the plane `thread` or `socket`. The training goes on
-// for kSteps after the last loss.
+// `c` was made with lose_ranks. Ranks are threads, over the plane `thread` or `socket`. The training
+// continues for kSteps after the last loss.
 LossesOutcome train_with_losses(const CaseOptions& options, const Case& c, const std::string& plane,
                                 const std::vector<ReferenceStep>& reference);
 

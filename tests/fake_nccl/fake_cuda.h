@@ -1,5 +1,5 @@
-// A CUDA runtime without a GPU: device memory is host memory, a stream is a thread that does one thing after
-// the other, an event is reached when its stream gets there. Thread-safe.
+// A CUDA runtime without a GPU: device memory is host memory, a stream is a thread that runs operations in
+// order, an event is reached when its stream reaches it. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace sailor::fake {
 
-// The table that the plane is given; lives as long as the process.
+// The table for the plane; lives as long as the process.
 const CudaLibrary& cuda();
 
-// The calling thread's device; 0 before it has set one, which therefore no rank of a test should have.
+// The calling thread's device; 0 before it has set one, so no rank of a test should use 0.
 int current_device();
-// Lets `stream` do this when it gets there, as a kernel would be launched.
+// Makes `stream` run this in order, like a kernel.
 void enqueue(cudaStream_t stream, std::function<void()> kernel);
 
 }  // namespace sailor::fake

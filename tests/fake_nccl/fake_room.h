@@ -1,6 +1,6 @@
-// Inside the fake NCCL: what the members of one communicator share, and what runs on their streams. As in the
-// real one, a kernel waits for its group for ever unless the communicator is aborted, those of a member run
-// one after the other whatever their streams, and nobody looks whether members call the same.
+// Internal to the fake NCCL: shared state of the members of a communicator, and the operations on their
+// streams. As in the real one, a kernel waits for its group forever unless the communicator is aborted,
+// kernels of a member run one after the other on any streams, and mismatched calls are not detected.
 #pragma once
 
 #include <nccl.h>
@@ -44,10 +44,10 @@ class Room {
 
   void join(int rank);
   bool complete();
-  // Whether the connections that these need are there. The first use of one waits for the other side's.
+  // Are the connections for these tasks established? The first use of one waits for the other side.
   bool connect(int rank, const std::vector<Task>& tasks);
 
-  // What one member has enqueued. `aborted` ends it at once, where it is.
+  // The enqueued work of one member. `aborted` ends it at once.
   struct Member {
     int rank = 0;
     uint64_t enqueued = 0, finished = 0;  // kernels

@@ -12,11 +12,11 @@
 
 namespace sailor::fuzz {
 
-// The files of an input by name; of two with one name the last. Text before the first line of names is left
-// out.
+// The files of an input by name; the last of several with one name. Text before the first name line is
+// ignored.
 std::map<std::string, std::string> split_bundle(const std::string& input);
 
-// A directory in memory, of this process. Holds the files of `names` that a bundle has, and no others.
+// A directory in memory for this process. Has the files of `names` that a bundle has, and no others.
 class Directory {
  public:
   explicit Directory(std::vector<std::string> names);

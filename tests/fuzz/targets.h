@@ -1,5 +1,5 @@
-// What is fuzzed: one function per kind of input. Each reads the input as a user's file would be read and
-// goes as far with it as the programs do. InputError is the one exception that may come out.
+// The fuzz targets: one function per kind of input. Each reads the input like a user's file and processes it
+// as far as the programs do. InputError is the only allowed exception.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace sailor::fuzz {
 using Target = std::function<void(const std::string& input)>;
 const std::map<std::string, Target>& targets();  // by name
 
-// Ends the program: something that the programs rely on does not hold.
+// Ends the program: an invariant of the programs is violated.
 [[noreturn]] void broken(const std::string& what);
 
 }  // namespace sailor::fuzz

@@ -1,9 +1,8 @@
-// One instance: what the search finds against what enumeration finds, for both objectives, with and without
-// limits.
+// One instance: compares the search with the enumeration, for both objectives, with and without limits.
 //
-// Values are what is minimised: seconds per iteration for throughput, USD per iteration for cost. The plan of
-// the search is scored by the enumeration's own judge; a row fails when that score is not the optimum (1e-9
-// relative), when plan or prediction do not hold, or when a bound is above what it bounds.
+// Values are minimized: seconds per iteration for throughput, USD per iteration for cost. The enumeration's
+// own judge scores the plan of the search. A row fails if that score is not the optimum (1e-9 relative), if
+// plan or prediction are invalid, or if a bound is above the true value.
 #pragma once
 
 #include <optional>
@@ -21,7 +20,7 @@ struct Row {
   std::optional<double> max_usd, min_iterations_per_s;
   std::optional<double> optimum, ours, bound;  // empty: no plan, no bound
   bool equal = false;
-  std::vector<std::string> failures;  // a kind each; empty: the row passes
+  std::vector<std::string> failures;  // one kind each; empty: the row passes
   std::string detail;                 // of the failures, for people
   std::optional<GridPlan> best;
   std::optional<Plan> found;
@@ -29,11 +28,11 @@ struct Row {
   std::string limit() const;  // `none`, `max_usd=...` or `min_iter_per_s=...`
 };
 
-// No limits; 20 budgets from the cheapest to the fastest plan and one below; 5 floors of throughput from the
+// No limits; 20 budgets from the cheapest to the fastest plan and one below; 5 throughput floors from the
 // cheapest to the fastest plan and one above.
 std::vector<Row> check_instance(const Problem& problem, const Enumeration& enumeration, double time_limit_s);
 
-// What makes this plan one that a planner may miss, such as `mixed stage`, in one line.
+// Properties of this plan that a planner may miss, such as `mixed stage`, on one line.
 std::string traits(const Problem& problem, const GridPlan& plan);
 
 }  // namespace sailor::oracle

@@ -1,4 +1,4 @@
-// Writes a problem as files that `sailor plan` and other tools read, so that a failing row can be looked at.
+// Writes a problem as files that `sailor plan` and other tools read, to inspect a failing row.
 //
 //     DIR/job.yaml, snapshot.yaml, catalog.yaml, sailor.yaml (site config)
 //     DIR/profiles/*.json                    layer and network profiles in the product's formats, or

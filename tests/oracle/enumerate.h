@@ -1,19 +1,19 @@
 // Exhaustive enumeration of the paper's search space: every microbatch size, every contiguous cut, every
 // number of replicas, every ordered assignment of (GPU type, zone, tensor-parallel degree) to them.
 //
-// What makes it feasible, and why it is exact:
-// - All replicas of a plan form a grid, pipelines by stages. Time and cost are made of what is found within a
-//   pipeline (compute, messages), which does not depend on the order of pipelines, and of what stands between
-//   neighbouring pipelines (gradient sync, the ring's egress), which does. So multisets of pipelines are
-//   enumerated first (pipelines in ascending order only), and the orders of each multiset then; pipelines
-//   that are alike in (type, zone) of every stage are alike to their neighbours, and not told apart there.
-// - A partial grid or order is given up only (a) when the GPUs or the nodes cannot hold it, or (b) when a
-// plan
-//   already found is no slower and no dearer than what stands so far. Time and cost are sums and maxima of
-//   non-negative parts, so what is added later only makes them larger; parts that do not stand yet count with
-//   the least that any usable GPU would take (of gradient sync: every replica has a neighbour).
-// Every plan so passed over is covered by one of the front (to one part in 1e12), so the front holds the
-// optimum of both objectives under any limit on the other.
+// Why it is feasible and exact:
+// - All replicas of a plan form a grid, pipelines by stages. Time and cost consist of parts within a pipeline
+//   (compute, messages), which do not depend on the order of pipelines, and of parts between neighbouring
+//   pipelines (gradient sync, the ring's egress), which do. So multisets of pipelines are enumerated first
+//   (pipelines in ascending order only), and then the orders of each multiset; pipelines with equal (type,
+//   zone) in every stage are equivalent to their neighbours, and not distinguished there.
+// - A partial grid or order is dropped only (a) if the GPUs or the nodes cannot hold it, or (b) if a known
+//   plan is at least as fast and as cheap as the partial sum. Time and cost are sums and maxima of
+//   non-negative parts, so further parts only increase them; missing parts count with the minimum over all
+//   usable GPUs (for gradient sync: every replica has a neighbour).
+//
+// Every dropped plan is covered by one of the front (to one part in 1e12), so the front has the optimum of
+// both objectives under any limit on the other.
 #pragma once
 
 #include <cstdint>

@@ -17,17 +17,17 @@ struct FrontPoint {
 
 class ParetoFront {
  public:
-  // Is there a plan that is no slower and no dearer? One part in 1e12 is not a difference: sums that are
-  // taken in another order differ by more than that of nothing.
+  // Is there a plan that is at least as fast and as cheap? Differences up to one part in 1e12 are ignored:
+  // another order of summation causes as much.
   bool covers(double iteration_s, double usd) const;
-  void add(FrontPoint point);  // drops what it covers; requires that the front does not cover it
+  void add(FrontPoint point);  // drops covered points; requires that the front does not cover it
 
   bool empty() const { return points_.empty(); }
   const std::vector<FrontPoint>& points() const { return points_; }
   // Requires a front that is not empty.
   const FrontPoint& fastest() const { return points_.front(); }
   const FrontPoint& cheapest() const { return points_.back(); }
-  // The fastest plan for at most that much, the cheapest that is at least that fast; nullptr when there is
+  // The fastest plan for at most that much, the cheapest that is at least that fast; nullptr if there is
   // none.
   const FrontPoint* fastest_within(double usd) const;
   const FrontPoint* cheapest_within(double iteration_s) const;

@@ -1,17 +1,17 @@
 // Random problems: physically plausible, and rich enough that every part of a plan matters somewhere.
 //
-// What varies: unlike or nearly equal GPU types; zones of one region or of several; small nodes, some with
-// busy GPUs; memory from roomy to so tight that it forces depth or mixing; embedding, head and blocks of
-// unlike weight; cells that were not profiled; links by zone, type and number of GPUs, as fits (some of
-// falling rate) or as points, sometimes with unlike directions; prices, egress, quotas. A problem depends on
-// nothing but its seed.
+// Varied: different or nearly equal GPU types; zones of one region or several; small nodes, some with busy
+// GPUs; memory from ample to so tight that it forces depth or mixing; embedding, head and blocks of different
+// weight; cells that were not profiled; links by zone, type and number of GPUs, as fits (some with decreasing
+// rate) or as points, sometimes different by direction; prices, egress, quotas. A problem only depends on its
+// seed.
 #pragma once
 
 #include "tests/oracle/problem.h"
 
 namespace sailor::oracle {
 
-// Maxima: a problem has up to so many.
+// Maxima of a problem.
 struct Limits {
   int types = 3;
   int zones = 2;

@@ -1,8 +1,8 @@
-// A small planning problem as plain numbers: what the exhaustive enumeration works on.
+// A small planning problem as plain numbers, the input of the exhaustive enumeration.
 //
-// Nothing here comes from the planner, so that the enumeration shares no code with what it judges; product.h
-// translates a problem into the planner's own types. Value types. Invariants (generate.h keeps them): nodes,
-// cells and links refer to types and zones by index; every pair of ends has a link, on which larger
+// Nothing here comes from the planner, so that the enumeration shares no code with the code under test;
+// product.h translates a problem to the planner's own types. Value types. Invariants (kept by generate.h):
+// nodes, cells and links refer to types and zones by index; every pair of ends has a link, on which larger
 // messages take longer; zones of one region may share a data-parallel stage.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace sailor::oracle {
 // Seconds that a message takes, by its size.
 struct Curve {
   std::array<double, 3> fit{};                    // GB/s = a m^2 + b m + c, m = log2(bytes / 1e6)
-  std::vector<std::pair<double, double>> points;  // [bytes, seconds], bytes ascending; when given, no fit
+  std::vector<std::pair<double, double>> points;  // [bytes, seconds], bytes ascending; if given, no fit
 
   double seconds(double bytes) const;
 };
@@ -69,7 +69,7 @@ struct Problem {
   std::vector<std::vector<double>> egress_usd_per_gb;  // [from zone][to zone]
   std::map<std::pair<End, End>, Curve> links;          // [sender, receiver]
   // The links are fits and layers may all differ, as in the reference data's files; else the links are points
-  // and all layers but the first and the last are alike, as in the product's own files.
+  // and all layers but the first and the last are equal, as in the product's own files.
   bool reference_files = false;
 };
 
@@ -79,11 +79,12 @@ struct Cell {
   auto operator<=>(const Cell&) const = default;
 };
 
-// A plan of the paper's search space: one microbatch size, one cut, as many replicas of every stage.
+// A plan of the paper's search space: one microbatch size, one layer split, the same number of replicas of
+// every stage.
 struct GridPlan {
   int microbatch = 0;
   std::vector<int> cuts;                     // P + 1 layer indices, from 0 to the number of layers
-  std::vector<std::vector<Cell>> pipelines;  // [replica][stage]; their order counts
+  std::vector<std::vector<Cell>> pipelines;  // [replica][stage]; their order matters
 
   int stages() const { return static_cast<int>(cuts.size()) - 1; }
   int replicas() const { return static_cast<int>(pipelines.size()); }

@@ -1,4 +1,4 @@
-// A problem in the planner's own types, and plans from one form to the other.
+// Converts a problem to the planner's own types, and plans in both directions.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace sailor::oracle {
 
-// Owns all that a PlanningContext refers to.
+// Owns everything that a PlanningContext refers to.
 struct PlannerInputs {
   JobSpec job;
   Snapshot snapshot;
@@ -22,8 +22,8 @@ PlannerInputs planner_inputs(const Problem& problem);
 LinkCurve link_curve(const std::pair<End, End>& ends, const Curve& curve);
 
 Plan planner_plan(const Problem& problem, const GridPlan& plan);  // not placed on nodes
-// Nothing when the plan is none of the paper's search space (pipelines with unlike cuts) or names what the
-// problem does not have.
+// Nothing if the plan is outside the paper's search space (pipelines with different layer splits) or uses
+// something that the problem does not have.
 std::optional<GridPlan> grid_plan(const Problem& problem, const Plan& plan);
 
 }  // namespace sailor::oracle

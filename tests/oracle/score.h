@@ -1,6 +1,5 @@
-// The published cost model once more, written from the reference COST_MODEL.md and not
-// from the planner's code, and the rules by which a plan counts. Straightforward and slow: the judge of
-// single plans. Pure functions.
+// The published cost model, written independently from the reference COST_MODEL.md, and the rules for valid
+// plans. Simple and slow: the judge of single plans. Pure functions.
 //
 //     M      = 24 B * parameters + (P - i) * microbatch * 4 B * activations + (2e9 for tp = 1, else 3e9)
 //     T      = (nmb - 1) * max_i(comp_i + comm_i) + sum_i(comp_i + comm_i) + max update + max_i sync_i
@@ -24,19 +23,18 @@ struct Score {
 double memory_bytes(const Problem& problem, int tp, int microbatch, int first, int end, int in_flight);
 // Communication of stage `stage` of `stages` for a microbatch.
 double stage_comm_s(int stage, int stages, double activation_s, double gradient_s);
-// Sum of `bytes` over `replicas`, between two neighbours.
+// Reduction of `bytes` over `replicas`, between two neighbours.
 double all_reduce_s(const Curve& curve, double bytes, int replicas);
 
 // Requires profiled cells and links (see `violation`).
 Score score(const Problem& problem, const GridPlan& plan);
 
-// Why the plan does not count, empty when it does: layers, microbatches, cells that were not profiled,
-// memory, GPUs that are not there, tensor-parallel groups that fit no node, replicas of a stage in two
-// regions.
+// Why the plan is invalid, empty if it is valid: layers, microbatches, cells that were not profiled, memory,
+// GPUs that do not exist, tensor-parallel groups that fit no node, replicas of a stage in two regions.
 std::string violation(const Problem& problem, const GridPlan& plan);
 
-// Do so many tensor-parallel groups (by degree) fit into nodes with so many free GPUs, no group across nodes?
-// Tries every distribution over the nodes.
+// Do these tensor-parallel groups (number by degree) fit into nodes with these free GPUs, no group across
+// nodes? Tries every distribution over the nodes.
 bool groups_fit(const std::vector<int>& free_by_node, std::map<int, int> groups_by_tp);
 
 }  // namespace sailor::oracle

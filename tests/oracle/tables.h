@@ -1,6 +1,6 @@
-// What enumerate.cpp looks up over and over: times, memory and bytes of every range of layers, messages
-// between every two ways of using GPUs, sums between every two pools. Built once per problem and microbatch
-// size; not thread-safe (sums are computed when they are first asked for).
+// Lookup tables of enumerate.cpp: times, memory and bytes of every range of layers, messages between every
+// two ways of using GPUs, gradient reduction between every two pools. Built once per problem and microbatch
+// size; not thread-safe (reductions are computed on demand).
 #pragma once
 
 #include <limits>
@@ -32,7 +32,7 @@ class Pools {
 
   const std::vector<PoolOfGpus>& list() const { return list_; }
   const std::vector<int>& degrees() const { return degrees_; }
-  // Do so many groups by degree fit the pool's nodes?
+  // Do these numbers of groups by degree fit the pool's nodes?
   bool fits(int pool, const std::vector<int>& groups) const;
   // 2 (D - 1) p2p sums of the parameters of layers [first, end) over `shard` GPUs, between neighbours.
   double sync_s(int first, int end, int replicas, int shard, int from, int to);
@@ -54,7 +54,7 @@ class Ways {
 
   int size() const { return static_cast<int>(list_.size()); }
   const Way& at(int way) const { return list_[way]; }
-  // Infinite when the layers do not fit with so many microbatches in flight.
+  // Infinite if the layers do not fit with this many microbatches in flight.
   double compute_s(int way, int first, int end, int in_flight) const;
   double update_s(int way, int first) const { return update_[way][first]; }
   // The output of `layer` from one way to another.

@@ -11,7 +11,7 @@ namespace sailor::bench {
 
 struct Bar {
   double value = 0;
-  bool counted = true;  // else it is drawn pale
+  bool counted = true;  // false: drawn pale
 };
 struct BarSeries {
   std::string name;                      // for the legend
@@ -21,10 +21,10 @@ struct BarChart {
   std::string title, unit;
   std::vector<std::string> groups;
   std::vector<BarSeries> series;
-  std::optional<double> line = {};  // drawn across, e.g. at 1
+  std::optional<double> line = {};  // a horizontal line, e.g. at 1
   bool decades = false;             // a logarithmic axis; values > 0
 
-  // Groups and series come to be as they are named, in that order.
+  // Groups and series are created in the order of their first use.
   void add(const std::string& group, const std::string& one, Bar bar);
 
   std::string svg() const;
@@ -40,7 +40,7 @@ struct LogLogChart {
   std::string title, x_name, y_name;
   std::vector<LineSeries> series;
 
-  std::string svg() const;  // marks on the x axis stand where there are points
+  std::string svg() const;  // marks on the x axis are at the points
 };
 
 }  // namespace sailor::bench

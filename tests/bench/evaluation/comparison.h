@@ -1,5 +1,5 @@
-// Scenarios with a row for us and one for everybody else, and pictures of the same. What figures 7 to 12 and
-// the scenarios with limits have in common.
+// Scenarios with a row for our planner and one for each other, and pictures of the same: common parts of
+// figures 7 to 12 and the scenarios with limits.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace sailor::bench {
 void compare(Study& study, Section& section, const std::string& name,
              const std::vector<const Scenario*>& scenarios);
 
-// By how much we are better than the planners named on the scenarios (all but the published one and the best
-// known where none is named).
+// Our ratios to the named planners on the scenarios (by default all but the published one and the best
+// known).
 struct Ratios {
   std::vector<PublishedTable::Ours> counted;
   std::vector<PublishedTable::Ours> noted;  // not counted, see Against::noted
@@ -24,7 +24,7 @@ enum class Ratio { throughput, cost };
 Ratios ratios_to(Study& study, const std::vector<const Scenario*>& scenarios, Ratio of,
                  const std::string& planner = "");
 
-// Adds the paper's figure to the table; where only figures that do not count stand against it, says so.
+// Adds the paper's value to the table, with a note if only uncounted values correspond to it.
 void add_published(PublishedTable& table, const std::string& what, double published, const Ratios& ours);
 
 }  // namespace sailor::bench

@@ -1,5 +1,5 @@
-// A table of results that is written three ways: for the page, as Markdown, and as CSV. What a cell says is
-// said in words; marks only help the eye. Value types; pure.
+// A table of results with three output formats: HTML, Markdown and CSV. Cells have their meaning as text;
+// marks only help the eye. Value types; pure.
 #pragma once
 
 #include <optional>
@@ -32,8 +32,8 @@ std::string to_html(const ResultTable& table);
 std::string to_markdown(const ResultTable& table);  // the caption, then the table
 std::string to_csv(const ResultTable& table);
 
-// `value` with so many significant digits; "-" when there is none. Throws std::logic_error for what is not
-// finite: a table never says "nan".
+// `value` with this number of significant digits; "-" if absent. Throws std::logic_error for values that are
+// not finite: a table never contains "nan".
 std::string figure(std::optional<double> value, int digits = 4);
 std::string factor(double value);    // "1.15x", "23.4x", "1850x"
 std::string per_cent(double value);  // "0.03"

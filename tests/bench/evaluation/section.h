@@ -1,5 +1,5 @@
-// A section of the evaluation: what is said, tables and pictures, in order. The same sections become the
-// page, the Markdown, and a file per table and per picture.
+// A section of the evaluation: text, tables and pictures, in order. Sections become the page, the Markdown,
+// and a file per table and per picture.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Picture {
   std::string svg;
 };
 
-// What a section says that has nothing to show.
+// Text of a section without scenarios.
 inline constexpr const char* kNotAskedFor = "No scenario of this section is among those that were asked for.";
 
 struct Section {
@@ -27,7 +27,7 @@ struct Section {
   std::vector<std::variant<Paragraph, ResultTable, Picture>> parts;
 
   void say(std::string text) { parts.emplace_back(Paragraph{std::move(text)}); }
-  // What has no rows is left out.
+  // Tables without rows are omitted.
   void show(ResultTable table) {
     if (!table.rows.empty()) parts.emplace_back(std::move(table));
   }
@@ -36,7 +36,7 @@ struct Section {
   }
 };
 
-// Writes DIRECTORY/index.html, paper.md, and a .csv per table and a .svg per picture; makes the directory.
+// Writes DIRECTORY/index.html, paper.md, and a .csv per table and a .svg per picture; creates the directory.
 // Throws std::runtime_error naming the file that cannot be written.
 void write_sections(const std::string& title, const std::vector<Section>& sections,
                     const std::string& directory);

@@ -1,6 +1,6 @@
-// The sections of the evaluation, each from runs of its own: ours beside what the paper, the published
-// planner and other planners say. Where ours is worse, the same table says so. They plan through the study,
-// so what two sections need is planned once. Throw InputError.
+// The sections of the evaluation, each from new runs: ours compared with the paper, the published planner and
+// other planners. Where ours is worse, the same table shows it. They plan through the study, so what two
+// sections need is planned once. Throw InputError.
 #pragma once
 
 #include "tests/bench/evaluation/section.h"
@@ -8,7 +8,7 @@
 
 namespace sailor::bench {
 
-Section figure_1(Study& study);            // what more GPUs bring, by kind and place
+Section figure_1(Study& study);            // the gain of more GPUs, by type and zone
 Section simulator_accuracy(Study& study);  // figures 5 and 6
 Section homogeneous(Study& study);         // figure 7
 Section mixed_types(Study& study);         // figures 8 and 9
@@ -20,7 +20,7 @@ Section search_times(Study& study);        // tables 1 to 3
 Section scaling(Study& study);             // in GPUs, types and zones
 Section reconfiguration(Study& study);
 Section takeaways(Study& study);
-// How all of it stands; the others come first.
+// Summary of the results; the other sections must come first.
 Section summary(const Study& study, double took_s);
 
 }  // namespace sailor::bench

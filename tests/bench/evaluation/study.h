@@ -1,6 +1,6 @@
-// What the sections of the evaluation share: the scenarios (those of the reference data pack, and the
-// clusters of the paper that it has no row for), what others reached on them, and plans of ours, each made
-// once. Everything is planned and scored under the published cost model and search space. Not thread-safe.
+// Shared by the sections of the evaluation: the scenarios (those of the reference data pack, and further
+// clusters of the paper), the results of others on them, and our plans, each made once. Everything is planned
+// and scored under the published cost model and search space. Not thread-safe.
 #pragma once
 
 #include <limits>
@@ -19,12 +19,12 @@ namespace sailor::bench {
 
 struct StudyOptions {
   std::string reference;        // the data pack
-  std::string clusters;         // further scenarios, in the format of its targets.csv
-  std::string assumptions;      // what the simulator takes for granted: catalog, platforms, calibration
+  std::string clusters;         // further scenarios, in the format of the data pack's targets.csv
+  std::string assumptions;      // catalog, platforms, calibration of the simulator
   std::string reconfiguration;  // measured reconfigurations (tests/chaos.sh); empty = none
   double time_limit_s = 5;      // per search
   double cell_limit_s = 10;     // per search without prunings
-  int most_gpus = std::numeric_limits<int>::max();  // larger scenarios are left out
+  int most_gpus = std::numeric_limits<int>::max();  // larger scenarios are skipped
 };
 
 class Study {
@@ -32,28 +32,28 @@ class Study {
   explicit Study(StudyOptions options);  // throws InputError
 
   const StudyOptions& options() const { return options_; }
-  // Scenarios whose names begin so, in the order of the files; without those that are too large.
+  // Scenarios whose names begin with `prefix`, in the order of the files; without those that are too large.
   std::vector<const Scenario*> scenarios(const std::string& prefix) const;
-  const Scenario* scenario(const std::string& name) const;  // nullptr: not there, or too large
+  const Scenario* scenario(const std::string& name) const;  // nullptr: unknown, or too large
   int left_out() const { return left_out_; }
 
   Inputs inputs(const Scenario& scenario) const { return data_.inputs(scenario); }
   const RowResult& plan(const Scenario& scenario);
   RowResult plan_without(const Scenario& scenario, const std::set<std::string>& prunings) const;
 
-  // The published planner, the best plan known, and the other planners that were run on the scenario.
+  // The published planner, the best known plan, and the other planners that were run on the scenario.
   std::vector<Baseline> others(const Scenario& scenario) const;
   std::vector<PublishedNumber> published(const std::string& where) const;
   std::string published_file() const { return options_.reference + "/paper_numbers.csv"; }
   std::set<std::string> planners() const;  // names of the other planners
 
-  // Counts the figures of a table for the summary.
+  // Counts the values of a table for the summary.
   void count(const PublishedTable& table);
   int published_compared() const { return compared_; }
   int published_reached() const { return reached_; }
   int published_partly() const { return partly_; }
 
-  // Everything that was planned, by name.
+  // All results, by name.
   const std::map<std::string, RowResult>& planned() const { return planned_; }
 
  private:
@@ -70,8 +70,8 @@ class Study {
 inline constexpr const char* kPublishedPlanner = "Sailor, published";
 inline constexpr const char* kBestKnown = "best plan known";
 
-// Throughput of one over that of another, and what the other costs over what this one does: above 1, we are
-// better. 0 where one of them has no plan.
+// Throughput of ours relative to theirs, and their cost relative to ours: above 1, ours is better. 0 if one
+// has no plan.
 double faster_by(const RowResult& ours, const Baseline& theirs);
 double cheaper_by(const RowResult& ours, const Baseline& theirs);
 // "32 TYPE + 16 OTHER in 2 zones"

@@ -1,5 +1,5 @@
-// What one would try without a planner: all GPUs, stages of equal length, one TP degree, one microbatch size,
-// ranks in the order of the nodes. The yardstick for what a bad plan costs.
+// Plans that one would try without a planner: all GPUs, stages of equal length, one TP degree, one microbatch
+// size, ranks in the order of the nodes. They show the cost of a bad plan.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ struct UniformPlan {
 };
 // Every uniform plan over all GPUs of the cluster whose layers are profiled: every TP degree within a node,
 // every number of stages that divides the GPUs, every microbatch, neighbouring GPUs as replicas of a stage
-// and as stages of a pipeline. Those that fit first, fastest first. Pure.
+// and as stages of a pipeline. Fitting plans first, fastest first. Pure.
 std::vector<UniformPlan> uniform_plans(const Inputs& inputs);
 
 }  // namespace sailor::bench

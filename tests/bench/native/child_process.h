@@ -1,4 +1,4 @@
-// Runs a function in a forked process, so that what it takes of CPU and memory is its own.
+// Runs a function in a forked process, to measure its own CPU time and memory.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@ struct ChildOutput {
   std::string text;   // what the function returned
   double rss_mb = 0;  // peak of the process
 };
-// Throws std::runtime_error when the process can not be made or does not end well.
+// Throws std::runtime_error when the process cannot be created or fails.
 ChildOutput run_in_child(const std::function<std::string()>& function);
 
-// CPU time of this process, all of its threads.
+// CPU time of this process over all of its threads.
 double process_cpu_s();
 
 }  // namespace sailor::bench

@@ -1,5 +1,5 @@
-// What a plan is worth under the native cost model: simulate() and check_plan() alone decide, for the
-// search's plan as for its rivals'.
+// The value of a plan under the native cost model, by simulate() and check_plan() alone, for the search's
+// plan and for its rivals.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace sailor::bench {
 
 struct Verdict {
   double iteration_s = 0;
-  double missing_bytes = 0;  // memory beyond the GPUs', summed over ranks' stages; 0 = the plan fits
+  double missing_bytes = 0;  // memory in excess of the GPUs', summed over ranks' stages; 0 = the plan fits
 
   bool fits() const { return missing_bytes <= 0; }
-  // Of two plans that do not fit, the one that misses less memory; else the faster one.
+  // Of two plans that do not fit, the one with less excess memory; else the faster one.
   bool better_than(const Verdict& other) const {
     if (missing_bytes != other.missing_bytes) return missing_bytes < other.missing_bytes;
     return iteration_s < other.iteration_s;
@@ -30,7 +30,7 @@ struct Rival {
   Plan plan;
   double iteration_s = 0;
 };
-// Keeps the faster of two, either of which may be missing.
+// Keeps the faster of two, either of which may be absent.
 void keep_faster(std::optional<Rival>& best, std::optional<Rival> other);
 
 // Counts simulations. Not thread-safe. References of the context must outlive it.
@@ -41,10 +41,10 @@ class Judge {
 
   const PlanningContext& context() const { return context_; }
   const PlanFeatures& allowed() const { return allowed_; }
-  // Of a plan without violations; nothing where layers or links that it needs are not profiled.
+  // For a plan without violations; nothing if it needs layers or links that are not profiled.
   std::optional<Prediction> prediction(const Plan& plan);
   std::optional<Verdict> verdict(const Plan& plan);
-  // What is wrong with a plan for this job and cluster: empty = valid and placed.
+  // Violations of a plan for this job and cluster: empty = valid and placed.
   std::vector<std::string> violations(const Plan& plan) const;
   int64_t simulations() const { return simulations_; }
 

@@ -1,4 +1,4 @@
-// Sums over runs of layers of a profile, for the rivals' own estimates: one subtraction each.
+// Sums over runs of layers of a profile, for the rivals' estimates: one subtraction each.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace sailor::bench {
 struct LayerSums {
   std::vector<double> compute_s;   // forward and backward of a microbatch
   std::vector<double> parameters;  // of one TP rank
-  std::vector<double> kept_bytes;  // by a microbatch of one sequence
+  std::vector<double> kept_bytes;  // stored for a microbatch of one sequence
 
   int layers() const { return static_cast<int>(compute_s.size()) - 1; }
   double compute_s_of(int first, int end) const { return of(compute_s, first, end); }
@@ -27,11 +27,11 @@ struct LayerSums {
   }
 };
 
-// All that were asked for. Not thread-safe; the context must outlive it.
+// A cache of them. Not thread-safe; the context must outlive it.
 class LayerSumsTable {
  public:
   explicit LayerSumsTable(const PlanningContext& context) : context_(context) {}
-  // nullptr when that was not profiled. Lives as long as the table.
+  // nullptr if not profiled. Valid as long as the table.
   const LayerSums* find(const std::string& gpu_type, int microbatch, int tp, Recompute recompute);
 
  private:
@@ -39,8 +39,9 @@ class LayerSumsTable {
   std::map<std::tuple<std::string, int, int, Recompute>, LayerSums> known_;  // empty: not profiled
 };
 
-// Cuts the layers into as many runs as there are entries, the slowest as fast as can be: entry i computes by
-// stages[i], and has at least one layer. Returns the ends. Requires no more entries than layers.
+// Splits the layers into as many runs as there are entries so that the slowest is as fast as possible: entry
+// i computes by stages[i], and has at least one layer. Returns the ends. Requires no more entries than
+// layers.
 std::vector<int> balanced_cut(const std::vector<const LayerSums*>& stages);
 
 }  // namespace sailor::bench

@@ -3,9 +3,9 @@
 //   bench_planner --native --seed S --count N [--gpus MAX] [--types T] [--zones Z]
 //     [--rivals none|fast|all|hard]
 //
-// CSV on stdout, a row for each problem with the fastest of its rivals; what is wrong, and a summary, on
-// stderr. Each search, and the rivals of each problem, run in a process of their own, so that CPU time and
-// peak memory are those of one search.
+// CSV on stdout, a row for each problem with the fastest of its rivals; failures, and a summary, on stderr.
+// Each search, and the rivals of each problem, run in their own process, so that CPU time and peak memory are
+// those of one search.
 //
 // Rivals are complete placed plans, and simulate() judges all of them:
 //   uniform     every plan of one shape on each GPU type and on all (uniform_rivals.h)
@@ -14,11 +14,11 @@
 //               cluster too; with `fast` with a quarter of the effort (search_rivals.h)
 //   published   with `all`: plans of the published model, judged by the native one
 //   composed    with `hard`: a uniform shape for each type, side by side (uniform_rivals.h)
-// With `hard` there are also hill climbs from the best of them and from the search's own plan: what they gain
-// is what local changes would.
-// With `none` there are only the search and its bound.
-// A problem fails when a rival is faster by more than 1 %, when the search has no plan and a rival has one,
-// when the plan is not valid, or when any plan is faster than the proven bound.
+// With `hard` there are also hill climbs from the best of them and from the search's own plan, which measure
+// the gain of local changes. With `none` there are only the search and its bound.
+//
+// A problem fails if a rival is faster by more than 1 %, if the search has no plan and a rival has one, if
+// the plan is invalid, or if any plan is faster than the proven bound.
 #pragma once
 
 #include "tests/bench/native/random_problem.h"
@@ -35,7 +35,7 @@ struct NativeOptions {
   ProblemLimits limits;
   Rivals rivals = Rivals::all;
   SearchEffort effort;
-  double search_effort = 1;  // of the search that is judged, as a multiple of the usual
+  double search_effort = 1;  // factor on the effort of the tested search
   std::string catalog;       // file
   std::string dump;          // with `only`: directory for the problem, the plan and the best rival's
 };

@@ -1,4 +1,4 @@
-// Puts TP groups on nodes for the rivals of the search, without planner/plan/place.h.
+// Places TP groups on nodes for the rivals of the search, without planner/plan/place.h.
 #pragma once
 
 #include <map>
@@ -15,23 +15,23 @@ struct GpuGroup {
   const SnapshotNode* node = nullptr;
   std::vector<int> gpus;
 };
-// Free GPUs of the types and zones as TP groups of one degree, in the order of zones, types and nodes' names.
-// What is left of a node serves nobody. The groups point into the snapshot.
+// Free GPUs of the types and zones as TP groups of one degree, in the order of zones, types and node names.
+// The rest of a node is unused. The groups point into the snapshot.
 std::vector<GpuGroup> tp_groups(const Snapshot& snapshot, const std::vector<std::string>& types,
                                 const std::vector<std::string>& zones, int tp);
-// The stage takes the group's type, zone, node and GPUs, and their number as its TP degree.
+// Sets the stage's type, zone, node and GPUs from the group, and its TP degree to their number.
 void put(PlanStage& stage, const GpuGroup& group);
 
-// The free GPUs of a cluster while a plan is filled in, stage by stage.
+// The free GPUs of a cluster while a plan is placed stage by stage.
 class NodeFiller {
  public:
   // `snapshot` must outlive it.
   explicit NodeFiller(const Snapshot& snapshot);
 
-  // GPUs of the plan's stages are no longer free.
+  // Marks the GPUs of the plan's stages as used.
   void take(const Plan& plan);
-  // Gives the stage as many free GPUs of its type and zone as its TP degree: on the node `near` if that has
-  // them, else on the node with the fewest free GPUs that has them. False when none has.
+  // Gives the stage free GPUs of its type and zone for its TP degree: on the node `near` if it has them, else
+  // on the node with the fewest free GPUs that has them. False if none has.
   bool fill(PlanStage& stage, const std::string& near);
 
  private:

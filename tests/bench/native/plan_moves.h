@@ -9,7 +9,7 @@
 
 namespace sailor::bench {
 
-// The plan after a random move, valid and placed again; nothing when the move that was drawn is none for this
+// The plan after a random move, valid and placed again; nothing if the drawn move does not apply to this
 // plan. Requires a valid, placed plan.
 std::optional<Plan> random_move(const PlanningContext& context, const PlanFeatures& allowed, const Plan& plan,
                                 oracle::Random& random);

@@ -1,4 +1,4 @@
-// Random plans, where the hill climb starts (hill_climb.h), and what they share with its moves
+// Random plans as starts of the hill climb (hill_climb.h), and functions that they share with its moves
 // (plan_moves.h).
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace sailor::bench {
 
-// A random plan: valid and placed, but it may not fit, and what it needs may not be profiled. Nothing when
-// this draw makes none.
+// A random plan: valid and placed, but it may not fit, and may need something that is not profiled. Nothing
+// if this draw gives none.
 std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatures& allowed,
                                 oracle::Random& random);
 
-// Shares the microbatches among the pipelines by weight, at least one round each; false when there are too
-// few or they do not make whole rounds.
+// Divides the microbatches among the pipelines by weight, at least one round each; false if there are too few
+// or they do not make whole rounds.
 bool share_by_weight(Plan& plan, const std::vector<double>& weights);
 
-// Cuts the layers into stages of about the same number of them.
+// Splits the layers into stages of about the same number of them.
 void cut_evenly(PlanPipeline& pipeline, int layers);
 
 // Groups of GPUs of a pipeline.

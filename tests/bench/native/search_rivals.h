@@ -1,5 +1,5 @@
-// The search itself as a rival of its own: on parts of the cluster, with more effort, and under the published
-// cost model. A plan for a part is a plan for the whole, so the search on the whole should be no worse.
+// The search itself as a rival: on parts of the cluster, with more effort, and under the published cost
+// model. A plan for a part is a plan for the whole, so the search on the whole should be no worse.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace sailor::bench {
 
-// What every search of the bench is limited by, `factor` times the usual. The one place that knows how.
+// The limits of every search of the bench, `factor` times the usual. The only place that sets them.
 struct SearchEffort {
-  // A safety net: effort ends a search.
+  // A safety net: searches end by effort.
   double time_limit_s = 20;
 
   void limit(PlanOptions& options, double factor) const {
@@ -21,20 +21,20 @@ struct SearchEffort {
   }
 };
 
-// A part of a cluster, by name. Nodes that are left out are gone.
+// A part of a cluster, by name, without the other nodes.
 struct ClusterPart {
   std::string name;
   Snapshot snapshot;
 };
-// Every proper subset of the GPU types, every zone where there are several, half and three quarters of each
+// Every proper subset of the GPU types, every zone if there are several, half and three quarters of each
 // type.
 std::vector<ClusterPart> cluster_parts(const Snapshot& snapshot);
 
-// The best plan that the native search finds on the parts, with `factor` times the effort each; with `whole`
-// also on the whole cluster.
+// The best plan of the native search on the parts, with `factor` times the effort each; with `whole` also on
+// the whole cluster.
 std::optional<Rival> best_on_parts(Judge& judge, const SearchEffort& effort, double factor, bool whole);
 
-// The best, under the native model, of the plans that the published model's search offers.
+// The best, under the native model, of the candidates of the published model's search.
 std::optional<Rival> best_published(Judge& judge, const SearchEffort& effort, double factor);
 
 }  // namespace sailor::bench

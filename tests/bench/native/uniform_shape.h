@@ -1,5 +1,5 @@
-// One plan of a uniform shape, and an estimate of what it takes: how the uniform rivals (uniform_rivals.h)
-// tell which of them are worth a simulation.
+// A plan of a uniform shape, and an estimate of its iteration: how the uniform rivals (uniform_rivals.h)
+// select plans to simulate.
 #pragma once
 
 #include <limits>
@@ -15,7 +15,7 @@ namespace sailor::bench {
 
 inline constexpr double kNeverEnds = std::numeric_limits<double>::infinity();
 
-enum class Placement { by_pipeline, by_stage };  // what is together on nodes
+enum class Placement { by_pipeline, by_stage };  // what is kept together on nodes
 
 // The TP groups that plans of one TP degree on some types and zones may use.
 struct UniformFamily {
@@ -26,7 +26,7 @@ struct UniformFamily {
   std::vector<std::string> types;
 };
 
-// Groups of GPUs, in the order of the family's, as `replicas` pipelines of `stages` stages.
+// GPU groups, in the order of the family's, as `replicas` pipelines of `stages` stages.
 struct UniformShape {
   const UniformFamily* family;
   int stages, replicas, microbatch;
@@ -35,8 +35,8 @@ struct UniformShape {
   bool zero1;
   int interleave;
   double estimate_s = 0;   // of an iteration
-  double compute_s = 0;    // of it, what the slowest stages compute
-  double memory_part = 0;  // of the fullest GPU, by what is counted
+  double compute_s = 0;    // part of it: computation of the slowest stages
+  double memory_part = 0;  // of the fullest GPU, by the counted memory
 
   int group(int replica, int stage) const {
     return placement == Placement::by_stage ? stage * replicas + replica : replica * stages + stage;
@@ -49,18 +49,18 @@ class UniformEstimator {
  public:
   explicit UniformEstimator(const PlanningContext& context) : context_(context), sums_(context) {}
 
-  // Fills in the estimates; false when there is no such plan, or it can not fit.
+  // Fills in the estimates; false if there is no such plan, or it cannot fit.
   bool estimate(UniformShape& shape);
-  // Layers are cut and microbatches shared by speed. Requires a shape that estimate() accepted.
+  // Divides layers and microbatches by speed. Requires a shape that estimate() accepted.
   Plan plan(const UniformShape& shape);
-  // The whole model for one microbatch on one TP group; kNeverEnds where that was not profiled.
+  // The whole model for one microbatch on one TP group; kNeverEnds if not profiled.
   double model_s(const std::string& type, int microbatch, int tp) {
     const LayerSums* sums = sums_.find(type, microbatch, tp, Recompute::none);
     return sums == nullptr ? kNeverEnds : sums->compute_s.back();
   }
 
  private:
-  // Pipelines that are cut alike: the slowest type of each stage, and which pipelines.
+  // Pipelines with equal layer splits: the slowest type of each stage, and the pipelines.
   struct Pattern {
     std::vector<int> types;
     std::vector<int> pipelines;

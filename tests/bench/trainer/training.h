@@ -1,4 +1,4 @@
-// What benchmarks of training share: one pipeline over ranks of this machine, and tokens to train on.
+// Shared by benchmarks of training: one pipeline over ranks on this machine, and tokens to train on.
 #pragma once
 
 #include "planner/plan/plan.h"
@@ -15,7 +15,7 @@ struct Shape {
   int ranks() const { return stages * tp; }
 };
 
-// One pipeline, whose stages have about the same to do.
+// One pipeline with balanced stages.
 Plan even_plan(const JobSpec& job, const Shape& shape);
 TokenData random_tokens(const JobSpec& job);
 

@@ -1,5 +1,5 @@
-// The forward pass of every model family, written down a second time in plain ATen from whole weights,
-// without anything of the trainer. A family is a file in this directory and a line in families.cpp.
+// An independent forward pass of every model family in plain ATen from unsharded weights, without any code of
+// the trainer. A family is a file in this directory and a line in families.cpp.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,10 +12,10 @@
 
 namespace sailor::equality {
 
-using Weights = std::map<std::string, at::Tensor>;  // whole, by parameter name
+using Weights = std::map<std::string, at::Tensor>;  // unsharded, by parameter name
 
-// Leaves elements of an activation [sequences, tokens, hidden] out: of the embedding (layer 0, site 0), of
-// what a block's attention (site 0) or MLP (site 1) adds.
+// Applies dropout to an activation [sequences, tokens, hidden]: of the embedding (layer 0, site 0), and of
+// the output of a block's attention (site 0) or MLP (site 1).
 using ReferenceDropout = std::function<at::Tensor(const at::Tensor& x, int layer, int site)>;
 
 // Logits [sequences, tokens, vocabulary] of int64 ids [sequences, tokens].
@@ -40,18 +40,18 @@ at::Tensor gpt_neox_reference(const ModelSpec& model, const Weights& weights, co
 at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
                            const ReferenceDropout& drop);
 
-// What several of them need. A layer's parameters begin with `at`, such as `3.`.
+// Functions that several of them need. Names of a layer's parameters begin with `at`, such as `3.`.
 at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, const std::string& at,
                                 double epsilon);
 at::Tensor reference_gelu(const at::Tensor& x);
-// Rotary positions: elements (i, i + half) of every row [.., tokens, size] as complex numbers, times
-// e^(i angle).
+// Rotary embeddings: elements (i, i + half) of every row [.., tokens, size] as complex numbers, times e^(i
+// angle).
 at::Tensor reference_rotation(const at::Tensor& x, double base);
 // softmax(query key^T * scale) value over [.., tokens, size]; token i sees max(0, i - window + 1)..i, or 0..i
 // without a window.
 at::Tensor reference_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                double scale, int64_t window = 0);
-// Multi-head attention by the fused matrix with rows [head][query, key, value][size]; its bias is used if
+// Multi-head attention with the fused matrix with rows [head][query, key, value][size]; uses its bias if
 // there is one.
 at::Tensor reference_fused_attention(const at::Tensor& x, const Weights& weights, const std::string& at,
                                      int64_t heads, double scale, int64_t window = 0);

@@ -1,18 +1,18 @@
 // Tiny random problems for the native cost model: few layers, GPUs and microbatch sizes, so that every plan
-// can be looked at.
+// can be enumerated.
 //
-// Layer times and sizes are what the planner estimates for a small GPT-2-like or Llama-like model on types of
-// a catalog; only one or two microbatch sizes are profiled. Memory runs from roomy to so tight that it takes
-// stages, recomputation or ZeRO-1. Nodes have one to four free GPUs; links between nodes run from 1 Gbit/s,
-// so that messages matter, to 400 Gbit/s. An instance depends on its seed, its number, the limits and the
-// catalog.
+// Layer times and sizes are the planner's estimates for a small GPT-2-like or Llama-like model on types of a
+// catalog; only one or two microbatch sizes are profiled. Memory ranges from ample to so tight that it
+// requires stages, recomputation or ZeRO-1. Nodes have one to four free GPUs; links between nodes range from
+// 1 Gbit/s, so that messages matter, to 400 Gbit/s. An instance depends on its seed, its number, the limits
+// and the catalog.
 #pragma once
 
 #include "tests/oracle/product.h"
 
 namespace sailor::oracle {
 
-// Maxima: an instance has up to so many.
+// Maxima of an instance.
 struct NativeLimits {
   int gpus = 8;  // free ones
   int types = 2;

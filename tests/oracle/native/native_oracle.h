@@ -1,13 +1,13 @@
-// The native search against every plan of tiny problems:
+// Compares the native search with every plan of tiny problems:
 //
 //   oracle --cost-model native --seed S --count N [--gpus 8] [--types 2] [--zones 2] [--layers 6]
 //   [--simulations 200000]
 //
 // CSV on stdout, a row for each instance: the columns of the published model's oracle, then worse_pct (ours
-// against the optimum), the plans simulated, and whether the enumeration came to its end. An instance fails
-// when ours is worse than the optimum by more than 0.5 %, when there is a plan and the search has none, when
-// ours is not valid, or when the bound is above the optimum (1e-9 relative). An optimum of an enumeration
-// that did not end is the best plan that it saw: it fails an instance all the same.
+// relative to the optimum), the number of simulated plans, and whether the enumeration finished. An instance
+// fails if ours is worse than the optimum by more than 0.5 %, if there is a plan and the search has none, if
+// ours is invalid, or if the bound is above the optimum (1e-9 relative). If the enumeration did not finish,
+// its best plan counts as the optimum, and can still fail an instance.
 #pragma once
 
 #include <string>

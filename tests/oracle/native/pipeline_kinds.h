@@ -1,4 +1,4 @@
-// The pipelines that plans of a tiny problem are made of, with what bounds every plan that has them.
+// The pipelines of plans of a tiny problem, with bounds on every plan that has them.
 #pragma once
 
 #include <compare>
@@ -19,39 +19,38 @@ struct Step {
   auto operator<=>(const Step&) const = default;
 };
 
-// What holds of every plan with a certain pipeline: it is no faster and takes no less memory, without and
-// with ZeRO-1.
+// Lower bounds on the time and memory of every plan with a certain pipeline, without and with ZeRO-1.
 struct Alone {
   double single_s = 0;              // as the only pipeline
-  double plain_s = 0, zero1_s = 0;  // with others, so that gradients are summed
+  double plain_s = 0, zero1_s = 0;  // with others, so that gradients are reduced
   bool fits = false, fits_zero1 = false;
 };
 
-// A pipeline on certain nodes. Stages are chunks where the plan is interleaved.
+// A pipeline on certain nodes. Stages are chunks if the plan is interleaved.
 struct Kind {
   std::vector<Step> path;
   std::vector<int> ends;       // of stages
   std::vector<int> recompute;  // of stages, in TinyCluster::modes
   int microbatches = 0;
   std::vector<int> uses;       // GPUs by node
-  std::vector<int> signature;  // all of that, but with equal nodes alike
+  std::vector<int> signature;  // all of that, with equal nodes treated as the same
   Alone alone{};
 };
 
-// The nodes with free GPUs of profiled types. Of the judge's context, which must outlive it.
+// The nodes with free GPUs of profiled types, of the judge's context, which must outlive it.
 struct TinyCluster {
   explicit TinyCluster(const bench::Judge& judge);
 
   PlanningContext context;
   std::vector<const SnapshotNode*> nodes;
-  std::vector<int> class_of;     // of nodes: equal ones are alike
+  std::vector<int> class_of;     // of nodes; equal ones have the same
   std::vector<Recompute> modes;  // that plans may have
 
   int free_of(size_t node) const { return static_cast<int>(nodes[node]->free_gpus.size()); }
   int layers() const { return context.job.model.num_all_layers(); }
 };
 
-// A plan but for its pipelines.
+// A plan without its pipelines.
 struct PlanFrame {
   int microbatch = 1, interleave = 1;
   int total = 0;  // microbatches
@@ -59,12 +58,12 @@ struct PlanFrame {
 };
 Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vector<const Kind*>& kinds);
 
-// What an enumeration may take.
+// The limit of an enumeration.
 class EnumerationLimit {
  public:
   EnumerationLimit(const bench::Judge& judge, int64_t most_simulations)
       : judge_(judge), most_simulations_(judge.simulations() + most_simulations) {}
-  // Is it over? Counts calls: of what is not simulated, too, there may be too much.
+  // Is the limit reached? Counts calls, because plans that are not simulated take time too.
   bool over() {
     constexpr int64_t kStepsOfSimulation = 1000;
     over_ = over_ || judge_.simulations() >= most_simulations_ ||
@@ -80,16 +79,16 @@ class EnumerationLimit {
   bool over_ = false;
 };
 
-// Lists the pipelines that may be part of a plan that is faster than `best_s`. Not thread-safe; what it is
-// made of must outlive it.
+// Lists the pipelines that may be part of a plan that is faster than `best_s`. Not thread-safe; its inputs
+// must outlive it.
 class KindLister {
  public:
   KindLister(bench::Judge& judge, const TinyCluster& cluster, const PlanFrame& frame, double best_s,
              EnumerationLimit& limit);
 
-  // In the order of their signatures, then of their nodes. Not all of them when the limit is over.
+  // In the order of their signatures, then of their nodes. Incomplete if the limit is reached.
   std::vector<Kind> list();
-  // Most microbatches that GPUs that are not in use can compute in `time_s`.
+  // Maximum microbatches that unused GPUs can compute in `time_s`.
   double most_of_rest(const std::vector<int>& uses, double time_s) const;
 
  private:

@@ -1,5 +1,5 @@
 // Trainers whose ranks each have a GPU of the fake CUDA runtime: the NCCL plane, streams, events and pinned
-// memory, with tensors in the host's memory.
+// memory, with tensors in host memory.
 #pragma once
 
 #include "tests/fake_nccl/fake_cuda.h"
@@ -8,7 +8,7 @@
 
 namespace sailor {
 
-// The device of a rank, and its plane above a factory in host memory.
+// The device of a rank, and its plane on top of a factory in host memory.
 class FakeGpu {
  public:
   FakeGpu(CommFactory& below, CommOptions options)

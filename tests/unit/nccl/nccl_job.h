@@ -9,7 +9,7 @@
 
 namespace sailor {
 
-// The fault script tells ranks apart by it.
+// The fault script identifies ranks by it.
 inline int device_of(int rank) {
   return rank + 1;
 }

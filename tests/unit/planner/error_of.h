@@ -1,4 +1,4 @@
-// What an expected InputError says, for tests of broken inputs.
+// The text of an expected InputError, for tests of broken inputs.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sailor::test {
 
-// The text of the InputError that `f` throws, with file and line; "no error" when it throws none.
+// The text of the InputError that `f` throws, with file and line; "no error" if it throws none.
 template <typename F>
 std::string error_of(F f) {
   try {

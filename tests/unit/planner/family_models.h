@@ -1,5 +1,5 @@
-// Small models of every registered family: with its defaults, with tied embeddings, and with each key that
-// not all families have set to another value.
+// Small models of every registered family: with its defaults, with tied embeddings, and with each of its
+// optional keys set to another value.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Directories for tests that write files. Tests run as processes of their own, several at a time.
+// Directories for tests that write files. Tests run as separate processes, several at a time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace sailor::test {
 
-// An empty directory that no other process uses; it is gone when the process ends.
+// An empty directory that no other process uses; removed when the process ends.
 inline std::string scratch_directory(const std::string& name) {
   struct Made {
     std::vector<std::filesystem::path> paths;

@@ -1,5 +1,5 @@
-// A training whose processes are threads of the test: they live through several generations of plans, lose
-// some of their number at chosen points, and go on with RankTrainer::restore(). The test plays the
+// A training whose processes are threads of the test: they live through several generations of plans, some
+// are lost at chosen points, and the others continue with RankTrainer::restore(). The test plays the
 // controller.
 #pragma once
 
@@ -28,24 +28,24 @@ namespace sailor {
 class ElasticTraining {
  public:
   struct Process {
-    std::unique_ptr<CommFactory> factory;  // of `trainer`, which it outlives
+    std::unique_ptr<CommFactory> factory;  // of `trainer`, which it must outlive
     std::unique_ptr<RankTrainer> trainer;  // of the last generation whose restore() succeeded here
     bool alive = true;
-    int generation = -1;     // that `trainer` is of
-    int64_t steps_done = 0;  // that its trainer has performed, dead or alive
+    int generation = -1;     // of `trainer`
+    int64_t steps_done = 0;  // by its trainer, alive or lost
   };
 
   struct Generation {
     Plan plan;
     std::vector<int> members{};     // processes by rank of the plan; new numbers join
     int64_t until = -1;             // steps done; or
-    int64_t more = 0;               // that many more steps
+    int64_t more = 0;               // this many further steps
     std::map<int, Fault> faults{};  // by rank
-    std::set<int> dead_with{};      // ranks of the same node as a fault's
-    int64_t fails_at = 0;           // operations count from the step of this index on
-    bool fails_in_restore = false;  // they count from the beginning of restore() on
+    std::set<int> dead_with{};      // ranks on the same node as a fault's
+    int64_t fails_at = 0;           // operations count from the step with this index on
+    bool fails_in_restore = false;  // they count from the begin of restore() on
     int64_t save_every = 0;
-    bool wait_for_saves = false;          // until each is written
+    bool wait_for_saves = false;          // until each one is written
     std::chrono::microseconds notice{0};  // from the first failure until the survivors are interrupted
     std::function<void(int rank, RankTrainer&)> restored{};                  // on each rank, at once
     std::function<void(int rank, RankTrainer&, const StepResult&)> after{};  // each step
@@ -53,8 +53,8 @@ class ElasticTraining {
 
   struct Outcome {
     std::vector<Restored> restored{};  // by rank; of those whose restore() returned
-    bool interrupted = false;          // somebody failed
-    int64_t all_have_done = 0;         // steps that every rank, those that were lost included, has performed
+    bool interrupted = false;          // a rank failed
+    int64_t all_have_done = 0;         // steps that every rank, lost ones included, has done
   };
 
   ElasticTraining(JobSpec job, const TokenData& data, std::string plane, std::string directory = "")
@@ -75,8 +75,8 @@ class ElasticTraining {
     return ids;
   }
 
-  // All members build their trainers, take over the state of those before, and train. Returns when everybody
-  // has come to `until`, or was interrupted because somebody failed.
+  // All members build their trainers, take over the previous state, and train. Returns when all have reached
+  // `until`, or were interrupted because a rank failed.
   Outcome run(const Generation& generation) {
     const int size = num_ranks(generation.plan);
     for (auto& [id, process] : processes_) {
@@ -113,7 +113,7 @@ class ElasticTraining {
         }
         if (process.generation == number) {
           process.steps_done = trainer->next_step();
-          process.trainer = std::move(trainer);  // and the one before is gone
+          process.trainer = std::move(trainer);  // destroys the previous one
         }
         process.alive = !factory.dead();
         if (!process.alive) process.trainer.reset();
@@ -137,7 +137,7 @@ class ElasticTraining {
   }
 
  private:
-  // A generation in the life of one process.
+  // One process in one generation.
   void live(const Generation& generation, int rank, FaultyFactory& factory, Process& process,
             RankTrainer& trainer, std::mutex& mutex, Outcome& outcome) {
     const bool fails = generation.faults.contains(rank);
@@ -182,7 +182,7 @@ class ElasticTraining {
   const JobSpec job_;
   const TokenData& data_;
   const std::string plane_, directory_;
-  std::list<TestJob> jobs_;  // before what uses them
+  std::list<TestJob> jobs_;  // before its users
   std::map<int, Process> processes_;
 };
 

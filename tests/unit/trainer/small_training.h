@@ -1,5 +1,5 @@
-// A model of a few kilobytes, plans for it and tokens to train it on: what tests of whole training steps
-// share.
+// A model of a few kilobytes, plans for it and tokens to train it on: shared by tests of whole training
+// steps.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline JobSpec small_job(const std::string& family, int layers, int64_t global_b
   return job;
 }
 
-// With all that makes one step depend on those before it, and on how many there are.
+// With everything that makes a step depend on previous ones, and on their number.
 inline JobSpec scheduled_job(const std::string& family, int64_t steps) {
   JobSpec job = small_job(family, /*layers=*/4, /*global_batch=*/8);
   job.training.steps = steps;
@@ -38,7 +38,7 @@ inline JobSpec scheduled_job(const std::string& family, int64_t steps) {
   return job;
 }
 
-// Pipelines as TP degrees per stage; layers are cut as evenly as they go.
+// Pipelines as TP degrees per stage; layers are divided as evenly as possible.
 inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std::vector<int>>& pipelines,
                       const std::vector<int>& microbatches) {
   Plan plan;
@@ -61,7 +61,7 @@ inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std:
   return plan;
 }
 
-// Tokens that repeat after eleven, so that a model learns them within a few steps.
+// Tokens with period eleven, so that a model learns them within a few steps.
 inline TokenData repeating_data(const JobSpec& job) {
   std::vector<uint16_t> tokens;
   for (int i = 0; i < 1001; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 11));

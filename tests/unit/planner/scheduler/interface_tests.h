@@ -1,9 +1,9 @@
-// What every Scheduler does: one suite for all implementations. A test file that includes this instantiates
+// The contract of Scheduler: one suite for all implementations. A test file that includes this instantiates
 //
 //     INSTANTIATE_TEST_SUITE_P(NAME, SchedulerInterface, testing::Values(&make_bench));
 //     INSTANTIATE_TEST_SUITE_P(NAME, SchedulerInsideAJob, testing::Values(&make_bench));
 //
-// the second where the process is in a job, or can be made to be.
+// the second one only if the process is in a job, or can enter one.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -25,12 +25,12 @@ class SchedulerBench {
  public:
   virtual ~SchedulerBench() = default;
   virtual Scheduler& scheduler() = 0;
-  // Two free nodes of one partition, which has time for jobs of an hour.
+  // Two free nodes of one partition that allows jobs of an hour.
   virtual std::vector<std::string> nodes() = 0;
   virtual std::string partition() = 0;
-  // Lets time pass until that is so; false when it is not after a minute.
+  // Lets time pass until `done`; false if it is not after a minute.
   virtual bool wait(const std::function<bool()>& done) = 0;
-  // Makes the process one of a job on the first of the nodes, where it is not.
+  // Makes the process one of a job on the first of the nodes, if it is not yet.
   virtual void enter() {}
 };
 
@@ -81,7 +81,7 @@ class SchedulerInterface : public testing::TestWithParam<std::unique_ptr<Schedul
   std::unique_ptr<SchedulerBench> bench;
   Scheduler& scheduler;
   const std::vector<std::string> nodes;
-  std::vector<std::string> jobs;  // given back at the end
+  std::vector<std::string> jobs;  // cancelled at the end
 };
 
 TEST_P(SchedulerInterface, OutsideAJobThereIsNone) {
@@ -216,7 +216,7 @@ TEST_P(SchedulerInterface, ATakenNodeIsRefusedAtOnce) {
 TEST_P(SchedulerInterface, AllHelpersOfAJobAreGivenBack) {
   const HelperAllocation::Answer first = ask_for(nodes[0]), second = ask_for(nodes[1]);
   ASSERT_TRUE(first.job && second.job);
-  scheduler.give_back_helpers("471");  // somebody else's
+  scheduler.give_back_helpers("471");  // of another job
   EXPECT_EQ(state(*first.job), JobState::running);
   scheduler.give_back_helpers("4711");
   EXPECT_TRUE(bench->wait([&] { return is_free(nodes[0]) && is_free(nodes[1]); }));

@@ -1,5 +1,4 @@
-// Every plan of the paper search space on a small cluster, one by one: the oracle that the search is held
-// against.
+// Every plan of the paper's search space on a small cluster, one by one: the oracle of search tests.
 #pragma once
 
 #include <cmath>
@@ -17,7 +16,7 @@ struct Optimum {
   Plan plan;
 };
 
-// Minimises `value` over all plans that can be placed; `value` is infinite for plans that are not allowed.
+// Minimizes `value` over all plans that can be placed; `value` is infinite for plans that are not allowed.
 inline Optimum brute_force(const Instance& in, const std::function<double(const Plan&)>& value) {
   Optimum best;
   const int L = in.job.model.num_all_layers();

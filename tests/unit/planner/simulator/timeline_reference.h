@@ -1,5 +1,5 @@
-// A second, naive timeline to hold the product's against: every rank's program is written down instruction by
-// instruction, as the published frameworks' sources have it, and all ranks are run until none can go on. It
+// A second, naive timeline to check the product's: every rank's program is written out instruction by
+// instruction, as in the sources of the published frameworks, and all ranks run until none can continue. It
 // shares no formula with planner/simulator: no slots, no ticks, no periods.
 #pragma once
 
@@ -56,12 +56,12 @@ class ReferenceTimeline {
   }
 
  private:
-  // A message is known by who sends it: (0 activation / 1 gradient, rank, chunk, microbatch).
+  // A message is identified by its sender: (0 activation / 1 gradient, rank, chunk, microbatch).
   using Message = std::tuple<int, int, int, int>;
   struct Instruction {
     bool compute = false;
     int kind = 0, chunk = 0, microbatch = 0;  // of a computation
-    std::vector<Message> sends, receives;     // of a call, all at once
+    std::vector<Message> sends, receives;     // of a call, all concurrently
   };
   using Program = std::vector<Instruction>;
 
@@ -71,7 +71,7 @@ class ReferenceTimeline {
   bool asynchronous_in_turn() const { return schedule_.p2p == P2p::asynchronous_in_turn; }
   bool is_first(int r, int chunk) const { return r == 0 && chunk == 0; }
   bool is_last(int r, int chunk) const { return r == P_ - 1 && chunk == v_ - 1; }
-  // What rank r needs for its forward (backward).
+  // Input of rank r's forward (backward).
   Message activation_for(int r, int chunk, int m) const {
     return r > 0 ? Message{0, r - 1, chunk, m} : Message{0, P_ - 1, chunk - 1, m};
   }
@@ -159,7 +159,7 @@ class ReferenceTimeline {
       return forward ? in_group / P_ : v_ - in_group / P_ - 1;
     };
     const auto microbatch = [&](int id) { return id / (P_ * v_) * P_ + id % P_; };
-    // input_tensors[chunk] and output_tensor_grads[chunk]: how many were received.
+    // input_tensors[chunk] and output_tensor_grads[chunk]: number received.
     std::vector<int> inputs(v_, 0), gradients(v_, 0);
     std::vector<Message> sends, receives;
     const auto send_output = [&](int id) {

@@ -1,5 +1,5 @@
-// A rank that is lost in the middle: its factory lets a chosen operation fail as a killed process, or a lost
-// message, would.
+// Simulates the loss of a rank: its factory lets a chosen operation fail like that of a killed process, or
+// like a lost message.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,16 @@ namespace sailor {
 
 struct Fault {
   enum class Kind {
-    dies_before,  // the operation; nothing of this rank reaches the others any more
-    dies_after,   // it is done, here and for the others
-    loses_result  // it is done for the others, but this rank, which lives, gets a CommError instead
+    dies_before,  // before the operation; nothing of this rank reaches the others afterwards
+    dies_after,   // the operation completes, here and for the others
+    loses_result  // it completes for the others, but this rank, which stays alive, gets a CommError
   };
   Kind kind = Kind::dies_before;
   std::string communicator;  // beginning of its name; empty = any
-  int operation = 0;         // so many of these pass first
+  int operation = 0;         // number of operations before
 };
 
-// What is thrown where a rank dies; not a std::exception, so that nothing takes it for an ordinary error.
+// Thrown where a rank dies; not a std::exception, so that no handler treats it as an ordinary error.
 struct Killed {};
 
 // Thread-safe like the factory inside, which outlives it. Nothing happens before arm().
@@ -85,7 +85,7 @@ class FaultyFactory : public CommFactory {
     std::unique_ptr<Communicator> inner_;
   };
 
-  // `data`: what the operation changes in place; as it was where the result is lost.
+  // `data`: changed in place by the operation; unchanged if the result is lost.
   template <class Operation>
   void run(const Communicator& communicator, const Operation& operation, void* data = nullptr,
            std::size_t bytes = 0) {

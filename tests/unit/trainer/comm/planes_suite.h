@@ -1,5 +1,5 @@
-// What every plane promises: every operation, and every way to fail. Included by one file of each test
-// binary, which says which planes it has with INSTANTIATE_TEST_SUITE_P.
+// The contract of every plane: every operation, and every way to fail. Included by one file of each test
+// binary, which instantiates it with INSTANTIATE_TEST_SUITE_P for its planes.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -142,8 +142,8 @@ TEST_P(Planes, AHandleTellsWhetherItIsDone) {
 }
 
 TEST_P(Planes, TwoThreadsOfARankWaitOnTwoCommunicators) {
-  // One sums large blocks while the other passes small messages around; each completes what the other waits
-  // for.
+  // One thread reduces large blocks while the other sends small messages around; each completes what the
+  // other waits for.
   constexpr int kSize = 3, kRounds = 60;
   TestJob job(GetParam(), kSize);
   job.run([&](CommFactory& factory) {
@@ -165,7 +165,7 @@ TEST_P(Planes, TwoThreadsOfARankWaitOnTwoCommunicators) {
     adder.join();
     EXPECT_EQ(data[0], 6561.0f);  // 3^8
     // Every round adds the sender's rank to a token that moves on: after a multiple of three rounds all are
-    // alike.
+    // equal.
     EXPECT_EQ(token, kRounds / kSize * 3);
   });
 }

@@ -16,7 +16,7 @@
 
 namespace sailor {
 
-// A plane in host memory, "thread" or "socket", and one that stands on it, if any: `above` makes its factory.
+// A plane in host memory, "thread" or "socket", and optionally one on top of it: `above` makes its factory.
 struct TestPlane {
   using Above = std::unique_ptr<CommFactory> (*)(CommFactory& below, CommOptions options);
   std::string below;
@@ -57,8 +57,8 @@ class TestJob {
   int size() const { return static_cast<int>(factories_.size()); }
   uint16_t port(int rank) const { return listeners_[static_cast<std::size_t>(rank)]->port(); }
 
-  // Calls `body` on a thread per rank. When one throws, the others are aborted and the first exception comes
-  // out.
+  // Calls `body` on a thread per rank. If one throws, the others are aborted and the first exception is
+  // rethrown.
   void run(const std::function<void(CommFactory&)>& body) {
     std::vector<std::thread> threads;
     std::exception_ptr first;
