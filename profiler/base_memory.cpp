@@ -75,7 +75,7 @@ int64_t measure_gpu_base_memory_bytes(const JobSpec& job) {
   MeasuringOptions few;
   few.max_seconds = 0;
   few.min_samples = 3;
-  // What the tensors took stays with libtorch, and is nothing beside the rest.
+  // The memory of the tensors stays with libtorch, and is negligible.
   measure_iteration_overhead_s(load_job_spec(scratch.path() + "/job.yaml"), few, /*gpu=*/true);
   return open_gpu({})->device().used_bytes();
 }

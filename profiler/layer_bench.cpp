@@ -84,7 +84,7 @@ LayerSizes LayerBench::sizes(int microbatch) {
   State& s = *state_;
   LayerSizes sizes;
   for (const Parameter& parameter : s.layer->parameters()) sizes.parameters += parameter.value.numel();
-  // A head hands on its loss only.
+  // A head only outputs its loss.
   sizes.output_elements = s.kind == LayerKind::head ? 1 : int64_t{s.model.sequence} * s.model.hidden;
 
   const Batch batch = s.batch(microbatch);

@@ -12,7 +12,7 @@
 namespace sailor {
 namespace {
 
-// libtorch reports every allocation of its allocators to whoever stands in the profiler's place.
+// libtorch reports every allocation of its allocators to the active profiler.
 class Counter : public c10::MemoryReportingInfoBase {
  public:
 #if TORCH_VERSION_MAJOR >= 2

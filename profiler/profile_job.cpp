@@ -129,7 +129,7 @@ void measure_overheads(const JobSpec& job, const ProfileRequest& request, int ra
   link_options.max_seconds = kLinkShare * request.seconds / 8;
   sync_options.max_seconds = kSyncShare * request.seconds;
   const Estimate iteration = measure_iteration_overhead_s(job, overhead_options, request.gpus > 0);
-  Estimate sync;  // on a GPU sums are NCCL's, beside whose links nothing is left
+  Estimate sync;  // on a GPU NCCL reduces gradients, without additional processor time
   if (request.gpus == 0) {
     const NetworkProfile here =
         measure_network(outcome.network_file, link_options, profile.measured, outcome);

@@ -228,8 +228,8 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));
     whole_update.add(seconds[0] + seconds[1] + seconds[2]);
   }
-  // Each part as it is between interruptions; those are shared out evenly, wherever the few of a measurement
-  // fell.
+  // Each part without interruptions, which are then distributed evenly, wherever they occurred in the
+  // measurement.
   double usual_s = 0, usual_update_s = 0;
   for (size_t k = 0; k < result.size(); ++k) {
     const double count = s.count(static_cast<LayerKind>(k));

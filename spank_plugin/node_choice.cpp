@@ -58,7 +58,7 @@ NodeChoices choose_nodes(const Snapshot& snapshot, int max_nodes, size_t most) {
     ways.clear();
     std::vector<size_t> counts;
     enumerate(kinds, 0, wanted, bunch, most, counts, ways);
-    // With bunches of all nodes nothing is left to leave out: then take what there is.
+    // With groups of all nodes there is nothing more to skip: then use the result.
     if (ways.size() <= most || bunch > wanted) break;
     choices.complete = false;
   }

@@ -54,8 +54,7 @@ std::string enclosing_job(SubmitProgram program) {
   return slurm_job_id();
 }
 
-// The first planned node of which `use` says why it cannot be had, with the reason; nothing when it says so
-// of none.
+// The first planned node for which `use` returns a reason, with the reason; nothing if there is none.
 std::optional<std::string> first_in_use(const PlannedJob& planned, const std::vector<SlurmNode>& nodes,
                                         std::optional<std::string> (*use)(const SlurmNode&)) {
   for (const Component& component : planned.components) {
@@ -133,7 +132,7 @@ std::optional<std::string> taken_from(uint32_t job_id, const PlannedJob& planned
     if (look > 0) usleep(kPause_us);
     if (!is_pending(job_id)) return std::nullopt;
     std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
-    // Its own start looks the same as somebody else's.
+    // The job's own start looks the same as another job's.
     if (taken && is_pending(job_id)) return taken;
   }
   return std::nullopt;
@@ -178,8 +177,8 @@ EnvironmentVariables variables_for(const Submission& submission, const PlannedJo
   return variables;
 }
 
-// Submits with sbatch and looks at the job then: somebody may have taken its nodes in the last moment.
-// Returns when it was withdrawn for that, to be planned again; else ends the process.
+// Submits with sbatch and then checks the job: another job may have taken its nodes meanwhile. Returns if it
+// was withdrawn for that reason, to be replanned; otherwise ends the process.
 void submit_and_look(const std::vector<std::string>& command, const EnvironmentVariables& variables,
                      const PlannedJob& planned, bool may_plan_again, Tries& tries) {
   SubmissionChild sbatch(command, variables);

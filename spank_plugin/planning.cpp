@@ -105,8 +105,8 @@ SearchResult search_nodes(const NodeWishes& wishes, const PlanningContext& conte
   return few ? search_within(*wishes.max_nodes, context, options, notes) : search(context, options);
 }
 
-// One line that says so when the training would be done earlier on nodes that come free later. Looked for
-// only where it costs little beside the search itself.
+// A note if the training would finish earlier on nodes that become free later. Only computed if it is cheap
+// compared with the search itself.
 std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs, PlanOptions options,
                          const SearchResult& found, int64_t clock_s) {
   constexpr double kLongSearch_s = 0.5;

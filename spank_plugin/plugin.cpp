@@ -1,7 +1,6 @@
-// spank_sailor.so: the hooks that Slurm calls, each handed on to the context that it is called in
-// (contexts.h), and the one place where whatever went wrong there ends. Slurm never sees a failure of a hook:
-// it would drain the node in slurmstepd where the plugin is `required`, and submit a planned job without its
-// plan where it is `optional`.
+// spank_sailor.so: the hooks that Slurm calls, each forwarded to its context (contexts.h), and the only place
+// that handles their failures. Slurm never sees a failure of a hook: it would drain the node in slurmstepd if
+// the plugin is `required`, and submit a planned job without its plan if it is `optional`.
 #include <unistd.h>
 
 #include <cstdio>

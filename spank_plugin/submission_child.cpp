@@ -32,7 +32,7 @@ void write_all(int descriptor, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     ssize_t count = write(descriptor, text.data() + done, text.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // nobody listens any more; the job is submitted all the same
+    if (count < 0) return;  // no reader is left; the job is submitted anyway
     done += static_cast<size_t>(count);
   }
 }
@@ -40,7 +40,7 @@ void write_all(int descriptor, const std::string& text) {
 [[noreturn]] void become_second_life(int output, pid_t parent, const std::vector<std::string>& argv,
                                      const EnvironmentVariables& variables) {
   try {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would hear of the job
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // otherwise the job would go unnoticed
     if (getppid() != parent) _exit(kFailed);
     dup2(output, STDOUT_FILENO);
     leave_to_second_life(variables);

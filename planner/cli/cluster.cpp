@@ -1,5 +1,4 @@
-// sailor cluster: the snapshot that a plan would be made for, as a table for people or as YAML for
-// `--cluster`.
+// sailor cluster: the snapshot for a plan, as a table or as YAML for `--cluster`.
 #include <fmt/format.h>
 
 #include "planner/cli/cluster_source.h"

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Parts of a running job, which the controller starts: nothing for people to call.
+// Programs of a running job that the controller starts; users do not call them.
 const std::set<std::string> kNotVerbs = {"agent", "rank"};
 
 std::vector<fs::path> directories() {

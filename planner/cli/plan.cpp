@@ -17,7 +17,7 @@
 namespace sailor::cli {
 namespace {
 
-// Among so many there is one that Megatron-LM can run, if there is any that is nearly as good.
+// Enough candidates to include one that Megatron-LM can run, if there is any that is nearly as good.
 constexpr int kMegatronCandidates = 64;
 
 void print_result(const PlanCommand& command, const PlanningInputs& inputs, const SearchResult& result) {

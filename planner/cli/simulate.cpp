@@ -72,7 +72,7 @@ int run_simulate(const SimulateCommand& given) {
   }
   notes.insert(notes.end(), errors.begin(), errors.end());
   if (with_pictures) write_pictures(command, plan, candidate.prediction, timelines, notes);
-  // A plan for another day's cluster can be asked about all the same: what it would do is said first.
+  // A plan for another cluster is predicted too: the prediction comes first, then the errors.
   for (const std::string& error : errors) diagnose(error);
   return errors.empty() ? kDone : kInfeasible;
 }

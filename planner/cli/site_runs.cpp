@@ -54,7 +54,7 @@ std::optional<SiteRuns::Predicted> SiteRuns::predict(const RunRecord& record, st
         native::simulate({job, snapshot, site_->catalog, profiles, style}, record.plan);
     return Predicted{prediction, prediction.uncertainty > 0};
   } catch (const InputError& error) {
-    // There is no job spec, so a place in it would help nobody.
+    // There is no job spec, so a place in it would not help.
     reason = error.what();
     if (error.where().file == job.file) reason.erase(0, error.where().text().size() + 2);
   } catch (const std::invalid_argument& error) {  // a schedule that does not exist

@@ -1,4 +1,4 @@
-// sailor validate: what the simulator says of runs that somebody measured.
+// sailor validate: compares predictions with measured runs.
 #include "planner/plan/validate.h"
 
 #include <fmt/format.h>

@@ -13,8 +13,7 @@
 namespace sailor {
 namespace {
 
-constexpr size_t kMostNames =
-    4;  // zones, or GPU types, that are asked about one by one: those with most GPUs
+constexpr size_t kMostNames = 4;  // zones, or GPU types, that are searched one by one: those with most GPUs
 constexpr double kLargerBudget = 1.25, kMoreMemory = 1.25;
 
 bool listed(const std::vector<std::string>& filter, const std::string& name) {
@@ -196,7 +195,7 @@ void answer(Question& question, const PlanningContext& context, const PlanOption
     question.what.gain = gain_of(objective, question.what.best->prediction, chosen.prediction);
 }
 
-// Of what was asked about single zones only the best answer is of interest.
+// Of the searches for single zones only the best result is kept.
 void keep_best_zone(std::vector<WhatIf>& answers) {
   const WhatIf* best = nullptr;
   for (const WhatIf& what : answers)

@@ -110,8 +110,7 @@ std::string stale_note(const PlanningInputs& inputs, const std::string& type) {
                      type, profile->second.file, days, inputs.job.file);
 }
 
-// Links between GPUs of one zone that plans may rest on and that nobody has measured; empty when there are
-// none.
+// Links without a measurement between GPUs of one zone that plans may use; empty if there are none.
 std::string assumed_links_note(const PlanningInputs& inputs) {
   std::map<std::string, std::map<std::string, int>> nodes;  // by zone, by type
   std::set<std::string> several;                            // types with several free GPUs on a node

@@ -15,7 +15,7 @@ double members_per_node(const Ring& ring) {
   return static_cast<double>(ring.ranks) / ring.nodes;
 }
 
-// The slowest step that moves `bytes`, latency left out.
+// The slowest step that moves `bytes`, without latency.
 double slowest_transfer_s(const Ring& ring, double bytes) {
   double slowest = 0;
   if (ring.nodes < ring.ranks && ring.intra != nullptr) slowest = transfer_s(*ring.intra, bytes, 1);

@@ -119,7 +119,7 @@ Json end_json(const LinkEnd& end) {
   return json;
 }
 
-// A list with one item a line: files are read by people too.
+// A list with one item per line, for human readers.
 std::string lines(const std::vector<std::string>& items, const std::string& indent) {
   if (items.empty()) return "[]";
   std::string text = "[";

@@ -175,7 +175,7 @@ std::string to_json(const ProfileFile& profile) {
     if (count > 0) counts[key] = count;
   }
   if (!counts.empty()) json["overheads"]["samples"] = counts;
-  // One line per measurement: files are read by people too.
+  // One line per measurement, for human readers.
   auto lines = [](const Json& items) {
     std::string text;
     for (const Json& item : items) text += (text.empty() ? "\n    " : ",\n    ") + item.dump();

@@ -173,7 +173,7 @@ NetworkProfile read_network(ReferenceFiles& files) {
   Document document = files.of_links("network/multizone_bandwidths_het.json");
   NetworkProfile network;
   network.file = document.file;
-  // Calls f(end, rest) for every (zone, type that is asked for, count) of three nested maps.
+  // Calls f(end, rest) for every (zone, requested type, count) of three nested maps.
   auto for_each_end = [&](const Field& zones, auto f) {
     for (const auto& [zone, types] : zones.entries()) {
       for (const auto& [type, counts] : types.entries()) {

@@ -21,7 +21,7 @@ struct Course {
   Plan plan;
   double iteration_s = 0;
   PerExpense<double> spent;       // per iteration
-  PerExpense<double> idle_per_s;  // while it stands still
+  PerExpense<double> idle_per_s;  // while it waits
 };
 
 // The best plan for each shape of the cluster; each is searched once.
@@ -213,7 +213,7 @@ class Run {
   void grow_if_it_pays() {
     const std::optional<Course> next = possible();
     if (!next || !pays(*next)) return note(ReplayEvent::What::kept, 0);
-    // Between two steps, with all that it has: whoever starts again saves first.
+    // Between two steps, with all its GPUs: a job that restarts saves first.
     saved_ = std::floor(steps_ + kSameMoment);
     run_on(*next,
            num_ranks(next->plan) > num_ranks(course_->plan) ? ReplayEvent::What::grown

@@ -33,7 +33,7 @@ LostGpus TraceCluster::change_to(const std::vector<int>& gpus) {
   return lost;
 }
 
-// Whole nodes as long as there are enough.
+// Whole nodes while there are enough GPUs.
 void TraceCluster::add(const ReplayPool& pool, int gpus) {
   while (gpus > 0) {
     const int now = std::min(gpus, pool.gpus_per_node);

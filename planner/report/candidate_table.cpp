@@ -85,7 +85,7 @@ std::string candidate_footer(const PlanningContext& context, const SearchResult&
 
 std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
   using Row = std::vector<std::string>;
-  constexpr size_t kTp = 2, kFeatures = 3;  // words, as is the last; numbers stand at the right
+  constexpr size_t kTp = 2, kFeatures = 3;  // text, like the last column; numbers are right-aligned
   std::vector<Row> rows = {{"P", "D", "TP", "", "MB", "ITER (s)", "TOKENS/s"}};
   for (const Expense expense : context.job.expenses())
     for (const char* per : {"ITER", "RUN"})

@@ -12,8 +12,8 @@ namespace {
 
 using Kind = TimelineEvent::Kind;
 
-// The threads of a stage. Messages and gradient sync may overlap with its computation, so that they cannot
-// stand on the same one.
+// The threads of a stage. Messages and gradient sync may overlap with its computation, so they need threads
+// of their own.
 enum Thread { compute, activations, gradients, sync, threads_per_stage };
 
 Thread thread_of(Kind kind) {

@@ -106,8 +106,7 @@ std::string grid(const LineChart& chart, const Frame& frame) {
   return out;
 }
 
-// A line from top to bottom with its word beside it; where there are many, short lines, and words where there
-// is room.
+// A vertical line with its label; if there are many, short lines, and labels where there is room.
 std::string marks(const LineChart& chart, const Frame& frame) {
   constexpr size_t kMany = 24;
   constexpr int kRows = 4, kRow = 12, kLetter = 7;

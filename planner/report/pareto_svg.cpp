@@ -23,8 +23,8 @@ struct Box {
   }
 };
 
-// Words beside points, none over another or over a point: what has no room is left out, and stands in the
-// point's title alone. The ends of the front come first.
+// Labels next to points, without overlaps: labels without room are omitted, and are only in the point's
+// title. The ends of the front come first.
 std::string labels_of(const std::vector<std::pair<double, double>>& at,
                       const std::vector<std::string>& texts) {
   std::vector<Box> taken;
@@ -36,7 +36,7 @@ std::string labels_of(const std::vector<std::pair<double, double>>& at,
   for (const size_t i : order) {
     const auto [x, y] = at[i];
     const double width = kCharacter * static_cast<double>(texts[i].size());
-    // Below to the right, above to the left, beside it: the front itself runs up and to the right.
+    // Below right, above left, beside: the front itself rises to the right.
     for (const auto& [dx, dy] : {std::pair(8.0, 16.0), {-8 - width, -6.0}, {10.0, 4.0}, {-10 - width, 4.0}}) {
       const Box box{x + dx, y + dy - kLine + 2, x + dx + width, y + dy + 2};
       const bool inside = box.left >= kLeft && box.right <= kLeft + kWidth + 40 && box.top >= kTop - kLine &&

@@ -93,7 +93,7 @@ std::vector<std::string> lines_of(const DrawnStage& stage, bool with_recompute) 
   return lines;
 }
 
-// The boxes of one kind of pipelines beside each other; of too many the middle is left out.
+// The boxes of one kind of pipelines in a row; if there are too many, the middle is omitted.
 std::string boxes(const DrawnPipeline& pipeline) {
   std::vector<std::vector<std::string>> cells;
   const bool with_recompute = std::any_of(pipeline.stages.begin(), pipeline.stages.end(),

@@ -13,7 +13,7 @@ using Kind = TimelineEvent::Kind;
 constexpr double kThinnest = 1.5;    // px; rows whose mean bar is thinner show shares of time
 constexpr double kBin = 2;           // px over which shares are taken
 constexpr double kLevels = 24;       // of a share, so that equal neighbours join
-constexpr double kSyncHeight = 0.3;  // of a row: gradient sync may run beside the computation
+constexpr double kSyncHeight = 0.3;  // of a row: gradient sync may overlap with the computation
 
 bool is_compute(const TimelineEvent& event) {
   return event.kind == Kind::forward || event.kind == Kind::backward;

@@ -256,7 +256,7 @@ void SimulatedCluster::schedule_on_other_nodes() {
 
 void SimulatedCluster::schedule() {
   BackfillMap map = running();
-  bool promised = false;  // somebody has a reservation
+  bool promised = false;  // another job has a reservation
   for (Job* job : waiting()) {
     const int64_t from_s = std::max(now_s_, job->eligible_s);
     const auto slot = map.earliest(nodes_for(*job, true), job->width(), from_s, job->limit_s);

@@ -31,7 +31,7 @@ std::string helper_name(const std::string& main_job) {
   return fmt::format("helper of {}", main_job);
 }
 
-// Decided when it was asked.
+// Decided at once.
 class Decided final : public HelperAllocation {
  public:
   explicit Decided(Answer answer) : answer_(std::move(answer)) {}

@@ -13,8 +13,8 @@ namespace {
 
 // Plans that differ by less than this are the same: sums of floating-point numbers in another order.
 constexpr double kSame = 1e-9;
-// The fastest point is the plan that a search for throughput chooses, as long as no other search finds one
-// that is faster by more than this.
+// The fastest point is the plan of a search for throughput, unless another search finds one that is faster by
+// more than this.
 constexpr double kHardlyFaster = 0.01;
 // A hole narrower than this, in cost or in time, is not worth a search.
 constexpr double kNarrow = 2e-3;
@@ -23,8 +23,8 @@ constexpr double kShareOfEnds = 0.25;
 
 constexpr double kAny = std::numeric_limits<double>::infinity();  // no limit
 
-// Costs between two neighbours of the front at which no budget was searched: above `above`, below the
-// dearer neighbour.
+// Costs between two neighbours of the front without a searched budget: above `above`, below the more
+// expensive neighbour.
 struct Hole {
   double above;
   double dear;

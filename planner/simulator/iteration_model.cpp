@@ -463,7 +463,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
       return stop_at(most_s);
   } else {
     sum_over_rings(plan, details);
-    set_after(plan, details);  // with weights handed out
+    set_after(plan, details);  // including gathering of weights
   }
 
   double synced_s = out.pipeline_s, end_s = 0;

@@ -19,7 +19,7 @@ std::pair<const char*, double> largest_share(const IterationShares& shares) {
   return most;
 }
 
-// The rounds of the published formula take as long as its slowest stage.
+// Every round of the published formula takes as long as its slowest stage.
 void split_published(const Plan& plan, const Prediction& prediction, IterationShares& shares) {
   const size_t stages = plan.pipelines[0].stages.size(), replicas = plan.pipelines.size();
   const auto rounds = static_cast<double>(

@@ -172,7 +172,7 @@ class Sum {
   std::pmr::vector<size_t> of_member_;          // kind, by member
   double replicas_ = 0;
   std::pmr::vector<int> here_;                // [class of nodes][kind]: on one node
-  std::pmr::vector<const LinkCurve*> links_;  // [kind][kind][near]; nullptr where nobody sends
+  std::pmr::vector<const LinkCurve*> links_;  // [kind][kind][near]; nullptr if unused
   double latency_s_ = 0;
   std::pmr::vector<double> port_s_, card_s_;  // of one message: [kind][kind][near], [kind][kind]
   std::pmr::vector<double> card_of_node_s_;

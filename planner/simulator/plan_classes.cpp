@@ -49,7 +49,7 @@ class Classifier {
     for (int j = 0; j < plan_.pipelines(); ++j) {
       const auto stages = plan_.of(j);
       const size_t count = plan_.groups(j);
-      // A group of GPUs sends one message at a time, whatever its number of chunks.
+      // A GPU group sends one message at a time, for any number of chunks.
       down.assign(count, 0);
       up.assign(count, 0);
       for (size_t i = 0, g = 0; i + 1 < stages.size(); ++i) {
@@ -77,7 +77,7 @@ class Classifier {
 
   // What messages over a boundary depend on besides the stages.
   struct Boundary {
-    int forward = -1, backward = -1;  // senders; on one node nobody shares
+    int forward = -1, backward = -1;  // senders; not shared on one node
 
     bool operator==(const Boundary&) const = default;
   };

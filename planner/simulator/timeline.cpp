@@ -27,7 +27,7 @@ void check_times(std::span<const StageTimes> times, int stages) {
                                     ": a duration is negative or not finite");
 }
 
-// Microbatches that are played at most: what play_all() does not leave out.
+// Maximum microbatches that play_all() simulates.
 double most_played(const PipelineSchedule& schedule, int stages, int microbatches) {
   if (schedule.forwards_first) return microbatches;
   return std::min<double>(microbatches, 3.0 * kExactMicrobatches + 8.0 * stages);

@@ -10,9 +10,9 @@
 namespace sailor {
 namespace {
 
-// Line breaks among the characters that the lexer has consumed, and among those before the last one. The
-// lexer reads one character beyond a number; counting only what lies before the last character gives the line
-// of the token nevertheless.
+// Counts line breaks among the characters that the lexer has consumed, and among those before the last one.
+// The lexer reads one character beyond a number; counting only before the last character still gives the line
+// of the token.
 struct LineCounter {
   int consumed = 0;
   int before_last = 0;

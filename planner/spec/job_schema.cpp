@@ -14,7 +14,7 @@ namespace {
 
 using SchemaNode = nlohmann::ordered_json;
 
-// What may stand behind a key: the words of an enumeration, else its types and limits.
+// The values of a key: the words of an enumeration, else its types and limits.
 std::string value_column(const SchemaNode& node) {
   if (node.contains("enum")) {
     std::vector<std::string> words;

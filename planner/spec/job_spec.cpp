@@ -122,7 +122,7 @@ OptimizerSpec read_optimizer(const Field& field) {
     name->choice(optimizer_names());
     optimizer.name = name->text();
   }
-  // A key of another optimizer would change nothing: whoever wrote it expects something else.
+  // A key of another optimizer would have no effect, which its author does not expect.
   auto of = [&](const char* optimizer_name, const char* key) {
     auto value = map.optional(key);
     if (value && optimizer.name != optimizer_name)

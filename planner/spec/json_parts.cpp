@@ -125,7 +125,7 @@ class Scanner {
   JsonPath path_;
   std::string out_;
   size_t at_ = 0;
-  size_t copied_ = 0;  // everything before it is in out_, or left out
+  size_t copied_ = 0;  // everything before it is in out_, or omitted
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr const char* kTokenMatrix = "0.token.weight";
 // Of initial weights, as GPT-2.
 constexpr double kInitialDeviation = 0.02;
 
-// A bias stands as the rows of the weight do.
+// A bias is stored in the order of the weight's rows.
 StoredRows bias_of(const StoredRows& weight) {
   StoredRows bias = weight.with_suffix(".bias");
   bias.transposed = false;

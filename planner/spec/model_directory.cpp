@@ -99,7 +99,7 @@ std::string to_model_config(const ModelSpec& model, const std::string& torch_dty
   if (form->norm_epsilon != nullptr) json[form->norm_epsilon] = model.norm_epsilon;
   json[form->activation] = form->activations.front();
   json["tie_word_embeddings"] = model.tied_embeddings;
-  // Which tokens begin, end and fill a text is for the tokenizer to say; left out, they would be those of the
+  // The tokenizer defines the begin, end and padding tokens; without these keys, they would be those of the
   // family's first model, which a smaller vocabulary does not have.
   for (const char* token : {"bos_token_id", "eos_token_id", "pad_token_id"}) json[token] = nullptr;
   form->write(model, json);

@@ -75,7 +75,7 @@ size_t utf8_length(std::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates and what lies above U+10FFFF.
+  // Overlong forms, surrogates and values above U+10FFFF.
   if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0)) return 0;
   if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90)) return 0;
   return length;

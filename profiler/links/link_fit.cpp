@@ -47,8 +47,8 @@ std::vector<double> rising_seconds(const std::vector<Sample>& samples) {
   return seconds;
 }
 
-// The line with least weighted squares of relative residuals, 0 <= latency <= most_latency_s and
-// s_per_byte >= least_s_per_byte. The sum is convex, so the best line is the free one or lies on a limit.
+// The line with least weighted squares of relative residuals, 0 <= latency <= most_latency_s and s_per_byte
+// >= least_s_per_byte. The sum is convex, so the best line is the unconstrained one or is on a limit.
 class LineFit {
  public:
   explicit LineFit(const std::vector<Sample>& samples) : samples_(samples) {

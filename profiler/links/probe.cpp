@@ -30,7 +30,7 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What rank 0 tells everybody before a series; sent as it lies in memory.
+// What rank 0 sends to all before a series; sent as its bytes in memory.
 struct Order {
   int32_t series = -1;  // -1 = the end
   int32_t sizes = 0;

@@ -41,7 +41,7 @@ std::string scope_text(NetworkProfile::Scope scope) {
 std::string curve_text(const NetworkFile::Link& link) {
   if (!link.has_curve()) return "  not enough measurements to plan with: probe again\n";
   const LinkCurve curve = link.curve();
-  // Beyond every point, so that it is the rate there whatever the curve is made of.
+  // Beyond every point, so that it is the rate there for any kind of curve.
   const double large = 2 * (link.points.empty() ? 1e12 : link.points.back().first);
   const double rate = large / (curve.time_s(2 * large) - curve.time_s(large));
   std::string text = fmt::format("  latency {}, {}", time_text(curve.latency_s()), rate_text(rate));

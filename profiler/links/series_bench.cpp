@@ -72,13 +72,13 @@ double SeriesBench::own_part_s(int64_t bytes) {
   const auto start = Clock::now();
   group_.exchange(there_and_back)->wait();
   const double seconds = since(start);
-  // The answer's way is half of the shortest round trip at most, whatever disturbed its measurement.
+  // The answer takes at most half of the shortest round trip, even if its measurement was disturbed.
   return std::max(seconds - answer_s_, 0.5 * seconds);
 }
 
 double SeriesBench::round_s(int64_t bytes) {
   double seconds = own_part_s(bytes);
-  // A single sender is rank 0, who has the figure already.
+  // A single sender is rank 0, which already has the value.
   if (series_.is_collective() || series_.pairs() > 1)
     group_.all_reduce(&seconds, 1, ElementType::f64, ReduceOp::max);
   return seconds;

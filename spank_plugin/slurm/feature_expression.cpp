@@ -36,7 +36,7 @@ class Evaluation {
     bool result = term();
     while (at_ < text_.size() && (text_[at_] == '&' || text_[at_] == ',' || text_[at_] == '|')) {
       bool either = text_[at_++] == '|';
-      bool next = term();  // always read, whatever it is worth
+      bool next = term();  // always parsed, even if not needed
       result = either ? result || next : result && next;
     }
     return result;

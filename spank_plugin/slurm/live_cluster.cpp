@@ -17,7 +17,7 @@
 namespace sailor {
 namespace {
 
-// The reservation that stands in the way of a job that starts now; nullptr when there is none.
+// The reservation that prevents a job from starting now; nullptr if there is none.
 const SlurmReservation* conflicting_reservation(const SlurmView& view, const std::string& node,
                                                 double job_time_s, const std::string& own_reservation) {
   for (const SlurmReservation& reservation : view.reservations) {
@@ -108,7 +108,7 @@ class Offers {
         wishes_(wishes),
         partitions_(usable_partitions(view, site.umbrella_partition, wishes)),
         reservation_(own_reservation(view, wishes)) {
-    if (!wishes.features.empty()) satisfies({}, wishes.features);  // is an expression, whatever the nodes
+    if (!wishes.features.empty()) satisfies({}, wishes.features);  // checks the syntax, even without nodes
     check_names(wishes.only_nodes, "--nodelist");
     for (const SlurmPartition& partition : view.partitions) {
       for (const std::string& node : partition.nodes) all_partitions_of_[node].push_back(partition.name);
@@ -225,7 +225,7 @@ class Offers {
 
   void note_busy(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) const {
     BusyNode busy{snapshot_node(node, gpus), busy_state(node), std::nullopt};
-    // A job that waits for the node takes it before us, for a time that nobody knows.
+    // A job that waits for the node gets it first, for an unknown time.
     const bool only_runs =
         use_by_running_jobs(node) && node.promised_to == 0 && (node.state & NODE_STATE_PLANNED) == 0;
     if (only_runs && node.jobs_end)
@@ -233,7 +233,8 @@ class Offers {
     cluster.snapshot.busy.push_back(std::move(busy));
   }
 
-  // Of busy nodes those that a job could have beside the free ones, the first to come free.
+  // Of the busy nodes, those that a job could have in addition to the free ones, the first ones to become
+  // free.
   void keep_within_partition_limits(std::vector<BusyNode>& busy) const {
     std::map<std::string, int> left;  // by partition
     for (const SlurmPartition* partition : partitions_) {

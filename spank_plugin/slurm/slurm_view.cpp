@@ -62,7 +62,7 @@ SlurmNode read_node(const node_info_t& info) {
 // When the jobs on one node end, as far as Slurm shows them.
 struct JobsOnNode {
   int64_t last_end = 0;
-  bool open_end = false;  // one of them has no time limit, or stands still
+  bool open_end = false;  // one of them has no time limit, or is suspended
 };
 
 void note_ends(const slurm_job_info_t& job, std::map<std::string, JobsOnNode>& jobs) {
@@ -171,7 +171,7 @@ SlurmView read_slurm() {
     if (auto it = leaf_switches.find(node.name); it != leaf_switches.end()) node.leaf_switch = it->second;
   }
 
-  // No SHOW_ALL: partitions that are hidden or closed to the user's groups are left out by the controller.
+  // No SHOW_ALL: the controller omits partitions that are hidden or closed to the user's groups.
   partition_info_msg_t* raw_partitions = nullptr;
   if (slurm_load_partitions(0, &raw_partitions, 0) != SLURM_SUCCESS) fail("partitions");
   PartitionInfo partitions(raw_partitions);

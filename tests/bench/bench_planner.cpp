@@ -187,7 +187,7 @@ int run_scenarios(const Options& options) {
   return failed == 0 ? kDone : kFailed;
 }
 
-// Calls `visit` for the scenarios of the file that are asked for, all in this process.
+// Calls `visit` for the requested scenarios of the file, all in this process.
 template <typename Visit>
 int visit_scenarios(const Options& options, const std::string& header, Visit visit) {
   fmt::print("{}\n", header);

@@ -70,7 +70,7 @@ std::vector<std::string> violations(const Scenario& scenario, const Inputs& inpu
   return out;
 }
 
-// A bound that a plan beats is wrong, whoever found the plan.
+// A bound that any known plan beats is wrong.
 std::vector<std::string> wrong_bounds(const Scenario& scenario, const SearchResult& result) {
   std::vector<std::string> out;
   const auto check = [&](std::optional<double> iter_per_s, std::optional<double> usd_per_iter,
@@ -92,8 +92,7 @@ std::vector<std::string> wrong_bounds(const Scenario& scenario, const SearchResu
   return out;
 }
 
-// The bound in the row's own terms. Where there is no plan: the one that a limit lies beyond, if there is
-// one.
+// The bound in the units of the row. Without a plan: the bound that a limit exceeds, if there is one.
 std::optional<double> bound_of(const Scenario& scenario, const SearchResult& result, bool* proves) {
   const auto rate = result.bound_iteration_s ? std::optional(1 / *result.bound_iteration_s) : std::nullopt;
   const auto usd = result.bound[Expense::cost];

@@ -26,8 +26,8 @@ namespace sailor::closed_loop {
 namespace fs = std::filesystem;
 namespace {
 
-// A block's forward pass of one sequence on the fastest emulated type: long beside what a rank needs to wake
-// up, and beside the real computation of all ranks that share a core.
+// A block's forward pass of one sequence on the fastest emulated type: long compared with a rank's wake-up,
+// and with the real computation of all ranks that share a core.
 constexpr double kFastestLayer_s = 0.004;
 constexpr double kFastestLayerPerRank_s = 0.0008;  // and rank of a core
 

@@ -1,5 +1,5 @@
 // Megatron-LM's functional tests: peak bytes of the allocator on the last stage, where the loss is logged.
-// The columns say most; the rest stands in the tests' names and in what their families share.
+// Most properties are in the columns; the rest is in the tests' names and common to their families.
 #include <algorithm>
 
 #include "tests/convert/convert.h"

@@ -75,7 +75,7 @@ Outcome run_segment(const Case& c, const Segment& segment, const std::vector<Ref
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first_error) first_error = std::current_exception();
-        for (const auto& factory : factories) factory->abort();  // nobody shall wait for this rank
+        for (const auto& factory : factories) factory->abort();  // no rank must wait for this one
       }
     });
   }

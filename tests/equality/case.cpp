@@ -18,7 +18,7 @@ namespace {
 using Random = std::mt19937_64;
 using Layout = TpLayout;
 
-// What a plan may have beside its layout, each on in about every second case in which it is possible.
+// Features of a plan in addition to its layout, each used in about every second case in which it is possible.
 struct Options {
   bool recompute = false;
   bool zero1 = false;

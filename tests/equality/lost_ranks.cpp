@@ -43,8 +43,8 @@ Fault draw_fault(Random& random) {
   return fault;
 }
 
-// Whether the ranks of `alive` have the state of every layer, as far as can be told from the plan alone: with
-// ZeRO-1 a rank has parts that nobody else has.
+// Do the ranks of `alive` have the state of every layer, according to the plan? With ZeRO-1 a rank has parts
+// that no other rank has.
 bool full_copy_survives(const Plan& plan, const std::set<int>& alive) {
   const RankLayout layout(plan);
   if (static_cast<int>(alive.size()) == layout.size()) return true;
@@ -79,7 +79,7 @@ std::vector<int> draw_members(Random& random, std::vector<int> alive, int ranks,
   return alive;
 }
 
-// A generation whose steps are held against the reference.
+// A generation whose steps are compared with the reference.
 class ComparedGeneration {
  public:
   ComparedGeneration(const Case& c, const Plan& plan, const std::vector<ReferenceStep>& reference)

@@ -160,7 +160,7 @@ void Room::collective(std::unique_lock<std::mutex>& lock, Member& member, const 
   }
   changed_.wait(lock, [&] { return meeting.done || member.aborted; });
   if (meeting.done) return;
-  mine = nullptr;  // its buffers are nobody's any more: without it the others wait for ever
+  mine = nullptr;  // its buffers are gone: without it the others wait forever
   meeting.mismatch = true;
 }
 

@@ -1,5 +1,5 @@
-// Mutations that know what YAML and JSON are made of, beside libFuzzer's own of bytes: most of a parser lies
-// behind "is this a file of its kind at all".
+// Mutations that respect the syntax of YAML and JSON, in addition to libFuzzer's byte mutations: most of a
+// parser is only reached by valid syntax.
 #include <algorithm>
 #include <cctype>
 #include <cstdint>

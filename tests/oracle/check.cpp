@@ -89,7 +89,8 @@ void judge_plan(const Problem& problem, const PlannerInputs& inputs, const Candi
     fail(row, "limit not met", "");
 }
 
-// The planner's own judge must agree that the optimum is a plan, and what it takes; else nobody is right.
+// The planner's own judge must agree that the optimum is a valid plan, and on its value; otherwise one of
+// both is wrong.
 void judge_optimum(const Problem& problem, const PlannerInputs& inputs, const FrontPoint& best, Row& row) {
   const Plan plan = planner_plan(problem, best.plan);
   std::vector<std::string> wrong = check_plan(plan, inputs.job);

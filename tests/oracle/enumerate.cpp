@@ -103,7 +103,7 @@ class GridSearch {
     return s;
   }
 
-  // Time without gradient sync, of what stands and the least of what does not.
+  // Time without gradient sync, of the known parts and the minimum of the others.
   double pipeline_s(bool first_pipeline, int set_stages) const {
     double bottleneck = 0, sum = 0;
     for (int i = 0; i < P_; ++i) {

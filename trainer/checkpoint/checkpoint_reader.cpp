@@ -18,8 +18,8 @@ namespace sailor {
 namespace {
 
 constexpr std::size_t kCachedFiles = 32;
-constexpr int64_t kBlocksAtOnce = 8;                // read, and then checked beside the next ones
-constexpr int64_t kAheadBytes = int64_t{96} << 20;  // at most, asked of the disk before they are read
+constexpr int64_t kBlocksAtOnce = 8;                                  // read while earlier ones are checked
+constexpr int64_t kAheadBytes = int64_t{96} << 20;                    // maximum read-ahead
 constexpr int64_t kAtOnce = 2 * kBlocksAtOnce * kChecksumBlockBytes;  // read by verify()
 
 }  // namespace
@@ -72,7 +72,7 @@ void CheckpointReader::announce(const CheckpointTensor* tensor, int64_t first, i
   for (const Range& range : ranges_of(tensor, first, count)) announce(range);
 }
 
-// Blocks are read whole, so whole ones are asked for; the disk need not listen.
+// Blocks are read completely, so complete ones are announced; this is only a hint to the disk.
 void CheckpointReader::work_ahead() {
   while (!announced_.empty() && ahead_ < kAheadBytes) {
     Range& next = announced_.front();
@@ -167,7 +167,7 @@ std::vector<CheckpointReader::Range> CheckpointReader::ranges_of(const Checkpoin
   const int64_t element = stored_element_bytes(tensor->dtype);
   auto place = std::upper_bound(places.begin(), places.end(), first,
                                 [](int64_t at, const Place& p) { return at < p.piece.first; });
-  --place;  // every element stands somewhere: parse_manifest() has seen to it
+  --place;  // parse_manifest() ensures that every element exists
   for (; count > 0; ++place) {
     const int64_t skipped = first - place->piece.first;
     const int64_t part = std::min(count, place->piece.count - skipped);

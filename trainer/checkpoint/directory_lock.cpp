@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kRunLine = "\nrun ";
 
-// Who holds the lock, for people, and in a second line of which run that is, if of any.
+// The holder of the lock, for people, and its run in a second line, if any.
 std::string this_process() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -63,7 +63,7 @@ class LockFile {
 
   int get() const { return descriptor_; }
   int release() { return std::exchange(descriptor_, -1); }
-  // False when somebody else has the lock.
+  // False if another process has the lock.
   bool lock(const std::string& path) const {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno != EWOULDBLOCK) fail("lock", path);
@@ -109,7 +109,7 @@ DirectoryLock::DirectoryLock(const std::string& directory) {
                                    "another checkpoint.directory",
                                    name.empty() ? "another process" : name));
     }
-    if (!file.is_at(path)) continue;  // somebody took it over, or removed it, in between
+    if (!file.is_at(path)) continue;  // another process took it over, or removed it, meanwhile
     file.write_holder(path);
     descriptor_ = file.release();
   }

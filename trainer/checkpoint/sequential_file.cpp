@@ -37,7 +37,7 @@ SequentialFile::SequentialFile(std::string path, int64_t bytes, const std::atomi
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(path_);
   set_direct(true);
-  // A file system that cannot promise room says so with another error, and then the writes tell.
+  // A file system that cannot reserve space returns another error; then the writes detect a lack of space.
   if (bytes > 0 && fallocate(descriptor_, 0, 0, bytes) != 0 && (errno == ENOSPC || errno == EDQUOT)) {
     const int reason = errno;
     close(descriptor_);

@@ -15,7 +15,7 @@ namespace {
 
 using Failure = Outcome::Failure;
 
-// How often a rank that still works says so: often beside any deadline, seldom beside the work.
+// Interval of signs of life of a working rank: short compared with any deadline, long compared with its cost.
 constexpr auto kSign = std::chrono::milliseconds(100);
 constexpr auto kPatience = std::chrono::milliseconds(500);
 

@@ -93,7 +93,7 @@ void redirect_output(const std::string& file) {
   close(output);
 }
 
-// Ends the process from the control channel's thread, whatever the trainer's thread is doing.
+// Ends the process from the control channel's thread, in any state of the trainer's thread.
 [[noreturn]] void end_process(const std::string& text, int exit_code) {
   if (!text.empty()) std::cerr << "sailor-rank: " << text << std::endl;
   _exit(exit_code);
@@ -136,7 +136,7 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
                          .stop = [](const Stop& stop) { end_process(stop.text, stop.exit_code); },
                          .message = [&inbox](const ControlMessage& message) { inbox.receive(message); },
                          .in_step_s = [&step_began_ns] { return seconds_in_step(step_began_ns); }});
-  // Ranks share a node's cores; more threads only when the user says so.
+  // Ranks share a node's cores; more threads only on request of the user.
   if (!std::getenv("OMP_NUM_THREADS")) at::set_num_threads(1);
   // Slurm sends it to all processes of a step: what follows of it is the agent's and the controller's
   // business.
@@ -165,7 +165,7 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
                             .rank = failure.rank,
                             .trace_step = std::stoll(variable("SAILOR_TRACE_STEP")),
                             .device_contexts = 1};
-    // Who joins says so when it is ready to be used.
+    // A joining rank reports when it is ready.
     if (joins) control.send(hello);
     RankProcess(resources, inbox, node_name()).run(std::move(first));
   } catch (const CommError& e) {

@@ -71,7 +71,7 @@ void check(const JobSpec& job, const Plan& plan, const Arguments& arguments, con
 // A run goes on from the newest checkpoint that is complete: it must be one of this job.
 void check_checkpoints(const JobSpec& job) {
   if (job.checkpoint.directory.empty()) return;
-  std::vector<std::string> skipped;  // the ranks say so, when they load
+  std::vector<std::string> skipped;  // the ranks report them when they load
   const auto found = newest_checkpoint(relative_to_file(job.checkpoint.directory, job.file), skipped);
   if (found) require_fit(found->manifest, found->path, job);
 }
@@ -93,8 +93,8 @@ std::string default_directory(const Arguments& arguments, const Scheduler& sched
 }
 
 int run(const Arguments& arguments, Scheduler& scheduler) {
-  // The script that Slurm runs is a copy; what it says is about the file that was submitted. A spec that the
-  // script names itself stands where it says.
+  // The script that Slurm runs is a copy; relative paths in it refer to the submitted file. A spec that the
+  // script names is used in its place.
   const bool is_copy = fs::path(arguments.job_file).filename() == "slurm_script";
   const std::string submitted_file = is_copy ? submitted(scheduler, "SAILOR_JOB") : "";
   const std::string job_file = fs::absolute(submitted_file.empty() ? arguments.job_file : submitted_file);

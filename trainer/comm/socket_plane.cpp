@@ -158,7 +158,7 @@ struct SocketFactory::Impl {
   CommOptions options;
   std::string scope;
   std::atomic<bool> aborted{false};
-  WakeUp cancel;  // readable for ever once aborted
+  WakeUp cancel;  // readable forever once aborted
   SocketEngine engine;
 
   FileDescriptor connect(const std::string& name, int from, int to, int to_rank, Clock::time_point deadline) {

@@ -15,7 +15,7 @@ constexpr std::size_t kLlmcHeaderBytes = 256 * sizeof(int32_t);
 constexpr int32_t kLlmcMagic16 = 20240520, kLlmcMagic32 = 20240801;
 constexpr char kMegatronMagic[] = "MMIDIDX\0";  // nine bytes with the one that ends the literal
 
-// Values stand at any offset: the arrays of a Megatron index begin at byte 34.
+// Values may be unaligned: the arrays of a Megatron index begin at byte 34.
 template <class T>
 T value_at(const MappedFile& file, std::size_t offset) {
   T value;

@@ -32,7 +32,7 @@ bool has_driver() {
   return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/proc/driver/nvidia/version");
 }
 
-// Whether processors are asked for.
+// Does the environment request processors?
 bool wants_processors() {
   const char* const device = std::getenv("SAILOR_DEVICE");
   if (device == nullptr || std::string(device) == "gpu") return false;

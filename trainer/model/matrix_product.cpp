@@ -32,7 +32,7 @@ bool processor_has_avx512() {
 #endif
 }
 
-// How a matrix lies in memory, as BLAS says it: rows one after the other, or (transposed) columns.
+// Memory layout of a matrix in BLAS terms: row by row, or (transposed) column by column.
 struct MatrixLayout {
   char transposed = 'N';
   int64_t leading = 0;

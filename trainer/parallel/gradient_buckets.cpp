@@ -102,7 +102,7 @@ GradientLayout gradient_layout(const Plan& plan, const RankLayout& layout, int r
       if (std::find(groups[g].ranks.begin(), groups[g].ranks.end(), rank) == groups[g].ranks.end()) continue;
       GradientPart part{g, {}, 0};
       for (const SubShard& shard : groups[g].shards) {
-        // The first layer's shards stand for all: the others have the same owners.
+        // The first layer's shards represent all: the others have the same owners.
         if (shard.layer != bucket.first_layer) continue;
         for (const std::size_t i : bucket.parameters) {
           const auto elements = elements_of(shard, slot, *result.order[i]);

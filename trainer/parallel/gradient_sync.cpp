@@ -23,7 +23,7 @@ std::size_t element_bytes_of(const at::Tensor& buffer) {
 struct GradientSync::Part {
   const GradientPart* elements = nullptr;
   Communicator* group = nullptr;
-  int64_t begin = -1;  // in the buffer, when all of it lies together; else -1
+  int64_t begin = -1;  // in the buffer, if it is contiguous; else -1
 };
 
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,

@@ -20,7 +20,7 @@ namespace {
 // A reservation further ahead than that is left over from before the machine's last start.
 constexpr int64_t kStale_ns = int64_t{3600} * 1'000'000'000;
 
-// About how long a turn is: short beside what is emulated, long beside what it takes to wake up for it.
+// Approximate length of a turn: short compared with emulated times, long compared with a thread's wake-up.
 constexpr double kTurn_s = 2e-3;
 
 const PlanStage& stage_of(const Plan& plan, const RankSlot& slot) {
@@ -95,10 +95,10 @@ void EmulatedNetwork::take_turn(Passage& passage) {
   }
   const auto size = static_cast<double>(passage.bytes);
   const double latency_s = link.curve.time_s(1);
-  const auto busy_s = [&](double senders) {  // one sender's share, when so many send at once
+  const auto busy_s = [&](double senders) {  // one sender's share with this many concurrent senders
     return std::max(0.0, link.curve.time_s(size, senders) - latency_s) / senders;
   };
-  constexpr double kMany = 1e6;  // so many that only the node's rate matters
+  constexpr double kMany = 1e6;  // large enough that only the node's rate matters
   const double port_s = busy_s(1), interface_s = link.same_node ? 0 : busy_s(kMany);
   const double turns = std::max(1.0, std::ceil(std::max(port_s, interface_s) / kTurn_s));
   const auto turn_ns = [&](double whole_s) { return static_cast<int64_t>(whole_s / turns * 1e9); };

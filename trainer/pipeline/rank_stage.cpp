@@ -42,7 +42,7 @@ RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& lay
 }
 
 // Communicators in one global order: TP groups, then boundaries from the first to the last. Boundary i is
-// from group i to the one after it; with interleaved chunks the last group hands on to the first.
+// from group i to the one after it; with interleaved chunks, one more is from the last group to the first.
 void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory, at::Device place) {
   if (position.tp > 1) {
     tp = factory.create(fmt::format("tp/{}.{}", position.pipeline, position.group),

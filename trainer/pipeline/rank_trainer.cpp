@@ -51,7 +51,7 @@ int64_t new_lineage() {
 
 }  // namespace
 
-// Members that others refer to stand before them.
+// Members that others refer to come first.
 struct RankTrainer::Impl {
   const JobSpec job;
   const Plan plan;
@@ -67,7 +67,7 @@ struct RankTrainer::Impl {
   std::unique_ptr<Optimizer> optimizer;
   StepRecorder recorder;
   PipelineExecutor executor;
-  std::string locked;                             // the directory of checkpoints that nobody else writes to
+  std::string locked;                             // the checkpoint directory with our lock
   std::unique_ptr<DirectoryLock> directory_lock;  // on rank 0
   std::unique_ptr<BackgroundSaver> saver;         // once something was saved
   std::vector<SaveResult> failed_saves;           // that did not even begin

@@ -103,7 +103,7 @@ Proximity distance(hwloc_topology_t topology, hwloc_obj_t a, hwloc_obj_t b) {
   return one_socket ? Proximity::same_socket : Proximity::across_sockets;
 }
 
-// The PCI device that an object of a distance matrix stands for: it may be an operating system's device.
+// The PCI device of an object of a distance matrix, which may be an operating system's device.
 hwloc_obj_t pci_device_of(hwloc_obj_t object) {
   while (object != nullptr && object->type != HWLOC_OBJ_PCI_DEVICE) object = object->parent;
   return object;

@@ -1,6 +1,6 @@
-// Exact: pipelines are chosen one after another. What matters of those already
-// chosen is how often each stage has used each option, the first and the last pipeline, and the slowest
-// messages and sums so far; of two ways to the same use, one that is nowhere slower and no dearer suffices.
+// Exact: pipelines are chosen one after another. The state after some pipelines is how often each stage has
+// used each option, the first and the last pipeline, and the slowest messages and gradient reductions so far;
+// of two ways to the same use, one that is nowhere slower and no more expensive suffices.
 #include <algorithm>
 #include <limits>
 #include <map>

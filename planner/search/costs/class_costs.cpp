@@ -22,7 +22,7 @@ ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
   const size_t n = classes_.size(), layers = costs.layers();
   for (const PlacementClass& placement : classes_) {
     const std::vector<int> all = placement.options();
-    // The slowest option is somewhere in the sum; beside it stands anything that may.
+    // The slowest option takes part in the reduction; its neighbour may be any possible option.
     std::vector<std::pair<int, int>> pairs;
     const std::string& type = resources.options[placement.slowest()].gpu_type;
     for (int slow : placement.groups.front().options)

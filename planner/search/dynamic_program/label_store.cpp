@@ -14,14 +14,14 @@ LabelStore::LabelStore(const TemplateProblem& problem)
       limits_(problem.limits.size()),
       charge_matters_(problem.goal.charge_matters()) {}
 
-// How much later `a` may end than `b`, whatever comes before, as far as entries tell; at least.
+// A lower bound on how much later `a` may end than `b` for any continuation, according to the entries.
 double LabelStore::later_s(const Entry& a, const Entry& b, double floor_s) const {
   return rounds_ *
              std::max({0.0, a.bottleneck_s - std::max(floor_s, b.bottleneck_s), a.leading_s - b.leading_s}) +
          (a.sum_s - b.sum_s);
 }
 
-// Whatever comes before, does `a` end no later (and no dearer) than `b`?
+// For every continuation, does `a` end no later (and cost no more) than `b`?
 bool LabelStore::dominates(const Entry& one, const Entry& other, double floor_s) const {
   if (one.stages > other.stages || one.first_used > other.first_used * (1 + kSlack)) return false;
   const double later = later_s(one, other, floor_s);
@@ -46,7 +46,7 @@ bool LabelStore::insert(Label& label, double floor_s) {
   Bucket& labels = bucket(label.first_layer, label.placement);
   Entry entry{label.sum_s, label.bottleneck_s, label.leading_s, label.used[0], label.stages, &label};
   const bool strong = problem_.dominance && (label.pure || !problem_.pure_dominance);
-  // In the order of sums: only what stands before can dominate, only what stands behind can be dominated.
+  // In the order of sums: only earlier labels can dominate, only later ones can be dominated.
   const auto place = std::upper_bound(labels.strong.begin(), labels.strong.end(), entry,
                                       [](const Entry& a, const Entry& b) { return a.sum_s < b.sum_s; }) -
                      labels.strong.begin();

@@ -165,8 +165,8 @@ class TemplateSearch {
     return true;
   }
 
-  // The stage with each first layer from `highest` down to `lowest`, all of one segment, where `covering`
-  // serves unless memory leaves out some groups. False when longer stages need not be tried.
+  // The stage with each first layer from `highest` down to `lowest`, all of one segment, for which `covering`
+  // applies unless memory excludes some groups. False if longer stages need not be tried.
   bool try_lengths(const Label& behind, Label& next, double sum_s, const ClassCosts::Segment& segment,
                    const StageUse& covering, int highest, int lowest) {
     const int placement = next.placement, end = next.end_layer;

@@ -142,7 +142,7 @@ bool BlockMoves::swap_stages() {
   return true;
 }
 
-// The replicas of one stage in a new order, whatever they face: zone after zone, or alternating zones.
+// The replicas of one stage in a new order, ignoring facing stages: zone after zone, or alternating zones.
 bool BlockMoves::reorder_stage() {
   BlockCosts::Columns columns = BlockCosts::columns_of(next_);
   const int stage = any_stage();

@@ -110,7 +110,8 @@ BlockCosts::Columns BlockCosts::columns_of(const PipelineBlocks& blocks) {
 PipelineBlocks BlockCosts::blocks_of(const Columns& columns) {
   PipelineBlocks blocks;
   for (size_t j = 0; j < columns.size();) {
-    // The pattern that covers most from here on, of equals the shortest; what is not repeated stands alone.
+    // The pattern that covers most from here on, the shortest of equal ones; columns without repetition are
+    // single.
     size_t best_length = 1, best_times = 1;
     for (size_t length = 1; length <= kLongestPattern && j + 2 * length <= columns.size(); ++length) {
       size_t end = j + length;
@@ -176,7 +177,7 @@ bool BlockCosts::recount(PipelineBlocks& blocks) const {
   }
   const ZoneProgram mix = most_pipelines(patterns, left, open);
   if (mix.pipelines < open - kRounding) return false;
-  // Rounded down; then whatever still fits.
+  // Rounded down; then the rest that still fits.
   const auto repeat = [&](size_t b, int times) {
     const RepeatedPattern& pattern = patterns[b];
     times = std::min(times, open / pattern.pipelines);

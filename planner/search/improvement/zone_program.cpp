@@ -7,7 +7,7 @@ namespace sailor {
 namespace {
 
 constexpr double kZero = 1e-9;
-// From then on by Bland's rule, which is slow but never cycles; and an end for whatever rounding does.
+// Afterwards Bland's rule, which is slow but never cycles; and a limit in case of rounding errors.
 constexpr int kSteepPivots = 40, kMostPivots = 400;
 
 }  // namespace

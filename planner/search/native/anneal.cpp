@@ -97,7 +97,7 @@ class Annealing {
     }
   }
 
-  // An option for a stage where `beside` is: of a pool that is in use every other time.
+  // An option for a stage near `beside`: every other time of a pool that is in use.
   int option_for(PlanTemplate& of, int beside) {
     int option = static_cast<int>(drawn(space_.options.size()));
     if (drawn(2) == 0) {
@@ -224,7 +224,7 @@ class Annealing {
     return set_chunk(of, pipelines, chunk);
   }
 
-  // Pipelines of a pool beside those that there are.
+  // Adds a class of pipelines of another pool.
   bool add_class(PlanTemplate& of, const TemplateClass& pipelines, size_t at) {
     if (!may_add_classes(of)) return false;
     const int option = option_for(of, pipelines.stages[at].option);

@@ -20,10 +20,10 @@ namespace {
 constexpr double kRounding = 1 - 1e-9;
 
 struct BoundOptions {
-  double exact = 1.01;    // the bound is worked out up to this factor
-  double unequal = 0.01;  // numbers of microbatches that are told apart, by their mean
-  int points = 40;        // of the price of a pipeline by its number of microbatches
-  int turns = 8;          // of changes of prices
+  double exact = 1.01;                             // the bound is worked out up to this factor
+  double unequal = 0.01;                           // relative resolution of numbers of microbatches
+  int points = 40;                                 // of the price of a pipeline by its number of microbatches
+  int turns = 8;                                   // of changes of prices
   double promising = 0.75, promising_step = 0.03;  // of what prices must come to, at first and with each turn
   double margin = 1e-9;                            // of what prices come to
   LimitWeights weights[5] = {{0, 0}, {0.3, 0}, {0.6, 0}, {0.3, 0.5}, {0, 0.5}};

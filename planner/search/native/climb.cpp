@@ -219,7 +219,7 @@ class Climb {
     return stages.size() <= static_cast<size_t>(space_.layers());
   }
 
-  // What a stage beside (or instead of) one with `option` may use: any TP degree of pools in use; of other
+  // Options of a stage next to (or instead of) one with `option`: any TP degree of pools in use; of other
   // pools the same degree, or the next smaller.
   std::vector<int> candidates(const TemplateClass& pipelines, int option) const {
     std::set<int> used;
@@ -247,7 +247,7 @@ class Climb {
       const std::vector<TemplateStage> now(at_.classes[c].stages.begin(),
                                            at_.classes[c].stages.begin() + static_cast<ptrdiff_t>(groups));
       for (size_t g = 0; g < groups; ++g) {
-        // Within a run of equal stages one stands for all.
+        // Within a run of equal stages one is enough.
         if (g > 0 && now[g].option == now[g - 1].option) continue;
         if (scorer_.spent()) return false;
         std::vector<TemplateStage> less = now;

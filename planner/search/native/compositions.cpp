@@ -100,7 +100,7 @@ class Composing {
     std::vector<Use> uses;
   };
 
-  // Stages with the fewest layers go as long as the others hold the model.
+  // Removes stages with the fewest layers while the others hold the model.
   void drop_surplus(double total) {
     while (true) {
       Use* least = nullptr;

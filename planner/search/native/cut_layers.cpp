@@ -123,7 +123,7 @@ class Cutting {
   }
 
   bool fits(int entry, int way, int first, int end) {
-    if (of_.interleave > 1) return true;  // asked of the whole plan
+    if (of_.interleave > 1) return true;  // checked for the whole plan
     const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
                                  mode(entry, way), in_flight(entry, groups_, microbatches_), of_.microbatch,

@@ -11,7 +11,7 @@
 namespace sailor::native {
 namespace {
 
-// A pipeline that may stand beside unlike ones.
+// A pipeline that may be combined with different ones.
 struct Lane {
   TemplateClass pipeline;
   ClassTimes times;
@@ -70,7 +70,7 @@ class FewGpus {
     }
   }
 
-  // Pipelines that there is room for beside `taken`.
+  // Number of pipelines that fit in addition to `taken`.
   int room_for(const std::vector<int>& used, const std::vector<int>& taken) const {
     int most = space_.gpus();
     for (size_t p = 0; p < used.size(); ++p)
@@ -112,7 +112,7 @@ class FewGpus {
     return of;
   }
 
-  // Cut as if there were as many replicas as possible. GPUs wherever they are stand for those of a zone.
+  // Layers are split as with the maximum number of replicas. GPUs of any zone represent those of one zone.
   void add_lane(const std::vector<int>& sequence, size_t size, const std::vector<int>& used) {
     for (const int option : sequence)
       if (space_.pools[static_cast<size_t>(space_.options[static_cast<size_t>(option)].pool)].joint) return;

@@ -7,7 +7,7 @@ namespace sailor::native {
 namespace {
 
 constexpr double kMany = 1e6;  // senders: only the node's rate matters
-// Numbers of microbatches in flight that are told apart.
+// Classes of numbers of microbatches in flight.
 constexpr int kInFlight[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96};
 
 size_t place_of(int in_flight) {

@@ -24,8 +24,8 @@ namespace sailor::native {
 namespace {
 
 struct Effort {
-  // Small clusters are asked about most often, and an answer to them should not be waited for. The less
-  // effort, the smaller the part of it that seeds and climbs may take before walks begin.
+  // Searches on small clusters are the most frequent, and should be instantaneous. The less effort, the
+  // smaller the fraction of it for seeds and climbs before walks begin.
   struct Size {
     int gpus = std::numeric_limits<int>::max();  // up to
     double steps, steps_per_gpu = 0;
@@ -33,7 +33,7 @@ struct Effort {
     SeedOptions seeds = {};
     double climbing = 0.75;  // part of the effort that is spent when climbs end
     size_t climbs = 12;
-    size_t placed = 0;  // plans whose placement is improved, beside those that are wanted
+    size_t placed = 0;  // plans whose placement is improved, in addition to the requested ones
   };
   Size sizes[4] = {
       {.gpus = 12,
@@ -142,7 +142,7 @@ class NativeSearch {
     return out;
   }
 
-  // From templates with their values, best first, as long as they are close to the best.
+  // From templates with their values, best first, while they are close to the best.
   void climb_from(std::vector<std::pair<double, PlanTemplate>> ranked) {
     for (auto& [value, of] : ranked) {
       if (value > effort_.climbed * scorer_.best() || scorer_.spent()) break;

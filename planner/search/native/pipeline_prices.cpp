@@ -8,7 +8,7 @@ namespace sailor::native {
 namespace {
 
 constexpr int kBisections = 12;  // for the worth of a block
-// Numbers of groups are told apart up to twice that of a mean pipeline's GPUs and a few; of pipelines with
+// Numbers of groups are distinguished up to twice that of a mean pipeline's GPUs and a few; of pipelines with
 // few microbatches only the few.
 constexpr int kFewGroups = 4, kFewMicrobatches = 4;
 

@@ -10,10 +10,11 @@ struct Dealt {
   int group;
   int option;
   int pool, tp;
-  int block;  // replicas of this stage from here on that are dealt one after the other; 0 but for the first
+  // replicas of this stage from here on that are placed one after the other; 0 except for the first
+  int block;
 };
 
-// The free GPUs of the nodes while they are dealt out.
+// The free GPUs of the nodes during an assignment.
 class Dealer {
  public:
   Dealer(const Space& space, const std::vector<Dealt>& order, Fill fill)
@@ -83,7 +84,7 @@ class Dealer {
 
   const Space& space_;
   const bool together_;
-  int node_ = -1;              // of the replicas that are dealt now, when they are together
+  int node_ = -1;              // of the replicas being placed, if they are together
   std::vector<int> free_;      // by node
   std::vector<int> left_;      // by pool of one zone: within its limit
   std::vector<size_t> first_;  // by pool: all nodes before it are full

@@ -105,8 +105,8 @@ void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& ou
   shape.estimate = scorer_.goal().value(seconds, seconds * estimates_.busy_per_s(shape));
   ++shapes_;
   if (shape.estimate > most) return;
-  // The estimate is the same in whatever order the parts come: of few all orders, of many this one and its
-  // reverse.
+  // The estimate does not depend on the order of the parts: of few parts all orders are tried, of many this
+  // one and its reverse.
   const auto parts = shape.parts.begin(), end = parts + static_cast<ptrdiff_t>(shape.num_parts);
   if (shape.num_parts > options_.permuted_parts) {
     out.push_back(shape);

@@ -90,7 +90,7 @@ std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64
     candidate.prediction = simulate(context_, candidate.plan, CostModel::published);
     if (accepted(candidate.prediction, rejected)) out.push_back(std::move(candidate));
   }
-  // Of equals the one that is better in what was not asked for.
+  // Of equal candidates, the one that is better in the other quantity.
   const auto key = [&](const Candidate& c) {
     return std::tuple(value(c.prediction), c.prediction.iteration_s, c.prediction.usd_per_iteration());
   };

@@ -10,7 +10,7 @@
 namespace sailor {
 namespace {
 
-// Fewer pipelines by up to one in so many are tried.
+// Tries fewer pipelines, by up to one in this many.
 constexpr size_t kLeastPart = 5;
 
 bool within_quotas(const Plan& plan, const ResourceSpec& quotas) {

@@ -34,8 +34,8 @@ std::vector<Pool> make_pools(const Snapshot& usable) {
   return out;
 }
 
-// What GPUs of the pool take of the expense that the search follows. Throws where nobody says what they take
-// of something that is minimized or limited.
+// Rate of the tracked expense for GPUs of the pool. Throws if the rate of an expense that is minimized or
+// limited is unknown.
 GpuRate rate_of(const PlanningContext& context, const Goal& goal, const Pool& pool) {
   for (const Expense expense : kExpenses) {
     if (!goal.carries(expense) || gpu_rate(context, expense, pool.gpu_type, pool.zone)) continue;

@@ -55,7 +55,7 @@ class WorkBound {
     return (rounds - 1) * std::max(costs_.longest_layer_s(), replicas * model_s_) +
            costs_.least_compute_s(0, costs_.layers()) + costs_.least_sync_s(replicas, gpus_ / replicas);
   }
-  // GPUs are paid for as long as they compute, at least.
+  // GPUs are paid for at least while they compute.
   double charge(int replicas, double rounds) const {
     return rounds * replicas * costs_.least_charge(0, costs_.layers());
   }

@@ -7,8 +7,8 @@
 namespace sailor {
 namespace {
 
-// By this factor more or fewer pipelines than before are tried, and so many in a row that bring nothing end
-// it once something was found.
+// Maximum factor on the previous number of pipelines, and the number of attempts without improvement after
+// which the search ends once a plan was found.
 constexpr double kFactor = 1.5;
 constexpr int kMostWithoutGain = 4;
 

@@ -11,7 +11,7 @@ namespace sailor {
 namespace {
 
 constexpr int kImmediate_s = 5;   // for Slurm to give a helper job a node that is free
-constexpr int kLeastMinutes = 1;  // that a job can be asked for
+constexpr int kLeastMinutes = 1;  // minimum time limit of a job
 
 int64_t minutes(int64_t seconds) {
   return std::max<int64_t>(kLeastMinutes, (seconds + 59) / 60);
@@ -25,7 +25,7 @@ void add_option(std::vector<std::string>& command, const char* name, const std::
 
 std::vector<std::string> srun_step(const StepSpec& step) {
   const AllocatedNode& node = step.node;
-  // Without --overlap steps wait for ever, without --mem=0 they fail, and -c is not inherited.
+  // Without --overlap steps wait forever, without --mem=0 they fail, and -c is not inherited.
   std::vector<std::string> command = {"srun",    "--mpi=none", "--overlap",
                                       "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
   add_option(command, "jobid", node.helper_job);

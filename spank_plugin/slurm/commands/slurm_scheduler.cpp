@@ -1,5 +1,6 @@
-// The site's scheduler where it is Slurm: through its programs and the job's environment, so that programs of
-// ours need no Slurm library. Slurm's programs try for ever when slurmctld does not answer: they get 10 s.
+// Slurm as the site's scheduler: through its programs and the job's environment, so that our programs do not
+// need Slurm's library. Slurm's programs retry forever when slurmctld does not answer, so they get a limit of
+// 10 s.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -25,8 +26,7 @@ std::vector<std::string> in_time(std::vector<std::string> command) {
   return command;
 }
 
-// What scontrol prints; its complaints are of no interest. Empty when it does not answer, or does not know
-// what it is asked for.
+// The output of scontrol, without its errors. Empty if it does not answer, or does not know the object.
 std::string ask(const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {"sh", "-c", "exec timeout 10 scontrol \"$@\" 2>/dev/null", "sh"};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -93,7 +93,7 @@ class Salloc final : public HelperAllocation {
     return child_ < 0;
   }
   void withdraw() override {
-    if (child_ > 0) kill(child_, SIGTERM);  // it takes back what it asked for
+    if (child_ > 0) kill(child_, SIGTERM);  // it then withdraws its request
   }
   Answer answer() override {
     const std::string text = read_all(said_.get());

@@ -76,11 +76,11 @@ void add_theirs(ResultTable& table, const Scenario& scenario, const RowResult& o
              found && !theirs.gpus.empty() ? theirs.gpus : "-"});
 }
 
-// Groups without anybody beside us, and planners without a plan, are left out.
+// Omits groups with only our planner, and planners without a plan.
 std::string relative_chart(Study& study, const std::vector<const Scenario*>& scenarios, Ratio of) {
   BarChart chart;
   chart.title = of == Ratio::throughput ? "Throughput of others: the line is ours, higher is faster"
-                                        : "Cost of others: the line is ours, higher is dearer";
+                                        : "Cost of others: the line is ours, higher is more expensive";
   chart.unit = "theirs over ours";
   chart.line = 1;
   for (const Scenario* scenario : scenarios) {

@@ -23,7 +23,7 @@ std::string cluster_text(const Scenario& scenario) {
   return out;
 }
 
-// The GPUs of c3 under the plans of somebody who has no planner: c5 is the one in the middle.
+// The GPUs of c3 with the plans of a user without a planner: c5 is the median.
 std::optional<Figure1Row> bad_plan(const Study& study, Section& section, const Scenario& c3) {
   std::vector<UniformPlan> plans = uniform_plans(study.inputs(c3));
   const auto end =

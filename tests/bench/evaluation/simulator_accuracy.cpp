@@ -54,7 +54,7 @@ Parts by_part(const std::vector<RunRecord>& records, const std::vector<RunOutcom
   return parts;
 }
 
-// How far two measurements of one run are apart on average: nobody can claim to be closer.
+// Mean difference of two measurements of one run: predictions cannot be more accurate.
 std::optional<double> repeat_spread_pct(const std::vector<RunRecord>& records) {
   double sum = 0;
   int n = 0;
@@ -107,7 +107,7 @@ Section simulator_accuracy(Study& study) {
   for (const CsvRow& csv : read_csv(reference + "/simulators.csv")) {
     std::vector<Cell> row = {csv.text("simulator")};
     for (const SimulatorColumn& column : kColumns) {
-      // The columns behind the mean have names that repeat: only the mean can be told apart.
+      // The columns after the mean have repeated names: only the mean can be identified.
       const auto mean = csv.number(column.column);
       row.emplace_back(mean ? figure(*mean, 3) + " (mean)" : "-");
       if (mean && csv.text("simulator") == kPublishedSimulator) published_again[column.column] = *mean;

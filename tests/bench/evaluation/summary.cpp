@@ -55,11 +55,11 @@ void say_what_speed_costs(const Study& study, Section& section) {
     }
   }
   if (dearer > 0)
-    section.say(
-        fmt::format("What speed costs: on {} of {} scenarios that ask for throughput our plan is dearer than "
-                    "the published "
-                    "planner's, by {} at most ({}).",
-                    dearer, all, factor(most), where));
+    section.say(fmt::format(
+        "What speed costs: on {} of {} scenarios that ask for throughput our plan is more expensive than "
+        "the published "
+        "planner's, by {} at most ({}).",
+        dearer, all, factor(most), where));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace sailor::bench {
 namespace {
 
-// A mix of two types beside the first of them alone.
+// A mix of two types, compared with the first of them alone.
 struct Mix {
   std::string model;
   int fast_gpus = 0, slow_gpus = 0;

@@ -85,7 +85,7 @@ std::optional<Rival> read_rivals(const std::string& text) {
   return rival;
 }
 
-// What is wrong with what the search found, whatever the rivals.
+// Failures of the search's own result, independent of the rivals.
 std::vector<std::string> wrongs(const RandomProblem& problem, const Found& found,
                                 const std::optional<Rival>& rival) {
   std::vector<std::string> out;

@@ -15,7 +15,7 @@ Snapshot part_of(const Snapshot& snapshot, Keep keep) {
   return out;
 }
 
-// Nodes of the type in order of names as long as they have at most that part of its free GPUs.
+// Nodes of the type in order of names, up to that fraction of its free GPUs.
 Snapshot with_part_of_type(const Snapshot& snapshot, const std::string& type, double part) {
   size_t all = 0, kept = 0;
   for (const SnapshotNode& node : snapshot.nodes)

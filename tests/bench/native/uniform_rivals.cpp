@@ -159,7 +159,7 @@ std::vector<UniformShape> promising(const PlanningContext& context, const PlanFe
   return shortlist.take();
 }
 
-// Plans of one uniform shape for each type, side by side, in the order of `choices`: one of each list.
+// Plans that combine one uniform shape for each type, in the order of `choices`: one of each list.
 class Composer {
  public:
   Composer(Judge& judge, UniformEstimator& estimator) : judge_(judge), estimator_(estimator) {}

@@ -143,7 +143,7 @@ double UniformEstimator::message_s(const UniformShape& shape, int replica, int s
   return link_s(from, to, bytes, senders);
 }
 
-// Gradients of a stage with so many parameters on each GPU, every replica to every other one.
+// Gradient reduction of a stage with this many parameters on each GPU, every replica to every other one.
 double UniformEstimator::sum_s(const UniformShape& shape, int stage, double parameters) {
   if (shape.replicas == 1) return 0;
   const std::vector<GpuGroup>& groups = shape.family->groups;

@@ -90,8 +90,8 @@ class Enumerator {
     return true;
   }
 
-  // Is every node that it begins the first of its equals that nobody uses? Of plans that differ in equal
-  // nodes only, at least one has its pipelines in order and is so.
+  // Is every node that it begins to use the first unused one of its equals? Of plans that only differ in
+  // equal nodes, at least one has its pipelines in order and fulfils this.
   bool begins_first_nodes(const Kind& kind, std::vector<int> uses) const {
     for (const Step& step : kind.path) {
       const size_t node = static_cast<size_t>(step.node);

@@ -247,8 +247,8 @@ Alone KindLister::alone(const Kind& kind) {
   return out;
 }
 
-// At least what a rank of the stage takes to send its parts of the gradients of so many parameters, whoever
-// the other replicas are.
+// A lower bound on the time that a rank of the stage needs to send its parts of this many parameters'
+// gradients, for any other replicas.
 double KindLister::phase_of_sum_s(const Kind& kind, const Step& step, double parameters) {
   const size_t at = static_cast<size_t>(step.node);
   const int beside = cluster_.free_of(at) - kind.uses[at];

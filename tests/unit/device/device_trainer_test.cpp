@@ -1,5 +1,5 @@
-// Whole training steps through the NCCL plane, with gradient sums on a stream of their own and copies of the
-// state beside training: the same bits as on planes in host memory. And what a fault in the middle ends in.
+// Whole training steps through the NCCL plane, with gradient reduction on its own stream and concurrent
+// copies of the state: the same bits as on planes in host memory. Also the effects of a fault in the middle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST(DeviceTrainer, InterleavedStagesAndBf16) {
   job.training.precision = Precision::bf16;
   Plan plan = make_plan(job, /*microbatch=*/2, {{1, 2, 1, 2}}, {4});
   plan.interleave = 2;
-  // Sums of two in 16 bit: one rounding, whatever the order.
+  // Sums of two in 16 bit: one rounding, in any order.
   EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host));
 }
 
@@ -167,7 +167,7 @@ struct Life {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    // What was before goes now that others have its state, unless nobody got it.
+    // The previous state is dropped now that others have it, unless none of them got it.
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (ranks[i].gpu) ranks[i].gpu->abort();
       if (ranks[i].host) ranks[i].host->abort();

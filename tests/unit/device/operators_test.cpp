@@ -11,7 +11,7 @@
 namespace sailor {
 namespace {
 
-// Element i of it, whatever libtorch's generators do.
+// Element i of it, independent of libtorch's generators.
 at::Tensor numbers(int64_t count, double seed, at::ScalarType type = at::kFloat) {
   return (at::arange(count, at::kDouble) * 0.7 + seed).sin().to(type);
 }

@@ -59,7 +59,7 @@ TEST(EnumeratePlans, WhatIsKnownAlreadyChangesNoOptimum) {
   EXPECT_GT(compared, 8);
 }
 
-// What the enumeration leaves out rests on it.
+// The enumeration's pruning depends on it.
 TEST(EnumeratePlans, APipelineAloneIsNoSlowerAndTakesNoMoreMemory) {
   Random random(5);
   int plans = 0;

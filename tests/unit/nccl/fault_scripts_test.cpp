@@ -30,7 +30,7 @@ struct Script {
   std::string name;
   Fault fault;
   std::string says;       // in the faulty rank's error
-  bool harmless = false;  // nobody gets one
+  bool harmless = false;  // does not cause an error
 };
 
 void PrintTo(const Script& script, std::ostream* out) {
@@ -197,7 +197,7 @@ TEST_P(FaultScripts, EndInOneErrorEachInTimeAndTheGroupIsRebuilt) {
       group = job.factory(rank).create("group", all_ranks(kRanks));
       use(*group, streams[at]->get());
       if (script.fault.kind == Fault::Kind::late || script.fault.after >= 30) {
-        std::this_thread::sleep_for(300ms);  // nobody calls, and it is noticed
+        std::this_thread::sleep_for(300ms);  // without any call, and it is detected
         use(*group, streams[at]->get());
       }
     } catch (const CommError& error) {

@@ -35,7 +35,7 @@ TEST(Verdict, WhoIsStuckIsBlamedAlthoughItIsInTheSameOperation) {
   Doing stuck = sum(5, 8);
   stuck.stuck = true;
   EXPECT_EQ(judge_timeout(sum(5, 8), {1, 2}, {std::nullopt, sum(5, 8), stuck}, "2.0 s").rank, 2);
-  // It finds nobody to blame but itself.
+  // It can only blame itself.
   const Verdict own = judge_timeout(stuck, {1}, {sum(5, 8), sum(5, 8)}, "2.0 s");
   EXPECT_EQ(own.rank, -1);
   EXPECT_THAT(own.reason, ::testing::HasSubstr("inside a call of NCCL that does not return"));

@@ -186,7 +186,7 @@ TEST(Samples, TheUsualMeanHoldsSmallDisturbancesAndNoInterruptions) {
 TEST(Samples, InterruptionsAreSpreadOverAllThatTookTheTime) {
   Samples whole;
   for (int i = 0; i < 99; ++i) whole.add(2);
-  whole.add(202);  // stood still for as long as the hundred took
+  whole.add(202);  // interrupted for as long as the hundred took
   EXPECT_DOUBLE_EQ(slowdown_by_interruptions(whole, 2), 2);
   EXPECT_DOUBLE_EQ(slowdown_by_interruptions(whole, 5), 1);
   EXPECT_DOUBLE_EQ(slowdown_by_interruptions(whole, 0), 1);

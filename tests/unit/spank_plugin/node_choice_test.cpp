@@ -1,4 +1,4 @@
-// Choosing at most so many nodes: every mix of kinds once, alike nodes not apart.
+// Choosing at most N nodes: every mix of kinds once, without distinguishing equal nodes.
 #include "spank_plugin/node_choice.h"
 
 #include <gmock/gmock.h>

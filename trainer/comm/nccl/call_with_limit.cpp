@@ -31,7 +31,7 @@ bool call_with_limit(std::function<void()> call, std::chrono::steady_clock::time
   while (!state->over) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= until || (given_up && given_up())) return false;
-    // Short turns only where somebody may want to give up earlier.
+    // Polls only if the caller may give up earlier.
     state->returned.wait_until(lock, given_up ? std::min(until, now + std::chrono::milliseconds(10)) : until);
   }
   return true;

@@ -35,7 +35,7 @@ void LastWordsExchange::say(const LastWords& words) noexcept {
   for (int peer = 0; peer < between_->size(); ++peer) {
     const LastWords* const theirs = from(peer);
     if (peer == between_->rank()) continue;
-    if (theirs && theirs->kind != LastWords::Kind::timed_out) continue;  // it has not asked, and is gone
+    if (theirs && theirs->kind != LastWords::Kind::timed_out) continue;  // it did not ask, and is gone
     try {
       sends_.push_back(between_->send(&outgoing_, sizeof outgoing_, ElementType::u8, peer));
     } catch (const std::exception&) {  // it is gone, which others find out as well

@@ -63,7 +63,8 @@ void abort_communicator(const DeviceLibraries& libraries, int device, ncclComm_t
 void finish_communicator(const DeviceLibraries& libraries, int device, ncclComm_t communicator,
                          std::chrono::milliseconds limit) {
   struct Ending {
-    std::atomic<bool> finalizing{true};  // whoever sets it to false has the communicator from then on
+    // the thread that sets it to false owns the communicator from then on
+    std::atomic<bool> finalizing{true};
     std::atomic<bool> late{false};
   };
   const auto ending = std::make_shared<Ending>();

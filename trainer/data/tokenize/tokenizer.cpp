@@ -101,7 +101,7 @@ class Sample : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// SentencePiece's words for what people run into: a text with too few different words for so many pieces.
+// Explains SentencePiece's most frequent error: a text with too few different words for the number of pieces.
 std::string explain(const std::string& error, int size) {
   static const std::string most = "value <= ";
   if (const std::size_t at = error.find(most); at != std::string::npos)

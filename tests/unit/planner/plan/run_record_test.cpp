@@ -79,7 +79,7 @@ TEST(RunRecord, WritingAndReadingGivesTheSame) {
     EXPECT_EQ(read.memory_stage, -1);
     EXPECT_EQ(read.where.file, "/d/run.json");
   }
-  // One line when asked for one.
+  // One line on request.
   EXPECT_EQ(to_json(example()).find('\n'), std::string::npos);
 }
 

@@ -61,7 +61,7 @@ TEST(StageTable, EqualStagesOfEqualPipelinesAreOneRow) {
   int64_t most = 0;
   for (size_t i = 1; i < 7; ++i) most = std::max(most, prediction.stages[i].memory.total());
   EXPECT_THAT(table[2], HasSubstr(fmt::format(" {:.2f}/", static_cast<double>(most) / (1 << 30))));
-  // What differs stands apart.
+  // Different stages have separate rows.
   plan.pipelines[0].stages[3].recompute = plan.pipelines[1].stages[3].recompute = "full";
   EXPECT_EQ(rows(stage_table(plan, simulate(in.context(), plan))).size(), 7u);
 }

@@ -90,7 +90,7 @@ TEST(Pareto, NoPlanAsCheapIsFaster) {
       in.job.constraints.most[Expense::cost] = prediction.usd_per_iteration() * (1 + 1e-9);
       const SearchResult best = search(in.context(), exact());
       ASSERT_EQ(best.status, SearchStatus::found) << "seed " << seed;
-      // A point found on the way to another may be beaten where the front was not asked; the ends may not.
+      // Intermediate points may be beaten where the front was not searched; the ends may not.
       const bool is_end = &point == &front.points.front() || &point == &front.points.back();
       const double ratio = best.candidates[0].prediction.iteration_s / prediction.iteration_s;
       if (is_end) {

@@ -1,4 +1,4 @@
-// What must hold of any search, whatever the problem: more means never less, the same means the same. On
+// Properties of every search: more resources never give a worse plan, equal inputs give equal results. On
 // random problems of the oracle's generator, in both search spaces and under both cost models.
 #include <gtest/gtest.h>
 

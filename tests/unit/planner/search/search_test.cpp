@@ -447,7 +447,7 @@ TEST(Search, BusyNodesThatWouldDoAreNamedBeforeAnythingElse) {
   EXPECT_THAT(result.reason, ::testing::HasSubstr("of type fast (in use)"));
   EXPECT_THAT(result.reason,
               ::testing::HasSubstr("the first comes free within 10 min: wait for them with --sailor-wait"));
-  // Busy nodes that the job may not use help nobody.
+  // Busy nodes that the job may not use do not help.
   in.job.resources.max_gpus = {{"fast", 0}, {"slow", 0}};
   EXPECT_THAT(search(in.context(), options).reason, ::testing::HasSubstr("has a layer profile"));
 }

@@ -137,7 +137,7 @@ TEST(GradientSync, AShardedOptimizerScattersGradientsAndGathersWeights) {
   t = times(in, style, plan);
   EXPECT_NEAR(t.reduce_s, 2 * pass_s, 1e-15);
   EXPECT_EQ(t.gather_s, 0);
-  // A framework that always shards does so whatever the plan says.
+  // A framework that always shards does so for every plan.
   style.zero1 = true;
   EXPECT_NEAR(times(in, style, plan).reduce_s, pass_s, 1e-15);
 }

@@ -164,10 +164,10 @@ TEST(Memory, AShardedOptimizerHoldsItsShareOfMomentsAndMasterCopies) {
   // A share that does not divide is rounded up.
   input.replicas = 3;
   EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 2667);
-  // One replica has nobody to share with.
+  // A single replica cannot shard.
   input.replicas = 1;
   EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 8000);
-  // A framework that always shards does so without being asked.
+  // A framework that always shards does so without the plan's zero1.
   FrameworkStyle sharded = bare();
   sharded.zero1 = true;
   input.replicas = 4;

@@ -22,7 +22,7 @@ TEST(Minimize, FindsTheBottomOfABowl) {
 }
 
 TEST(Minimize, FollowsACurvedValley) {
-  // Rosenbrock's; a constant beside it, because what is gained is judged relatively.
+  // Rosenbrock's function plus a constant, because improvements are judged relatively.
   const auto valley = [](std::span<const double> x) {
     return 1 + 100 * std::pow(x[1] - x[0] * x[0], 2) + std::pow(1 - x[0], 2);
   };

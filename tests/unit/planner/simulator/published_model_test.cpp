@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using test::Instance;
 
-// COST_MODEL.md once more, straight from the formulas over plain JSON files, sharing no code with the
+// COST_MODEL.md implemented again, directly from the formulas over plain JSON files, sharing no code with the
 // planner. A plan is [stage][replica] = (type, tp) over layers [first, end) per stage, all in one zone.
 struct Formula {
   json times, sizes, network;

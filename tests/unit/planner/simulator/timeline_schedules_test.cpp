@@ -115,7 +115,7 @@ TEST(TimelineSchedules, EventsEqualTheNaiveImplementation) {
   }
 }
 
-// Thousands of microbatches: what a repeated steady state leaves out is what would have been played.
+// Thousands of microbatches: skipping a repeated steady state gives the same times as simulating it.
 TEST(TimelineSchedules, ManyMicrobatchesEqualTheNaiveImplementation) {
   Draw draw(99);
   for (int round = 0; round < 60; ++round) {

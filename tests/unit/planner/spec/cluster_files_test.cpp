@@ -187,7 +187,7 @@ TEST(Snapshot, RefusesImpossibleNodes) {
               HasSubstr("must be an integer from 0"));
   EXPECT_THAT(error("  - {name: a, zone: z, gpu_type: t, gpus: 4000000000}\n"),
               HasSubstr("must be an integer from 0 to 4096"));
-  // A small file must not stand for more GPUs than memory holds.
+  // A small file must not expand to more GPUs than fit into memory.
   std::string many;
   for (int i = 0; i < 300; ++i)
     many += "  - {name: n" + std::to_string(i) + ", zone: z, gpu_type: t, gpus: 4096}\n";

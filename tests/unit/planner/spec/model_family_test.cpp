@@ -120,8 +120,7 @@ TEST(ModelFamilies, AnUnknownOneIsAnErrorThatListsTheKnownOnes) {
   for (const ModelFamily& family : model_families()) EXPECT_THAT(error, HasSubstr(family.name));
 }
 
-// As the first models of the family were published: rotary positions beside everything else, and no map for
-// them.
+// As the first models of the family were published: rotary settings as top-level keys, without a map.
 TEST(GptNeox, ReadsOlderConfigFiles) {
   const ModelSpec model = parse_model_config(
       R"({"architectures": ["GPTNeoXForCausalLM"], "hidden_act": "gelu", "hidden_size": 512,

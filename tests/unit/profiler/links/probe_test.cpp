@@ -131,7 +131,7 @@ TEST_F(Probe, AnotherRunMeasuresWhatIsMissingAndKeepsTheRest) {
   network.links[1].messages.pop_back();
   network.links[2].messages[0].precise = false;
   network.links[2].messages[0].error = 1e6;
-  network.link({"Z", "", 0}, {"Z", "", 0}, Scope::any).points = {{1, 1}};  // somebody else's
+  network.link({"Z", "", 0}, {"Z", "", 0}, Scope::any).points = {{1, 1}};  // an unrelated link
   save_network_file(network, request_.file);
   EXPECT_EQ(handled(run()), 2 + left_out);
   const NetworkFile after = load_network_file(request_.file);

@@ -256,7 +256,7 @@ TEST_F(Checkpointing, WhenNothingIsWholeTrainingDoesNotGoOnFromHalfOfIt) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("rank-00001.safetensors is not what was written"));
   }
-  // What lacks a part is seen before anything is touched: training begins anew.
+  // A missing file is detected before anything is changed: training starts from the beginning.
   fs::remove(directory_ + "/step-1/DONE");
   const Trained anew = train(job, plan, true, 1, false);
   EXPECT_EQ(anew.loaded.path, "");
@@ -384,7 +384,7 @@ TEST_F(Checkpointing, WhatIsSavedIsTheStateOfItsStepThoughTrainingWentOn) {
     EXPECT_EQ(results.size(), 4u);
     for (const SaveResult& result : results) EXPECT_EQ(result.error, "");
   });
-  // The same, saved by a training that stands still.
+  // The same, saved while training waits.
   const std::string moving = directory_ + "-moving";
   fs::rename(directory_, moving);
   for (const int64_t steps : {1, 3, 5, 7}) train(job, plan, true, steps, true, 10);

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// An ext4 file system of its own, for as long as the object lives.
+// An ext4 file system of its own, during the object's lifetime.
 class LoopDisk {
  public:
   explicit LoopDisk(int megabytes) : image_(scratch_.path() + "/image"), path_(scratch_.path() + "/disk") {
@@ -50,7 +50,7 @@ class LoopDisk {
 
   bool mounted() const { return mounted_; }
   const std::string& path() const { return path_; }
-  // Nothing is written, and whoever tries waits.
+  // Nothing is written, and writers wait.
   bool freeze() { return control(FIFREEZE); }
   bool thaw() { return control(FITHAW); }
   // Nobody, not even root, may write to a directory of it.

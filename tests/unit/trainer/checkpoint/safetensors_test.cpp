@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The bytes of a file with that header and so many bytes of data.
+// The bytes of a file with this header and this number of data bytes.
 std::string file_with(const std::string& header, size_t data) {
   std::string text(8, '\0');
   for (size_t i = 0; i < 8; ++i) text[i] = static_cast<char>(header.size() >> (8 * i) & 0xff);
@@ -112,7 +112,7 @@ TEST_F(Safetensors, BrokenFilesAreRefusedWithTheReason) {
   EXPECT_THAT(test::error_of([] { SafetensorsFile{"/dev/null"}; }), HasSubstr("no regular file"));
 }
 
-// Whatever is damaged, the file is refused or every tensor lies inside it.
+// For any damage, the file is rejected or every tensor is inside it.
 TEST_F(Safetensors, DamagedHeadersNeverReachOutsideTheFile) {
   {
     SafetensorsWriter writer(path_, {{"first", "F32", {3, 2}}, {"second", "F16", {5}}, {"third", "I64", {2}}},

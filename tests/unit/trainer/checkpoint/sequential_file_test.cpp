@@ -78,7 +78,7 @@ TEST_F(SequentialFiles, StopWhenTold) {
 TEST_F(SequentialFiles, TellWhatCannotBeWritten) {
   EXPECT_THAT([] { SequentialFile("/nowhere/f", 1); },
               ThrowsMessage<std::runtime_error>(HasSubstr("cannot write /nowhere/f: No such file")));
-  // A limit on the size of files stands in for a full disk.
+  // A limit on the size of files simulates a full disk.
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);

@@ -92,8 +92,8 @@ void expect_named(const Operation& operation, CommFactory& factory, Communicator
   EXPECT_LT(Clock::now() - start, kDeadline + kLate) << operation.name;
 }
 
-// Two healthy ranks of one job. A member that leaves is noticed, so nobody leaves before both have said what
-// they wait for.
+// Two healthy ranks of one job. A member that leaves is detected, so both only leave after they have reported
+// what they wait for.
 class Healthy {
  public:
   void done_with_one() {

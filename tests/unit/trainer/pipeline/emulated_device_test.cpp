@@ -1,4 +1,4 @@
-// Emulated devices take the time of their profile, no less, and say so when they cannot.
+// Emulated devices take at least the time of their profile, and report when they cannot.
 #include "trainer/pipeline/emulated_device.h"
 
 #include <gtest/gtest.h>

@@ -81,7 +81,7 @@ TEST(RankTrainer, SaysWhatDataAStepSawWhateverThePlan) {
 
 TEST(RankTrainer, DropoutFollowsTheStepAndIsOffInValidation) {
   JobSpec job = small_job();
-  job.training.optimizer.lr = 0;  // steps differ by their sequences and by what is left out
+  job.training.optimizer.lr = 0;  // steps differ by their sequences and by dropout
   const TokenData data = repeating_data(job);
   const auto run = [&](double dropout, int64_t first_step, bool recompute) {
     job.model.dropout = dropout;
@@ -275,7 +275,7 @@ TEST(RankTrainer, ARankThatVanishesInTheMiddleIsACommErrorOnAllOthers) {
   }
 }
 
-// The same model and the same sequences: whatever the plan, up to rounding.
+// The same model and the same sequences under every plan, up to rounding.
 TEST(RankTrainer, ValidationLossDoesNotDependOnThePlanAndChangesNothing) {
   const JobSpec job = small_job();
   const TokenData data = repeating_data(job);

@@ -214,7 +214,7 @@ TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
   }
 }
 
-// With ZeRO-1 nobody else has what a rank updates.
+// With ZeRO-1 only one rank has what it updates.
 TEST_P(Restoring, WhatNobodyElseHasComesFromCopiesInMemory) {
   for (const MemoryCopies copies : {MemoryCopies::neighbour, MemoryCopies::own, MemoryCopies::none}) {
     SCOPED_TRACE(static_cast<int>(copies));
@@ -285,7 +285,7 @@ TEST_P(Restoring, ARankThatIsLostOnTheWayLeavesTheStateForTheNextTry) {
                     .faults = {{1, {kind, "world", operation}}},
                     .fails_in_restore = true,
                     .notice = 200us});
-      if (training.process(3).alive) continue;  // there are not so many operations
+      if (training.process(3).alive) continue;  // there are fewer operations than that
       goes_on(training, job, after, {4, 1, 0}, whole, {Restored::From::peers, 6}, 10);
     }
   }

@@ -44,7 +44,7 @@ TEST(Topology, EightGpusWithNvlinkShareFourCards) {
   EXPECT_EQ(box.gpu_to_nic[2][1], Proximity::same_switch);
   EXPECT_EQ(box.gpu_to_nic[2][0], Proximity::same_socket);
   EXPECT_EQ(box.gpu_to_nic[2][3], Proximity::across_sockets);
-  // Two GPUs of a NUMA node have half its cores each, and the card beside them.
+  // Two GPUs of a NUMA node have half its cores each, and the closest card.
   std::vector<std::string> cpus;
   std::vector<int> nics;
   for (const auto& binding : box.bindings) {

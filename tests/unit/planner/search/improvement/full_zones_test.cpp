@@ -85,7 +85,7 @@ void for_each_arrangement(std::vector<int> left, int replicas, int tp_behind,
   next();
 }
 
-// Do equal pipelines stand together?
+// Are equal pipelines adjacent?
 bool in_blocks(const Zones& first, const Zones& second) {
   std::set<std::pair<int, int>> seen;
   for (size_t j = 0; j < first.size(); ++j) {

@@ -1,5 +1,5 @@
-// Layouts: their value is what the published model predicts, whatever the arrangement, and improving one
-// keeps what must hold. On random problems of the oracle's generator.
+// Layouts: their value is the prediction of the published model for every arrangement, and improving one
+// keeps the invariants. On random problems of the oracle's generator.
 #include "planner/search/costs/layout.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Templates of plans: how they are dealt to nodes, cut and shared.
+// Templates of plans: assignment to nodes, division of layers and microbatches.
 #include <gtest/gtest.h>
 
 #include <atomic>
