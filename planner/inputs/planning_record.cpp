@@ -157,10 +157,10 @@ std::string to_json(const PlanningFiles& files) {
 
 PlanningFiles parse_planning_files(const std::string& json, const std::string& source) {
   const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
-  if (!parsed.is_object()) throw InputError({source}, "is no JSON object of files");
+  if (!parsed.is_object()) throw InputError({source}, "is not a JSON object of files");
   PlanningFiles files;
   for (const auto& [name, text] : parsed.items()) {
-    if (!is_name(name) || !text.is_string()) throw InputError({source}, "is no JSON object of files");
+    if (!is_name(name) || !text.is_string()) throw InputError({source}, "is not a JSON object of files");
     files[name] = text.get<std::string>();
   }
   return files;

@@ -49,7 +49,7 @@ SubmittedLimits parse_limits(const std::string& text, const JobSpec& job) {
   OptionValues all, of_the_plan;
   if (!text.empty()) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) throw InputError("the job's SAILOR_LIMITS: is no JSON object");
+    if (!json.is_object()) throw InputError("the job's SAILOR_LIMITS: is not a JSON object");
     for (const auto& [name, value] : json.items()) {
       if (value.is_string()) all[name] = value.get<std::string>();
     }

@@ -29,7 +29,7 @@ std::string obstacle(const JobSpec& job, const Plan& plan) {
   }
   const int64_t round = static_cast<int64_t>(plan.microbatch) * static_cast<int64_t>(plan.pipelines.size());
   if (plan.global_batch % round != 0)
-    return fmt::format("its global batch of {} is no multiple of {} pipelines x microbatches of {}",
+    return fmt::format("its global batch of {} is not a multiple of {} pipelines x microbatches of {}",
                        plan.global_batch, plan.pipelines.size(), plan.microbatch);
   if (job.training.precision == Precision::fp64) return "it has no fp64";
   return "";

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 std::string missing_directory(const std::string& directory) {
   std::error_code error;
   if (std::filesystem::is_directory(directory, error)) return "";
-  return fmt::format("{} is no directory; give one with config.json and model.safetensors", directory);
+  return fmt::format("{} is not a directory; give one with config.json and model.safetensors", directory);
 }
 
 ModelSpec read_directory(const std::string& directory) {

@@ -81,7 +81,7 @@ unsigned int built_for(const std::string& plugin) {
                                                       dlclose);
   if (!library) throw std::runtime_error(dlerror());
   const void* version = dlsym(library.get(), "plugin_version");
-  if (version == nullptr) throw std::runtime_error(plugin + ": is no Slurm plugin");
+  if (version == nullptr) throw std::runtime_error(plugin + ": is not a Slurm plugin");
   return *static_cast<const unsigned int*>(version);
 }
 

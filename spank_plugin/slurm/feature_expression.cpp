@@ -60,7 +60,7 @@ class Evaluation {
   }
 
   [[noreturn]] void malformed() const {
-    throw InputError(fmt::format("--constraint: {} is no feature expression, see character {}",
+    throw InputError(fmt::format("--constraint: {} is not a feature expression, see character {}",
                                  in_quotes(text_), at_ + 1));
   }
 

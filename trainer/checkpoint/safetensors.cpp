@@ -112,7 +112,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   try {
     struct stat status {};
     if (fstat(fd_, &status) != 0) fail("look at", path);
-    if (!S_ISREG(status.st_mode)) throw InputError({path, 0}, "is no regular file");
+    if (!S_ISREG(status.st_mode)) throw InputError({path, 0}, "is not a regular file");
     const auto size = static_cast<int64_t>(status.st_size);
     std::array<unsigned char, kLengthBytes> length_bytes{};
     if (size < kLengthBytes || !read_at(fd_, 0, length_bytes.data(), kLengthBytes))
@@ -122,7 +122,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
       refuse(path, fmt::format("says that its header has {} bytes, the file has {}", length, size));
     std::string header(static_cast<size_t>(length), '\0');
     if (!read_at(fd_, kLengthBytes, header.data(), length)) refuse(path, "became shorter while it was read");
-    if (header.empty() || header.front() != '{') refuse(path, "has a header that is no JSON map");
+    if (header.empty() || header.front() != '{') refuse(path, "has a header that is not a JSON map");
     require_text(header, path);
 
     const Document document = parse_json(header, path);

@@ -99,10 +99,9 @@ void StoredModel::check(const ModelSpec& model) const {
     for (const std::string& name : stored_names(parameter)) {
       const Place place = find(name);
       if (place.tensor == nullptr) {
-        throw InputError({where_, 0},
-                         fmt::format("there is no tensor {}, which config.json calls for; the two "
-                                     "files are not of the same model",
-                                     in_quotes(name)));
+        throw InputError({where_, 0}, fmt::format("tensor {} is missing, which config.json requires; the two "
+                                                  "files are not of the same model",
+                                                  in_quotes(name)));
       }
       const std::vector<int64_t> expected = stored_shape(parameter, name);
       if (place.tensor->shape != expected) {

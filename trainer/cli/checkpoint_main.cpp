@@ -39,10 +39,10 @@ std::string name_of(const std::string& path) {
 std::vector<std::string> checkpoints_of(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::error_code error;
-  if (!fs::is_directory(path, error)) throw InputError({path, 0}, "is no directory");
+  if (!fs::is_directory(path, error)) throw InputError({path, 0}, "is not a directory");
   if (fs::exists(path + "/manifest.json", error) || fs::exists(path + "/DONE", error)) return {path};
   std::vector<std::string> found = list_checkpoints(path);
-  if (found.empty()) throw InputError({path, 0}, "holds no checkpoints: there is no step-N in it");
+  if (found.empty()) throw InputError({path, 0}, "has no checkpoints (step-N)");
   return found;
 }
 
@@ -77,7 +77,7 @@ int verify(const std::string& directory, bool quiet) {
                 << std::flush;
     }
   }
-  if (damaged > 0) std::cerr << fmt::format("sailor: {} checkpoints cannot be loaded\n", damaged);
+  if (damaged > 0) std::cerr << fmt::format("sailor: damaged checkpoints: {}\n", damaged);
   return damaged > 0 ? kFailed : kDone;
 }
 

@@ -42,7 +42,7 @@ int number(const char* name) {
 void require_private(const std::string& directory) {
   struct stat about {};
   if (stat(directory.c_str(), &about) != 0) fail(directory, std::strerror(errno));
-  if (!S_ISDIR(about.st_mode)) fail(directory, "is no directory");
+  if (!S_ISDIR(about.st_mode)) fail(directory, "is not a directory");
   if (about.st_uid != geteuid() || (about.st_mode & 077) != 0)
     fail(directory, "must belong to this user and be accessible to nobody else (chmod 700)");
 }
@@ -128,7 +128,7 @@ BootstrapResult directory_bootstrap(const Rendezvous& rendezvous, const std::str
   }
   if (result.rank != 0) {
     const std::optional<std::string> secret = read_published(secret_file(rendezvous));
-    if (!secret || secret->size() != result.secret.size()) fail(secret_file(rendezvous), "is no secret");
+    if (!secret || secret->size() != result.secret.size()) fail(secret_file(rendezvous), "is not a secret");
     std::copy(secret->begin(), secret->end(), result.secret.begin());
   }
   return result;

@@ -164,7 +164,7 @@ struct SocketFactory::Impl {
   FileDescriptor connect(const std::string& name, int from, int to, int to_rank, Clock::time_point deadline) {
     Connecting connection(endpoints.at(to_rank), deadline, cancel.fd());
     const auto challenge = read_challenge(connection.read(kChallengeBytes));
-    if (!challenge) throw std::runtime_error("is no rank: it does not speak our protocol");
+    if (!challenge) throw std::runtime_error("is not a rank: it does not speak our protocol");
     const Nonce nonce = make_nonce();
     connection.write(make_hello(secret, {scope, name, from, to}, *challenge, nonce));
     if (!check_welcome(secret, connection.read(kWelcomeBytes), *challenge, nonce)) {
@@ -192,7 +192,7 @@ int SocketFactory::size() const {
 std::unique_ptr<Communicator> SocketFactory::create(const std::string& name, const std::vector<int>& ranks) {
   const auto self = std::find(ranks.begin(), ranks.end(), impl_->rank);
   if (self == ranks.end()) {
-    throw std::logic_error(fmt::format("communicator {}: rank {} is no member", name, impl_->rank));
+    throw std::logic_error(fmt::format("communicator {}: rank {} is not a member", name, impl_->rank));
   }
   const int me = static_cast<int>(self - ranks.begin());
   const auto deadline = Clock::now() + impl_->options.deadline;

@@ -279,7 +279,7 @@ class ThreadFactory : public CommFactory {
   std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override {
     const auto self = std::find(ranks.begin(), ranks.end(), rank_);
     if (self == ranks.end())
-      throw std::logic_error(fmt::format("communicator {}: rank {} is no member", name, rank_));
+      throw std::logic_error(fmt::format("communicator {}: rank {} is not a member", name, rank_));
     const int me = static_cast<int>(self - ranks.begin());
     const std::shared_ptr<Group> group = enter(name, ranks);
 

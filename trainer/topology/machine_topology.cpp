@@ -209,7 +209,7 @@ MachineTopology parse_topology(const std::string& xml, const std::string& file_n
   // hwloc counts the terminating NUL.
   if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), static_cast<int>(xml.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0)
-    throw InputError({file_name, 0}, "is no topology as `lstopo FILE.xml` writes it");
+    throw InputError({file_name, 0}, "is not a topology written by `lstopo FILE.xml`");
   return describe(topology.get());
 }
 

@@ -191,7 +191,7 @@ TEST(JobSpec, AModelDirectoryGivesTheShape) {
             directory + "/models/m");
   const auto error = [&](const std::string& keys) { return test::error_of([&] { model(keys); }); };
   EXPECT_THAT(error("from: models/n"), HasSubstr("job.yaml:3: model.from: "));
-  EXPECT_THAT(error("from: models/n"), HasSubstr("is no directory"));
+  EXPECT_THAT(error("from: models/n"), HasSubstr("is not a directory"));
   EXPECT_THAT(error("from: models/m, sequence: 200"),
               HasSubstr("model.sequence: must be an integer from 1 to 128"));
   write_file_atomically(directory + "/models/m/config.json",

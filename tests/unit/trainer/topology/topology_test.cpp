@@ -95,7 +95,7 @@ TEST(Topology, WhatIsNoRecordIsRefused) {
       parse_topology(text, "box.xml");
       ADD_FAILURE() << text;
     } catch (const InputError& e) {
-      EXPECT_STREQ(e.what(), "box.xml: is no topology as `lstopo FILE.xml` writes it");
+      EXPECT_STREQ(e.what(), "box.xml: is not a topology written by `lstopo FILE.xml`");
     }
   }
 }
