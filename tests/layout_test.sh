@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the code's layout promises: hardware, zones and sized models are data, dependencies point one way, the top level is fixed.
+# Checks the code's layout: hardware, zones and model sizes are data, dependencies point one way, the top level is fixed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 failed=0
@@ -15,7 +15,7 @@ none "a GPU type, zone, platform or sized model is named in the code" \
   '\b([AVHBTLP][0-9]{2,3}|GH200|RTX|Titan|Quadro|Tesla)(-[0-9]+)?\b|us-(central|west|east)|europe-west|(OPT|LLAMA|Llama|GPT-Neo)-[0-9]|[0-9]+[MB] parameters' \
   planner trainer profiler spank_plugin
 none "planner includes torch, MPI, CUDA or Slurm" '#include <(torch|ATen|c10|mpi|cuda|nccl|slurm)' planner
-# One room asks Slurm: its headers, its programs as words of a command line, its variables.
+# Only one module uses Slurm: its headers, its programs in command lines, its environment variables.
 not_slurms_room=(planner trainer profiler spank_plugin/*.cpp spank_plugin/*.h spank_plugin/doctor)
 slurms_programs='s(run|alloc|batch|bcast|control|cancel|queue|info|acct|acctmgr|attach|prio|stat|share|diag|trigger)'
 none "Slurm's headers are included outside spank_plugin/slurm" '#include <slurm/' "${not_slurms_room[@]}"
@@ -28,8 +28,7 @@ tests/room_order.sh || { echo "an include goes against the order of rooms (tests
 none "the emulated devices share code with the simulator" '#include "planner/simulator' trainer
 none "torch/torch.h takes 14 s a file" 'torch/torch\.h' trainer profiler tests
 
-# Two types of one name in one namespace are one type to the linker: it keeps one of their inline functions, whatever the compiler made
-# of the other.
+# Two types with the same name in one namespace are one type to the linker, which keeps only one version of their inline functions.
 twice=$(grep -roE --include='*.h' '^(struct|class) [A-Za-z]+( final)?( : [^;]*)? \{' planner trainer profiler spank_plugin |
   sed -E 's/^([^:]*):(struct|class) ([A-Za-z]+).*/\3 \1/' | sort -u |
   awk '{files[$1] = files[$1] " " $2; ++n[$1]} END {for (name in n) if (n[name] > 1) print name ":" files[name]}')
@@ -39,7 +38,7 @@ extra=$(ls | grep -vxE 'CMakeLists.txt|CMakePresets.json|spank_plugin|planner|tr
 [[ -z $extra ]] || { echo "the top level is fixed; these stand beside it: $extra"; failed=1; }
 long=$(find planner trainer profiler spank_plugin tests etc -name '*.cpp' -o -name '*.h' -o -name '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2, $1}')
 [[ -z $long ]] || { printf 'files over 700 lines:\n%s\n' "$long"; failed=1; }
-# Formatted code: what a line begins ends with a brace at the same indent, and what stands between is further in.
+# In formatted code a block ends with a brace at the indent of its first line, and everything in between is indented further.
 long=$(find planner trainer profiler spank_plugin -name '*.cpp' -o -name '*.h' | xargs awk '
   FNR == 1 { split("", begin); split("", head) }
   { match($0, /^ */); indent = RLENGTH }

@@ -1,11 +1,11 @@
-# What is installed beside the programs, where the admin's files go, and the packages (`cpack -G DEB` or RPM in the build directory,
+# Installed files other than programs, locations of the admin's files, and the packages (`cpack -G DEB` or RPM in the build directory,
 # after `cmake --build . --target product`).
 #
 # Two packages: `sailor` for every node (planner, plugin, doctor; needs no libtorch), `sailor-trainer` for compute nodes.
 set(SAILOR_SYSCONFDIR "" CACHE STRING
     "Holds sailor/ and slurm/plugstack.conf.d/ (default: /etc under the prefixes /usr and /usr/local, else etc/ in the prefix)")
 
-# An installation can be moved with --prefix until it is written: only then the paths in these files are known.
+# --prefix can change at installation, so the paths in these files are only known then.
 install(CODE "
   set(sysconf \"${SAILOR_SYSCONFDIR}\")
   if(sysconf STREQUAL \"\")

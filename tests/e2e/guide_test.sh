@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every command that README and the guides show is run as it stands there, by an ordinary user on the throw-away cluster, and must end
-# well. Only paths and ids of the guides' imaginary site are replaced (below). A command that cannot run here names the test that runs it.
+# Runs every command of README and the guides unchanged, as an ordinary user on the throw-away cluster; all must succeed. Only paths
+# and ids of the guides' imaginary site are replaced (below). A command that cannot run here names the test that runs it.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
 root=$(cd "$e2e/../.." && pwd)
@@ -11,7 +11,7 @@ commands_of() {
   sed -nE 's/^    (\$ )?((sailor|sbatch|salloc|srun|mpirun|torchrun|cmake|\(cd|etc|tests|bible)[ /].*)$/\2/p' "$@" |
     grep -vE '^(etc|tests)/? +[a-z]' | sed -E 's/  +# .*$//; s/ +$//' | awk '!seen[$0]++'
 }
-# Commands that another test runs: "COMMAND | FILE | what stands in that file".
+# Commands that another test runs: "COMMAND | FILE | text in that file".
 elsewhere() {
   cat <<'TABLE'
 etc/quickstart.sh | tests/fresh.sh | etc/quickstart.sh
@@ -28,7 +28,7 @@ mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | 
 salloc -p fast -N2 --exclusive sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
 TABLE
 }
-# Made by a tool that is not ours.
+# Commands of tools that are not ours.
 foreign() { [[ $1 == "bible "* ]]; }
 
 # The command with this site's paths and ids.
@@ -47,7 +47,7 @@ mkdir -p share/sailor runs bin scratch
 for file in "$golden"/runs/*.jsonl; do sed 's/"platform": "[a-z]*"/"platform": "dgx-a100"/; s/"framework": "[a-z]*"/"framework": "megatron-core"/; s/swift-80/A100-80/g; s/small-16/V100-16/g' "$file" >"runs/${file##*/}"; done
 cp -r "$root/etc/calibration" share/sailor/
 cp share/sailor/calibration/sailor.json share/sailor/calibration/NAME.json
-# Words enough for a vocabulary of 8000.
+# Enough words for a vocabulary of 8000.
 awk 'BEGIN { srand(3); for (i = 0; i < 30000; i++) { w = ""; for (k = 2 + int(rand() * 8); k > 0; k--) w = w sprintf("%c", 97 + int(26 * rand() * rand())); word[i] = w }
   for (i = 0; i < 150000; i++) printf "%s%s", word[int(30000 * rand())], i % 12 == 11 ? ".\n" : " " }' >book.txt
 for name in book1 book2 more kjv; do cp book.txt $name.txt; done

@@ -50,7 +50,7 @@ long --sailor-objective=cost
 expect "the cheapest plan is not about time" equal "$(grep -c 'waiting until' <<<"$err" || true)" 0
 free_all
 
-# Taken in the last moment: another plugin of the submission starts somebody's job on a planned node just before sbatch submits.
+# Taken at the last moment: another plugin of the submission starts another user's job on a planned node just before sbatch submits.
 echo "optional $SAILOR_BUILD_DIR/lib/spank_other.so" >>"$plugstack"
 cat >taker.sh <<'SCRIPT'
 #!/bin/bash

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A probe that is killed, or that runs out of disk, leaves a whole file with what it had measured; the next one goes on from there.
+# A probe that is killed, or that runs out of disk, leaves a complete file with its measurements; the next one continues from there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 for tool in mpirun python3; do command -v $tool > /dev/null || skip "there is no $tool"; done
 mounted=

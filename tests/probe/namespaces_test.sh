@@ -63,7 +63,7 @@ check() {
   expect "a node's own ranks are not slowed by the wire" faster_than_the_wire "$(figure "$profile" X X intra_node bytes_per_s)"
 }
 # The relay is a process that must run on time. On a machine that takes the processor from it for a while, the wire is a slower one than
-# it was asked to be, so a measurement that is off counts only if two more are.
+# configured, so a deviating measurement only counts if two more deviate.
 for attempt in 1 2 3; do
   failures=0
   probe || { not_ok "the probe ran"; finish; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A layer profile whose measurement is killed, or runs out of disk: what was measured is kept, and the next run goes on from there.
+# A layer profile whose measurement is killed, or runs out of disk: finished measurements are kept, and the next run continues from there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 mounted=
 running=

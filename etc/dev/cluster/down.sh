@@ -8,7 +8,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ -f "$cluster_dir/.sailor-cluster" ] || fail "$cluster_dir is not a throw-away cluster"
 export SLURM_CONF=$slurm_conf
 
-# Jobs first, while there is a controller that ends them in order.
+# Jobs first, while there is a controller that ends them cleanly.
 if [ -s "$cluster_dir/run/slurmctld.pid" ] && is_ours "$(cat "$cluster_dir/run/slurmctld.pid")"; then
   jobs=$(timeout 10 squeue -h -o %A 2>/dev/null | sort -u) || jobs=
   if [ -n "$jobs" ]; then
@@ -17,8 +17,8 @@ if [ -s "$cluster_dir/run/slurmctld.pid" ] && is_ours "$(cat "$cluster_dir/run/s
   fi
 fi
 stop_daemons
-end_processes 2 $(our_pids) # what outlived its job
-for _ in $(seq 50); do # what was killed takes a moment to go
+end_processes 2 $(our_pids) # leftover processes of jobs
+for _ in $(seq 50); do # killed processes take a moment to disappear
   rest=$(our_pids | paste -sd' ')
   [ -n "$rest" ] || break
   sleep 0.1

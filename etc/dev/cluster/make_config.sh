@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
 host=$(hostname -s 2>/dev/null || hostname)
 
-# The kinds of nodes: partition, prefix of node names, GRES type, GPUs per node. Nodes are dealt out in turn.
+# Kinds of nodes: partition, prefix of node names, GRES type, GPUs per node. Nodes are assigned to them in turn.
 partitions=(fast medium small)
 prefixes=(a v t)
 types=(a100 v100 t4)

@@ -98,7 +98,7 @@ export address apart apart_address
 export cluster_dir node_count slurm_user slurmd_user umbrella switches plugin SAILOR_CLUSTER_DIR="$cluster_dir"
 export SLURM_CONF=$slurm_conf
 
-# A block of ports that nobody listens on, chosen at random below the ephemeral range.
+# A block of unused ports, chosen at random below the ephemeral range.
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 choose_ports() {
   local try port
