@@ -195,7 +195,7 @@ TEST(NetworkProfile, ALinkHasPointsOrRatesOrBoth) {
                        ->time_s(1e6, 4),
                    1e-5 + 2e-3);
   EXPECT_DOUBLE_EQ(network(R"("bytes_per_s": 1e9)").find(any, any, false)->time_s(1e6, 4), 1e-3);
-  EXPECT_THAT(error(R"("latency_s": 1e-5)"), HasSubstr("need \"bytes_per_s\" or \"points\" beside them"));
+  EXPECT_THAT(error(R"("latency_s": 1e-5)"), HasSubstr("need \"bytes_per_s\" or \"points\""));
   EXPECT_THAT(error(R"("latency_s": 2, "points": [[1, 1]])"),
               HasSubstr("not be above the time of the first"));
   const NetworkProfile both = network(
