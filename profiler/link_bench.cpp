@@ -7,16 +7,13 @@
 #include <numeric>
 #include <thread>
 
+#include "planner/process/seconds_since.h"
 #include "trainer/comm/socket_plane.h"
 
 namespace sailor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Rank 0 decides whether there is another round, and the others follow.
 bool another_round(Communicator& group, bool wanted) {
@@ -36,10 +33,10 @@ std::map<int64_t, double> time_rounds(int ranks, const std::vector<int64_t>& siz
       Samples samples;
       for (int i = 0; i < options.warm_up; ++i) round(group, buffer);
       const auto begin = Clock::now();
-      while (another_round(group, !enough(samples, since(begin), options))) {
+      while (another_round(group, !enough(samples, seconds_since(begin), options))) {
         const auto start = Clock::now();
         round(group, buffer);
-        samples.add(since(start));
+        samples.add(seconds_since(start));
       }
       if (group.rank() == 0) medians[bytes] = samples.median();
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "planner/process/seconds_since.h"
 #include "profiler/copying_communicator.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
@@ -21,10 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostBlocks = 4;  // enough to be out of every cache that a job is out of
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Times of tasks that a device may still be at when their calls have returned.
 class Spans {
@@ -197,7 +194,7 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     State::Seconds ignored{};
     s.pass(batch, ignored, ignored, result);
   }
-  for (const auto begin = Clock::now(); s.another(!enough(whole, since(begin), options));) {
+  for (const auto begin = Clock::now(); s.another(!enough(whole, seconds_since(begin), options));) {
     State::Seconds forward_s{}, backward_s{};
     s.pass(batch, forward_s, backward_s, result);
     double sum_s = 0;
@@ -222,7 +219,7 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     optimizers.push_back(make_optimizer(s.optimizer, std::move(slices)));
   }
   s.update(optimizers);
-  for (const auto begin = Clock::now(); s.another(!enough(whole_update, since(begin), options));) {
+  for (const auto begin = Clock::now(); s.another(!enough(whole_update, seconds_since(begin), options));) {
     s.meet();
     const State::Seconds seconds = s.update(optimizers);
     for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));

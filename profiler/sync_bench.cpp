@@ -21,7 +21,7 @@
 namespace sailor {
 namespace {
 
-constexpr int kMostBlocks = 4;  // enough to be out of every cache that a job is out of
+constexpr int kMostSyncBlocks = 4;  // enough to be out of every cache that a job is out of
 constexpr const char* kType = "measured";
 
 // The whole (shortened) model on every rank.
@@ -79,7 +79,7 @@ Estimate measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const Netw
   using Clock = std::chrono::steady_clock;
   if (ranks < 2) return {};
   JobSpec job = whole_job;
-  job.model.layers = std::min(kMostBlocks, job.model.layers);
+  job.model.layers = std::min(kMostSyncBlocks, job.model.layers);
   const Plan plan = replicas(job, ranks);
   const RankLayout layout(plan);
   std::vector<LayerSizes> sizes(static_cast<size_t>(job.model.num_all_layers()));

@@ -45,7 +45,7 @@ int read_samples(const Field& field) {
   return field.integer<int>(1, 1'000'000'000);
 }
 
-ProfileFile::TimeCell read_times(const Field& field) {
+ProfileFile::TimeCell read_cell_times(const Field& field) {
   MapField map(field, {"microbatch", "tp", "layer", "forward_s", "backward_s", "update_s", "samples",
                        "outliers", "relative_error"});
   ProfileFile::TimeCell cell;
@@ -113,7 +113,7 @@ ProfileFile read_profile_file(const Document& document) {
   Field times = map.required("times");
   std::set<std::tuple<int, int, LayerKind>> seen_times;
   for (const Field& item : times.items()) {
-    ProfileFile::TimeCell cell = read_times(item);
+    ProfileFile::TimeCell cell = read_cell_times(item);
     if (!seen_times.insert({cell.microbatch, cell.tp, cell.kind}).second) {
       item.fail("this (microbatch, tp, layer) is listed twice");
     }

@@ -88,7 +88,7 @@ std::vector<T> read_by_layer(const Field& field, Read read) {
   return layers;
 }
 
-LayerTimes read_times(const Field& field) {
+LayerTimes read_layer_times(const Field& field) {
   std::vector<Field> items = field.items();
   if (items.size() != 3) field.fail("must be [FORWARD_S, BACKWARD_S, UPDATE_S]");
   return {items[0].non_negative(), items[1].non_negative(), items[2].non_negative()};
@@ -105,7 +105,7 @@ std::optional<LayerProfile> read_layer_profile(const Field& field, const std::st
     for (const auto& [tp_key, by_layer] : by_tp.entries()) {
       int tp = key_number(by_tp, tp_key, 1);
       if (by_layer.is_map() && by_layer.node().children.empty()) continue;  // not profiled
-      auto cell = read_by_layer<LayerTimes>(by_layer, read_times);
+      auto cell = read_by_layer<LayerTimes>(by_layer, read_layer_times);
       if (cell.size() != num_layers) return std::nullopt;
       profile.cells.emplace(std::pair(microbatch, tp), std::move(cell));
     }

@@ -13,7 +13,7 @@
 namespace sailor {
 namespace {
 
-constexpr const char* kStyle = R"(<style>
+constexpr const char* kPageStyle = R"(<style>
 :root{color-scheme:light dark;--fg:#202124;--bg:#fff;--soft:#5f6368;--line:#dadce0;--bar:#0072b2;--bad:#b3261e;--good:#137333;
 --g0:#0072b2;--g1:#e69f00;--g2:#009e73;--g3:#aa3377;--g4:#d55e00;--g5:#5f6368}
 @media (prefers-color-scheme:dark){:root{--fg:#e8eaed;--bg:#17191c;--soft:#aab0b6;--line:#3c4046;--bar:#56b4e9;
@@ -81,7 +81,7 @@ std::string html_page(const std::string& title, const std::string& below, const 
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   // A browser asks for an icon otherwise.
   out += "<link rel=\"icon\" href=\"data:,\"/>\n";
-  out += fmt::format("<title>{}</title>\n", xml_escaped(title)) + kStyle;
+  out += fmt::format("<title>{}</title>\n", xml_escaped(title)) + kPageStyle;
   out += fmt::format("</head>\n<body>\n<h1>{}</h1>\n{}", xml_escaped(title), html_paragraph(below));
   return out + body + "</body>\n</html>\n";
 }

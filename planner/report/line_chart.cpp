@@ -13,10 +13,11 @@
 namespace sailor {
 namespace {
 
-constexpr double kLeft = 74, kTop = 62, kWidth = 610, kHeight = 230, kRight = 16, kBottom = 50;
+constexpr double kChartLeft = 74, kChartTop = 62, kChartWidth = 610, kChartHeight = 230, kChartRight = 16,
+                 kChartBottom = 50;
 constexpr size_t kMostPoints = 1200;
 
-constexpr const char* kStyle =
+constexpr const char* kChartStyle =
     "<style>.lc text{fill:#202124}.lc .soft{fill:#5f6368}.lc .grid{stroke:#dadce0}.lc .mark{stroke:#aa3377}"
     ".lc path,.lc .level{fill:none;stroke-width:1.6}.lc .s0{stroke:#0072b2}.lc .s1{stroke:#e69f00}"
     ".lc .s2{stroke:#009e73}.lc .level{stroke:#d55e00;stroke-dasharray:6 4}"
@@ -55,8 +56,8 @@ Points thinned(const Points& points) {
 struct Frame {
   SvgAxis x, y;
 
-  double px(double value) const { return kLeft + kWidth * x.along(value); }
-  double py(double value) const { return kTop + kHeight * (1 - y.along(value)); }
+  double px(double value) const { return kChartLeft + kChartWidth * x.along(value); }
+  double py(double value) const { return kChartTop + kChartHeight * (1 - y.along(value)); }
 };
 
 Frame frame_of(const LineChart& chart, const std::vector<Points>& series) {
@@ -91,18 +92,18 @@ std::string grid(const LineChart& chart, const Frame& frame) {
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\"/><text class=\"soft\" "
         "x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
-        kLeft, y, kLeft + kWidth, kLeft - 8, y + 4,
+        kChartLeft, y, kChartLeft + kChartWidth, kChartLeft - 8, y + 4,
         std::abs(frame.y.mark(i)) < frame.y.step / 2 ? 0.0 : frame.y.mark(i));
   }
   const double first = frame.x.step * std::ceil(frame.x.begin / frame.x.step - 1e-9);
   for (double x = first; x <= frame.x.end * (1 + 1e-12); x += frame.x.step)
     out += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.7g}</text>\n",
-                       frame.px(x), kTop + kHeight + 18, x);
+                       frame.px(x), kChartTop + kChartHeight + 18, x);
   out += fmt::format(
       "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n<text class=\"soft\" "
       "transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-      kLeft + kWidth, kTop + kHeight + 38, xml_escaped(chart.x_name), kTop + kHeight / 2,
-      xml_escaped(chart.y_name));
+      kChartLeft + kChartWidth, kChartTop + kChartHeight + 38, xml_escaped(chart.x_name),
+      kChartTop + kChartHeight / 2, xml_escaped(chart.y_name));
   return out;
 }
 
@@ -111,7 +112,7 @@ std::string marks(const LineChart& chart, const Frame& frame) {
   constexpr size_t kMany = 24;
   constexpr int kRows = 4, kRow = 12, kLetter = 7;
   std::array<double, kRows> taken_until{};  // in pixels, by row of words
-  const double length = chart.marks.size() > kMany ? kRows * kRow : kHeight;
+  const double length = chart.marks.size() > kMany ? kRows * kRow : kChartHeight;
   std::string out;
   for (const auto& [x, word] : chart.marks) {
     if (x < frame.x.begin || x > frame.x.end) continue;
@@ -119,19 +120,19 @@ std::string marks(const LineChart& chart, const Frame& frame) {
     out += fmt::format(
         "<line class=\"mark\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" "
         "y2=\"{2}\"><title>{3}</title></line>\n",
-        px, kTop, kTop + length, xml_escaped(word));
+        px, kChartTop, kChartTop + length, xml_escaped(word));
     const auto row =
         std::find_if(taken_until.begin(), taken_until.end(), [&](double until) { return until <= px; });
     if (row == taken_until.end()) continue;
     *row = px + kLetter * static_cast<double>(word.size() + 1);
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" font-size=\"11\">{}</text>\n", px + 3,
-                       kTop + 10 + kRow * (row - taken_until.begin()), xml_escaped(word));
+                       kChartTop + 10 + kRow * (row - taken_until.begin()), xml_escaped(word));
   }
   return out;
 }
 
 std::string legend(const LineChart& chart) {
-  double x = kLeft;
+  double x = kChartLeft;
   std::string out;
   const auto entry = [&](const std::string& shape, const std::string& name) {
     out += shape + fmt::format("<text x=\"{:.1f}\" y=\"48\">{}</text>\n", x + 26, xml_escaped(name));
@@ -172,9 +173,10 @@ std::string line_chart_svg(const LineChart& chart) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lc\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
       "height=\"{1}\" font-family=\"system-ui,sans-serif\" font-size=\"12\" role=\"img\" "
       "aria-label=\"{2}\">\n<title>{2}</title>\n",
-      kLeft + kWidth + kRight, kTop + kHeight + kBottom, xml_escaped(chart.title));
-  svg += kStyle +
-         fmt::format("<text x=\"{}\" y=\"22\" font-size=\"15\">{}</text>\n", kLeft, xml_escaped(chart.title));
+      kChartLeft + kChartWidth + kChartRight, kChartTop + kChartHeight + kChartBottom,
+      xml_escaped(chart.title));
+  svg += kChartStyle + fmt::format("<text x=\"{}\" y=\"22\" font-size=\"15\">{}</text>\n", kChartLeft,
+                                   xml_escaped(chart.title));
   svg += legend(chart) + grid(chart, frame);
   svg += marks(chart, frame);
   for (const ChartLevel& level : chart.levels) svg += level_path(level, frame);

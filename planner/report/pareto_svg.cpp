@@ -11,7 +11,7 @@
 namespace sailor {
 namespace {
 
-constexpr double kLeft = 90, kTop = 50, kWidth = 640, kHeight = 400;
+constexpr double kFrontLeft = 90, kFrontTop = 50, kFrontWidth = 640, kFrontHeight = 400;
 constexpr size_t kWidestLabel = 40;
 constexpr double kCharacter = 6.2, kLine = 13;  // of a label, about
 
@@ -39,8 +39,8 @@ std::string labels_of(const std::vector<std::pair<double, double>>& at,
     // Below right, above left, beside: the front itself rises to the right.
     for (const auto& [dx, dy] : {std::pair(8.0, 16.0), {-8 - width, -6.0}, {10.0, 4.0}, {-10 - width, 4.0}}) {
       const Box box{x + dx, y + dy - kLine + 2, x + dx + width, y + dy + 2};
-      const bool inside = box.left >= kLeft && box.right <= kLeft + kWidth + 40 && box.top >= kTop - kLine &&
-                          box.bottom <= kTop + kHeight;
+      const bool inside = box.left >= kFrontLeft && box.right <= kFrontLeft + kFrontWidth + 40 &&
+                          box.top >= kFrontTop - kLine && box.bottom <= kFrontTop + kFrontHeight;
       if (!inside || std::any_of(taken.begin(), taken.end(), [&](const Box& b) { return box.overlaps(b); }))
         continue;
       taken.push_back(box);
@@ -66,8 +66,8 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
     most_rate = std::max(most_rate, points.back().second);
   }
   const SvgAxis spent = SvgAxis::from_zero(most_spent), rate = SvgAxis::from_zero(most_rate);
-  const auto x = [&](double value) { return kLeft + kWidth * spent.along(value); };
-  const auto y = [&](double value) { return kTop + kHeight * (1 - rate.along(value)); };
+  const auto x = [&](double value) { return kFrontLeft + kFrontWidth * spent.along(value); };
+  const auto y = [&](double value) { return kFrontTop + kFrontHeight * (1 - rate.along(value)); };
 
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
@@ -77,17 +77,19 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
       "circle{{fill:#56b4e9}}}}</style>\n<text x=\"{2}\" y=\"28\" font-size=\"17\">Throughput against {4}: "
       "{3}"
       "</text>\n",
-      kLeft + kWidth + 40, kTop + kHeight + 60, kLeft, xml_escaped(context.job.model.name), kind.name);
+      kFrontLeft + kFrontWidth + 40, kFrontTop + kFrontHeight + 60, kFrontLeft,
+      xml_escaped(context.job.model.name), kind.name);
   for (int i = 0; i < spent.marks(); ++i)
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>"
         "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4:.6g}</text>\n",
-        x(spent.mark(i)), kTop, kTop + kHeight, kTop + kHeight + 18, spent.mark(i));
+        x(spent.mark(i)), kFrontTop, kFrontTop + kFrontHeight, kFrontTop + kFrontHeight + 18, spent.mark(i));
   for (int i = 0; i < rate.marks(); ++i)
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{1}\" y1=\"{0:.1f}\" x2=\"{2}\" y2=\"{0:.1f}\"/>"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.6g}</text>\n",
-        y(rate.mark(i)), kLeft, kLeft + kWidth, kLeft - 8, y(rate.mark(i)) + 4, rate.mark(i));
+        y(rate.mark(i)), kFrontLeft, kFrontLeft + kFrontWidth, kFrontLeft - 8, y(rate.mark(i)) + 4,
+        rate.mark(i));
   std::string path;
   for (const auto& [point_spent, point_rate] : points)
     path += path.empty() ? fmt::format("M{:.1f} {:.1f}", x(point_spent), y(point_rate))
@@ -110,7 +112,7 @@ std::string pareto_svg(const PlanningContext& context, const ParetoFront& front)
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} per iteration</text>\n"
       "<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">tokens per second</text>\n"
       "</svg>\n",
-      kLeft + kWidth / 2, kTop + kHeight + 44, kind.unit, kTop + kHeight / 2);
+      kFrontLeft + kFrontWidth / 2, kFrontTop + kFrontHeight + 44, kind.unit, kFrontTop + kFrontHeight / 2);
   return svg;
 }
 

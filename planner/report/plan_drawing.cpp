@@ -12,7 +12,7 @@
 namespace sailor {
 namespace {
 
-constexpr size_t kWidth = 100, kLabel = 23, kWidestText = 18;
+constexpr size_t kDrawingWidth = 100, kLabel = 23, kWidestText = 18;
 constexpr size_t kMostKinds = 8;
 constexpr size_t kFewStages = 4;  // are drawn one by one
 constexpr const char* kArrow = " -> ";
@@ -105,7 +105,7 @@ std::string boxes(const DrawnPipeline& pipeline) {
       line = cut_to(line, kWidestText);
       width = std::max(width, line.size());
     }
-  const size_t fit = (kWidth - kLabel + kArrowWidth) / (width + 4 + kArrowWidth);
+  const size_t fit = (kDrawingWidth - kLabel + kArrowWidth) / (width + 4 + kArrowWidth);
   if (cells.size() > fit) {
     const size_t left_out = cells.size() - (fit - 1);
     std::vector<std::string> middle(cells[0].size());

@@ -13,7 +13,7 @@
 namespace sailor {
 namespace {
 
-constexpr double kWidth = 1280, kRight = 24;
+constexpr double kTimelineWidth = 1280, kTimelineRight = 24;
 constexpr double kLabelSize = 11;     // px; rows with less height get smaller labels
 constexpr int kMostRows = 256;        // more pipelines than fit are counted, not drawn
 constexpr double kRowsHeight = 640;   // aimed at
@@ -21,7 +21,7 @@ constexpr size_t kMostLetters = 180;  // of the line below the title
 constexpr size_t kMostTitles = 3000;  // bars that have a text of their own when pointed at
 
 // Explicit colours in both schemes: not every renderer knows variables.
-constexpr const char* kStyle = R"(<style>
+constexpr const char* kTimelineStyle = R"(<style>
 .tl-bg{fill:#fff}.tl-idle{fill:#e8eaed}.tl-grid{stroke:#9aa0a6;stroke-opacity:.45}
 .tl-text{fill:#202124;font-family:system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif}.tl-soft{fill:#5f6368}
 .tl-f{fill:#0072b2}.tl-b{fill:#e69f00}.tl-s{fill:#aa3377}.tl-u{fill:#009e73}
@@ -170,7 +170,7 @@ std::string draw_time_axis(const SvgRowScale& scale, const TimeUnit& unit, doubl
          fmt::format(
              R"(<text class="tl-text tl-soft" x="{:.1f}" y="{:.1f}" font-size="11" text-anchor="end">time in {}</text>)"
              "\n",
-             kWidth - kRight, bottom + 34, unit.name);
+             kTimelineWidth - kTimelineRight, bottom + 34, unit.name);
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ std::string timeline_svg(const Plan& plan, const Prediction& prediction,
   const double label_size = std::min(kLabelSize, pitch * 0.85);
   SvgRowScale scale;
   scale.left = std::clamp(0.58 * label_size * static_cast<double>(extent.name_length) + 24, 90.0, 420.0);
-  scale.per_s = (kWidth - kRight - scale.left) / span_s;
+  scale.per_s = (kTimelineWidth - kTimelineRight - scale.left) / span_s;
   scale.height = pitch - (pitch > 16 ? 4 : 1.5);
   scale.titles = extent.bars <= kMostTitles;
 
@@ -212,11 +212,11 @@ std::string timeline_svg(const Plan& plan, const Prediction& prediction,
   std::string out = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:g} {1:.0f}" width="{0:g}" height="{1:.0f}" role="img" aria-label="{2}">)"
       "\n<title>{2}</title>\n",
-      kWidth, height, xml_escaped(title));
-  out += kStyle;
+      kTimelineWidth, height, xml_escaped(title));
+  out += kTimelineStyle;
   out += fmt::format(R"(<rect class="tl-bg" width="{:g}" height="{:.0f}"/>)"
                      "\n",
-                     kWidth, height);
+                     kTimelineWidth, height);
   out += text(16, 30, 18, title) + text(16, 50, 12, shortened(summary(plan)), " tl-soft");
   out += legend(16, 74, extent.sync, extent.update, std::max(1, plan.interleave));
   return out + body + grid + "</svg>\n";

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "planner/process/seconds_since.h"
 #include "profiler/links/link_fit.h"
 #include "profiler/links/series_bench.h"
 
@@ -25,10 +26,6 @@ constexpr int kLeastSamples = 5;  // fewer have no confidence interval
 constexpr int kUsualSamples = 15;
 constexpr int kMostSamples = 100'000;
 constexpr double kRelativeError = 0.02;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // What rank 0 sends to all before a series; sent as its bytes in memory.
 struct Order {
@@ -56,7 +53,7 @@ class SeriesRun {
     const auto i = static_cast<size_t>(at_);
     // The i-th size has i + 1 parts of what is left: larger messages take longer.
     const double parts = 0.5 * (order_.sizes - at_) * (order_.sizes + at_ + 1);
-    const double share_s = std::max(0.0, order_.seconds - since(begin_)) * (at_ + 1) / parts;
+    const double share_s = std::max(0.0, order_.seconds - seconds_since(begin_)) * (at_ + 1) / parts;
     MeasuringOptions options{.relative_error = kRelativeError,
                              .min_samples = kUsualSamples,
                              .max_samples = kMostSamples,
@@ -74,7 +71,7 @@ class SeriesRun {
     if (++at_ < order_.sizes)
       report.needed_s = (kLeastSamples + 1) * expected_round_s(order_.bytes[static_cast<size_t>(at_)]);
     // A size that takes longer than all the time that is left has no share in it.
-    const bool affordable = at_ < order_.sizes && report.needed_s <= order_.seconds - since(begin_);
+    const bool affordable = at_ < order_.sizes && report.needed_s <= order_.seconds - seconds_since(begin_);
     report.last = !bench_.agreed(affordable);
     return report;
   }
@@ -129,7 +126,7 @@ class Keeper {
     Order order;
     order.series = at_;
     order.sizes = static_cast<int32_t>(todo.size());
-    order.seconds = std::max(0.0, request_.seconds - since(begin_)) / series_left_--;
+    order.seconds = std::max(0.0, request_.seconds - seconds_since(begin_)) / series_left_--;
     std::copy(todo.begin(), todo.end(), order.bytes.begin());
     taken_ = 0;
     return order;
@@ -157,7 +154,7 @@ class Keeper {
     double error = 0;
     for (const NetworkMeasurement& m : all) error = std::max(error, m.error);
     const int number = series_to_do_ - series_left_;
-    const double left_s = std::max(0.0, request_.seconds - since(begin_));
+    const double left_s = std::max(0.0, request_.seconds - seconds_since(begin_));
     const std::string place =
         fmt::format("{} of {}, {}", number, series_to_do_,
                     series_left_ > 0 ? fmt::format("at most {:.0f} s left", left_s) : "the last");

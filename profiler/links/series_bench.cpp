@@ -6,14 +6,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "planner/process/seconds_since.h"
+
 namespace sailor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 constexpr MeasuringOptions kAnswerOptions{
     .relative_error = 0.05, .min_samples = 11, .max_samples = 100, .max_seconds = 0.2, .warm_up = 2};
@@ -54,7 +52,7 @@ double SeriesBench::own_part_s(int64_t bytes) {
   if (series_.is_collective()) {
     const auto start = Clock::now();
     run_collective(series_.operation, group_, buffer_, bytes);
-    return since(start);
+    return seconds_since(start);
   }
   const int pairs = series_.pairs();
   const auto count = static_cast<size_t>(bytes);
@@ -71,7 +69,7 @@ double SeriesBench::own_part_s(int64_t bytes) {
        {Transfer::Kind::recv, &answer, 1, ElementType::u8, receiver}}};
   const auto start = Clock::now();
   group_.exchange(there_and_back)->wait();
-  const double seconds = since(start);
+  const double seconds = seconds_since(start);
   // The answer takes at most half of the shortest round trip, even if its measurement was disturbed.
   return std::max(seconds - answer_s_, 0.5 * seconds);
 }
@@ -89,7 +87,7 @@ Samples SeriesBench::sample(int64_t bytes, const MeasuringOptions& options) {
   Samples samples;
   const auto begin = Clock::now();
   // Asked after every eighth more of them only: asking takes a message, and sorting of all samples.
-  while (agreed(!enough(samples, since(begin), options))) {
+  while (agreed(!enough(samples, seconds_since(begin), options))) {
     for (int i = samples.size() / 8; i >= 0; --i) samples.add(round_s(bytes));
   }
   return samples;

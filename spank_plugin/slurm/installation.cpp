@@ -12,7 +12,7 @@
 namespace sailor {
 namespace {
 
-std::string text(const char* value) {
+std::string setting(const char* value) {
   return value == nullptr ? "" : value;
 }
 
@@ -30,13 +30,13 @@ std::string output_of(const std::string& command) {
 SlurmSettings read_slurm_settings() {
   slurm_conf_t* conf = nullptr;
   if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS) throw std::runtime_error(slurm_strerror(errno));
-  SlurmSettings settings{.release = text(conf->version),
-                         .cluster = text(conf->cluster_name),
-                         .plugin_dir = text(conf->plugindir),
-                         .plugstack = text(conf->plugstack),
-                         .auth = text(conf->authtype),
-                         .select = text(conf->select_type),
-                         .controller_parameters = text(conf->slurmctld_params)};
+  SlurmSettings settings{.release = setting(conf->version),
+                         .cluster = setting(conf->cluster_name),
+                         .plugin_dir = setting(conf->plugindir),
+                         .plugstack = setting(conf->plugstack),
+                         .auth = setting(conf->authtype),
+                         .select = setting(conf->select_type),
+                         .controller_parameters = setting(conf->slurmctld_params)};
   slurm_free_ctl_conf(conf);
   return settings;
 }

@@ -27,15 +27,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kGrace_s = 3;  // between SIGTERM and SIGKILL
+constexpr double kKill_s = 3;  // between SIGTERM and SIGKILL
 constexpr double kControllerWait_s = 30;
 constexpr double kRequeuePatience_s = 3600;  // Slurm takes minutes to see that a node is lost
 // What a node that is told to go has, unless SAILOR_GRACE_S says otherwise: Slurm's KillWait is 30 s.
-constexpr double kLeave_s = 25;
+constexpr double kAgentLeave_s = 25;
 
 double leave_s() {
   const char* text = std::getenv("SAILOR_GRACE_S");
-  return text && std::atof(text) > 0 ? std::atof(text) : kLeave_s;
+  return text && std::atof(text) > 0 ? std::atof(text) : kAgentLeave_s;
 }
 
 // Controller's orders, from the control channel's thread to the agent's own.
@@ -169,7 +169,7 @@ int run_agent(const std::vector<std::string>& command) {
     for (const ControlMessage& order : orders.take()) carry_out(order);
     if (end || orders.must_end() || (leave_by && Clock::now() > *leave_by)) {
       // Ranks end by themselves on a stop; this is for those that cannot.
-      end_all_children(kGrace_s);
+      end_all_children(kKill_s);
       break;
     }
   }

@@ -10,16 +10,14 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "planner/process/seconds_since.h"
+
 namespace sailor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr const char* kZapDomain = "sailor";
 constexpr int64_t kMostMessageBytes = int64_t{16} << 20;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string z85(const zmq::message_t& key) {
   if (key.size() != 32) return {};
@@ -197,7 +195,7 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
 std::vector<std::string> ControlServer::silent_peers(double silence_s) const {
   std::vector<std::string> silent;
   for (const auto& [peer, known] : state_->peers) {
-    if (known.unanswered && since(*known.unanswered) > silence_s) silent.push_back(peer);
+    if (known.unanswered && seconds_since(*known.unanswered) > silence_s) silent.push_back(peer);
   }
   return silent;
 }
@@ -210,7 +208,7 @@ double ControlServer::in_step_s(const std::string& peer) const {
 
 double ControlServer::silence_s(const std::string& peer) const {
   auto it = state_->peers.find(peer);
-  return it == state_->peers.end() ? 0 : since(it->second.heard);
+  return it == state_->peers.end() ? 0 : seconds_since(it->second.heard);
 }
 
 void ControlServer::broadcast(const ControlMessage& message) {

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/seconds_since.h"
 #include "planner/process/subprocess.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
@@ -42,10 +43,6 @@ constexpr double kCauseWait_s = 2;    // how long an echo waits for its cause
 constexpr double kOrderlyEnd_s = 2;   // how long agents and ranks get to end by themselves after a stop
 constexpr double kChildrenEnd_s = 3;  // then for whatever still runs here: keepers wait for Slurm
 constexpr int kLeave_s = 20;          // for saving after a SIGTERM: Slurm kills after 30
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // What an elastic job goes on after.
 bool is_loss(const ControlMessage& message) {
@@ -267,7 +264,7 @@ void Controller::show_steps() {
 bool Controller::must_end() {
   if (supervisor_.all_finished()) return true;
   if (signal_) return !leaves_in_order();
-  if (!supervisor_.all_joined() && since(started_) > options_.join_timeout_s)
+  if (!supervisor_.all_joined() && seconds_since(started_) > options_.join_timeout_s)
     supervisor_.fail(fmt::format("ranks {} did not join within {:.0f} s; see {}",
                                  fmt::join(supervisor_.missing_ranks(), ", "), options_.join_timeout_s,
                                  directory_.path() + "/logs"));
@@ -282,7 +279,7 @@ bool Controller::must_end() {
     supervisor_.fail("the control channel: " + dropped.reason);
   if (no_children_) supervisor_.fail("every process of the job is gone");
   if (supervisor_.failure() && !failed_at_) failed_at_ = Clock::now();
-  return supervisor_.cause_known() || (failed_at_ && since(*failed_at_) > kCauseWait_s);
+  return supervisor_.cause_known() || (failed_at_ && seconds_since(*failed_at_) > kCauseWait_s);
 }
 
 // An elastic job that is told to go by SIGTERM saves its state first, as long as it is given time.
@@ -301,7 +298,7 @@ void Controller::end_everything(const Stop& stop) {
   if (generations_) generations_->close();
   server_.broadcast(stop);
   const auto start = Clock::now();
-  while (!no_children_ && since(start) < kOrderlyEnd_s) turn(std::chrono::milliseconds(50));
+  while (!no_children_ && seconds_since(start) < kOrderlyEnd_s) turn(std::chrono::milliseconds(50));
   end_all_children(kChildrenEnd_s);
 }
 
@@ -348,7 +345,8 @@ int Controller::run(const std::string& job_text) {
   do {
     turn(std::chrono::milliseconds(200));
     if (!announced && supervisor_.all_joined()) {
-      out_ << fmt::format("{} ranks joined after {:.1f} s", num_ranks(plan_), since(started_)) << std::endl;
+      out_ << fmt::format("{} ranks joined after {:.1f} s", num_ranks(plan_), seconds_since(started_))
+           << std::endl;
       announced = true;
     }
     show_steps();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/process/seconds_since.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
@@ -33,10 +34,6 @@ namespace {
 
 using Clock = Pacer::Clock;
 static_assert(std::is_same_v<Clock, StepRecorder::Clock>);
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string& name, int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));

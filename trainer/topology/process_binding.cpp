@@ -8,18 +8,18 @@
 namespace sailor {
 namespace {
 
-struct Destroy {
+struct Free {
   void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
   void operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
 };
-using Bitmap = std::unique_ptr<hwloc_bitmap_s, Destroy>;
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, Free>;
 
 }  // namespace
 
 std::string bind_process(const MachineTopology::Binding& binding) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return "";
-  const std::unique_ptr<hwloc_topology, Destroy> topology(raw);
+  const std::unique_ptr<hwloc_topology, Free> topology(raw);
   if (hwloc_topology_load(raw) != 0) return "";
   const Bitmap near(hwloc_bitmap_alloc()), now(hwloc_bitmap_alloc());
   hwloc_bitmap_list_sscanf(near.get(), binding.cpus.c_str());

@@ -7,11 +7,10 @@
 #include <string>
 
 #include "planner/search/assignment/assignment.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Columns {
  public:

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Memory beyond that many microbatches costs more time than it prunes.
 constexpr int kMostInFlight = 4;
 // The first limits are the most binding.

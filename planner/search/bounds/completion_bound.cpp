@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLoose = 1e-9;  // relative; for sums in another order
 
 constexpr double kLevel = 0.03;  // between levels, when that many suffice

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1e-9;  // relative; a zone that is as good as large enough is large enough
+constexpr double kZoneSlack = 1e-9;  // relative; a zone that is as good as large enough is large enough
 }  // namespace
 
 EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimit>& limits)
@@ -62,12 +62,12 @@ double EgressBound::charge(const Prices& prices, const double* used, const doubl
     double outside = 0;
     for (size_t limit = 0; limit < limits; ++limit) {
       const double use = (used[limit] + more[limit]) * prices.replicas;
-      if (use > 0) outside = std::max(outside, 1 - held_[zone * of_zone + limit] * (1 + kSlack) / use);
+      if (use > 0) outside = std::max(outside, 1 - held_[zone * of_zone + limit] * (1 + kZoneSlack) / use);
     }
     least_outside = std::min(least_outside, outside);
     if (least_outside <= 0) return 0;
   }
-  const double pipelines = std::ceil(prices.replicas * (least_outside - kSlack));
+  const double pipelines = std::ceil(prices.replicas * (least_outside - kZoneSlack));
   return std::min(prices.rings_charge, prices.messages_charge * pipelines / prices.replicas);
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kFactors[] = {0.6, 2.2};  // of the price at which all GPUs cost as much as the layers take
 constexpr size_t kPrices = 10;             // none included; what is left over has no price either
 }  // namespace

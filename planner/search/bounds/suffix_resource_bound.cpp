@@ -1,13 +1,13 @@
 #include "planner/search/bounds/suffix_resource_bound.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1 + 1e-9;
+constexpr double kSupplySlack = 1 + 1e-9;
 }  // namespace
 
 bool suffices(const double* need, const double* left, size_t limits) {
@@ -57,14 +57,14 @@ void SuffixResourceBound::limit_sync(double sync_s) {
 }
 
 void SuffixResourceBound::set_limits(double bottleneck_s, double sync_s) {
-  limit_sync(sync_s * kSlack);
+  limit_sync(sync_s * kSupplySlack);
   std::fill(known_.begin(), known_.end(), char{0});
   for (std::vector<Choice>& choices : choices_) choices.clear();
   for (bool behind : {false, true})
     for (int placement = 0; placement < costs_.size(); ++placement) {
       int16_t* __restrict lowest = &lowest_[(behind * costs_.classes().size() + placement) * (layers_ + 1)];
       const int16_t* in_sync = &lowest_in_sync_[costs_.sync_like(placement) * (layers_ + 1)];
-      costs_.find_lowest_in_time(placement, behind, bottleneck_s * kSlack, lowest);
+      costs_.find_lowest_in_time(placement, behind, bottleneck_s * kSupplySlack, lowest);
       for (int end = behind ? 1 : layers_; end <= layers_; ++end)
         lowest[end] = std::max(lowest[end], in_sync[end]);
     }

@@ -1,18 +1,17 @@
 #include "planner/search/branch_and_bound/branch_and_bound.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <set>
 
 #include "planner/search/branch_and_bound/box.h"
 #include "planner/search/branch_and_bound/guided_beam.h"
 #include "planner/search/branch_and_bound/priced_cuts.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostPriced = 20000;
 constexpr double kShrunk = 0.9;  // a box is worth another look when a side is so much shorter
 constexpr int kBeamEvery = 16;   // boxes

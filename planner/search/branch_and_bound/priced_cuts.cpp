@@ -1,12 +1,12 @@
 #include "planner/search/branch_and_bound/priced_cuts.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1 + 1e-9;
+constexpr double kPriceSlack = 1 + 1e-9;
 // Memory beyond that many stages behind counts as with that number: still a bound, and prices hardly differ.
 constexpr int kMostBehind = 5;
 }  // namespace
@@ -77,8 +77,8 @@ double PricedCuts::least_of_pairs(const std::vector<double>& of_pair, uint64_t r
 }
 
 void PricedCuts::set_caps(double longest_s, double sync_s, uint64_t regions) {
-  longest_s *= kSlack;
-  sync_s *= kSlack;
+  longest_s *= kPriceSlack;
+  sync_s *= kPriceSlack;
   usable_.clear();
   for (int placement : coarse_)
     if (is_in(placement, regions)) usable_.push_back(placement);

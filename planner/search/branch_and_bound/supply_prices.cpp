@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kSubgradients = 3;
 constexpr double kNewUse = 0.1;                  // in the average of uses
 constexpr double kShorter = 0.7, kLonger = 1.3;  // steps, after one without gain and after one with gain

@@ -1,15 +1,14 @@
 #include "planner/search/costs/class_costs.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
 
+#include "planner/search/problem/goal.h"
+
 namespace sailor {
-namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
-}
+namespace {}
 
 ClassCosts::ClassCosts(const StageCosts& costs, const Resources& resources,
                        std::vector<PlacementClass> classes)

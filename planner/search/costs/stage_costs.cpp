@@ -1,7 +1,6 @@
 #include "planner/search/costs/stage_costs.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -12,7 +11,6 @@
 
 namespace sailor {
 namespace {
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::vector<double> prefix_sums(const std::vector<double>& values) {
   std::vector<double> sums(1, 0);

@@ -4,7 +4,6 @@
 
 namespace sailor {
 namespace {
-constexpr double kSlack = 1e-12;           // relative; absorbs rounding when equals are compared
 constexpr size_t kMostBytes = 100u << 20;  // of labels
 }  // namespace
 
@@ -23,7 +22,7 @@ double LabelStore::later_s(const Entry& a, const Entry& b, double floor_s) const
 
 // For every continuation, does `a` end no later (and cost no more) than `b`?
 bool LabelStore::dominates(const Entry& one, const Entry& other, double floor_s) const {
-  if (one.stages > other.stages || one.first_used > other.first_used * (1 + kSlack)) return false;
+  if (one.stages > other.stages || one.first_used > other.first_used * (1 + kEqualWithin)) return false;
   const double later = later_s(one, other, floor_s);
   if (later > 0) return false;
   if ((one.stages == 1) != (other.stages == 1)) return false;
@@ -32,10 +31,11 @@ bool LabelStore::dominates(const Entry& one, const Entry& other, double floor_s)
           std::max(0.0, a.last_message_s - b.last_message_s) * problem_.microbatches >
       0)
     return false;
-  if (charge_matters_ && (a.fixed_charge > b.fixed_charge || a.charge_per_s > b.charge_per_s * (1 + kSlack)))
+  if (charge_matters_ &&
+      (a.fixed_charge > b.fixed_charge || a.charge_per_s > b.charge_per_s * (1 + kEqualWithin)))
     return false;
   for (size_t limit = 1; limit < limits_; ++limit)
-    if (a.used[limit] > b.used[limit] * (1 + kSlack)) return false;
+    if (a.used[limit] > b.used[limit] * (1 + kEqualWithin)) return false;
   return true;
 }
 

@@ -13,6 +13,9 @@
 
 namespace sailor {
 
+// Relative; absorbs rounding when equals are compared.
+inline constexpr double kEqualWithin = 1e-12;
+
 struct Label : PartialPipeline {
   bool pure = true;        // all of its stages are pure
   int bounds_version = 0;  // when it was last found to be possible

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "planner/search/bounds/completion_bound.h"
 #include "planner/search/dynamic_program/label_store.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLoose = 1e-9;   // relative; for sums in another order
-constexpr double kSlack = 1e-12;  // relative; absorbs rounding when equals are compared
-constexpr double kFalls = 2e-3;   // by so much has what is accepted to fall before bounds are updated
+constexpr double kLoose = 1e-9;  // relative; for sums in another order
+constexpr double kFalls = 2e-3;  // by so much has what is accepted to fall before bounds are updated
 
 class TemplateSearch {
  public:
@@ -161,7 +159,8 @@ class TemplateSearch {
   // Are there GPUs for one more stage?
   bool enough(const Label& behind, const StageUse& use) const {
     for (size_t limit = 0; limit < limits_; ++limit)
-      if (behind.used[limit] + use.weights[limit] > capacity_[limit] * (1 + kSlack) + kSlack) return false;
+      if (behind.used[limit] + use.weights[limit] > capacity_[limit] * (1 + kEqualWithin) + kEqualWithin)
+        return false;
     return true;
   }
 

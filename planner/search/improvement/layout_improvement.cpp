@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 #include "planner/search/improvement/block_moves.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Annealing {
  public:

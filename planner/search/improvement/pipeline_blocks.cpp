@@ -10,7 +10,7 @@ namespace {
 
 // Large: single slow pairs show. Not too large: one of many slow pairs less shows as well.
 constexpr double kPower = 32;
-constexpr double kRounding = 1e-6;  // of a pipeline
+constexpr double kPipelineRounding = 1e-6;  // of a pipeline
 
 }  // namespace
 
@@ -176,7 +176,7 @@ bool BlockCosts::recount(PipelineBlocks& blocks) const {
     patterns.push_back(std::move(pattern));
   }
   const ZoneProgram mix = most_pipelines(patterns, left, open);
-  if (mix.pipelines < open - kRounding) return false;
+  if (mix.pipelines < open - kPipelineRounding) return false;
   // Rounded down; then the rest that still fits.
   const auto repeat = [&](size_t b, int times) {
     const RepeatedPattern& pattern = patterns[b];
@@ -188,7 +188,7 @@ bool BlockCosts::recount(PipelineBlocks& blocks) const {
     blocks[b].times += times;
   };
   for (PipelineBlock& block : blocks) block.times = 1;
-  for (size_t b = 0; b < blocks.size(); ++b) repeat(b, static_cast<int>(mix.times[b] + kRounding));
+  for (size_t b = 0; b < blocks.size(); ++b) repeat(b, static_cast<int>(mix.times[b] + kPipelineRounding));
   for (size_t b = 0; b < blocks.size(); ++b) repeat(b, open);
   return open == 0;
 }

@@ -9,7 +9,6 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kChunks[] = {1, 2, 3, 4, 6, 8};
 constexpr Fill kFills[] = {Fill::packed, Fill::even, Fill::together};
 
 class Annealing {
@@ -261,7 +260,7 @@ class Annealing {
 
   bool change_interleave(PlanTemplate& of, const TemplateClass& pipelines) {
     if (!offers(PlanFeature::interleave) || of.groups(pipelines) < 2) return false;
-    const int chunks = kChunks[drawn(std::size(kChunks))];
+    const int chunks = kInterleavings[drawn(std::size(kInterleavings))];
     if (chunks == of.interleave) return false;
     for (TemplateClass& each : of.classes) {
       const std::vector<TemplateStage> one = chunk_of(of, each);

@@ -17,7 +17,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kRounding = 1 - 1e-9;
+constexpr double kBoundRounding = 1 - 1e-9;
 
 struct BoundOptions {
   double exact = 1.01;                             // the bound is worked out up to this factor
@@ -228,7 +228,7 @@ class Cells {
     low = kNever;
     for (const Cell& cell : cells_) low = std::min(low, cell.s);
     out.iteration_s = std::min(low, incumbent_s_);
-    return {out.iteration_s * kRounding, out.charge * kRounding};
+    return {out.iteration_s * kBoundRounding, out.charge * kBoundRounding};
   }
 
  private:

@@ -7,7 +7,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kRounding = 1 - 1e-9;
+constexpr double kFloorRounding = 1 - 1e-9;
 
 }  // namespace
 
@@ -40,11 +40,11 @@ AreaBound::AreaBound(const Space& space, IterationModel& model, const ZoneRates&
 }
 
 bool AreaBound::holds(int pipelines) const {
-  return ways_.usable() && models_ >= pipelines * kRounding;
+  return ways_.usable() && models_ >= pipelines * kFloorRounding;
 }
 
 double AreaBound::iteration_s(double microbatches, int pipelines) const {
-  const double most = std::ceil(microbatches / pipelines * kRounding);
+  const double most = std::ceil(microbatches / pipelines * kFloorRounding);
   return ways_.overhead_s + ways_.first_sum_s +
          std::max({microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0), ways_.path_s,
                    longest_layer_s_ * most});
@@ -134,7 +134,7 @@ double NodeCrossing::one_node_s(const GroupWays& ways, int pipelines, double mic
         gpu_s[kind] = std::min(gpu_s[kind], way.tp * way.needs[kind].both_s());
     }
     const double gpus = ways.supplies[s].node_gpus;
-    if (gpus * blocks_per_gpu < pipelines * ways.blocks() * kRounding) continue;
+    if (gpus * blocks_per_gpu < pipelines * ways.blocks() * kFloorRounding) continue;
     const double model_s =
         gpu_s[kFirst] + (ways.blocks() > 0 ? ways.blocks() * gpu_s[kBlock] : 0) + gpu_s[kLast];
     least_s = std::min(least_s, microbatches * model_s / gpus);

@@ -10,7 +10,6 @@ namespace sailor::native {
 namespace {
 
 constexpr double kPays = 1 - 1e-7;
-constexpr int kChunks[] = {1, 2, 3, 4, 6, 8};
 
 class Climb {
  public:
@@ -296,7 +295,7 @@ class Climb {
 
   bool chunks() {
     if (!offers(PlanFeature::interleave)) return false;
-    for (const int count : kChunks) {
+    for (const int count : kInterleavings) {
       if (count == at_.interleave) continue;
       PlanTemplate next = at_;
       next.interleave = count;

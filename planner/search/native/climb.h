@@ -8,6 +8,9 @@
 
 namespace sailor::native {
 
+// Chunks of layers per stage that changes try.
+inline constexpr int kInterleavings[] = {1, 2, 3, 4, 6, 8};
+
 // Replaces `from`, with the given value, by the best template reached; returns its value.
 double climb(Scorer& scorer, const PlanFeatures& offered, PlanTemplate& from, double value);
 

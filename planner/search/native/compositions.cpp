@@ -6,7 +6,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kLayersRounding = 1e-9;
 
 class Composing {
  public:
@@ -45,7 +45,7 @@ class Composing {
     int stages = 0;
     for (Supply& supply : supplies_) {
       for (Use& use : supply.uses) {
-        use.layers = std::min(use.most_layers, std::floor(most_s / use.layer_s * (1 + kRounding)));
+        use.layers = std::min(use.most_layers, std::floor(most_s / use.layer_s * (1 + kLayersRounding)));
         use.stages = 0;
       }
       // Most layers per GPU first, of equals the fewest stages.

@@ -6,7 +6,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kBisections = 24;
+constexpr int kCutBisections = 24;
 constexpr double kPrecise = 1e-4;
 
 class Cutting {
@@ -157,7 +157,7 @@ bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class, bool ch
   Cutting::Cut cut, best;
   if (!cutting.reach(longest_s, best)) return false;
   double low_s = rate > 0 ? 1 / rate * (1 - kPrecise) : 0, high_s = longest_s;
-  for (int i = 0; i < kBisections && high_s > low_s * (1 + kPrecise); ++i) {
+  for (int i = 0; i < kCutBisections && high_s > low_s * (1 + kPrecise); ++i) {
     // The answer is mostly near the low end.
     const double middle_s = i < 3 ? low_s + (high_s - low_s) / 8 : (low_s + high_s) / 2;
     if (cutting.reach(middle_s, cut)) {
@@ -292,7 +292,7 @@ bool share_batch(const Space& space, PlanTemplate& of) {
     }
     return sum;
   };
-  for (int i = 0; i < 2 * kBisections; ++i) {
+  for (int i = 0; i < 2 * kCutBisections; ++i) {
     const double middle_s = (low_s + high_s) / 2;
     (taken(middle_s) >= total ? high_s : low_s) = middle_s;
   }

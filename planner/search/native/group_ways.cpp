@@ -6,7 +6,6 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kMany = 1e6;  // senders: only the node's rate matters
 // Classes of numbers of microbatches in flight.
 constexpr int kInFlight[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96};
 
@@ -69,7 +68,7 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
       keep_least(from, near_s, least_s_per_byte(space.kinds.find_link(from.kind, to.kind, true), 1));
       const LinkCurve* far = space.kinds.find_link(from.kind, to.kind, false);
       keep_least(from, far_s, least_s_per_byte(far, 1));
-      keep_least(from, card_s, least_s_per_byte(far, kMany));
+      keep_least(from, card_s, least_s_per_byte(far, kManySenders));
       if (far != nullptr) keep_least(from, latency_s, far->latency_s());
     }
   }

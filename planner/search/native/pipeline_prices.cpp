@@ -7,7 +7,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kBisections = 12;  // for the worth of a block
+constexpr int kWorthBisections = 12;  // for the worth of a block
 // Numbers of groups are distinguished up to twice that of a mean pipeline's GPUs and a few; of pipelines with
 // few microbatches only the few.
 constexpr int kFewGroups = 4, kFewMicrobatches = 4;
@@ -281,7 +281,7 @@ double PipelinePrices::fill_slots(double enough, double& worth) {
     (held < blocks ? low : high) = y;
   };
   if (worth > 0 && worth < high) look(worth);
-  for (int i = 0; i < kBisections && best < enough; ++i) look((low + high) / 2);
+  for (int i = 0; i < kWorthBisections && best < enough; ++i) look((low + high) / 2);
   worth = best_worth;
   if (best >= enough) return best;
   used_.assign(gpus_.size(), 0);

@@ -14,7 +14,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kChunks[] = {1, 2, 3, 4};
+constexpr int kSeedChunks[] = {1, 2, 3, 4};
 
 // Groups of `tp` GPUs that a pool has.
 int room_of(const SpacePool& pool, int tp) {
@@ -124,7 +124,7 @@ void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& ou
 }
 
 void Seeds::add_interleaved(TemplateShape shape, double most, std::vector<TemplateShape>& out) {
-  for (const int chunks : kChunks) {
+  for (const int chunks : kSeedChunks) {
     if (chunks > 1 && !offered_.contains(PlanFeature::interleave)) return;
     shape.interleave = chunks;
     add(shape, most, out);
@@ -330,7 +330,7 @@ void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& ou
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
     for (const int pipelines : replica_counts(total, most, 1))
       for (const Recompute mode : uniform_recompute(offered_))
-        for (const int chunks : kChunks) {
+        for (const int chunks : kSeedChunks) {
           if (chunks > 1 && !offered_.contains(PlanFeature::interleave)) continue;
           TemplateShape of;
           of.microbatch = size;

@@ -8,7 +8,6 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kMany = 1e6;
 constexpr double kLarge_bytes = 64e6;
 
 double s_per_byte(const LinkCurve* link, double senders) {
@@ -29,7 +28,8 @@ Estimates::Estimates(const Space& space) : space_(space) {
   models_.resize(space.options.size() * space.microbatches.size() * 3);
   for (const SpaceOption& option : space.options) {
     near_s_per_byte_.push_back(s_per_byte(space.kinds.find_link(option.kind, option.kind, true), 1));
-    card_s_per_byte_.push_back(s_per_byte(space.kinds.find_link(option.kind, option.kind, false), kMany));
+    card_s_per_byte_.push_back(
+        s_per_byte(space.kinds.find_link(option.kind, option.kind, false), kManySenders));
   }
   if (space.options.empty()) return;
   const SpaceOption& any = space.options.front();

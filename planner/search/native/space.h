@@ -4,7 +4,6 @@
 // not thread-safe.
 #pragma once
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,8 @@
 
 namespace sailor::native {
 
-// Time or cost of what is not possible.
-inline constexpr double kNever = std::numeric_limits<double>::infinity();
+// GPUs of a node that send at the same time, more than there are: only the rate of the node's card matters.
+inline constexpr double kManySenders = 1e6;
 
 struct SpacePool {
   std::vector<int> nodes;  // of all nodes, in the order in which they are filled

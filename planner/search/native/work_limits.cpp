@@ -5,8 +5,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kMany = 1e6;  // senders: only the node's rate matters
-constexpr int kBisections = 30;
+constexpr int kWorkBisections = 30;
 
 }  // namespace
 
@@ -32,7 +31,7 @@ WorkLimits::WorkLimits(const Space& space, const std::set<std::string>& zones) {
       const LinkCurve* link = space.kinds.find_link(from.kind, to.kind, false);
       if (link == nullptr) continue;
       Border& border = zones_[numbers.at(zone)].border;
-      border.card_s = std::min(border.card_s, least_s_per_byte(link, kMany));
+      border.card_s = std::min(border.card_s, least_s_per_byte(link, kManySenders));
       border.latency_s = std::min(border.latency_s, link->latency_s());
     }
 }
@@ -81,7 +80,7 @@ double WorkLimits::least_s(const AreaBound& area, int pipelines, double microbat
   double low = work, high = 2 * work;  // the price of all GPUs is 1
   if (suffices(low)) return ways.overhead_s + low;
   while (!suffices(high) && high < 1e6 * work) high *= 2;
-  for (int i = 0; i < kBisections; ++i) {
+  for (int i = 0; i < kWorkBisections; ++i) {
     const double middle = (low + high) / 2;
     (suffices(middle) ? high : low) = middle;
   }

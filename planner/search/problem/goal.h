@@ -10,10 +10,11 @@
 
 namespace sailor {
 
+// Time or cost of what is not possible.
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
 // Engines that track one expense in addition to time track `expense()`; its value is called charge.
 struct Goal {
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   Objective objective;
   double max_iteration_s = kNever;   // infinite when there is no limit
   PerExpense<double> most = none();  // the same, per iteration
@@ -66,8 +67,7 @@ inline Goal goal_of(const JobSpec& job) {
   goal.objective = job.objective;
   if (job.constraints.min_iterations_per_s)
     goal.max_iteration_s = 1.0 / *job.constraints.min_iterations_per_s;
-  for (const Expense expense : kExpenses)
-    goal.most[expense] = job.constraints.most[expense].value_or(Goal::kNever);
+  for (const Expense expense : kExpenses) goal.most[expense] = job.constraints.most[expense].value_or(kNever);
   return goal;
 }
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <set>
 
+#include "planner/search/problem/goal.h"
+
 namespace sailor {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::vector<int> microbatch_sizes(const PlanningContext& context, const Resources& resources) {
   std::set<int> sizes;

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <queue>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Open {
   double bound;

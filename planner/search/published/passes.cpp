@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "planner/search/branch_and_bound/branch_and_bound.h"
+#include "planner/search/problem/goal.h"
 #include "planner/search/published/iterative_deepening.h"
 
 namespace sailor {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // More placement classes than that and partial pipelines are too many to list.
 constexpr int kWideClasses = 64;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
+#include "planner/search/problem/goal.h"
 #include "planner/search/problem/previous_plans.h"
 #include "planner/search/published/passes.h"
 #include "planner/search/published/previous_shape.h"
@@ -17,7 +17,6 @@
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Of the time limit, where there are previous plans: until their own turn ends, and until what was found is
 // improved in other zones.
 constexpr double kStartShare = 0.15, kBeforeZonesShare = 0.75;

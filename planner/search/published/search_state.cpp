@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "planner/search/costs/layout.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
-namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 SearchState::SearchState(const PlanningContext& context, const PlanOptions& options)
     : context(context),

@@ -35,7 +35,7 @@ void gpt_neo_parameters(LayerParameters& layer) {
   }
 }
 
-std::string add_megatron_flags(const ModelSpec&, std::vector<std::string>&) {
+std::string add_gpt_neo_flags(const ModelSpec&, std::vector<std::string>&) {
   return "its model does not scale attention scores";
 }
 
@@ -88,7 +88,7 @@ ModelFamily gpt_neo_family() {
           .learned_positions = true,
           .biases = true,
           .parameters = gpt_neo_parameters,
-          .add_megatron_flags = add_megatron_flags,
+          .add_megatron_flags = add_gpt_neo_flags,
           .config = {.model_type = "gpt_neo",
                      .architecture = "GPTNeoForCausalLM",
                      .layers = "num_layers",

@@ -45,7 +45,7 @@ std::optional<ModelProblem> gpt_neox_problem(const ModelSpec& model) {
                                   model.rotary_fraction, model.hidden / model.heads, rotated)};
 }
 
-std::string add_megatron_flags(const ModelSpec& model, std::vector<std::string>& flags) {
+std::string add_gpt_neox_flags(const ModelSpec& model, std::vector<std::string>& flags) {
   if (model.parallel_residual) return "its model adds attention and MLP of a block side by side";
   flags.emplace_back("--position-embedding-type rope");
   flags.push_back(fmt::format("--rotary-base {:.0f}", model.rotary_base));
@@ -89,7 +89,7 @@ ModelFamily gpt_neox_family() {
           .qkv_biases = true,
           .problem = gpt_neox_problem,
           .parameters = gpt_neox_parameters,
-          .add_megatron_flags = add_megatron_flags,
+          .add_megatron_flags = add_gpt_neox_flags,
           .config = {.model_type = "gpt_neox",
                      .architecture = "GPTNeoXForCausalLM",
                      .layers = "num_hidden_layers",

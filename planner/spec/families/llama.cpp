@@ -51,7 +51,7 @@ std::optional<ModelProblem> llama_problem(const ModelSpec& model) {
                                   model.hidden, model.heads)};
 }
 
-std::string add_megatron_flags(const ModelSpec& model, std::vector<std::string>& flags) {
+std::string add_llama_flags(const ModelSpec& model, std::vector<std::string>& flags) {
   flags.emplace_back("--position-embedding-type rope");
   flags.push_back(fmt::format("--rotary-base {:.0f}", model.rotary_base));
   return "";
@@ -93,7 +93,7 @@ ModelFamily llama_family() {
           .gated_mlp = true,
           .problem = llama_problem,
           .parameters = llama_parameters,
-          .add_megatron_flags = add_megatron_flags,
+          .add_megatron_flags = add_llama_flags,
           .config = {.model_type = "llama",
                      .architecture = "LlamaForCausalLM",
                      .layers = "num_hidden_layers",

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
+#include "planner/search/problem/goal.h"
 #include "tests/bench/native/hill_climb.h"
 #include "tests/bench/native/plan_moves.h"
 #include "tests/bench/native/random_plan.h"
@@ -12,8 +11,6 @@
 
 namespace sailor::oracle {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 PlannerInputs tiny_instance(int number) {
   return native_instance(load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml"), 3, number, {4, 2, 2, 5});

@@ -18,7 +18,7 @@ PlanOptions patient() {
   return options;
 }
 
-test::Instance two_types(int64_t batch = 16) {
+test::Instance explained_instance(int64_t batch = 16) {
   test::Instance in = test::empty_instance(4, batch);
   in.add_type("fast", 0.01, 4'000'000'000, 4);
   in.add_type("slow", 0.03, 4'000'000'000, 1);
@@ -65,7 +65,7 @@ TEST(Explanation, WhatLoosensNeverMakesItWorseAndWhatTakesAwayNeverBetter) {
 }
 
 TEST(Explanation, AnInterleavedPlanSharesItsBatchInWholeRounds) {
-  test::Instance in = two_types(14);
+  test::Instance in = explained_instance(14);
   // Two pipelines of two groups with two chunks each; 8 and 6 microbatches, in rounds of two.
   Plan plan = test::make_plan(in, 1,
                               {{{0, 1, "fast", 1}, {1, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 6, "fast", 1}},
@@ -79,7 +79,7 @@ TEST(Explanation, AnInterleavedPlanSharesItsBatchInWholeRounds) {
 }
 
 TEST(Explanation, AsksWhatApplies) {
-  const Explanation plain = explained(two_types());
+  const Explanation plain = explained(explained_instance());
   EXPECT_NE(find(plain, "one more node of fast (2 GPUs)"), nullptr);
   EXPECT_NE(find(plain, "one more node of slow (2 GPUs)"), nullptr);
   EXPECT_NE(find(plain, "only fast"), nullptr);
@@ -97,7 +97,7 @@ TEST(Explanation, AsksWhatApplies) {
 }
 
 TEST(Explanation, ABudgetThatCutsThePlanBinds) {
-  test::Instance in = two_types();
+  test::Instance in = explained_instance();
   const Prediction free = search(in.context(), patient()).candidates.at(0).prediction;
   in.job.constraints.most[Expense::cost] = 0.8 * free.usd_per_iteration();
   const Explanation explanation = explained(in);
@@ -143,7 +143,7 @@ TEST(Explanation, AnUnevenBatchBinds) {
 }
 
 TEST(Explanation, OfAGivenPlanSaysWhatThePlannerWouldChoose) {
-  const test::Instance in = two_types();
+  const test::Instance in = explained_instance();
   const Plan plan = test::make_plan(in, 1, {{{0, 6, "slow", 1}}});
   const Explanation explanation =
       explain(in.context(), patient(), {plan, simulate(in.context(), plan)}, true, 60);
@@ -154,7 +154,7 @@ TEST(Explanation, OfAGivenPlanSaysWhatThePlannerWouldChoose) {
 }
 
 TEST(Explanation, AGivenPlanBeyondTheBudgetIsNoAnswer) {
-  test::Instance in = two_types();
+  test::Instance in = explained_instance();
   const Plan fast = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}, {{0, 6, "slow", 1}}});
   const Candidate chosen{fast, simulate(in.context(), fast)};
   in.job.constraints.most[Expense::cost] = 0.5 * chosen.prediction.usd_per_iteration();
@@ -167,7 +167,7 @@ TEST(Explanation, AGivenPlanBeyondTheBudgetIsNoAnswer) {
 }
 
 TEST(Explanation, SaysWhatItHadNoTimeFor) {
-  const test::Instance in = two_types();
+  const test::Instance in = explained_instance();
   const SearchResult result = search(in.context(), patient());
   const Explanation explanation = explain(in.context(), patient(), result.candidates.at(0), false, 0);
   const std::string text = explanation_text(in.context(), explanation);
@@ -178,7 +178,7 @@ TEST(Explanation, SaysWhatItHadNoTimeFor) {
 }
 
 TEST(ExplanationText, FitsAndHasEveryPart) {
-  const test::Instance in = two_types();
+  const test::Instance in = explained_instance();
   const Explanation explanation = explained(in);
   const std::string text = explanation_text(in.context(), explanation);
   for (const char* part : {"WHERE THE TIME GOES", "BOTTLENECKS", "WHAT IF", "stage 0"})

@@ -8,7 +8,7 @@
 namespace sailor {
 namespace {
 
-Plan example() {
+Plan plan_to_pack() {
   PlanStage stage;
   stage.end_layer = 4;
   stage.gpu_type = "x";
@@ -23,14 +23,14 @@ Plan example() {
 
 TEST(PackedPlan, UnpacksToTheSamePlanForEveryPadding) {
   for (int length = 1; length < 8; ++length) {
-    Plan plan = example();
+    Plan plan = plan_to_pack();
     plan.model = std::string(static_cast<size_t>(length), 'm');
     EXPECT_EQ(to_json(unpack_plan(pack_plan(plan), "test")), to_json(plan));
   }
 }
 
 TEST(PackedPlan, AnyDamageIsAnErrorThatNamesTheSource) {
-  std::string good = pack_plan(example());
+  std::string good = pack_plan(plan_to_pack());
   for (size_t cut = 0; cut < good.size(); ++cut) {
     EXPECT_THROW(unpack_plan(good.substr(0, cut), "test"), InputError) << "cut at " << cut;
   }

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-PlanStage stage(int first, int end, const std::string& type, int tp) {
+PlanStage stage_of(int first, int end, const std::string& type, int tp) {
   PlanStage s;
   s.first_layer = first;
   s.end_layer = end;
@@ -28,12 +28,13 @@ PlanStage stage(int first, int end, const std::string& type, int tp) {
 }
 
 // Two pipelines that cut six layers differently: 4,1 / 2.
-Plan example() {
+Plan example_plan() {
   Plan plan;
   plan.model = "m";
   plan.global_batch = 10;
   plan.microbatch = 4;
-  plan.pipelines = {{2, {stage(0, 4, "big", 4), stage(4, 6, "small", 1)}}, {1, {stage(0, 6, "big", 2)}}};
+  plan.pipelines = {{2, {stage_of(0, 4, "big", 4), stage_of(4, 6, "small", 1)}},
+                    {1, {stage_of(0, 6, "big", 2)}}};
   plan.pipelines[0].stages[0].node = "a1";
   plan.pipelines[0].stages[0].gpus = {0, 1, 2, 5};
   plan.prediction = PlanPrediction{1.5, {}, 1.25, {}, 1 << 20};
@@ -51,12 +52,12 @@ TEST(Plan, MicrobatchesAreSharedAsFloorOrCeilingLargerFirst) {
 }
 
 TEST(Plan, SummaryIsOneLine) {
-  EXPECT_EQ(summary(example()), "2 pipelines: 4xbig tp4 | 1xsmall tp1; 2xbig tp2, 3 microbatches of 4");
+  EXPECT_EQ(summary(example_plan()), "2 pipelines: 4xbig tp4 | 1xsmall tp1; 2xbig tp2, 3 microbatches of 4");
 }
 
 TEST(PlanJson, WritingAndReadingGivesTheSame) {
   for (int indent : {2, -1}) {
-    std::string json = to_json(example(), indent);
+    std::string json = to_json(example_plan(), indent);
     Plan plan = parse_plan(json, "p");
     EXPECT_EQ(to_json(plan, indent), json);
     EXPECT_THAT(plan.pipelines[0].stages[0].gpus, ElementsAre(0, 1, 2, 5));
@@ -67,14 +68,14 @@ TEST(PlanJson, WritingAndReadingGivesTheSame) {
 }
 
 TEST(PlanJson, ForeignFiguresInThePredictionAreLeftAlone) {
-  std::string json = to_json(example(), -1);
+  std::string json = to_json(example_plan(), -1);
   json.insert(json.find("\"iteration_s\""), "\"their_score\": 7, ");
   EXPECT_DOUBLE_EQ(parse_plan(json, "p").prediction->iteration_s, 1.5);
 }
 
 TEST(PlanJson, CandidatesAreThoseOfAResultOrThePlanItself) {
   const std::string path = ::testing::TempDir() + "sailor-candidates-" + std::to_string(getpid());
-  const Plan first = example();
+  const Plan first = example_plan();
   Plan second = first;
   second.microbatch = 2 * first.microbatch;
   const auto candidate = [](const Plan& plan) {
@@ -94,7 +95,7 @@ TEST(PlanJson, CandidatesAreThoseOfAResultOrThePlanItself) {
 
 TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
   auto error = [](const std::string& from, const std::string& to) -> std::string {
-    std::string json = to_json(example());
+    std::string json = to_json(example_plan());
     size_t at = json.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     json.replace(at, from.size(), to);
@@ -118,9 +119,9 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
 }
 
 TEST(RankLayout, RanksRunByPipelineStageAndTpRank) {
-  RankLayout layout(example());
+  RankLayout layout(example_plan());
   EXPECT_EQ(layout.size(), 7);
-  EXPECT_EQ(num_ranks(example()), 7);
+  EXPECT_EQ(num_ranks(example_plan()), 7);
   EXPECT_EQ(layout.base(0, 1), 4);
   EXPECT_EQ(layout.base(1, 0), 5);
   EXPECT_EQ(layout.slots()[3].gpu, 5);
@@ -156,8 +157,8 @@ TEST(RankLayout, MicrobatchesCoverTheGlobalBatchOnceAndOnlyTheLastIsSmaller) {
       }
     }
   }
-  EXPECT_THROW(microbatch_range(example(), 0, 2), std::out_of_range);
-  EXPECT_THROW(microbatch_range(example(), 2, 0), std::out_of_range);
+  EXPECT_THROW(microbatch_range(example_plan(), 0, 2), std::out_of_range);
+  EXPECT_THROW(microbatch_range(example_plan(), 2, 0), std::out_of_range);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-RunRecord example(const std::string& name = "row 17") {
+RunRecord example_record(const std::string& name = "row 17") {
   RunRecord record;
   record.name = name;
   record.framework = "f";
@@ -55,12 +55,12 @@ RunRecord example(const std::string& name = "row 17") {
   return record;
 }
 
-std::string error(const std::string& json) {
+std::string record_error(const std::string& json) {
   return test::error_of([&] { parse_run_record(json, "/d/run.json"); });
 }
 
 std::string replaced(const std::string& find, const std::string& replace) {
-  std::string text = to_json(example());
+  std::string text = to_json(example_record());
   const size_t at = text.find(find);
   EXPECT_NE(at, std::string::npos) << find;
   return text.replace(at, find.size(), replace);
@@ -68,19 +68,19 @@ std::string replaced(const std::string& find, const std::string& replace) {
 
 TEST(RunRecord, WritingAndReadingGivesTheSame) {
   for (int indent : {-1, 2}) {
-    const RunRecord read = parse_run_record(to_json(example(), indent), "/d/run.json");
-    EXPECT_EQ(to_json(read, indent), to_json(example(), indent));
-    EXPECT_EQ(read.options, example().options);
+    const RunRecord read = parse_run_record(to_json(example_record(), indent), "/d/run.json");
+    EXPECT_EQ(to_json(read, indent), to_json(example_record(), indent));
+    EXPECT_EQ(read.options, example_record().options);
     EXPECT_EQ(read.shape.kv_heads, 2);
     EXPECT_TRUE(read.shape.gated_mlp);
     EXPECT_FALSE(read.shape.biases);
-    EXPECT_EQ(to_json(read.plan), to_json(example().plan));
+    EXPECT_EQ(to_json(read.plan), to_json(example_record().plan));
     EXPECT_EQ(read.model, "small");
     EXPECT_EQ(read.memory_stage, -1);
     EXPECT_EQ(read.where.file, "/d/run.json");
   }
   // One line on request.
-  EXPECT_EQ(to_json(example()).find('\n'), std::string::npos);
+  EXPECT_EQ(to_json(example_record()).find('\n'), std::string::npos);
 }
 
 TEST(RunRecord, OptionsMayBeWordsFlagsOrNumbers) {
@@ -94,9 +94,9 @@ TEST(RunRecord, OptionsMayBeWordsFlagsOrNumbers) {
 }
 
 TEST(RunRecord, SeveralMeasurementsAreScoredByTheirMean) {
-  EXPECT_DOUBLE_EQ(*example().measured_s(), 1.6);
-  EXPECT_DOUBLE_EQ(*example().measured_bytes(), 2.4e10);
-  RunRecord failed = example();
+  EXPECT_DOUBLE_EQ(*example_record().measured_s(), 1.6);
+  EXPECT_DOUBLE_EQ(*example_record().measured_bytes(), 2.4e10);
+  RunRecord failed = example_record();
   failed.ran = false;
   failed.iteration_s.clear();
   failed.peak_memory_bytes.clear();
@@ -109,21 +109,22 @@ TEST(RunRecord, SeveralMeasurementsAreScoredByTheirMean) {
 }
 
 TEST(RunRecord, BrokenRecordsAreErrors) {
-  EXPECT_THAT(error(replaced("\"layers\":4", "\"layers\":5")),
+  EXPECT_THAT(record_error(replaced("\"layers\":4", "\"layers\":5")),
               HasSubstr("the plan's pipeline 0 ends at layer 6, the model has 7 layers"));
-  EXPECT_THAT(error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
+  EXPECT_THAT(record_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
               HasSubstr("measured.status: must be ok or failed"));
-  EXPECT_THAT(error(replaced("[1.5,1.7]", "[1.5,-1]")),
+  EXPECT_THAT(record_error(replaced("[1.5,1.7]", "[1.5,-1]")),
               HasSubstr("measured.iteration_s[1]: must be a number above 0"));
-  EXPECT_THAT(error(replaced("\"precision\":\"bf16\"", "\"precision\":\"bf8\"")),
+  EXPECT_THAT(record_error(replaced("\"precision\":\"bf16\"", "\"precision\":\"bf8\"")),
               HasSubstr("precision: must be "));
-  EXPECT_THAT(error(replaced("\"platform\"", "\"platfrom\"")), HasSubstr("did you mean \"platform\"?"));
-  EXPECT_THAT(error(replaced("\"sailor_run\":1", "\"sailor_run\":3")),
+  EXPECT_THAT(record_error(replaced("\"platform\"", "\"platfrom\"")),
+              HasSubstr("did you mean \"platform\"?"));
+  EXPECT_THAT(record_error(replaced("\"sailor_run\":1", "\"sailor_run\":3")),
               HasSubstr("version 3 is not supported"));
-  EXPECT_THAT(error(replaced("[3,6]", "[4,6]")), HasSubstr("layer 3 is next"));
-  EXPECT_THAT(error("{"), StartsWith("/d/run.json:1: "));
-  EXPECT_THAT(error("[]"), StartsWith("/d/run.json:1: "));
-  EXPECT_THAT(error(""), StartsWith("/d/run.json"));
+  EXPECT_THAT(record_error(replaced("[3,6]", "[4,6]")), HasSubstr("layer 3 is next"));
+  EXPECT_THAT(record_error("{"), StartsWith("/d/run.json:1: "));
+  EXPECT_THAT(record_error("[]"), StartsWith("/d/run.json:1: "));
+  EXPECT_THAT(record_error(""), StartsWith("/d/run.json"));
 }
 
 class RunFiles : public ::testing::Test {
@@ -137,8 +138,8 @@ class RunFiles : public ::testing::Test {
 
 TEST_F(RunFiles, ALineIsARunAndEmptyLinesAreNone) {
   const std::string path = root_ + "/runs.jsonl";
-  write_file_atomically(
-      path, to_json(example("a")) + "\n\n" + to_json(example("b")) + "\n  \n" + to_json(example("c")));
+  write_file_atomically(path, to_json(example_record("a")) + "\n\n" + to_json(example_record("b")) +
+                                  "\n  \n" + to_json(example_record("c")));
   const std::vector<RunRecord> records = load_run_records(path);
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[0].where.line, 1);
@@ -148,7 +149,7 @@ TEST_F(RunFiles, ALineIsARunAndEmptyLinesAreNone) {
 }
 
 TEST_F(RunFiles, AnErrorNamesItsLine) {
-  const std::string path = root_ + "/runs.jsonl", good = to_json(example()) + "\n";
+  const std::string path = root_ + "/runs.jsonl", good = to_json(example_record()) + "\n";
   const auto error = [&](const std::string& line) {
     write_file_atomically(path, good + good + "\n" + line + "\n" + good);
     return test::error_of([&] { load_run_records(path); });
@@ -162,10 +163,10 @@ TEST_F(RunFiles, AnErrorNamesItsLine) {
 }
 
 TEST_F(RunFiles, ADirectoryIsReadInTheOrderOfItsNames) {
-  write_file_atomically(root_ + "/b.json", to_json(example("third"), 2));
+  write_file_atomically(root_ + "/b.json", to_json(example_record("third"), 2));
   write_file_atomically(root_ + "/a.jsonl",
-                        to_json(example("first")) + "\n" + to_json(example("second")) + "\n");
-  write_file_atomically(root_ + "/inner/c.json", to_json(example("fourth")));
+                        to_json(example_record("first")) + "\n" + to_json(example_record("second")) + "\n");
+  write_file_atomically(root_ + "/inner/c.json", to_json(example_record("fourth")));
   write_file_atomically(root_ + "/notes.txt", "not a run");
   std::vector<std::string> names;
   for (const RunRecord& record : load_run_records(root_)) names.push_back(record.name);

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-PlanStage stage(int first, int end, const std::string& type, int tp) {
+PlanStage valid_stage(int first, int end, const std::string& type, int tp) {
   PlanStage s;
   s.first_layer = first;
   s.end_layer = end;
@@ -27,7 +27,7 @@ PlanStage stage(int first, int end, const std::string& type, int tp) {
   return s;
 }
 
-JobSpec job() {
+JobSpec valid_job() {
   JobSpec spec;
   spec.model = {.name = "m",
                 .family = "f",
@@ -41,12 +41,13 @@ JobSpec job() {
   return spec;
 }
 
-Plan plan() {
+Plan valid_plan() {
   Plan p;
   p.model = "m";
   p.global_batch = 10;
   p.microbatch = 4;
-  p.pipelines = {{2, {stage(0, 4, "big", 4), stage(4, 6, "small", 1)}}, {1, {stage(0, 6, "big", 2)}}};
+  p.pipelines = {{2, {valid_stage(0, 4, "big", 4), valid_stage(4, 6, "small", 1)}},
+                 {1, {valid_stage(0, 6, "big", 2)}}};
   return p;
 }
 
@@ -61,50 +62,52 @@ Snapshot cluster() {
 }
 
 TEST(CheckPlan, AGoodPlanHasNoViolations) {
-  EXPECT_THAT(check_plan(plan(), job()), IsEmpty());
-  EXPECT_THAT(check_plan(plan(), cluster()), IsEmpty());
+  EXPECT_THAT(check_plan(valid_plan(), valid_job()), IsEmpty());
+  EXPECT_THAT(check_plan(valid_plan(), cluster()), IsEmpty());
 }
 
 TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
-  Plan p = plan();
+  Plan p = valid_plan();
   p.pipelines[0].stages[1].first_layer = 5;
-  EXPECT_THAT(check_plan(p, job()), ElementsAre("pipeline 0, stage 1: begins at layer 5, layer 4 is next"));
-  p = plan();
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre("pipeline 0, stage 1: begins at layer 5, layer 4 is next"));
+  p = valid_plan();
   p.pipelines[1].stages[0].end_layer = 5;
-  EXPECT_THAT(check_plan(p, job()),
+  EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre("pipeline 1, stage 0: ends at layer 5, the model has 6 layers"));
-  p = plan();
+  p = valid_plan();
   p.pipelines[1].stages[0].tp = 3;
-  EXPECT_THAT(check_plan(p, job()),
+  EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("tp 3 does not divide the model's 4 heads"),
                           HasSubstr("tp 3 does not divide the model's feed_forward 256")));
-  p = plan();
+  p = valid_plan();
   p.pipelines[1].microbatches = 2;
-  EXPECT_THAT(check_plan(p, job()),
+  EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre("4 microbatches of 4 do not make up the global batch of 10, 3 do"));
-  p = plan();
+  p = valid_plan();
   p.pipelines[0].stages[0].recompute = "magic";
-  EXPECT_THAT(check_plan(p, job()), ElementsAre(HasSubstr("unknown recompute mode \"magic\"")));
-  p = plan();
+  EXPECT_THAT(check_plan(p, valid_job()), ElementsAre(HasSubstr("unknown recompute mode \"magic\"")));
+  p = valid_plan();
   p.pipelines[1].stages[0].recompute = "full";
-  EXPECT_THAT(check_plan(p, job(), all_plan_features()), IsEmpty());
-  EXPECT_THAT(check_plan(p, job(), {}),
+  EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), {}),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"full\" is not supported")));
   p.pipelines[1].stages[0].recompute = "selective";
-  EXPECT_THAT(check_plan(p, job(), predictable_features()), IsEmpty());
-  EXPECT_THAT(check_plan(p, job()),
+  EXPECT_THAT(check_plan(p, valid_job(), predictable_features()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"selective\" is not supported")));
-  p = plan();
+  p = valid_plan();
   p.zero1 = true;
-  EXPECT_THAT(check_plan(p, job(), all_plan_features()), IsEmpty());
-  EXPECT_THAT(check_plan(p, job(), {}), ElementsAre(HasSubstr("zero1: optimizer sharding is not supported")));
-  p = plan();
+  EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), {}),
+              ElementsAre(HasSubstr("zero1: optimizer sharding is not supported")));
+  p = valid_plan();
   p.global_batch = 11;
-  EXPECT_THAT(check_plan(p, job()), ElementsAre("global batch 11 is not the job's 10"));
+  EXPECT_THAT(check_plan(p, valid_job()), ElementsAre("global batch 11 is not the job's 10"));
 }
 
 TEST(Place, APipelineWithFewerStagesThanChunksIsNamed) {
-  Plan p = plan();
+  Plan p = valid_plan();
   p.interleave = 2;
   try {
     place(p, cluster());
@@ -115,10 +118,10 @@ TEST(Place, APipelineWithFewerStagesThanChunksIsNamed) {
 }
 
 TEST(CheckPlan, NamesWhatDoesNotFitTheCluster) {
-  Plan p = plan();
+  Plan p = valid_plan();
   p.pipelines.push_back(p.pipelines[1]);
   EXPECT_THAT(check_plan(p, cluster()), ElementsAre("8 GPUs of type big in zone z1 are needed, 7 are free"));
-  p = plan();
+  p = valid_plan();
   place(p, cluster());
   EXPECT_THAT(check_plan(p, cluster()), IsEmpty());
   Plan twice = p;
@@ -143,8 +146,8 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheCluster) {
 }
 
 TEST(CheckPlan, ATpGroupNeverCrossesNodesEvenWhenTheTotalFits) {
-  Plan p = plan();
-  p.pipelines = {{3, {stage(0, 6, "big", 4)}}};
+  Plan p = valid_plan();
+  p.pipelines = {{3, {valid_stage(0, 6, "big", 4)}}};
   Snapshot s;
   s.nodes = {node("b1", "big", {0, 1}), node("b2", "big", {0, 1})};
   EXPECT_THAT(check_plan(p, s),
@@ -152,20 +155,20 @@ TEST(CheckPlan, ATpGroupNeverCrossesNodesEvenWhenTheTotalFits) {
 }
 
 TEST(Place, BestFitAndIndependentOfTheOrderOfNodes) {
-  Plan p = plan();
+  Plan p = valid_plan();
   place(p, cluster());
   EXPECT_EQ(p.pipelines[0].stages[0].node, "b2");
   EXPECT_EQ(p.pipelines[1].stages[0].node, "b1");
   EXPECT_THAT(p.pipelines[1].stages[0].gpus, ElementsAre(1, 2));
   Snapshot reversed = cluster();
   std::reverse(reversed.nodes.begin(), reversed.nodes.end());
-  Plan q = plan();
+  Plan q = valid_plan();
   place(q, reversed);
   EXPECT_EQ(to_json(p), to_json(q));
 }
 
 TEST(Place, StagesThatHaveANodeKeepIt) {
-  Plan p = plan();
+  Plan p = valid_plan();
   p.pipelines[1].stages[0].node = "b1";
   p.pipelines[1].stages[0].gpus = {2, 3};
   place(p, cluster());
@@ -174,7 +177,7 @@ TEST(Place, StagesThatHaveANodeKeepIt) {
 }
 
 TEST(Place, ThrowsAndChangesNothingWhenAStageFindsNoNode) {
-  Plan p = plan();
+  Plan p = valid_plan();
   p.pipelines[1].stages[0].tp = 4;
   std::string before = to_json(p);
   EXPECT_THROW(place(p, cluster()), std::runtime_error);
@@ -199,7 +202,7 @@ TEST(Place, WithDegreesThatDivideOneAnotherEveryCountThatFitsIsPlaced) {
       for (int& count : free) {
         while (count >= tp && random() % 3 != 0) {
           count -= tp;
-          p.pipelines.push_back({1, {stage(0, 6, "big", tp)}});
+          p.pipelines.push_back({1, {valid_stage(0, 6, "big", tp)}});
         }
       }
     }

@@ -21,7 +21,7 @@ TransformerShape small() {
   return shape;
 }
 
-KernelModel gpu() {
+KernelModel analytic_gpu() {
   KernelModel k;
   k.peak_flops = 3e14;
   k.memory_bytes_per_s = 2e12;
@@ -43,7 +43,7 @@ FrameworkStyle products_only() {
 struct Case {
   TransformerShape shape = small();
   FrameworkStyle style = products_only();
-  KernelModel kernels = gpu();
+  KernelModel kernels = analytic_gpu();
   HostTimes host;
   int microbatch = 4;
   Ring tp;

@@ -11,23 +11,23 @@
 namespace sailor {
 namespace {
 
-MeasuredWith read(const std::string& json) {
+MeasuredWith read_measured_with(const std::string& json) {
   const Document document = parse_json(json, "p.json");
   return read_measured_with(Field(document));
 }
 
 TEST(MeasuredWith, IsTextOrAMap) {
-  EXPECT_EQ(read("\"by hand\"").text(), "by hand");
+  EXPECT_EQ(read_measured_with("\"by hand\"").text(), "by hand");
   const std::string json =
       R"({"at":"2026-11-21T22:43:00Z","host":"n1","device":"a chip","driver":"550","libraries":"lib 1.2","ranks":2})";
-  const MeasuredWith measured = read(json);
+  const MeasuredWith measured = read_measured_with(json);
   EXPECT_EQ(measured.text(), "2026-11-21T22:43:00Z, on n1, a chip, driver 550, lib 1.2, 2 ranks at once");
   EXPECT_EQ(to_json(measured).dump(), json);
 }
 
 TEST(MeasuredWith, WhatIsNoTimeIsRefused) {
   for (const char* bad : {R"({"at": "yesterday"})", R"({"at": "2026-11-21"})", R"({"when": "x"})"}) {
-    EXPECT_THROW(read(bad), InputError) << bad;
+    EXPECT_THROW(read_measured_with(bad), InputError) << bad;
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 using Scope = NetworkProfile::Scope;
 using testing::HasSubstr;
 
-NetworkFile example() {
+NetworkFile example_network() {
   NetworkFile network;
   network.measured = "a \"quoted\" place";
   NetworkFile::Link& link = network.link({"X", "z", 0}, {"Y", "", 0}, Scope::inter_node);
@@ -30,7 +30,7 @@ NetworkFile example() {
 }
 
 TEST(NetworkFile, IsReadAsItWasWritten) {
-  const NetworkFile network = example();
+  const NetworkFile network = example_network();
   const NetworkFile read = parse_network_file(to_json(network), "n.json");
   EXPECT_EQ(to_json(read), to_json(network));
   ASSERT_EQ(read.links.size(), 2u);
@@ -41,7 +41,7 @@ TEST(NetworkFile, IsReadAsItWasWritten) {
 }
 
 TEST(NetworkFile, ALinkThatIsBeingMeasuredIsNotPlannedWith) {
-  const NetworkProfile profile = to_profile(example());
+  const NetworkProfile profile = to_profile(example_network());
   const LinkEnd x{"X", "z", 1}, y{"Y", "w", 1};
   ASSERT_NE(profile.find(x, y, false), nullptr);
   EXPECT_DOUBLE_EQ(profile.find(x, y, false)->time_s(65536), 3e-4);
@@ -49,7 +49,7 @@ TEST(NetworkFile, ALinkThatIsBeingMeasuredIsNotPlannedWith) {
 }
 
 TEST(NetworkFile, EntriesAreFoundByWhatTheyAreOf) {
-  NetworkFile network = example();
+  NetworkFile network = example_network();
   EXPECT_EQ(&network.link({"X", "z", 0}, {"Y", "", 0}, Scope::inter_node), &network.links[0]);
   network.link({"X", "z", 0}, {"Y", "", 0}, Scope::intra_node);
   EXPECT_EQ(network.links.size(), 3u);
@@ -60,7 +60,7 @@ TEST(NetworkFile, EntriesAreFoundByWhatTheyAreOf) {
 }
 
 TEST(NetworkFile, BrokenOnesAreRefusedWithFileAndLine) {
-  const std::string text = to_json(example());
+  const std::string text = to_json(example_network());
   const auto error_with = [&](const std::string& from, const std::string& to) -> std::string {
     std::string broken = text;
     broken.replace(broken.find(from), from.size(), to);

@@ -27,7 +27,7 @@ Platform platform() {
   return parse_platform(kPlatform, "/d/p.yaml");
 }
 
-std::string error(const std::string& find, const std::string& replace) {
+std::string platform_error(const std::string& find, const std::string& replace) {
   std::string text = kPlatform;
   text.replace(text.find(find), find.size(), replace);
   return test::error_of([&] { parse_platform(text, "/d/p.yaml"); });
@@ -75,18 +75,19 @@ TEST(Platform, NumbersAreFoundByTheirKeys) {
 }
 
 TEST(Platform, BrokenFilesAreErrorsWithFileAndLine) {
-  EXPECT_THAT(error("host_block_s", "host_blok_s"),
+  EXPECT_THAT(platform_error("host_block_s", "host_blok_s"),
               StartsWith("/d/p.yaml:11: unknown key \"host_blok_s\", did you mean \"host_block_s\"?"));
-  EXPECT_THAT(error("gpus_per_node: 8", "gpus_per_node: 0"), StartsWith("/d/p.yaml:3: gpus_per_node: "));
-  EXPECT_THAT(error("scope: intra_node", "scope: inside"),
+  EXPECT_THAT(platform_error("gpus_per_node: 8", "gpus_per_node: 0"),
+              StartsWith("/d/p.yaml:3: gpus_per_node: "));
+  EXPECT_THAT(platform_error("scope: intra_node", "scope: inside"),
               StartsWith("/d/p.yaml:5: links[0].scope: must be "));
-  EXPECT_THAT(error("bytes_per_s: 200e9", "bytes_per_s: 0"),
+  EXPECT_THAT(platform_error("bytes_per_s: 200e9", "bytes_per_s: 0"),
               StartsWith("/d/p.yaml:5: links[0].bytes_per_s: must be a number above 0"));
-  EXPECT_THAT(error("message_slowdown: 1.2", "message_slowdown: -1"),
+  EXPECT_THAT(platform_error("message_slowdown: 1.2", "message_slowdown: -1"),
               StartsWith("/d/p.yaml:10: message_slowdown: "));
-  EXPECT_THAT(error("sailor_platform: 1", "sailor_platform: 9"),
+  EXPECT_THAT(platform_error("sailor_platform: 1", "sailor_platform: 9"),
               StartsWith("/d/p.yaml:1: sailor_platform: version 9"));
-  EXPECT_THAT(error("name: some\n", ""), HasSubstr("missing key \"name\""));
+  EXPECT_THAT(platform_error("name: some\n", ""), HasSubstr("missing key \"name\""));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-ProfileFile example() {
+ProfileFile example_profile() {
   ProfileFile profile;
   profile.gpu_type = "cpu";
   profile.model = {.name = "",
@@ -52,10 +52,10 @@ ProfileFile example() {
   return profile;
 }
 
-JobSpec job() {
+JobSpec profiled_job() {
   JobSpec spec;
   spec.file = "job.yaml";
-  spec.model = example().model;
+  spec.model = example_profile().model;
   spec.model.name = "gpt-4x64";
   spec.model.layers = 4;
   return spec;
@@ -71,17 +71,17 @@ Catalog catalog() {
       "catalog.yaml");
 }
 
-std::string directory(const std::string& name) {
+std::string reference_directory(const std::string& name) {
   return test::scratch_directory(name);
 }
 
 TEST(LayerProfile, WritingAndReadingGivesTheSame) {
-  std::string json = to_json(example());
+  std::string json = to_json(example_profile());
   EXPECT_EQ(to_json(parse_profile_file(json, "p")), json);
 }
 
 TEST(LayerProfile, OneBlockServesAnyNumberOfBlocks) {
-  LayerProfile profile = unroll(example(), 4);
+  LayerProfile profile = unroll(example_profile(), 4);
   EXPECT_THAT(profile.microbatches(), ElementsAre(1, 2));
   EXPECT_THAT(profile.tps(), ElementsAre(1, 2));
   ASSERT_NE(profile.find(2, 1), nullptr);
@@ -90,25 +90,25 @@ TEST(LayerProfile, OneBlockServesAnyNumberOfBlocks) {
   EXPECT_DOUBLE_EQ((*profile.find(2, 1))[4].backward_s, 0.012);
   EXPECT_DOUBLE_EQ((*profile.find(2, 1))[5].forward_s, 0.004);
   EXPECT_EQ(profile.find(4, 1), nullptr);
-  EXPECT_EQ(unroll_sizes(example(), 4).find(2)->at(3).parameters, 25000);
+  EXPECT_EQ(unroll_sizes(example_profile(), 4).find(2)->at(3).parameters, 25000);
 }
 
 TEST(LayerProfile, MatchesEveryNumberOfBlocksButNoOtherShape) {
-  JobSpec spec = job();
-  EXPECT_TRUE(matches(example(), spec.model, Precision::fp32));
-  EXPECT_FALSE(matches(example(), spec.model, Precision::bf16));
+  JobSpec spec = profiled_job();
+  EXPECT_TRUE(matches(example_profile(), spec.model, Precision::fp32));
+  EXPECT_FALSE(matches(example_profile(), spec.model, Precision::bf16));
   spec.model.vocabulary = 512;
-  EXPECT_FALSE(matches(example(), spec.model, Precision::fp32));
+  EXPECT_FALSE(matches(example_profile(), spec.model, Precision::fp32));
 
-  ProfileFile grouped = example();
+  ProfileFile grouped = example_profile();
   grouped.model.kv_heads = 2;
   grouped.model.tied_embeddings = true;
   const ProfileFile read = parse_profile_file(to_json(grouped), "p");
   EXPECT_TRUE(matches(read, grouped.model, Precision::fp32));
-  EXPECT_FALSE(matches(read, job().model, Precision::fp32)) << "fewer key and value heads";
+  EXPECT_FALSE(matches(read, profiled_job().model, Precision::fp32)) << "fewer key and value heads";
   grouped.sizes.back().sizes.parameters = 100'000;  // of a head at TP 2
   EXPECT_EQ(unroll_sizes(grouped, 4).find(2)->back().tied_parameters, 128 * 64);
-  EXPECT_EQ(unroll_sizes(example(), 4).find(2)->back().tied_parameters, 0);
+  EXPECT_EQ(unroll_sizes(example_profile(), 4).find(2)->back().tied_parameters, 0);
 }
 
 TEST(LayerProfile, HolesAndRepetitionsAreErrors) {
@@ -121,19 +121,19 @@ TEST(LayerProfile, HolesAndRepetitionsAreErrors) {
     }
     return "no error";
   };
-  ProfileFile profile = example();
+  ProfileFile profile = example_profile();
   profile.times.pop_back();
   EXPECT_THAT(error(profile), HasSubstr("microbatch 2, tp 2 has no entry for the layer \"head\""));
-  profile = example();
+  profile = example_profile();
   profile.times.push_back(profile.times[0]);
   EXPECT_THAT(error(profile), HasSubstr("times[12]: this (microbatch, tp, layer) is listed twice"));
-  profile = example();
+  profile = example_profile();
   profile.sizes.pop_back();
   EXPECT_THAT(error(profile), HasSubstr("sizes: tp 2 has no entry for the layer \"head\""));
-  profile = example();
+  profile = example_profile();
   profile.times[1].times.forward_s = 0;
   EXPECT_THAT(error(profile), HasSubstr("times[1].forward_s: must be a number above 0"));
-  profile = example();
+  profile = example_profile();
   profile.sizes[0].sizes.parameters = -1;
   EXPECT_THAT(error(profile), HasSubstr("sizes[0].parameters: must be an integer of at least 0"));
 }
@@ -326,7 +326,7 @@ TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
       "sailor_catalog: 1\ngpu_types:\n  chip: {memory: 80GiB, peak_flops: {fp32: 1e14}, memory_bandwidth: "
       "1TB/s, "
       "compute_units: 100}\n";
-  JobSpec spec = job();
+  JobSpec spec = profiled_job();
   spec.model.family = "gpt2";
   const auto tps = [&](const std::string& links) {
     return load_profiles({}, spec, parse_catalog(types + links, "c")).layers.at("chip").tps();
@@ -345,9 +345,9 @@ TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
 }
 
 TEST(ProfileSet, EmulatedTypesAreTheirBaseStretched) {
-  std::string path = directory("emulated");
-  save_profile_file(example(), path + "/cpu.json");
-  ProfileSet set = load_profiles({path}, job(), catalog());
+  std::string path = reference_directory("emulated");
+  save_profile_file(example_profile(), path + "/cpu.json");
+  ProfileSet set = load_profiles({path}, profiled_job(), catalog());
   EXPECT_DOUBLE_EQ((*set.layers.at("slow").find(1, 1))[1].forward_s, 0.03);
   EXPECT_DOUBLE_EQ((*set.layers.at("cpu").find(1, 1))[1].forward_s, 0.003);
   EXPECT_EQ(set.layers.at("slow").overheads.base_memory_bytes, 1 << 20);
@@ -358,7 +358,7 @@ TEST(ProfileSet, EmulatedTypesAreTheirBaseStretched) {
 
 TEST(ProfileSet, NoProfileAtAllSaysHowToMakeOne) {
   try {
-    load_profiles({directory("none")}, job(), catalog());
+    load_profiles({reference_directory("none")}, profiled_job(), catalog());
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("make one with `sailor profile job.yaml`"));
@@ -366,20 +366,20 @@ TEST(ProfileSet, NoProfileAtAllSaysHowToMakeOne) {
 }
 
 TEST(ProfileSet, BrokenAndForeignFilesAreErrorsOfTheirOwn) {
-  std::string path = directory("broken");
-  save_profile_file(example(), path + "/a.json");
+  std::string path = reference_directory("broken");
+  save_profile_file(example_profile(), path + "/a.json");
   write_file_atomically(path + "/b.json", "{\"sailor_layer_profile\": 1,\n\"gpu_type\"");
-  EXPECT_THROW(load_profiles({path}, job(), catalog()), InputError);
+  EXPECT_THROW(load_profiles({path}, profiled_job(), catalog()), InputError);
   write_file_atomically(path + "/b.json", "{\"x\": 1}");
-  EXPECT_THROW(load_profiles({path}, job(), catalog()), InputError);
-  EXPECT_THROW(load_profiles({path + "/nowhere"}, job(), catalog()), InputError);
+  EXPECT_THROW(load_profiles({path}, profiled_job(), catalog()), InputError);
+  EXPECT_THROW(load_profiles({path + "/nowhere"}, profiled_job(), catalog()), InputError);
 }
 
 // A small pack in the reference formats, with the defects that its README lists.
 class ReferencePack : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = directory("reference");
+    root_ = reference_directory("reference");
     for (const char* sub : {"profiles/M/good", "profiles/M/wrong", "network"}) {
       std::filesystem::create_directories(root_ + "/" + sub);
     }

@@ -7,7 +7,7 @@
 namespace sailor {
 namespace {
 
-PlanStage stage(int first, int end, const std::string& node, std::vector<int> gpus) {
+PlanStage placed_stage(int first, int end, const std::string& node, std::vector<int> gpus) {
   PlanStage s;
   s.first_layer = first;
   s.end_layer = end;
@@ -18,32 +18,33 @@ PlanStage stage(int first, int end, const std::string& node, std::vector<int> gp
 }
 
 // Pipelines 2,1 and 1: the layers 0 to 3 in halves on a, the rest on b; all of them on c.
-Plan plan() {
+Plan placed_plan() {
   Plan plan;
-  plan.pipelines = {{1, {stage(0, 4, "a", {0, 1}), stage(4, 6, "b", {0})}}, {1, {stage(0, 6, "c", {3})}}};
+  plan.pipelines = {{1, {placed_stage(0, 4, "a", {0, 1}), placed_stage(4, 6, "b", {0})}},
+                    {1, {placed_stage(0, 6, "c", {3})}}};
   return plan;
 }
 
 TEST(SurvivingState, AnotherPipelineHasWhatIsLost) {
-  EXPECT_TRUE(holds_whole_state(plan(), {}));
-  EXPECT_TRUE(holds_whole_state(plan(), {{"a", 0}, {"a", 1}, {"b", 0}}));
-  EXPECT_TRUE(holds_whole_state(plan(), {{"c", 3}}));
+  EXPECT_TRUE(holds_whole_state(placed_plan(), {}));
+  EXPECT_TRUE(holds_whole_state(placed_plan(), {{"a", 0}, {"a", 1}, {"b", 0}}));
+  EXPECT_TRUE(holds_whole_state(placed_plan(), {{"c", 3}}));
 }
 
 TEST(SurvivingState, WhatNobodyHasIsLost) {
-  EXPECT_FALSE(holds_whole_state(plan(), {{"a", 1}, {"c", 3}})) << "half of the first layers";
-  EXPECT_FALSE(holds_whole_state(plan(), {{"b", 0}, {"c", 3}})) << "the last layers";
+  EXPECT_FALSE(holds_whole_state(placed_plan(), {{"a", 1}, {"c", 3}})) << "half of the first layers";
+  EXPECT_FALSE(holds_whole_state(placed_plan(), {{"b", 0}, {"c", 3}})) << "the last layers";
 }
 
 TEST(SurvivingState, HalvesOfDifferentPipelinesAreAWhole) {
   Plan halves;
-  halves.pipelines = {{1, {stage(0, 6, "a", {0, 1})}}, {1, {stage(0, 6, "b", {0, 1})}}};
+  halves.pipelines = {{1, {placed_stage(0, 6, "a", {0, 1})}}, {1, {placed_stage(0, 6, "b", {0, 1})}}};
   EXPECT_TRUE(holds_whole_state(halves, {{"a", 0}, {"b", 1}}));
   EXPECT_FALSE(holds_whole_state(halves, {{"a", 0}, {"b", 0}}));
 }
 
 TEST(SurvivingState, ShardedOptimizersAreHeldOnce) {
-  Plan sharded = plan();
+  Plan sharded = placed_plan();
   sharded.zero1 = true;
   EXPECT_TRUE(holds_whole_state(sharded, {{"a", 2}})) << "not a GPU of the plan";
   EXPECT_FALSE(holds_whole_state(sharded, {{"c", 3}}));

@@ -11,7 +11,7 @@
 namespace sailor {
 namespace {
 
-test::Instance instance() {
+test::Instance table_instance() {
   test::Instance in = test::empty_instance(4, 16);
   in.add_type("fast", 0.01, 400'000'000, 4);
   in.add_type("slow", 0.03, 400'000'000, 1);
@@ -21,7 +21,7 @@ test::Instance instance() {
 }
 
 TEST(CandidateTable, MarksTheChosenPlanAndStaysNarrow) {
-  const test::Instance in = instance();
+  const test::Instance in = table_instance();
   PlanOptions options;
   options.time_limit_s = 30;
   const SearchResult result = search(in.context(), options);
@@ -65,7 +65,7 @@ TEST(CandidateTable, NamesZonesWhereThereAreSeveralAndCountsThemWhereThereIsNoRo
 }
 
 TEST(CandidateTable, SaysTheCostOfARunAndTheGap) {
-  test::Instance in = instance();
+  test::Instance in = table_instance();
   in.job.training.steps = 1000;
   PlanOptions options;
   options.time_limit_s = 30;
@@ -79,7 +79,7 @@ TEST(CandidateTable, SaysTheCostOfARunAndTheGap) {
 }
 
 TEST(CandidateTable, SaysWhyThereIsNoPlan) {
-  const test::Instance in = instance();
+  const test::Instance in = table_instance();
   SearchResult result;
   result.reason = "too few free GPUs";
   result.rejected["memory"] = 3;
@@ -89,7 +89,7 @@ TEST(CandidateTable, SaysWhyThereIsNoPlan) {
 }
 
 TEST(CandidateTable, SaysWhatPlansDoBesidesInAColumnOfItsOwn) {
-  const test::Instance in = instance();
+  const test::Instance in = table_instance();
   Plan plan = test::make_plan(in, 1, {{{0, 2, "fast", 1}, {2, 4, "fast", 1}, {4, 6, "slow", 1}}});
   SearchResult result;
   result.status = SearchStatus::found;
@@ -104,7 +104,7 @@ TEST(CandidateTable, SaysWhatPlansDoBesidesInAColumnOfItsOwn) {
 }
 
 TEST(ResultJson, HoldsPlansPredictionsAndBounds) {
-  const test::Instance in = instance();
+  const test::Instance in = table_instance();
   PlanOptions options;
   options.time_limit_s = 30;
   const SearchResult result = search(in.context(), options);

@@ -10,7 +10,7 @@
 namespace sailor {
 namespace {
 
-test::Instance instance(int blocks = 8) {
+test::Instance eight_blocks(int blocks = 8) {
   test::Instance in = test::empty_instance(blocks, 16);
   in.add_type("fast", 0.01, 4'000'000'000, 4);
   in.add_type("slow", 0.03, 4'000'000'000, 1);
@@ -27,7 +27,7 @@ bool names(const MegatronFlags& megatron, const std::string& name) {
 }
 
 MegatronFlags flags_of(const std::vector<std::vector<test::StageSpec>>& pipelines, int blocks = 8) {
-  const test::Instance in = instance(blocks);
+  const test::Instance in = eight_blocks(blocks);
   return megatron_flags(in.job, test::make_plan(in, 1, pipelines));
 }
 
@@ -63,7 +63,7 @@ TEST(MegatronFlags, AnyOtherCutIsALayout) {
 }
 
 TEST(MegatronFlags, InterleavingRecomputationAndZero) {
-  const test::Instance in = instance();
+  const test::Instance in = eight_blocks();
   Plan plan =
       test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 7, "fast", 1}, {7, 10, "fast", 1}}});
   plan.interleave = 2;
@@ -95,7 +95,7 @@ TEST(MegatronFlags, SaysWhyItCannotRunAPlan) {
 }
 
 TEST(MegatronFlags, MixedStagesNeedAnOrderOfNodes) {
-  const test::Instance in = instance();
+  const test::Instance in = eight_blocks();
   Plan plan = test::make_plan(
       in, 1, {{{0, 5, "fast", 1}, {5, 10, "slow", 1}}, {{0, 5, "fast", 1}, {5, 10, "slow", 1}}});
   plan.pipelines[0].stages[0].node = plan.pipelines[1].stages[0].node = "f0";
@@ -106,7 +106,7 @@ TEST(MegatronFlags, MixedStagesNeedAnOrderOfNodes) {
 }
 
 TEST(MegatronFlags, FamiliesSayWhatIsTheirOwn) {
-  test::Instance in = instance();
+  test::Instance in = eight_blocks();
   const Plan plan = test::make_plan(in, 1, {{{0, 10, "fast", 1}}});
   in.job.model.family = "llama";
   in.job.model.rotary_base = 5000;

@@ -9,7 +9,7 @@
 namespace sailor {
 namespace {
 
-test::Instance instance(int blocks) {
+test::Instance long_names(int blocks) {
   test::Instance in = test::empty_instance(blocks, 16);
   in.add_type("fast", 0.01, 4'000'000'000, 4);
   in.add_type("a-type-with-a-very-long-name-indeed", 0.03, 4'000'000'000, 1);
@@ -28,7 +28,7 @@ void expect_narrow(const std::string& drawing) {
 }
 
 TEST(PlanDrawing, DrawsPipelinesThatAreAlikeOnce) {
-  const test::Instance in = instance(4);
+  const test::Instance in = long_names(4);
   const Plan plan = test::make_plan(
       in, 1,
       {{{0, 3, "fast", 2}, {3, 6, "fast", 1}}, {{0, 3, "fast", 2}, {3, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
@@ -46,7 +46,7 @@ TEST(PlanDrawing, DrawsPipelinesThatAreAlikeOnce) {
 }
 
 TEST(PlanDrawing, ManyStagesThatAreAlikeAreOneBox) {
-  const test::Instance in = instance(14);
+  const test::Instance in = long_names(14);
   const Plan plan = test::make_plan(in, 1, {one_layer_each(16, "fast")});
   const std::vector<DrawnPipeline> drawn = drawn_pipelines(plan, simulate(in.context(), plan));
   ASSERT_EQ(drawn.at(0).stages.size(), 1u);
@@ -55,7 +55,7 @@ TEST(PlanDrawing, ManyStagesThatAreAlikeAreOneBox) {
 }
 
 TEST(PlanDrawing, StagesThatRecomputeSayIt) {
-  const test::Instance in = instance(14);
+  const test::Instance in = long_names(14);
   Plan plan = test::make_plan(in, 1, {one_layer_each(16, "fast")});
   EXPECT_EQ(plan_drawing(plan, simulate(in.context(), plan)).find("recomputes"), std::string::npos);
   for (size_t i = 0; i < 4; ++i) plan.pipelines[0].stages[i].recompute = "full";
@@ -69,7 +69,7 @@ TEST(PlanDrawing, StagesThatRecomputeSayIt) {
 }
 
 TEST(PlanDrawing, LeavesOutTheMiddleOfWidePlansAndCountsIt) {
-  const test::Instance in = instance(14);
+  const test::Instance in = long_names(14);
   std::vector<test::StageSpec> stages = one_layer_each(16, "fast");
   for (size_t i = 0; i < stages.size(); i += 2) stages[i].type = "a-type-with-a-very-long-name-indeed";
   const Plan plan = test::make_plan(in, 1, {stages});
@@ -81,7 +81,7 @@ TEST(PlanDrawing, LeavesOutTheMiddleOfWidePlansAndCountsIt) {
 }
 
 TEST(PlanDrawing, CountsKindsOfPipelinesBeyondTheFirst) {
-  test::Instance in = instance(10);
+  test::Instance in = long_names(10);
   std::vector<std::vector<test::StageSpec>> pipelines;
   for (int cut = 1; cut < 12; ++cut) pipelines.push_back({{0, cut, "fast", 1}, {cut, 12, "fast", 1}});
   const Plan plan = test::make_plan(in, 1, pipelines);

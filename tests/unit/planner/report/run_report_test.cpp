@@ -6,18 +6,13 @@
 #include <limits>
 
 #include "planner/report/line_chart.h"
+#include "tests/unit/occurrences.h"
 
 namespace sailor {
 namespace {
 
 RunHistory real_run() {
   return read_run_history(std::string(SAILOR_SOURCE_DIR) + "/tests/golden/fixtures/sailor-42");
-}
-
-size_t count(const std::string& text, const std::string& what) {
-  size_t n = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
-  return n;
 }
 
 TEST(RunReport, ShowsWhatIsKnownWithoutAPrediction) {
@@ -52,9 +47,9 @@ TEST(LineChart, DrawsLinesLevelsMarksAndLeavesOutWhatIsNotFinite) {
   chart.marks = {{2, "here"}, {7, "beyond"}};
   const std::string svg = line_chart_svg(chart);
   EXPECT_NE(svg.find("a &lt;b&gt;"), std::string::npos);
-  EXPECT_EQ(count(svg, "class=\"mark\""), 1u) << "what is beyond the steps is not drawn";
-  EXPECT_EQ(count(svg, "<circle class=\"s1\""), 2u) << "one point, and the legend";
-  EXPECT_EQ(count(svg, "<path class=\"level\""), 3u)
+  EXPECT_EQ(occurrences(svg, "class=\"mark\""), 1u) << "what is beyond the steps is not drawn";
+  EXPECT_EQ(occurrences(svg, "<circle class=\"s1\""), 2u) << "one point, and the legend";
+  EXPECT_EQ(occurrences(svg, "<path class=\"level\""), 3u)
       << "two pieces without the gap before them, and the legend";
   EXPECT_NE(svg.find("promised: 1.4<"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
@@ -66,9 +61,9 @@ TEST(LineChart, OfManyMarksOnlySomeHaveWordsAndAllALine) {
   chart.series = {{"one", {{0, 1}, {1000, 2}}}};
   for (int i = 0; i < 250; ++i) chart.marks.emplace_back(4 * i, "generation " + std::to_string(i));
   const std::string svg = line_chart_svg(chart);
-  EXPECT_EQ(count(svg, "class=\"mark\""), 250u);
-  EXPECT_GE(count(svg, "font-size=\"11\">generation"), 4u);
-  EXPECT_LE(count(svg, "font-size=\"11\">generation"), 40u) << "of 610 pixels in four rows";
+  EXPECT_EQ(occurrences(svg, "class=\"mark\""), 250u);
+  EXPECT_GE(occurrences(svg, "font-size=\"11\">generation"), 4u);
+  EXPECT_LE(occurrences(svg, "font-size=\"11\">generation"), 40u) << "of 610 pixels in four rows";
 }
 
 TEST(LineChart, SurvivesNothingOnePointAndEqualValues) {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <regex>
 
+#include "tests/unit/occurrences.h"
+
 namespace sailor {
 namespace {
 
@@ -30,22 +32,16 @@ std::string balance_error(const std::string& xml) {
   return open.empty() ? "" : "not closed: " + open.back();
 }
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t n = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
-
 TEST(ScatterSvg, EveryPairIsADotAndEverySeriesALegend) {
   const std::string svg =
       scatter_svg("title", "s", {{"first", {{1, 2}, {3, 4}, {50, 60}}}, {"second", {{0.5, 0.4}}}});
   EXPECT_EQ(balance_error(svg), "");
-  EXPECT_EQ(count(svg, "r=\"3\""), 4u);
-  EXPECT_EQ(count(svg, "r=\"5\""), 2u);
-  EXPECT_EQ(count(svg, ">first (3)<"), 1u);
-  EXPECT_EQ(count(svg, ">second (1)<"), 1u);
-  EXPECT_EQ(count(svg, "class=\"exact\""), 1u);
-  EXPECT_EQ(count(svg, "class=\"band\""), 2u);
+  EXPECT_EQ(occurrences(svg, "r=\"3\""), 4u);
+  EXPECT_EQ(occurrences(svg, "r=\"5\""), 2u);
+  EXPECT_EQ(occurrences(svg, ">first (3)<"), 1u);
+  EXPECT_EQ(occurrences(svg, ">second (1)<"), 1u);
+  EXPECT_EQ(occurrences(svg, "class=\"exact\""), 1u);
+  EXPECT_EQ(occurrences(svg, "class=\"band\""), 2u);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
 }
 
@@ -53,8 +49,8 @@ TEST(ScatterSvg, WhatHasNoLogarithmIsLeftOut) {
   const double infinite = std::numeric_limits<double>::infinity();
   const std::string svg = scatter_svg("t", "s", {{"a", {{1, 2}, {0, 1}, {1, -1}, {infinite, 1}, {1, NAN}}}});
   EXPECT_EQ(balance_error(svg), "");
-  EXPECT_EQ(count(svg, "r=\"3\""), 1u);
-  EXPECT_EQ(count(svg, ">a (1)<"), 1u);
+  EXPECT_EQ(occurrences(svg, "r=\"3\""), 1u);
+  EXPECT_EQ(occurrences(svg, ">a (1)<"), 1u);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
@@ -62,16 +58,16 @@ TEST(ScatterSvg, WhatHasNoLogarithmIsLeftOut) {
 TEST(ScatterSvg, DotsOnTheDiagonalStandOnTheDiagonal) {
   // From 1 to 100: 10 is in the middle of both axes.
   const std::string svg = scatter_svg("t", "s", {{"a", {{10, 10}, {1, 1}, {100, 100}}}});
-  EXPECT_EQ(count(svg, "<circle cx=\"320.0\" cy=\"290.0\" r=\"3\"/>"), 1u);
-  EXPECT_EQ(count(svg, "<circle cx=\"80.0\" cy=\"530.0\" r=\"3\"/>"), 1u);
-  EXPECT_EQ(count(svg, "<circle cx=\"560.0\" cy=\"50.0\" r=\"3\"/>"), 1u);
+  EXPECT_EQ(occurrences(svg, "<circle cx=\"320.0\" cy=\"290.0\" r=\"3\"/>"), 1u);
+  EXPECT_EQ(occurrences(svg, "<circle cx=\"80.0\" cy=\"530.0\" r=\"3\"/>"), 1u);
+  EXPECT_EQ(occurrences(svg, "<circle cx=\"560.0\" cy=\"50.0\" r=\"3\"/>"), 1u);
 }
 
 TEST(ScatterSvg, NothingToDrawAndNamesWithMarkupAreStillADrawing) {
   for (const std::vector<ScatterSeries>& series :
        {std::vector<ScatterSeries>{}, {{"empty", {}}}, {{"one", {{5, 5}}}}, {{"a<b>&c", {{1, 1}}}}})
     EXPECT_EQ(balance_error(scatter_svg("R&D <1>", "s & <", series)), "");
-  EXPECT_EQ(count(scatter_svg("R&D <1>", "s", {}), "R&amp;D &lt;1&gt;"), 1u);
+  EXPECT_EQ(occurrences(scatter_svg("R&D <1>", "s", {}), "R&amp;D &lt;1&gt;"), 1u);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-test::Instance instance(int blocks = 4) {
+test::Instance two_small_types(int blocks = 4) {
   test::Instance in = test::empty_instance(blocks, 16);
   in.add_type("fast", 0.01, 400'000'000, 4);
   in.add_type("slow", 0.03, 400'000'000, 1);
@@ -33,7 +33,7 @@ std::vector<std::string> rows(const std::string& table) {
 }
 
 TEST(StageTable, HasARowPerStageAndTheSum) {
-  const test::Instance in = instance();
+  const test::Instance in = two_small_types();
   const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
   const std::vector<std::string> table = rows(stage_table(plan, simulate(in.context(), plan)));
   ASSERT_EQ(table.size(), 4u);
@@ -42,7 +42,7 @@ TEST(StageTable, HasARowPerStageAndTheSum) {
 }
 
 TEST(StageTable, EqualStagesOfEqualPipelinesAreOneRow) {
-  const test::Instance in = instance(14);
+  const test::Instance in = two_small_types(14);
   std::vector<test::StageSpec> stages = {{0, 2, "fast", 2}};
   for (int i = 2; i < 14; i += 2) stages.push_back({i, i + 2, "fast", 2});
   stages.push_back({14, 16, "slow", 2});
@@ -67,7 +67,7 @@ TEST(StageTable, EqualStagesOfEqualPipelinesAreOneRow) {
 }
 
 TEST(StageTable, ShowsRecomputationAndInterleaving) {
-  const test::Instance in = instance();
+  const test::Instance in = two_small_types();
   Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
   EXPECT_EQ(stage_table(plan, simulate(in.context(), plan)).find("RECOMP"), std::string::npos);
   plan.pipelines[0].stages[1].recompute = "full";

@@ -9,6 +9,7 @@
 #include "planner/report/html_report.h"
 #include "planner/report/timeline_pipelines.h"
 #include "planner/report/timeline_svg.h"
+#include "tests/unit/occurrences.h"
 
 namespace sailor {
 namespace {
@@ -62,12 +63,6 @@ Iteration iteration(int pipelines, int stages, int microbatches, int chunks = 1,
     out.timelines.push_back(std::move(timeline));
   }
   return out;
-}
-
-size_t count(const std::string& text, const std::string& what) {
-  size_t n = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
-  return n;
 }
 
 // Every element is closed, in order.
@@ -128,9 +123,9 @@ TEST(TimelineSvg, DrawsABarPerOperation) {
   const Iteration in = iteration(1, 3, 4);
   const std::string svg = timeline_svg(in.plan, in.prediction, in.timelines);
   expect_well_formed(svg);
-  EXPECT_EQ(count(svg, R"(<rect class="tl-f")"), 1 + 12u);  // and the legend
-  EXPECT_EQ(count(svg, R"(<rect class="tl-b")"), 1 + 12u);
-  EXPECT_EQ(count(svg, R"(<rect class="tl-s")"), 1 + 3u);
+  EXPECT_EQ(occurrences(svg, R"(<rect class="tl-f")"), 1 + 12u);  // and the legend
+  EXPECT_EQ(occurrences(svg, R"(<rect class="tl-b")"), 1 + 12u);
+  EXPECT_EQ(occurrences(svg, R"(<rect class="tl-s")"), 1 + 3u);
   EXPECT_NE(svg.find("stage 2: fast x1, layers 4-5"), std::string::npos);
   EXPECT_NE(svg.find("tiny &lt;&amp;&gt;"), std::string::npos);
   EXPECT_NE(svg.find("prefers-color-scheme:dark"), std::string::npos);
@@ -144,7 +139,7 @@ TEST(TimelineSvg, EqualPipelinesAreDrawnOnce) {
   const std::string one = timeline_svg(equal.plan, equal.prediction, equal.timelines);
   const std::string two = timeline_svg(slow.plan, slow.prediction, slow.timelines);
   EXPECT_NE(one.find("pipelines 0-3: 4 microbatches"), std::string::npos);
-  EXPECT_EQ(count(one, "layers 0-1</text>"), 1u);
+  EXPECT_EQ(occurrences(one, "layers 0-1</text>"), 1u);
   EXPECT_NE(two.find("pipelines 0-2: 4 microbatches"), std::string::npos);
   EXPECT_NE(two.find("pipeline 3: 4 microbatches"), std::string::npos);
 }

@@ -23,7 +23,7 @@ PlanOptions options_of(CostModel model) {
 }
 
 // Types draw as much for their speed as the seed says.
-Instance instance(uint64_t seed, CostModel model) {
+Instance energy_instance(uint64_t seed, CostModel model) {
   // The published model counts a process as 2.9 GB or so.
   Instance in = test::random_instance(seed, model == CostModel::published ? 2'900'000'000 : 300'000'000);
   double busy_watts = 150 + static_cast<double>(seed * 37 % 200);
@@ -45,7 +45,7 @@ class EnergyTest : public testing::TestWithParam<CostModel> {
 TEST_P(EnergyTest, IsWhatGpusDrawWaitingAndComputing) {
   int plans = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    Instance in = instance(seed, GetParam());
+    Instance in = energy_instance(seed, GetParam());
     for (const Candidate& candidate : ask(in, Expense::energy).candidates) {
       const Prediction& p = candidate.prediction;
       double joules = 0;
@@ -68,7 +68,7 @@ TEST_P(EnergyTest, IsWhatGpusDrawWaitingAndComputing) {
 TEST_P(EnergyTest, NoOtherSearchFindsAThriftierPlanAndTheBoundHolds) {
   int found = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
-    Instance in = instance(seed, GetParam());
+    Instance in = energy_instance(seed, GetParam());
     const SearchResult best = ask(in, Expense::energy);
     std::vector<SearchResult> others;
     for (const Objective objective : {Objective::throughput, Objective(Expense::cost)})
@@ -90,7 +90,7 @@ TEST_P(EnergyTest, NoOtherSearchFindsAThriftierPlanAndTheBoundHolds) {
 
 TEST_P(EnergyTest, WithOneRateItIsCost) {
   for (uint64_t seed = 1; seed <= 15; ++seed) {
-    Instance in = instance(seed, GetParam());
+    Instance in = energy_instance(seed, GetParam());
     for (auto& [name, type] : in.catalog.gpu_types)
       type.power = GpuPower{type.usd_per_hour / 3600, type.usd_per_hour / 3600};
     const SearchResult cost = ask(in, Expense::cost), energy = ask(in, Expense::energy);
@@ -106,7 +106,7 @@ TEST_P(EnergyTest, WithOneRateItIsCost) {
 TEST_P(EnergyTest, PlansMeetALimit) {
   int limited = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    Instance in = instance(seed, GetParam());
+    Instance in = energy_instance(seed, GetParam());
     const SearchResult least = ask(in, Expense::energy), fastest = ask(in, Objective::throughput);
     if (least.candidates.empty() || fastest.candidates.empty()) continue;
     const double low = least.candidates[0].prediction.total(Expense::energy),
@@ -127,7 +127,7 @@ TEST_P(EnergyTest, PlansMeetALimit) {
 }
 
 TEST_P(EnergyTest, ATypeWithoutWattsIsNamed) {
-  Instance in = instance(1, GetParam());
+  Instance in = energy_instance(1, GetParam());
   for (auto& [name, type] : in.catalog.gpu_types) type.power.reset();
   EXPECT_NO_THROW(ask(in, Objective::throughput));
   try {
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Both, EnergyTest, testing::Values(CostModel::published,
                          [](const auto& of) { return std::string(to_string(of.param)); });
 
 TEST(Energy, ThePublishedModelSearchesWithOneExpense) {
-  Instance in = instance(1, CostModel::published);
+  Instance in = energy_instance(1, CostModel::published);
   in.job.objective = Expense::energy;
   in.job.constraints.most[Expense::cost] = 1;
   EXPECT_THROW(search(in.context(), options_of(CostModel::published)), InputError);

@@ -15,7 +15,7 @@ namespace {
 
 using test::Instance;
 
-PlanOptions exact() {
+PlanOptions exact_pareto() {
   PlanOptions options;
   options.space = SearchSpace::paper;
   options.cost_model = CostModel::published;
@@ -24,11 +24,11 @@ PlanOptions exact() {
 }
 
 ParetoFront front_of(const Instance& in, int points) {
-  return pareto(in.context(), exact(), points, 10 * exact().time_limit_s);
+  return pareto(in.context(), exact_pareto(), points, 10 * exact_pareto().time_limit_s);
 }
 
 // Fast GPUs are dear: throughput and cost pull apart.
-Instance instance(uint64_t seed) {
+Instance pareto_instance(uint64_t seed) {
   Instance in = test::random_instance(seed, 2'900'000'000);
   double usd = 8;
   for (auto& [name, type] : in.catalog.gpu_types) {
@@ -47,13 +47,13 @@ TEST(Undominated, KeepsWhatNothingBeatsInBothFromTheCheapestOn) {
 TEST(Pareto, NoPlanIsBothSlowerAndDearerAndBothEndsAreThere) {
   int with_a_choice = 0;
   for (uint64_t seed = 1; seed <= 25; ++seed) {
-    Instance in = instance(seed);
+    Instance in = pareto_instance(seed);
     const ParetoFront front = front_of(in, 6);
-    const SearchResult fastest = search(in.context(), exact());
+    const SearchResult fastest = search(in.context(), exact_pareto());
     ASSERT_EQ(front.status, fastest.status) << "seed " << seed;
     if (fastest.candidates.empty()) continue;
     in.job.objective = Expense::cost;
-    const SearchResult cheapest = search(in.context(), exact());
+    const SearchResult cheapest = search(in.context(), exact_pareto());
     ASSERT_FALSE(front.points.empty()) << "seed " << seed;
     EXPECT_LE(front.points.size(), 6u);
     EXPECT_LE(front.points.back().candidate.prediction.iteration_s,
@@ -82,13 +82,13 @@ TEST(Pareto, NoPlanIsBothSlowerAndDearerAndBothEndsAreThere) {
 // Every point is the best that its own cost buys: a budget of exactly that finds nothing faster.
 TEST(Pareto, NoPlanAsCheapIsFaster) {
   for (uint64_t seed = 40; seed < 52; ++seed) {
-    Instance in = instance(seed);
+    Instance in = pareto_instance(seed);
     const ParetoFront front = front_of(in, 5);
     for (const ParetoPoint& point : front.points) {
       const Prediction& prediction = point.candidate.prediction;
       in.job.objective = Objective::throughput;
       in.job.constraints.most[Expense::cost] = prediction.usd_per_iteration() * (1 + 1e-9);
-      const SearchResult best = search(in.context(), exact());
+      const SearchResult best = search(in.context(), exact_pareto());
       ASSERT_EQ(best.status, SearchStatus::found) << "seed " << seed;
       // Intermediate points may be beaten where the front was not searched; the ends may not.
       const bool is_end = &point == &front.points.front() || &point == &front.points.back();
@@ -104,7 +104,7 @@ TEST(Pareto, NoPlanAsCheapIsFaster) {
 
 TEST(Pareto, MorePointsShowNoWorseFront) {
   for (uint64_t seed = 60; seed < 70; ++seed) {
-    const Instance in = instance(seed);
+    const Instance in = pareto_instance(seed);
     const ParetoFront few = front_of(in, 3), many = front_of(in, 12);
     ASSERT_EQ(few.status, many.status);
     for (const ParetoPoint& point : few.points) {
@@ -120,7 +120,7 @@ TEST(Pareto, MorePointsShowNoWorseFront) {
 }
 
 TEST(Pareto, TheSameInputGivesTheSameBytes) {
-  const Instance in = instance(3);
+  const Instance in = pareto_instance(3);
   const std::string first = pareto_json(in.context(), front_of(in, 8));
   EXPECT_EQ(first, pareto_json(in.context(), front_of(in, 8)));
 }

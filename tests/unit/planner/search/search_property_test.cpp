@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <ostream>
 
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
+#include "planner/search/problem/goal.h"
 #include "planner/search/search.h"
 #include "tests/oracle/generate.h"
 #include "tests/oracle/product.h"
@@ -20,7 +20,6 @@ using oracle::PlannerInputs;
 using oracle::Problem;
 using oracle::Random;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-9;
 // The native search improves plans locally: a larger problem may cost it this much, on average.
 constexpr double kLocalLoss = 0.003;

@@ -10,6 +10,7 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
+#include "planner/search/problem/goal.h"
 #include "planner/spec/error.h"
 #include "tests/unit/planner/instance.h"
 #include "tests/unit/planner/search/brute_force.h"
@@ -18,7 +19,6 @@ namespace sailor {
 namespace {
 
 using test::Instance;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 PlanOptions exact(CostModel model, SearchSpace space) {
   PlanOptions options;

@@ -2,12 +2,12 @@
 // than assignment.h enumerates. Random problems of the oracle's generator, published model, both objectives.
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <set>
 #include <string>
 
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
+#include "planner/search/problem/goal.h"
 #include "planner/search/search.h"
 #include "tests/oracle/generate.h"
 #include "tests/oracle/product.h"
@@ -20,8 +20,7 @@ using oracle::PlannerInputs;
 using oracle::Problem;
 using oracle::Random;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kSlack = 1 + 1e-9;
+constexpr double kZoneSlack = 1 + 1e-9;
 constexpr int kProblems = 12, kLeastGpus = 20;
 
 SearchResult found(const PlannerInputs& inputs) {
@@ -44,7 +43,7 @@ double best(const PlannerInputs& inputs) {
   const double value = throughput ? p.iteration_s : p.usd_per_iteration();
   const auto& bound = throughput ? result.bound_iteration_s : result.bound[Expense::cost];
   EXPECT_TRUE(bound.has_value());
-  EXPECT_LE(bound.value_or(kNever), value * kSlack);
+  EXPECT_LE(bound.value_or(kNever), value * kZoneSlack);
   return value;
 }
 
@@ -80,7 +79,7 @@ TEST(ZonesProperty, MoreGpusNeverWorsenTheObjective) {
     node.gpus = 4;
     node.free_gpus = {0, 1, 2, 3};
     inputs.snapshot.nodes.push_back(node);
-    EXPECT_LE(best(inputs), before * kSlack);
+    EXPECT_LE(best(inputs), before * kZoneSlack);
   });
 }
 
@@ -89,7 +88,7 @@ TEST(ZonesProperty, AnotherZoneNeverWorsensTheObjective) {
     const double all = best(inputs);
     const std::string zone = random.pick(inputs.snapshot.nodes).zone;
     std::erase_if(inputs.snapshot.nodes, [&](const SnapshotNode& node) { return node.zone == zone; });
-    EXPECT_LE(all, best(inputs) * kSlack);
+    EXPECT_LE(all, best(inputs) * kZoneSlack);
   });
 }
 
@@ -107,7 +106,7 @@ TEST(ZonesProperty, ALooserLimitNeverWorsensTheObjective) {
         inputs.job.constraints.min_iterations_per_s = p.iterations_per_s() * 1.4 / share;
       const double now = best(inputs);
       if (value > 0) {
-        EXPECT_LE(now, value * kSlack);
+        EXPECT_LE(now, value * kZoneSlack);
       }
       value = now;
     }

@@ -63,7 +63,7 @@ TEST(Assumptions, UnknownNamesListTheKnownOnes) {
 }
 
 // A directory of assumptions of its own.
-std::string directory() {
+std::string calibration_directory() {
   const std::string path = test::scratch_directory("assumptions");
   fs::create_directories(path + "/platforms");
   fs::create_directories(path + "/frameworks");
@@ -77,7 +77,7 @@ std::string directory() {
 }
 
 TEST(Assumptions, NumbersAreSetByTheirPathEvenWhereNamesHoldDots) {
-  Assumptions a = load_assumptions(directory());
+  Assumptions a = load_assumptions(calibration_directory());
   set_constant(a, "gpu_types.one.2.efficiency.gemm", 0.25);
   set_constant(a, "gpu_types.one.2.efficiency.gemm_half_depth", 11);
   set_constant(a, "platforms.p.1.host_block_s", 1e-3);
@@ -93,7 +93,7 @@ TEST(Assumptions, NumbersAreSetByTheirPathEvenWhereNamesHoldDots) {
 }
 
 TEST(Assumptions, UnknownPathsAreErrors) {
-  Assumptions a = load_assumptions(directory());
+  Assumptions a = load_assumptions(calibration_directory());
   for (const char* path :
        {"gpu_types.two.efficiency.gemm", "gpu_types.one.2.efficiency.colour", "gpu_types.one.2.memory",
         "platforms.p.1.links.x.bytes_per_s", "platforms.q.host_block_s", "weather", ""})
@@ -109,7 +109,7 @@ TEST(Assumptions, UnknownPathsAreErrors) {
 
 TEST(Assumptions, ADirectoryThatIsNotOneIsAnError) {
   EXPECT_THAT(test::error_of([] { load_assumptions("/nowhere"); }), HasSubstr("/nowhere/catalog.yaml"));
-  const std::string path = directory();
+  const std::string path = calibration_directory();
   fs::remove_all(path + "/platforms");
   EXPECT_THAT(test::error_of([&] { load_assumptions(path); }), HasSubstr("cannot list this directory"));
 }

@@ -12,7 +12,7 @@ using test::Instance;
 constexpr double kLatency_s = 1e-5, kInside = 100e9, kNetwork = 10e9, kNode = 20e9;
 
 // Four layers of a million parameters; links by rate, inside a node and between nodes.
-Instance instance() {
+Instance sync_instance() {
   Instance in = test::empty_instance(2, 8);
   in.add_type("A", 0.02, int64_t{1} << 40, 1);
   in.profiles.network = {};
@@ -31,7 +31,7 @@ FrameworkStyle one_bucket() {
 }
 
 // Pipelines of two stages; nodes[pipeline][stage].
-Plan placed(const Instance& in, const std::vector<std::vector<std::string>>& nodes, int tp) {
+Plan sync_plan(const Instance& in, const std::vector<std::vector<std::string>>& nodes, int tp) {
   std::vector<std::vector<test::StageSpec>> pipelines(nodes.size(), {{0, 2, "A", tp}, {2, 4, "A", tp}});
   Plan plan = test::make_plan(in, 1, pipelines);
   for (size_t j = 0; j < nodes.size(); ++j)
@@ -60,7 +60,7 @@ native::SyncTimes times(const Instance& in, const FrameworkStyle& style, const P
 }
 
 TEST(LayerGroups, AreTheLayersThatTheSameStagesHold) {
-  const Instance in = instance();
+  const Instance in = sync_instance();
   const Plan plan =
       test::make_plan(in, 1, {{{0, 1, "A", 1}, {1, 4, "A", 1}}, {{0, 3, "A", 1}, {3, 4, "A", 1}}});
   const PlanningContext context = in.context();
@@ -74,23 +74,23 @@ TEST(LayerGroups, AreTheLayersThatTheSameStagesHold) {
 }
 
 TEST(GradientSync, OnePipelineHasNothingToSum) {
-  const Instance in = instance();
-  const native::SyncTimes t = times(in, one_bucket(), placed(in, {{"a", "b"}}, 1));
+  const Instance in = sync_instance();
+  const native::SyncTimes t = times(in, one_bucket(), sync_plan(in, {{"a", "b"}}, 1));
   EXPECT_EQ(t.reduce_s, 0);
   EXPECT_EQ(t.gather_s, 0);
 }
 
 TEST(GradientSync, ReplicasOfAStageOnOneNodeNeverLeaveIt) {
-  const Instance in = instance();
-  const native::SyncTimes t = times(in, one_bucket(), placed(in, {{"a", "b"}, {"a", "b"}}, 1));
+  const Instance in = sync_instance();
+  const native::SyncTimes t = times(in, one_bucket(), sync_plan(in, {{"a", "b"}, {"a", "b"}}, 1));
   EXPECT_NEAR(t.reduce_s, 2 * (8e6 / 2) / kInside, 1e-15);
 }
 
 // A pipeline per node: every stage and every TP rank has a ring of its own, and all leave the node at once.
 TEST(GradientSync, RingsShareTheNetworkCardsOfTheirNode) {
-  const Instance in = instance();
+  const Instance in = sync_instance();
   const auto seconds = [&](const std::vector<std::vector<std::string>>& nodes, int tp) {
-    return times(in, one_bucket(), placed(in, nodes, tp)).reduce_s;
+    return times(in, one_bucket(), sync_plan(in, nodes, tp)).reduce_s;
   };
   const auto ring_s = [&](double bytes, double rate) { return 2 * (kLatency_s + bytes / 2 / rate); };
   EXPECT_NEAR(seconds({{"a", "b"}, {"c", "d"}}, 1), ring_s(8e6, kNetwork), 1e-15);
@@ -102,14 +102,14 @@ TEST(GradientSync, RingsShareTheNetworkCardsOfTheirNode) {
 }
 
 TEST(GradientSync, APlanThatIsNotPlacedSharesAmongItsTpRanks) {
-  const Instance in = instance();
-  EXPECT_NEAR(times(in, one_bucket(), placed(in, {{"", ""}, {"", ""}}, 4)).reduce_s,
+  const Instance in = sync_instance();
+  EXPECT_NEAR(times(in, one_bucket(), sync_plan(in, {{"", ""}, {"", ""}}, 4)).reduce_s,
               2 * (kLatency_s + 1e6 / (kNode / 4)), 1e-15);
 }
 
 TEST(GradientSync, EveryBucketPaysItsLatencyAndThereAreNoMoreThanTensors) {
-  const Instance in = instance();
-  const Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 1);
+  const Instance in = sync_instance();
+  const Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 1);
   FrameworkStyle style = one_bucket();
   style.sync_bucket_bytes = 2'000'000;  // four of 8 MB
   EXPECT_NEAR(times(in, style, plan).reduce_s, 2 * (4 * kLatency_s + 4e6 / kNetwork), 1e-15);
@@ -119,9 +119,9 @@ TEST(GradientSync, EveryBucketPaysItsLatencyAndThereAreNoMoreThanTensors) {
 }
 
 TEST(GradientSync, AShardedOptimizerScattersGradientsAndGathersWeights) {
-  Instance in = instance();
+  Instance in = sync_instance();
   in.job.training.precision = Precision::bf16;
-  Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 1);
+  Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 1);
   plan.zero1 = true;
   FrameworkStyle style = one_bucket();
   style.sync_bytes = 4;
@@ -143,21 +143,21 @@ TEST(GradientSync, AShardedOptimizerScattersGradientsAndGathersWeights) {
 }
 
 TEST(GradientSync, TheSlowdownIsOfSumsBetweenNodes) {
-  Instance in = instance();
+  Instance in = sync_instance();
   in.profiles.layers["A"].overheads.sync_slowdown = 2;
-  EXPECT_NEAR(times(in, one_bucket(), placed(in, {{"a", "b"}, {"a", "b"}}, 1)).reduce_s, 2 * 4e6 / kInside,
+  EXPECT_NEAR(times(in, one_bucket(), sync_plan(in, {{"a", "b"}, {"a", "b"}}, 1)).reduce_s, 2 * 4e6 / kInside,
               1e-15);
-  EXPECT_NEAR(times(in, one_bucket(), placed(in, {{"a", "b"}, {"c", "d"}}, 1)).reduce_s,
+  EXPECT_NEAR(times(in, one_bucket(), sync_plan(in, {{"a", "b"}, {"c", "d"}}, 1)).reduce_s,
               2 * 2 * (kLatency_s + 4e6 / kNetwork), 1e-15);
 }
 
 TEST(GradientSync, TreesAreTakenWhereTheFrameworkHasThem) {
-  Instance in = instance();
+  Instance in = sync_instance();
   for (auto& [tp, sizes] : in.profiles.sizes.by_tp)
     for (LayerSizes& layer : sizes) layer.parameters = 10;
   std::vector<std::vector<std::string>> nodes;
   for (int j = 0; j < 8; ++j) nodes.push_back({"a" + std::to_string(j), "b" + std::to_string(j)});
-  const Plan plan = placed(in, nodes, 1);
+  const Plan plan = sync_plan(in, nodes, 1);
   FrameworkStyle style = one_bucket();
   EXPECT_NEAR(times(in, style, plan).reduce_s, 2 * 7 * kLatency_s, 1e-6);
   style.tree_sync = true;
@@ -165,16 +165,16 @@ TEST(GradientSync, TreesAreTakenWhereTheFrameworkHasThem) {
 }
 
 TEST(GradientSync, UnlikeDegreesWaitForTheLargestShard) {
-  const Instance in = instance();
-  Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 4);
+  const Instance in = sync_instance();
+  Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 4);
   plan.pipelines[1].stages[0].tp = 2;
   EXPECT_NEAR(times(in, one_bucket(), plan).reduce_s, 2 * (kLatency_s + 2e6 / (kNode / 4)), 1e-15);
 }
 
 TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
-  Instance in = instance();
+  Instance in = sync_instance();
   in.snapshot.egress_usd_per_gb = {{"z1", {{"z2", 0.01}}}, {"z2", {{"z1", 0.02}}}};
-  Plan plan = placed(in, {{"a", "b"}, {"c", "d"}}, 2);
+  Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 2);
   plan.pipelines[1].stages[0].zone = "z2";
   const FrameworkStyle style = one_bucket();
   const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};

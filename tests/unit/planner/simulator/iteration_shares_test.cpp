@@ -8,7 +8,7 @@
 namespace sailor {
 namespace {
 
-test::Instance instance() {
+test::Instance two_nodes() {
   test::Instance in = test::empty_instance(6, 16);
   in.add_type("fast", 0.01, 4'000'000'000, 4);
   in.add_type("slow", 0.03, 4'000'000'000, 1);
@@ -39,7 +39,7 @@ TEST(IterationShares, AddUpToTheIterationOfEveryPlanThatIsFound) {
 }
 
 TEST(IterationShares, OneStageHasNoBubble) {
-  const test::Instance in = instance();
+  const test::Instance in = two_nodes();
   const Plan plan = test::make_plan(in, 1, {{{0, 8, "fast", 1}}, {{0, 8, "fast", 1}}});
   const IterationShares shares = iteration_shares(own_framework(), plan, simulate(in.context(), plan));
   EXPECT_EQ(shares.bubble_s, 0);
@@ -48,7 +48,7 @@ TEST(IterationShares, OneStageHasNoBubble) {
 }
 
 TEST(IterationShares, FewMicrobatchesAreBubbleAndSlowLinksArePeerToPeer) {
-  test::Instance in = instance();
+  test::Instance in = two_nodes();
   in.job.training.global_batch = 2;
   const Plan plan =
       test::make_plan(in, 2, {{{0, 2, "fast", 1}, {2, 4, "fast", 1}, {4, 6, "fast", 1}, {6, 8, "fast", 1}}});
@@ -60,7 +60,7 @@ TEST(IterationShares, FewMicrobatchesAreBubbleAndSlowLinksArePeerToPeer) {
 }
 
 TEST(IterationShares, TheSlowestPipelineAndItsBusiestStageBind) {
-  const test::Instance in = instance();
+  const test::Instance in = two_nodes();
   const Plan plan = test::make_plan(
       in, 1, {{{0, 4, "fast", 1}, {4, 8, "fast", 1}}, {{0, 3, "slow", 1}, {3, 8, "slow", 1}}});
   const Prediction prediction = simulate(in.context(), plan);

@@ -14,7 +14,7 @@
 namespace sailor {
 namespace {
 
-constexpr double kRounding = 1 + 1e-9;
+constexpr double kMonotoneRounding = 1 + 1e-9;
 constexpr int kPlansPerStyle = 400;
 
 class Random {
@@ -231,8 +231,8 @@ void expect_never_worse(Improve improve, const char* what) {
       const Prediction before = s.predict();
       improve(random, s);
       const Prediction after = s.predict();
-      const bool ok = after.iteration_s <= before.iteration_s * kRounding &&
-                      after.pipeline_s <= before.pipeline_s * kRounding &&
+      const bool ok = after.iteration_s <= before.iteration_s * kMonotoneRounding &&
+                      after.pipeline_s <= before.pipeline_s * kMonotoneRounding &&
                       after.peak_memory_bytes() <= before.peak_memory_bytes() && (after.fits || !before.fits);
       if (ok || ++worse > 3) continue;
       ADD_FAILURE() << what << ", framework " << style.name << ", seed " << seed << ": " << before.iteration_s
@@ -309,11 +309,11 @@ TEST(BetterHardware, AFasterGpuIsNeverSlowerWhereLayersAreEstimated) {
         Assumptions better = shipped;
         GpuType& faster = better.catalog.gpu_types.at(type_name);
         for (auto& [precision, flops] : faster.peak_flops) flops *= random.between(1, 4);
-        EXPECT_LE(predict_run(record, better).iteration_s, before * kRounding)
+        EXPECT_LE(predict_run(record, better).iteration_s, before * kMonotoneRounding)
             << "peak of " << type_name << ", " << platform_name << ", " << framework;
         better = shipped;
         better.catalog.gpu_types.at(type_name).memory_bandwidth_bytes_per_s *= random.between(1, 4);
-        EXPECT_LE(predict_run(record, better).iteration_s, before * kRounding)
+        EXPECT_LE(predict_run(record, better).iteration_s, before * kMonotoneRounding)
             << "memory bandwidth of " << type_name << ", " << platform_name << ", " << framework;
       }
   EXPECT_GT(predicted, 500);

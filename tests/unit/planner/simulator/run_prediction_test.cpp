@@ -27,7 +27,7 @@ Assumptions assumptions() {
   return a;
 }
 
-RunRecord record() {
+RunRecord predicted_record() {
   RunRecord r;
   r.name = "one";
   r.where = {"runs.jsonl", 3};
@@ -57,7 +57,7 @@ RunRecord record() {
 
 TEST(RunPrediction, ARunGoesTheWayOfEveryPlan) {
   const Assumptions a = assumptions();
-  const RunRecord r = record();
+  const RunRecord r = predicted_record();
   const Prediction p = predict_run(r, a);
   ASSERT_EQ(p.stages.size(), 2u);
   EXPECT_EQ(p.overhead_s, 0.5);
@@ -74,7 +74,7 @@ TEST(RunPrediction, ARunGoesTheWayOfEveryPlan) {
 }
 
 TEST(RunPrediction, OptionsOfARunChangeItsFramework) {
-  RunRecord r = record();
+  RunRecord r = predicted_record();
   const Prediction before = predict_run(r, assumptions());
   r.options["gradient_bytes"] = "4";
   EXPECT_EQ(style_of(r, assumptions()).gradient_bytes, 4);
@@ -84,7 +84,7 @@ TEST(RunPrediction, OptionsOfARunChangeItsFramework) {
 
 TEST(RunPrediction, MeasuredTimesSizesAndLinksGoBeforeEstimates) {
   const Assumptions a = assumptions();
-  RunRecord r = record();
+  RunRecord r = predicted_record();
   ProfileSet measured;
   measured.layers["A"].cells[{2, 1}] = LayerProfile::Cell(6, {0.01, 0.02, 0, 0});
   LayerSizes sizes;
@@ -108,7 +108,7 @@ TEST(RunPrediction, MeasuredTimesSizesAndLinksGoBeforeEstimates) {
 
 TEST(RunPrediction, ATpGroupWithoutALinkIsAnErrorAndNotFree) {
   Assumptions a = assumptions();
-  RunRecord r = record();
+  RunRecord r = predicted_record();
   r.plan.pipelines = {{4, {r.plan.pipelines[0].stages[0]}}};
   r.plan.pipelines[0].stages[0].end_layer = 6;
   r.plan.pipelines[0].stages[0].tp = 2;
@@ -118,7 +118,7 @@ TEST(RunPrediction, ATpGroupWithoutALinkIsAnErrorAndNotFree) {
 }
 
 TEST(RunPrediction, MemoryMayBeThatOfOneStage) {
-  RunRecord r = record();
+  RunRecord r = predicted_record();
   const Prediction p = predict_run(r, assumptions());
   ASSERT_GT(p.stages[1].memory.total(), p.stages[0].memory.total());
   EXPECT_EQ(predicted_peak_bytes(r, p), p.stages[1].memory.total());
@@ -130,7 +130,7 @@ TEST(RunPrediction, MemoryMayBeThatOfOneStage) {
 
 TEST(RunPrediction, WhatIsNotKnownIsAnErrorThatNamesTheRun) {
   const auto error = [](const std::function<void(RunRecord&)>& change) {
-    RunRecord r = record();
+    RunRecord r = predicted_record();
     change(r);
     return test::error_of([&] { predict_run(r, assumptions()); });
   };

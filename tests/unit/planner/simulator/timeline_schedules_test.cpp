@@ -11,7 +11,7 @@ namespace {
 using test::Reference;
 using test::reference_timeline;
 
-struct Case {
+struct ScheduleCase {
   PipelineSchedule schedule;
   std::vector<StageTimes> times, last;
   int stages = 1;
@@ -40,8 +40,8 @@ class Draw {
   }
   StageTimes stage() { return {duration(), duration(), duration() / 4, duration() / 4}; }
 
-  Case any() {
-    Case c;
+  ScheduleCase any() {
+    ScheduleCase c;
     c.schedule.p2p = static_cast<P2p>(below(4));
     c.schedule.forwards_first = below(6) == 0;
     c.schedule.single_group_forwards_first = below(3) == 0;
@@ -64,7 +64,7 @@ class Draw {
   std::mt19937 random_;
 };
 
-Timeline timeline(const Case& c, bool with_events = false) {
+Timeline timeline(const ScheduleCase& c, bool with_events = false) {
   return pipeline_timeline(c.schedule, c.times, c.microbatches, c.last, with_events);
 }
 
@@ -77,7 +77,7 @@ void expect_all_near(const std::vector<double>& got, const std::vector<double>& 
 TEST(TimelineSchedules, EqualTheNaiveImplementation) {
   Draw draw(2024);
   for (int round = 0; round < 6000; ++round) {
-    const Case c = draw.any();
+    const ScheduleCase c = draw.any();
     const Reference expected = reference_timeline(c.schedule, c.times, c.microbatches, c.last);
     const Timeline t = timeline(c);
     const double tolerance = 1e-12 * (1 + expected.makespan_s);
@@ -94,7 +94,7 @@ TEST(TimelineSchedules, EqualTheNaiveImplementation) {
 TEST(TimelineSchedules, EventsEqualTheNaiveImplementation) {
   Draw draw(7);
   for (int round = 0; round < 500; ++round) {
-    const Case c = draw.any();
+    const ScheduleCase c = draw.any();
     const Reference expected = reference_timeline(c.schedule, c.times, c.microbatches, c.last);
     const Timeline t = timeline(c, true);
     const std::string what = "round " + std::to_string(round) + ": " + c.text();
@@ -119,7 +119,7 @@ TEST(TimelineSchedules, EventsEqualTheNaiveImplementation) {
 TEST(TimelineSchedules, ManyMicrobatchesEqualTheNaiveImplementation) {
   Draw draw(99);
   for (int round = 0; round < 60; ++round) {
-    Case c = draw.any();
+    ScheduleCase c = draw.any();
     c.microbatches = c.stages * (100 + draw.below(400));
     const Reference expected = reference_timeline(c.schedule, c.times, c.microbatches, c.last);
     const Timeline t = timeline(c);
@@ -138,7 +138,7 @@ TEST(TimelineSchedules, TheFloorIsNeverAboveTheTimeline) {
   Draw draw(31);
   double least_part = 1;
   for (int round = 0; round < 6000; ++round) {
-    Case c = draw.any();
+    ScheduleCase c = draw.any();
     c.last.clear();
     const Timeline t = timeline(c);
     const TimelineFloor floor = timeline_floor(c.schedule, c.times, c.microbatches);
@@ -157,7 +157,7 @@ TEST(TimelineSchedules, TheFloorIsNeverAboveTheTimeline) {
 TEST(TimelineSchedules, AnyShorterDurationNeverTakesLonger) {
   Draw draw(5);
   for (int round = 0; round < 3000; ++round) {
-    Case c = draw.any();
+    ScheduleCase c = draw.any();
     const Timeline before = timeline(c);
     std::vector<StageTimes>& times = !c.last.empty() && draw.below(2) == 0 ? c.last : c.times;
     StageTimes& s = times[static_cast<size_t>(draw.below(static_cast<int>(times.size())))];
@@ -174,7 +174,7 @@ TEST(TimelineSchedules, AnyShorterDurationNeverTakesLonger) {
 TEST(TimelineSchedules, WaitingForSendsNeverHelps) {
   Draw draw(17);
   for (int round = 0; round < 1000; ++round) {
-    Case c = draw.any();
+    ScheduleCase c = draw.any();
     c.schedule.p2p = P2p::asynchronous;
     const double asynchronous = timeline(c).makespan_s;
     c.schedule.p2p = P2p::blocking;

@@ -17,7 +17,7 @@ FrameworkStyle parse(const std::string& keys) {
   return parse_framework_style("sailor_framework: 1\nname: some\n" + keys, "/d/some.yaml");
 }
 
-std::string error(const std::string& keys) {
+std::string style_error(const std::string& keys) {
   return test::error_of([&] { parse(keys); });
 }
 
@@ -64,22 +64,23 @@ TEST(FrameworkStyle, BytesThatAreNotGivenFollowThePrecision) {
 }
 
 TEST(FrameworkStyle, BrokenFilesAreErrorsWithFileAndLine) {
-  EXPECT_THAT(error("overlaps: 1\n"),
+  EXPECT_THAT(style_error("overlaps: 1\n"),
               StartsWith("/d/some.yaml:3: unknown key \"overlaps\", did you mean \"overlap\"?"));
-  EXPECT_THAT(error("overlap: 1\nsends: loud\n"),
+  EXPECT_THAT(style_error("overlap: 1\nsends: loud\n"),
               AllOf(StartsWith("/d/some.yaml:4: sends: must be "), HasSubstr("blocking_in_turn")));
-  EXPECT_THAT(error("attention: fuzed\n"), HasSubstr("did you mean \"fused\"?"));
-  EXPECT_THAT(error("zero1: maybe\n"), StartsWith("/d/some.yaml:3: zero1: must be true or false"));
-  EXPECT_THAT(error("overlap: -1\n"), StartsWith("/d/some.yaml:3: overlap: must be a number"));
-  EXPECT_THAT(error("logit_bytes: many\n"),
+  EXPECT_THAT(style_error("attention: fuzed\n"), HasSubstr("did you mean \"fused\"?"));
+  EXPECT_THAT(style_error("zero1: maybe\n"), StartsWith("/d/some.yaml:3: zero1: must be true or false"));
+  EXPECT_THAT(style_error("overlap: -1\n"), StartsWith("/d/some.yaml:3: overlap: must be a number"));
+  EXPECT_THAT(style_error("logit_bytes: many\n"),
               StartsWith("/d/some.yaml:3: logit_bytes: must be a finite number"));
-  EXPECT_THAT(error("sync_bucket: 5 apples\n"), StartsWith("/d/some.yaml:3: sync_bucket: must be a size"));
-  EXPECT_THAT(error("overlap: .nan\n"), StartsWith("/d/some.yaml:3: overlap: "));
+  EXPECT_THAT(style_error("sync_bucket: 5 apples\n"),
+              StartsWith("/d/some.yaml:3: sync_bucket: must be a size"));
+  EXPECT_THAT(style_error("overlap: .nan\n"), StartsWith("/d/some.yaml:3: overlap: "));
   // What would divide by nothing, overflow or hide more than there is.
-  EXPECT_THAT(error("vocabulary_multiple: 0\n"), StartsWith("/d/some.yaml:3: vocabulary_multiple: "));
-  EXPECT_THAT(error("vocabulary_multiple: 1.5\n"), StartsWith("/d/some.yaml:3: vocabulary_multiple: "));
-  EXPECT_THAT(error("norm_bytes: 1e18\n"), StartsWith("/d/some.yaml:3: norm_bytes: "));
-  EXPECT_THAT(error("overlap: 1.5\n"), StartsWith("/d/some.yaml:3: overlap: "));
+  EXPECT_THAT(style_error("vocabulary_multiple: 0\n"), StartsWith("/d/some.yaml:3: vocabulary_multiple: "));
+  EXPECT_THAT(style_error("vocabulary_multiple: 1.5\n"), StartsWith("/d/some.yaml:3: vocabulary_multiple: "));
+  EXPECT_THAT(style_error("norm_bytes: 1e18\n"), StartsWith("/d/some.yaml:3: norm_bytes: "));
+  EXPECT_THAT(style_error("overlap: 1.5\n"), StartsWith("/d/some.yaml:3: overlap: "));
   EXPECT_THAT(test::error_of([] { parse_framework_style("sailor_framework: 2\nname: x\n", "/d/f.yaml"); }),
               StartsWith("/d/f.yaml:1: sailor_framework: version 2 is not supported"));
   EXPECT_THAT(test::error_of([] { parse_framework_style("sailor_framework: 1\n", "/d/f.yaml"); }),

@@ -9,37 +9,37 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TransformerShape read(const std::string& yaml) {
+TransformerShape read_shape(const std::string& yaml) {
   const Document document = parse_yaml(yaml, "/d/shape.yaml");
   return read_transformer_shape(Field(document));
 }
 
-std::string error(const std::string& yaml) {
-  return test::error_of([&] { read(yaml); });
+std::string shape_error(const std::string& yaml) {
+  return test::error_of([&] { read_shape(yaml); });
 }
 
 const char* const kSmall =
     "{layers: 12, hidden: 768, heads: 12, sequence: 1024, vocabulary: 50257, tied_embeddings: true}";
 
 TEST(TransformerShape, ParametersOfPublishedModels) {
-  EXPECT_EQ(read(kSmall).parameters(), 124'439'808);
+  EXPECT_EQ(read_shape(kSmall).parameters(), 124'439'808);
   // Gated, no biases, no learned positions, an untied head.
   const std::string gated = "gated_mlp: true, biases: false, learned_positions: false, ";
-  EXPECT_EQ(read("{" + gated +
-                 "layers: 32, hidden: 4096, heads: 32, feed_forward: 11008, sequence: 4096, "
-                 "vocabulary: 32000}")
+  EXPECT_EQ(read_shape("{" + gated +
+                       "layers: 32, hidden: 4096, heads: 32, feed_forward: 11008, sequence: 4096, "
+                       "vocabulary: 32000}")
                 .parameters(),
             6'738'415'616);
   // The same with fewer key and value heads than heads.
-  EXPECT_EQ(read("{" + gated +
-                 "layers: 32, hidden: 4096, heads: 32, kv_heads: 8, feed_forward: 14336, "
-                 "sequence: 8192, vocabulary: 128256}")
+  EXPECT_EQ(read_shape("{" + gated +
+                       "layers: 32, hidden: 4096, heads: 32, kv_heads: 8, feed_forward: 14336, "
+                       "sequence: 8192, vocabulary: 128256}")
                 .parameters(),
             8'030'261'248);
 }
 
 TEST(TransformerShape, WhatIsLeftOutFollowsFromTheRest) {
-  const TransformerShape shape = read(kSmall);
+  const TransformerShape shape = read_shape(kSmall);
   EXPECT_EQ(shape.num_all_layers(), 14);
   EXPECT_EQ(shape.kv_heads, 12);
   EXPECT_EQ(shape.head_width, 64);
@@ -48,7 +48,7 @@ TEST(TransformerShape, WhatIsLeftOutFollowsFromTheRest) {
   EXPECT_TRUE(shape.tied_embeddings);
   EXPECT_TRUE(shape.learned_positions);
   EXPECT_TRUE(shape.biases);
-  const TransformerShape wide = read(
+  const TransformerShape wide = read_shape(
       "{layers: 2, hidden: 64, heads: 4, kv_heads: 2, head_width: 32, feed_forward: 100, sequence: 8, "
       "vocabulary: 10, biases: false}");
   // Attention is 4 x 32 = 128 wide, keys and values 64: 64 x (128 + 2 x 64) in, 128 x 64 out.
@@ -58,15 +58,15 @@ TEST(TransformerShape, WhatIsLeftOutFollowsFromTheRest) {
 }
 
 TEST(TransformerShape, BrokenShapesAreErrorsWithTheirPlace) {
-  EXPECT_THAT(error("layers: 12\nhidden: 768\nheads: 12\nsequence: 1024\n"),
+  EXPECT_THAT(shape_error("layers: 12\nhidden: 768\nheads: 12\nsequence: 1024\n"),
               HasSubstr("/d/shape.yaml:1: missing key \"vocabulary\""));
-  EXPECT_THAT(error("layers: 12\nhidden: 0\nheads: 12\nsequence: 1024\nvocabulary: 5\n"),
+  EXPECT_THAT(shape_error("layers: 12\nhidden: 0\nheads: 12\nsequence: 1024\nvocabulary: 5\n"),
               HasSubstr("/d/shape.yaml:2: hidden: "));
-  EXPECT_THAT(error("layers: 12\nhiden: 768\n"),
+  EXPECT_THAT(shape_error("layers: 12\nhiden: 768\n"),
               HasSubstr("unknown key \"hiden\", did you mean \"hidden\"?"));
-  EXPECT_THAT(error("{layers: 1, hidden: 4, heads: 8, sequence: 8, vocabulary: 8}"),
+  EXPECT_THAT(shape_error("{layers: 1, hidden: 4, heads: 8, sequence: 8, vocabulary: 8}"),
               HasSubstr("more heads than hidden elements"));
-  EXPECT_THAT(error("{layers: 1, hidden: 4, heads: 2, sequence: 8, vocabulary: 8, biases: 3}"),
+  EXPECT_THAT(shape_error("{layers: 1, hidden: 4, heads: 2, sequence: 8, vocabulary: 8, biases: 3}"),
               HasSubstr("biases: must be true or false"));
 }
 

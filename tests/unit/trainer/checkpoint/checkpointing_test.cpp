@@ -25,12 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-JobSpec small_job(const std::string& family = "gpt2") {
+JobSpec job_to_save(const std::string& family = "gpt2") {
   return scheduled_job(family, /*steps=*/6);
 }
 
-Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
-               const std::vector<int>& microbatches) {
+Plan checkpoint_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
+                     const std::vector<int>& microbatches) {
   return sailor::make_plan(job, /*microbatch=*/1, pipelines, microbatches);
 }
 
@@ -107,30 +107,32 @@ std::vector<PlanPair> plan_pairs() {
   const auto add = [&](const std::string& name, const JobSpec& job, Plan writer, Plan reader) {
     pairs.push_back({name, job, std::move(writer), std::move(reader)});
   };
-  JobSpec job = small_job();
-  add("one rank to many", job, make_plan(job, {{1}}, {8}), make_plan(job, {{2, 1}, {1, 4}}, {5, 3}));
-  add("mixed TP to one rank", job, make_plan(job, {{4, 1}, {2}, {1}}, {4, 2, 2}), make_plan(job, {{1}}, {8}));
-  Plan sharded = make_plan(job, {{2, 1}, {1, 2}, {1}}, {3, 3, 2});
+  JobSpec job = job_to_save();
+  add("one rank to many", job, checkpoint_plan(job, {{1}}, {8}),
+      checkpoint_plan(job, {{2, 1}, {1, 4}}, {5, 3}));
+  add("mixed TP to one rank", job, checkpoint_plan(job, {{4, 1}, {2}, {1}}, {4, 2, 2}),
+      checkpoint_plan(job, {{1}}, {8}));
+  Plan sharded = checkpoint_plan(job, {{2, 1}, {1, 2}, {1}}, {3, 3, 2});
   sharded.zero1 = true;
-  Plan sharded_otherwise = make_plan(job, {{1, 2}, {4}}, {4, 4});
+  Plan sharded_otherwise = checkpoint_plan(job, {{1, 2}, {4}}, {4, 4});
   sharded_otherwise.zero1 = true;
   add("ZeRO-1 to another ZeRO-1", job, sharded, sharded_otherwise);
-  JobSpec tied = small_job();
+  JobSpec tied = job_to_save();
   tied.model.tied_embeddings = true;
-  Plan interleaved = make_plan(tied, {{2, 2, 2, 2}}, {8});
+  Plan interleaved = checkpoint_plan(tied, {{2, 2, 2, 2}}, {8});
   interleaved.interleave = 2;
   sharded.model = interleaved.model;
   add("tied, interleaved to ZeRO-1", tied, interleaved, sharded);
   add("tied, ZeRO-1 to interleaved", tied, sharded, interleaved);
-  JobSpec llama = small_job("llama");
+  JobSpec llama = job_to_save("llama");
   llama.model.kv_heads = 2;
   llama.model.vocabulary = 13;  // padded to 14 and to 16
-  add("grouped heads, other padding", llama, make_plan(llama, {{2, 1}, {1}}, {4, 4}),
-      make_plan(llama, {{1, 2}, {2, 1}}, {6, 2}));
-  JobSpec sgd = small_job("opt");
+  add("grouped heads, other padding", llama, checkpoint_plan(llama, {{2, 1}, {1}}, {4, 4}),
+      checkpoint_plan(llama, {{1, 2}, {2, 1}}, {6, 2}));
+  JobSpec sgd = job_to_save("opt");
   sgd.training.optimizer.name = "sgd";
   sgd.training.optimizer.momentum = 0.9;
-  add("SGD with momentum", sgd, sharded, make_plan(sgd, {{4}, {1, 1}}, {4, 4}));
+  add("SGD with momentum", sgd, sharded, checkpoint_plan(sgd, {{4}, {1, 1}}, {4, 4}));
   return pairs;
 }
 
@@ -165,9 +167,9 @@ TEST_F(Checkpointing, AnyPlanGoesOnFromWhatAnyOtherHasSaved) {
 TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
   for (const bool zero1 : {false, true}) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-      JobSpec job = small_job();
+      JobSpec job = job_to_save();
       job.training.precision = precision;
-      Plan plan = make_plan(job, {{2, 1}, {1}}, {5, 3});
+      Plan plan = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3});
       plan.zero1 = zero1;
       fs::remove_all(directory_);
       const Trained whole = train(job, plan, false, 6, false);
@@ -181,8 +183,8 @@ TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
 
 // What the manifest says is checked by open_checkpoint(): every element in exactly one place.
 TEST_F(Checkpointing, ReplicasShareTheWorkAndNothingIsWrittenTwice) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{2, 2}, {2, 2}}, {4, 4});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{2, 2}, {2, 2}}, {4, 4});
   train(job, plan, false, 1, true);
   const CheckpointManifest manifest = open_checkpoint(directory_ + "/step-1");
   int64_t elements = 0;
@@ -206,15 +208,15 @@ TEST_F(Checkpointing, ReplicasShareTheWorkAndNothingIsWrittenTwice) {
 
 // A change of every single file of the newest checkpoint, one at a time: the one before it is used.
 TEST_F(Checkpointing, WhateverIsDamagedIsFoundAndTheOneBeforeIsUsed) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{2, 1}}, {8});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{2, 1}}, {8});
   train(job, plan, false, 2, true);
   train(job, plan, true, 4, true);
   const std::string newest = directory_ + "/step-4";
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(newest)) files.push_back(entry.path());
   ASSERT_EQ(files.size(), 5u) << "three ranks, manifest.json and DONE";
-  const Plan reader = make_plan(job, {{1}}, {8});
+  const Plan reader = checkpoint_plan(job, {{1}}, {8});
   const auto expect_skipped = [&](const std::string& what) {
     const Trained trained = train(job, reader, true, 3, false);
     EXPECT_EQ(trained.loaded.path, directory_ + "/step-2") << what;
@@ -243,8 +245,8 @@ TEST_F(Checkpointing, WhateverIsDamagedIsFoundAndTheOneBeforeIsUsed) {
 }
 
 TEST_F(Checkpointing, WhenNothingIsWholeTrainingDoesNotGoOnFromHalfOfIt) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 1}}, {8});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{1, 1}}, {8});
   train(job, plan, false, 1, true);
   const std::string file = directory_ + "/step-1/rank-00001.safetensors";
   std::string bytes = read_bytes(file);
@@ -264,8 +266,8 @@ TEST_F(Checkpointing, WhenNothingIsWholeTrainingDoesNotGoOnFromHalfOfIt) {
 }
 
 TEST_F(Checkpointing, TheNewestAreKeptAndWhatAnInterruptedOneLeftIsRemoved) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1}}, {8});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{1}}, {8});
   fs::create_directories(directory_ + "/step-1.tmp");
   fs::create_directories(directory_ + "/step-9.replaced.tmp");
   fs::create_directories(directory_ + "/step-x.tmp");  // not ours
@@ -283,14 +285,14 @@ TEST_F(Checkpointing, TheNewestAreKeptAndWhatAnInterruptedOneLeftIsRemoved) {
 }
 
 TEST_F(Checkpointing, ACheckpointOfAnotherJobIsOneClearError) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 2}}, {8});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{1, 2}}, {8});
   train(job, plan, false, 1, true);
   const auto error_with = [&](const std::function<void(JobSpec&)>& change) -> std::string {
     JobSpec other = job;
     change(other);
     try {
-      train(other, make_plan(other, {{1, 2}}, {8}), true, 1, false);
+      train(other, checkpoint_plan(other, {{1, 2}}, {8}), true, 1, false);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -320,8 +322,8 @@ struct Obstacle {
 };
 
 TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingGoesOn) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 1}}, {8});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{1, 1}}, {8});
   const TokenData data = repeating_data(job);
   const Obstacle obstacles[] = {
       {"a file is in the way", [](const std::string& d) { write_bytes(d + "/step-2.tmp", "no directory"); },
@@ -367,8 +369,8 @@ TEST_F(Checkpointing, WhatCannotBeWrittenIsOneErrorOnEveryRankAndTrainingGoesOn)
 }
 
 TEST_F(Checkpointing, WhatIsSavedIsTheStateOfItsStepThoughTrainingWentOn) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 2}, {1}}, {5, 3});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{1, 2}, {1}}, {5, 3});
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", num_ranks(plan));
   ranks.run([&](CommFactory& factory) {
@@ -399,8 +401,8 @@ TEST_F(Checkpointing, WhatIsSavedIsTheStateOfItsStepThoughTrainingWentOn) {
 }
 
 TEST_F(Checkpointing, ASecondJobOnTheDirectoryIsRefusedUntilTheFirstOneEnds) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 1}}, {8});
+  const JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{1, 1}}, {8});
   {
     const DirectoryLock other(directory_);
     try {
@@ -443,10 +445,10 @@ TEST_F(Checkpointing, ADiskThatIsTooSmallIsToldBeforeAnythingIsWritten) {
 
 TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    JobSpec job = small_job();
+    JobSpec job = job_to_save();
     job.training.precision = precision;
     job.model.tied_embeddings = true;  // as config.json of this family can say
-    const Plan plan = make_plan(job, {{2, 1}, {1}}, {5, 3});
+    const Plan plan = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3});
     const TokenData data = repeating_data(job);
     TestJob ranks("thread", num_ranks(plan));
     ranks.run([&](CommFactory& factory) {
@@ -470,10 +472,10 @@ TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
 
 // A rank of two reads about half, not all.
 TEST_F(Checkpointing, HowMuchOfItIsReadIsToldOnEveryRank) {
-  const JobSpec job = small_job();
+  const JobSpec job = job_to_save();
   const TokenData data = repeating_data(job);
-  train(job, make_plan(job, {{1}}, {8}), false, 1, true);
-  const Plan plan = make_plan(job, {{1, 2}, {1}}, {5, 3});
+  train(job, checkpoint_plan(job, {{1}}, {8}), false, 1, true);
+  const Plan plan = checkpoint_plan(job, {{1, 2}, {1}}, {5, 3});
   TestJob ranks("thread", num_ranks(plan));
   std::mutex mutex;
   std::multiset<std::pair<int64_t, int64_t>> last;  // told to each rank
@@ -497,10 +499,10 @@ TEST_F(Checkpointing, HowMuchOfItIsReadIsToldOnEveryRank) {
 }
 
 TEST_F(Checkpointing, ARankReadsTheBlocksThatItNeedsOnly) {
-  JobSpec job = small_job();
+  JobSpec job = job_to_save();
   job.model.hidden = 256;
   job.model.feed_forward = 1024;
-  train(job, make_plan(job, {{1}}, {8}), false, 1, true);
+  train(job, checkpoint_plan(job, {{1}}, {8}), false, 1, true);
   const std::string path = directory_ + "/step-1";
   const CheckpointManifest manifest = open_checkpoint(path);
   CheckpointReader reader(path, manifest);

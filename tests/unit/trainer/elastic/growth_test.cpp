@@ -21,14 +21,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kFixtures = std::string(SAILOR_SOURCE_DIR) + "/tests/golden/fixtures/";
+const std::string kGrowthFixtures = std::string(SAILOR_SOURCE_DIR) + "/tests/golden/fixtures/";
 
 // A job on q1, in a cluster where q2 and q3 are free and as quick.
 struct GrowthTest : testing::Test {
   ScratchDirectory scratch;
   RunDirectory directory{scratch.path() + "/run"};
   EventLog events{directory};
-  JobSpec job = load_job_spec(kFixtures + "job.yaml");
+  JobSpec job = load_job_spec(kGrowthFixtures + "job.yaml");
   std::string keeper = "exec sleep 1000";  // what stands for a keeper
   std::vector<std::string> asked, said;
   double now_s = 0;
@@ -49,7 +49,7 @@ struct GrowthTest : testing::Test {
     plan.microbatch = 2;
     plan.pipelines = {{4, {stage}}};
     Replanner::Options options;
-    options.site_config = kFixtures + "sailor.yaml";
+    options.site_config = kGrowthFixtures + "sailor.yaml";
     options.time.limit_s = 20;
     replanner.emplace(job, plan, options);
     cluster("q2, q3");

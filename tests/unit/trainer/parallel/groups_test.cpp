@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // Pipelines as (end layer, TP degree) per stage.
-Plan make_plan(const std::vector<std::vector<std::pair<int, int>>>& pipelines) {
+Plan grouped_plan(const std::vector<std::vector<std::pair<int, int>>>& pipelines) {
   Plan plan;
   for (const auto& stages : pipelines) {
     PlanPipeline pipeline;
@@ -32,7 +32,7 @@ Plan make_plan(const std::vector<std::vector<std::pair<int, int>>>& pipelines) {
 }
 
 TEST(GradientGroups, ADegreeOfFourBesideTwoMeetsInSubShardsOfTheirMultiple) {
-  const Plan plan = make_plan({{{3, 4}}, {{3, 2}}});  // ranks 0-3, 4-5
+  const Plan plan = grouped_plan({{{3, 4}}, {{3, 2}}});  // ranks 0-3, 4-5
   const auto groups = gradient_groups(plan, RankLayout(plan));
   ASSERT_EQ(groups.size(), 4u);
   EXPECT_THAT(groups[0].ranks, ElementsAre(0, 4));
@@ -42,7 +42,7 @@ TEST(GradientGroups, ADegreeOfFourBesideTwoMeetsInSubShardsOfTheirMultiple) {
 }
 
 TEST(GradientGroups, ThreeBesideTwoSplitsSixWays) {
-  const Plan plan = make_plan({{{3, 3}}, {{3, 2}}});  // ranks 0-2, 3-4
+  const Plan plan = grouped_plan({{{3, 3}}, {{3, 2}}});  // ranks 0-2, 3-4
   const auto groups = gradient_groups(plan, RankLayout(plan));
   std::vector<std::vector<int>> owners;
   for (const auto& group : groups) owners.push_back(group.ranks);
@@ -52,12 +52,12 @@ TEST(GradientGroups, ThreeBesideTwoSplitsSixWays) {
 }
 
 TEST(GradientGroups, OnePipelineNeedsNone) {
-  const Plan plan = make_plan({{{2, 2}, {4, 1}}});
+  const Plan plan = grouped_plan({{{2, 2}, {4, 1}}});
   EXPECT_TRUE(gradient_groups(plan, RankLayout(plan)).empty());
 }
 
 TEST(GradientGroups, ATiedMatrixIsSummedBetweenTheFirstAndTheLastStage) {
-  const Plan alone = make_plan({{{2, 2}, {3, 1}, {4, 1}}});  // ranks 0-1, 2, 3
+  const Plan alone = grouped_plan({{{2, 2}, {3, 1}, {4, 1}}});  // ranks 0-1, 2, 3
   const auto groups = gradient_groups(alone, RankLayout(alone), true);
   ASSERT_EQ(groups.size(), 2u) << "one pipeline, and yet two holders";
   EXPECT_THAT(groups[0].ranks, ElementsAre(0, 3));
@@ -67,11 +67,11 @@ TEST(GradientGroups, ATiedMatrixIsSummedBetweenTheFirstAndTheLastStage) {
     EXPECT_EQ(groups[static_cast<std::size_t>(i)].shards[0].layer, 4) << "one past the last layer";
     EXPECT_EQ(groups[static_cast<std::size_t>(i)].shards[0].index, i);
   }
-  const Plan whole = make_plan({{{4, 2}}});
+  const Plan whole = grouped_plan({{{4, 2}}});
   EXPECT_TRUE(gradient_groups(whole, RankLayout(whole), true).empty()) << "one stage holds the matrix once";
 
   // Beside a pipeline of one stage: three holders, in sub-shards of 6.
-  const Plan mixed = make_plan({{{2, 2}, {4, 1}}, {{4, 3}}});  // ranks 0-1, 2, 3-5
+  const Plan mixed = grouped_plan({{{2, 2}, {4, 1}}, {{4, 3}}});  // ranks 0-1, 2, 3-5
   int64_t shards = 0;
   std::set<int> holders;
   for (const GradientGroup& group : gradient_groups(mixed, RankLayout(mixed), true)) {
@@ -98,7 +98,7 @@ TEST(GradientGroups, EveryRowOfEveryReplicaIsSummedExactlyOnceWithTheSameRows) {
       constexpr int kDegrees[] = {1, 2, 3, 4};
       for (const int end : ends) stages.push_back({end, kDegrees[random() % 4]});
     }
-    const Plan plan = make_plan(shape);
+    const Plan plan = grouped_plan(shape);
     const RankLayout layout(plan);
     const auto groups = gradient_groups(plan, layout);
 

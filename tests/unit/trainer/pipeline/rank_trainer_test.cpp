@@ -20,18 +20,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-JobSpec small_job() {
+JobSpec job_to_train() {
   return sailor::small_job("gpt2", /*layers=*/2, /*global_batch=*/7);
 }
 
-Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
-               const std::vector<int>& microbatches) {
+Plan training_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
+                   const std::vector<int>& microbatches) {
   return sailor::make_plan(job, /*microbatch=*/2, pipelines, microbatches);
 }
 
 TEST(RankTrainer, EveryRankReportsTheSameLossAndItFalls) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+  const JobSpec job = job_to_train();
+  const Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
   const TokenData data = repeating_data(job);
   TestJob ranks("socket", num_ranks(plan));
   std::mutex mutex;
@@ -56,7 +56,7 @@ TEST(RankTrainer, EveryRankReportsTheSameLossAndItFalls) {
 }
 
 TEST(RankTrainer, SaysWhatDataAStepSawWhateverThePlan) {
-  const JobSpec job = small_job();
+  const JobSpec job = job_to_train();
   const TokenData data = repeating_data(job);
   std::vector<int64_t> expected;
   for (int64_t step = 0; step < 3; ++step) {
@@ -72,20 +72,20 @@ TEST(RankTrainer, SaysWhatDataAStepSawWhateverThePlan) {
       for (const int64_t digest : expected) EXPECT_EQ(trainer.step().data_digest, digest) << summary(plan);
     });
   };
-  run(make_plan(job, {{1}}, {4}));
-  run(make_plan(job, {{2, 1}, {1}}, {3, 1}));
-  Plan recomputed = make_plan(job, {{1, 1}}, {4});
+  run(training_plan(job, {{1}}, {4}));
+  run(training_plan(job, {{2, 1}, {1}}, {3, 1}));
+  Plan recomputed = training_plan(job, {{1, 1}}, {4});
   for (PlanStage& stage : recomputed.pipelines[0].stages) stage.recompute = "full";
   run(recomputed);
 }
 
 TEST(RankTrainer, DropoutFollowsTheStepAndIsOffInValidation) {
-  JobSpec job = small_job();
+  JobSpec job = job_to_train();
   job.training.optimizer.lr = 0;  // steps differ by their sequences and by dropout
   const TokenData data = repeating_data(job);
   const auto run = [&](double dropout, int64_t first_step, bool recompute) {
     job.model.dropout = dropout;
-    Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+    Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
     for (PlanPipeline& pipeline : plan.pipelines) {
       for (PlanStage& stage : pipeline.stages) stage.recompute = recompute ? "full" : "none";
     }
@@ -131,8 +131,8 @@ class RecordingPacer : public Pacer {
 };
 
 TEST(RankTrainer, ThePacerSeesEveryPhaseWithItsSequences) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 1}}, {4});
+  const JobSpec job = job_to_train();
+  const Plan plan = training_plan(job, {{1, 1}}, {4});
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 2);
   std::vector<RecordingPacer> pacers(2);
@@ -184,9 +184,9 @@ std::vector<std::vector<double>> trained(const JobSpec& job, const Plan& plan, c
 
 TEST(RankTrainer, RecomputationChangesNoBit) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    JobSpec job = small_job();
+    JobSpec job = job_to_train();
     job.training.precision = precision;
-    Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+    Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
     const auto kept = trained(job, plan, "thread");
     for (PlanPipeline& pipeline : plan.pipelines)
       for (PlanStage& stage : pipeline.stages) stage.recompute = "full";
@@ -196,8 +196,8 @@ TEST(RankTrainer, RecomputationChangesNoBit) {
 
 TEST(RankTrainer, AShardedOptimizerLeavesTheSameValues) {
   for (const char* plane : {"thread", "socket"}) {
-    const JobSpec job = small_job();
-    Plan plan = make_plan(job, {{2, 1}, {1}, {4}}, {2, 1, 1});
+    const JobSpec job = job_to_train();
+    Plan plan = training_plan(job, {{2, 1}, {1}, {4}}, {2, 1, 1});
     const auto whole = trained(job, plan, plane);
     plan.zero1 = true;
     const auto sharded = trained(job, plan, plane);
@@ -217,8 +217,8 @@ TEST(RankTrainer, AShardedOptimizerLeavesTheSameValues) {
 }
 
 TEST(RankTrainer, AShardedOptimizerHoldsItsPartOfTheState) {
-  const JobSpec job = small_job();
-  Plan plan = make_plan(job, {{1}, {1}}, {2, 2});
+  const JobSpec job = job_to_train();
+  Plan plan = training_plan(job, {{1}, {1}}, {2, 2});
   plan.zero1 = true;
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 2);
@@ -234,12 +234,12 @@ TEST(RankTrainer, AShardedOptimizerHoldsItsPartOfTheState) {
 }
 
 TEST(RankTrainer, Bf16TrainsFromMasterCopies) {
-  JobSpec job = small_job();
+  JobSpec job = job_to_train();
   job.training.precision = Precision::bf16;
   job.training.optimizer.lr = 1e-4;  // updates far below the spacing of bf16 values
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 3);
-  const Plan plan = make_plan(job, {{1, 1}, {1}}, {2, 2});
+  const Plan plan = training_plan(job, {{1, 1}, {1}}, {2, 2});
   ranks.run([&](CommFactory& factory) {
     RankTrainer trainer(job, plan, factory.rank(), factory, data);
     const double first = trainer.step().loss;
@@ -254,8 +254,8 @@ TEST(RankTrainer, Bf16TrainsFromMasterCopies) {
 }
 
 TEST(RankTrainer, ARankThatVanishesInTheMiddleIsACommErrorOnAllOthers) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{2, 2}, {2, 1}}, {2, 2});
+  const JobSpec job = job_to_train();
+  const Plan plan = training_plan(job, {{2, 2}, {2, 1}}, {2, 2});
   const TokenData data = repeating_data(job);
   for (const char* plane : {"thread", "socket"}) {
     TestJob ranks(plane, num_ranks(plan));
@@ -277,10 +277,10 @@ TEST(RankTrainer, ARankThatVanishesInTheMiddleIsACommErrorOnAllOthers) {
 
 // The same model and the same sequences under every plan, up to rounding.
 TEST(RankTrainer, ValidationLossDoesNotDependOnThePlanAndChangesNothing) {
-  const JobSpec job = small_job();
+  const JobSpec job = job_to_train();
   const TokenData data = repeating_data(job);
-  const std::vector<Plan> plans = {make_plan(job, {{1}}, {4}), make_plan(job, {{2, 1}, {1}}, {3, 1}),
-                                   make_plan(job, {{1, 1, 2}, {2}}, {1, 3})};
+  const std::vector<Plan> plans = {training_plan(job, {{1}}, {4}), training_plan(job, {{2, 1}, {1}}, {3, 1}),
+                                   training_plan(job, {{1, 1, 2}, {2}}, {1, 3})};
   std::vector<double> losses, plain_losses;
   for (const Plan& plan : plans) {
     for (const bool evaluate : {true, false}) {
@@ -312,9 +312,9 @@ TEST(RankTrainer, ValidationLossDoesNotDependOnThePlanAndChangesNothing) {
 }
 
 TEST(RankTrainer, GradientsAreClippedToTheGlobalNorm) {
-  JobSpec job = small_job();
+  JobSpec job = job_to_train();
   job.training.optimizer.name = "sgd";
-  const Plan plan = make_plan(job, {{2, 1}, {1}}, {3, 1});
+  const Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
   const TokenData data = repeating_data(job);
   std::mutex mutex;
   // Sum over all parameters of the squared change of one step, every parameter once.
@@ -343,8 +343,8 @@ TEST(RankTrainer, GradientsAreClippedToTheGlobalNorm) {
 }
 
 TEST(RankTrainer, ALossThatIsNotFiniteStopsEveryRankBeforeTheUpdate) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 1}, {1}}, {2, 2});
+  const JobSpec job = job_to_train();
+  const Plan plan = training_plan(job, {{1, 1}, {1}}, {2, 2});
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", num_ranks(plan));
   std::mutex mutex;
@@ -375,8 +375,8 @@ TEST(RankTrainer, ALossThatIsNotFiniteStopsEveryRankBeforeTheUpdate) {
 }
 
 TEST(RankTrainer, ATracedStepListsItsTasksAndOnlyThatStep) {
-  const JobSpec job = small_job();
-  const Plan plan = make_plan(job, {{1, 1}}, {4});
+  const JobSpec job = job_to_train();
+  const Plan plan = training_plan(job, {{1, 1}}, {4});
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 2);
   ranks.run([&](CommFactory& factory) {
@@ -399,7 +399,7 @@ TEST(RankTrainer, ATracedStepListsItsTasksAndOnlyThatStep) {
 }
 
 TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
-  const JobSpec job = small_job();
+  const JobSpec job = job_to_train();
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 2);
   const auto error_of = [&](const JobSpec& j, const Plan& p) -> std::string {
@@ -410,11 +410,11 @@ TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
     }
     return "no error";
   };
-  const Plan good = make_plan(job, {{1}, {1}}, {2, 2});
-  Plan rounds = make_plan(job, {{1, 1, 1, 1}, {1, 1, 1, 1}}, {3, 1});
+  const Plan good = training_plan(job, {{1}, {1}}, {2, 2});
+  Plan rounds = training_plan(job, {{1, 1, 1, 1}, {1, 1, 1, 1}}, {3, 1});
   rounds.interleave = 2;
   EXPECT_THAT(error_of(job, rounds), ::testing::HasSubstr("a multiple of 2 microbatches, not 3"));
-  Plan chunks = make_plan(job, {{1, 1, 1}, {1, 1, 1, 1}}, {2, 2});
+  Plan chunks = training_plan(job, {{1, 1, 1}, {1, 1, 1, 1}}, {2, 2});
   chunks.interleave = 2;
   EXPECT_THAT(error_of(job, chunks), ::testing::HasSubstr("3 stages do not make up 2 chunks"));
   Plan selective = good;

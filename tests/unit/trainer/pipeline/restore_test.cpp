@@ -18,12 +18,12 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-JobSpec small_job(const std::string& family = "gpt2") {
+JobSpec job_to_restore(const std::string& family = "gpt2") {
   return scheduled_job(family, /*steps=*/40);
 }
 
-Plan make_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
-               const std::vector<int>& microbatches, bool zero1 = false) {
+Plan restore_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
+                  const std::vector<int>& microbatches, bool zero1 = false) {
   Plan plan = sailor::make_plan(job, /*microbatch=*/1, pipelines, microbatches);
   plan.zero1 = zero1;
   return plan;
@@ -153,9 +153,9 @@ constexpr std::chrono::microseconds kTheyHear = 300ms;
 TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
   for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
     SCOPED_TRACE(to_string(precision));
-    JobSpec job = small_job();
+    JobSpec job = job_to_restore();
     job.training.precision = precision;
-    const Plan before = make_plan(job, {{2, 1}, {1, 2}}, {5, 3});
+    const Plan before = restore_plan(job, {{2, 1}, {1, 2}}, {5, 3});
     const Undisturbed whole = undisturbed(job, before, 10);
     const TokenData data = repeating_data(job);
     // Rank 4 is of the second pipeline. Where it dies, and how many steps the others can save.
@@ -186,16 +186,16 @@ TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
       EXPECT_TRUE(lost.interrupted);
       EXPECT_THAT(training.survivors(), ::testing::ElementsAre(0, 1, 2, 3, 5));
       EXPECT_LE(lost.all_have_done, point.steps_done);
-      goes_on(training, job, make_plan(job, {{1, 2}, {1}}, {4, 4}), {5, 0, 2, 1}, whole,
+      goes_on(training, job, restore_plan(job, {{1, 2}, {1}}, {4, 4}), {5, 0, 2, 1}, whole,
               {Restored::From::peers, point.steps_done}, 10);
     }
   }
 }
 
 TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
-  const JobSpec job = small_job();
+  const JobSpec job = job_to_restore();
   for (const bool zero1 : {false, true}) {
-    const Plan before = make_plan(job, {{1, 1}, {2}}, {4, 4}, zero1);
+    const Plan before = restore_plan(job, {{1, 1}, {2}}, {4, 4}, zero1);
     const Undisturbed whole = undisturbed(job, before, 12);
     const TokenData data = repeating_data(job);
     ElasticTraining training(job, data, GetParam());
@@ -209,7 +209,7 @@ TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
     EXPECT_TRUE(lost.interrupted);
     EXPECT_EQ(lost.all_have_done, 6) << "rank 1 could not update";
     EXPECT_EQ(training.process(0).steps_done, 7);
-    goes_on(training, job, make_plan(job, {{2}, {1, 1}}, {5, 3}, zero1), {0, 3, 2, 1}, whole,
+    goes_on(training, job, restore_plan(job, {{2}, {1, 1}}, {5, 3}, zero1), {0, 3, 2, 1}, whole,
             {Restored::From::peers, 7}, 12);
   }
 }
@@ -219,9 +219,9 @@ TEST_P(Restoring, WhatNobodyElseHasComesFromCopiesInMemory) {
   for (const MemoryCopies copies : {MemoryCopies::neighbour, MemoryCopies::own, MemoryCopies::none}) {
     SCOPED_TRACE(static_cast<int>(copies));
     fs::remove_all(directory_);
-    JobSpec job = small_job();
+    JobSpec job = job_to_restore();
     job.checkpoint.memory_copies = copies;
-    Plan before = make_plan(job, {{2, 1}, {1, 2}}, {5, 3}, /*zero1=*/true);
+    Plan before = restore_plan(job, {{2, 1}, {1, 2}}, {5, 3}, /*zero1=*/true);
     // Two ranks on each of three nodes; the second one is lost.
     int rank = 0;
     for (PlanPipeline& pipeline : before.pipelines) {
@@ -245,14 +245,14 @@ TEST_P(Restoring, WhatNobodyElseHasComesFromCopiesInMemory) {
     ASSERT_THAT(training.survivors(), ::testing::ElementsAre(0, 1, 4, 5));
     const bool kept = copies == MemoryCopies::neighbour;
     if (kept) fs::remove_all(directory_ + "/step-4");
-    goes_on(training, job, make_plan(job, {{1, 2}, {1}}, {4, 4}, true), {4, 0, 5, 1}, whole,
+    goes_on(training, job, restore_plan(job, {{1, 2}, {1}}, {4, 4}, true), {4, 0, 5, 1}, whole,
             {kept ? Restored::From::memory : Restored::From::checkpoint, 4}, 10);
   }
 }
 
 TEST_P(Restoring, WithoutAnyCopyTrainingBeginsAnew) {
-  const JobSpec job = small_job();
-  const Plan before = make_plan(job, {{1, 1}}, {8});
+  const JobSpec job = job_to_restore();
+  const Plan before = restore_plan(job, {{1, 1}}, {8});
   const Undisturbed whole = undisturbed(job, before, 8);
   const TokenData data = repeating_data(job);
   ElasticTraining training(job, data, GetParam());
@@ -261,13 +261,14 @@ TEST_P(Restoring, WithoutAnyCopyTrainingBeginsAnew) {
                 .until = 8,
                 .faults = {{1, {Fault::Kind::dies_before, "link/", 2}}},
                 .fails_at = 3});
-  goes_on(training, job, make_plan(job, {{2}}, {8}), {0, 2}, whole, {Restored::From::start, 0}, 8);
+  goes_on(training, job, restore_plan(job, {{2}}, {8}), {0, 2}, whole, {Restored::From::start, 0}, 8);
 }
 
 TEST_P(Restoring, ARankThatIsLostOnTheWayLeavesTheStateForTheNextTry) {
-  const JobSpec job = small_job();
-  const Plan before = make_plan(job, {{1, 1}, {2}, {1}}, {3, 3, 2});
-  const Plan between = make_plan(job, {{2, 1}, {1}}, {4, 4}), after = make_plan(job, {{1}, {2}}, {4, 4});
+  const JobSpec job = job_to_restore();
+  const Plan before = restore_plan(job, {{1, 1}, {2}, {1}}, {3, 3, 2});
+  const Plan between = restore_plan(job, {{2, 1}, {1}}, {4, 4}),
+             after = restore_plan(job, {{1}, {2}}, {4, 4});
   const Undisturbed whole = undisturbed(job, before, 10);
   const TokenData data = repeating_data(job);
   for (int operation = 0; operation < 8; ++operation) {
@@ -292,11 +293,11 @@ TEST_P(Restoring, ARankThatIsLostOnTheWayLeavesTheStateForTheNextTry) {
 }
 
 TEST_P(Restoring, GrowthTakesNothingFromTheDiskAndSpreadsTheWork) {
-  JobSpec job = small_job();
+  JobSpec job = job_to_restore();
   job.model.hidden = 128;
   job.model.feed_forward = 512;
-  const Plan before = make_plan(job, {{1}, {1}}, {4, 4}),
-             after = make_plan(job, {{1}, {1}, {1}, {1}}, {2, 2, 2, 2});
+  const Plan before = restore_plan(job, {{1}, {1}}, {4, 4}),
+             after = restore_plan(job, {{1}, {1}, {1}, {1}}, {2, 2, 2, 2});
   const Undisturbed whole = undisturbed(job, before, 4);
   const TokenData data = repeating_data(job);
   ElasticTraining training(job, data, GetParam());

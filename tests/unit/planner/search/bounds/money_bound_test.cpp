@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -12,16 +11,16 @@
 #include "planner/search/bounds/egress_bound.h"
 #include "planner/search/costs/layout.h"
 #include "planner/search/costs/resource_limits.h"
+#include "planner/search/problem/goal.h"
 #include "tests/unit/planner/instance.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-9;
+constexpr double kBoundRounding = 1e-9;
 constexpr int kReplicas = 3, kRounds = 7;
 
-struct Problem {
+struct MoneyProblem {
   test::Instance instance;
   std::map<std::string, int64_t> rejected;
   PlanOptions options;
@@ -30,7 +29,7 @@ struct Problem {
   std::unique_ptr<StageCosts> costs;
   std::unique_ptr<ClassCosts> classes;
 
-  explicit Problem(test::Instance of) : instance(std::move(of)) {
+  explicit MoneyProblem(test::Instance of) : instance(std::move(of)) {
     options.space = SearchSpace::paper;
     options.cost_model = CostModel::published;
     context = std::make_unique<PlanningContext>(instance.context());
@@ -51,7 +50,7 @@ struct Problem {
 };
 
 // Calls `visit` with every arrangement of two stages that the GPUs suffice for.
-void for_each_layout(const Problem& problem, const std::function<void(const Layout&)>& visit) {
+void for_each_layout(const MoneyProblem& problem, const std::function<void(const Layout&)>& visit) {
   Layout layout{{{0, 3, {}}, {3, problem.layers(), {}}}};
   const std::function<void(int)> next = [&](int n) {
     if (n == 2 * kReplicas) {
@@ -79,7 +78,7 @@ TEST(EgressFloorTest, NoArrangementPaysLessForTraffic) {
       for (const char* to : kZones)
         if (from != to)
           in.snapshot.egress_usd_per_gb[from][to] = 0.01 * static_cast<double>(1 + random() % 20);
-    Problem problem(std::move(in));
+    MoneyProblem problem(std::move(in));
     problem.use(spread_classes(*problem.costs, problem.resources));
     const std::vector<ResourceLimit> limits =
         resource_limits(*problem.costs, problem.resources, problem.classes->classes(), false, 16);
@@ -99,7 +98,7 @@ TEST(EgressFloorTest, NoArrangementPaysLessForTraffic) {
       least = std::min(least, value.charge - gpus_usd);
     });
     ASSERT_LT(least, kNever);
-    EXPECT_LE(usd, least * (1 + kRounding) + kRounding) << "problem " << number;
+    EXPECT_LE(usd, least * (1 + kBoundRounding) + kBoundRounding) << "problem " << number;
     // Some zone holds all six?
     bool one_suffices = false;
     for (const Pool& pool : problem.resources.pools) one_suffices |= pool.gpus() >= 2 * kReplicas;
@@ -115,7 +114,7 @@ TEST(PricedMoneyTest, KnowsThatTheCheapTypeDoesNotSuffice) {
   in.add_type("dear", 0.01, 1'000'000'000'000, 3, {1}, {1});
   in.add_node("c", "cheap", 4);
   in.add_node("d", "dear", 6);
-  Problem problem(std::move(in));
+  MoneyProblem problem(std::move(in));
   problem.use(mixed_classes(*problem.costs, problem.resources));
   const std::vector<ResourceLimit> money = money_prices(problem.resources, problem.classes->classes(), 4);
   ASSERT_FALSE(money.empty());
@@ -138,7 +137,7 @@ TEST(ShareOutTest, LeavesScarceGpusToStagesThatHaveNoChoice) {
   in.add_type("b", 0.01, 1'000'000'000'000, 3, {1}, {1});
   in.add_node("a", "a", kReplicas);
   in.add_node("b", "b", kReplicas);
-  Problem problem(std::move(in));
+  MoneyProblem problem(std::move(in));
   std::vector<PlacementClass> classes = spread_classes(*problem.costs, problem.resources);
   for (PlacementClass& placement : mixed_classes(*problem.costs, problem.resources))
     classes.push_back(std::move(placement));

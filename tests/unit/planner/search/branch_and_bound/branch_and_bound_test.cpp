@@ -4,16 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
+#include "planner/search/problem/goal.h"
 #include "tests/oracle/generate.h"
 #include "tests/oracle/product.h"
 
 namespace sailor {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kProblems = 40;
+constexpr int kBoxProblems = 40;
 
 struct OneConfiguration {
   OneConfiguration(const PlanningContext& context, const Resources& resources, int microbatch, int replicas)
@@ -34,7 +32,7 @@ struct OneConfiguration {
 TEST(BranchAndBound, BoundsHoldAndBeamsFindPipelinesNearThem) {
   double gaps = 0, misses = 0;
   int problems = 0;
-  for (int number = 0; problems < kProblems; ++number) {
+  for (int number = 0; problems < kBoxProblems; ++number) {
     const oracle::Problem problem = oracle::generate(oracle::instance_seed(7, number), {3, 3, 40, 8});
     oracle::PlannerInputs inputs = planner_inputs(problem);
     inputs.job.objective = Objective::throughput;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -11,6 +10,7 @@
 
 #include "planner/search/improvement/layout_improvement.h"
 #include "planner/search/improvement/zone_program.h"
+#include "planner/search/problem/goal.h"
 #include "tests/unit/planner/instance.h"
 
 namespace sailor {
@@ -22,7 +22,6 @@ Goal budget_of(double usd) {
   return goal;
 }
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;
 const char* const kZones[] = {"z1", "z2", "z3"};
 

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "planner/search/improvement/layout_improvement.h"
 #include "planner/search/improvement/pipeline_blocks.h"
+#include "planner/search/problem/goal.h"
 #include "tests/oracle/generate.h"
 #include "tests/oracle/product.h"
 #include "tests/oracle/random.h"
@@ -26,8 +26,7 @@ Goal limit_of(const PlanningContext& context, double most) {
 using oracle::PlannerInputs;
 using oracle::Random;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kProblems = 60, kLayouts = 12;
+constexpr int kLayoutProblems = 60, kLayouts = 12;
 
 // Any cut, any option for every replica; resources and memory may not suffice.
 Layout random_layout(Random& random, const StageCosts& costs, int replicas) {
@@ -64,7 +63,7 @@ struct Sample {
 template <typename Check>
 int for_samples(const Check& check) {
   int samples = 0;
-  for (int number = 0; number < kProblems; ++number) {
+  for (int number = 0; number < kLayoutProblems; ++number) {
     const uint64_t seed = oracle::instance_seed(20, number);
     PlannerInputs inputs = planner_inputs(oracle::generate(seed, {3, 3, 24, 8}));
     if (number % 2 == 1) inputs.job.objective = Expense::energy;

@@ -18,8 +18,8 @@ namespace sailor::native {
 namespace {
 
 // What a search has of an instance.
-struct Problem {
-  explicit Problem(const test::Instance& in, int64_t steps = int64_t{1} << 40)
+struct TemplateProblem {
+  explicit TemplateProblem(const test::Instance& in, int64_t steps = int64_t{1} << 40)
       : context(in.context()),
         resources(usable_resources(context, {}, rejected)),
         space(context, resources),
@@ -69,7 +69,7 @@ struct Templates : ::testing::Test {
 };
 
 TEST_F(Templates, TheBlockSaysWhoSharesANode) {
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   CompactPlan compact;
   for (const auto& [block, of_stage, of_pipeline] : {std::tuple(1, 4u, 1u), {4, 1u, 4u}, {2, 2u, 2u}}) {
@@ -87,7 +87,7 @@ TEST_F(Templates, TheBlockSaysWhoSharesANode) {
 }
 
 TEST_F(Templates, EvenDealingUsesAllNodesAlike) {
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 3, 1);
   of.classes[0].stages = {{space.option_of(0, 1), 6, Recompute::none}};
@@ -109,7 +109,7 @@ TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
   in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1}, {1, 2});
   in.add_node("n0", "t", 3);
   in.add_node("n1", "t", 2);
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 1, 1);
   of.classes[0].stages = {{space.option_of(0, 2), 2, Recompute::none},
@@ -132,7 +132,7 @@ TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
 }
 
 TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 3, 1);
   of.interleave = 2;  // two groups of GPUs with two chunks each
@@ -145,7 +145,7 @@ TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
 }
 
 TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   Scorer& scorer = problem.scorer;
   PlanTemplate of = four_stages(space, 1, 1);
@@ -169,7 +169,7 @@ TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
 TEST_F(Templates, OfFewMicrobatchesTheFasterStageTakesMore) {
   in.add_type("u", 0.06, int64_t{1} << 40, 1, {1}, {1});  // slower
   in.add_node("m0", "u", 1);
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   Scorer& scorer = problem.scorer;
   PlanTemplate of = four_stages(space, 1, 1);
@@ -198,7 +198,7 @@ TEST_F(Templates, ACutComputesAgainOnlyWhereThatReachesFurther) {
     }
   const auto cut = [&](int64_t memory_bytes, bool choose, PlanTemplate& of) {
     in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
-    Problem problem(in);
+    TemplateProblem problem(in);
     const Space& space = problem.space;
     Scorer& scorer = problem.scorer;
     of = four_stages(space, 1, 1);
@@ -256,7 +256,7 @@ TEST_F(Templates, TheBoundCountsPathsMemoryAndPipelines) {
   // One type, a fast network: what the best plan takes beyond the bound is that layers are whole.
   for (const int64_t memory_bytes : {int64_t{1} << 40, int64_t{40} << 20}) {
     in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;
-    Problem problem(in);
+    TemplateProblem problem(in);
     const Space& space = problem.space;
     PlanOptions options;
     const SearchResult result = search(problem.context, options);
@@ -277,7 +277,7 @@ TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
                              {"", "", 0},
                              near ? NetworkProfile::Scope::intra_node : NetworkProfile::Scope::inter_node,
                              LinkCurve::from_rates(1e-5, near ? 1e11 : 1e8, near ? 1e11 : 1e8)});
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   Scorer& scorer = problem.scorer;
   // Two pipelines of two stages, each across two nodes.
@@ -298,7 +298,7 @@ TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
 TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
   in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1, 2});
   in.add_node("m0", "slow", 3);
-  Problem problem(in);
+  TemplateProblem problem(in);
   const Space& space = problem.space;
   Estimates estimates(space);
   TemplateShape of;
@@ -361,7 +361,7 @@ TEST_F(Templates, AFewGpusMakeUnlikePipelinesSideBySide) {
   in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1});
   in.add_node("n0", "fast", 2);
   in.add_node("m0", "slow", 1);
-  Problem problem(in, 10'000'000);
+  TemplateProblem problem(in, 10'000'000);
   Scorer& scorer = problem.scorer;
   score_few_gpus(scorer, all_plan_features(), {});
   ASSERT_FALSE(scorer.ranked(1).empty());

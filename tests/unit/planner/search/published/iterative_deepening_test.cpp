@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <random>
+
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Each configuration has some values, none below its bound; a search sees those in [searched, target).
 struct Toy {
