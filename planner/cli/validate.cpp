@@ -33,7 +33,7 @@ bool is_recompute(const std::string& mode) {
 void check_run(const RunRecord& record) {
   const JobSpec job = job_of(record);
   Plan plan = record.plan;
-  plan.zero1 = false;
+  plan.zero = Zero::none;
   plan.interleave = 1;
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages)

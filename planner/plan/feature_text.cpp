@@ -44,7 +44,7 @@ std::string feature_text(const Plan& plan) {
   const std::string recompute = stages.empty() ? "" : stages == "all" ? "recompute" : "recompute:" + stages;
   std::string text;
   for (const std::string& feature :
-       {std::string(plan.zero1 ? "zero1" : ""), recompute,
+       {short_name(plan.zero), recompute,
         plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : ""})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;

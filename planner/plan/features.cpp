@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <sstream>
 #include <vector>
 
@@ -66,6 +67,12 @@ PlanFeatures predictable_features() {
 
 PlanFeatures trainable_features() {
   return all_plan_features();
+}
+
+std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas) {
+  static constexpr std::array kDegrees = {Zero::none, Zero::optimizer};
+  const bool any = replicas > 1 && features.contains(PlanFeature::zero1);
+  return std::span<const Zero>(kDegrees).first(any ? kDegrees.size() : 1);
 }
 
 }  // namespace sailor

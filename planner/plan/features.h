@@ -11,7 +11,10 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
+
+#include "planner/spec/zero.h"
 
 namespace sailor {
 
@@ -29,5 +32,8 @@ PlanFeatures all_plan_features();
 PlanFeatures predictable_features();
 // The one switch: what the planner offers unless told otherwise, and what a plan to be trained may have.
 PlanFeatures trainable_features();
+
+// What a plan with these features may shard, least first. One replica has nobody to share with.
+std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas = 2);
 
 }  // namespace sailor

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "planner/spec/objective.h"
+#include "planner/spec/zero.h"
 
 namespace sailor {
 
@@ -51,7 +52,7 @@ struct Plan {
   int64_t global_batch = 0;
   int microbatch = 0;  // sequences; the very last microbatch of the last pipeline may be smaller
   std::vector<PlanPipeline> pipelines;
-  bool zero1 = false;
+  Zero zero = Zero::none;
   int interleave = 1;
   std::optional<PlanPrediction> prediction;
 };

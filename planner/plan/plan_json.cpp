@@ -61,6 +61,13 @@ PlanPipeline read_pipeline(const Field& field) {
   return pipeline;
 }
 
+Zero read_sharding(const MapField& plan) {
+  const auto flag = plan.optional("zero1"), degree = plan.optional("zero");
+  if (flag && degree) degree->fail("\"zero1\" says it already, leave one of the two out");
+  if (degree) return read_zero(*degree);
+  return flag && flag->boolean() ? Zero::optimizer : Zero::none;
+}
+
 PlanPrediction read_prediction(const Field& field) {
   // Tools may add figures of their own here: other keys are left alone.
   PlanPrediction prediction;
@@ -94,7 +101,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
 }  // namespace
 
 Plan read_plan(const Field& field) {
-  MapField map(field, {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1",
+  MapField map(field, {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1", "zero",
                        "interleave", "prediction"});
   require_version(map, "sailor_plan", 1);
   Plan plan;
@@ -104,7 +111,7 @@ Plan read_plan(const Field& field) {
   Field pipelines = map.required("pipelines");
   for (const Field& pipeline : pipelines.items()) plan.pipelines.push_back(read_pipeline(pipeline));
   if (plan.pipelines.empty()) pipelines.fail("a plan needs at least one pipeline");
-  if (auto zero1 = map.optional("zero1")) plan.zero1 = zero1->boolean();
+  plan.zero = read_sharding(map);
   if (auto interleave = map.optional("interleave")) plan.interleave = interleave->integer<int>(1, 1024);
   if (auto prediction = map.optional("prediction")) plan.prediction = read_prediction(*prediction);
   return plan;
@@ -164,7 +171,10 @@ std::string to_json(const Plan& plan, int indent) {
     for (const PlanStage& stage : pipeline.stages) one["stages"].push_back(stage_json(stage));
     json["pipelines"].push_back(std::move(one));
   }
-  json["zero1"] = plan.zero1;
+  if (plan.zero <= Zero::optimizer)
+    json["zero1"] = plan.zero == Zero::optimizer;
+  else
+    json["zero"] = to_string(plan.zero);
   json["interleave"] = plan.interleave;
   if (plan.prediction) {
     const PlanPrediction& prediction = *plan.prediction;

@@ -1,6 +1,10 @@
 // Plans as JSON, in the form fixed by DESIGN section 5 (`"sailor_plan": 1`). Reading checks types, ranges and
 // keys (InputError with file:line); whether the plan fits a job and a cluster is validate.h's question.
 // Writing then reading gives the same plan.
+//
+// Older readers know `"zero1": true|false` and refuse keys that they do not know. So Zero::none and
+// Zero::optimizer are written as they always were, and only what an older reader could not run anyway is
+// written as `"zero": "gradients"`. Both spellings are read.
 #pragma once
 
 #include <string>

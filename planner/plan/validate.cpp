@@ -156,8 +156,9 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
                                        microbatches, plan.microbatch, plan.global_batch, needed));
     }
   }
-  if (plan.zero1 && !allowed.contains(PlanFeature::zero1))
-    violations.push_back("zero1: optimizer sharding is not supported by this version's trainer");
+  if (plan.zero > zero_degrees(allowed).back())
+    violations.push_back(fmt::format("{}: {} sharding is not supported by this version's trainer",
+                                     short_name(plan.zero), to_string(plan.zero)));
   if (plan.interleave < 1) {
     violations.push_back(fmt::format("interleave {} is not a number of chunks", plan.interleave));
   } else if (plan.interleave > 1) {

@@ -50,7 +50,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
                      plan.microbatch == 1 ? "" : "s");
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
-  if (plan.zero1) out += ", optimizer states sharded (ZeRO-1)";
+  if (shards_optimizer(plan.zero)) out += ", optimizer states sharded (ZeRO-1)";
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";
   else if (!stages.empty())

@@ -139,7 +139,7 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
   add_cut(job, plan, out.flags);
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
   out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
-  if (plan.zero1) out.flags.emplace_back("--use-distributed-optimizer");
+  if (shards_optimizer(plan.zero)) out.flags.emplace_back("--use-distributed-optimizer");
   if (stage.recompute == "full") {
     out.flags.emplace_back("--recompute-granularity full");
     out.flags.emplace_back("--recompute-method uniform");

@@ -8,7 +8,7 @@ namespace sailor::native {
 CompactPlan compact(const Plan& plan, StageKinds& kinds) {
   CompactPlan out;
   out.microbatch = plan.microbatch;
-  out.zero1 = plan.zero1;
+  out.zero = plan.zero;
   out.interleave = plan.interleave;
   std::map<std::string, int> nodes;
   out.first.push_back(0);

@@ -21,7 +21,7 @@ struct CompactStage {
 
 struct CompactPlan {
   int microbatch = 1;
-  bool zero1 = false;
+  Zero zero = Zero::none;
   int interleave = 1;
   int nodes = 0;                     // stages are on nodes 0 to nodes - 1
   std::vector<CompactStage> stages;  // of the first pipeline, then of the second, ...

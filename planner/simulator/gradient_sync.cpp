@@ -60,7 +60,7 @@ class Rings {
     for (size_t c = 0; c < classes_.pipelines.size() && links.ring.nodes > 1; ++c)
       slowdown = std::max(slowdown, kinds_[any_of(group, c).kind].profile->overheads.sync_slowdown);
     SyncTimes times;
-    const bool sharded = plan_.zero1 || style.zero1;
+    const bool sharded = shards_optimizer(std::max(plan_.zero, style.zero));
     const double piece = bytes / buckets;
     const double sum_s = links.slowest_s([&](const Ring& ring) {
       if (sharded && !style.zero1_all_reduce) return ring_pass_s(ring, piece);

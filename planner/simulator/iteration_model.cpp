@@ -10,7 +10,7 @@ namespace sailor::native {
 namespace {
 
 bool is_sharded(const CompactPlan& plan, const FrameworkStyle& style) {
-  return plan.zero1 || style.zero1;
+  return shards_optimizer(std::max(plan.zero, style.zero));
 }
 
 // Do two pipelines need the same memory? Most are like the one before.
@@ -89,13 +89,13 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
   input.microbatches = microbatches;
   input.replicas = plan.pipelines();
   input.both_ends = groups == 1;
-  input.zero1 = plan.zero1;
+  input.zero = plan.zero;
   return rank_memory(input, context.framework, context.job.training.precision);
 }
 
 bool IterationModel::fits(const StageMemoryInput& stage) {
   ++steps_;
-  const bool sharded = stage.zero1 || kinds_.context().framework.zero1;
+  const bool sharded = shards_optimizer(std::max(stage.zero, kinds_.context().framework.zero));
   const uint64_t parts[][2] = {{static_cast<uint64_t>(stage.first_layer), 9},
                                {static_cast<uint64_t>(stage.end_layer), 9},
                                {static_cast<uint64_t>(stage.recompute), 2},
@@ -135,7 +135,7 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   input.microbatches = stage.several_microbatches ? 2 : 1;
   input.replicas = stage.replicas;
   input.both_ends = first && last;
-  input.zero1 = stage.zero1;
+  input.zero = stage.zero;
   input.tp = kind.tp;
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.tp > 1) input.gathered_elements = sizes.front().output_elements;
@@ -156,7 +156,7 @@ bool IterationModel::fits(const CompactPlan& plan) {
       }
       if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,
                  in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1, plan.pipelines(),
-                 plan.zero1}))
+                 plan.zero}))
         return false;
     }
   }

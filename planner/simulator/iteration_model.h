@@ -54,7 +54,7 @@ struct StageMemoryInput {
   int microbatch = 1;
   bool several_microbatches = false;
   int replicas = 1;
-  bool zero1 = false;
+  Zero zero = Zero::none;
 };
 
 class IterationModel {

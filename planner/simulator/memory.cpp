@@ -81,7 +81,8 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
           product(chunk.layers.back().output_elements, style.message_buffers * message_bytes);
   }
   const bool data_parallel = input.replicas > 1;
-  const double shards = data_parallel && (input.zero1 || style.zero1) ? input.replicas : 1;
+  const double shards =
+      data_parallel && shards_optimizer(std::max(input.zero, style.zero)) ? input.replicas : 1;
   const double gradient = style.gradient_bytes_at(precision);
   const double moments =
       precision == Precision::fp64 ? 2 * static_cast<double>(element) : style.moments_bytes;

@@ -30,7 +30,7 @@ struct RankMemoryInput {
   int microbatches = 1;    // per iteration
   int replicas = 1;        // number of replicas that reduce gradients
   bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
-  bool zero1 = false;      // master copies and moments are sharded over the replicas
+  Zero zero = Zero::none;  // what is sharded over the replicas
   int tp = 1;
   int64_t base_bytes = 0;
   int64_t gathered_elements =

@@ -16,6 +16,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/zero.h"
 
 namespace sailor {
 
@@ -57,7 +58,7 @@ struct FrameworkStyle {
   double embedding_gradient_bytes = 0;
   double master_bytes = 4;     // of 16-bit weights; wider ones have no master copies
   double moments_bytes = 8;    // both moments together
-  bool zero1 = false;          // master copies and moments are sharded over the replicas for every plan
+  Zero zero = Zero::none;      // what is sharded over the replicas for every plan; `zero1: true` in the file
   bool tied_head_copy = true;  // tied embeddings: a head on another stage keeps its own copy
 
   // --- Activations

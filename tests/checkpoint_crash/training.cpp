@@ -46,7 +46,7 @@ Training draw_training(uint64_t seed) {
   job.training.steps = kSteps;
   const auto [pipelines, microbatches] = pick(shapes);
   Plan plan = make_plan(job, /*microbatch=*/1, pipelines, microbatches);
-  plan.zero1 = pipelines.size() > 1 && random() % 2 == 0;
+  if (pipelines.size() > 1 && random() % 2 == 0) plan.zero = Zero::optimizer;
   return {job, plan, repeating_data(job)};
 }
 

@@ -103,7 +103,7 @@ std::vector<RunRecord> convert_golden(const std::string& path) {
     uniform.gpu_type = record.platform == "dgx-a100" ? "A100-80" : "H100-80";
     if (row.text("platform").find("gb200") != std::string::npos) uniform.gpu_type = "GB200-186";
     uniform.recompute = row.text("recompute") == "full" ? "full" : "none";
-    uniform.zero1 = row.flag("dist_opt");
+    uniform.zero = row.flag("dist_opt") ? Zero::optimizer : Zero::none;
     cut(row, record.shape, uniform);
     // Interleaving needs microbatches in whole groups.
     if (uniform.interleave > 1) {

@@ -78,7 +78,7 @@ std::vector<RunRecord> convert_ultrascale(const std::string& path) {
     uniform.microbatch = row.integer("mbs");
     uniform.global_batch = int64_t{uniform.dp} * uniform.microbatch * row.integer("grad_acc");
     uniform.gpu_type = "H100-80";
-    uniform.zero1 = row.integer("zero") >= 1;
+    uniform.zero = row.integer("zero") >= 1 ? Zero::optimizer : Zero::none;
     if (uniform.pp > shape.num_all_layers()) continue;
     uniform.cuts = cost_cuts(shape, uniform.pp);
     record.plan = uniform.plan();

@@ -18,7 +18,7 @@ Plan UniformPlan::plan() const {
   plan.model = model;
   plan.global_batch = global_batch;
   plan.microbatch = microbatch;
-  plan.zero1 = zero1;
+  plan.zero = zero;
   plan.interleave = interleave;
   const std::vector<int> microbatches = share_microbatches(num_microbatches(global_batch, microbatch), dp);
   for (int d = 0; d < dp; ++d) {

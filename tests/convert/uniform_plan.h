@@ -23,7 +23,7 @@ struct UniformPlan {
   int gpus_per_node = 8;
   RankOrder order = RankOrder::tp_dp_pp;
   std::string recompute = "none";
-  bool zero1 = false;
+  Zero zero = Zero::none;
 
   Plan plan() const;
 };

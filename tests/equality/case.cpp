@@ -21,14 +21,14 @@ using Layout = TpLayout;
 // Features of a plan in addition to its layout, each used in about every second case in which it is possible.
 struct Options {
   bool recompute = false;
-  bool zero1 = false;
+  Zero zero = Zero::none;
   int chunks = 1;  // of the model on each group of GPUs
 };
 
 Options draw_options(Random& random) {
   Options options;
   options.recompute = random() % 2 == 0;
-  options.zero1 = random() % 2 == 0;
+  options.zero = random() % 2 == 0 ? Zero::optimizer : Zero::none;
   options.chunks = random() % 2 == 0 ? between(random, 2, 3) : 1;
   return options;
 }
@@ -98,7 +98,7 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
     Plan plan = first;
     plan.pipelines.clear();
     plan.interleave = 1;
-    plan.zero1 = random() % 2 == 0;
+    plan.zero = random() % 2 == 0 ? Zero::optimizer : Zero::none;
     const std::vector<int> shares =
         draw_shares(random, microbatches, between(random, 1, std::min(4, microbatches)));
     int ranks = 0;
@@ -232,13 +232,13 @@ Case make_case(const CaseOptions& options) {
   }
   const int64_t microbatches = std::accumulate(shares.begin(), shares.end(), int64_t{0});
   training.global_batch = plan.global_batch = microbatches * plan.microbatch - missing;
-  plan.zero1 = drawn.zero1;
+  plan.zero = drawn.zero;
   plan.interleave = drawn.chunks;
   if (drawn.recompute) {
     draw_recompute(option_random, plan);
     features.insert("recompute");
   }
-  if (plan.zero1) features.insert("zero1");
+  if (plan.zero != Zero::none) features.insert(short_name(plan.zero));
   if (plan.interleave > 1) features.insert(fmt::format("interleave_{}", plan.interleave));
 
   std::set<std::vector<int>> cuts;
@@ -265,7 +265,7 @@ Case make_case(const CaseOptions& options) {
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * kSteps;
-    if (result.second_plan->zero1) features.insert("then_zero1");
+    if (shards_optimizer(result.second_plan->zero)) features.insert("then_zero1");
     if (options.lose_ranks) {
       result.third_plan = draw_second_plan(second_random, result.job, plan, heads);
       result.layout += " > " + layout_of(*result.third_plan);

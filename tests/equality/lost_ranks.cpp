@@ -48,7 +48,7 @@ Fault draw_fault(Random& random) {
 bool full_copy_survives(const Plan& plan, const std::set<int>& alive) {
   const RankLayout layout(plan);
   if (static_cast<int>(alive.size()) == layout.size()) return true;
-  if (plan.zero1) return false;
+  if (shards_optimizer(plan.zero)) return false;
   int shards = 1;
   for (const RankSlot& slot : layout.slots()) shards = std::lcm(shards, slot.tp);
   const int layers = plan.pipelines.front().stages.back().end_layer;

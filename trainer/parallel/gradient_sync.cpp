@@ -38,7 +38,7 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
     : slot_(layout.slots().at(static_cast<std::size_t>(rank))),
       device_(device),
       tp_(tp),
-      zero1_(plan.zero1),
+      sharded_(shards_optimizer(plan.zero)),
       num_layers_(plan.pipelines.front().stages.back().end_layer),
       layout_(gradient_layout(plan, layout, rank, all_groups, parameters)),
       buffer_(layout_.order) {
@@ -79,7 +79,7 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
   make_staging();
   const bool sums =
       std::any_of(parts_.begin(), parts_.end(), [](const auto& parts) { return !parts.empty(); });
-  if (!zero1_ || !sums) return;
+  if (!sharded_ || !sums) return;
   values_ = at::empty({buffer_.flat().numel()}, layout_.order.front()->value.detach().options());
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {
     at::Tensor& value = layout_.order[i]->value;
@@ -152,7 +152,7 @@ void GradientSync::finish() {
   if (queue_) queue_->wait();
   device_.order(device_.gradients(), device_.compute());
   summing_ = false;
-  if (!zero1_) broadcast_replicated(buffer_.flat());
+  if (!sharded_) broadcast_replicated(buffer_.flat());
 }
 
 void GradientSync::settle() const {
@@ -187,7 +187,7 @@ void GradientSync::sum_piece(Part& part, int64_t first, int64_t count) {
   copy(part, flat, first, count, data, Direction::out, stream);
   const auto elements = static_cast<std::size_t>(count);
   const ElementType type = element_type(flat.scalar_type());
-  if (!zero1_) {
+  if (!sharded_) {
     part.group->all_reduce(data, elements, type, ReduceOp::sum, stream);
     return copy(part, flat, first, count, data, Direction::in, stream);
   }
@@ -303,9 +303,9 @@ std::vector<OptimizerSlice> GradientSync::own_slices() const {
 }
 
 std::vector<OptimizerSlice> GradientSync::slices() const {
-  std::vector<OptimizerSlice> slices = zero1_ ? own_slices() : std::vector<OptimizerSlice>();
+  std::vector<OptimizerSlice> slices = sharded_ ? own_slices() : std::vector<OptimizerSlice>();
   for (const GradientBucket& bucket : layout_.buckets) {
-    if (zero1_ && bucket.summed) continue;
+    if (sharded_ && bucket.summed) continue;
     for (const std::size_t i : bucket.parameters)
       slices.push_back(slice(i, 0, layout_.order[i]->value.numel()));
   }
@@ -315,7 +315,7 @@ std::vector<OptimizerSlice> GradientSync::slices() const {
 double GradientSync::own_sum_of_squares() const {
   std::vector<at::Tensor> gradients;
   for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
-    if (zero1_ && layout_.buckets[b].summed) continue;
+    if (sharded_ && layout_.buckets[b].summed) continue;
     // Replicas agree by now, so the first pipeline speaks for all.
     if (slot_.pipeline != 0) continue;
     for (const std::size_t i : layout_.buckets[b].parameters) {
@@ -325,7 +325,7 @@ double GradientSync::own_sum_of_squares() const {
         gradients.push_back(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
     }
   }
-  if (zero1_) {
+  if (sharded_) {
     for (const OptimizerSlice& slice : own_slices()) gradients.push_back(slice.gradient);
   }
   return square_sum(gradients);

@@ -34,9 +34,9 @@ namespace sailor {
 class GradientSync {
  public:
   // Creates the communicators of the groups of `rank`. `tp` is the rank's TP group, or nullptr; it and the
-  // parameters (each once) outlive the object. With plan.zero1 the values of the parameters move into a
-  // buffer of this object. `tied_embeddings` as in the model. Parameters are in the memory of `device`, which
-  // outlives the object, and of the factory's communicators.
+  // parameters (each once) outlive the object. With ZeRO-1 the values of the parameters move into a buffer of
+  // this object. `tied_embeddings` as in the model. Parameters are in the memory of `device`, which outlives
+  // the object, and of the factory's communicators.
   GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory, Communicator* tp,
                const std::vector<Parameter*>& parameters, bool tied_embeddings = false,
                Device& device = host_device());
@@ -85,7 +85,7 @@ class GradientSync {
   const RankSlot slot_;
   Device& device_;
   Communicator* const tp_;
-  const bool zero1_;
+  const bool sharded_;  // ZeRO-1
   const int num_layers_;
   GradientLayout layout_;
   // by index of the plan's groups; nullptr = not a member

@@ -324,14 +324,15 @@ struct RankTrainer::Impl {
   void pace_update(Clock::time_point start) {
     if (!pacer) return;
     for (const Chunk& chunk : stage.chunks) {
-      pacer->computed({.phase = Phase::update,
-                       .pipeline = slot.pipeline,
-                       .stage = slot.stage,
-                       .first_layer = chunk.first_layer(),
-                       .end_layer = chunk.end_layer(),
-                       .tp = slot.tp,
-                       .update_parts = plan.zero1 ? static_cast<int>(plan.pipelines.size()) : 1},
-                      start);
+      pacer->computed(
+          {.phase = Phase::update,
+           .pipeline = slot.pipeline,
+           .stage = slot.stage,
+           .first_layer = chunk.first_layer(),
+           .end_layer = chunk.end_layer(),
+           .tp = slot.tp,
+           .update_parts = shards_optimizer(plan.zero) ? static_cast<int>(plan.pipelines.size()) : 1},
+          start);
       start = Clock::now();
     }
   }

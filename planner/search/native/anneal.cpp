@@ -23,7 +23,7 @@ class Annealing {
     if (!(fine ? change_details(of) : change_shape(of))) return false;
     if (fine) return true;
     of.block = of.block >= before ? of.pipelines() : std::min(of.block, of.pipelines());
-    of.zero1 = of.zero1 && of.pipelines() > 1;
+    if (of.pipelines() < 2) of.zero = Zero::none;
     if (num_microbatches(space_.context.job.training.global_batch, of.microbatch) < of.pipelines())
       return false;
     share_equally(space_, of);
@@ -35,8 +35,9 @@ class Annealing {
     };
     if (!cut()) {
       // What memory refuses may do with sharded states.
-      if (of.zero1 || !offers(PlanFeature::zero1) || of.pipelines() < 2) return false;
-      of.zero1 = true;
+      const std::span<const Zero> degrees = zero_degrees(offered_, of.pipelines());
+      if (of.zero >= degrees.back()) return false;
+      of.zero = degrees.back();
       if (!cut()) return false;
     }
     return share_batch(space_, of);
@@ -67,9 +68,12 @@ class Annealing {
           of.fill = kFills[(static_cast<size_t>(of.fill) + 1 + drawn(2)) % std::size(kFills)];
           return true;
         }
-        if (!offers(PlanFeature::zero1) || of.pipelines() < 2) return false;
-        of.zero1 = !of.zero1;
-        return true;
+        if (const std::span<const Zero> degrees = zero_degrees(offered_, of.pipelines());
+            degrees.size() > 1) {
+          of.zero = of.zero == degrees.back() ? degrees.front() : degrees.back();
+          return true;
+        }
+        return false;
       case 2: {
         if (!offers(PlanFeature::recompute)) return false;
         TemplateStage& stage = pick(stages);
@@ -325,10 +329,9 @@ std::pair<double, PlanTemplate> anneal(Scorer& scorer, const PlanFeatures& offer
       // Another shape may be better placed, or sharded, in another way.
       other = next;
       for (const int block : {next.pipelines(), 1})
-        for (const bool zero1 : {false, true}) {
+        for (const Zero zero : zero_degrees(offered, next.pipelines())) {
           other.block = block;
-          other.zero1 = zero1;
-          if (zero1 && (next.pipelines() < 2 || !offered.contains(PlanFeature::zero1))) continue;
+          other.zero = zero;
           if (const double other_value = scorer.score(other, std::min(most, next_value));
               other_value < std::min(most, next_value)) {
             next_value = other_value;

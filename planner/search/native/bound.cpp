@@ -42,7 +42,8 @@ constexpr BoundOptions kOptions;
 struct Cell {
   double s = 0;  // at least
   int zones = 0, microbatch = 1, pipelines = 1;
-  bool zero1 = false, interleave = false;
+  Zero zero = Zero::none;
+  bool interleave = false;
 };
 
 // What pipelines of some number of microbatches cost at least that end by a time.
@@ -213,7 +214,7 @@ class Cells {
     if (kind != nullptr)
       std::erase_if(cells_, [&](const Cell& cell) {
         return cell.microbatch != kind->microbatch || cell.pipelines != kind->pipelines ||
-               cell.zero1 != kind->zero1 || cell.interleave != kind->interleave;
+               cell.zero != kind->zero || cell.interleave != kind->interleave;
       });
     std::sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.s < b.s; });
     if (cells_.empty()) return out;
@@ -236,16 +237,14 @@ class Cells {
 
   // False when the time is over.
   bool list(Bound& out) {
-    const bool has_zero1 = offered_.contains(PlanFeature::zero1),
-               has_interleave = offered_.contains(PlanFeature::interleave);
+    const bool has_interleave = offered_.contains(PlanFeature::interleave);
     for (size_t z = 0; z < cases_.size(); ++z)
       for (const int microbatch : space_.microbatches) {
         const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
         for (int pipelines = 1; pipelines <= most; ++pipelines) {
           if (deadline_.expired()) return false;
-          for (const bool zero1 : {false, true}) {
-            if (zero1 && (!has_zero1 || pipelines < 2)) continue;
-            Cell cell{0, static_cast<int>(z), microbatch, pipelines, zero1, false};
+          for (const Zero zero : zero_degrees(offered_, pipelines)) {
+            Cell cell{0, static_cast<int>(z), microbatch, pipelines, zero, false};
             const AreaBound& bound = area(cell);
             if (!bound.holds(pipelines)) continue;
             out.charge =
@@ -300,7 +299,7 @@ class Cells {
       least = most + 1;
       most *= 4;
     }
-    std::unique_ptr<AreaBound>& bound = areas_[{cell.zones, cell.microbatch, least, cell.zero1}];
+    std::unique_ptr<AreaBound>& bound = areas_[{cell.zones, cell.microbatch, least, cell.zero}];
     if (!bound)
       bound = std::make_unique<AreaBound>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,
                                           question(cell, least, most));
@@ -310,7 +309,7 @@ class Cells {
     return {cell.microbatch,
             least,
             most,
-            cell.zero1,
+            cell.zero,
             offered_.contains(PlanFeature::recompute),
             cases_[static_cast<size_t>(cell.zones)].zones};
   }
@@ -320,7 +319,7 @@ class Cells {
       least = most + 1;
       most = std::max(least, least * 5 / 4);
     }
-    std::unique_ptr<PriceTable>& of = tables_[{cell.zones, cell.microbatch, least, cell.zero1}];
+    std::unique_ptr<PriceTable>& of = tables_[{cell.zones, cell.microbatch, least, cell.zero}];
     if (!of)
       of = std::make_unique<PriceTable>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,
                                         question(cell, least, most), deadline_);
@@ -337,8 +336,8 @@ class Cells {
   int64_t steps_ = 0, most_steps_ = 0;
   std::vector<ZoneCase> cases_;
   std::vector<WorkLimits> limits_;  // by case
-  std::map<std::tuple<int, int, int, bool>, std::unique_ptr<AreaBound>> areas_;
-  std::map<std::tuple<int, int, int, bool>, std::unique_ptr<PriceTable>> tables_;
+  std::map<std::tuple<int, int, int, Zero>, std::unique_ptr<AreaBound>> areas_;
+  std::map<std::tuple<int, int, int, Zero>, std::unique_ptr<PriceTable>> tables_;
   std::vector<Cell> cells_;
 };
 

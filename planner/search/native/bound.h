@@ -30,7 +30,7 @@ struct Bound {
 struct PlanKind {
   int microbatch = 1;
   int pipelines = 1;
-  bool zero1 = false;
+  Zero zero = Zero::none;
   bool interleave = false;
 };
 

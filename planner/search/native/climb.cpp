@@ -40,11 +40,11 @@ class Climb {
   // After a change of stages or numbers: cut, share and score. Keeps what is better.
   bool take_again(PlanTemplate next, bool cut = true) {
     next.block = std::max(1, next.block);
-    next.zero1 = next.zero1 && next.pipelines() > 1;
+    if (next.pipelines() < 2) next.zero = Zero::none;
     if (cut) {
       share_equally(space_, next);
       for (size_t c = 0; c < next.classes.size(); ++c)
-        if (!cut_layers(scorer_, next, c, offers(PlanFeature::recompute))) return with_zero1(next);
+        if (!cut_layers(scorer_, next, c, offers(PlanFeature::recompute))) return with_sharding(next);
     }
     if (!share_batch(space_, next)) return false;
     if (take(next)) return true;
@@ -53,9 +53,10 @@ class Climb {
     return take(next);
   }
   // What memory refuses may do with sharded states.
-  bool with_zero1(PlanTemplate& next) {
-    if (next.zero1 || !offers(PlanFeature::zero1) || next.pipelines() < 2) return false;
-    next.zero1 = true;
+  bool with_sharding(PlanTemplate& next) {
+    const std::span<const Zero> degrees = zero_degrees(offered_, next.pipelines());
+    if (next.zero >= degrees.back()) return false;
+    next.zero = degrees.back();
     for (size_t c = 0; c < next.classes.size(); ++c)
       if (!cut_layers(scorer_, next, c, offers(PlanFeature::recompute))) return false;
     return share_batch(space_, next) && take(next);
@@ -78,10 +79,13 @@ class Climb {
   }
 
   bool flags() {
-    if (!offers(PlanFeature::zero1) || at_.pipelines() < 2) return false;
-    PlanTemplate next = at_;
-    next.zero1 = !next.zero1;
-    return take(next);
+    for (const Zero zero : zero_degrees(offered_, at_.pipelines())) {
+      if (zero == at_.zero) continue;
+      PlanTemplate next = at_;
+      next.zero = zero;
+      if (take(next)) return true;
+    }
+    return false;
   }
 
   // Boundaries `first` to `last` of a class.

@@ -127,7 +127,7 @@ class Cutting {
     const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
                                  mode(entry, way), in_flight(entry, groups_, microbatches_), of_.microbatch,
-                                 microbatches_ > 1, replicas_, of_.zero1});
+                                 microbatches_ > 1, replicas_, of_.zero});
   }
 
   Scorer& scorer_;

@@ -119,7 +119,7 @@ class FewGpus {
     PlanTemplate of = template_of(sequence, size, Recompute::none, 1);
     TemplateClass& pipeline = of.classes[0];
     pipeline.pipelines = space_.gpus();
-    of.zero1 = offered_.contains(PlanFeature::zero1);
+    of.zero = zero_degrees(offered_).back();
     if (!cut_layers(scorer_, of, 0, offered_.contains(PlanFeature::recompute))) return;
     pipeline.pipelines = 1;
     lanes_[size].push_back({pipeline, times_of(space_, of, pipeline), used});

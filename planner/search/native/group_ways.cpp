@@ -144,7 +144,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   const int layers = space_.layers();
   const FrameworkStyle& style = space_.context.framework;
   const Precision precision = space_.context.job.training.precision;
-  const bool sharded = question_.zero1 || style.zero1;
+  const bool sharded = shards_optimizer(std::max(question_.zero, style.zero));
   mesh = style.sums == FrameworkStyle::Sums::mesh;
   const double shards = sharded ? question_.most_replicas : 1;
   phases = sharded ? 1 : 2;
@@ -257,9 +257,9 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.in_flight = in_flight;
   stage.recompute = way.recompute;
   stage.microbatch = question_.microbatch;
-  const bool sharded = question_.zero1 || space_.context.framework.zero1;
+  const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
   stage.replicas = sharded ? question_.most_replicas : question_.replicas;
-  stage.zero1 = question_.zero1;
+  stage.zero = question_.zero;
   return model_.fits(stage);
 }
 

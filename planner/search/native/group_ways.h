@@ -82,7 +82,7 @@ class GroupWays {
     int microbatch = 1;
     int replicas = 1;       // minimum number of replicas
     int most_replicas = 1;  // maximum number of replicas
-    bool zero1 = false;
+    Zero zero = Zero::none;
     bool recompute = false;       // may stages recompute?
     std::set<std::string> zones;  // zones of usable GPUs
   };

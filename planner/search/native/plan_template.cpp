@@ -159,7 +159,7 @@ int PlanTemplate::pipelines() const {
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   if (!enough_gpus(space, of)) return false;
   plan.microbatch = of.microbatch;
-  plan.zero1 = of.zero1;
+  plan.zero = of.zero;
   plan.interleave = of.interleave;
   plan.nodes = static_cast<int>(space.nodes.size());
   plan.stages.clear();
@@ -195,7 +195,7 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
   plan.model = space.context.job.model.name;
   plan.global_batch = space.context.job.training.global_batch;
   plan.microbatch = compact.microbatch;
-  plan.zero1 = compact.zero1;
+  plan.zero = compact.zero;
   plan.interleave = compact.interleave;
   std::vector<size_t> taken(space.nodes.size(), 0);
   for (int j = 0; j < compact.pipelines(); ++j) {
@@ -233,7 +233,7 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
 bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
   out = {};
   out.microbatch = plan.microbatch;
-  out.zero1 = plan.zero1;
+  out.zero = plan.zero;
   out.interleave = plan.interleave;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     TemplateClass of;
@@ -269,7 +269,7 @@ uint64_t hash_of(const PlanTemplate& of) {
     hash ^= hash >> 29;
   };
   for (const int value :
-       {of.microbatch, of.zero1 ? 1 : 0, of.interleave, of.block, static_cast<int>(of.fill)})
+       {of.microbatch, static_cast<int>(of.zero), of.interleave, of.block, static_cast<int>(of.fill)})
     add(static_cast<uint64_t>(value));
   for (const TemplateClass& pipelines : of.classes) {
     add(static_cast<uint64_t>(pipelines.pipelines) << 40 | static_cast<uint64_t>(pipelines.microbatches));

@@ -44,7 +44,7 @@ enum class Fill {
 
 struct PlanTemplate {
   int microbatch = 1;
-  bool zero1 = false;
+  Zero zero = Zero::none;
   int interleave = 1;
   int block = 1;
   Fill fill = Fill::packed;

@@ -10,7 +10,7 @@ namespace {
 // What a user would call a different plan: pools, stages and TP degrees.
 uint64_t structure_of(const PlanTemplate& of) {
   PlanTemplate same;
-  same.zero1 = of.zero1;
+  same.zero = of.zero;
   same.interleave = of.interleave;
   for (const TemplateClass& pipelines : of.classes) {
     TemplateClass shape;

@@ -389,7 +389,7 @@ std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, do
     });
     PlanTemplate alone = template_of(space_, shape);
     ++alone.classes[0].pipelines;  // there will be others
-    alone.zero1 = offered_.contains(PlanFeature::zero1);
+    alone.zero = zero_degrees(offered_).back();
     if (!known && cut_layers(scorer_, alone, 0, false)) out.push_back(shape);
   }
   return out;

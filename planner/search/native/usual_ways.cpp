@@ -24,11 +24,9 @@ double score_placed(Scorer& scorer, PlanTemplate& of, const UsualWays& ways) {
 }  // namespace
 
 double score_usual_ways(Scorer& scorer, const PlanFeatures& offered, PlanTemplate of, const UsualWays& ways) {
-  const bool sharding = offered.contains(PlanFeature::zero1) && of.pipelines() > 1;
   double best = kNever;
-  for (const bool zero1 : {false, true}) {
-    if (zero1 && !sharding) break;
-    of.zero1 = zero1;
+  for (const Zero zero : zero_degrees(offered, of.pipelines())) {
+    of.zero = zero;
     bool fits = false;
     for (const bool by_speed : {false, true}) {
       // A cut for which there is no memory leads to one only where there is no other plan.

@@ -21,7 +21,7 @@ std::string structure_of(const Plan& plan) {
     }
     ++shapes[shape];
   }
-  std::string key = plan.zero1 ? "zero1;" : "";
+  std::string key = plan.zero == Zero::none ? "" : short_name(plan.zero) + ";";
   if (plan.interleave > 1) key += fmt::format("interleave{};", plan.interleave);
   for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
   for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);

@@ -238,8 +238,8 @@ struct Mover {
     return true;
   }
 
-  bool change_zero1() {
-    plan.zero1 = !plan.zero1;
+  bool change_zero() {
+    plan.zero = plan.zero == Zero::none ? Zero::optimizer : Zero::none;
     return allowed.contains(PlanFeature::zero1);
   }
 
@@ -288,7 +288,7 @@ struct Mover {
         &Mover::move_to_free_gpus, &Mover::change_tp,      &Mover::add_pipeline,
         &Mover::change_microbatch, &Mover::drop_pipeline,  &Mover::merge_stages,
         &Mover::split_stage,       &Mover::lengthen,       &Mover::shorten,
-        &Mover::move_microbatches, &Mover::change_zero1,   &Mover::change_recompute,
+        &Mover::move_microbatches, &Mover::change_zero,    &Mover::change_recompute,
         &Mover::change_interleave,
     };
     return (this->*random.pick(moves))();

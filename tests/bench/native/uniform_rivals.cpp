@@ -116,12 +116,11 @@ void add_variants(UniformShape shape, const PlanFeatures& allowed, UniformEstima
   constexpr double kRoomy = 0.6;  // of memory: surely fits without more of what saves memory
   for (Recompute recompute : recomputations(allowed)) {
     bool roomy = true;
-    for (bool zero1 : {false, true}) {
-      if (zero1 && (shape.replicas == 1 || !allowed.contains(PlanFeature::zero1))) continue;
+    for (const Zero zero : zero_degrees(allowed, shape.replicas)) {
       for (int interleave : {1, 2, 4}) {
         if (interleave > 1 && (shape.stages == 1 || !allowed.contains(PlanFeature::interleave))) continue;
         shape.recompute = recompute;
-        shape.zero1 = zero1;
+        shape.zero = zero;
         shape.interleave = interleave;
         shape.memory_part = 0;
         const bool possible = estimator.estimate(shape);
@@ -152,7 +151,7 @@ std::vector<UniformShape> promising(const PlanningContext& context, const PlanFe
         for (int replicas : replica_counts(static_cast<int>(family.groups.size()) / stages, microbatches, 8))
           for (Placement placement : {Placement::by_pipeline, Placement::by_stage}) {
             if (placement == Placement::by_stage && (stages == 1 || replicas == 1)) continue;
-            add_variants({&family, stages, replicas, microbatch, placement, Recompute::none, false, 1},
+            add_variants({&family, stages, replicas, microbatch, placement, Recompute::none, Zero::none, 1},
                          allowed, estimator, shortlist);
           }
     }
@@ -164,11 +163,11 @@ class Composer {
  public:
   Composer(Judge& judge, UniformEstimator& estimator) : judge_(judge), estimator_(estimator) {}
 
-  void try_all(const std::vector<std::vector<UniformShape>>& choices, bool zero1) {
+  void try_all(const std::vector<std::vector<UniformShape>>& choices, Zero zero) {
     if (chosen_.size() < choices.size()) {
       for (const UniformShape& shape : choices[chosen_.size()]) {
         chosen_.push_back(&shape);
-        try_all(choices, zero1);
+        try_all(choices, zero);
         chosen_.pop_back();
       }
       return;
@@ -183,7 +182,7 @@ class Composer {
       plan = std::move(part);
       name += " " + shape->name();
     }
-    plan.zero1 = zero1;
+    plan.zero = zero;
     if (!share_by_weight(plan, rates)) return;
     const std::optional<Verdict> verdict = judge_.verdict(plan);
     if (verdict && verdict->fits()) keep_faster(best_, Rival{name, std::move(plan), verdict->iteration_s});
@@ -211,23 +210,23 @@ std::optional<Rival> best_composed(Judge& judge) {
     by_type[type] = promising(judge.context(), judge.allowed(), of_type, estimator, kShapes);
   Composer composer(judge, estimator);
   for (int microbatch = 1; microbatch <= 64; microbatch *= 2)
-    for (const bool zero1 : {false, true}) {
+    for (const Zero zero : zero_degrees(judge.allowed())) {
       std::vector<std::vector<UniformShape>> choices;
       for (const auto& [type, shapes] : by_type) {
         std::vector<UniformShape> some;
         for (const UniformShape& shape : shapes)
           if (some.size() < kEach && shape.microbatch == microbatch && shape.interleave == 1 &&
-              (shape.zero1 == zero1 || shape.replicas == 1))
+              (shape.zero == zero || shape.replicas == 1))
             some.push_back(shape);
         if (!some.empty()) choices.push_back(std::move(some));
       }
       if (choices.size() < 2) continue;
-      composer.try_all(choices, zero1);
+      composer.try_all(choices, zero);
       // Without one of the types.
       for (size_t without = 0; choices.size() > 2 && without < choices.size(); ++without) {
         std::vector<std::vector<UniformShape>> others = choices;
         others.erase(others.begin() + static_cast<std::ptrdiff_t>(without));
-        composer.try_all(others, zero1);
+        composer.try_all(others, zero);
       }
     }
   return composer.take();

@@ -37,7 +37,7 @@ std::vector<int> shares_by_speed(int64_t total, const std::vector<double>& step_
 std::string UniformShape::name() const {
   return fmt::format("uniform {} tp{} P{} D{} mb{} {}{}{}{}", family->name, family->tp, stages, replicas,
                      microbatch, placement == Placement::by_stage ? "by-stage" : "by-pipeline",
-                     zero1 ? " zero1" : "",
+                     zero == Zero::none ? "" : " " + short_name(zero),
                      recompute == Recompute::none ? "" : std::string(" ") + to_string(recompute),
                      interleave > 1 ? fmt::format(" v{}", interleave) : "");
 }
@@ -96,7 +96,7 @@ double UniformEstimator::memory_part(const UniformShape& shape, const Pattern& p
   double most = 0;
   const FrameworkStyle& style = context_.framework;
   const Precision precision = context_.job.training.precision;
-  const double shards = shape.zero1 ? shape.replicas : 1;
+  const double shards = shards_optimizer(shape.zero) ? shape.replicas : 1;
   const double state = style.weight_bytes(precision) + style.gradient_bytes_at(precision) +
                        (style.master_bytes_at(precision) + style.moments_bytes) / shards;
   for (int s = 0; s < shape.stages; ++s) {
@@ -203,7 +203,7 @@ Plan UniformEstimator::plan(const UniformShape& shape) {
   plan.model = context_.job.model.name;
   plan.global_batch = context_.job.training.global_batch;
   plan.microbatch = shape.microbatch;
-  plan.zero1 = shape.zero1;
+  plan.zero = shape.zero;
   plan.interleave = shape.interleave;
   plan.pipelines.resize(static_cast<size_t>(shape.replicas));
   std::vector<double> step_s(plan.pipelines.size(), 0);

@@ -32,7 +32,7 @@ struct UniformShape {
   int stages, replicas, microbatch;
   Placement placement;
   Recompute recompute;
-  bool zero1;
+  Zero zero;
   int interleave;
   double estimate_s = 0;   // of an iteration
   double compute_s = 0;    // part of it: computation of the slowest stages

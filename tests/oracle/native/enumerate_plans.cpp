@@ -30,11 +30,11 @@ class Enumerator {
         if (interleave > 1 && !judge_.allowed().contains(PlanFeature::interleave)) continue;
         frame_ = {size, interleave,
                   static_cast<int>(num_microbatches(cluster_.context.job.training.global_batch, size)),
-                  false};
+                  Zero::none};
         KindLister lister(judge_, cluster_, frame_, out_.best_s, limit_);
         lister_ = &lister;
         const std::vector<Kind> kinds = lister.list();
-        for (const bool zero1 : {false, true}) combine_all(kinds, zero1);
+        for (const Zero zero : zero_degrees(judge_.allowed())) combine_all(kinds, zero);
       }
     out_.simulations = judge_.simulations();
     out_.complete = !limit_.was_over();
@@ -45,15 +45,14 @@ class Enumerator {
   // Of plans with this pipeline and others, or of it alone.
   double bound_s(const Kind& kind) const {
     if (kind.microbatches == frame_.total) return kind.alone.single_s;
-    return frame_.zero1 ? kind.alone.zero1_s : kind.alone.plain_s;
+    return shards_optimizer(frame_.zero) ? kind.alone.zero1_s : kind.alone.plain_s;
   }
 
-  void combine_all(const std::vector<Kind>& kinds, bool zero1) {
-    if (zero1 && !judge_.allowed().contains(PlanFeature::zero1)) return;
-    frame_.zero1 = zero1;
+  void combine_all(const std::vector<Kind>& kinds, Zero zero) {
+    frame_.zero = zero;
     std::vector<const Kind*> all, chosen;
     for (const Kind& kind : kinds)
-      if (zero1 ? kind.alone.fits_zero1 : kind.alone.fits) all.push_back(&kind);
+      if (shards_optimizer(zero) ? kind.alone.fits_zero1 : kind.alone.fits) all.push_back(&kind);
     std::vector<int> uses(cluster_.nodes.size(), 0);
     combine(all, frame_.total, uses, chosen);
   }
@@ -77,7 +76,7 @@ class Enumerator {
         next.assign(fitting.begin() + static_cast<std::ptrdiff_t>(k), fitting.end());
         combine(next, left - kind.microbatches, uses, chosen);
         for (size_t n = 0; n < uses.size(); ++n) uses[n] -= kind.uses[n];
-      } else if (chosen.size() > 1 || !frame_.zero1) {
+      } else if (chosen.size() > 1 || !shards_optimizer(frame_.zero)) {
         try_orders(chosen);
       }
       chosen.pop_back();

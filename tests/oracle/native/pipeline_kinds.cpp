@@ -28,7 +28,7 @@ Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vect
   plan.model = cluster.context.job.model.name;
   plan.global_batch = cluster.context.job.training.global_batch;
   plan.microbatch = frame.microbatch;
-  plan.zero1 = frame.zero1;
+  plan.zero = frame.zero;
   plan.interleave = frame.interleave;
   std::vector<size_t> next(cluster.nodes.size(), 0);
   for (const Kind* kind : kinds) {

@@ -54,7 +54,7 @@ struct TinyCluster {
 struct PlanFrame {
   int microbatch = 1, interleave = 1;
   int total = 0;  // microbatches
-  bool zero1 = false;
+  Zero zero = Zero::none;
 };
 Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vector<const Kind*>& kinds);
 

@@ -195,7 +195,7 @@ TEST(Convert, Ultrascale) {
   const RunRecord& r = records[0];
   // The head counts as much as four of the sixteen blocks: 10 blocks, then 6 and the head.
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 11, 18));
-  EXPECT_TRUE(r.plan.zero1);
+  EXPECT_EQ(r.plan.zero, Zero::optimizer);
   EXPECT_TRUE(r.shape.gated_mlp);
   EXPECT_TRUE(r.shape.tied_embeddings);
   EXPECT_EQ(r.plan.global_batch, 4 * 2 * 16);
@@ -203,7 +203,7 @@ TEST(Convert, Ultrascale) {
   EXPECT_DOUBLE_EQ(*r.measured_bytes(), 50.0 * (1 << 30));
   EXPECT_EQ(r.memory_stage, 0);
   EXPECT_FALSE(records[1].ran);
-  EXPECT_FALSE(records[1].plan.zero1);
+  EXPECT_EQ(records[1].plan.zero, Zero::none);
   EXPECT_FALSE(records[1].measured_s());
   expect_good(records);
   expect_predictable(records);
@@ -245,7 +245,7 @@ TEST(Convert, GoldenInterleavesByLayersPerChunk) {
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14));
   EXPECT_EQ(r.plan.pipelines[0].stages[0].node, r.plan.pipelines[0].stages[2].node);
   EXPECT_EQ(r.plan.pipelines[0].microbatches % 2, 0);
-  EXPECT_TRUE(r.plan.zero1);
+  EXPECT_EQ(r.plan.zero, Zero::optimizer);
   EXPECT_EQ(r.plan.pipelines[0].stages[0].recompute, "full");
   EXPECT_EQ(r.options.at("sequence_parallel"), "true");
   EXPECT_EQ(r.memory_stage, -1);

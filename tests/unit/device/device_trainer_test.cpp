@@ -91,11 +91,12 @@ TEST(DeviceTrainer, TrainsAsOnProcessorsOverSockets) {
 TEST(DeviceTrainer, UnlikeDegreesTiedMatricesAndShardedOptimizers) {
   JobSpec job = deep_job();
   job.model.tied_embeddings = true;
-  for (const bool zero1 : {false, true}) {
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
     for (const auto& pipelines : {std::vector<std::vector<int>>{{2, 1}, {1, 4}}, {{1}, {2}}, {{4, 1}, {2}}}) {
       Plan plan = make_plan(job, /*microbatch=*/2, pipelines, {2, 2});
-      plan.zero1 = zero1;
-      EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << summary(plan) << zero1;
+      plan.zero = zero;
+      EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host))
+          << summary(plan) << to_string(zero);
     }
   }
 }
@@ -200,7 +201,7 @@ std::vector<double> losses_over_plans(On on, const std::string& directory) {
   // Training goes on while the state of every step is copied and written.
   add(life.live(two_by_two_by_two(job), 4, directory, /*save=*/true));
   Plan sharded = make_plan(job, 2, {{2, 1}, {4}}, {2, 2});
-  sharded.zero1 = true;
+  sharded.zero = Zero::optimizer;
   const auto second = life.live(sharded, 3, directory);
   EXPECT_EQ(second.front().restored.from, Restored::From::peers);
   EXPECT_TRUE(std::any_of(second.begin(), second.end(),

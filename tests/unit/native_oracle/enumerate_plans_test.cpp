@@ -79,17 +79,18 @@ TEST(EnumeratePlans, APipelineAloneIsNoSlowerAndTakesNoMoreMemory) {
       size_t at = 0;  // of the pipeline's first stage
       for (const PlanPipeline& pipeline : plan.pipelines) {
         Plan one = plan;
-        one.zero1 = false;
+        one.zero = Zero::none;
         one.pipelines = {pipeline};
         const Prediction alone = *judge.prediction(one);
         EXPECT_LE(alone.pipeline_s, whole->iteration_s * (1 + 1e-12));
-        if (!plan.zero1) {
+        if (plan.zero == Zero::none) {
           EXPECT_LE(alone.iteration_s, whole->iteration_s * (1 + 1e-12));
         }
         for (const StagePrediction& stage : alone.stages) {
           const int64_t shared = stage.memory.optimizer_bytes + stage.memory.master_bytes;
           const int64_t replicas = static_cast<int64_t>(plan.pipelines.size());
-          const int64_t least = stage.memory.total() - (plan.zero1 ? shared - shared / replicas : 0);
+          const int64_t least =
+              stage.memory.total() - (shards_optimizer(plan.zero) ? shared - shared / replicas : 0);
           EXPECT_LE(least, whole->stages[at++].memory.total());
         }
       }

@@ -60,9 +60,9 @@ class FastestPlans {
     Deadline deadline(kNever);
     double best_s = kNever;
     for (const auto& [key, plan] : fastest_) {
-      const auto& [microbatch, pipelines, zero1, interleave] = key;
+      const auto& [microbatch, pipelines, zero, interleave] = key;
       const double bound_s =
-          least_possible(space, judge_.allowed(), PlanKind{microbatch, pipelines, zero1, interleave});
+          least_possible(space, judge_.allowed(), PlanKind{microbatch, pipelines, zero, interleave});
       EXPECT_LE(bound_s, plan.iteration_s * kSlack) << problem << ": " << summary(plan.plan);
       best_s = std::min(best_s, plan.iteration_s);
     }
@@ -91,14 +91,14 @@ class FastestPlans {
     const int pipelines = static_cast<int>(plan.pipelines.size());
     // One pipeline shards nothing.
     bench::Rival& best =
-        fastest_[{plan.microbatch, pipelines, plan.zero1 && pipelines > 1, plan.interleave > 1}];
+        fastest_[{plan.microbatch, pipelines, pipelines > 1 ? plan.zero : Zero::none, plan.interleave > 1}];
     if (best.iteration_s == 0 || verdict->iteration_s < best.iteration_s)
       best = {"", plan, verdict->iteration_s};
     return verdict;
   }
 
   bench::Judge judge_;
-  std::map<std::tuple<int, int, bool, bool>, bench::Rival> fastest_;
+  std::map<std::tuple<int, int, Zero, bool>, bench::Rival> fastest_;
 };
 
 TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {

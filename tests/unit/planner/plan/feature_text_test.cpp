@@ -15,7 +15,7 @@ Plan four_stages() {
 TEST(FeatureText, NamesWhatThePlanDoes) {
   Plan plan = four_stages();
   EXPECT_EQ(feature_text(plan), "");
-  plan.zero1 = true;
+  plan.zero = Zero::optimizer;
   plan.interleave = 2;
   EXPECT_EQ(feature_text(plan), "zero1 interleave:2");
   for (PlanPipeline& pipeline : plan.pipelines)

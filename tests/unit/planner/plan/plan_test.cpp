@@ -116,6 +116,31 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
   EXPECT_THAT(error("\"tp\": 4", "\"tp\": 3"), HasSubstr("4 GPUs for a TP degree of 3"));
   EXPECT_THAT(error("\"node\": \"a1\",", ""), HasSubstr("GPU indices need the key \"node\""));
   EXPECT_THAT(error("\"global_batch\": 10", "\"global_batch\": 1e400"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(error("\"zero1\": false", "\"zero1\": false, \"zero\": \"optimizer\""),
+              HasSubstr("zero: \"zero1\" says it already"));
+  EXPECT_THAT(error("\"zero1\": false", "\"zero\": \"all\""),
+              HasSubstr("zero: must be none, optimizer, gradients or parameters"));
+  EXPECT_THAT(
+      error("\"zero1\": false", "\"zero\": \"gradients\""),
+      HasSubstr("zero: gradients is not supported yet by planner and trainer: use none or optimizer"));
+}
+
+TEST(PlanJson, OlderReadersGetShardedOptimizersAsAFlag) {
+  Plan plan = example_plan();
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+    plan.zero = zero;
+    const std::string json = to_json(plan, -1);
+    EXPECT_THAT(json, HasSubstr(zero == Zero::none ? "\"zero1\":false" : "\"zero1\":true"));
+    EXPECT_EQ(json.find("\"zero\""), std::string::npos);
+    EXPECT_EQ(parse_plan(json, "p").zero, zero);
+  }
+  const std::string word = R"(,"zero":"optimizer")", flag = R"(,"zero1":true)";
+  std::string json = to_json(plan, -1);
+  json.replace(json.find(flag), flag.size(), word);
+  EXPECT_EQ(parse_plan(json, "p").zero, Zero::optimizer);
+  // What an older reader could not run, it refuses.
+  plan.zero = Zero::parameters;
+  EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("zero":"parameters")"));
 }
 
 TEST(RankLayout, RanksRunByPipelineStageAndTpRank) {

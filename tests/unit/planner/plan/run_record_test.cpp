@@ -38,7 +38,7 @@ RunRecord example_record(const std::string& name = "row 17") {
   record.plan.model = "small";
   record.plan.global_batch = 8;
   record.plan.microbatch = 2;
-  record.plan.zero1 = true;
+  record.plan.zero = Zero::optimizer;
   PlanStage first, second;
   first.end_layer = second.first_layer = 3;
   second.end_layer = 6;
@@ -154,12 +154,12 @@ TEST_F(RunFiles, AnErrorNamesItsLine) {
     write_file_atomically(path, good + good + "\n" + line + "\n" + good);
     return test::error_of([&] { load_run_records(path); });
   };
-  EXPECT_THAT(error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
+  EXPECT_THAT(record_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
               StartsWith(path + ":4: measured.status"));
-  EXPECT_THAT(error(replaced("\"layers\":4", "\"layers\":9")), StartsWith(path + ":4: model: "));
-  EXPECT_THAT(error("{\"sailor_run\": 1, "), StartsWith(path + ":4: "));
-  EXPECT_THAT(error("nonsense"), StartsWith(path + ":4: "));
-  EXPECT_THAT(error(good + good), StartsWith("no error"));
+  EXPECT_THAT(record_error(replaced("\"layers\":4", "\"layers\":9")), StartsWith(path + ":4: model: "));
+  EXPECT_THAT(record_error("{\"sailor_run\": 1, "), StartsWith(path + ":4: "));
+  EXPECT_THAT(record_error("nonsense"), StartsWith(path + ":4: "));
+  EXPECT_THAT(record_error(good + good), StartsWith("no error"));
 }
 
 TEST_F(RunFiles, ADirectoryIsReadInTheOrderOfItsNames) {

@@ -97,7 +97,7 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"selective\" is not supported")));
   p = valid_plan();
-  p.zero1 = true;
+  p.zero = Zero::optimizer;
   EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job(), {}),
               ElementsAre(HasSubstr("zero1: optimizer sharding is not supported")));

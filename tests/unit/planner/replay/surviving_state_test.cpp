@@ -45,7 +45,7 @@ TEST(SurvivingState, HalvesOfDifferentPipelinesAreAWhole) {
 
 TEST(SurvivingState, ShardedOptimizersAreHeldOnce) {
   Plan sharded = placed_plan();
-  sharded.zero1 = true;
+  sharded.zero = Zero::optimizer;
   EXPECT_TRUE(holds_whole_state(sharded, {{"a", 2}})) << "not a GPU of the plan";
   EXPECT_FALSE(holds_whole_state(sharded, {{"c", 3}}));
 }

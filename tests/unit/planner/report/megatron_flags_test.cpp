@@ -67,7 +67,7 @@ TEST(MegatronFlags, InterleavingRecomputationAndZero) {
   Plan plan =
       test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 7, "fast", 1}, {7, 10, "fast", 1}}});
   plan.interleave = 2;
-  plan.zero1 = true;
+  plan.zero = Zero::optimizer;
   for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = "full";
   const MegatronFlags m = megatron_flags(in.job, plan);
   for (const char* flag :

@@ -175,7 +175,7 @@ TEST(Search, SharesOptimizerStatesWhereNothingElseFits) {
   options.allow = {PlanFeature::zero1};
   const SearchResult result = search(in.context(), options);
   ASSERT_EQ(result.status, SearchStatus::found);
-  EXPECT_TRUE(result.candidates[0].plan.zero1);
+  EXPECT_EQ(result.candidates[0].plan.zero, Zero::optimizer);
   EXPECT_EQ(result.candidates[0].plan.pipelines.size(), 2u);
   EXPECT_TRUE(check_plan(result.candidates[0].plan, in.job, options.allow).empty());
 }
@@ -195,8 +195,8 @@ TEST(Search, AnElasticJobSharesOptimizerStatesOnlyWhereItHasTo) {
     const SearchResult elastic = search(in.context(), options);
     ASSERT_EQ(elastic.status, any.status);
     if (any.status != SearchStatus::found) continue;
-    shared += any.candidates[0].plan.zero1;
-    EXPECT_EQ(elastic.candidates[0].plan.zero1, has_to) << seed;
+    shared += shards_optimizer(any.candidates[0].plan.zero);
+    EXPECT_EQ(shards_optimizer(elastic.candidates[0].plan.zero), has_to) << seed;
   }
   EXPECT_GT(shared, 0) << "nothing was at stake";
 }

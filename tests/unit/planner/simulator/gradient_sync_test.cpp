@@ -122,7 +122,7 @@ TEST(GradientSync, AShardedOptimizerScattersGradientsAndGathersWeights) {
   Instance in = sync_instance();
   in.job.training.precision = Precision::bf16;
   Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 1);
-  plan.zero1 = true;
+  plan.zero = Zero::optimizer;
   FrameworkStyle style = one_bucket();
   style.sync_bytes = 4;
   const double pass_s = kLatency_s + 4e6 / kNetwork;
@@ -133,12 +133,12 @@ TEST(GradientSync, AShardedOptimizerScattersGradientsAndGathersWeights) {
   style.tensors_per_layer = 5;
   EXPECT_NEAR(times(in, style, plan).gather_s, 10 * kLatency_s + 2e6 / kNetwork, 1e-15);
   // Without sharding: twice the gradients and nothing afterwards.
-  plan.zero1 = false;
+  plan.zero = Zero::none;
   t = times(in, style, plan);
   EXPECT_NEAR(t.reduce_s, 2 * pass_s, 1e-15);
   EXPECT_EQ(t.gather_s, 0);
-  // A framework that always shards does so for every plan.
-  style.zero1 = true;
+  // A framework that always shards does so whatever the plan says.
+  style.zero = Zero::optimizer;
   EXPECT_NEAR(times(in, style, plan).reduce_s, pass_s, 1e-15);
 }
 

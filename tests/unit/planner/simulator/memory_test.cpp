@@ -154,7 +154,7 @@ TEST(Memory, GradientsMayBeWiderThanWeightsAndHaveACopy) {
 TEST(Memory, AShardedOptimizerHoldsItsShareOfMomentsAndMasterCopies) {
   const std::vector<LayerSizes> layers = {layer(1000, 0, 0)};
   RankMemoryInput input = rank_of(layers);
-  input.zero1 = true;
+  input.zero = Zero::optimizer;
   input.replicas = 4;
   MemoryBreakdown m = rank_memory(input, bare(), Precision::bf16);
   EXPECT_EQ(m.weights_bytes, 2000);
@@ -169,9 +169,9 @@ TEST(Memory, AShardedOptimizerHoldsItsShareOfMomentsAndMasterCopies) {
   EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 8000);
   // A framework that always shards does so without the plan's zero1.
   FrameworkStyle sharded = bare();
-  sharded.zero1 = true;
+  sharded.zero = Zero::optimizer;
   input.replicas = 4;
-  input.zero1 = false;
+  input.zero = Zero::none;
   EXPECT_EQ(rank_memory(input, sharded, Precision::bf16).optimizer_bytes, 2000);
   EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 8000);
 }

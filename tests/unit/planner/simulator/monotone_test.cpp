@@ -123,7 +123,7 @@ Plan random_plan(Random& random, const test::Instance& in, const FrameworkStyle&
   Plan plan;
   plan.model = in.job.model.name;
   plan.microbatch = random.up_to(2);
-  plan.zero1 = random.chance(2);
+  plan.zero = random.chance(2) ? Zero::optimizer : Zero::none;
   const bool at_once =
       style.sends == FrameworkStyle::Sends::asynchronous || style.sends == FrameworkStyle::Sends::blocking;
   plan.interleave = at_once && random.chance(3) ? 2 : 1;

@@ -217,7 +217,7 @@ TEST(NativeModel, AShardedOptimizerUpdatesItsShareAndGathers) {
   in.set_network(0, 1e9);
   Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
   const Prediction whole = with_style(in, sums_afterwards(), plan);
-  plan.zero1 = true;
+  plan.zero = Zero::optimizer;
   const Prediction sharded = with_style(in, sums_afterwards(), plan);
   EXPECT_NEAR(sharded.sync_s, whole.sync_s / 2, 1e-9);
   EXPECT_NEAR(sharded.update_s, whole.update_s / 2 + sharded.sync_s, 1e-9);

@@ -113,9 +113,9 @@ std::vector<PlanPair> plan_pairs() {
   add("mixed TP to one rank", job, checkpoint_plan(job, {{4, 1}, {2}, {1}}, {4, 2, 2}),
       checkpoint_plan(job, {{1}}, {8}));
   Plan sharded = checkpoint_plan(job, {{2, 1}, {1, 2}, {1}}, {3, 3, 2});
-  sharded.zero1 = true;
+  sharded.zero = Zero::optimizer;
   Plan sharded_otherwise = checkpoint_plan(job, {{1, 2}, {4}}, {4, 4});
-  sharded_otherwise.zero1 = true;
+  sharded_otherwise.zero = Zero::optimizer;
   add("ZeRO-1 to another ZeRO-1", job, sharded, sharded_otherwise);
   JobSpec tied = job_to_save();
   tied.model.tied_embeddings = true;
@@ -165,12 +165,12 @@ TEST_F(Checkpointing, AnyPlanGoesOnFromWhatAnyOtherHasSaved) {
 }
 
 TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
-  for (const bool zero1 : {false, true}) {
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
       JobSpec job = job_to_save();
       job.training.precision = precision;
       Plan plan = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3});
-      plan.zero1 = zero1;
+      plan.zero = zero;
       fs::remove_all(directory_);
       const Trained whole = train(job, plan, false, 6, false);
       train(job, plan, false, 3, true);

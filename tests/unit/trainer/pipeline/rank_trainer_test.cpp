@@ -199,7 +199,7 @@ TEST(RankTrainer, AShardedOptimizerLeavesTheSameValues) {
     const JobSpec job = job_to_train();
     Plan plan = training_plan(job, {{2, 1}, {1}, {4}}, {2, 1, 1});
     const auto whole = trained(job, plan, plane);
-    plan.zero1 = true;
+    plan.zero = Zero::optimizer;
     const auto sharded = trained(job, plan, plane);
     ASSERT_EQ(sharded.size(), whole.size());
     for (std::size_t rank = 0; rank < whole.size(); ++rank) {
@@ -219,7 +219,7 @@ TEST(RankTrainer, AShardedOptimizerLeavesTheSameValues) {
 TEST(RankTrainer, AShardedOptimizerHoldsItsPartOfTheState) {
   const JobSpec job = job_to_train();
   Plan plan = training_plan(job, {{1}, {1}}, {2, 2});
-  plan.zero1 = true;
+  plan.zero = Zero::optimizer;
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 2);
   std::vector<int64_t> parameters(2), updated(2);

@@ -23,9 +23,9 @@ JobSpec job_to_restore(const std::string& family = "gpt2") {
 }
 
 Plan restore_plan(const JobSpec& job, const std::vector<std::vector<int>>& pipelines,
-                  const std::vector<int>& microbatches, bool zero1 = false) {
+                  const std::vector<int>& microbatches, Zero zero = Zero::none) {
   Plan plan = sailor::make_plan(job, /*microbatch=*/1, pipelines, microbatches);
-  plan.zero1 = zero1;
+  plan.zero = zero;
   return plan;
 }
 
@@ -194,8 +194,8 @@ TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
 
 TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
   const JobSpec job = job_to_restore();
-  for (const bool zero1 : {false, true}) {
-    const Plan before = restore_plan(job, {{1, 1}, {2}}, {4, 4}, zero1);
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+    const Plan before = restore_plan(job, {{1, 1}, {2}}, {4, 4}, zero);
     const Undisturbed whole = undisturbed(job, before, 12);
     const TokenData data = repeating_data(job);
     ElasticTraining training(job, data, GetParam());
@@ -209,7 +209,7 @@ TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
     EXPECT_TRUE(lost.interrupted);
     EXPECT_EQ(lost.all_have_done, 6) << "rank 1 could not update";
     EXPECT_EQ(training.process(0).steps_done, 7);
-    goes_on(training, job, restore_plan(job, {{2}, {1, 1}}, {5, 3}, zero1), {0, 3, 2, 1}, whole,
+    goes_on(training, job, restore_plan(job, {{2}, {1, 1}}, {5, 3}, zero), {0, 3, 2, 1}, whole,
             {Restored::From::peers, 7}, 12);
   }
 }
@@ -221,7 +221,7 @@ TEST_P(Restoring, WhatNobodyElseHasComesFromCopiesInMemory) {
     fs::remove_all(directory_);
     JobSpec job = job_to_restore();
     job.checkpoint.memory_copies = copies;
-    Plan before = restore_plan(job, {{2, 1}, {1, 2}}, {5, 3}, /*zero1=*/true);
+    Plan before = restore_plan(job, {{2, 1}, {1, 2}}, {5, 3}, Zero::optimizer);
     // Two ranks on each of three nodes; the second one is lost.
     int rank = 0;
     for (PlanPipeline& pipeline : before.pipelines) {
@@ -245,7 +245,7 @@ TEST_P(Restoring, WhatNobodyElseHasComesFromCopiesInMemory) {
     ASSERT_THAT(training.survivors(), ::testing::ElementsAre(0, 1, 4, 5));
     const bool kept = copies == MemoryCopies::neighbour;
     if (kept) fs::remove_all(directory_ + "/step-4");
-    goes_on(training, job, restore_plan(job, {{1, 2}, {1}}, {4, 4}, true), {4, 0, 5, 1}, whole,
+    goes_on(training, job, restore_plan(job, {{1, 2}, {1}}, {4, 4}, Zero::optimizer), {4, 0, 5, 1}, whole,
             {kept ? Restored::From::memory : Restored::From::checkpoint, 4}, 10);
   }
 }

@@ -376,7 +376,7 @@ TEST_F(Templates, AFewGpusMakeUnlikePipelinesSideBySide) {
 
 TEST_F(Templates, AFrameworkThatShardsAlwaysNeedsLessMemoryWithMoreReplicas) {
   FrameworkStyle style = own_framework();
-  style.zero1 = true;
+  style.zero = Zero::optimizer;
   bool differs = false;
   for (int64_t memory_bytes = 1 << 16; memory_bytes < int64_t{1} << 40; memory_bytes += memory_bytes / 8) {
     in.catalog.gpu_types.at("t").memory_bytes = memory_bytes;

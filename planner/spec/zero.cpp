@@ -1,0 +1,35 @@
+#include "planner/spec/zero.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "planner/spec/field.h"
+
+namespace sailor {
+namespace {
+
+const std::vector<std::string>& names() {
+  static const std::vector<std::string> all = {"none", "optimizer", "gradients", "parameters"};
+  return all;
+}
+
+}  // namespace
+
+const char* to_string(Zero zero) {
+  return names()[static_cast<size_t>(zero)].c_str();
+}
+
+std::string short_name(Zero zero) {
+  return zero == Zero::none ? "" : fmt::format("zero{}", static_cast<int>(zero));
+}
+
+Zero read_zero(const Field& field) {
+  const Zero zero = static_cast<Zero>(field.choice(names()));
+  if (zero > Zero::optimizer)
+    field.fail(fmt::format("{} is not supported yet by planner and trainer: use none or optimizer",
+                           to_string(zero)));
+  return zero;
+}
+
+}  // namespace sailor

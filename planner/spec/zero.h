@@ -1,0 +1,24 @@
+// ZeRO: what the replicas of a stage share instead of holding it each for itself. A degree shares what the
+// ones before it do and one thing more; its value is the number that the papers give it. Planner and trainer
+// run none and optimizer so far: read_zero() refuses the others, so that nothing behind it meets them.
+#pragma once
+
+#include <string>
+
+namespace sailor {
+
+class Field;
+
+enum class Zero { none, optimizer, gradients, parameters };
+
+inline bool shards_optimizer(Zero zero) {
+  return zero >= Zero::optimizer;
+}
+
+const char* to_string(Zero zero);
+// As features of plans are called: `zero1`; empty for none.
+std::string short_name(Zero zero);
+// A word of a file. Throws InputError on a word that is none, and on a degree that nothing runs yet.
+Zero read_zero(const Field& field);
+
+}  // namespace sailor
