@@ -19,15 +19,6 @@ namespace {
 
 constexpr size_t kMostReasons = 20;
 
-bool is_recompute(const std::string& mode) {
-  try {
-    parse_recompute(mode);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
 // A record whose parts contradict one another is no measurement of anything. What of a plan our own trainer
 // cannot run yet, others can.
 void check_run(const RunRecord& record) {
@@ -36,8 +27,7 @@ void check_run(const RunRecord& record) {
   plan.zero = Zero::none;
   plan.interleave = 1;
   for (PlanPipeline& pipeline : plan.pipelines)
-    for (PlanStage& stage : pipeline.stages)
-      if (is_recompute(stage.recompute)) stage.recompute = "none";
+    for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::none;
   if (const auto violations = check_plan(plan, job); !violations.empty())
     throw InputError(record.where, "plan: " + violations[0]);
   if (!record.memory_stage) return;

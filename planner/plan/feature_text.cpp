@@ -8,7 +8,7 @@ namespace {
 std::vector<int> recomputing(const PlanPipeline& pipeline) {
   std::vector<int> stages;
   for (size_t i = 0; i < pipeline.stages.size(); ++i)
-    if (pipeline.stages[i].recompute != "none") stages.push_back(static_cast<int>(i));
+    if (pipeline.stages[i].recompute != Recompute::none) stages.push_back(static_cast<int>(i));
   return stages;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "planner/spec/objective.h"
+#include "planner/spec/recompute.h"
 #include "planner/spec/zero.h"
 
 namespace sailor {
@@ -24,7 +25,7 @@ struct PlanStage {
   std::string gpu_type;
   std::string zone;
   int tp = 1;  // tensor-parallel degree = GPUs of this stage, all of one node
-  std::string recompute = "none";
+  Recompute recompute = Recompute::none;
   std::string node;       // empty until placed
   std::vector<int> gpus;  // indices on the node, one per TP rank; empty until placed
 };

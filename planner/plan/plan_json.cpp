@@ -28,7 +28,7 @@ PlanStage read_stage(const Field& field) {
   stage.gpu_type = map.required("gpu_type").name();
   stage.zone = map.required("zone").name();
   stage.tp = map.required("tp").integer<int>(1, kMaxTp);
-  if (auto recompute = map.optional("recompute")) stage.recompute = recompute->name();
+  if (auto recompute = map.optional("recompute")) stage.recompute = read_recompute(*recompute);
   if (auto node = map.optional("node")) stage.node = node->name();
   if (auto gpus = map.optional("gpus")) {
     for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMaxTp));
@@ -90,7 +90,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   json["gpu_type"] = stage.gpu_type;
   json["zone"] = stage.zone;
   json["tp"] = stage.tp;
-  json["recompute"] = stage.recompute;
+  json["recompute"] = to_string(stage.recompute);
   if (!stage.node.empty()) {
     json["node"] = stage.node;
     json["gpus"] = stage.gpus;

@@ -54,15 +54,11 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
     violations.push_back(where + fmt::format("tp {} does not divide the model's feed_forward {}", stage.tp,
                                              model.feed_forward));
   }
-  if (stage.recompute == "none") return;
-  if (stage.recompute != "selective" && stage.recompute != "full") {
-    violations.push_back(
-        where + fmt::format("unknown recompute mode \"{}\" (known: none, selective, full)", stage.recompute));
-  } else if (!allowed.contains(stage.recompute == "full" ? PlanFeature::recompute
-                                                         : PlanFeature::selective_recompute)) {
-    violations.push_back(
-        where + fmt::format("recompute \"{}\" is not supported by this version's trainer", stage.recompute));
-  }
+  if (stage.recompute == Recompute::none) return;
+  if (!allowed.contains(stage.recompute == Recompute::full ? PlanFeature::recompute
+                                                           : PlanFeature::selective_recompute))
+    violations.push_back(where + fmt::format("recompute \"{}\" is not supported by this version's trainer",
+                                             to_string(stage.recompute)));
 }
 
 // The chunks of a group of GPUs are on the same GPUs, and the schedule exists.

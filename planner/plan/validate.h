@@ -13,7 +13,7 @@
 namespace sailor {
 
 // Layers covered once and in order in every pipeline, TP degrees that divide the model (heads, feed_forward),
-// microbatches that make up the global batch exactly, known recompute modes, interleaved chunks on the GPUs
+// microbatches that make up the global batch exactly, interleaved chunks on the GPUs
 // of their group with microbatches in whole rounds; and nothing of recompute and ZeRO-1 that is not
 // `allowed`: by default what the trainer runs.
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,

@@ -11,17 +11,6 @@
 
 namespace sailor {
 
-Recompute parse_recompute(const std::string& text) {
-  if (text == "none") return Recompute::none;
-  if (text == "selective") return Recompute::selective;
-  if (text == "full") return Recompute::full;
-  throw InputError("unknown recompute mode \"" + text + "\" (none, selective or full)");
-}
-
-const char* to_string(Recompute recompute) {
-  return recompute == Recompute::full ? "full" : recompute == Recompute::selective ? "selective" : "none";
-}
-
 namespace {
 
 // The three entries of one cell, by LayerKind.

@@ -11,6 +11,7 @@
 
 #include "planner/profile/measured_with.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/recompute.h"
 
 namespace sailor {
 
@@ -21,12 +22,6 @@ struct LayerTimes {
   double update_s = 0;     // optimizer step of this layer
   double attention_s = 0;  // part of forward_s that selective recomputation repeats; 0 = unknown
 };
-
-// What a stage recomputes in the backward: nothing, the inside of attention, or whole layers from their
-// inputs.
-enum class Recompute { none, selective, full };
-Recompute parse_recompute(const std::string& text);  // of a plan's stage; throws InputError
-const char* to_string(Recompute recompute);
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {

@@ -140,11 +140,11 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
   out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
   if (shards_optimizer(plan.zero)) out.flags.emplace_back("--use-distributed-optimizer");
-  if (stage.recompute == "full") {
+  if (stage.recompute == Recompute::full) {
     out.flags.emplace_back("--recompute-granularity full");
     out.flags.emplace_back("--recompute-method uniform");
     out.flags.emplace_back("--recompute-num-layers 1");
-  } else if (stage.recompute == "selective") {
+  } else if (stage.recompute == Recompute::selective) {
     out.flags.emplace_back("--recompute-granularity selective");
   }
   if (job.training.precision == Precision::bf16) out.flags.emplace_back("--bf16");

@@ -44,7 +44,7 @@ DrawnStage stage_of(const Plan& plan, const Prediction& prediction, const std::v
     const std::vector<PlanStage>& chunks = plan.pipelines[static_cast<size_t>(j)].stages;
     zones.insert(chunks[group].zone);
     for (size_t i = group; i < chunks.size(); i += static_cast<size_t>(num_gpu_groups(plan, first)))
-      if (chunks[i].recompute != "none") out.recompute = "recomputes";
+      if (chunks[i].recompute != Recompute::none) out.recompute = "recomputes";
     const StagePrediction& p = prediction.stages.at(base[static_cast<size_t>(j)] + group);
     out.busy_part = std::max(out.busy_part, p.busy_fraction);
     if (p.capacity_bytes > 0)

@@ -22,7 +22,7 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
       compact.kind = alike ? out.stages.back().kind : kinds.number(stage.gpu_type, stage.zone, stage.tp);
       compact.first_layer = stage.first_layer;
       compact.end_layer = stage.end_layer;
-      compact.recompute = parse_recompute(stage.recompute);
+      compact.recompute = stage.recompute;
       if (!stage.node.empty())
         compact.node = nodes.try_emplace(stage.node, static_cast<int>(nodes.size())).first->second;
       out.stages.push_back(compact);

@@ -37,7 +37,7 @@ Found find(const Scenario& scenario, const Inputs& inputs, const GainOptions& op
   if (shards_optimizer(best.plan.zero)) found.plan += ", zero1";
   int recomputing = 0;
   for (const PlanPipeline& pipeline : best.plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) recomputing += stage.recompute != "none";
+    for (const PlanStage& stage : pipeline.stages) recomputing += stage.recompute != Recompute::none;
   if (recomputing > 0) found.plan += fmt::format(", {} stages recompute", recomputing);
   return found;
 }

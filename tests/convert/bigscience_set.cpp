@@ -54,7 +54,7 @@ std::vector<RunRecord> convert_bigscience(const std::string& path) {
     uniform.microbatch = row.integer("mbs");
     uniform.global_batch = row.integer("gbs");
     uniform.gpu_type = "A100-80";
-    uniform.recompute = "full";
+    uniform.recompute = Recompute::full;
     record.plan = uniform.plan();
     record.iteration_s.push_back(*seconds);
     const std::string& memory = row.text("mem");

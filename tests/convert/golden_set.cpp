@@ -102,7 +102,7 @@ std::vector<RunRecord> convert_golden(const std::string& path) {
         std::max<int64_t>(row.integer_or("gbs", 1152), int64_t{uniform.dp} * uniform.microbatch);
     uniform.gpu_type = record.platform == "dgx-a100" ? "A100-80" : "H100-80";
     if (row.text("platform").find("gb200") != std::string::npos) uniform.gpu_type = "GB200-186";
-    uniform.recompute = row.text("recompute") == "full" ? "full" : "none";
+    uniform.recompute = row.text("recompute") == "full" ? Recompute::full : Recompute::none;
     uniform.zero = row.flag("dist_opt") ? Zero::optimizer : Zero::none;
     cut(row, record.shape, uniform);
     // Interleaving needs microbatches in whole groups.

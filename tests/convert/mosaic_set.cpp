@@ -53,7 +53,7 @@ std::vector<RunRecord> convert_mosaic(const std::string& path) {
     uniform.microbatch = row.integer("MicroBatchSize");
     uniform.global_batch = int64_t{uniform.dp} * uniform.microbatch * row.integer("GradAccum");
     uniform.gpu_type = type->second;
-    uniform.recompute = row.flag("Activation Checkpointing") ? "full" : "none";
+    uniform.recompute = row.flag("Activation Checkpointing") ? Recompute::full : Recompute::none;
     record.plan = uniform.plan();
     record.iteration_s.push_back(static_cast<double>(uniform.global_batch) * shape.sequence /
                                  row.number("Throughput (T/s)"));

@@ -22,7 +22,7 @@ struct UniformPlan {
   std::string gpu_type;
   int gpus_per_node = 8;
   RankOrder order = RankOrder::tp_dp_pp;
-  std::string recompute = "none";
+  Recompute recompute = Recompute::none;
   Zero zero = Zero::none;
 
   Plan plan() const;

@@ -30,7 +30,7 @@ std::vector<RunRecord> convert_vtrain(const std::string& path) {
     uniform.microbatch = row.integer("micro batch");
     uniform.global_batch = row.integer("global batch");
     uniform.gpu_type = "A100-80";
-    uniform.recompute = "full";
+    uniform.recompute = Recompute::full;
     record.plan = uniform.plan();
     record.iteration_s.push_back(row.number("iteration time (ms)") / 1e3);
     records.push_back(std::move(record));

@@ -86,8 +86,8 @@ void draw_recompute(Random& random, Plan& plan) {
   for (PlanPipeline& pipeline : plan.pipelines) {
     for (PlanStage& stage : pipeline.stages) stages.push_back(&stage);
   }
-  for (PlanStage* stage : stages) stage->recompute = random() % 2 ? "full" : "none";
-  stages[random() % stages.size()]->recompute = "full";
+  for (PlanStage* stage : stages) stage->recompute = random() % 2 ? Recompute::full : Recompute::none;
+  stages[random() % stages.size()]->recompute = Recompute::full;
 }
 
 // Another plan for the same job: other degrees that divide `splits`, other pipelines, cuts and shares.

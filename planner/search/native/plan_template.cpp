@@ -212,7 +212,7 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
       out.gpu_type = kind.gpu_type;
       out.zone = kind.zone;
       out.tp = kind.tp;
-      out.recompute = to_string(stage.recompute);
+      out.recompute = stage.recompute;
       const auto node = static_cast<size_t>(stage.node);
       out.node = space.nodes[node]->name;
       if (i < groups) {
@@ -247,7 +247,7 @@ bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
           option = static_cast<int>(o);
       }
       if (option < 0 || !space.has_times(option, plan.microbatch)) return false;
-      of.stages.push_back({option, stage.end_layer, parse_recompute(stage.recompute)});
+      of.stages.push_back({option, stage.end_layer, stage.recompute});
     }
     // Shares of one class differ by one at most.
     if (!out.classes.empty() && out.classes.back().stages == of.stages &&

@@ -244,10 +244,10 @@ struct Mover {
   }
 
   bool change_recompute() {
-    std::vector<std::string> modes = {"none"};
-    if (allowed.contains(PlanFeature::recompute)) modes.push_back("full");
-    if (allowed.contains(PlanFeature::selective_recompute)) modes.push_back("selective");
-    const std::string mode = random.pick(modes);
+    std::vector<Recompute> modes = {Recompute::none};
+    if (allowed.contains(PlanFeature::recompute)) modes.push_back(Recompute::full);
+    if (allowed.contains(PlanFeature::selective_recompute)) modes.push_back(Recompute::selective);
+    const Recompute mode = random.pick(modes);
     const PlanPipeline& one = any_pipeline();
     const size_t at = index(random, one.stages.size());
     const bool all_pipelines = random.chance(0.7), all_stages = random.chance(0.3);

@@ -71,8 +71,8 @@ std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatur
   plan.global_batch = context.job.training.global_batch;
   plan.microbatch = 1 << random.integer(0, 3);
   if (allowed.contains(PlanFeature::zero1) && random.chance(0.3)) plan.zero = Zero::optimizer;
-  const std::string recompute =
-      allowed.contains(PlanFeature::recompute) && random.chance(0.3) ? "full" : "none";
+  const Recompute recompute =
+      allowed.contains(PlanFeature::recompute) && random.chance(0.3) ? Recompute::full : Recompute::none;
   const int layers = context.job.model.num_all_layers(), count = static_cast<int>(groups.size());
   // Equally likely in every octave.
   int most_octave = 0;

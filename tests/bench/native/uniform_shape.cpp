@@ -216,7 +216,7 @@ Plan UniformEstimator::plan(const UniformShape& shape) {
         PlanStage stage;
         stage.first_layer = entry == 0 ? 0 : ends[entry - 1];
         stage.end_layer = ends[entry];
-        stage.recompute = to_string(shape.recompute);
+        stage.recompute = shape.recompute;
         put(stage, shape.family->groups[static_cast<size_t>(shape.group(d, s))]);
         busy_s[static_cast<size_t>(s)] += sums(shape, pattern.types[static_cast<size_t>(s)])
                                               ->compute_s_of(stage.first_layer, stage.end_layer);

@@ -49,7 +49,7 @@ Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vect
       }
       stage.first_layer = s == 0 ? 0 : kind->ends[s - 1];
       stage.end_layer = kind->ends[s];
-      stage.recompute = to_string(cluster.modes[static_cast<size_t>(kind->recompute[s])]);
+      stage.recompute = cluster.modes[static_cast<size_t>(kind->recompute[s])];
       pipeline.stages.push_back(std::move(stage));
     }
     plan.pipelines.push_back(std::move(pipeline));

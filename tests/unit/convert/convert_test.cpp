@@ -164,7 +164,7 @@ TEST(Convert, Vtrain) {
   EXPECT_EQ(r.plan.pipelines.size(), 2u);
   EXPECT_EQ(r.plan.pipelines[0].microbatches, 2);
   EXPECT_EQ(r.plan.pipelines[0].stages[0].tp, 2);
-  EXPECT_EQ(r.plan.pipelines[0].stages[0].recompute, "full");
+  EXPECT_EQ(r.plan.pipelines[0].stages[0].recompute, Recompute::full);
   EXPECT_EQ(r.shape.feed_forward, 4 * 2048);
   EXPECT_EQ(r.shape.head_width, 128);
   EXPECT_DOUBLE_EQ(*r.measured_s(), 0.4105);
@@ -246,7 +246,7 @@ TEST(Convert, GoldenInterleavesByLayersPerChunk) {
   EXPECT_EQ(r.plan.pipelines[0].stages[0].node, r.plan.pipelines[0].stages[2].node);
   EXPECT_EQ(r.plan.pipelines[0].microbatches % 2, 0);
   EXPECT_EQ(r.plan.zero, Zero::optimizer);
-  EXPECT_EQ(r.plan.pipelines[0].stages[0].recompute, "full");
+  EXPECT_EQ(r.plan.pipelines[0].stages[0].recompute, Recompute::full);
   EXPECT_EQ(r.options.at("sequence_parallel"), "true");
   EXPECT_EQ(r.memory_stage, -1);
   EXPECT_DOUBLE_EQ(*r.measured_bytes(), 3e9);
@@ -304,7 +304,7 @@ TEST(Convert, BigscienceTakesRowsThatSayAllThatAPlanNeeds) {
   EXPECT_EQ(r.plan.pipelines.size(), 8u);
   EXPECT_EQ(r.plan.pipelines[0].microbatches, 128);
   EXPECT_EQ(r.plan.pipelines[0].stages.size(), 12u);
-  EXPECT_EQ(r.plan.pipelines[0].stages[3].recompute, "full");
+  EXPECT_EQ(r.plan.pipelines[0].stages[3].recompute, Recompute::full);
   EXPECT_DOUBLE_EQ(*r.measured_s(), 102);
   EXPECT_DOUBLE_EQ(*r.measured_bytes(), 57e9);
   expect_good(records);

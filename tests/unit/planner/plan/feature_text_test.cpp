@@ -19,12 +19,12 @@ TEST(FeatureText, NamesWhatThePlanDoes) {
   plan.interleave = 2;
   EXPECT_EQ(feature_text(plan), "zero1 interleave:2");
   for (PlanPipeline& pipeline : plan.pipelines)
-    for (const size_t i : {0, 1, 3}) pipeline.stages[i].recompute = "full";
+    for (const size_t i : {0, 1, 3}) pipeline.stages[i].recompute = Recompute::full;
   EXPECT_EQ(feature_text(plan), "zero1 recompute:0-1,3 interleave:2");
-  plan.pipelines[1].stages[3].recompute = "none";
+  plan.pipelines[1].stages[3].recompute = Recompute::none;
   EXPECT_EQ(recomputing_stages(plan), "some");
   for (PlanPipeline& pipeline : plan.pipelines)
-    for (PlanStage& stage : pipeline.stages) stage.recompute = "full";
+    for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::full;
   EXPECT_EQ(feature_text(plan), "zero1 recompute interleave:2");
   EXPECT_EQ(summary(plan).substr(summary(plan).find(" of ")), " of 0, zero1 recompute interleave:2");
 }

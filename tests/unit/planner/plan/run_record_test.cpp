@@ -44,7 +44,7 @@ RunRecord example_record(const std::string& name = "row 17") {
   second.end_layer = 6;
   first.gpu_type = second.gpu_type = "A";
   first.zone = second.zone = "z";
-  first.recompute = "full";
+  first.recompute = Recompute::full;
   first.node = second.node = "n";
   first.gpus = {0};
   second.gpus = {1};

@@ -85,14 +85,11 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre("4 microbatches of 4 do not make up the global batch of 10, 3 do"));
   p = valid_plan();
-  p.pipelines[0].stages[0].recompute = "magic";
-  EXPECT_THAT(check_plan(p, valid_job()), ElementsAre(HasSubstr("unknown recompute mode \"magic\"")));
-  p = valid_plan();
-  p.pipelines[1].stages[0].recompute = "full";
+  p.pipelines[1].stages[0].recompute = Recompute::full;
   EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job(), {}),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"full\" is not supported")));
-  p.pipelines[1].stages[0].recompute = "selective";
+  p.pipelines[1].stages[0].recompute = Recompute::selective;
   EXPECT_THAT(check_plan(p, valid_job(), predictable_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"selective\" is not supported")));

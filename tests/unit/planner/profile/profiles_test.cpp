@@ -240,8 +240,6 @@ TEST(LayerProfile, RecomputationKeepsTheLeastThatIsKnown) {
   EXPECT_EQ(sizes.kept_bytes(Recompute::none), 100);
   EXPECT_EQ(sizes.kept_bytes(Recompute::selective), 60);
   EXPECT_EQ(sizes.kept_bytes(Recompute::full), 5);
-  EXPECT_EQ(parse_recompute("selective"), Recompute::selective);
-  EXPECT_THROW(parse_recompute("some"), InputError);
 }
 
 TEST(NetworkProfile, TheMostSpecificLinkWinsInBothDirections) {

@@ -95,7 +95,7 @@ TEST(CandidateTable, SaysWhatPlansDoBesidesInAColumnOfItsOwn) {
   result.status = SearchStatus::found;
   result.candidates.push_back({plan, simulate(in.context(), plan)});
   EXPECT_EQ(candidate_table(in.context(), result).find("WITH"), std::string::npos);
-  for (const size_t i : {0, 1}) plan.pipelines[0].stages[i].recompute = "full";
+  for (const size_t i : {0, 1}) plan.pipelines[0].stages[i].recompute = Recompute::full;
   plan.zero = Zero::optimizer;
   result.candidates.push_back({plan, simulate(in.context(), plan)});
   const std::string table = candidate_table(in.context(), result);

@@ -58,7 +58,7 @@ TEST(PlanDrawing, StagesThatRecomputeSayIt) {
   const test::Instance in = long_names(14);
   Plan plan = test::make_plan(in, 1, {one_layer_each(16, "fast")});
   EXPECT_EQ(plan_drawing(plan, simulate(in.context(), plan)).find("recomputes"), std::string::npos);
-  for (size_t i = 0; i < 4; ++i) plan.pipelines[0].stages[i].recompute = "full";
+  for (size_t i = 0; i < 4; ++i) plan.pipelines[0].stages[i].recompute = Recompute::full;
   const Prediction prediction = simulate(in.context(), plan);
   const std::vector<DrawnPipeline> drawn = drawn_pipelines(plan, prediction);
   ASSERT_EQ(drawn.at(0).stages.size(), 2u);

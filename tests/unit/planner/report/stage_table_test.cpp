@@ -61,8 +61,8 @@ TEST(StageTable, EqualStagesOfEqualPipelinesAreOneRow) {
   int64_t most = 0;
   for (size_t i = 1; i < 7; ++i) most = std::max(most, prediction.stages[i].memory.total());
   EXPECT_THAT(table[2], HasSubstr(fmt::format(" {:.2f}/", static_cast<double>(most) / (1 << 30))));
-  // Different stages have separate rows.
-  plan.pipelines[0].stages[3].recompute = plan.pipelines[1].stages[3].recompute = "full";
+  // What differs stands apart.
+  plan.pipelines[0].stages[3].recompute = plan.pipelines[1].stages[3].recompute = Recompute::full;
   EXPECT_EQ(rows(stage_table(plan, simulate(in.context(), plan))).size(), 7u);
 }
 
@@ -70,7 +70,7 @@ TEST(StageTable, ShowsRecomputationAndInterleaving) {
   const test::Instance in = two_small_types();
   Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
   EXPECT_EQ(stage_table(plan, simulate(in.context(), plan)).find("RECOMP"), std::string::npos);
-  plan.pipelines[0].stages[1].recompute = "full";
+  plan.pipelines[0].stages[1].recompute = Recompute::full;
   const std::vector<std::string> table = rows(stage_table(plan, simulate(in.context(), plan)));
   EXPECT_THAT(table[0], ::testing::EndsWith("  RECOMP"));
   EXPECT_THAT(table[1], ::testing::EndsWith("  -"));

@@ -144,18 +144,18 @@ TEST(Search, RecomputesWhereNothingElseFits) {
   const SearchResult result = search(in.context(), options);
   ASSERT_EQ(result.status, SearchStatus::found);
   const Candidate& best = result.candidates[0];
-  EXPECT_EQ(best.plan.pipelines[0].stages[0].recompute, "full");
+  EXPECT_EQ(best.plan.pipelines[0].stages[0].recompute, Recompute::full);
   EXPECT_TRUE(check_plan(best.plan, in.job, options.allow).empty());
   // Blocks pay their forward again: 8 microbatches, 4 blocks, a third of 10 ms each.
   Plan kept = best.plan;
-  kept.pipelines[0].stages[0].recompute = "none";
+  kept.pipelines[0].stages[0].recompute = Recompute::none;
   EXPECT_NEAR(best.prediction.iteration_s - simulate(in.context(), kept).iteration_s, 8 * 4 * 0.01 / 3, 1e-9);
   // Gone on from where memory does not bind: nothing has to recompute there.
   in.catalog.gpu_types["a"].memory_bytes = int64_t{1} << 40;
   options.previous = {best.plan};
   const SearchResult roomy = search(in.context(), options);
   ASSERT_EQ(roomy.status, SearchStatus::found);
-  EXPECT_EQ(roomy.candidates[0].plan.pipelines[0].stages[0].recompute, "none");
+  EXPECT_EQ(roomy.candidates[0].plan.pipelines[0].stages[0].recompute, Recompute::none);
 }
 
 // A first layer that only fits when two replicas share its optimizer states.

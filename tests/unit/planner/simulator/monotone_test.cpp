@@ -129,7 +129,7 @@ Plan random_plan(Random& random, const test::Instance& in, const FrameworkStyle&
   plan.interleave = at_once && random.chance(3) ? 2 : 1;
   const int layers = in.job.model.num_all_layers(), pipelines = random.up_to(4);
   const bool is_placed = !random.chance(4), alike = random.chance(2);
-  const char* const modes[] = {"none", "selective", "full"};
+  const Recompute modes[] = {Recompute::none, Recompute::selective, Recompute::full};
   for (int j = 0; j < pipelines; ++j) {
     PlanPipeline pipeline;
     const int groups = plan.interleave > 1 ? 1 + random.up_to(2) : random.up_to(std::min(4, layers));

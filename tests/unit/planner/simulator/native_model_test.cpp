@@ -118,12 +118,12 @@ TEST(NativeModel, RecomputationIsPaidInTheBackwardByBlocksOnly) {
   Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
   const Prediction none = simulate(in.context(), plan);
   const double block_s = 0.02 / 3;
-  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = "full";
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = Recompute::full;
   const Prediction full = simulate(in.context(), plan);
   EXPECT_NEAR(full.stages[0].backward_s - none.stages[0].backward_s, 2 * block_s, 1e-12);
   EXPECT_NEAR(full.stages[1].backward_s - none.stages[1].backward_s, 2 * block_s, 1e-12);
   EXPECT_EQ(full.stages[1].forward_s, none.stages[1].forward_s);
-  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = "selective";
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = Recompute::selective;
   const Prediction selective = simulate(in.context(), plan);
   EXPECT_NEAR(selective.stages[1].backward_s - none.stages[1].backward_s, 2 * block_s / 4, 1e-12);
 }

@@ -75,7 +75,7 @@ TEST(RankTrainer, SaysWhatDataAStepSawWhateverThePlan) {
   run(training_plan(job, {{1}}, {4}));
   run(training_plan(job, {{2, 1}, {1}}, {3, 1}));
   Plan recomputed = training_plan(job, {{1, 1}}, {4});
-  for (PlanStage& stage : recomputed.pipelines[0].stages) stage.recompute = "full";
+  for (PlanStage& stage : recomputed.pipelines[0].stages) stage.recompute = Recompute::full;
   run(recomputed);
 }
 
@@ -87,7 +87,8 @@ TEST(RankTrainer, DropoutFollowsTheStepAndIsOffInValidation) {
     job.model.dropout = dropout;
     Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
     for (PlanPipeline& pipeline : plan.pipelines) {
-      for (PlanStage& stage : pipeline.stages) stage.recompute = recompute ? "full" : "none";
+      for (PlanStage& stage : pipeline.stages)
+        stage.recompute = recompute ? Recompute::full : Recompute::none;
     }
     TestJob ranks("thread", num_ranks(plan));
     std::vector<double> seen;  // by rank 0: losses and norms up to step 3, and the validation's
@@ -189,7 +190,7 @@ TEST(RankTrainer, RecomputationChangesNoBit) {
     Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
     const auto kept = trained(job, plan, "thread");
     for (PlanPipeline& pipeline : plan.pipelines)
-      for (PlanStage& stage : pipeline.stages) stage.recompute = "full";
+      for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::full;
     EXPECT_EQ(trained(job, plan, "thread"), kept);
   }
 }
@@ -418,7 +419,7 @@ TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
   chunks.interleave = 2;
   EXPECT_THAT(error_of(job, chunks), ::testing::HasSubstr("3 stages do not make up 2 chunks"));
   Plan selective = good;
-  selective.pipelines[0].stages[0].recompute = "selective";
+  selective.pipelines[0].stages[0].recompute = Recompute::selective;
   EXPECT_THAT(error_of(job, selective), ::testing::HasSubstr("recompute \"selective\" is not supported"));
   Plan uncovered = good;
   uncovered.pipelines[1].stages[0].end_layer = 2;
