@@ -6,6 +6,7 @@
 
 #include "profiler/copying_communicator.h"
 #include "profiler/memory_meter.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"

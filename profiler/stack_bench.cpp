@@ -9,6 +9,7 @@
 
 #include "planner/process/seconds_since.h"
 #include "profiler/copying_communicator.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"

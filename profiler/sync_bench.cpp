@@ -15,6 +15,7 @@
 #include "planner/simulator/mesh_sync.h"
 #include "planner/spec/snapshot.h"
 #include "profiler/link_bench.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_sync.h"
 

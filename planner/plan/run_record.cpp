@@ -66,8 +66,7 @@ RunRecord read_run_record(const Document& document) {
   if (const auto options = map.optional("options"))
     for (const auto& [key, value] : options->entries()) record.options[key] = value.node().scalar;
   record.platform = map.required("platform").name();
-  constexpr Precision kPrecisions[] = {Precision::fp32, Precision::fp64, Precision::bf16};
-  record.precision = kPrecisions[map.required("precision").choice({"fp32", "fp64", "bf16"})];
+  record.precision = read_precision(map.required("precision"));
   if (const auto family = map.optional("family")) record.family = family->name();
   const Field model = map.required("model");
   record.shape = read_transformer_shape(model);

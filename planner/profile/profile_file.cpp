@@ -107,7 +107,7 @@ ProfileFile read_profile_file(const Document& document) {
   profile.file = document.file;
   profile.gpu_type = map.required("gpu_type").name();
   profile.model = read_model(map.required("model"));
-  profile.precision = static_cast<Precision>(map.required("precision").choice({"fp32", "fp64", "bf16"}));
+  profile.precision = read_precision(map.required("precision"));
   if (auto measured = map.optional("measured")) profile.measured = read_measured_with(*measured);
   if (auto overheads = map.optional("overheads")) read_overheads(*overheads, profile);
   Field times = map.required("times");

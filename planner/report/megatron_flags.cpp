@@ -31,7 +31,8 @@ std::string obstacle(const JobSpec& job, const Plan& plan) {
   if (plan.global_batch % round != 0)
     return fmt::format("its global batch of {} is not a multiple of {} pipelines x microbatches of {}",
                        plan.global_batch, plan.pipelines.size(), plan.microbatch);
-  if (job.training.precision == Precision::fp64) return "it has no fp64";
+  if (const PrecisionKind& precision = kind_of(job.training.precision); precision.megatron_flag == nullptr)
+    return fmt::format("it has no {}", precision.name);
   return "";
 }
 
@@ -147,7 +148,8 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
   } else if (stage.recompute == Recompute::selective) {
     out.flags.emplace_back("--recompute-granularity selective");
   }
-  if (job.training.precision == Precision::bf16) out.flags.emplace_back("--bf16");
+  if (const std::string flag = kind_of(job.training.precision).megatron_flag; !flag.empty())
+    out.flags.push_back(flag);
   if (job.training.steps > 0) out.flags.push_back(fmt::format("--train-iters {}", job.training.steps));
   if (std::string why_not = add_model(job.model, out.flags); !why_not.empty()) return {why_not, {}, {}};
   out.notes.insert(

@@ -84,8 +84,7 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
   const double shards =
       data_parallel && shards_optimizer(std::max(input.zero, style.zero)) ? input.replicas : 1;
   const double gradient = style.gradient_bytes_at(precision);
-  const double moments =
-      precision == Precision::fp64 ? 2 * static_cast<double>(element) : style.moments_bytes;
+  const double moments = style.moments_bytes_at(precision);
   memory.weights_bytes = product(parameters, style.weight_bytes(precision));
   memory.gradients_bytes = product(parameters, gradient + style.gradient_copy_bytes);
   if (!input.chunks.empty() && !input.chunks[0].has_previous && !input.chunks[0].layers.empty())

@@ -52,7 +52,7 @@ struct FrameworkStyle {
   bool sync_whole_layers = false;  // a layer is not split: buckets may grow by one
 
   // --- State, bytes per parameter
-  double gradient_bytes = 0;  // 0 = an element of the training precision; 64-bit training always uses that
+  double gradient_bytes = 0;  // 0 = an element of the training precision; 64-bit states always use that
   double gradient_copy_bytes = 0;  // in addition, e.g. 16-bit gradients before they are added to 32-bit ones
   // in addition, of the embedding's matrix: the largest tensor that exists at once
   double embedding_gradient_bytes = 0;
@@ -100,16 +100,22 @@ struct FrameworkStyle {
   double accumulate_bytes = 0;          // memory traffic per parameter and microbatch to accumulate gradients
   double optimizer_traffic_bytes = 30;  // memory traffic per parameter of a step
 
+  // What files say of states is said of 32-bit ones; wider ones take what they take.
   double weight_bytes(Precision precision) const { return element_bytes(precision); }
   double gradient_bytes_at(Precision precision) const {
-    return gradient_bytes > 0 && precision != Precision::fp64 ? gradient_bytes : element_bytes(precision);
+    return gradient_bytes > 0 && !has_wide_states(precision) ? gradient_bytes : element_bytes(precision);
   }
   double master_bytes_at(Precision precision) const {
-    return element_bytes(precision) < 4 ? master_bytes : 0;
+    return element_bytes(precision) < kind_of(precision).state_bytes ? master_bytes : 0;
+  }
+  double moments_bytes_at(Precision precision) const {
+    return has_wide_states(precision) ? 2 * kind_of(precision).state_bytes : moments_bytes;
   }
   double sync_bytes_at(Precision precision) const {
     return sync_bytes > 0 ? sync_bytes : gradient_bytes_at(precision);
   }
+
+  static bool has_wide_states(Precision precision) { return kind_of(precision).state_bytes > 4; }
 
   // Sets one key as in the file. Throws InputError at `where` when the key is unknown or the value is
   // invalid.

@@ -22,11 +22,6 @@ constexpr int kMostGpus = 100'000'000;
 constexpr int64_t kMaxCount = 1'000'000'000'000;
 constexpr const char* kInBaseDirectory = "job.yaml";
 
-const std::vector<std::string>& precision_names() {
-  static const std::vector<std::string> names = {"fp32", "fp64", "bf16"};
-  return names;
-}
-
 // Families are files of the trainer and become parts of names: plain identifiers.
 std::string read_family(const Field& field) {
   std::string family = field.text();
@@ -194,9 +189,7 @@ TrainingSpec read_training(const Field& field) {
                        "clip_grad_norm", "validation"});
   TrainingSpec training;
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
-  if (auto precision = map.optional("precision")) {
-    training.precision = static_cast<Precision>(precision->choice(precision_names()));
-  }
+  if (auto precision = map.optional("precision")) training.precision = read_precision(*precision);
   training.steps = map.required("steps").integer<int64_t>(1, kMaxCount);
   if (auto seed = map.optional("seed"))
     training.seed = static_cast<uint64_t>(seed->integer<int64_t>(0, INT64_MAX));
@@ -363,22 +356,6 @@ std::vector<Expense> JobSpec::expenses() const {
 Where JobSpec::where(const std::string& key) const {
   auto it = lines.find(key);
   return {file, it == lines.end() ? 0 : it->second};
-}
-
-const char* to_string(Precision precision) {
-  return precision_names()[static_cast<size_t>(precision)].c_str();
-}
-
-int element_bytes(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return 4;
-    case Precision::fp64:
-      return 8;
-    case Precision::bf16:
-      return 2;
-  }
-  return 4;
 }
 
 }  // namespace sailor

@@ -13,6 +13,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/objective.h"
+#include "planner/spec/precision.h"
 
 namespace sailor {
 
@@ -82,8 +83,6 @@ struct ValidationSpec {
 
   bool operator==(const ValidationSpec&) const = default;
 };
-
-enum class Precision { fp32, fp64, bf16 };
 
 struct TrainingSpec {
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
@@ -188,9 +187,5 @@ struct JobSpec {
 JobSpec load_job_spec(const std::string& path, const std::string& base_directory = "");
 JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
                        const std::string& base_directory = "");
-
-const char* to_string(Precision precision);
-// Bytes of one element of weights and activations.
-int element_bytes(Precision precision);
 
 }  // namespace sailor

@@ -17,7 +17,7 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/parallel/gradient_buffer.h"
 

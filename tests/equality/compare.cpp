@@ -7,6 +7,7 @@
 
 #include "planner/plan/rank_layout.h"
 #include "tests/equality/reference/families.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_buffer.h"
 #include "trainer/pipeline/schedule.h"

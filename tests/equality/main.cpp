@@ -30,6 +30,7 @@
 #include "tests/equality/backends.h"
 #include "tests/equality/lost_ranks.h"
 #include "tests/equality/reference/families.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 
 namespace sailor::equality {
@@ -54,8 +55,8 @@ int run(int argc, char** argv) {
   std::string backend = "thread", rank_directory;
   bool tell = false, gpus = false, families = false;
   CLI::App app{"Compares the trainer with plain autograd on one process"};
-  const std::map<std::string, Precision> precisions = {
-      {"fp32", Precision::fp32}, {"fp64", Precision::fp64}, {"bf16", Precision::bf16}};
+  std::map<std::string, Precision> precisions;
+  for (const PrecisionKind& kind : kPrecisions) precisions[kind.name] = kind.precision;
   app.add_option("--seed", options.seed, "seed of the cases");
   app.add_option("--count", count, "number of cases")->check(CLI::PositiveNumber);
   app.add_option("--dtype", options.precision, "fp32, fp64 or bf16")

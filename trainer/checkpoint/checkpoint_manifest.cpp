@@ -70,9 +70,8 @@ ModelSpec decode_model(const Json& j) {
 }
 
 Precision decode_precision(const std::string& text) {
-  for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
-    if (text == to_string(precision)) return precision;
-  }
+  for (const PrecisionKind& kind : kPrecisions)
+    if (text == kind.name) return kind.precision;
   throw std::runtime_error("precision is none that there is");
 }
 
@@ -108,7 +107,9 @@ int64_t CheckpointManifest::bytes() const {
 
 std::string incomplete(const CheckpointManifest& manifest) {
   for (const CheckpointTensor& tensor : manifest.tensors) {
-    if (tensor.dtype != "F32" && tensor.dtype != "F64") return tensor.name + " has no type of a state";
+    if (std::none_of(kPrecisions.begin(), kPrecisions.end(),
+                     [&](const PrecisionKind& kind) { return tensor.dtype == kind.state_type; }))
+      return tensor.name + " has no type of a state";
   }
   std::vector<CheckpointPiece> pieces;
   for (const CheckpointFile& file : manifest.files) {

@@ -10,28 +10,12 @@
 #include "planner/spec/text_file.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/stored_rows.h"
+#include "trainer/model/element_types.h"
 
 namespace sailor {
-namespace {
-
-const char* config_name(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    default:
-      return "float32";
-  }
-}
-
-}  // namespace
-
 void export_model(const std::string& directory, const ModelSpec& model, at::ScalarType type,
                   const std::function<at::Tensor(const ParameterSpec&)>& whole) {
-  const std::string config = to_model_config(model, config_name(type));
+  const std::string config = to_model_config(model, names_of(type).config_name);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}: {}", directory, error.message()));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/parallel/groups.h"
 
 namespace sailor {

@@ -10,7 +10,7 @@
 #include "trainer/checkpoint/fetch_plan.h"
 #include "trainer/checkpoint/parameter_place.h"
 #include "trainer/comm/exchange_lists.h"
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/parallel/gradient_buffer.h"
 
 namespace sailor {

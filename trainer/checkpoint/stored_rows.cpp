@@ -3,21 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
+#include "trainer/model/element_types.h"
 
 namespace sailor {
 namespace {
-
-struct NamedType {
-  at::ScalarType type;
-  const char* name;
-};
-constexpr std::array<NamedType, 4> kTypes = {
-    {{at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"}, {at::kBFloat16, "BF16"}}};
 
 int64_t rows_per_group(const StoredRows& stored) {
   int64_t rows = 0;
@@ -71,18 +64,14 @@ std::vector<std::pair<std::string, at::Tensor>> stored_tensors(const ParameterSp
 }
 
 at::ScalarType stored_scalar_type(const std::string& dtype, const std::string& file) {
-  for (const NamedType& known : kTypes) {
-    if (dtype == known.name) return known.type;
-  }
+  if (const ElementTypeNames* known = find_stored(dtype)) return known->type;
   throw InputError(
       {file, 0},
       fmt::format("holds weights of type {}; the trainer reads F64, F32, F16 and BF16", in_quotes(dtype)));
 }
 
 std::string stored_dtype(at::ScalarType type) {
-  for (const NamedType& known : kTypes) {
-    if (type == known.type) return known.name;
-  }
+  if (const char* name = names_of(type).stored_as) return name;
   throw std::logic_error(fmt::format("weights of type {} cannot be stored", at::toString(type)));
 }
 

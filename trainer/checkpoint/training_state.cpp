@@ -148,7 +148,7 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
 }
 
 std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states) {
-  const std::string dtype = job.training.precision == Precision::fp64 ? "F64" : "F32";
+  const std::string dtype = kind_of(job.training.precision).state_type;
   std::vector<CheckpointTensor> tensors;
   for (const ParameterSpec& spec : list_parameters(job.model, job.model.vocabulary)) {
     std::vector<int64_t> shape = {spec.real_rows};

@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 
 namespace {
 

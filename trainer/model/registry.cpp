@@ -42,33 +42,4 @@ int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps) {
   return (vocabulary + multiple - 1) / multiple * multiple;
 }
 
-at::ScalarType scalar_type(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return at::kFloat;
-    case Precision::fp64:
-      return at::kDouble;
-    case Precision::bf16:
-      return at::kBFloat16;
-  }
-  throw std::logic_error("scalar_type: no such precision");
-}
-
-ElementType element_type(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return ElementType::f32;
-    case at::kDouble:
-      return ElementType::f64;
-    case at::kBFloat16:
-      return ElementType::bf16;
-    case at::kLong:
-      return ElementType::i64;
-    case at::kByte:
-      return ElementType::u8;
-    default:
-      throw std::logic_error(fmt::format("no communicator moves elements of type {}", at::toString(type)));
-  }
-}
-
 }  // namespace sailor

@@ -23,8 +23,5 @@ void check_split(const ModelSpec& model, int tp);
 
 // vocabulary rounded up to a multiple of every TP degree in `tps`.
 int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps);
-// Type of parameters, activations and messages.
-at::ScalarType scalar_type(Precision precision);
-ElementType element_type(at::ScalarType type);
 
 }  // namespace sailor

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/model/weight_product.h"
 

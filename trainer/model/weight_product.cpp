@@ -21,7 +21,7 @@ at::Tensor accumulated_gradient(const at::Tensor& weight) {
 }
 
 // Communicators outlive every graph that uses them. 0 = alone.
-int64_t to_handle(Communicator* tp) {
+int64_t handle_of(Communicator* tp) {
   return tp && tp->size() > 1 ? reinterpret_cast<int64_t>(tp) : 0;
 }
 void sum_over(int64_t handle, at::Tensor& tensor) {
@@ -106,12 +106,12 @@ struct RowsOfTable : torch::autograd::Function<RowsOfTable> {
 at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                               Communicator* tp) {
   return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/true, int64_t{0},
-                              to_handle(tp));
+                              handle_of(tp));
 }
 
 at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                              Communicator* tp) {
-  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/false, to_handle(tp),
+  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/false, handle_of(tp),
                               int64_t{0});
 }
 

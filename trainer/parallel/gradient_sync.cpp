@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/optim/square_sum.h"
 
 namespace sailor {

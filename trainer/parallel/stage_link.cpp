@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/torch_device.h"
 
 namespace sailor {

@@ -9,6 +9,7 @@
 #include "planner/plan/validate.h"
 #include "planner/spec/error.h"
 #include "trainer/checkpoint/stored_model.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 
 namespace sailor {

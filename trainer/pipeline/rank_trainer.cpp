@@ -20,6 +20,7 @@
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/data/token_digest.h"
+#include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/optim/lr_schedule.h"

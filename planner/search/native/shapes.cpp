@@ -44,7 +44,7 @@ Estimates::Estimates(const Space& space) : space_(space) {
   const double at_least =
       parameters - static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.tp;
   weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision));
-  state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes);
+  state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision));
 }
 
 bool Estimates::may_fit(const TemplateShape& shape, bool sharded) const {

@@ -214,7 +214,7 @@ TEST(PublishedModel, EqualsTheFormulasOnEveryPublicValidationRun) {
                                             stage.replicas.at(j).first,
                                             formula.zone,
                                             stage.replicas.at(j).second,
-                                            "none",
+                                            Recompute::none,
                                             "",
                                             {}});
     EXPECT_NEAR(simulate(in.context(), plan, CostModel::published).iteration_s /

@@ -17,7 +17,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
-#include "trainer/model/registry.h"
+#include "trainer/model/element_types.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {
