@@ -66,22 +66,24 @@ ProfileFile earlier(const std::string& path, const JobSpec& job, const std::stri
 
 void put(ProfileFile& profile, const ProfileFile::TimeCell& cell) {
   std::erase_if(profile.times, [&cell](const auto& c) {
-    return c.microbatch == cell.microbatch && c.tp == cell.tp && c.kind == cell.kind;
+    return c.microbatch == cell.microbatch && c.shape == cell.shape && c.kind == cell.kind;
   });
   profile.times.push_back(cell);
 }
 
 void put(ProfileFile& profile, const ProfileFile::SizeCell& cell) {
-  std::erase_if(profile.sizes, [&cell](const auto& c) { return c.tp == cell.tp && c.kind == cell.kind; });
+  std::erase_if(profile.sizes,
+                [&cell](const auto& c) { return c.shape == cell.shape && c.kind == cell.kind; });
   profile.sizes.push_back(cell);
 }
 
 void sort_cells(ProfileFile& profile) {
   std::sort(profile.times.begin(), profile.times.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.tp, a.microbatch, a.kind) < std::tuple(b.tp, b.microbatch, b.kind);
+    return std::tuple(a.shape, a.microbatch, a.kind) < std::tuple(b.shape, b.microbatch, b.kind);
   });
-  std::sort(profile.sizes.begin(), profile.sizes.end(),
-            [](const auto& a, const auto& b) { return std::tuple(a.tp, a.kind) < std::tuple(b.tp, b.kind); });
+  std::sort(profile.sizes.begin(), profile.sizes.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.shape, a.kind) < std::tuple(b.shape, b.kind);
+  });
 }
 
 NetworkFile earlier_network(const std::string& path, ProfileOutcome& outcome) {

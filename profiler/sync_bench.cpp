@@ -56,7 +56,7 @@ double expected_s(const JobSpec& job, const Plan& plan, const NetworkProfile& ne
                   const std::vector<LayerSizes>& sizes) {
   ProfileSet profiles;
   profiles.network = network;
-  profiles.sizes.by_tp[1] = sizes;
+  profiles.sizes.by_shape[{1}] = sizes;
   profiles.layers[kType].gpu_type = kType;
   const Snapshot snapshot;
   Catalog catalog;

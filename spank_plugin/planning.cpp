@@ -165,7 +165,7 @@ std::string comment_of(const Plan& plan) {
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (int group = 0; group < num_groups(plan, pipeline); ++group) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
-      gpus[stage.gpu_type] += stage.tp;
+      gpus[stage.gpu_type] += stage.shape.gpus();
     }
   }
   std::vector<std::string> parts;

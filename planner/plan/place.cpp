@@ -120,7 +120,7 @@ Pools pools_of(const Plan& plan, const std::vector<StageRef>& order, std::vector
   for (const StageRef& ref : order) {
     const PlanStage& stage = plan.pipelines[ref.pipeline].stages[ref.stage];
     const auto it = pools.find({stage.gpu_type, stage.zone});
-    if (it != pools.end()) it->second.gpus_to_place += stage.tp;
+    if (it != pools.end()) it->second.gpus_to_place += stage.shape.gpus();
   }
   return pools;
 }
@@ -161,17 +161,18 @@ const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::v
     };
     FreeNode* best = nullptr;
     for (FreeNode* free : pool.nodes) {
-      bool fits = static_cast<int>(free->gpus.size()) >= stage.tp;
+      bool fits = static_cast<int>(free->gpus.size()) >= stage.shape.gpus();
       if (fits && (best == nullptr || rank(*free) < rank(*best))) best = free;
     }
     if (best == nullptr) return &ref;
     stage.node = best->node->name;
-    stage.gpus.assign(best->gpus.begin(), best->gpus.begin() + stage.tp);
-    best->gpus.erase(best->gpus.begin(), best->gpus.begin() + stage.tp);
+    stage.gpus.assign(best->gpus.begin(), best->gpus.begin() + stage.shape.gpus());
+    best->gpus.erase(best->gpus.begin(), best->gpus.begin() + stage.shape.gpus());
     own[ref.pipeline].push_back(best);
     choice.placed(ref, *best);
-    pool.gpus_to_place -= stage.tp;
-    if (best->leaf_switch != kNoSwitch) pool.gpus_below[static_cast<size_t>(best->leaf_switch)] -= stage.tp;
+    pool.gpus_to_place -= stage.shape.gpus();
+    if (best->leaf_switch != kNoSwitch)
+      pool.gpus_below[static_cast<size_t>(best->leaf_switch)] -= stage.shape.gpus();
   }
   return nullptr;
 }
@@ -191,8 +192,11 @@ void place(Plan& plan, const Snapshot& snapshot) {
       if (plan.pipelines[p].stages[s].node.empty()) order.push_back({p, s});
     }
   }
-  auto tp = [&](const StageRef& ref) { return plan.pipelines[ref.pipeline].stages[ref.stage].tp; };
-  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return tp(a) > tp(b); });
+  auto gpus = [&](const StageRef& ref) {
+    return plan.pipelines[ref.pipeline].stages[ref.stage].shape.gpus();
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto& a, const auto& b) { return gpus(a) > gpus(b); });
   std::vector<FreeNode> nodes = free_nodes(plan, snapshot);
 
   // Where one degree divides the next, every choice of nodes works; with other degrees, keeping a pipeline
@@ -207,7 +211,7 @@ void place(Plan& plan, const Snapshot& snapshot) {
     const PlanStage& stage = plan.pipelines[failed->pipeline].stages[failed->stage];
     throw std::runtime_error(fmt::format(
         "pipeline {}, stage {}: no node of type {} in zone {} has {} free GPU{} left", failed->pipeline,
-        failed->stage, stage.gpu_type, stage.zone, stage.tp, stage.tp == 1 ? "" : "s"));
+        failed->stage, stage.gpu_type, stage.zone, stage.shape.gpus(), stage.shape.gpus() == 1 ? "" : "s"));
   }
   plan = std::move(attempt);
   // Interleaved chunks are where the first chunk is.

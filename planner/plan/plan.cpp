@@ -17,7 +17,7 @@ int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (int group = 0; group < num_groups(plan, pipeline); ++group)
-      ranks += pipeline.stages[static_cast<size_t>(group)].tp;
+      ranks += pipeline.stages[static_cast<size_t>(group)].shape.gpus();
   }
   return ranks;
 }
@@ -44,7 +44,8 @@ std::string summary(const Plan& plan) {
   auto describe = [](const PlanPipeline& pipeline) {
     std::string text;
     for (const PlanStage& stage : pipeline.stages) {
-      text += fmt::format("{}{}x{} tp{}", text.empty() ? "" : " | ", stage.tp, stage.gpu_type, stage.tp);
+      text += fmt::format("{}{}x{} tp{}", text.empty() ? "" : " | ", stage.shape.gpus(), stage.gpu_type,
+                          stage.shape.tp);
     }
     return text;
   };

@@ -15,6 +15,7 @@
 
 #include "planner/spec/objective.h"
 #include "planner/spec/recompute.h"
+#include "planner/spec/replica_shape.h"
 #include "planner/spec/zero.h"
 
 namespace sailor {
@@ -24,10 +25,10 @@ struct PlanStage {
   int end_layer = 0;
   std::string gpu_type;
   std::string zone;
-  int tp = 1;  // tensor-parallel degree = GPUs of this stage, all of one node
+  ReplicaShape shape;  // of this stage's GPUs, all of one node
   Recompute recompute = Recompute::none;
   std::string node;       // empty until placed
-  std::vector<int> gpus;  // indices on the node, one per TP rank; empty until placed
+  std::vector<int> gpus;  // indices on the node, shape.gpus() of them; empty until placed
 };
 
 struct PlanPipeline {

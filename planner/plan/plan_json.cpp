@@ -11,7 +11,7 @@
 namespace sailor {
 namespace {
 
-constexpr int kMaxTp = 4096;
+constexpr int kMostGpus = 4096;  // of a replica, and of a node
 
 PlanStage read_stage(const Field& field) {
   MapField map(field, {"layers", "gpu_type", "zone", "tp", "recompute", "node", "gpus"});
@@ -27,14 +27,14 @@ PlanStage read_stage(const Field& field) {
   }
   stage.gpu_type = map.required("gpu_type").name();
   stage.zone = map.required("zone").name();
-  stage.tp = map.required("tp").integer<int>(1, kMaxTp);
+  stage.shape.tp = map.required("tp").integer<int>(1, kMostGpus);
   if (auto recompute = map.optional("recompute")) stage.recompute = read_recompute(*recompute);
   if (auto node = map.optional("node")) stage.node = node->name();
   if (auto gpus = map.optional("gpus")) {
-    for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMaxTp));
+    for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMostGpus));
     if (stage.node.empty()) gpus->fail("GPU indices need the key \"node\" beside them");
-    if (static_cast<int>(stage.gpus.size()) != stage.tp) {
-      gpus->fail(fmt::format("{} GPUs for a TP degree of {}", stage.gpus.size(), stage.tp));
+    if (static_cast<int>(stage.gpus.size()) != stage.shape.gpus()) {
+      gpus->fail(fmt::format("{} GPUs for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
     }
   } else if (!stage.node.empty()) {
     map.fail("a stage with the key \"node\" needs the key \"gpus\" too");
@@ -89,7 +89,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   json["layers"] = {stage.first_layer, stage.end_layer};
   json["gpu_type"] = stage.gpu_type;
   json["zone"] = stage.zone;
-  json["tp"] = stage.tp;
+  json["tp"] = stage.shape.tp;
   json["recompute"] = to_string(stage.recompute);
   if (!stage.node.empty()) {
     json["node"] = stage.node;

@@ -18,15 +18,15 @@ RankLayout::RankLayout(const Plan& plan) {
         continue;
       }
       bases_.back().push_back(size());
-      for (int t = 0; t < stage.tp; ++t) {
-        bool placed = !stage.node.empty() && static_cast<size_t>(t) < stage.gpus.size();
+      for (int g = 0; g < stage.shape.gpus(); ++g) {
+        bool placed = !stage.node.empty() && static_cast<size_t>(g) < stage.gpus.size();
         slots_.push_back({.rank = size(),
                           .pipeline = static_cast<int>(p),
                           .stage = static_cast<int>(s),
-                          .tp_rank = t,
-                          .tp = stage.tp,
+                          .tp_rank = stage.shape.part_of(g),
+                          .shape = stage.shape,
                           .node = stage.node,
-                          .gpu = placed ? stage.gpus[static_cast<size_t>(t)] : -1});
+                          .gpu = placed ? stage.gpus[static_cast<size_t>(g)] : -1});
       }
     }
   }

@@ -1,6 +1,6 @@
 // Which trainer rank sits where in a plan. Ranks are numbered pipeline by pipeline, group of GPUs by group of
-// GPUs (a stage, or the interleaved chunks of one), TP rank by TP rank; every part of the project that needs
-// a rank number takes it from here. Pure.
+// GPUs (a stage, or the interleaved chunks of one), GPU by GPU (replica_shape.h); every part of the project
+// that needs a rank number takes it from here. Pure.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace sailor {
 struct RankSlot {
   int rank = 0;
   int pipeline = 0;
-  int stage = 0;     // within its pipeline; with interleaved chunks the group of GPUs, whose first one it is
-  int tp_rank = 0;   // within its TP group
-  int tp = 1;        // size of its TP group
-  std::string node;  // empty when the plan is not placed
-  int gpu = -1;      // index on the node; -1 when not placed
+  int stage = 0;    // within its pipeline; with interleaved chunks the group of GPUs, whose first one it is
+  int tp_rank = 0;  // within its TP group: the part of the weights that it holds
+  ReplicaShape shape;  // of its stage
+  std::string node;    // empty when the plan is not placed
+  int gpu = -1;        // index on the node; -1 when not placed
 };
 
 class RankLayout {
@@ -26,7 +26,7 @@ class RankLayout {
 
   const std::vector<RankSlot>& slots() const { return slots_; }  // by rank
   int size() const { return static_cast<int>(slots_.size()); }
-  // Rank of TP rank 0 of a stage (of any chunk); its TP group is [base, base + tp).
+  // Rank of the first GPU of a stage (of any chunk); its replica is [base, base + shape.gpus()).
   int base(int pipeline, int stage) const { return bases_[pipeline][stage]; }
   // Ranks on a node, in ascending rank order.
   std::vector<int> ranks_on(const std::string& node) const;

@@ -42,17 +42,17 @@ void check_layers(const PlanPipeline& pipeline, size_t p, int num_layers,
 
 void check_stage(const PlanStage& stage, const std::string& where, const ModelSpec& model,
                  const PlanFeatures& allowed, std::vector<std::string>& violations) {
-  if (stage.tp < 1) {
-    violations.push_back(where + fmt::format("tp {} is not a degree", stage.tp));
+  const int tp = stage.shape.tp;
+  if (tp < 1) {
+    violations.push_back(where + fmt::format("tp {} is not a degree", tp));
     return;
   }
-  if (model.heads % stage.tp != 0) {
-    violations.push_back(where +
-                         fmt::format("tp {} does not divide the model's {} heads", stage.tp, model.heads));
+  if (model.heads % tp != 0) {
+    violations.push_back(where + fmt::format("tp {} does not divide the model's {} heads", tp, model.heads));
   }
-  if (model.feed_forward % stage.tp != 0) {
-    violations.push_back(where + fmt::format("tp {} does not divide the model's feed_forward {}", stage.tp,
-                                             model.feed_forward));
+  if (model.feed_forward % tp != 0) {
+    violations.push_back(
+        where + fmt::format("tp {} does not divide the model's feed_forward {}", tp, model.feed_forward));
   }
   if (stage.recompute == Recompute::none) return;
   if (!allowed.contains(stage.recompute == Recompute::full ? PlanFeature::recompute
@@ -78,7 +78,7 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
   }
   for (size_t s = groups; s < pipeline.stages.size(); ++s) {
     const PlanStage &stage = pipeline.stages[s], &first = pipeline.stages[s % groups];
-    if (stage.tp != first.tp || stage.gpu_type != first.gpu_type || stage.zone != first.zone ||
+    if (stage.shape != first.shape || stage.gpu_type != first.gpu_type || stage.zone != first.zone ||
         stage.node != first.node || stage.gpus != first.gpus) {
       violations.push_back(at(p, s) +
                            fmt::format("is not on the GPUs of stage {}, whose chunk it is", s % groups));
@@ -101,9 +101,9 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
     violations.push_back(where +
                          fmt::format("node {} is in zone {}, not {}", stage.node, node->zone, stage.zone));
   }
-  if (static_cast<int>(stage.gpus.size()) != stage.tp) {
-    violations.push_back(where +
-                         fmt::format("{} GPUs are named for a TP degree of {}", stage.gpus.size(), stage.tp));
+  if (static_cast<int>(stage.gpus.size()) != stage.shape.gpus()) {
+    violations.push_back(
+        where + fmt::format("{} GPUs are named for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
   }
   for (int gpu : stage.gpus) {
     if (gpu >= node->gpus) {
@@ -186,7 +186,7 @@ std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot) 
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < static_cast<size_t>(num_groups(plan, plan.pipelines[p])); ++s) {
       const PlanStage& stage = plan.pipelines[p].stages[s];
-      used[{stage.zone, stage.gpu_type}] += stage.tp;
+      used[{stage.zone, stage.gpu_type}] += stage.shape.gpus();
       if (stage.node.empty()) {
         unplaced = true;
       } else {

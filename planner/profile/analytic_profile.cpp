@@ -187,7 +187,8 @@ LayerSizes block_sizes(const TransformerShape& shape, const FrameworkStyle& styl
 }  // namespace
 
 std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const FrameworkStyle& style,
-                                       Precision precision, int tp) {
+                                       Precision precision, ReplicaShape replica) {
+  const int tp = replica.tp;
   const double scale = element_bytes(precision) / 2.0;
   const double h = shape.hidden, n = shape.sequence, t = tp;
   const double whole_share = style.sequence_parallel ? 1 / t : 1;

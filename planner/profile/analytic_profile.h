@@ -34,9 +34,9 @@ struct AnalyticInput {
 
 // One entry per layer of the model.
 LayerProfile::Cell analytic_times(const AnalyticInput& input);
-// Per GPU of a TP group of `tp`, one sequence.
+// Per GPU of a replica, one sequence.
 std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const FrameworkStyle& style,
-                                       Precision precision, int tp);
+                                       Precision precision, ReplicaShape replica);
 // Rows of the embedding as the framework pads them.
 int64_t padded_vocabulary(const TransformerShape& shape, const FrameworkStyle& style, int tp);
 

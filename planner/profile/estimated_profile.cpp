@@ -54,8 +54,8 @@ std::vector<double> log_ratios(const Estimator& estimator, const std::vector<Pro
     const std::optional<TransformerShape> shape = known_shape(one_block);
     if (!shape) continue;
     for (const ProfileFile::TimeCell& cell : profile.times) {
-      if (cell.kind != LayerKind::block || (cell.tp > 1 && estimator.link() == nullptr)) continue;
-      const LayerTimes estimate = estimator.cell(*shape, cell.microbatch, cell.tp)[1];
+      if (cell.kind != LayerKind::block || (cell.shape.gpus() > 1 && estimator.link() == nullptr)) continue;
+      const LayerTimes estimate = estimator.cell(*shape, cell.microbatch, cell.shape.tp)[1];
       const double seen_s = cell.times.forward_s + cell.times.backward_s;
       if (seen_s > 0) ratios.push_back(std::log(seen_s / (estimate.forward_s + estimate.backward_s)));
     }
@@ -84,7 +84,7 @@ std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpe
   if (!measured.empty()) profile.overheads = measured.front().overheads;
   const double correction = std::exp(mean);
   for (int tp = 1; tp <= kMostTp; tp *= 2) {
-    if (tp > 1 && (!model.splits_over(tp) || estimator.link() == nullptr)) break;
+    if (tp > 1 && (!model.splits_over({tp}) || estimator.link() == nullptr)) break;
     for (int microbatch = 1; microbatch <= kMostMicrobatch; microbatch *= 2) {
       LayerProfile::Cell cell = estimator.cell(*shape, microbatch, tp);
       for (LayerTimes& times : cell) {
@@ -92,7 +92,7 @@ std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpe
         times.backward_s *= correction;
         times.attention_s *= correction;
       }
-      profile.cells.emplace(std::pair(microbatch, tp), std::move(cell));
+      profile.cells.emplace(std::pair(microbatch, ReplicaShape{tp}), std::move(cell));
     }
   }
   return profile;

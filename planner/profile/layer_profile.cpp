@@ -39,8 +39,8 @@ std::vector<int> LayerProfile::microbatches() const {
   return {values.begin(), values.end()};
 }
 
-std::vector<int> LayerProfile::tps() const {
-  std::set<int> values;
+std::vector<ReplicaShape> LayerProfile::shapes() const {
+  std::set<ReplicaShape> values;
   for (const auto& entry : cells) values.insert(entry.first.second);
   return {values.begin(), values.end()};
 }
@@ -56,9 +56,9 @@ bool matches(const ProfileFile& profile, const ModelSpec& model, Precision preci
 
 LayerProfile unroll(const ProfileFile& profile, int blocks) {
   require_blocks(blocks);
-  std::map<std::pair<int, int>, ByKind<LayerTimes>> kinds;
+  std::map<std::pair<int, ReplicaShape>, ByKind<LayerTimes>> kinds;
   for (const ProfileFile::TimeCell& cell : profile.times) {
-    kinds[{cell.microbatch, cell.tp}][cell.kind] = cell.times;
+    kinds[{cell.microbatch, cell.shape}][cell.kind] = cell.times;
   }
   LayerProfile layers;
   layers.gpu_type = profile.gpu_type;
@@ -74,14 +74,14 @@ LayerProfile unroll(const ProfileFile& profile, int blocks) {
 
 ModelSizes unroll_sizes(const ProfileFile& profile, int blocks) {
   require_blocks(blocks);
-  std::map<int, ByKind<LayerSizes>> kinds;
-  for (const ProfileFile::SizeCell& cell : profile.sizes) kinds[cell.tp][cell.kind] = cell.sizes;
+  std::map<ReplicaShape, ByKind<LayerSizes>> kinds;
+  for (const ProfileFile::SizeCell& cell : profile.sizes) kinds[cell.shape][cell.kind] = cell.sizes;
   ModelSizes sizes;
-  for (const auto& [tp, cell] : kinds) {
+  for (const auto& [shape, cell] : kinds) {
     std::vector<LayerSizes> unrolled = unroll_kinds(cell, blocks);
     if (unrolled.empty()) continue;
     if (profile.model.tied_embeddings) {  // measured alone, a head holds the matrix
-      const int64_t rows = (int64_t{profile.model.vocabulary} + tp - 1) / tp;
+      const int64_t rows = (int64_t{profile.model.vocabulary} + shape.parts() - 1) / shape.parts();
       unrolled.back().tied_parameters = std::min(unrolled.back().parameters, rows * profile.model.hidden);
     }
     // A block that is computed again keeps what it was given; the two ends are not computed again.
@@ -89,7 +89,7 @@ ModelSizes unroll_sizes(const ProfileFile& profile, int blocks) {
       unrolled[layer].checkpoint_bytes =
           std::min(unrolled[layer].activation_bytes,
                    element_bytes(profile.precision) * unrolled[layer - 1].output_elements);
-    sizes.by_tp.emplace(tp, std::move(unrolled));
+    sizes.by_shape.emplace(shape, std::move(unrolled));
   }
   return sizes;
 }

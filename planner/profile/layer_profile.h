@@ -12,6 +12,7 @@
 #include "planner/profile/measured_with.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/recompute.h"
+#include "planner/spec/replica_shape.h"
 
 namespace sailor {
 
@@ -25,15 +26,14 @@ struct LayerTimes {
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
-  int64_t parameters = 0;        // elements held by one GPU
-  int64_t output_elements = 0;   // tensor passed to the next layer, one sequence, not divided by tp
-  int64_t activation_bytes = 0;  // stored for the backward of one sequence
-  int64_t workspace_bytes = 0;   // only while the layer computes one sequence (logits, scores)
-  int64_t selective_bytes = 0;   // stored with selective recomputation; 0 = unknown
-  int64_t checkpoint_bytes = 0;  // stored with full recomputation; 0 = unknown
-  // part of `parameters` that is shared with the first layer if one rank has both
-  int64_t tied_parameters = 0;
-  int64_t persistent_bytes = 0;  // a buffer that stays allocated between microbatches
+  int64_t parameters = 0;       // elements held by one GPU
+  int64_t output_elements = 0;  // tensor handed to the next layer, one sequence, not divided by the TP degree
+  int64_t activation_bytes = 0;  // kept for the backward of one sequence
+  int64_t workspace_bytes = 0;   // live only while the layer computes one sequence (logits, scores)
+  int64_t selective_bytes = 0;   // kept when attention's inside is recomputed; 0 = not known
+  int64_t checkpoint_bytes = 0;  // kept when the whole layer is recomputed; 0 = not known
+  int64_t tied_parameters = 0;   // of `parameters`: shared with the first layer where one rank holds both
+  int64_t persistent_bytes = 0;  // a buffer that stays from one microbatch to the next
 
   // Stored for the backward under a plan's `recompute`; the value without recomputation if it is unknown.
   int64_t kept_bytes(Recompute recompute) const {
@@ -57,37 +57,37 @@ struct PlatformOverheads {
 
 class LayerProfile {
  public:
-  // Cells are keyed by (microbatch, tp) and hold one entry per layer of the model (num_all_layers).
+  // Cells are keyed by (microbatch, shape) and hold one entry per layer of the model (num_all_layers).
   using Cell = std::vector<LayerTimes>;
 
   std::string gpu_type;
   std::string file;  // for explanations
-  std::map<std::pair<int, int>, Cell> cells;
+  std::map<std::pair<int, ReplicaShape>, Cell> cells;
   PlatformOverheads overheads;
   MeasuredWith measured;
   double uncertainty = 0;  // relative; above 0 the times are estimates (estimated_profile.h)
 
   bool is_estimated() const { return uncertainty > 0; }
-  const Cell* find(int microbatch, int tp) const {
-    auto it = cells.find({microbatch, tp});
+  const Cell* find(int microbatch, ReplicaShape shape) const {
+    auto it = cells.find({microbatch, shape});
     return it == cells.end() ? nullptr : &it->second;
   }
-  std::vector<int> microbatches() const;  // ascending, each once
-  std::vector<int> tps() const;           // ascending, each once
+  std::vector<int> microbatches() const;     // ascending, each once
+  std::vector<ReplicaShape> shapes() const;  // ascending, each once
 };
 
-// More sequences never take less time: a cell that says so was disturbed (small cases are launch-bound, and
-// hooks cost most there). Lowers every time to the minimum over cells with at least as many sequences at the
-// same TP degree.
+// More sequences never take less time: a cell that says so measured something else beside them (small cases
+// are launch-bound, and hooks cost most there). Lowers every time to the least that was measured for as many
+// sequences or more, by the same shape.
 void make_monotone(LayerProfile& profile);
 
 // Sizes do not depend on the GPU type.
 struct ModelSizes {
-  std::map<int, std::vector<LayerSizes>> by_tp;  // [tp][layer]
+  std::map<ReplicaShape, std::vector<LayerSizes>> by_shape;  // [shape][layer]
 
-  const std::vector<LayerSizes>* find(int tp) const {
-    auto it = by_tp.find(tp);
-    return it == by_tp.end() ? nullptr : &it->second;
+  const std::vector<LayerSizes>* find(ReplicaShape shape) const {
+    auto it = by_shape.find(shape);
+    return it == by_shape.end() ? nullptr : &it->second;
   }
 };
 
@@ -107,7 +107,8 @@ struct ProfileFile {
     int base_memory = 0, iteration = 0, sync = 0;
   } overhead_samples;
   struct TimeCell {
-    int microbatch, tp;
+    int microbatch;
+    ReplicaShape shape;
     LayerKind kind;
     LayerTimes times;
     int samples = 1;   // number of measurements
@@ -117,7 +118,7 @@ struct ProfileFile {
   };
   std::vector<TimeCell> times;
   struct SizeCell {
-    int tp;
+    ReplicaShape shape;
     LayerKind kind;
     LayerSizes sizes;
     int samples = 1;

@@ -50,7 +50,7 @@ ProfileFile::TimeCell read_cell_times(const Field& field) {
                        "outliers", "relative_error"});
   ProfileFile::TimeCell cell;
   cell.microbatch = map.required("microbatch").integer<int>(1, kMaxMicrobatch);
-  cell.tp = map.required("tp").integer<int>(1, kMaxTp);
+  cell.shape.tp = map.required("tp").integer<int>(1, kMaxTp);
   cell.kind = read_kind(map.required("layer"));
   constexpr double kMost_s = 1e6;  // of one microbatch through one layer
   cell.times.forward_s = map.required("forward_s").positive();
@@ -68,7 +68,7 @@ ProfileFile::SizeCell read_sizes(const Field& field) {
                        "samples"});
   constexpr int64_t kMost = int64_t{1} << 42;  // sums over layers and microbatches stay in range
   ProfileFile::SizeCell cell;
-  cell.tp = map.required("tp").integer<int>(1, kMaxTp);
+  cell.shape.tp = map.required("tp").integer<int>(1, kMaxTp);
   cell.kind = read_kind(map.required("layer"));
   cell.sizes.parameters = map.required("parameters").integer<int64_t>(0, kMost);
   cell.sizes.output_elements = map.required("output_elements").integer<int64_t>(0, kMost);
@@ -111,31 +111,32 @@ ProfileFile read_profile_file(const Document& document) {
   if (auto measured = map.optional("measured")) profile.measured = read_measured_with(*measured);
   if (auto overheads = map.optional("overheads")) read_overheads(*overheads, profile);
   Field times = map.required("times");
-  std::set<std::tuple<int, int, LayerKind>> seen_times;
+  std::set<std::tuple<int, ReplicaShape, LayerKind>> seen_times;
   for (const Field& item : times.items()) {
     ProfileFile::TimeCell cell = read_cell_times(item);
-    if (!seen_times.insert({cell.microbatch, cell.tp, cell.kind}).second) {
+    if (!seen_times.insert({cell.microbatch, cell.shape, cell.kind}).second) {
       item.fail("this (microbatch, tp, layer) is listed twice");
     }
     profile.times.push_back(cell);
   }
   if (profile.times.empty()) times.fail("a profile needs at least one measurement");
-  std::set<std::tuple<int, LayerKind>> seen_sizes;
+  std::set<std::tuple<ReplicaShape, LayerKind>> seen_sizes;
   for (const Field& item : map.required("sizes").items()) {
     ProfileFile::SizeCell cell = read_sizes(item);
-    if (!seen_sizes.insert({cell.tp, cell.kind}).second) item.fail("this (tp, layer) is listed twice");
+    if (!seen_sizes.insert({cell.shape, cell.kind}).second) item.fail("this (tp, layer) is listed twice");
     profile.sizes.push_back(cell);
   }
   // A cell is of use only when all three kinds of layers were measured, and their sizes are known.
   for (const ProfileFile::TimeCell& cell : profile.times) {
     for (LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head}) {
       const std::string& name = kind_names()[static_cast<size_t>(kind)];
-      if (!seen_times.contains({cell.microbatch, cell.tp, kind})) {
+      if (!seen_times.contains({cell.microbatch, cell.shape, kind})) {
         times.fail(fmt::format("microbatch {}, tp {} has no entry for the layer \"{}\"", cell.microbatch,
-                               cell.tp, name));
+                               cell.shape.tp, name));
       }
-      if (!seen_sizes.contains({cell.tp, kind})) {
-        map.required("sizes").fail(fmt::format("tp {} has no entry for the layer \"{}\"", cell.tp, name));
+      if (!seen_sizes.contains({cell.shape, kind})) {
+        map.required("sizes").fail(
+            fmt::format("tp {} has no entry for the layer \"{}\"", cell.shape.tp, name));
       }
     }
   }
@@ -184,7 +185,7 @@ std::string to_json(const ProfileFile& profile) {
   Json times = Json::array();
   for (const ProfileFile::TimeCell& cell : profile.times) {
     times.push_back({{"microbatch", cell.microbatch},
-                     {"tp", cell.tp},
+                     {"tp", cell.shape.tp},
                      {"layer", kind_names()[static_cast<size_t>(cell.kind)]},
                      {"forward_s", cell.times.forward_s},
                      {"backward_s", cell.times.backward_s},
@@ -195,7 +196,7 @@ std::string to_json(const ProfileFile& profile) {
   }
   Json sizes = Json::array();
   for (const ProfileFile::SizeCell& cell : profile.sizes) {
-    sizes.push_back({{"tp", cell.tp},
+    sizes.push_back({{"tp", cell.shape.tp},
                      {"layer", kind_names()[static_cast<size_t>(cell.kind)]},
                      {"parameters", cell.sizes.parameters},
                      {"output_elements", cell.sizes.output_elements},

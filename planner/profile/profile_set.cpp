@@ -118,8 +118,8 @@ bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found,
   const Precision precision = job.training.precision;
   auto profile = estimate_profile(type, job.model, precision, measured, set.network, framework);
   if (!profile) return false;
-  for (int tp : profile->tps())
-    set.sizes.by_tp.emplace(tp, analytic_sizes(shape_of(job.model), framework, precision, tp));
+  for (const ReplicaShape& shape : profile->shapes())
+    set.sizes.by_shape.emplace(shape, analytic_sizes(shape_of(job.model), framework, precision, shape));
   set.estimates[type.name] = fmt::format(
       "type {}: no profile of {} ({}), its times are estimated from the catalog{} (+-{:.0f} %); measure them "
       "with "
@@ -150,7 +150,7 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
     LayerProfile profile = unroll(it->second, job.model.layers);
     if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
     set.layers.emplace(name, std::move(profile));
-    set.sizes.by_tp.merge(unroll_sizes(it->second, job.model.layers).by_tp);
+    set.sizes.by_shape.merge(unroll_sizes(it->second, job.model.layers).by_shape);
   }
   for (const auto& [name, type] : catalog.gpu_types) {
     if (set.layers.contains(name) || add_estimate(type, job, found, framework, set)) continue;

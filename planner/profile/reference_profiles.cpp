@@ -107,7 +107,7 @@ std::optional<LayerProfile> read_layer_profile(const Field& field, const std::st
       if (by_layer.is_map() && by_layer.node().children.empty()) continue;  // not profiled
       auto cell = read_by_layer<LayerTimes>(by_layer, read_layer_times);
       if (cell.size() != num_layers) return std::nullopt;
-      profile.cells.emplace(std::pair(microbatch, tp), std::move(cell));
+      profile.cells.emplace(std::pair(microbatch, ReplicaShape{tp}), std::move(cell));
     }
   }
   return profile;
@@ -139,7 +139,7 @@ ModelSizes read_sizes(ReferenceFiles& files, const std::string& model) {
   Field field(document, *by_tp);
   for (const auto& [tp_key, by_layer] : field.entries()) {
     int tp = key_number(field, tp_key, 1);
-    sizes.by_tp[tp] = read_by_layer<LayerSizes>(by_layer, [](const Field& layer) {
+    sizes.by_shape[{tp}] = read_by_layer<LayerSizes>(by_layer, [](const Field& layer) {
       constexpr int64_t kMost = int64_t{1} << 42;  // sums over layers and microbatches stay in range
       auto count = [&](const char* key) {
         const DocumentNode* node = layer.node().find(key);
@@ -153,16 +153,16 @@ ModelSizes read_sizes(ReferenceFiles& files, const std::string& model) {
       return one;
     });
     // A block that is computed again keeps what it was given.
-    std::vector<LayerSizes>& layers = sizes.by_tp[tp];
+    std::vector<LayerSizes>& layers = sizes.by_shape[{tp}];
     for (size_t layer = 1; layer + 1 < layers.size(); ++layer)
       layers[layer].checkpoint_bytes =
           std::min(layers[layer].activation_bytes, 4 * layers[layer - 1].output_elements);
   }
-  if (sizes.by_tp.empty()) field.fail("no tensor-parallel degree in this file");
-  for (const auto& [tp, layers] : sizes.by_tp) {
-    if (layers.size() != sizes.by_tp.begin()->second.size()) {
-      field.fail(fmt::format("tp {} has {} layers, tp {} has {}", tp, layers.size(),
-                             sizes.by_tp.begin()->first, sizes.by_tp.begin()->second.size()));
+  if (sizes.by_shape.empty()) field.fail("no tensor-parallel degree in this file");
+  for (const auto& [shape, layers] : sizes.by_shape) {
+    if (layers.size() != sizes.by_shape.begin()->second.size()) {
+      field.fail(fmt::format("tp {} has {} layers, tp {} has {}", shape.tp, layers.size(),
+                             sizes.by_shape.begin()->first.tp, sizes.by_shape.begin()->second.size()));
     }
   }
   return sizes;
@@ -204,7 +204,7 @@ ProfileSet load_reference_profiles(const std::string& directory, const std::stri
   ReferenceFiles files(directory, model, gpu_types);
   ProfileSet set;
   set.sizes = read_sizes(files, model);
-  size_t num_layers = set.sizes.by_tp.begin()->second.size();
+  size_t num_layers = set.sizes.by_shape.begin()->second.size();
   for (const std::string& type : gpu_types) {
     bool planner_first = times == ReferenceTimes::planner_copy;
     auto profile = planner_first ? planner_copy(files, model, type, num_layers)

@@ -32,7 +32,7 @@ std::vector<double> ranks(const std::vector<double>& values) {
 std::string choice_group(const RunRecord& record) {
   std::map<std::string, int> gpus;
   for (const PlanPipeline& pipeline : record.plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) gpus[stage.gpu_type] += stage.tp;
+    for (const PlanStage& stage : pipeline.stages) gpus[stage.gpu_type] += stage.shape.gpus();
   std::string group = fmt::format("{} batch {}", record.model, record.plan.global_batch);
   for (const auto& [type, count] : gpus) group += fmt::format(" {}x{}", count / record.plan.interleave, type);
   return group;

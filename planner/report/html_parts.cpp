@@ -64,8 +64,9 @@ std::vector<HtmlRow> stage_rows(const Plan& plan, const Prediction& prediction,
     const auto first = static_cast<size_t>(pipelines[0]);
     for (size_t i = 0; i < plan.pipelines[first].stages.size(); ++i) {
       const PlanStage& stage = plan.pipelines[first].stages[i];
-      const std::string name = fmt::format("{}, stage {}: {} x{}, layers {}-{}", pipelines_name(pipelines), i,
-                                           stage.gpu_type, stage.tp, stage.first_layer, stage.end_layer - 1);
+      const std::string name =
+          fmt::format("{}, stage {}: {} x{}, layers {}-{}", pipelines_name(pipelines), i, stage.gpu_type,
+                      stage.shape.gpus(), stage.first_layer, stage.end_layer - 1);
       HtmlRow one = {html_text(name)};
       for (std::string& cell : cells(prediction.stages.at(base[first] + i))) one.push_back(std::move(cell));
       rows.push_back(std::move(one));

@@ -20,7 +20,8 @@ std::string obstacle(const JobSpec& job, const Plan& plan) {
       return "its pipelines take different numbers of microbatches";
     for (size_t i = 0; i < first.stages.size(); ++i) {
       const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
-      if (stage.tp != first.stages[0].tp) return "its stages have different tensor-parallel degrees";
+      if (stage.shape.tp != first.stages[0].shape.tp)
+        return "its stages have different tensor-parallel degrees";
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
         return "its pipelines cut the layers differently";
       if (stage.gpu_type != like.gpu_type) return "replicas of one stage are on different GPU types";
@@ -135,7 +136,7 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
   if (out.why_not.empty()) add_node_order(plan, out);
   if (!out.why_not.empty()) return out;
   const PlanStage& stage = plan.pipelines[0].stages[0];
-  out.flags = {fmt::format("--tensor-model-parallel-size {}", stage.tp),
+  out.flags = {fmt::format("--tensor-model-parallel-size {}", stage.shape.tp),
                fmt::format("--pipeline-model-parallel-size {}", num_groups(plan, plan.pipelines[0]))};
   add_cut(job, plan, out.flags);
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
@@ -152,10 +153,10 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
     out.flags.push_back(flag);
   if (job.training.steps > 0) out.flags.push_back(fmt::format("--train-iters {}", job.training.steps));
   if (std::string why_not = add_model(job.model, out.flags); !why_not.empty()) return {why_not, {}, {}};
-  out.notes.insert(
-      out.notes.begin(),
-      fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
-                  num_ranks(plan), stage.tp, plan.pipelines.size(), num_groups(plan, plan.pipelines[0])));
+  out.notes.insert(out.notes.begin(),
+                   fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
+                               num_ranks(plan), stage.shape.tp, plan.pipelines.size(),
+                               num_groups(plan, plan.pipelines[0])));
   return out;
 }
 

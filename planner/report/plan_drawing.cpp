@@ -37,7 +37,7 @@ DrawnStage stage_of(const Plan& plan, const Prediction& prediction, const std::v
   const PlanStage& stage = first.stages[group];
   DrawnStage out;
   out.gpu_type = stage.gpu_type;
-  out.gpus = fmt::format("{} x{}", cut_to(stage.gpu_type, kWidestText - 4), stage.tp);
+  out.gpus = fmt::format("{} x{}", cut_to(stage.gpu_type, kWidestText - 4), stage.shape.gpus());
   out.layers = "layers " + gpu_group_layers(plan, first, static_cast<int>(group));
   std::set<std::string> zones;
   for (const int j : pipelines) {

@@ -14,10 +14,10 @@ std::string tp_of(const PlanPipeline& pipeline, size_t groups) {
   std::string text;
   bool equal = true;
   for (size_t i = 0; i < groups; ++i) {
-    equal = equal && pipeline.stages[i].tp == pipeline.stages[0].tp;
-    text += fmt::format("{}{}", i == 0 ? "" : ",", pipeline.stages[i].tp);
+    equal = equal && pipeline.stages[i].shape.tp == pipeline.stages[0].shape.tp;
+    text += fmt::format("{}{}", i == 0 ? "" : ",", pipeline.stages[i].shape.tp);
   }
-  return equal ? fmt::format("{}", pipeline.stages.at(0).tp) : text;
+  return equal ? fmt::format("{}", pipeline.stages.at(0).shape.tp) : text;
 }
 
 // GPUs by type, then zone.
@@ -26,7 +26,7 @@ std::map<std::string, std::map<std::string, int>> gpus_used(const Plan& plan) {
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (int i = 0; i < num_groups(plan, pipeline); ++i) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(i)];
-      gpus[stage.gpu_type][stage.zone] += stage.tp;
+      gpus[stage.gpu_type][stage.zone] += stage.shape.gpus();
     }
   return gpus;
 }

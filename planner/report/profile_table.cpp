@@ -47,7 +47,7 @@ std::string profile_table(const ProfileFile& profile) {
   text += fmt::format("\n{:>3} {:>4} {:<10} {:>13} {:>13} {:>13} {:>8} {:>8} {:>8}\n", "TP", "MB", "LAYER",
                       "FORWARD ms", "BACKWARD ms", "UPDATE ms", "SAMPLES", "OUTLIERS", "+- %");
   for (const ProfileFile::TimeCell& cell : profile.times) {
-    text += fmt::format("{:>3} {:>4} {:<10} {:>13.4f} {:>13.4f} {:>13.4f} {:>8} {:>8} {:>8}\n", cell.tp,
+    text += fmt::format("{:>3} {:>4} {:<10} {:>13.4f} {:>13.4f} {:>13.4f} {:>8} {:>8} {:>8}\n", cell.shape.tp,
                         cell.microbatch, name_of(cell.kind), 1e3 * cell.times.forward_s,
                         1e3 * cell.times.backward_s, 1e3 * cell.times.update_s, cell.samples, cell.outliers,
                         cell.relative_error > 0 ? fmt::format("{:.1f}", 100 * cell.relative_error) : "-");
@@ -55,8 +55,8 @@ std::string profile_table(const ProfileFile& profile) {
   text += fmt::format("\n{:>3} {:<10} {:>14} {:>16} {:>16} {:>15} {:>8}\n", "TP", "LAYER", "PARAMETERS",
                       "OUTPUT elements", "ACTIVATIONS MiB", "WORKSPACE MiB", "SAMPLES");
   for (const ProfileFile::SizeCell& cell : profile.sizes) {
-    text += fmt::format("{:>3} {:<10} {:>14} {:>16} {:>16.4f} {:>15.4f} {:>8}\n", cell.tp, name_of(cell.kind),
-                        cell.sizes.parameters, cell.sizes.output_elements,
+    text += fmt::format("{:>3} {:<10} {:>14} {:>16} {:>16.4f} {:>15.4f} {:>8}\n", cell.shape.tp,
+                        name_of(cell.kind), cell.sizes.parameters, cell.sizes.output_elements,
                         static_cast<double>(cell.sizes.activation_bytes) / kMiB,
                         static_cast<double>(cell.sizes.workspace_bytes) / kMiB, cell.samples);
   }

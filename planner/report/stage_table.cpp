@@ -37,7 +37,7 @@ struct Run {
     const PlanStage &a = stage(first), &b = stage(i);
     const StagePrediction &p = predicted(first), &q = predicted(i);
     const auto time = [](double s) { return fmt::format("{:.4g}", s); };
-    return a.gpu_type == b.gpu_type && a.zone == b.zone && a.tp == b.tp && a.recompute == b.recompute &&
+    return a.gpu_type == b.gpu_type && a.zone == b.zone && a.shape == b.shape && a.recompute == b.recompute &&
            a.end_layer - a.first_layer == b.end_layer - b.first_layer && p.estimated == q.estimated &&
            time(p.forward_s) == time(q.forward_s) && time(p.backward_s) == time(q.backward_s);
   }
@@ -96,7 +96,7 @@ std::string row(const Run& run, bool with_recompute) {
       "{:<5} {:<5} {:>4} {:<9} {:<14} {:>3} {:<16} {:<9} {:>9.4g} {:>9.4g} {:>5.0f}% {:>5}/{}{}\n",
       cut_to(number_ranges(run.pipelines), 5), number_ranges(stages),
       run.plan.pipelines[static_cast<size_t>(run.pipelines[0])].microbatches, layers_text(run),
-      cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), stage.tp, nodes_text(run), gpus_text(run),
+      cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), stage.shape.tp, nodes_text(run), gpus_text(run),
       p.forward_s, p.backward_s, 100 * busy, gib(memory), gib(p.capacity_bytes),
       with_recompute
           ? (stage.recompute == Recompute::none ? "  -" : std::string("  ") + to_string(stage.recompute))

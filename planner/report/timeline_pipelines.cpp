@@ -9,8 +9,8 @@ namespace sailor {
 namespace {
 
 bool same_stage(const PlanStage& a, const PlanStage& b) {
-  return std::tie(a.first_layer, a.end_layer, a.gpu_type, a.tp, a.recompute) ==
-         std::tie(b.first_layer, b.end_layer, b.gpu_type, b.tp, b.recompute);
+  return std::tie(a.first_layer, a.end_layer, a.gpu_type, a.shape, a.recompute) ==
+         std::tie(b.first_layer, b.end_layer, b.gpu_type, b.shape, b.recompute);
 }
 
 bool same_prediction(const StagePrediction& a, const StagePrediction& b) {
@@ -98,7 +98,7 @@ std::string gpu_group_layers(const Plan& plan, const PlanPipeline& pipeline, int
 
 std::string gpu_group_name(const Plan& plan, const PlanPipeline& pipeline, int group) {
   const PlanStage& stage = pipeline.stages.at(group);
-  return fmt::format("stage {}: {} x{}, layers {}", group, stage.gpu_type, stage.tp,
+  return fmt::format("stage {}: {} x{}, layers {}", group, stage.gpu_type, stage.shape.gpus(),
                      gpu_group_layers(plan, pipeline, group));
 }
 

@@ -183,7 +183,7 @@ std::string explain_quotas(const PlanningContext& context, const Relaxed& relaxe
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (int group = 0; group < num_groups(plan, pipeline); ++group) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
-      gpus[stage.gpu_type + " in zone " + stage.zone] += stage.tp;
+      gpus[stage.gpu_type + " in zone " + stage.zone] += stage.shape.gpus();
     }
   std::vector<std::string> texts;
   for (const auto& [where, count] : gpus) texts.push_back(fmt::format("{} {}", count, where));

@@ -17,9 +17,9 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
     for (const PlanStage& stage : pipeline.stages) {
       CompactStage compact;
       // Neighbours are mostly of one kind.
-      const bool alike = before != nullptr && before->tp == stage.tp && before->gpu_type == stage.gpu_type &&
-                         before->zone == stage.zone;
-      compact.kind = alike ? out.stages.back().kind : kinds.number(stage.gpu_type, stage.zone, stage.tp);
+      const bool alike = before != nullptr && before->shape == stage.shape &&
+                         before->gpu_type == stage.gpu_type && before->zone == stage.zone;
+      compact.kind = alike ? out.stages.back().kind : kinds.number(stage.gpu_type, stage.zone, stage.shape);
       compact.first_layer = stage.first_layer;
       compact.end_layer = stage.end_layer;
       compact.recompute = stage.recompute;

@@ -44,7 +44,7 @@ double idle_per_s(const PlanningContext& context, Expense expense, const Plan& p
     for (int group = 0; group < num_groups(plan, pipeline); ++group) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
       const auto rate = gpu_rate(context, expense, stage.gpu_type, stage.zone);
-      sum += stage.tp * rate.value_or(GpuRate{}).idle_per_s;
+      sum += stage.shape.gpus() * rate.value_or(GpuRate{}).idle_per_s;
     }
   return sum;
 }

@@ -106,7 +106,7 @@ class Rings {
     return false;
   }
 
-  // How many rings leave each node at the same time, if everything sums at once: every TP rank of every group
+  // How many rings leave each node at the same time, if everything sums at once: every GPU of every group
   // of GPUs that has members elsewhere. What the same GPUs sum, they sum one after the other.
   void count_rings(const std::vector<LayerGroup>& groups) {
     size_t most_groups = 0;
@@ -114,7 +114,7 @@ class Rings {
       most_groups =
           std::max(most_groups, plan_.of(of.pipeline).size() / static_cast<size_t>(plan_.interleave));
     // The most of the replicas there, [node][group of GPUs].
-    std::vector<int> tp_of(static_cast<size_t>(plan_.nodes) * most_groups, 0);
+    std::vector<int> gpus_of(static_cast<size_t>(plan_.nodes) * most_groups, 0);
     for (const LayerGroup& group : groups) {
       if (!spans_nodes(group)) continue;
       for (int j = 0; j < plan_.pipelines(); ++j) {
@@ -123,12 +123,12 @@ class Rings {
         const auto of_class = static_cast<size_t>(classes_.of_pipeline[static_cast<size_t>(j)]);
         const size_t gpus = static_cast<size_t>(group.stage_of[of_class]) %
                             (plan_.of(j).size() / static_cast<size_t>(plan_.interleave));
-        int& tp = tp_of[static_cast<size_t>(stage.node) * most_groups + gpus];
-        tp = std::max(tp, kinds_[stage.kind].tp);
+        int& most = gpus_of[static_cast<size_t>(stage.node) * most_groups + gpus];
+        most = std::max(most, kinds_[stage.kind].shape.gpus());
       }
     }
     rings_.assign(static_cast<size_t>(plan_.nodes), 0);
-    for (size_t i = 0; i < tp_of.size(); ++i) rings_[i / most_groups] += tp_of[i];
+    for (size_t i = 0; i < gpus_of.size(); ++i) rings_[i / most_groups] += gpus_of[i];
   }
 
   Links links_of(const LayerGroup& group) const {
@@ -142,7 +142,7 @@ class Rings {
       const bool same_node = on_one_node(a, b);
       add_distinct(same_node ? links.intra : links.inter, kinds_.link(a.kind, b.kind, same_node));
       if (a.node < 0) {
-        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_[a.kind].tp);
+        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_[a.kind].shape.gpus());
         ++links.ring.nodes;
         continue;
       }
@@ -190,8 +190,8 @@ void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
     for (const LayerGroup& group : groups) {
       const int from = plan.of(classes.pipelines[a].pipeline)[static_cast<size_t>(group.stage_of[a])].kind;
       const int to = plan.of(classes.pipelines[b].pipeline)[static_cast<size_t>(group.stage_of[b])].kind;
-      const double gb =
-          kinds.parameters(from, group.first_layer, group.end_layer) * kinds[from].tp * bytes_each / 1e9;
+      const double gb = kinds.parameters(from, group.first_layer, group.end_layer) *
+                        kinds[from].shape.parts() * bytes_each / 1e9;
       const PerExpense<double>& per_gb = kinds.traffic_per_gb(from, to);
       for (const Expense expense : kExpenses)
         spent[expense].traffic += pairs[pair] * per_gb[expense] * gb * 2 * (D - 1.0) / D;

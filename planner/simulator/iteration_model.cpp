@@ -81,8 +81,8 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
     if (part.has_previous)
       part.input_elements = sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements;
     input.chunks.push_back(part);
-    input.tp = kind.tp;
-    if (kind.tp > 1) input.gathered_elements = sizes.front().output_elements;
+    input.shape = kind.shape;
+    if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
     input.base_bytes = kind.profile->overheads.base_memory_bytes;
   }
   input.microbatch = plan.microbatch;
@@ -136,9 +136,9 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   input.replicas = stage.replicas;
   input.both_ends = first && last;
   input.zero = stage.zero;
-  input.tp = kind.tp;
+  input.shape = kind.shape;
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
-  if (kind.tp > 1) input.gathered_elements = sizes.front().output_elements;
+  if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
   return rank_memory(input, context.framework, context.job.training.precision).total() <= kind.capacity_bytes;
 }
 

@@ -16,27 +16,27 @@ const LayerProfile& profile_of(const PlanningContext& context, const std::string
 }
 
 const LayerProfile::Cell& cell_of(const PlanningContext& context, const std::string& gpu_type, int microbatch,
-                                  int tp) {
+                                  ReplicaShape shape) {
   const LayerProfile& profile = profile_of(context, gpu_type);
-  const LayerProfile::Cell* cell = profile.find(microbatch, tp);
+  const LayerProfile::Cell* cell = profile.find(microbatch, shape);
   if (cell == nullptr)
     throw InputError({profile.file, 0}, fmt::format("microbatch {} at TP degree {} was not profiled on GPU "
                                                     "type \"{}\": measure it with `sailor profile`",
-                                                    microbatch, tp, gpu_type));
+                                                    microbatch, shape.tp, gpu_type));
   return *cell;
 }
 
-const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, int tp) {
-  const std::vector<LayerSizes>* sizes = context.profiles.sizes.find(tp);
+const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, ReplicaShape shape) {
+  const std::vector<LayerSizes>* sizes = context.profiles.sizes.find(shape);
   if (sizes == nullptr)
     throw InputError(fmt::format(
         "the layer sizes of model \"{}\" at TP degree {} are not in any profile: measure them with "
         "`sailor profile`",
-        context.job.model.name, tp));
+        context.job.model.name, shape.tp));
   if (static_cast<int>(sizes->size()) != context.job.model.num_all_layers())
     throw InputError(
         fmt::format("the profile of model \"{}\" at TP degree {} has {} layers, the model has {}",
-                    context.job.model.name, tp, sizes->size(), context.job.model.num_all_layers()));
+                    context.job.model.name, shape.tp, sizes->size(), context.job.model.num_all_layers()));
   return *sizes;
 }
 

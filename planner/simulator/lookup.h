@@ -12,8 +12,8 @@ namespace sailor {
 
 const LayerProfile& profile_of(const PlanningContext& context, const std::string& gpu_type);
 const LayerProfile::Cell& cell_of(const PlanningContext& context, const std::string& gpu_type, int microbatch,
-                                  int tp);
-const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, int tp);
+                                  ReplicaShape shape);
+const std::vector<LayerSizes>& sizes_of(const PlanningContext& context, ReplicaShape shape);
 
 // The ends of a link for the network profile.
 LinkEnd link_end(const PlanStage& stage, int gpus);

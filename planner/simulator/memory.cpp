@@ -44,7 +44,7 @@ int64_t gathered_input_bytes(const RankMemoryInput& input, const FrameworkStyle&
       if (layer.activation_bytes > 0) blocks += std::max(0, chunk.in_flight - style.gathered_input_spares);
   if (style.gathered_input_blocks > 0) blocks = std::min<double>(blocks, style.gathered_input_blocks);
   const double element_scale = element_bytes(precision) / 2.0;
-  return product(style.gathered_input_bytes * element_scale * (1 - 1.0 / input.tp) * blocks,
+  return product(style.gathered_input_bytes * element_scale * (1 - 1.0 / input.shape.tp) * blocks,
                  static_cast<double>(input.gathered_elements) * input.microbatch);
 }
 
@@ -65,7 +65,7 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
       persistent = std::max(persistent, layer.persistent_bytes);
     }
     const ChunkActivations activations = activations_of(chunk);
-    const double slack = 1 + (input.tp > 1 ? style.activation_slack_tp : style.activation_slack);
+    const double slack = 1 + (input.shape.tp > 1 ? style.activation_slack_tp : style.activation_slack);
     memory.activations_bytes +=
         product(activations.kept, slack * static_cast<double>(input.microbatch) * chunk.in_flight);
     above = std::max(above, activations.above);

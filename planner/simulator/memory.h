@@ -28,10 +28,10 @@ struct RankMemoryInput {
   std::vector<ChunkMemoryInput> chunks;
   int microbatch = 1;      // sequences
   int microbatches = 1;    // per iteration
-  int replicas = 1;        // number of replicas that reduce gradients
-  bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
-  Zero zero = Zero::none;  // what is sharded over the replicas
-  int tp = 1;
+  int replicas = 1;        // whose gradients are summed
+  bool both_ends = false;  // the rank holds the first and the last layer: tied parameters count once
+  Zero zero = Zero::none;  // what the replicas share
+  ReplicaShape shape;
   int64_t base_bytes = 0;
   int64_t gathered_elements =
       0;  // of one sequence: what TP gathers at a time (an activation between blocks); 0 at TP 1

@@ -83,11 +83,11 @@ class Sum {
   // Of the ranks that hold the layers, how many shares a tensor falls into for them to sum the same ones.
   int shares() const {
     int shares = 1;
-    for (const int kind : kinds_) shares = std::lcm(shares, table_.tp(kind));
+    for (const int kind : kinds_) shares = std::lcm(shares, table_.shape(kind).parts());
     return shares;
   }
 
-  // `whole_bytes`: of the layers, over all TP ranks of a replica.
+  // `whole_bytes`: of the layers, over all GPUs of a replica.
   void needs(double whole_bytes, Needs& out) {
     const size_t count = kinds_.size();
     double most_shard = 0;
@@ -98,7 +98,7 @@ class Sum {
     out.processor_s = 0;
     for (size_t from = 0; from < count; ++from) {
       const StageKind& kind = table_[kinds_[from]];
-      const double shard = whole_bytes / kind.tp, part = shard / replicas_;
+      const double shard = whole_bytes / kind.shape.parts(), part = shard / replicas_;
       most_shard = std::max(most_shard, shard);
       out.processor_s = std::max(out.processor_s, shard * kind.profile->overheads.sync_s_per_byte);
       for (size_t to = 0; to < count; ++to) {
@@ -106,7 +106,7 @@ class Sum {
           if (const LinkCurve* link = links_[at(from, to, near)]; link != nullptr)
             port_s_[at(from, to, near)] = transfer_s(*link, part, 1);
         if (const LinkCurve* link = links_[at(from, to, false)]; link != nullptr)
-          card_s_[from * count + to] = kind.tp * transfer_s(*link, part, kMany) / kMany;
+          card_s_[from * count + to] = kind.shape.gpus() * transfer_s(*link, part, kMany) / kMany;
       }
     }
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -204,7 +204,7 @@ double tally_latency_s(const CompactPlan& plan, const PlanClasses& classes, Stag
 
 int num_ranks(const CompactPlan& plan, const StageKinds& kinds) {
   int ranks = 0;
-  for (const CompactStage& stage : plan.stages) ranks += kinds.tp(stage.kind);
+  for (const CompactStage& stage : plan.stages) ranks += kinds.shape(stage.kind).gpus();
   return ranks / plan.interleave;
 }
 
@@ -231,7 +231,7 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
     const LayerGroup& group = groups[g];
     const CompactStage& any = plan.of(0)[static_cast<size_t>(group.stage_of[0])];
     const auto bytes_of = [&](int first, int end) {
-      return kinds.parameters(any.kind, first, end) * kinds.tp(any.kind) * element;
+      return kinds.parameters(any.kind, first, end) * kinds.shape(any.kind).parts() * element;
     };
     sum.set(group);
     sum.needs(bytes_of(group.first_layer, group.end_layer), whole);

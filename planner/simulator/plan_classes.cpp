@@ -38,7 +38,7 @@ class Classifier {
 
  private:
   int links(const CompactStage& a, const CompactStage& b) const {
-    return std::min(kinds_.tp(a.kind), kinds_.tp(b.kind));
+    return std::min(kinds_.shape(a.kind).gpus(), kinds_.shape(b.kind).gpus());
   }
 
   // GPUs of each node that send to other nodes at the same time, by direction.
@@ -146,7 +146,7 @@ class Classifier {
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
     return kind.profile->overheads.message_slowdown *
            (context.framework.partitioned_messages
-                ? scatter_gather_s(link, bytes, kind.tp, kinds_[to.kind].tp, senders)
+                ? scatter_gather_s(link, bytes, kind.shape.gpus(), kinds_[to.kind].shape.gpus(), senders)
                 : link.time_s(bytes, senders));
   }
 

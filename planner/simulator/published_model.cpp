@@ -35,8 +35,8 @@ void check_one_cut(const Plan& plan) {
 StagePrediction predict_replica(const PlanningContext& context, const Plan& plan, int pipeline, int index) {
   const PlanStage& stage = plan.pipelines[pipeline].stages[index];
   const int P = static_cast<int>(plan.pipelines[pipeline].stages.size());
-  const LayerProfile::Cell& cell = cell_of(context, stage.gpu_type, plan.microbatch, stage.tp);
-  const std::vector<LayerSizes>& sizes = sizes_of(context, stage.tp);
+  const LayerProfile::Cell& cell = cell_of(context, stage.gpu_type, plan.microbatch, stage.shape);
+  const std::vector<LayerSizes>& sizes = sizes_of(context, stage.shape);
   StagePrediction out;
   out.pipeline = pipeline;
   out.stage = index;
@@ -48,27 +48,29 @@ StagePrediction predict_replica(const PlanningContext& context, const Plan& plan
   out.in_flight = P - index;
   const std::span<const LayerSizes> layers(sizes.data() + stage.first_layer,
                                            static_cast<size_t>(stage.end_layer - stage.first_layer));
-  out.memory = memory(layers, stage.tp, plan.microbatch, out.in_flight);
+  out.memory = memory(layers, stage.shape, plan.microbatch, out.in_flight);
   out.capacity_bytes = context.catalog.at(stage.gpu_type).memory_bytes;
   if (index + 1 < P) {
     const PlanStage& next = plan.pipelines[pipeline].stages[index + 1];
     const double bytes =
         static_cast<double>(sizes.at(stage.end_layer - 1).output_elements) * kFloatBytes * plan.microbatch;
     out.send_forward_s =
-        link_of(context, link_end(stage, stage.tp), link_end(next, next.tp), false).published_time_s(bytes);
+        link_of(context, link_end(stage, stage.shape.gpus()), link_end(next, next.shape.gpus()), false)
+            .published_time_s(bytes);
   }
   if (index > 0) {
     const PlanStage& previous = plan.pipelines[pipeline].stages[index - 1];
     const double bytes =
         static_cast<double>(sizes.at(stage.first_layer).output_elements) * kFloatBytes * plan.microbatch;
-    out.send_backward_s = link_of(context, link_end(stage, stage.tp), link_end(previous, previous.tp), false)
+    out.send_backward_s = link_of(context, link_end(stage, stage.shape.gpus()),
+                                  link_end(previous, previous.shape.gpus()), false)
                               .published_time_s(bytes);
   }
   return out;
 }
 
 double parameter_bytes(const PlanningContext& context, const PlanStage& stage) {
-  const std::vector<LayerSizes>& sizes = sizes_of(context, 1);
+  const std::vector<LayerSizes>& sizes = sizes_of(context, {});
   double bytes = 0;
   for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
     bytes += static_cast<double>(sizes.at(layer).parameters) * kFloatBytes;
@@ -79,10 +81,9 @@ double parameter_bytes(const PlanningContext& context, const PlanStage& stage) {
 double stage_sync_s(const PlanningContext& context, const Plan& plan, int i) {
   const int D = static_cast<int>(plan.pipelines.size());
   if (D == 1) return 0;
-  int smallest_tp = plan.pipelines[0].stages[i].tp;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    smallest_tp = std::min(smallest_tp, pipeline.stages[i].tp);
-  const double bytes = sync_bytes(parameter_bytes(context, plan.pipelines[0].stages[i]), smallest_tp);
+  ReplicaShape smallest = plan.pipelines[0].stages[i].shape;
+  for (const PlanPipeline& pipeline : plan.pipelines) smallest = std::min(smallest, pipeline.stages[i].shape);
+  const double bytes = sync_bytes(parameter_bytes(context, plan.pipelines[0].stages[i]), smallest.parts());
   double slowest = 0;
   const LinkCurve* seen = nullptr;
   for (int j = 0; j + 1 < D; ++j) {
@@ -105,7 +106,7 @@ double traffic(const PlanningContext& context, const Plan& plan, double microbat
       const PlanStage& stage = plan.pipelines[j].stages[i];
       if (i + 1 < P) {
         const double bytes =
-            static_cast<double>(sizes_of(context, stage.tp).at(stage.end_layer - 1).output_elements) *
+            static_cast<double>(sizes_of(context, stage.shape).at(stage.end_layer - 1).output_elements) *
             kFloatBytes * plan.microbatch;
         messages +=
             2 * traffic_per_gb(context, expense, stage.zone, plan.pipelines[j].stages[i + 1].zone) * bytes;
@@ -120,7 +121,8 @@ double traffic(const PlanningContext& context, const Plan& plan, double microbat
 
 }  // namespace
 
-MemoryBreakdown memory(std::span<const LayerSizes> layers, int tp, int microbatch, int in_flight) {
+MemoryBreakdown memory(std::span<const LayerSizes> layers, ReplicaShape shape, int microbatch,
+                       int in_flight) {
   int64_t parameters = 0, activations = 0;
   for (const LayerSizes& layer : layers) {
     parameters += layer.parameters;
@@ -133,7 +135,7 @@ MemoryBreakdown memory(std::span<const LayerSizes> layers, int tp, int microbatc
   out.communication_bytes = parameters * static_cast<int64_t>(kBytesPerParameter) - out.weights_bytes -
                             out.gradients_bytes - out.optimizer_bytes;
   out.activations_bytes = activations * microbatch * in_flight;
-  out.base_bytes = tp == 1 ? kBaseBytes : kBaseBytesWithTp;
+  out.base_bytes = shape.tp == 1 ? kBaseBytes : kBaseBytesWithTp;
   return out;
 }
 
@@ -146,8 +148,8 @@ double all_reduce_s(const LinkCurve& pair, double bytes, int replicas) {
   return 2.0 * (replicas - 1) * s;
 }
 
-double sync_bytes(double stage_bytes, int smallest_tp) {
-  return stage_bytes / std::min(4, smallest_tp);
+double sync_bytes(double stage_bytes, int parts) {
+  return stage_bytes / std::min(4, parts);
 }
 
 double stage_comm_s(int stage, int stages, double activation_s, double gradient_s) {
@@ -195,7 +197,7 @@ Prediction simulate(const PlanningContext& context, const Plan& plan) {
     const PlanStage& stage = plan.pipelines[replica.pipeline].stages[replica.stage];
     for (const Expense expense : kExpenses)
       if (const auto rate = gpu_rate(context, expense, stage.gpu_type, stage.zone))
-        out.spent[expense].gpus += stage.tp * rate->spent(out.iteration_s, busy_s);
+        out.spent[expense].gpus += stage.shape.gpus() * rate->spent(out.iteration_s, busy_s);
   }
   for (const Expense expense : kExpenses) out.spent[expense].traffic = traffic(context, plan, nmb, expense);
   return out;

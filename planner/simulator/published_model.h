@@ -14,12 +14,12 @@ namespace sailor::published {
 
 constexpr double kFloatBytes = 4;
 
-// Peak memory of a rank that has `layers` (sizes at its TP degree) with `in_flight` = P - i microbatches.
-MemoryBreakdown memory(std::span<const LayerSizes> layers, int tp, int microbatch, int in_flight);
+// Peak memory of a rank that holds `layers` (sizes at its TP degree) with `in_flight` = P - i microbatches.
+MemoryBreakdown memory(std::span<const LayerSizes> layers, ReplicaShape shape, int microbatch, int in_flight);
 // Gradient sync of a stage over one pair of neighbouring replicas.
 double all_reduce_s(const LinkCurve& pair, double bytes, int replicas);
 // Bytes that the replicas of a stage reduce: its parameters at TP degree 1, sharded over at most 4.
-double sync_bytes(double stage_bytes, int smallest_tp);
+double sync_bytes(double stage_bytes, int parts);
 // Communication of stage i of P per microbatch, from the times of its activation and gradient messages.
 double stage_comm_s(int stage, int stages, double activation_s, double gradient_s);
 

@@ -21,18 +21,18 @@ bool is_pipelined_over_nodes(const Plan& plan) {
   return false;
 }
 
-// Fills in what `profiles` lacks of the (GPU type, TP degree) pairs that the plan uses.
+// Fills in what `profiles` lacks of the (GPU type, shape) pairs that the plan uses.
 void estimate(const RunRecord& record, const Assumptions& assumptions, const FrameworkStyle& style,
               ProfileSet& profiles) {
   const auto known_platform = assumptions.platforms.find(record.platform);
   const Platform* platform =
       known_platform == assumptions.platforms.end() ? nullptr : &known_platform->second;
-  std::set<std::pair<std::string, int>> used;
+  std::set<std::pair<std::string, ReplicaShape>> used;
   for (const PlanPipeline& pipeline : record.plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, stage.tp});
-  for (const auto& [gpu_type, tp] : used) {
-    const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, tp);
-    const auto [known, is_new] = profiles.sizes.by_tp.emplace(tp, sizes);
+    for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, stage.shape});
+  for (const auto& [gpu_type, shape] : used) {
+    const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, shape);
+    const auto [known, is_new] = profiles.sizes.by_shape.emplace(shape, sizes);
     // What lives only inside a layer is not in every profile.
     if (!is_new)
       for (size_t layer = 0; layer < std::min(sizes.size(), known->second.size()); ++layer)
@@ -40,7 +40,7 @@ void estimate(const RunRecord& record, const Assumptions& assumptions, const Fra
           known->second[layer].workspace_bytes = sizes[layer].workspace_bytes;
     LayerProfile& profile = profiles.layers[gpu_type];
     profile.gpu_type = gpu_type;
-    const std::pair cell{record.plan.microbatch, tp};
+    const std::pair cell{record.plan.microbatch, shape};
     if (platform != nullptr) {
       profile.overheads = platform->overheads;
       profile.overheads.base_memory_bytes = static_cast<int64_t>(platform->base_memory_bytes);
@@ -49,6 +49,7 @@ void estimate(const RunRecord& record, const Assumptions& assumptions, const Fra
     const Platform& machines = assumptions.platform(record.platform);
     HostTimes host = machines.host;
     if (is_pipelined_over_nodes(record.plan)) host.tp_rank_s += machines.host_pipelined_rank_s;
+    const int tp = shape.tp;
     Ring ring{tp, (tp + machines.gpus_per_node - 1) / machines.gpus_per_node, 1, nullptr, nullptr};
     const LinkEnd end{gpu_type, record.plan.pipelines[0].stages[0].zone, 1};
     if (ring.nodes < tp) ring.intra = profiles.network.find(end, end, true);

@@ -4,29 +4,29 @@
 
 namespace sailor::native {
 
-int StageKinds::number(const std::string& gpu_type, const std::string& zone, int tp) {
-  const auto [it, added] = numbers_.try_emplace({gpu_type, zone, tp}, static_cast<int>(kinds_.size()));
+int StageKinds::number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape) {
+  const auto [it, added] = numbers_.try_emplace({gpu_type, zone, shape}, static_cast<int>(kinds_.size()));
   if (!added) return it->second;
   StageKind kind;
   try {
     kind.profile = &profile_of(context_, gpu_type);
-    kind.sizes = &sizes_of(context_, tp);
+    kind.sizes = &sizes_of(context_, shape);
   } catch (...) {
     numbers_.erase(it);
     throw;
   }
   kind.gpu_type = gpu_type;
   kind.zone = zone;
-  kind.tp = tp;
+  kind.shape = shape;
   for (const Expense expense : kExpenses)
-    kind.rate[expense] = tp * gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
+    kind.rate[expense] = shape.gpus() * gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
   kind.capacity_bytes = context_.catalog.at(gpu_type).memory_bytes;
   std::vector<double> parameters(1, 0);
   for (const LayerSizes& layer : *kind.sizes)
     parameters.push_back(parameters.back() + static_cast<double>(layer.parameters));
   parameters_.push_back(std::move(parameters));
   kinds_.push_back(std::move(kind));
-  tp_.push_back(tp);
+  shapes_.push_back(shape);
   times_.emplace_back();
   const int added_kind = it->second;
   pairs_.emplace_back(kinds_.size());
@@ -45,7 +45,7 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, int
 
 const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
   const StageKind& is = kinds_[static_cast<size_t>(kind)];
-  const LayerProfile::Cell& cell = cell_of(context_, is.gpu_type, microbatch, is.tp);
+  const LayerProfile::Cell& cell = cell_of(context_, is.gpu_type, microbatch, is.shape);
   KindTimes times;
   for (std::vector<double>* sums :
        {&times.forward_s, &times.backward_s, &times.update_s, &times.full_s, &times.selective_s})
@@ -71,8 +71,8 @@ const LinkCurve* StageKinds::find_link(int from, int to, bool same_node) {
   const LinkCurve*& link = same_node ? pair.near : pair.far;
   if (!known) {
     const StageKind &a = (*this)[from], &b = (*this)[to];
-    link = sailor::find_link(context_.profiles.network, {a.gpu_type, a.zone, a.tp},
-                             {b.gpu_type, b.zone, b.tp}, same_node);
+    link = sailor::find_link(context_.profiles.network, {a.gpu_type, a.zone, a.shape.gpus()},
+                             {b.gpu_type, b.zone, b.shape.gpus()}, same_node);
     known = true;
   }
   return link;
@@ -81,7 +81,8 @@ const LinkCurve* StageKinds::find_link(int from, int to, bool same_node) {
 const LinkCurve& StageKinds::link(int from, int to, bool same_node) {
   if (const LinkCurve* known = find_link(from, to, same_node)) return *known;
   const StageKind &a = (*this)[from], &b = (*this)[to];
-  return link_of(context_, {a.gpu_type, a.zone, a.tp}, {b.gpu_type, b.zone, b.tp}, same_node);
+  return link_of(context_, {a.gpu_type, a.zone, a.shape.gpus()}, {b.gpu_type, b.zone, b.shape.gpus()},
+                 same_node);
 }
 
 }  // namespace sailor::native

@@ -1,5 +1,6 @@
-// Kinds of stages by number. A kind is a GPU type in a zone with a TP degree; tables have everything that the
-// native cost model needs of it. A search that predicts many plans of one context keeps one StageKinds.
+// What stages are made of, by number: a kind is a GPU type in a zone with the shape of a replica, and
+// everything that the native cost model asks of kinds is a table. A search that predicts many plans of one
+// context makes one StageKinds and keeps it.
 //
 // Tables are filled on first use: not thread-safe, one object per thread. Keeps a reference to the context,
 // which must outlive it.
@@ -20,8 +21,8 @@ namespace sailor::native {
 
 struct StageKind {
   std::string gpu_type, zone;
-  int tp = 1;
-  PerExpense<GpuRate> rate;  // one replica: tp GPUs
+  ReplicaShape shape;
+  PerExpense<GpuRate> rate;  // of all GPUs of a replica
   int64_t capacity_bytes = 0;
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;
@@ -49,21 +50,21 @@ class StageKinds {
   StageKinds(const StageKinds&) = delete;
   StageKinds& operator=(const StageKinds&) = delete;
 
-  // The number of a kind. Throws InputError when its type has no profile, or its TP degree no sizes.
-  int number(const std::string& gpu_type, const std::string& zone, int tp);
+  // The number of a kind. Throws InputError when its type has no profile or its shape no sizes.
+  int number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape);
   const StageKind& operator[](int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   int count() const { return static_cast<int>(kinds_.size()); }
-  int tp(int kind) const { return tp_[static_cast<size_t>(kind)]; }
+  ReplicaShape shape(int kind) const { return shapes_[static_cast<size_t>(kind)]; }
 
-  // Throws InputError when the (microbatch, TP degree) cell was not profiled.
+  // Throws InputError when the (microbatch, shape) cell was not profiled.
   const KindTimes& times(int kind, int microbatch) {
     for (const auto& [size, times] : times_[static_cast<size_t>(kind)])
       if (size == microbatch) return *times;
     return work_out_times(kind, microbatch);
   }
   bool has_times(int kind, int microbatch) const {
-    return kinds_[static_cast<size_t>(kind)].profile->find(microbatch,
-                                                           kinds_[static_cast<size_t>(kind)].tp) != nullptr;
+    const StageKind& of = kinds_[static_cast<size_t>(kind)];
+    return of.profile->find(microbatch, of.shape) != nullptr;
   }
   // The link between two kinds, on one node or between nodes; nullptr if unknown.
   const LinkCurve* find_link(int from, int to, bool same_node);
@@ -93,9 +94,9 @@ class StageKinds {
 
   const PlanningContext& context_;
   std::vector<StageKind> kinds_;
-  std::vector<int> tp_;  // by kind
-  std::map<std::tuple<std::string, std::string, int>, int> numbers_;
-  // By kind: a few microbatch sizes. Callers keep references.
+  std::vector<ReplicaShape> shapes_;  // by kind
+  std::map<std::tuple<std::string, std::string, ReplicaShape>, int> numbers_;
+  // By kind: a few microbatch sizes. Who asks keeps references.
   std::vector<std::vector<std::pair<int, std::unique_ptr<const KindTimes>>>> times_;
   std::vector<std::vector<double>> parameters_;  // by kind: prefix sums
   std::vector<std::vector<Pair>> pairs_;         // [from][to]

@@ -74,7 +74,7 @@ Inputs ReferenceData::inputs(const Scenario& scenario) const {
   out.snapshot.egress_usd_per_gb = egress_;
   out.job.file = scenario.name;
   out.job.model.name = scenario.model;
-  out.job.model.layers = static_cast<int>(out.profiles.sizes.by_tp.begin()->second.size()) - 2;
+  out.job.model.layers = static_cast<int>(out.profiles.sizes.by_shape.begin()->second.size()) - 2;
   out.job.training.global_batch = global_batch(scenario.model);
   const auto config = read_json(directory_ + "/configs/" + config_files().at(scenario.model));
   out.job.model.heads = config.at("heads").get<int>();
@@ -123,7 +123,7 @@ Inputs generate_inputs(uint64_t seed, int types, int zones, int gpus) {
       sizes[layer].activation_bytes = static_cast<int64_t>(activation * scale * (0.2 + 0.8 / tp));
       sizes[layer].output_elements = 4'000'000;
     }
-    out.profiles.sizes.by_tp[tp] = sizes;
+    out.profiles.sizes.by_shape[{tp}] = sizes;
   }
   std::vector<PoolSize> pools;
   for (int t = 0; t < types; ++t) {
@@ -144,7 +144,7 @@ Inputs generate_inputs(uint64_t seed, int types, int zones, int gpus) {
           const double s = block_s * share * (0.2 + 0.8 * microbatch) * (0.15 + 0.85 / tp);
           cell[layer] = {s / 3, 2 * s / 3, block_s / 10 / tp};
         }
-        profile.cells[{microbatch, tp}] = cell;
+        profile.cells[{microbatch, {tp}}] = cell;
       }
     out.profiles.layers[name] = profile;
     for (int z = 0; z < zones; ++z)

@@ -20,7 +20,7 @@ bool is_stated_separately(const std::string& set, const RunRecord& record) {
 bool is_doubtful_memory(const std::string& set, const RunRecord& record) {
   if (set != "sailor") return false;
   return record.name.find("GPT-NEO/N8/plan_config_N8_D2") != std::string::npos ||
-         (record.platform == "mit" && record.plan.pipelines[0].stages[0].tp == 2);
+         (record.platform == "mit" && record.plan.pipelines[0].stages[0].shape.tp == 2);
 }
 
 }  // namespace

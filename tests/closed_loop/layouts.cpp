@@ -79,12 +79,12 @@ void place(Plan& plan) {
   for (PlanPipeline& pipeline : plan.pipelines) {
     for (PlanStage& stage : pipeline.stages) {
       auto& [nodes, used] = last.try_emplace(stage.gpu_type, 0, kGpusPerNode).first->second;
-      if (used + stage.tp > kGpusPerNode) {
+      if (used + stage.shape.tp > kGpusPerNode) {
         ++nodes;
         used = 0;
       }
       stage.node = fmt::format("{}-{}", stage.gpu_type, nodes);
-      for (int i = 0; i < stage.tp; ++i) stage.gpus.push_back(used++);
+      for (int i = 0; i < stage.shape.tp; ++i) stage.gpus.push_back(used++);
     }
   }
 }
@@ -143,7 +143,7 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
       PlanStage stage;
       stage.first_layer = layer;
       stage.end_layer = layer += cut[s];
-      stage.tp = degrees[s];
+      stage.shape.tp = degrees[s];
       stage.gpu_type = pick(random, limits.gpu_types);
       stage.zone = "here";
       pipeline.stages.push_back(stage);
@@ -158,7 +158,7 @@ std::string layout_text(const Plan& plan) {
   TpLayout layout;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     layout.emplace_back();
-    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.tp);
+    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape.tp);
   }
   return to_text(layout);
 }

@@ -94,7 +94,7 @@ void Site::profile(const Model& model, double seconds) {
 void Site::profile(const Model& model, const Plan& plan, double seconds) {
   std::set<int> tps;
   for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) tps.insert(stage.tp);
+    for (const PlanStage& stage : pipeline.stages) tps.insert(stage.shape.tp);
   run_profiler(model, {plan.microbatch}, {tps.begin(), tps.end()}, num_ranks(plan), seconds);
 }
 

@@ -26,16 +26,16 @@ void add_head(ProfileSet& neo, const ProfileSet& opt, const Assumptions& assumpt
     for (auto& [key, cell] : profile.cells) {
       const LayerProfile::Cell* measured = other->second.find(key.first, key.second);
       if (measured == nullptr) continue;
-      const double more_s = wider_head_s(kernels, key.first, key.second);
+      const double more_s = wider_head_s(kernels, key.first, key.second.tp);
       cell.back().forward_s += measured->back().forward_s + more_s;
       cell.back().backward_s += measured->back().backward_s + 2 * more_s;
     }
   }
   constexpr int64_t kFloatBytes = 4, kLogitCopies = 2;
-  for (auto& [tp, layers] : neo.sizes.by_tp) {
+  for (auto& [shape, layers] : neo.sizes.by_shape) {
     LayerSizes& head = layers.back();
-    head.activation_bytes += kLogitCopies * kFloatBytes * kSequence * (kRows / tp);
-    head.tied_parameters = int64_t{kRows} / tp * kWide;
+    head.activation_bytes += kLogitCopies * kFloatBytes * kSequence * (kRows / shape.parts());
+    head.tied_parameters = int64_t{kRows} / shape.parts() * kWide;
     head.parameters += head.tied_parameters;
   }
 }

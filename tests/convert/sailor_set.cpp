@@ -46,10 +46,10 @@ std::vector<PlanStage> read_stages(const Field& layers, const Field& replica_of_
     const std::vector<Field> place = one.at(0).items().at(0).items();
     stage.gpu_type = place.at(0).text();
     stage.zone = place.at(2).text();
-    stage.tp = one.at(1).integer<int>(1, 64);
+    stage.shape.tp = one.at(1).integer<int>(1, 64);
     // Every replica had nodes of its own.
     stage.node = std::to_string(i) + "." + std::to_string(replica);
-    for (int t = 0; t < stage.tp; ++t) stage.gpus.push_back(t);
+    for (int t = 0; t < stage.shape.tp; ++t) stage.gpus.push_back(t);
     result.push_back(std::move(stage));
   }
   return result;

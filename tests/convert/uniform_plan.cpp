@@ -32,7 +32,7 @@ Plan UniformPlan::plan() const {
       stage.end_layer = cuts.at(static_cast<size_t>(chunk) + 1);
       stage.gpu_type = gpu_type;
       stage.zone = "default";
-      stage.tp = tp;
+      stage.shape.tp = tp;
       stage.recompute = recompute;
       stage.node = std::to_string(first_rank / gpus_per_node);
       for (int t = 0; t < tp; ++t) stage.gpus.push_back(first_rank % gpus_per_node + t);

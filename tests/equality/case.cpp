@@ -74,7 +74,7 @@ PlanPipeline make_pipeline(const std::vector<int>& degrees, const std::vector<in
     stage.end_layer = next += cut[s];
     stage.gpu_type = "cpu";
     stage.zone = "here";
-    stage.tp = degrees[s % degrees.size()];
+    stage.shape.tp = degrees[s % degrees.size()];
     pipeline.stages.push_back(stage);
   }
   return pipeline;
@@ -121,7 +121,7 @@ std::string layout_of(const Plan& plan) {
   Layout layout;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     layout.emplace_back();
-    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.tp);
+    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape.tp);
   }
   return to_text(layout);
 }
@@ -247,7 +247,7 @@ Case make_case(const CaseOptions& options) {
     std::vector<int> cut;
     for (const PlanStage& stage : pipeline.stages) {
       cut.push_back(stage.end_layer);
-      degrees.insert(stage.tp);
+      degrees.insert(stage.shape.tp);
     }
     cuts.insert(cut);
   }

@@ -50,7 +50,7 @@ bool full_copy_survives(const Plan& plan, const std::set<int>& alive) {
   if (static_cast<int>(alive.size()) == layout.size()) return true;
   if (shards_optimizer(plan.zero)) return false;
   int shards = 1;
-  for (const RankSlot& slot : layout.slots()) shards = std::lcm(shards, slot.tp);
+  for (const RankSlot& slot : layout.slots()) shards = std::lcm(shards, slot.shape.tp);
   const int layers = plan.pipelines.front().stages.back().end_layer;
   for (int layer = 0; layer < layers; ++layer) {
     for (int shard = 0; shard < shards; ++shard) {
@@ -60,7 +60,7 @@ bool full_copy_survives(const Plan& plan, const std::set<int>& alive) {
         for (std::size_t s = 0; s < stages.size(); ++s) {
           if (layer >= stages[s].first_layer && layer < stages[s].end_layer)
             held = held || alive.contains(layout.base(static_cast<int>(p), static_cast<int>(s)) +
-                                          shard / (shards / stages[s].tp));
+                                          shard / (shards / stages[s].shape.tp));
         }
       }
       if (!held) return false;

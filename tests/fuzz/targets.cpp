@@ -46,7 +46,7 @@ void layer_profile(const std::string& input) {
   const ProfileFile read = parse_profile_file(input, "profile.json");
   const LayerProfile profile = unroll(read, 3);
   unroll_sizes(read, 3);
-  if (profile.microbatches().empty() || profile.tps().empty())
+  if (profile.microbatches().empty() || profile.shapes().empty())
     broken("a profile without a cell was accepted");
   const std::string written = to_json(read);
   if (to_json(parse_profile_file(written, "written.json")) != written)

@@ -53,7 +53,8 @@ ProfileSet profiles_of(const Problem& problem) {
     profile.file = type.name + ".json";
     for (const auto& [key, layers] : type.times)
       for (const LayerTime& layer : layers)
-        profile.cells[key].push_back({layer.forward_s, layer.backward_s, layer.update_s});
+        profile.cells[{key.first, {key.second}}].push_back(
+            {layer.forward_s, layer.backward_s, layer.update_s});
     set.layers[type.name] = profile;
   }
   for (const auto& [tp, layers] : problem.sizes)
@@ -62,7 +63,7 @@ ProfileSet profiles_of(const Problem& problem) {
       sizes.parameters = layer.parameters;
       sizes.output_elements = layer.output_elements;
       sizes.activation_bytes = 4 * layer.activation_elements;
-      set.sizes.by_tp[tp].push_back(sizes);
+      set.sizes.by_shape[{tp}].push_back(sizes);
     }
   const auto end_of = [&](const End& end) {
     return LinkEnd{problem.types[end.type].name, problem.zones[end.zone].name, end.gpus};
@@ -117,7 +118,7 @@ Plan planner_plan(const Problem& problem, const GridPlan& plan) {
       stage.end_layer = plan.cuts[i + 1];
       stage.gpu_type = problem.types[cell.type].name;
       stage.zone = problem.zones[cell.zone].name;
-      stage.tp = cell.tp;
+      stage.shape.tp = cell.tp;
       pipeline.stages.push_back(stage);
     }
     out.pipelines.push_back(pipeline);
@@ -136,7 +137,8 @@ std::optional<GridPlan> grid_plan(const Problem& problem, const Plan& plan) {
     out.pipelines.emplace_back();
     for (int i = 0; i < out.stages(); ++i) {
       const PlanStage& stage = pipeline.stages[i];
-      const Cell cell{index_of(problem.types, stage.gpu_type), index_of(problem.zones, stage.zone), stage.tp};
+      const Cell cell{index_of(problem.types, stage.gpu_type), index_of(problem.zones, stage.zone),
+                      stage.shape.tp};
       if (cell.type < 0 || cell.zone < 0 || stage.first_layer != out.cuts[i] ||
           stage.end_layer != out.cuts[i + 1])
         return std::nullopt;

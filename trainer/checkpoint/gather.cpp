@@ -27,7 +27,7 @@ at::Tensor gather_on_first_rank(Communicator& world, const Plan& plan, const Ran
   // A tied matrix counts as a layer after the last one; the first stage has it.
   const bool tied = parameter.layer >= pipeline.stages.back().end_layer;
   const int stage = tied ? 0 : stage_of(pipeline, parameter.layer);
-  const int parts = parameter.sharded ? pipeline.stages[static_cast<std::size_t>(stage)].tp : 1;
+  const int parts = parameter.sharded ? pipeline.stages[static_cast<std::size_t>(stage)].shape.parts() : 1;
   const int first = layout.base(0, stage);
   if (world.rank() != 0) {
     if (world.rank() < first || world.rank() >= first + parts) return {};

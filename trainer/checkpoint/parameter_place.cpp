@@ -9,10 +9,8 @@
 namespace sailor {
 
 std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout) {
-  std::vector<int> tps;
-  for (const RankSlot& slot : layout.slots()) tps.push_back(slot.tp);
   std::map<std::string, ParameterSpec> specs;
-  for (ParameterSpec& spec : list_parameters(job.model, padded_vocabulary(job.model.vocabulary, tps))) {
+  for (ParameterSpec& spec : list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout))) {
     const std::string name = spec.name;
     specs[name] = std::move(spec);
   }
@@ -28,11 +26,11 @@ int64_t real_elements(const ParameterSpec& spec) {
 }
 
 int64_t base_of(const RankSlot& slot, const ParameterSpec& spec) {
-  return spec.sharded ? spec.rows / slot.tp * slot.tp_rank * row_elements(spec) : 0;
+  return spec.sharded ? spec.rows / slot.shape.parts() * slot.tp_rank * row_elements(spec) : 0;
 }
 
 int64_t held_elements(const RankSlot& slot, const ParameterSpec& spec) {
-  return (spec.sharded ? spec.rows / slot.tp : spec.rows) * row_elements(spec);
+  return (spec.sharded ? spec.rows / slot.shape.parts() : spec.rows) * row_elements(spec);
 }
 
 }  // namespace sailor

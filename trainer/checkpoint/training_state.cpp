@@ -21,10 +21,10 @@ namespace {
 
 using Runs = std::vector<std::pair<int64_t, int64_t>>;
 
-// A TP group that holds a parameter.
+// GPUs that hold a parameter together.
 struct Replica {
-  int base = 0;  // its first rank
-  int tp = 1;
+  int base = 0;  // their first rank
+  ReplicaShape shape;
 };
 
 std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, const ParameterSpec& parameter) {
@@ -36,7 +36,7 @@ std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, con
     if (parameter.layer < pipeline.stages.back().end_layer) stages = {stage_of(pipeline, parameter.layer)};
     for (const int stage : stages) {
       const Replica replica{layout.base(static_cast<int>(p), stage),
-                            pipeline.stages[static_cast<std::size_t>(stage)].tp};
+                            pipeline.stages[static_cast<std::size_t>(stage)].shape};
       if (replicas.empty() || replicas.back().base != replica.base) replicas.push_back(replica);
     }
   }
@@ -83,16 +83,16 @@ Runs own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
   const std::vector<Replica> replicas = replicas_of(plan, layout, parameter);
   int shards = 1, holders = 0;
   for (const Replica& replica : replicas) {
-    shards = std::lcm(shards, replica.tp);
-    holders += replica.tp;
+    shards = std::lcm(shards, replica.shape.parts());
+    holders += replica.shape.gpus();
   }
   Runs runs;
   const int64_t elements = parameter.rows * row_elements(parameter);
   int before = 0;  // holders of earlier replicas
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     const Replica& replica = replicas[r];
-    const int tp_rank = slot.rank - replica.base;
-    if (tp_rank >= 0 && tp_rank < replica.tp) {
+    const int gpu = slot.rank - replica.base;
+    if (gpu >= 0 && gpu < replica.shape.gpus()) {
       const auto add = [&](int64_t first, int64_t count, int sharers, int index) {
         const BlockRange block = block_of(static_cast<std::size_t>(count), sharers, index);
         if (block.count > 0)
@@ -101,13 +101,14 @@ Runs own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
       if (parameter.sharded) {
         // Every sub-shard is held by one rank of each replica.
         const int64_t shard = elements / shards;
-        for (int k = tp_rank * (shards / replica.tp); k < (tp_rank + 1) * (shards / replica.tp); ++k)
+        const int part = replica.shape.part_of(gpu), of_part = shards / replica.shape.parts();
+        for (int k = part * of_part; k < (part + 1) * of_part; ++k)
           add(k * shard, shard, static_cast<int>(replicas.size()), static_cast<int>(r));
       } else {
-        add(0, elements, holders, before + tp_rank);
+        add(0, elements, holders, before + gpu);
       }
     }
-    before += replica.tp;
+    before += replica.shape.gpus();
   }
   return runs;
 }

@@ -80,7 +80,7 @@ std::vector<HeldStage> held_stages(const Plan& plan) {
       const PlanStage& stage = pipeline.stages[s];
       for (size_t t = 0; t < stage.gpus.size(); ++t)
         held.push_back(
-            {stage.node, stage.gpus[t], layers_of(plan, pipeline, s), static_cast<int>(t), stage.tp});
+            {stage.node, stage.gpus[t], layers_of(plan, pipeline, s), static_cast<int>(t), stage.shape.tp});
     }
   }
   return held;
@@ -113,9 +113,9 @@ double keep_stages(Plan& plan, const Snapshot& snapshot, const std::vector<HeldS
       const Ranges layers = layers_of(placed, pipeline, open[i].second);
       for (const SnapshotNode& node : snapshot.nodes) {
         if (node.gpu_type != stage.gpu_type || node.zone != stage.zone ||
-            free[node.name].size() < static_cast<size_t>(stage.tp))
+            free[node.name].size() < static_cast<size_t>(stage.shape.gpus()))
           continue;
-        Choice choice = choose_gpus(free[node.name], held_on[node.name], layers, stage.tp);
+        Choice choice = choose_gpus(free[node.name], held_on[node.name], layers, stage.shape.tp);
         if (choice.kept <= best.kept) continue;
         best = std::move(choice);
         best_node = node.name;

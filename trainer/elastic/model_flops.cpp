@@ -23,7 +23,7 @@ std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Preci
       if (type == catalog.gpu_types.end() || type->second.emulation) return std::nullopt;
       auto peak = type->second.peak_flops.find(kind_of(precision).peak_flops_key);
       if (peak == type->second.peak_flops.end()) return std::nullopt;
-      sum += stage.tp * peak->second;
+      sum += stage.shape.gpus() * peak->second;
     }
   }
   return sum;

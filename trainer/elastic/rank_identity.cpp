@@ -10,7 +10,7 @@ namespace sailor {
 
 std::string rank_title(const RankSlot& slot, int generation) {
   return fmt::format("sailor: rank {} p{} s{} t{}/{} g{}", slot.rank, slot.pipeline, slot.stage, slot.tp_rank,
-                     slot.tp, generation);
+                     slot.shape.tp, generation);
 }
 
 void announce_generation(const RankSlot& slot, int generation) {

@@ -37,7 +37,7 @@ void place_on_imagined_nodes(Plan& plan) {
       PlanStage& stage = pipeline.stages[s];
       if (!stage.node.empty()) continue;
       stage.node = fmt::format("stage-{}-{}", p, s % groups);
-      stage.gpus.resize(static_cast<size_t>(stage.tp));
+      stage.gpus.resize(static_cast<size_t>(stage.shape.gpus()));
       std::iota(stage.gpus.begin(), stage.gpus.end(), 0);
     }
   }

@@ -36,10 +36,16 @@ void check_split(const ModelSpec& model, int tp) {
   divides("feed_forward", model.feed_forward);
 }
 
-int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps) {
+int64_t padded_vocabulary(int vocabulary, const std::vector<int>& parts) {
   int64_t multiple = 1;
-  for (const int tp : tps) multiple = std::lcm(multiple, static_cast<int64_t>(tp));
+  for (const int n : parts) multiple = std::lcm(multiple, static_cast<int64_t>(n));
   return (vocabulary + multiple - 1) / multiple * multiple;
+}
+
+int64_t padded_vocabulary(int vocabulary, const RankLayout& layout) {
+  std::vector<int> parts;
+  for (const RankSlot& slot : layout.slots()) parts.push_back(slot.shape.parts());
+  return padded_vocabulary(vocabulary, parts);
 }
 
 }  // namespace sailor

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "planner/plan/rank_layout.h"
 #include "planner/spec/families/families.h"
 #include "planner/spec/model_family.h"
 #include "trainer/model/layer.h"
@@ -21,7 +22,8 @@ std::unique_ptr<Layer> build_layer(const LayerContext& context, int index);
 // Throws InputError when the model cannot be built, or cannot be split over `tp` GPUs.
 void check_split(const ModelSpec& model, int tp);
 
-// vocabulary rounded up to a multiple of every TP degree in `tps`.
-int64_t padded_vocabulary(int vocabulary, const std::vector<int>& tps);
+// vocabulary rounded up to a multiple of every number of parts; of those that replicas hold weights in.
+int64_t padded_vocabulary(int vocabulary, const std::vector<int>& parts);
+int64_t padded_vocabulary(int vocabulary, const RankLayout& layout);
 
 }  // namespace sailor

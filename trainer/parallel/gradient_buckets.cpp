@@ -31,16 +31,16 @@ std::map<int, int> sub_shards(const std::vector<GradientGroup>& groups) {
 }
 
 // Of one sub-shard of a layer, in the type in which gradients are summed: the same for every holder.
-int64_t shard_bytes(const std::vector<Parameter*>& parameters, int tp, int shards) {
+int64_t shard_bytes(const std::vector<Parameter*>& parameters, int parts, int shards) {
   int64_t elements = 0, element_bytes = 4;
   for (const Parameter* parameter : parameters) {
-    elements += parameter->value.numel() * (parameter->sharded ? tp : 1);
+    elements += parameter->value.numel() * (parameter->sharded ? parts : 1);
     element_bytes = static_cast<int64_t>(c10::elementSize(gradient_type(parameter->value.scalar_type())));
   }
   return elements / shards * element_bytes;
 }
 
-std::vector<GradientBucket> cut_into_buckets(const Plan& plan, int tp, const std::map<int, int>& shards,
+std::vector<GradientBucket> cut_into_buckets(const Plan& plan, int parts, const std::map<int, int>& shards,
                                              const ByLayer& by_layer) {
   std::vector<GradientBucket> buckets, past_last;
   std::vector<int> of_previous;
@@ -61,7 +61,7 @@ std::vector<GradientBucket> cut_into_buckets(const Plan& plan, int tp, const std
       buckets.push_back({layer, layer + 1, count != shards.end(), {}, {}});
       bytes = 0;
     }
-    bytes += shard_bytes(it->second, tp, count == shards.end() ? 1 : count->second);
+    bytes += shard_bytes(it->second, parts, count == shards.end() ? 1 : count->second);
     of_previous = now;
   }
   buckets.insert(buckets.end(), past_last.begin(), past_last.end());
@@ -73,7 +73,7 @@ std::pair<int64_t, int64_t> elements_of(const SubShard& shard, const RankSlot& s
                                         const Parameter& parameter) {
   const int64_t all = parameter.value.numel();
   if (!parameter.sharded) return {0, shard.index == 0 ? all : 0};
-  const auto rows = rows_of(shard, slot.tp_rank, slot.tp, parameter.value.size(0));
+  const auto rows = rows_of(shard, slot.tp_rank, slot.shape.parts(), parameter.value.size(0));
   const int64_t per_row = all / std::max<int64_t>(1, parameter.value.size(0));
   return {rows.first * per_row, rows.second * per_row};
 }
@@ -87,7 +87,7 @@ GradientLayout gradient_layout(const Plan& plan, const RankLayout& layout, int r
   ByLayer by_layer;
   for (Parameter* parameter : parameters) by_layer[parameter->layer].push_back(parameter);
   GradientLayout result;
-  result.buckets = cut_into_buckets(plan, slot.tp, sub_shards(groups), by_layer);
+  result.buckets = cut_into_buckets(plan, slot.shape.parts(), sub_shards(groups), by_layer);
   for (GradientBucket& bucket : result.buckets) {
     for (const bool sharded : {true, false}) {
       for (int layer = bucket.end_layer; layer-- > bucket.first_layer;) {

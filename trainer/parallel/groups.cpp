@@ -35,14 +35,14 @@ std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& l
     int count = 1;
     for (const PlanPipeline& pipeline : plan.pipelines) {
       for (const int stage : stages_of(pipeline, layer))
-        count = std::lcm(count, pipeline.stages[static_cast<std::size_t>(stage)].tp);
+        count = std::lcm(count, pipeline.stages[static_cast<std::size_t>(stage)].shape.parts());
     }
     for (int index = 0; index < count; ++index) {
       std::vector<int> owners;
       for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
         for (const int stage : stages_of(plan.pipelines[p], layer)) {
-          const int tp = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].tp;
-          owners.push_back(layout.base(static_cast<int>(p), stage) + index / (count / tp));
+          const int parts = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].shape.parts();
+          owners.push_back(layout.base(static_cast<int>(p), stage) + index / (count / parts));
         }
       }
       if (owners.size() < 2) continue;
@@ -55,11 +55,11 @@ std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& l
   return groups;
 }
 
-std::pair<int64_t, int64_t> rows_of(const SubShard& shard, int tp_rank, int tp, int64_t held) {
-  const int per_rank = shard.count / tp;
+std::pair<int64_t, int64_t> rows_of(const SubShard& shard, int part, int parts, int64_t held) {
+  const int per_rank = shard.count / parts;
   if (held % per_rank != 0)
     throw std::logic_error(fmt::format("{} rows do not divide into {} sub-shards", held, per_rank));
-  if (shard.index / per_rank != tp_rank) return {0, 0};
+  if (shard.index / per_rank != part) return {0, 0};
   const int64_t rows = held / per_rank;
   return {(shard.index % per_rank) * rows, rows};
 }

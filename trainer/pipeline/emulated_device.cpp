@@ -16,11 +16,11 @@ struct NearestCell {
   int microbatch = 0;
 };
 
-NearestCell nearest_cell(const LayerProfile& profile, int tp, int sequences) {
+NearestCell nearest_cell(const LayerProfile& profile, ReplicaShape shape, int sequences) {
   NearestCell nearest;
   for (const auto& [key, cell] : profile.cells) {
-    const auto [microbatch, cell_tp] = key;
-    if (cell_tp != tp) continue;
+    const auto [microbatch, cell_shape] = key;
+    if (cell_shape != shape) continue;
     if (!nearest.cell || std::abs(microbatch - sequences) < std::abs(nearest.microbatch - sequences))
       nearest = {&cell, microbatch};
   }
@@ -39,11 +39,11 @@ void sleep_until(Pacer::Clock::time_point when) {
 }  // namespace
 
 double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
-  const NearestCell nearest = nearest_cell(profile, work.tp, work.sequences);
+  const NearestCell nearest = nearest_cell(profile, work.shape, work.sequences);
   if (!nearest.cell)
     throw InputError({profile.file, 0},
                      fmt::format("GPU type {}: TP degree {} was not measured; run `sailor profile --tp {}`",
-                                 profile.gpu_type, work.tp, work.tp));
+                                 profile.gpu_type, work.shape.tp, work.shape.tp));
   double time_s = 0;
   for (int layer = work.first_layer; layer < work.end_layer; ++layer) {
     const LayerTimes& times = nearest.cell->at(static_cast<size_t>(layer));

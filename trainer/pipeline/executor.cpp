@@ -160,7 +160,7 @@ PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequ
           .stage = position_.group,
           .first_layer = chunk.first_layer(),
           .end_layer = chunk.end_layer(),
-          .tp = position_.tp,
+          .shape = position_.shape,
           .sequences = sequences,
           .recompute = chunk.recomputes()};
 }

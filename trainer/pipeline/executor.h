@@ -24,7 +24,7 @@ struct GroupPosition {
   int pipeline = 0;
   int group = 0;
   int groups = 1;  // of the pipeline
-  int tp = 1;
+  ReplicaShape shape;
 };
 
 struct PipelineRun {

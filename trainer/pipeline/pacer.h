@@ -4,22 +4,23 @@
 
 #include <chrono>
 
+#include "planner/spec/replica_shape.h"
 #include "trainer/comm/communicator.h"
 
 namespace sailor {
 
 enum class Phase { forward, backward, update };
 
-// A computation: `sequences` sequences (0 for update) through layers [first_layer, end_layer) on a TP group
-// of `tp`. `recompute`: the backward recomputed the blocks' forward. An update covers one of `update_parts`
-// parts; other ranks do the others (ZeRO-1).
+// What was computed: `sequences` sequences (0 for update) through layers [first_layer, end_layer) by a
+// replica. `recompute`: the backward computed the blocks' forward again. An update is of one part of
+// `update_parts`, which other ranks do (ZeRO-1).
 struct PhaseWork {
   Phase phase = Phase::forward;
   int pipeline = 0;
   int stage = 0;
   int first_layer = 0;
   int end_layer = 0;
-  int tp = 1;
+  ReplicaShape shape;
   int sequences = 0;
   bool recompute = false;
   int update_parts = 1;

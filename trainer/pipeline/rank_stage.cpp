@@ -17,7 +17,7 @@ namespace {
 
 std::vector<int> ranks_of(const RankLayout& layout, const Plan& plan, int pipeline, int group) {
   const PlanPipeline& of = plan.pipelines[static_cast<std::size_t>(pipeline)];
-  std::vector<int> ranks(static_cast<std::size_t>(of.stages[static_cast<std::size_t>(group)].tp));
+  std::vector<int> ranks(static_cast<std::size_t>(of.stages[static_cast<std::size_t>(group)].shape.gpus()));
   std::iota(ranks.begin(), ranks.end(), layout.base(pipeline, group));
   return ranks;
 }
@@ -29,7 +29,7 @@ void check_trainable(const JobSpec& job, const Plan& plan) {
     throw InputError(fmt::format("plan: {}", violations.front()));
   }
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (const PlanStage& stage : pipeline.stages) check_split(job.model, stage.tp);
+    for (const PlanStage& stage : pipeline.stages) check_split(job.model, stage.shape.tp);
   }
 }
 
@@ -37,7 +37,7 @@ RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& lay
                      CommFactory& factory, at::Device place) {
   const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
   const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-  position = {slot.pipeline, slot.stage, num_groups(plan, pipeline), slot.tp};
+  position = {slot.pipeline, slot.stage, num_groups(plan, pipeline), slot.shape};
   connect(plan, layout, factory, place);
   build(job, plan, layout, place);
 }
@@ -45,7 +45,7 @@ RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& lay
 // Communicators in one global order: TP groups, then boundaries from the first to the last. Boundary i is
 // from group i to the one after it; with interleaved chunks, one more is from the last group to the first.
 void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory, at::Device place) {
-  if (position.tp > 1) {
+  if (position.shape.tp > 1) {
     tp = factory.create(fmt::format("tp/{}.{}", position.pipeline, position.group),
                         ranks_of(layout, plan, position.pipeline, position.group));
   }
@@ -64,11 +64,9 @@ void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory&
 }
 
 void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& layout, at::Device place) {
-  std::vector<int> tps;
-  for (const RankSlot& slot : layout.slots()) tps.push_back(slot.tp);
   LayerContext context;
   context.model = job.model;
-  context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, tps);
+  context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, layout);
   context.dtype = scalar_type(job.training.precision);
   context.device = place;
   context.seed = job.training.seed;

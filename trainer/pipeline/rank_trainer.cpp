@@ -180,11 +180,9 @@ struct RankTrainer::Impl {
   void export_to(const std::string& directory) {
     on.device.wait(on.device.compute());
     gradient_sync.settle();
-    std::vector<int> tps;
-    for (const RankSlot& s : layout.slots()) tps.push_back(s.tp);
     std::map<std::string, ParameterSpec> padded;
     const std::vector<ParameterSpec> listed =
-        list_parameters(job.model, padded_vocabulary(job.model.vocabulary, tps));
+        list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout));
     const std::vector<Parameter*> held = stage.parameters();
     if (slot.rank != 0) {
       for (const ParameterSpec& spec : listed) gather_on_first_rank(*world, plan, layout, spec, held);
@@ -331,7 +329,7 @@ struct RankTrainer::Impl {
            .stage = slot.stage,
            .first_layer = chunk.first_layer(),
            .end_layer = chunk.end_layer(),
-           .tp = slot.tp,
+           .shape = slot.shape,
            .update_parts = shards_optimizer(plan.zero) ? static_cast<int>(plan.pipelines.size()) : 1},
           start);
       start = Clock::now();

@@ -46,11 +46,11 @@ class Columns {
   }
 
  private:
-  static constexpr int kDegrees = 3;  // the published sum divides by min(4, TP); by powers of two here
+  static constexpr int kDegrees = 3;  // the published sum divides by min(4, parts); by powers of two here
 
   struct State {
     std::vector<double> activation, gradient;  // by boundary after stage i
-    std::vector<double> sync;                  // by stage and by the smallest TP degree (1, 2, 4 and more)
+    std::vector<double> sync;  // by stage and by the fewest parts of a replica (1, 2, 4 and more)
     double fixed_charge = 0;
     double charge_per_s = 0;
 
@@ -64,13 +64,13 @@ class Columns {
   };
 
   // Never too few GPUs to share the bytes: this is for a bound.
-  static int degree_index(int tp) { return tp > 2 ? 2 : tp - 1; }
+  static int index_of(int parts) { return parts > 2 ? 2 : parts - 1; }
 
-  int smallest_tp(size_t stage) const {
-    int tp = std::numeric_limits<int>::max();
+  int fewest_parts(size_t stage) const {
+    int parts = std::numeric_limits<int>::max();
     for (size_t k = 0; k < serving_[stage].size(); ++k)
-      if (used_[stage][k] > 0) tp = std::min(tp, resources_.options[serving_[stage][k]].tp);
-    return tp;
+      if (used_[stage][k] > 0) parts = std::min(parts, resources_.options[serving_[stage][k]].shape.parts());
+    return parts;
   }
 
   // No completion of the state is better.
@@ -79,10 +79,10 @@ class Columns {
     for (size_t i = 0; i < P_; ++i) {
       const PipelineTemplate::Stage& stage = template_.stages[i];
       const int slowest = serving_[i].front();
-      const int tp = std::min(smallest_tp(i), resources_.options[slowest].tp);
+      const int parts = std::min(fewest_parts(i), resources_.options[slowest].shape.parts());
       parts_[i] = {costs_.compute_s(slowest, stage.first_layer, stage.end_layer), state.activation[i],
                    state.gradient[i], costs_.update_s(slowest, stage.first_layer),
-                   state.sync[i * kDegrees + degree_index(tp)]};
+                   state.sync[i * kDegrees + index_of(parts)]};
       charge_per_s += (p_.replicas - columns) * cheapest_[i];
     }
     const double iteration_s =

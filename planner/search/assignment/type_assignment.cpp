@@ -40,7 +40,7 @@ std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
   const auto left_for = [&](const GroupShare& share) -> int& { return left[option_of(share).supply]; };
   const auto move_replicas = [&](GroupShare& share, int replicas) {
     share.replicas += replicas;
-    left_for(share) -= replicas * option_of(share).tp;
+    left_for(share) -= replicas * option_of(share).shape.gpus();
   };
   for (std::vector<GroupShare>& shares : stages) {
     if (shares.empty()) return std::nullopt;
@@ -56,8 +56,8 @@ std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
         if (a.replicas == 0 || left_for(a) >= 0) continue;
         is_short = true;
         for (GroupShare& b : shares) {
-          if (&left_for(a) == &left_for(b) || left_for(b) < option_of(b).tp) continue;
-          const double gain = static_cast<double>(option_of(a).tp) / option_of(b).tp;
+          if (&left_for(a) == &left_for(b) || left_for(b) < option_of(b).shape.gpus()) continue;
+          const double gain = static_cast<double>(option_of(a).shape.gpus()) / option_of(b).shape.gpus();
           if (gain <= best) continue;
           best = gain;
           from = &a;
@@ -66,9 +66,9 @@ std::optional<TypeAssignment> assign_types(const AssignmentProblem& problem,
       }
     if (!is_short) return stages;
     if (from == nullptr) return std::nullopt;
-    const int tp = option_of(*from).tp;
-    const int n =
-        std::min({from->replicas, (-left_for(*from) + tp - 1) / tp, left_for(*to) / option_of(*to).tp});
+    const int gpus = option_of(*from).shape.gpus();
+    const int n = std::min(
+        {from->replicas, (-left_for(*from) + gpus - 1) / gpus, left_for(*to) / option_of(*to).shape.gpus()});
     move_replicas(*from, -n);
     move_replicas(*to, n);
   }

@@ -37,7 +37,7 @@ EgressBound::EgressBound(const ClassCosts& costs, const std::vector<ResourceLimi
       for (int o : of_zone) {
         const Option& option = resources.options[o];
         double& per_gpu = most[option.pool];
-        per_gpu = std::max(per_gpu, limit.weight[o] / option.tp);
+        per_gpu = std::max(per_gpu, limit.weight[o] / option.shape.gpus());
       }
       double held = 0;
       for (const auto& [pool, per_gpu] : most) held += resources.free_gpus(pool) * per_gpu;

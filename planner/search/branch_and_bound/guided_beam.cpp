@@ -70,7 +70,8 @@ class Beam {
     if (placement.kind == Kind::pure || (placement.kind == Kind::mixed && p_.mixed)) return false;
     const std::vector<int>& options = placement.groups.front().options;
     return std::any_of(options.begin(), options.end(), [&](int o) {
-      return gpus[costs_.resources().options[o].pool] >= static_cast<float>(p_.replicas * placement.least_tp);
+      return gpus[costs_.resources().options[o].pool] >=
+             static_cast<float>(p_.replicas * placement.least.gpus());
     });
   }
   // Takes a stage's GPUs from where they are cheapest; false when there are too few.
@@ -79,16 +80,17 @@ class Beam {
     order_.clear();
     for (size_t g = 0; g < groups.size(); ++g)
       if (PlacementClass::serves(allowed, g)) {
-        const double price = prices_[costs_.resources().options[groups[g].option].supply] * groups[g].tp;
+        const double price =
+            prices_[costs_.resources().options[groups[g].option].supply] * groups[g].shape.gpus();
         for (int o : groups[g].options)
-          order_.push_back({price, costs_.resources().options[o].pool, groups[g].tp});
+          order_.push_back({price, costs_.resources().options[o].pool, groups[g].shape.gpus()});
       }
     std::stable_sort(order_.begin(), order_.end(),
                      [](const Source& a, const Source& b) { return a.price < b.price; });
     int open = p_.replicas;
     for (const Source& source : order_) {
-      const int n = std::min(open, static_cast<int>(left[source.pool]) / source.tp);
-      left[source.pool] -= static_cast<float>(n * source.tp);
+      const int n = std::min(open, static_cast<int>(left[source.pool]) / source.gpus);
+      left[source.pool] -= static_cast<float>(n * source.gpus);
       paid_s += n * source.price;
       open -= n;
       if (open == 0) return true;
@@ -161,7 +163,7 @@ class Beam {
 
   struct Source {
     double price;
-    int pool, tp;
+    int pool, gpus;
   };
 
   const BeamProblem& p_;

@@ -198,7 +198,7 @@ std::vector<double> PricedCuts::use_of(const std::vector<Stage>& path) const {
   std::vector<double> use(supplies().size(), 0);
   for (const Stage& stage : path) {
     const PlacementClass::Group& group = cheapest(stage.placement, stage.groups);
-    use[resources_.options[group.option].supply] += static_cast<double>(replicas_) * group.tp;
+    use[resources_.options[group.option].supply] += static_cast<double>(replicas_) * group.shape.gpus();
   }
   return use;
 }

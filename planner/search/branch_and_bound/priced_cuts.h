@@ -69,7 +69,7 @@ class PricedCuts {
   void find_rest(int end, int behind);
   // Price of one replica of the group; and the possible group with the lowest price.
   double price_of(const PlacementClass::Group& group) const {
-    return prices_[resources_.options[group.option].supply] * group.tp;
+    return prices_[resources_.options[group.option].supply] * group.shape.gpus();
   }
   const PlacementClass::Group& cheapest(int placement, uint32_t groups) const;
 

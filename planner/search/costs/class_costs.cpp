@@ -64,7 +64,7 @@ void ClassCosts::tabulate_messages() {
   for (const PlacementClass& placement : classes_) {
     all.push_back(placement.options());
     smallest.push_back(all.back());
-    std::erase_if(smallest.back(), [&](int o) { return resources_.options[o].tp != placement.least_tp; });
+    std::erase_if(smallest.back(), [&](int o) { return resources_.options[o].shape != placement.least; });
   }
   boundary_kind_.assign(costs_.layers(), 0);
   std::vector<int> boundaries;  // the first of each kind
@@ -136,15 +136,15 @@ std::vector<std::pair<int, int>> ClassCosts::over_distinct_links(
 }
 
 int ClassCosts::most_in_a_zone(const PlacementClass& placement) const {
-  std::map<int, int> smallest;  // TP degree by pool
+  std::map<int, int> smallest;  // GPUs of a replica by pool
   for (const PlacementClass::Group& group : placement.groups)
     for (int o : group.options) {
-      const auto [it, added] = smallest.try_emplace(resources_.options[o].pool, group.tp);
-      it->second = std::min(it->second, group.tp);
+      const auto [it, added] = smallest.try_emplace(resources_.options[o].pool, group.shape.gpus());
+      it->second = std::min(it->second, group.shape.gpus());
     }
   std::map<std::string, int> replicas;
-  for (const auto& [pool, tp] : smallest)
-    replicas[resources_.pools[pool].zone] += resources_.free_gpus(pool) / tp;
+  for (const auto& [pool, gpus] : smallest)
+    replicas[resources_.pools[pool].zone] += resources_.free_gpus(pool) / gpus;
   int most = 0;
   for (const auto& [zone, n] : replicas) most = std::max(most, n);
   return most;
@@ -157,7 +157,7 @@ int ClassCosts::first_that_syncs_alike(int placement) const {
     return out;
   };
   for (int other = 0; other < placement; ++other)
-    if (classes_[other].least_tp == classes_[placement].least_tp &&
+    if (classes_[other].least == classes_[placement].least &&
         most_in_a_zone_[other] == most_in_a_zone_[placement] &&
         links(neighbours_[other]) == links(neighbours_[placement]) &&
         links(across_zones_[other]) == links(across_zones_[placement]))
@@ -170,7 +170,7 @@ double ClassCosts::sync_s(int placement, int first, int end, int replicas) const
   const auto least = [&](const std::vector<std::pair<int, int>>& pairs) {
     double s = kNever;
     for (const auto& [a, b] : pairs)
-      s = std::min(s, costs_.sync_s(a, b, classes_[placement].least_tp, first, end, replicas));
+      s = std::min(s, costs_.sync_s(a, b, classes_[placement].least.parts(), first, end, replicas));
     return s;
   };
   const double within = least(neighbours_[placement]);
@@ -208,11 +208,11 @@ uint32_t ClassCosts::fast_enough(int placement, int first, int end) const {
   const std::vector<PlacementClass::Group>& groups = classes_[placement].groups;
   uint32_t bits = 1;
   const double slowest = compute_s(placement, first, end) * (1 + kSameTime);
-  bool smallest = groups[0].tp == classes_[placement].least_tp;
+  bool smallest = groups[0].shape == classes_[placement].least;
   for (size_t g = 1; g < groups.size(); ++g)
     if (costs_.compute_s(groups[g].option, first, end) <= slowest) {
       if (g < 32) bits |= 1u << g;
-      smallest = smallest || groups[g].tp == classes_[placement].least_tp;
+      smallest = smallest || groups[g].shape == classes_[placement].least;
     }
   if (classes_[placement].several_types && bits == 1 && groups.size() <= 32) return 0;
   return smallest ? bits : 0;
@@ -230,7 +230,7 @@ uint32_t ClassCosts::allowed(int placement, int first, int end, int in_flight) {
     if (lowest_first(groups[g].option, end, in_flight) > first)
       bits &= ~(1u << g);
     else
-      smallest = smallest || groups[g].tp == classes_[placement].least_tp;
+      smallest = smallest || groups[g].shape == classes_[placement].least;
   }
   if (classes_[placement].several_types && bits == 1 && groups.size() <= 32) return 0;
   return (bits & 1u) && smallest ? bits : 0;

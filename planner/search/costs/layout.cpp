@@ -27,13 +27,13 @@ void facing_runs(const Layout::Stage& upstream, const Layout::Stage& downstream,
 double stage_sync_s(const StageCosts& costs, const Resources& resources, const Layout::Stage& stage,
                     int replicas) {
   if (replicas < 2) return 0;
-  int smallest_tp = resources.options[stage.runs[0].option].tp;
+  ReplicaShape smallest = resources.options[stage.runs[0].option].shape;
   for (const Layout::Run& run : stage.runs)
-    smallest_tp = std::min(smallest_tp, resources.options[run.option].tp);
+    smallest = std::min(smallest, resources.options[run.option].shape);
   double slowest = 0;
   const auto pair = [&](int a, int b) {
     slowest =
-        std::max(slowest, costs.sync_s(a, b, smallest_tp, stage.first_layer, stage.end_layer, replicas));
+        std::max(slowest, costs.sync_s(a, b, smallest.parts(), stage.first_layer, stage.end_layer, replicas));
   };
   for (size_t r = 0; r < stage.runs.size(); ++r) {
     if (stage.runs[r].replicas > 1) pair(stage.runs[r].option, stage.runs[r].option);
@@ -145,7 +145,7 @@ Plan plan_of(const PlanningContext& context, const Resources& resources, const L
       stage.end_layer = chosen.end_layer;
       stage.gpu_type = option.gpu_type;
       stage.zone = option.zone;
-      stage.tp = option.tp;
+      stage.shape = option.shape;
       pipeline.stages.push_back(std::move(stage));
     }
     plan.pipelines.push_back(std::move(pipeline));

@@ -18,12 +18,12 @@ namespace {
 
 // Options of a region that differ in their zone only, in the order of the options.
 std::vector<PlacementClass::Group> groups_of(const StageCosts& costs, const Resources& resources) {
-  std::map<std::tuple<std::string, std::string, int>, size_t> at;
+  std::map<std::tuple<std::string, std::string, ReplicaShape>, size_t> at;
   std::vector<PlacementClass::Group> groups;
   for (int o : costs.options()) {
     const Option& option = resources.options[o];
-    const auto [it, added] = at.try_emplace({option.region, option.gpu_type, option.tp}, groups.size());
-    if (added) groups.push_back({o, option.tp, {}});
+    const auto [it, added] = at.try_emplace({option.region, option.gpu_type, option.shape}, groups.size());
+    if (added) groups.push_back({o, option.shape, {}});
     groups[it->second].options.push_back(o);
   }
   return groups;
@@ -43,20 +43,20 @@ void add_mixes(const StageCosts& costs, const Resources& resources, bool one_typ
   const std::vector<PlacementClass::Group> groups = groups_of(costs, resources);
   for (const PlacementClass::Group& slowest : groups) {
     const Option& slow = resources.options[slowest.option];
-    PlacementClass placement{PlacementClass::Kind::mixed, {slowest}, slowest.tp, !one_type};
-    std::set<int> degrees{slowest.tp};
+    PlacementClass placement{PlacementClass::Kind::mixed, {slowest}, slowest.shape, !one_type};
+    std::set<ReplicaShape> shapes{slowest.shape};
     for (const PlacementClass::Group& other : groups) {
       const Option& fast = resources.options[other.option];
       if (other.option == slowest.option || fast.region != slow.region ||
           (!one_type && fast.gpu_type == slow.gpu_type) || !ever_as_fast(costs, other.option, slowest.option))
         continue;
       placement.groups.push_back(other);
-      if (other.tp < slowest.tp) degrees.insert(other.tp);
+      if (other.shape < slowest.shape) shapes.insert(other.shape);
     }
-    for (int degree : degrees) {
+    for (const ReplicaShape& least : shapes) {
       PlacementClass one = placement;
-      one.least_tp = degree;
-      std::erase_if(one.groups, [&](const PlacementClass::Group& group) { return group.tp < degree; });
+      one.least = least;
+      std::erase_if(one.groups, [&](const PlacementClass::Group& group) { return group.shape < least; });
       if (one_type || one.groups.size() > 1) classes.push_back(std::move(one));
     }
   }
@@ -68,7 +68,7 @@ std::vector<PlacementClass> pure_classes(const StageCosts& costs, const Resource
   std::vector<PlacementClass> classes;
   for (const PlacementClass::Group& group : groups_of(costs, resources))
     for (int o : group.options)
-      classes.push_back({PlacementClass::Kind::pure, {{o, group.tp, {o}}}, group.tp});
+      classes.push_back({PlacementClass::Kind::pure, {{o, group.shape, {o}}}, group.shape});
   return classes;
 }
 
@@ -77,7 +77,7 @@ std::vector<PlacementClass> spread_classes(const StageCosts& costs, const Resour
   for (const PlacementClass::Group& group : groups_of(costs, resources))
     classes.push_back({group.options.size() > 1 ? PlacementClass::Kind::spread : PlacementClass::Kind::pure,
                        {group},
-                       group.tp});
+                       group.shape});
   return classes;
 }
 

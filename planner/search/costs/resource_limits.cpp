@@ -31,8 +31,9 @@ Ratios ratios_of(const StageCosts& costs, const Resources& resources,
       for (const PlacementClass::Group& group : placement.groups)
         if (costs.compute_s(group.option, layer, layer + 1) <=
             costs.compute_s(placement.slowest(), layer, layer + 1) * (1 + kSameTime)) {
-          const auto [it, added] = smallest.try_emplace(resources.options[group.option].supply, group.tp);
-          it->second = std::min(it->second, group.tp);
+          const auto [it, added] =
+              smallest.try_emplace(resources.options[group.option].supply, group.shape.gpus());
+          it->second = std::min(it->second, group.shape.gpus());
         }
       if (!seen.insert(smallest).second) continue;
       for (const auto& [p, t_p] : smallest)
@@ -50,7 +51,7 @@ std::vector<double> speeds_of(const StageCosts& costs, const Resources& resource
     double least = 0;  // GPU seconds
     for (int o : supply.options) {
       if (std::find(costs.options().begin(), costs.options().end(), o) == costs.options().end()) continue;
-      const double gpu_s = costs.compute_s(o, 0, costs.layers()) * resources.options[o].tp;
+      const double gpu_s = costs.compute_s(o, 0, costs.layers()) * resources.options[o].shape.gpus();
       if (least == 0 || gpu_s < least) least = gpu_s;
     }
     speeds.push_back(least > 0 ? 1 / least : 0);
@@ -105,7 +106,7 @@ std::vector<ResourceLimit> resource_limits(const StageCosts& costs, const Resour
     limit.weight.assign(resources.options.size(), 0);
     for (const auto& [s, weight] : ray) {
       limit.capacity += weight * supplies[s].gpus;
-      for (int o : supplies[s].options) limit.weight[o] = weight * resources.options[o].tp;
+      for (int o : supplies[s].options) limit.weight[o] = weight * resources.options[o].shape.gpus();
     }
     limits.push_back(std::move(limit));
   }
@@ -138,7 +139,7 @@ std::vector<ResourceLimit> money_prices(const Resources& resources,
     for (const PlacementClass::Group& cheap : placement.groups)
       for (const PlacementClass::Group& dear : placement.groups) {
         const Option &from = resources.options[cheap.option], &to = resources.options[dear.option];
-        const double y = (to.rate.idle_per_s - from.rate.idle_per_s) / cheap.tp;
+        const double y = (to.rate.idle_per_s - from.rate.idle_per_s) / cheap.shape.gpus();
         if (y > 0 && from.supply != to.supply) ++ties[{from.supply, y}];
       }
   std::vector<std::pair<int, std::pair<int, double>>> ranked;
@@ -151,7 +152,8 @@ std::vector<ResourceLimit> money_prices(const Resources& resources,
     ResourceLimit money;
     money.capacity = std::numeric_limits<double>::infinity();
     for (const Option& option : resources.options)
-      money.weight.push_back(option.rate.idle_per_s + (option.supply == supply ? y * option.tp : 0));
+      money.weight.push_back(option.rate.idle_per_s +
+                             (option.supply == supply ? y * option.shape.gpus() : 0));
     money.credit_per_s = y * resources.supplies[supply].gpus;
     out.push_back(std::move(money));
   }

@@ -35,8 +35,9 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
   single_links_ = links_;
   for (size_t o = 0; o < n; ++o) {
     const Option& option = resources.options[o];
-    const LayerProfile::Cell* cell = context.profiles.layers.at(option.gpu_type).find(microbatch, option.tp);
-    const std::vector<LayerSizes>* sizes = context.profiles.sizes.find(option.tp);
+    const LayerProfile::Cell* cell =
+        context.profiles.layers.at(option.gpu_type).find(microbatch, option.shape);
+    const std::vector<LayerSizes>* sizes = context.profiles.sizes.find(option.shape);
     if (cell != nullptr && sizes != nullptr && static_cast<int>(cell->size()) == layers_ &&
         static_cast<int>(sizes->size()) == layers_)
       add_option(static_cast<int>(o), *cell, *sizes);
@@ -56,20 +57,20 @@ StageCosts::StageCosts(const PlanningContext& context, const Resources& resource
   for (int a : options_)
     for (int b : options_) {
       const Option &from = resources.options[a], &to = resources.options[b];
-      links_[a][b] = find_link(context.profiles.network, {from.gpu_type, from.zone, from.tp},
-                               {to.gpu_type, to.zone, to.tp}, false);
+      links_[a][b] = find_link(context.profiles.network, {from.gpu_type, from.zone, from.shape.gpus()},
+                               {to.gpu_type, to.zone, to.shape.gpus()}, false);
       single_links_[a][b] = find_link(context.profiles.network, {from.gpu_type, from.zone, 1},
                                       {to.gpu_type, to.zone, 1}, false);
     }
   // The published formulas take the sizes of whole layers, those at TP degree 1.
-  const std::vector<LayerSizes>* whole = context.profiles.sizes.find(1);
+  const std::vector<LayerSizes>* whole = context.profiles.sizes.find({});
   std::vector<double> bytes(layers_, 0);
   for (int layer = 0; layer < layers_; ++layer) {
     if (whole != nullptr)
       bytes[layer] = static_cast<double>((*whole)[layer].parameters) * published::kFloatBytes;
     else if (!options_.empty())
       bytes[layer] = static_cast<double>((*sizes_[options_.front()])[layer].parameters) *
-                     resources.options[options_.front()].tp * published::kFloatBytes;
+                     resources.options[options_.front()].shape.parts() * published::kFloatBytes;
   }
   parameter_bytes_ = prefix_sums(bytes);
   number_messages();
@@ -125,7 +126,7 @@ bool StageCosts::fits(int option, int first, int end, int in_flight) const {
   sum.parameters = parameters_[option][end] - parameters_[option][first];
   sum.activation_bytes = activations_[option][end] - activations_[option][first];
   const Option& of = resources_.options[option];
-  return published::memory({&sum, 1}, of.tp, microbatch_, in_flight).total() <= of.capacity_bytes;
+  return published::memory({&sum, 1}, of.shape, microbatch_, in_flight).total() <= of.capacity_bytes;
 }
 
 double StageCosts::longest_layer_s() const {
@@ -163,11 +164,11 @@ double StageCosts::message_charge(int upstream, int downstream, int layer) const
   return 2 * price * message_bytes(upstream, layer - 1) / 1e9;
 }
 
-double StageCosts::sync_s(int a, int b, int tp, int first, int end, int replicas) const {
+double StageCosts::sync_s(int a, int b, int parts, int first, int end, int replicas) const {
   const LinkCurve* link = single_links_[a][b];
   const double bytes = parameter_bytes_[end] - parameter_bytes_[first];
   return link == nullptr ? kNever
-                         : published::all_reduce_s(*link, published::sync_bytes(bytes, tp), replicas);
+                         : published::all_reduce_s(*link, published::sync_bytes(bytes, parts), replicas);
 }
 
 double StageCosts::sync_charge(int a, int b, int first, int end, int replicas) const {

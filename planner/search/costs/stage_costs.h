@@ -46,8 +46,8 @@ class StageCosts {
   bool same_messages(int a, int b) const { return same_messages_[a] == same_messages_[b]; }
 
   // Gradient sync of layers [first, end) over the pair (a, b) of neighbouring replicas, when the smallest TP
-  // degree is `tp`.
-  double sync_s(int a, int b, int tp, int first, int end, int replicas) const;
+  // weights are in `parts` parts.
+  double sync_s(int a, int b, int parts, int first, int end, int replicas) const;
   double sync_charge(int a, int b, int first, int end, int replicas) const;
   // The link of that pair; pairs over one link take equally long.
   const LinkCurve* sync_link(int a, int b) const { return single_links_[a][b]; }

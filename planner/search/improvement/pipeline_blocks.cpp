@@ -51,9 +51,9 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
       for (int o : alike_[index_of(run.option)]) serves[i][o] = true;
   for (int i = 0; i < stages_; ++i) {
     Layout::Stage& stage = cut_.stages[i];
-    int least_tp = resources.options[stage.runs[0].option].tp;
+    ReplicaShape least = resources.options[stage.runs[0].option].shape;
     for (const Layout::Run& run : stage.runs) {
-      least_tp = std::min(least_tp, resources.options[run.option].tp);
+      least = std::min(least, resources.options[run.option].shape);
       fixed_[i].compute_s =
           std::max(fixed_[i].compute_s, costs.compute_s(run.option, stage.first_layer, stage.end_layer));
       fixed_[i].update_s = std::max(fixed_[i].update_s, costs.update_s(run.option, stage.first_layer));
@@ -66,7 +66,7 @@ BlockCosts::BlockCosts(const AssignmentProblem& problem, const Layout& layout)
         const int from = options_[a], to = options_[b];
         if (serves[i][a] && serves[i][b] && p_.replicas > 1) {
           const double seconds =
-              costs.sync_s(from, to, least_tp, stage.first_layer, stage.end_layer, p_.replicas);
+              costs.sync_s(from, to, least.parts(), stage.first_layer, stage.end_layer, p_.replicas);
           rings_[at(i, a, b)] = {
               seconds, std::pow(seconds, kPower),
               costs.sync_charge(from, to, stage.first_layer, stage.end_layer, p_.replicas)};

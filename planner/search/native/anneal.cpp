@@ -217,13 +217,13 @@ class Annealing {
     if (to < 0) return false;
     for (TemplateStage& stage : chunk)
       if (stage.option == from) stage.option = to;
-    const int from_tp = space_.options[static_cast<size_t>(from)].tp,
-              to_tp = space_.options[static_cast<size_t>(to)].tp;
+    const int from_gpus = space_.options[static_cast<size_t>(from)].shape.gpus(),
+              to_gpus = space_.options[static_cast<size_t>(to)].shape.gpus();
     const size_t way = drawn(3);
-    if (way == 0) set_pipelines(pipelines, pipelines.pipelines * from_tp / to_tp);
+    if (way == 0) set_pipelines(pipelines, pipelines.pipelines * from_gpus / to_gpus);
     if (way == 1)
-      chunk = resized(chunk, std::max<size_t>(1, chunk.size() * static_cast<size_t>(from_tp) /
-                                                     static_cast<size_t>(to_tp)));
+      chunk = resized(chunk, std::max<size_t>(1, chunk.size() * static_cast<size_t>(from_gpus) /
+                                                     static_cast<size_t>(to_gpus)));
     return set_chunk(of, pipelines, chunk);
   }
 
@@ -235,7 +235,7 @@ class Annealing {
     TemplateClass added;
     const size_t count = 1 + drawn(2 * of.groups(pipelines));
     const SpaceOption& used = space_.options[static_cast<size_t>(option)];
-    const int room = space_.pools[static_cast<size_t>(used.pool)].gpus / used.tp;
+    const int room = space_.pools[static_cast<size_t>(used.pool)].gpus / used.shape.gpus();
     added.stages.assign(count, {option, 0, Recompute::none});
     added.pipelines = std::max(1, room / static_cast<int>(count * (1 + drawn(4))));
     if (added.stages.size() > static_cast<size_t>(space_.layers())) return false;

@@ -20,7 +20,7 @@ AreaBound::AreaBound(const Space& space, IterationModel& model, const ZoneRates&
   for (const LayerKind kind : kLayerKinds) {
     double computing = kNever, after = kNever;
     for (const GroupWay& way : ways_.ways) {
-      const double price = prices[static_cast<size_t>(way.supply)] * way.tp;
+      const double price = prices[static_cast<size_t>(way.supply)] * way.gpus;
       computing = std::min(computing, price * way.needs[kind].both_s());
       after = std::min(after, price * way.needs[kind].after_s);
     }
@@ -33,7 +33,7 @@ AreaBound::AreaBound(const Space& space, IterationModel& model, const ZoneRates&
   for (size_t w = 0; w < ways_.ways.size(); ++w) {
     const GroupWay& way = ways_.ways[w];
     double& most = blocks_per_gpu[static_cast<size_t>(way.supply)];
-    most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 1)) / way.tp);
+    most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 1)) / way.gpus);
   }
   for (size_t s = 0; s < blocks_per_gpu.size(); ++s) models_ += ways_.supplies[s].gpus * blocks_per_gpu[s];
   models_ = ways_.blocks() > 0 ? models_ / ways_.blocks() : kNever;
@@ -67,7 +67,7 @@ Crossing::Crossing(const Space& space) : space_(space) {
   for (const auto& [zone, of] : nodes) most_nodes_ = std::max(most_nodes_, static_cast<double>(of.size()));
   for_each_link([&](const SpaceOption& from, const SpaceOption&, const LinkCurve& link) {
     if (!mesh) return;
-    s_per_byte_ = std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.tp);
+    s_per_byte_ = std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.shape.gpus());
     card_s_per_byte_ = std::min(card_s_per_byte_, least_s_per_byte(&link, 1e6));
   });
   if (!mesh) s_per_byte_ = card_s_per_byte_ = 0;
@@ -96,7 +96,7 @@ double Crossing::least_message_s(int microbatch) {
   const PlanningContext& context = space_.context;
   for_each_link([&](const SpaceOption& from, const SpaceOption& to, const LinkCurve& link) {
     const StageKind& kind = space_.kinds[from.kind];
-    const double links = std::min(from.tp, to.tp);
+    const double links = std::min(from.shape.gpus(), to.shape.gpus());
     for (size_t l = 0; l + 1 < kind.sizes->size(); ++l) {
       const double bytes = static_cast<double>((*kind.sizes)[l].output_elements) *
                            element_bytes(context.job.training.precision) * microbatch;
@@ -127,11 +127,11 @@ double NodeCrossing::one_node_s(const GroupWays& ways, int pipelines, double mic
     double blocks_per_gpu = 0;
     for (size_t w = 0; w < ways.ways.size(); ++w) {
       const GroupWay& way = ways.ways[w];
-      if (static_cast<size_t>(way.supply) != s || way.tp > ways.supplies[s].node_gpus) continue;
+      if (static_cast<size_t>(way.supply) != s || way.gpus > ways.supplies[s].node_gpus) continue;
       blocks_per_gpu =
-          std::max(blocks_per_gpu, static_cast<double>(ways.most_blocks(static_cast<int>(w), 1)) / way.tp);
+          std::max(blocks_per_gpu, static_cast<double>(ways.most_blocks(static_cast<int>(w), 1)) / way.gpus);
       for (const LayerKind kind : kLayerKinds)
-        gpu_s[kind] = std::min(gpu_s[kind], way.tp * way.needs[kind].both_s());
+        gpu_s[kind] = std::min(gpu_s[kind], way.gpus * way.needs[kind].both_s());
     }
     const double gpus = ways.supplies[s].node_gpus;
     if (gpus * blocks_per_gpu < pipelines * ways.blocks() * kFloorRounding) continue;
@@ -151,7 +151,7 @@ double NodeCrossing::sums_s(const GroupWays& ways, int pipelines, double microba
     for (const GroupWay& way : ways.ways) {
       if (static_cast<size_t>(way.supply) != s) continue;
       card_s = std::min(card_s, way.card_s);
-      block_s = std::min(block_s, way.tp * way.needs[kBlock].both_s());
+      block_s = std::min(block_s, way.gpus * way.needs[kBlock].both_s());
       most_replicas = std::max(most_replicas, way.near_replicas);
     }
     if (card_s < kNever) bytes_per_s += ways.supplies[s].nodes / card_s;

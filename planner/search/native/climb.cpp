@@ -186,7 +186,7 @@ class Climb {
           if (other == option || !space_.has_times(other, at_.microbatch)) continue;
           PlanTemplate next = at_;
           std::vector<TemplateStage> stages;
-          const int from = tp_of(option), to = tp_of(other);
+          const int from = gpus_of(option), to = gpus_of(other);
           int owed = 0;
           for (size_t g = 0; g < at_.groups(at_.classes[c]); ++g) {
             TemplateStage stage = at_.classes[c].stages[g];
@@ -211,7 +211,7 @@ class Climb {
     return false;
   }
   int pool_of(int option) const { return space_.options[static_cast<size_t>(option)].pool; }
-  int tp_of(int option) const { return space_.options[static_cast<size_t>(option)].tp; }
+  int gpus_of(int option) const { return space_.options[static_cast<size_t>(option)].shape.gpus(); }
 
   // Sets the stages of one chunk for all chunks.
   bool with_stages(PlanTemplate& next, size_t c, const std::vector<TemplateStage>& of_chunk) const {
@@ -235,7 +235,7 @@ class Climb {
         if (!space_.has_times(other, at_.microbatch) || !space_.linked(other, option)) continue;
         if (in_use)
           out.push_back(other);
-        else if (tp_of(other) <= tp_of(option))
+        else if (gpus_of(other) <= gpus_of(option))
           alike = other;
       }
       if (alike >= 0) out.push_back(alike);
@@ -358,7 +358,7 @@ std::vector<int> blocks_of(const Space& space, const PlanTemplate& of) {
   for (int block = 2; block < of.pipelines(); block *= 2) blocks.insert(block);
   for (const TemplateClass& pipelines : of.classes) {
     const SpaceOption& option = space.options[static_cast<size_t>(pipelines.stages.front().option)];
-    const int here = space.pools[static_cast<size_t>(option.pool)].node_gpus() / option.tp;
+    const int here = space.pools[static_cast<size_t>(option.pool)].node_gpus() / option.shape.gpus();
     if (here > 1 && here < of.pipelines()) blocks.insert(here);
     if (pipelines.pipelines > 1) blocks.insert(pipelines.pipelines);
   }

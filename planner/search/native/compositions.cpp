@@ -19,16 +19,16 @@ class Composing {
       supply.gpus = pool.gpus / of.pipelines;
       for (const int option : pool.options) {
         const SpaceOption& is = space_.options[static_cast<size_t>(option)];
-        if (is.tp > supply.gpus || !space_.has_times(option, of.microbatch)) continue;
+        if (is.shape.gpus() > supply.gpus || !space_.has_times(option, of.microbatch)) continue;
         if (of.recompute != Recompute::none && !space_.can_recompute(option, of.recompute)) continue;
         Use use;
         use.option = option;
-        use.tp = is.tp;
+        use.gpus = is.shape.gpus();
         use.layer_s = estimates.layer_s(option, of.microbatch, of.recompute);
         const double model_layers = estimates.model_s(option, of.microbatch, of.recompute) / use.layer_s;
         wanted_ = std::max(wanted_, (model_layers - 0.5) / of.interleave);
         const double layer_bytes = estimates.model_bytes(sharded ? of.pipelines : 1) / layers_;
-        use.most_layers = std::max(1.0, std::floor(options.memory * is.tp *
+        use.most_layers = std::max(1.0, std::floor(options.memory * is.shape.gpus() *
                                                    static_cast<double>(space_.kinds[is.kind].capacity_bytes) /
                                                    layer_bytes / of.interleave));
         supply.uses.push_back(use);
@@ -50,14 +50,14 @@ class Composing {
       }
       // Most layers per GPU first, of equals the fewest stages.
       std::sort(supply.uses.begin(), supply.uses.end(), [](const Use& a, const Use& b) {
-        const double rate_a = a.layers / a.tp, rate_b = b.layers / b.tp;
-        return rate_a != rate_b ? rate_a > rate_b : a.tp > b.tp;
+        const double rate_a = a.layers / a.gpus, rate_b = b.layers / b.gpus;
+        return rate_a != rate_b ? rate_a > rate_b : a.gpus > b.gpus;
       });
       int left = supply.gpus;
       for (Use& use : supply.uses) {
         if (use.layers < 1) continue;
-        use.stages = std::min(left / use.tp, layers_);
-        left -= use.stages * use.tp;
+        use.stages = std::min(left / use.gpus, layers_);
+        left -= use.stages * use.gpus;
         total += use.stages * use.layers;
         stages += use.stages;
       }
@@ -88,9 +88,9 @@ class Composing {
   double wanted() const { return wanted_; }
 
  private:
-  // Stages of a TP degree in a pipeline.
+  // Stages of an option in a pipeline.
   struct Use {
-    int option = 0, tp = 1;
+    int option = 0, gpus = 1;
     double layer_s = 0, most_layers = 0;
     double layers = 0;  // of a stage
     int stages = 0;

@@ -60,13 +60,13 @@ class FewGpus {
     for (size_t o = 0; o < space_.options.size(); ++o) {
       const SpaceOption& option = space_.options[o];
       const auto pool = static_cast<size_t>(option.pool);
-      if (used[pool] + option.tp > space_.pools[pool].gpus) continue;
+      if (used[pool] + option.shape.gpus() > space_.pools[pool].gpus) continue;
       if (!sequence.empty() && !space_.linked(sequence.back(), static_cast<int>(o))) continue;
-      used[pool] += option.tp;
+      used[pool] += option.shape.gpus();
       sequence.push_back(static_cast<int>(o));
       extend(sequence, used, length, until);
       sequence.pop_back();
-      used[pool] -= option.tp;
+      used[pool] -= option.shape.gpus();
     }
   }
 

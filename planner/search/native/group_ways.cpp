@@ -53,7 +53,7 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
       latency_s(near_s),
       charge_per_s(near_s) {
   const auto alike = [&](const SpaceOption& a, const SpaceOption& b) {
-    return a.tp == b.tp && space.kinds[a.kind].gpu_type == space.kinds[b.kind].gpu_type;
+    return a.shape == b.shape && space.kinds[a.kind].gpu_type == space.kinds[b.kind].gpu_type;
   };
   const auto keep_least = [&](const SpaceOption& of, std::vector<double>& values, double value) {
     for (size_t o = 0; o < space.options.size(); ++o)
@@ -111,11 +111,11 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
   supply.node_gpus = std::max(supply.node_gpus, pool.node_gpus());
   for (const int option : pool.options) {
     const SpaceOption& of = space_.options[static_cast<size_t>(option)];
-    supply.least_tp = std::min(supply.least_tp, of.tp);
-    supply.most_tp = std::max(supply.most_tp, of.tp);
+    supply.least_gpus = std::min(supply.least_gpus, of.shape.gpus());
+    supply.most_gpus = std::max(supply.most_gpus, of.shape.gpus());
     // Alike in all zones: the rates are those of the best.
     const bool known = std::any_of(ways.begin(), ways.end(), [&](const GroupWay& other) {
-      return other.supply == number && other.tp == of.tp;
+      return other.supply == number && space_.options[static_cast<size_t>(other.option)].shape == of.shape;
     });
     if (known || !space_.has_times(option, question_.microbatch)) continue;
     overhead_s = std::min(overhead_s, space_.kinds[of.kind].profile->overheads.iteration_overhead_s);
@@ -125,7 +125,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
       GroupWay way;
       way.supply = number;
       way.option = option;
-      way.tp = of.tp;
+      way.gpus = of.shape.gpus();
       way.recompute = recompute;
       ways.push_back(way);
       rooms_.emplace_back();
@@ -158,8 +158,8 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   for (const SpaceOption& option : space_.options)
     for_each_layer([&](LayerKind kind, int layer) {
       gradient_bytes[kind] =
-          std::min(gradient_bytes[kind], space_.kinds.parameters(option.kind, layer, layer + 1) * option.tp *
-                                             style.sync_bytes_at(precision));
+          std::min(gradient_bytes[kind], space_.kinds.parameters(option.kind, layer, layer + 1) *
+                                             option.shape.parts() * style.sync_bytes_at(precision));
     });
 
   std::vector<double> least_charge(static_cast<size_t>(layers), kNever);
@@ -168,12 +168,12 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   for (size_t w = 0; w < ways.size(); ++w) {
     GroupWay& way = ways[w];
     const auto option = static_cast<size_t>(way.option);
-    // The others on its node may have smaller TP degrees.
+    // The others on its node may be smaller.
     const GpuSupply& supply = supplies[static_cast<size_t>(way.supply)];
-    way.near_replicas = 1 + std::max(0, supply.node_gpus - way.tp) / supply.least_tp;
+    way.near_replicas = 1 + std::max(0, supply.node_gpus - way.gpus) / supply.least_gpus;
     if (mesh) {
-      way.near_s = rates.near_s[option] / way.tp;
-      way.far_s = rates.far_s[option] / way.tp;
+      way.near_s = rates.near_s[option] / way.gpus;
+      way.far_s = rates.far_s[option] / way.gpus;
       way.card_s = rates.card_s[option];
     }
     double alone_s_per_byte = kNever, s_per_byte = kNever;
@@ -230,7 +230,7 @@ void GroupWays::find_messages(const ZoneRates& rates) {
     const auto option = static_cast<size_t>(way.option), supply = static_cast<size_t>(way.supply);
     Links& of = links[supply];
     of.near_s = std::min(of.near_s, message_bytes * rates.near_s[option]);
-    of.port_s = std::min(of.port_s, message_bytes * rates.far_s[option] / supplies[supply].most_tp);
+    of.port_s = std::min(of.port_s, message_bytes * rates.far_s[option] / supplies[supply].most_gpus);
     of.card_s = std::min(of.card_s, message_bytes * rates.card_s[option]);
     of.latency_s = std::min(of.latency_s, rates.latency_s[option]);
     supplies[supply].card_s = std::min(supplies[supply].card_s, rates.card_s[option]);
@@ -241,9 +241,9 @@ void GroupWays::find_messages(const ZoneRates& rates) {
     const GpuSupply& supply = supplies[static_cast<size_t>(way.supply)];
     const Links& of = links[static_cast<size_t>(way.supply)];
     const double beyond_near_s = std::max(
-        0.0, of.latency_s + std::max(of.port_s, of.card_s) - std::min(far_s, of.near_s / supply.least_tp));
-    way.near_trip_s = 2 * std::min(far_s, of.near_s / way.tp);
-    way.far_trip_s = 2 * beyond_near_s * way.tp / supply.node_gpus;
+        0.0, of.latency_s + std::max(of.port_s, of.card_s) - std::min(far_s, of.near_s / supply.least_gpus));
+    way.near_trip_s = 2 * std::min(far_s, of.near_s / way.gpus);
+    way.far_trip_s = 2 * beyond_near_s * way.gpus / supply.node_gpus;
     way.end_trip_s = beyond_near_s > 0 && of.card_s >= of.port_s ? beyond_near_s + of.card_s : beyond_near_s;
   }
 }
@@ -297,7 +297,7 @@ std::vector<double> GroupWays::prices_by_speed() const {
   std::vector<double> prices(supplies.size(), 0);
   for (const GroupWay& way : ways) {
     double& price = prices[static_cast<size_t>(way.supply)];
-    price = std::max(price, 1 / (way.model_s * way.tp));
+    price = std::max(price, 1 / (way.model_s * way.gpus));
   }
   double all = 0;
   for (size_t s = 0; s < prices.size(); ++s) all += prices[s] * supplies[s].gpus;

@@ -86,7 +86,7 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
       int& in_time_from = earliest[w];
       in_time_from = std::min(in_time_from, end);
       while (in_time_from > 0 && in_time(way, in_time_from - 1, end)) --in_time_from;
-      const double price = prices[static_cast<size_t>(way.supply)] * way.tp;
+      const double price = prices[static_cast<size_t>(way.supply)] * way.gpus;
       LayerNeeds needs;
       if (end == layers) needs.add(way.needs[kLast], 1);
       for (int first = end - 1; first >= in_time_from; --first) {
@@ -119,7 +119,7 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
   gpus_.assign(prices.size(), 0);
   for (size_t at = place(0, groups); at < place(layers, 0); at = place(choice_[at].end, choice_[at].behind)) {
     const GroupWay& way = ways_.ways[static_cast<size_t>(choice_[at].way)];
-    gpus_[static_cast<size_t>(way.supply)] += way.tp;
+    gpus_[static_cast<size_t>(way.supply)] += way.gpus;
   }
   return price_[place(0, groups)];
 }
@@ -192,7 +192,7 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
   const bool last = behind == 0;
   double cheapest = kNever;
   for (const GroupWay& way : ways_.ways)
-    cheapest = std::min(cheapest, way.tp * prices[static_cast<size_t>(way.supply)]);
+    cheapest = std::min(cheapest, way.gpus * prices[static_cast<size_t>(way.supply)]);
   LayerNeeds waits;
   waits.add(ways_.fastest[kBlock], std::max(0, before - 1));  // the first layer may be short
   const double late = std::max(0, m_ - most);
@@ -202,7 +202,7 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
     // Chunks of a group may recompute or not. With room for F blocks that do and N that do not, a that do and
     // b that do not fit only if a / (F + 1) + b / (N + 1) is less than 1.
     const GroupWay* without = way.recompute != Recompute::none && w > 0 ? &way - 1 : nullptr;
-    if (without && (without->supply != way.supply || without->tp != way.tp)) without = nullptr;
+    if (without && without->option != way.option) without = nullptr;
     const double block_s = without ? std::min(way.needs[kBlock].both_s(), without->needs[kBlock].both_s())
                                    : way.needs[kBlock].both_s();
     const int room_without = without ? ways_.most_blocks(static_cast<int>(w) - 1, in_flight) : 0;
@@ -231,7 +231,7 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
       else
         high = middle - 1;
     }
-    const double price = way.tp * prices[static_cast<size_t>(way.supply)];
+    const double price = way.gpus * prices[static_cast<size_t>(way.supply)];
     const auto add = [&](int blocks) {
       const LayerNeeds of = needs(blocks);
       const double others = price * of.both_s() + (first ? 0 : behind * cheapest * block_s);
@@ -291,7 +291,7 @@ double PipelinePrices::fill_slots(double enough, double& worth) {
       if (worth * way.blocks - way.price > worth * most->blocks - most->price) most = &way;
     if (most->way < 0) continue;
     const GroupWay& way = ways_.ways[static_cast<size_t>(most->way)];
-    used_[static_cast<size_t>(way.supply)] += slot.count * way.tp;
+    used_[static_cast<size_t>(way.supply)] += slot.count * way.gpus;
   }
   return best;
 }

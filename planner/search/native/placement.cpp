@@ -37,7 +37,7 @@ void improve_placement(const Space& space, IterationModel& model, const Goal& go
     if (!pool.joint) free.insert(free.end(), pool.free.begin(), pool.free.end());
   for (const Group& group : groups) {
     const CompactStage& stage = plan.stages[group.stage];
-    free[static_cast<size_t>(stage.node)] -= space.kinds[stage.kind].tp;
+    free[static_cast<size_t>(stage.node)] -= space.kinds[stage.kind].shape.gpus();
   }
   const auto value = [&] { return goal.allowed_value(model.iteration(plan).figures()); };
   const int64_t until = model.steps() + options.steps;
@@ -52,14 +52,15 @@ void improve_placement(const Space& space, IterationModel& model, const Goal& go
     any = false;
     for (const Group& a : groups) {
       CompactStage& at = plan.stages[a.stage];
-      const int tp = space.kinds[at.kind].tp, pool = space.pool_of_node[static_cast<size_t>(at.node)];
+      const int gpus = space.kinds[at.kind].shape.gpus(),
+                pool = space.pool_of_node[static_cast<size_t>(at.node)];
       for (const int node : space.pools[static_cast<size_t>(pool)].nodes) {
         const int from = at.node;
-        if (node == from || free[static_cast<size_t>(node)] < tp || model.steps() > until) continue;
+        if (node == from || free[static_cast<size_t>(node)] < gpus || model.steps() > until) continue;
         set_node(plan, a, node);
         if (better()) {
-          free[static_cast<size_t>(node)] -= tp;
-          free[static_cast<size_t>(from)] += tp;
+          free[static_cast<size_t>(node)] -= gpus;
+          free[static_cast<size_t>(from)] += gpus;
           any = true;
         } else {
           set_node(plan, a, from);

@@ -9,9 +9,9 @@ struct Dealt {
   int pipeline;
   int group;
   int option;
-  int pool, tp;
-  // replicas of this stage from here on that are placed one after the other; 0 except for the first
-  int block;
+  int pool;
+  ReplicaShape shape;
+  int block;  // replicas of this stage from here on that are dealt one after the other; 0 but for the first
 };
 
 // The free GPUs of the nodes during an assignment.
@@ -35,10 +35,10 @@ class Dealer {
     const std::vector<int>& nodes = space_.pools[pool].nodes;
     size_t& first = first_[pool];
     while (first < nodes.size() && free_[static_cast<size_t>(nodes[first])] == 0) ++first;
-    if (together_ && group.block > 0) node_ = best_filled(nodes, first, group.block * group.tp);
-    if (together_ && node_ >= 0 && take_from(node_, group.tp) >= 0) return node_;
+    if (together_ && group.block > 0) node_ = best_filled(nodes, first, group.block * group.shape.gpus());
+    if (together_ && node_ >= 0 && take_from(node_, group.shape.gpus()) >= 0) return node_;
     for (size_t i = first; i < nodes.size(); ++i)
-      if (take_from(nodes[i], group.tp) >= 0) return nodes[i];
+      if (take_from(nodes[i], group.shape.gpus()) >= 0) return nodes[i];
     return -1;
   }
 
@@ -66,8 +66,8 @@ class Dealer {
     std::vector<int> wanted(space_.pools.size(), 0), degree(space_.pools.size(), 1);
     for (const Dealt& group : order) {
       const auto pool = static_cast<size_t>(group.pool);
-      wanted[pool] += group.tp;
-      degree[pool] = std::max(degree[pool], group.tp);
+      wanted[pool] += group.shape.gpus();
+      degree[pool] = std::max(degree[pool], group.shape.gpus());
     }
     for (size_t p = 0; p < wanted.size(); ++p) {
       const SpacePool& pool = space_.pools[p];
@@ -102,7 +102,7 @@ std::vector<Dealt> dealing_order(const Space& space, const PlanTemplate& of) {
         const SpaceOption& option = space.options[static_cast<size_t>(number)];
         const int end = std::min(pipelines.pipelines, block + of.block);
         for (int j = block; j < end; ++j)
-          order.push_back({first + j, g, number, option.pool, option.tp, j == block ? end - block : 0});
+          order.push_back({first + j, g, number, option.pool, option.shape, j == block ? end - block : 0});
       }
     first += pipelines.pipelines;
   }
@@ -117,7 +117,7 @@ bool deal(const Space& space, const std::vector<Dealt>& order, const PlanTemplat
     const int node = dealer.take(group);
     if (node < 0) return false;
     const int option = space.pools[static_cast<size_t>(group.pool)].joint
-                           ? space.option_of(space.pool_of_node[static_cast<size_t>(node)], group.tp)
+                           ? space.option_of(space.pool_of_node[static_cast<size_t>(node)], group.shape)
                            : group.option;
     if (option < 0) return false;
     const SpaceOption& here = space.options[static_cast<size_t>(option)];
@@ -141,7 +141,7 @@ bool enough_gpus(const Space& space, const PlanTemplate& of) {
   for (const TemplateClass& pipelines : of.classes)
     for (size_t g = 0; g < of.groups(pipelines); ++g) {
       const SpaceOption& option = space.options[static_cast<size_t>(pipelines.stages[g].option)];
-      used[static_cast<size_t>(option.pool)] += int64_t{pipelines.pipelines} * option.tp;
+      used[static_cast<size_t>(option.pool)] += int64_t{pipelines.pipelines} * option.shape.gpus();
     }
   for (size_t p = 0; p < used.size(); ++p)
     if (used[p] > space.pools[p].gpus) return false;
@@ -186,7 +186,8 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   std::vector<Dealt> order = dealing_order(space, of);
   if (deal(space, order, of, plan)) return true;
   // Small groups may have split up what large ones need.
-  std::stable_sort(order.begin(), order.end(), [](const Dealt& a, const Dealt& b) { return a.tp > b.tp; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Dealt& a, const Dealt& b) { return a.shape.gpus() > b.shape.gpus(); });
   return deal(space, order, of, plan);
 }
 
@@ -211,15 +212,15 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
       out.end_layer = stage.end_layer;
       out.gpu_type = kind.gpu_type;
       out.zone = kind.zone;
-      out.tp = kind.tp;
+      out.shape = kind.shape;
       out.recompute = stage.recompute;
       const auto node = static_cast<size_t>(stage.node);
       out.node = space.nodes[node]->name;
       if (i < groups) {
         const std::vector<int>& free = space.nodes[node]->free_gpus;
         out.gpus.assign(free.begin() + static_cast<ptrdiff_t>(taken[node]),
-                        free.begin() + static_cast<ptrdiff_t>(taken[node]) + kind.tp);
-        taken[node] += static_cast<size_t>(kind.tp);
+                        free.begin() + static_cast<ptrdiff_t>(taken[node]) + kind.shape.gpus());
+        taken[node] += static_cast<size_t>(kind.shape.gpus());
       } else {
         out.gpus = pipeline.stages[i % groups].gpus;
       }
@@ -243,7 +244,7 @@ bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
       for (size_t o = 0; o < space.options.size(); ++o) {
         const StageKind& kind = space.kinds[space.options[o].kind];
         const bool joint = space.pools[static_cast<size_t>(space.options[o].pool)].joint;
-        if (!joint && kind.gpu_type == stage.gpu_type && kind.zone == stage.zone && kind.tp == stage.tp)
+        if (!joint && kind.gpu_type == stage.gpu_type && kind.zone == stage.zone && kind.shape == stage.shape)
           option = static_cast<int>(o);
       }
       if (option < 0 || !space.has_times(option, plan.microbatch)) return false;

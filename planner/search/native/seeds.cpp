@@ -16,11 +16,11 @@ namespace {
 
 constexpr int kSeedChunks[] = {1, 2, 3, 4};
 
-// Groups of `tp` GPUs that a pool has.
-int room_of(const SpacePool& pool, int tp) {
+// Groups of that many GPUs that a pool has.
+int room_of(const SpacePool& pool, int gpus) {
   int groups = 0;
-  for (const int free : pool.free) groups += free / tp;
-  return std::min(groups, pool.gpus / tp);
+  for (const int free : pool.free) groups += free / gpus;
+  return std::min(groups, pool.gpus / gpus);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ Seeds::Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& opt
       for (const int size : space_.microbatches)
         if (space_.has_times(option, size))
           speed = std::max(speed, static_cast<double>(space_.pools[p].gpus) * size /
-                                      space_.options[static_cast<size_t>(option)].tp /
+                                      space_.options[static_cast<size_t>(option)].shape.gpus() /
                                       estimates_.model_s(option, size, Recompute::none));
     if (speed > 0) speeds.emplace_back(-speed, static_cast<int>(p));
     speed_.push_back(speed);
@@ -137,12 +137,12 @@ void Seeds::list_one(int pool, int microbatch, std::vector<TemplateShape>& out) 
   const int64_t total = num_microbatches(space_.context.job.training.global_batch, microbatch);
   for (const int option : of.options) {
     if (!space_.has_times(option, microbatch)) continue;
-    const int tp = space_.options[static_cast<size_t>(option)].tp;
-    const int room = room_of(of, tp);
+    const int gpus = space_.options[static_cast<size_t>(option)].shape.gpus();
+    const int room = room_of(of, gpus);
     for (const Recompute mode : uniform_recompute(offered_)) {
       if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
       for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages)
-        for (const int pipelines : replica_counts(total, room / stages, of.node_gpus() / tp)) {
+        for (const int pipelines : replica_counts(total, room / stages, of.node_gpus() / gpus)) {
           TemplateShape shape;
           shape.microbatch = microbatch;
           shape.recompute = mode;
@@ -292,8 +292,8 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
         possible =
             possible && space_.has_times(option, size) && (i == 0 || space_.linked(options.back(), option));
         options.push_back(option);
-        const int tp = space_.options[static_cast<size_t>(option)].tp;
-        room.push_back(room_of(pool, tp));
+        const int gpus = space_.options[static_cast<size_t>(option)].shape.gpus();
+        room.push_back(room_of(pool, gpus));
         possible = possible && room.back() > 0;
       }
       if (possible)
@@ -360,7 +360,7 @@ std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, do
       share * static_cast<double>(num_microbatches(space_.context.job.training.global_batch, microbatch));
   for (const int option : of.options) {
     if (!space_.has_times(option, microbatch)) continue;
-    const int room = room_of(of, space_.options[static_cast<size_t>(option)].tp);
+    const int room = room_of(of, space_.options[static_cast<size_t>(option)].shape.gpus());
     for (const Recompute mode : uniform_recompute(offered_)) {
       if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
       for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages) {

@@ -36,13 +36,14 @@ Estimates::Estimates(const Space& space) : space_(space) {
   const PlanningContext& context = space.context;
   const FrameworkStyle& style = context.framework;
   const Precision precision = context.job.training.precision;
-  const double parameters = space.kinds.parameters(any.kind, 0, space.layers()) * any.tp;
+  const double parameters = space.kinds.parameters(any.kind, 0, space.layers()) * any.shape.parts();
   const std::vector<LayerSizes>& sizes = *space.kinds[any.kind].sizes;
   message_bytes_ = static_cast<double>(sizes[sizes.size() / 2].output_elements) * element_bytes(precision);
   sum_bytes_ = parameters * style.sync_bytes_at(precision);
   // Tied matrices are one where a rank holds both.
   const double at_least =
-      parameters - static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.tp;
+      parameters -
+      static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.shape.parts();
   weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision));
   state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision));
 }
@@ -51,7 +52,7 @@ bool Estimates::may_fit(const TemplateShape& shape, bool sharded) const {
   double capacity = 0;
   for (size_t i = 0; i < shape.num_parts; ++i) {
     const SpaceOption& option = space_.options[static_cast<size_t>(shape.parts[i].option)];
-    capacity += static_cast<double>(shape.parts[i].groups) * option.tp *
+    capacity += static_cast<double>(shape.parts[i].groups) * option.shape.gpus() *
                 static_cast<double>(space_.kinds[option.kind].capacity_bytes);
   }
   return weight_bytes_ + state_bytes_ / (sharded ? shape.pipelines : 1) <= capacity;
@@ -130,7 +131,7 @@ double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, 
     update_s = std::max(update_s, of.update_s * share / part.groups);
     // Groups of GPUs, replicas of a stage and neighbouring stages on a node.
     const int node_groups =
-        std::max(1, space_.pools[static_cast<size_t>(option.pool)].node_gpus() / option.tp);
+        std::max(1, space_.pools[static_cast<size_t>(option.pool)].node_gpus() / option.shape.gpus());
     int here = std::min(replicas, node_groups);
     if (!by_stage) here = shape.num_parts == 1 ? std::clamp(node_groups / part.groups, 1, replicas) : 1;
     const int run = std::clamp(node_groups / here, 1, part.groups);
@@ -142,15 +143,16 @@ double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, 
       const LinkCurve* link = space_.kinds.find_link(option.kind, option.kind, near);
       return link == nullptr
                  ? 0
-                 : slowdown * link->time_s(message_bytes_ * shape.microbatch / option.tp, senders);
+                 : slowdown * link->time_s(message_bytes_ * shape.microbatch / option.shape.gpus(), senders);
     };
-    const double near_s = run > 1 ? send(true, 1) : 0, far_s = leaves ? send(false, here * option.tp) : 0;
+    const double near_s = run > 1 ? send(true, 1) : 0,
+                 far_s = leaves ? send(false, here * option.shape.gpus()) : 0;
     send_s = std::max({send_s, far_s, near_s});
     path_s += 2 * part.groups * ((run - 1) * near_s + far_s) / run;
 
     if (replicas < 2) continue;
     const double gradients = sum_bytes_ * share / part.groups;  // of a stage
-    const double port_s = 2.0 * (replicas - 1) / replicas * gradients / option.tp *
+    const double port_s = 2.0 * (replicas - 1) / replicas * gradients / option.shape.gpus() *
                           near_s_per_byte_[static_cast<size_t>(part.option)];
     const double card_s = 2.0 * here * run * (replicas - here) / replicas * gradients *
                           card_s_per_byte_[static_cast<size_t>(part.option)];

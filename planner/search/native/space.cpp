@@ -41,8 +41,8 @@ Space::Space(const PlanningContext& context, const Resources& resources)
     const Option& option = resources.options[o];
     SpaceOption out;
     out.pool = option.pool;
-    out.tp = option.tp;
-    out.kind = kinds.number(option.gpu_type, option.zone, option.tp);
+    out.shape = option.shape;
+    out.kind = kinds.number(option.gpu_type, option.zone, option.shape);
     out.in_resources = static_cast<int>(o);
     pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));
     options.push_back(out);
@@ -63,20 +63,20 @@ void Space::join_zones() {
     if (members.size() < 2) continue;
     SpacePool joint;
     joint.joint = true;
-    std::set<int> degrees;
+    std::set<ReplicaShape> shapes;
     for (const int member : members) {
       const SpacePool& of = pools[static_cast<size_t>(member)];
       joint.nodes.insert(joint.nodes.end(), of.nodes.begin(), of.nodes.end());
       joint.free.insert(joint.free.end(), of.free.begin(), of.free.end());
       joint.gpus += of.gpus;
-      for (const int option : of.options) degrees.insert(options[static_cast<size_t>(option)].tp);
+      for (const int option : of.options) shapes.insert(options[static_cast<size_t>(option)].shape);
     }
-    for (const int tp : degrees) {
+    for (const ReplicaShape& shape : shapes) {
       SpaceOption option;
       option.pool = static_cast<int>(pools.size());
-      option.tp = tp;
+      option.shape = shape;
       for (const int member : members)
-        if (const int of = option_of(member, tp); of >= 0) {
+        if (const int of = option_of(member, shape); of >= 0) {
           option.kind = options[static_cast<size_t>(of)].kind;
           break;
         }
@@ -93,9 +93,9 @@ int Space::gpus() const {
   return gpus;
 }
 
-int Space::option_of(int pool, int tp) const {
+int Space::option_of(int pool, ReplicaShape shape) const {
   for (const int option : pools[static_cast<size_t>(pool)].options)
-    if (options[static_cast<size_t>(option)].tp == tp) return option;
+    if (options[static_cast<size_t>(option)].shape == shape) return option;
   return -1;
 }
 
@@ -107,7 +107,7 @@ void Space::find_links() {
     const SpacePool& pool = pools[static_cast<size_t>(option.pool)];
     if (!pool.joint) continue;
     for (const int node : pool.nodes)
-      if (const int here = option_of(pool_of_node[static_cast<size_t>(node)], option.tp); here >= 0)
+      if (const int here = option_of(pool_of_node[static_cast<size_t>(node)], option.shape); here >= 0)
         kinds_of.back().insert(options[static_cast<size_t>(here)].kind);
   }
   for (size_t a = 0; a < options.size(); ++a)

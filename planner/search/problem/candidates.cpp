@@ -16,8 +16,8 @@ std::string structure_of(const Plan& plan) {
     std::string shape;
     for (int group = 0; group < num_groups(plan, pipeline); ++group) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
-      gpus[{stage.gpu_type, stage.zone}] += stage.tp;
-      shape += fmt::format("{}x{},", stage.tp, stage.gpu_type);
+      gpus[{stage.gpu_type, stage.zone}] += stage.shape.gpus();
+      shape += fmt::format("{}x{},", stage.shape.gpus(), stage.gpu_type);
     }
     ++shapes[shape];
   }

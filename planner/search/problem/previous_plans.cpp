@@ -18,8 +18,8 @@ bool within_quotas(const Plan& plan, const ResourceSpec& quotas) {
   std::map<std::string, int> of_type;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) {
-      used[stage.gpu_type][stage.zone] += stage.tp;
-      of_type[stage.gpu_type] += stage.tp;
+      used[stage.gpu_type][stage.zone] += stage.shape.gpus();
+      of_type[stage.gpu_type] += stage.shape.gpus();
     }
   // Chunks of a group of GPUs are on the same ones.
   for (const auto& [type, most] : quotas.max_gpus)

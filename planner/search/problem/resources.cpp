@@ -53,7 +53,7 @@ GpuRate rate_of(const PlanningContext& context, const Goal& goal, const Pool& po
 struct Counter {
   int pool;  // -1: all pools of `type`
   std::string type;
-  int least_tp;
+  int least_gpus;
 };
 
 // Adds the options of a pool, and what counts their GPUs.
@@ -70,31 +70,31 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
   int covered = limit;
   counters.push_back({static_cast<int>(number), pool.gpu_type, 1});
   out.capacity.push_back(limit);
-  for (int tp : profile->second.tps()) {
-    if (tp > pool.free_by_node.front() || tp > limit) {
-      ++rejected[tp > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
+  for (const ReplicaShape& shape : profile->second.shapes()) {
+    if (shape.gpus() > pool.free_by_node.front() || shape.gpus() > limit) {
+      ++rejected[shape.gpus() > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
       continue;
     }
-    if (options.cost_model == CostModel::native && !context.job.model.splits_over(tp)) {
+    if (options.cost_model == CostModel::native && !context.job.model.splits_over(shape)) {
       ++rejected["TP degree does not divide the model"];
       continue;
     }
-    if (context.profiles.sizes.find(tp) == nullptr) {
+    if (context.profiles.sizes.find(shape) == nullptr) {
       ++rejected["not profiled"];
       continue;
     }
-    if (const int cover = std::min(limit, pool.gpus_in_groups_of(tp)); cover < covered) {
+    if (const int cover = std::min(limit, pool.gpus_in_groups_of(shape.gpus())); cover < covered) {
       covered = cover;
-      counters.push_back({static_cast<int>(number), pool.gpu_type, tp});
+      counters.push_back({static_cast<int>(number), pool.gpu_type, shape.gpus()});
       out.capacity.push_back(cover);
     }
     Option option;
     option.pool = static_cast<int>(number);
-    option.tp = tp;
+    option.shape = shape;
     option.gpu_type = pool.gpu_type;
     option.zone = pool.zone;
     option.region = pool.region;
-    option.rate = tp * rate_of(context, goal, pool);
+    option.rate = shape.gpus() * rate_of(context, goal, pool);
     option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
     out.options.push_back(option);
   }
@@ -103,9 +103,10 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
 std::vector<int> use_of(const Option& option, const std::vector<Counter>& counters) {
   std::vector<int> use;
   for (const Counter& counter : counters) {
-    const bool counts = counter.pool < 0 ? counter.type == option.gpu_type
-                                         : counter.pool == option.pool && option.tp >= counter.least_tp;
-    use.push_back(counts ? option.tp : 0);
+    const bool counts = counter.pool < 0
+                            ? counter.type == option.gpu_type
+                            : counter.pool == option.pool && option.shape.gpus() >= counter.least_gpus;
+    use.push_back(counts ? option.shape.gpus() : 0);
   }
   return use;
 }
@@ -151,10 +152,10 @@ int Pool::gpus() const {
   return gpus_in_groups_of(1);
 }
 
-int Pool::gpus_in_groups_of(int tp) const {
-  int gpus = 0;
-  for (int free : free_by_node) gpus += free / tp * tp;
-  return gpus;
+int Pool::gpus_in_groups_of(int gpus) const {
+  int covered = 0;
+  for (int free : free_by_node) covered += free / gpus * gpus;
+  return covered;
 }
 
 int Resources::gpus() const {

@@ -1,6 +1,6 @@
-// The resources of a search: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
-// zone, TP degree), with exact limits. Equal nodes collapse to counts. Immutable once built; independent of
-// the order of nodes in the snapshot.
+// What the search may use: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
+// zone, shape of a replica), with exact limits. Symmetric nodes collapse to counts. Immutable once built;
+// independent of the order of nodes in the snapshot.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ struct Pool {
   std::vector<int> free_by_node;  // descending
 
   int gpus() const;
-  // GPUs that TP groups of `tp` can cover: no group crosses a node.
-  int gpus_in_groups_of(int tp) const;
+  // GPUs that replicas of that many can cover: none crosses a node.
+  int gpus_in_groups_of(int gpus) const;
 };
 
 struct Option {
   int pool = 0;
-  int tp = 1;
+  ReplicaShape shape;
   std::string gpu_type;
   std::string zone;
   std::string region;
-  GpuRate rate;  // of the expense that the search tracks; one replica: tp GPUs
+  GpuRate rate;  // of the expense that the search follows; of all GPUs of a replica
   int64_t capacity_bytes = 0;
   int supply = 0;  // of Resources::supplies
 };
@@ -45,16 +45,16 @@ struct Supply {
 
 // Do they only differ in their zone?
 inline bool alike_but_for_zone(const Option& a, const Option& b) {
-  return a.gpu_type == b.gpu_type && a.tp == b.tp;
+  return a.gpu_type == b.gpu_type && a.shape == b.shape;
 }
 
 // Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and
-// one more per TP degree whose groups cannot cover all of them: GPUs in groups of at least that degree. For
-// degrees that divide one another (1, 2, 4, 8) these limits are exact; for others they are necessary, and
-// place() decides. A type that is limited over several zones has its own counter.
+// one more per size of replica that cannot cover all of them: GPUs in replicas of at least that size. For
+// sizes that divide one another (1, 2, 4, 8) these limits are exact; for others they are necessary, and
+// place() has the last word. A type limited over several zones has a counter of its own.
 struct Resources {
   std::vector<Pool> pools;            // by zone, then type
-  std::vector<Option> options;        // by pool, then TP degree
+  std::vector<Option> options;        // by pool, then shape
   std::vector<int> capacity;          // by counter
   std::vector<std::vector<int>> use;  // [option][counter]: use of one replica
   std::vector<Supply> supplies;       // by region, then type

@@ -14,7 +14,7 @@ std::vector<int> microbatch_sizes(const PlanningContext& context, const Resource
   std::set<int> sizes;
   for (const Option& option : resources.options)
     for (const auto& [cell, times] : context.profiles.layers.at(option.gpu_type).cells)
-      if (cell.second == option.tp && cell.first <= context.job.training.global_batch)
+      if (cell.second == option.shape && cell.first <= context.job.training.global_batch)
         sizes.insert(cell.first);
   return {sizes.begin(), sizes.end()};
 }
@@ -36,7 +36,7 @@ class WorkBound {
       for (int layer = 0; layer < layers; ++layer)
         value[layer] = std::min(value[layer], costs.compute_s(o, layer, layer + 1) / unit);
       const Option& option = resources.options[o];
-      blocks_per_s[option.pool] = std::max(blocks_per_s[option.pool], 1.0 / (unit * option.tp));
+      blocks_per_s[option.pool] = std::max(blocks_per_s[option.pool], 1.0 / (unit * option.shape.gpus()));
     }
     double work = 0, rate = 0;
     for (int layer = 0; layer < layers; ++layer)

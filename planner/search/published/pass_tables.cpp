@@ -23,7 +23,7 @@ void add_single_zones(std::vector<PlacementClass>& classes) {
   for (const PlacementClass& placement : classes) {
     if (placement.kind != PlacementClass::Kind::spread) continue;
     for (int o : placement.groups.front().options) {
-      added.push_back({PlacementClass::Kind::pure, {{o, placement.least_tp, {o}}}, placement.least_tp});
+      added.push_back({PlacementClass::Kind::pure, {{o, placement.least, {o}}}, placement.least});
       added.back().refines = true;
     }
   }
@@ -34,12 +34,12 @@ void add_single_zones(std::vector<PlacementClass>& classes) {
 PreviousOptions previous_options(const Resources& resources, const std::vector<Plan>& plans) {
   PreviousOptions out{std::vector<bool>(resources.options.size()),
                       std::vector<bool>(resources.options.size())};
-  using Kind = std::pair<std::string, int>;  // GPU type, TP degree
+  using Kind = std::pair<std::string, ReplicaShape>;  // GPU type
   const auto mark = [&](const std::set<Kind>& kinds) {
     std::vector<bool>& options = kinds.size() > 1 ? out.mixed : out.alone;
     for (size_t o = 0; o < resources.options.size(); ++o) {
       const Option& option = resources.options[o];
-      if (kinds.contains({option.gpu_type, option.tp})) options[o] = true;
+      if (kinds.contains({option.gpu_type, option.shape})) options[o] = true;
     }
   };
   for (size_t p = 0; p < std::min(plans.size(), kMostPreviousPlans); ++p) {
@@ -47,7 +47,7 @@ PreviousOptions previous_options(const Resources& resources, const std::vector<P
     std::map<std::pair<int, int>, std::set<Kind>> stages;  // by layers
     for (const PlanPipeline& pipeline : plan.pipelines)
       for (const PlanStage& stage : pipeline.stages)
-        stages[{stage.first_layer, stage.end_layer}].insert({stage.gpu_type, stage.tp});
+        stages[{stage.first_layer, stage.end_layer}].insert({stage.gpu_type, stage.shape});
     for (const auto& [layers, kinds] : stages) mark(kinds);
   }
   return out;

@@ -21,7 +21,7 @@ std::optional<int> option_like(const Resources& resources, const StageCosts& cos
     if (option.zone == stage.zone) region = option.region;
   for (int o : costs.options()) {
     const Option& option = resources.options[o];
-    if (option.gpu_type == stage.gpu_type && option.tp == stage.tp && option.region == region) return o;
+    if (option.gpu_type == stage.gpu_type && option.shape == stage.shape && option.region == region) return o;
   }
   return std::nullopt;
 }
@@ -46,10 +46,11 @@ std::vector<Kinds> kinds_of(const Resources& resources, const StageCosts& costs,
 // The placement class whose replicas are of these kinds, or of more than these; -1 when there is none.
 int class_of(const ClassCosts& costs, const Kinds& kinds, int first, int end) {
   const Resources& resources = costs.resources();
-  int slowest = kinds.front(), least_tp = resources.options[slowest].tp;
+  int slowest = kinds.front();
+  ReplicaShape least = resources.options[slowest].shape;
   for (int o : kinds) {
     if (costs.stage().compute_s(o, first, end) > costs.stage().compute_s(slowest, first, end)) slowest = o;
-    least_tp = std::min(least_tp, resources.options[o].tp);
+    least = std::min(least, resources.options[o].shape);
   }
   int found = -1;
   for (int placement = 0; placement < costs.size(); ++placement) {
@@ -57,7 +58,7 @@ int class_of(const ClassCosts& costs, const Kinds& kinds, int first, int end) {
     const Option &of_class = resources.options[m.slowest()], &wanted = resources.options[slowest];
     if (!alike_but_for_zone(of_class, wanted) || of_class.region != wanted.region) continue;
     const bool mixes = m.groups.size() > 1;
-    if (mixes == (kinds.size() > 1) && m.least_tp == least_tp) return placement;
+    if (mixes == (kinds.size() > 1) && m.least == least) return placement;
     if (found < 0) found = placement;
   }
   return found;

@@ -26,7 +26,7 @@ struct Mix {
 
 double parameters_of(const Inputs& inputs) {
   double sum = 0;
-  for (const LayerSizes& layer : inputs.profiles.sizes.by_tp.begin()->second)
+  for (const LayerSizes& layer : inputs.profiles.sizes.by_shape.begin()->second)
     sum += static_cast<double>(layer.parameters);
   return sum;
 }

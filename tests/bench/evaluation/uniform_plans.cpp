@@ -18,7 +18,7 @@ std::vector<PlanStage> tp_groups(const Snapshot& snapshot, int tp) {
       PlanStage group;
       group.gpu_type = node.gpu_type;
       group.zone = node.zone;
-      group.tp = tp;
+      group.shape.tp = tp;
       group.node = node.name;
       const auto begin = node.free_gpus.begin() + static_cast<std::ptrdiff_t>(first);
       group.gpus.assign(begin, begin + tp);
@@ -62,7 +62,7 @@ std::vector<UniformPlan> uniform_plans(const Inputs& inputs) {
   for (const auto& [type, profile] : inputs.profiles.layers)
     for (const auto& [cell, times] : profile.cells) {
       microbatches.insert(cell.first);
-      degrees.insert(cell.second);
+      degrees.insert(cell.second.tp);
     }
   std::vector<UniformPlan> plans;
   for (int tp : degrees) {

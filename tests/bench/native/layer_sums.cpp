@@ -43,9 +43,9 @@ const LayerSums* LayerSumsTable::find(const std::string& gpu_type, int microbatc
   const auto [it, is_new] = known_.try_emplace({gpu_type, microbatch, tp, recompute});
   if (is_new) {
     const auto profile = context_.profiles.layers.find(gpu_type);
-    const std::vector<LayerSizes>* sizes = context_.profiles.sizes.find(tp);
+    const std::vector<LayerSizes>* sizes = context_.profiles.sizes.find({tp});
     const LayerProfile::Cell* cell =
-        profile == context_.profiles.layers.end() ? nullptr : profile->second.find(microbatch, tp);
+        profile == context_.profiles.layers.end() ? nullptr : profile->second.find(microbatch, {tp});
     if (cell != nullptr && sizes != nullptr) it->second = sums_of(*cell, *sizes, recompute);
   }
   return it->second.compute_s.empty() ? nullptr : &it->second;

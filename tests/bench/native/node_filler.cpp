@@ -31,7 +31,7 @@ void put(PlanStage& stage, const GpuGroup& group) {
   stage.zone = group.node->zone;
   stage.node = group.node->name;
   stage.gpus = group.gpus;
-  stage.tp = static_cast<int>(group.gpus.size());
+  stage.shape.tp = static_cast<int>(group.gpus.size());
 }
 
 NodeFiller::NodeFiller(const Snapshot& snapshot) {
@@ -50,7 +50,7 @@ void NodeFiller::take(const Plan& plan) {
 }
 
 bool NodeFiller::fill(PlanStage& stage, const std::string& near) {
-  const size_t tp = static_cast<size_t>(stage.tp);
+  const size_t tp = static_cast<size_t>(stage.shape.tp);
   Node* chosen = nullptr;
   for (auto& [name, node] : nodes_) {
     if (node.node->gpu_type != stage.gpu_type || node.node->zone != stage.zone || node.free.size() < tp)

@@ -20,7 +20,7 @@ size_t index(Random& random, size_t count) {
 void use_gpus_of(const PlanStage& from, PlanStage& to) {
   to.gpu_type = from.gpu_type;
   to.zone = from.zone;
-  to.tp = from.tp;
+  to.shape = from.shape;
   to.node = from.node;
   to.gpus = from.gpus;
 }
@@ -71,7 +71,7 @@ struct Mover {
     const size_t a = index(random, plan.pipelines.size()), b = index(random, plan.pipelines.size());
     PlanStage& one = plan.pipelines[a].stages[index(random, groups_of(plan, a))];
     PlanStage& other = plan.pipelines[b].stages[index(random, groups_of(plan, b))];
-    if (one.node == other.node && one.tp == other.tp) return false;
+    if (one.node == other.node && one.shape == other.shape) return false;
     const PlanStage before = one;
     use_gpus_of(other, one);
     use_gpus_of(before, other);
@@ -113,9 +113,9 @@ struct Mover {
     for (size_t j = 0; j < plan.pipelines.size(); ++j) {
       if (j != d && (!all || at >= groups_of(plan, j))) continue;
       PlanStage& stage = plan.pipelines[j].stages[at];
-      if (!twice && stage.tp == 1) return false;
-      stage.tp = twice ? 2 * stage.tp : stage.tp / 2;
-      if (!context.job.model.splits_over(stage.tp)) return false;
+      if (!twice && stage.shape.tp == 1) return false;
+      stage.shape.tp = twice ? 2 * stage.shape.tp : stage.shape.tp / 2;
+      if (!context.job.model.splits_over(stage.shape)) return false;
       changed.push_back(&stage);
     }
     std::vector<std::string> nodes;

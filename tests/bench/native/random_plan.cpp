@@ -63,7 +63,7 @@ std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatur
   if (zones.size() > 1 && random.chance(0.5)) zones = {random.pick(zones)};
   const int tp = 1 << random.integer(0, 3);
   std::vector<GpuGroup> groups = tp_groups(context.snapshot, types, zones, tp);
-  if (groups.empty() || !context.job.model.splits_over(tp)) return std::nullopt;
+  if (groups.empty() || !context.job.model.splits_over({tp})) return std::nullopt;
   if (random.chance(0.3)) random.shuffle(groups);
 
   Plan plan;

@@ -19,7 +19,8 @@ std::vector<UniformFamily> families(const PlanningContext& context) {
     if (!node.free_gpus.empty() && context.profiles.layers.contains(node.gpu_type)) {
       type_set.insert(node.gpu_type);
       zone_set.insert(node.zone);
-      for (int tp : context.profiles.layers.at(node.gpu_type).tps()) degrees.insert(tp);
+      for (const ReplicaShape& shape : context.profiles.layers.at(node.gpu_type).shapes())
+        degrees.insert(shape.tp);
     }
   const std::vector<std::string> types(type_set.begin(), type_set.end()),
       zones(zone_set.begin(), zone_set.end());

@@ -111,7 +111,7 @@ double UniformEstimator::memory_part(const UniformShape& shape, const Pattern& p
     }
     if (shape.stages == 1)
       parameters -=
-          static_cast<double>(context_.profiles.sizes.find(shape.family->tp)->back().tied_parameters);
+          static_cast<double>(context_.profiles.sizes.find({shape.family->tp})->back().tied_parameters);
     // Interleaved, at least one microbatch of every chunk.
     const int held = shape.interleave > 1 ? 1 : in_flight(s, shape.stages, share);
     const std::string& name = shape.family->types[static_cast<size_t>(type)];
@@ -135,7 +135,7 @@ double UniformEstimator::message_s(const UniformShape& shape, int replica, int s
   const GpuGroup& from = groups[static_cast<size_t>(shape.group(replica, stage))];
   const GpuGroup& to = groups[static_cast<size_t>(shape.group(replica, (stage + 1) % shape.stages))];
   const double bytes =
-      static_cast<double>(context_.profiles.sizes.find(shape.family->tp)->at(1).output_elements) *
+      static_cast<double>(context_.profiles.sizes.find({shape.family->tp})->at(1).output_elements) *
       element_bytes(context_.job.training.precision) * shape.microbatch / shape.family->tp;
   const double senders = shape.placement == Placement::by_stage
                              ? static_cast<double>(from.node->free_gpus.size())

@@ -88,7 +88,7 @@ double plain_read_s(const std::string& folder) {
 
 double load_s(const JobSpec& job, const Plan& plan, const std::string& directory) {
   const TokenData data = random_tokens(job);
-  const int ranks = static_cast<int>(plan.pipelines[0].stages[0].tp);
+  const int ranks = static_cast<int>(plan.pipelines[0].stages[0].shape.tp);
   ThreadHub hub(ranks);
   std::vector<double> seconds(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;

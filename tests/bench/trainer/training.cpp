@@ -60,7 +60,7 @@ Plan even_plan(const JobSpec& job, const Shape& shape) {
     stage.first_layer = pipeline.stages.empty() ? 0 : pipeline.stages.back().end_layer;
     stage.end_layer = end;
     stage.gpu_type = stage.zone = "host";
-    stage.tp = shape.tp;
+    stage.shape.tp = shape.tp;
     pipeline.stages.push_back(stage);
   }
   plan.pipelines.push_back(pipeline);

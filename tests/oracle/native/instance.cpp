@@ -118,7 +118,7 @@ class Generator {
 
   // Against an equal part of what the model with one microbatch takes.
   void memory() {
-    const std::vector<LayerSizes>& sizes = *out_.profiles.sizes.find(1);
+    const std::vector<LayerSizes>& sizes = *out_.profiles.sizes.find({1});
     double need = 0;
     for (const LayerSizes& layer : sizes)
       need += 18.0 * static_cast<double>(layer.parameters) + static_cast<double>(layer.activation_bytes);

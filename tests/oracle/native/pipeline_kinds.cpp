@@ -44,7 +44,7 @@ Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vect
         stage.gpu_type = cluster.nodes[n]->gpu_type;
         stage.zone = cluster.nodes[n]->zone;
         stage.node = cluster.nodes[n]->name;
-        stage.tp = step.tp;
+        stage.shape.tp = step.tp;
         for (int i = 0; i < step.tp; ++i) stage.gpus.push_back(cluster.nodes[n]->free_gpus[next[n]++]);
       }
       stage.first_layer = s == 0 ? 0 : kind->ends[s - 1];
@@ -228,7 +228,7 @@ Alone KindLister::alone(const Kind& kind) {
       update_s += prediction.stages[s].update_s;
       for (int layer = s == 0 ? 0 : kind.ends[s - 1]; layer < kind.ends[s]; ++layer)
         parameters += static_cast<double>(
-            cluster_.context.profiles.sizes.find(1)->at(static_cast<size_t>(layer)).parameters);
+            cluster_.context.profiles.sizes.find({1})->at(static_cast<size_t>(layer)).parameters);
     }
     const double phase_s = phase_of_sum_s(kind, kind.path[g], parameters / kind.path[g].tp);
     const double overhead_s = prediction.overhead_s;

@@ -163,7 +163,7 @@ TEST(Convert, Vtrain) {
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 13, 26));
   EXPECT_EQ(r.plan.pipelines.size(), 2u);
   EXPECT_EQ(r.plan.pipelines[0].microbatches, 2);
-  EXPECT_EQ(r.plan.pipelines[0].stages[0].tp, 2);
+  EXPECT_EQ(r.plan.pipelines[0].stages[0].shape.tp, 2);
   EXPECT_EQ(r.plan.pipelines[0].stages[0].recompute, Recompute::full);
   EXPECT_EQ(r.shape.feed_forward, 4 * 2048);
   EXPECT_EQ(r.shape.head_width, 128);
@@ -329,8 +329,8 @@ TEST(Convert, SailorRunsAndTheirRepetitions) {
   EXPECT_EQ(r.shape.num_all_layers(), 26);
   ASSERT_EQ(r.plan.pipelines.size(), 2u);
   EXPECT_EQ(r.plan.pipelines[0].microbatches, 4);
-  EXPECT_EQ(r.plan.pipelines[0].stages[0].tp, 4);
-  EXPECT_EQ(r.plan.pipelines[1].stages[0].tp, 2);
+  EXPECT_EQ(r.plan.pipelines[0].stages[0].shape.tp, 4);
+  EXPECT_EQ(r.plan.pipelines[1].stages[0].shape.tp, 2);
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 3, 5));
   // A node of its own for every stage of every replica.
   std::set<std::string> nodes;

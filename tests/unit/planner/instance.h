@@ -47,7 +47,7 @@ struct Instance {
           const double s = block_s * share * (0.3 + 0.7 * mb) * (0.2 + 0.8 / tp);
           cell[layer] = {s / 3, 2 * s / 3, block_s * 0.05 / tp};
         }
-        profile.cells[{mb, tp}] = cell;
+        profile.cells[{mb, {tp}}] = cell;
       }
     profiles.layers[name] = profile;
   }
@@ -84,7 +84,7 @@ inline Instance empty_instance(int blocks, int64_t global_batch) {
       layer.activation_bytes = 4'000'000 / tp;
       layer.workspace_bytes = 0;
     }
-    in.profiles.sizes.by_tp[tp] = sizes;
+    in.profiles.sizes.by_shape[{tp}] = sizes;
   }
   in.set_network(1e-5, 1e9);
   return in;
@@ -138,7 +138,7 @@ inline Plan make_plan(const Instance& in, int microbatch,
       stage.end_layer = s.end;
       stage.gpu_type = s.type;
       stage.zone = "z1";
-      stage.tp = s.tp;
+      stage.shape.tp = s.tp;
       pipeline.stages.push_back(stage);
     }
     plan.pipelines.push_back(pipeline);

@@ -269,8 +269,8 @@ TEST_F(ProfileJobTest, ThePlannerReadsWhatWasMeasured) {
   catalog.gpu_types["cpu"].name = "cpu";
   const ProfileSet set = load_profiles({directory}, job, catalog);
   const LayerProfile& layers = set.layers.at("cpu");
-  ASSERT_NE(layers.find(2, 2), nullptr);
-  EXPECT_EQ(layers.find(2, 2)->size(), 4u);
+  ASSERT_NE(layers.find(2, {2}), nullptr);
+  EXPECT_EQ(layers.find(2, {2})->size(), 4u);
   EXPECT_EQ(layers.overheads.base_memory_bytes, int64_t{5} << 20);
   EXPECT_GT(layers.overheads.iteration_overhead_s, 0);
   ASSERT_NE(set.network.find({"cpu", "z", 1}, {"cpu", "z", 1}, false), nullptr);

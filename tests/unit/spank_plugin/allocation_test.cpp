@@ -44,7 +44,7 @@ Plan plan_on(std::vector<std::pair<std::string, int>> stages) {
     PlanStage stage;
     stage.first_layer = layer;
     stage.end_layer = ++layer;
-    stage.tp = gpus;
+    stage.shape.tp = gpus;
     stage.node = node;
     stage.gpus.resize(gpus);
     std::iota(stage.gpus.begin(), stage.gpus.end(), 0);

@@ -27,7 +27,7 @@ Candidate candidate(const Snapshot& snapshot) {
   result.plan.pipelines.resize(snapshot.nodes.size());
   for (PlanPipeline& pipeline : result.plan.pipelines) {
     pipeline.stages.resize(1);
-    pipeline.stages[0].tp = 4;
+    pipeline.stages[0].shape.tp = 4;
   }
   result.prediction.iteration_s = 12.0 / static_cast<double>(snapshot.nodes.size());
   return result;

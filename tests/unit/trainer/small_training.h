@@ -53,7 +53,7 @@ inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std:
       PlanStage stage;
       stage.first_layer = job.model.num_all_layers() * s / stages;
       stage.end_layer = job.model.num_all_layers() * (s + 1) / stages;
-      stage.tp = pipelines[p][static_cast<std::size_t>(s)];
+      stage.shape.tp = pipelines[p][static_cast<std::size_t>(s)];
       pipeline.stages.push_back(stage);
     }
     plan.pipelines.push_back(pipeline);

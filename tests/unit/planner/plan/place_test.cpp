@@ -36,7 +36,7 @@ class PlaceTest : public testing::Test {
         stage.end_layer = stage.first_layer + 1;
         stage.gpu_type = type;
         stage.zone = "z1";
-        stage.tp = 4;
+        stage.shape.tp = 4;
         pipeline.stages.push_back(stage);
       }
     }

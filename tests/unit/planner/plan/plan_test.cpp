@@ -23,7 +23,7 @@ PlanStage stage_of(int first, int end, const std::string& type, int tp) {
   s.end_layer = end;
   s.gpu_type = type;
   s.zone = "z1";
-  s.tp = tp;
+  s.shape.tp = tp;
   return s;
 }
 

@@ -23,7 +23,7 @@ PlanStage valid_stage(int first, int end, const std::string& type, int tp) {
   s.end_layer = end;
   s.gpu_type = type;
   s.zone = "z1";
-  s.tp = tp;
+  s.shape.tp = tp;
   return s;
 }
 
@@ -76,7 +76,7 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre("pipeline 1, stage 0: ends at layer 5, the model has 6 layers"));
   p = valid_plan();
-  p.pipelines[1].stages[0].tp = 3;
+  p.pipelines[1].stages[0].shape.tp = 3;
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("tp 3 does not divide the model's 4 heads"),
                           HasSubstr("tp 3 does not divide the model's feed_forward 256")));
@@ -175,7 +175,7 @@ TEST(Place, StagesThatHaveANodeKeepIt) {
 
 TEST(Place, ThrowsAndChangesNothingWhenAStageFindsNoNode) {
   Plan p = valid_plan();
-  p.pipelines[1].stages[0].tp = 4;
+  p.pipelines[1].stages[0].shape.tp = 4;
   std::string before = to_json(p);
   EXPECT_THROW(place(p, cluster()), std::runtime_error);
   EXPECT_EQ(to_json(p), before);

@@ -227,24 +227,24 @@ TEST(AnalyticProfile, ActivationsOfABlockAreThePublishedCount) {
   const double sh = 1024.0 * 768, scores = 5.0 * 12 * 1024 * 1024;
   for (int t : {1, 2, 4}) {
     style.sequence_parallel = false;
-    LayerSizes block = analytic_sizes(shape, style, Precision::bf16, t).at(1);
+    LayerSizes block = analytic_sizes(shape, style, Precision::bf16, {t}).at(1);
     EXPECT_EQ(block.activation_bytes, sh * 10 + (sh * 24 + scores) / t);
     EXPECT_EQ(block.selective_bytes, sh * 10 + sh * 24 / t);
     EXPECT_EQ(block.checkpoint_bytes, 2 * sh);
     style.sequence_parallel = true;
-    block = analytic_sizes(shape, style, Precision::bf16, t).at(1);
+    block = analytic_sizes(shape, style, Precision::bf16, {t}).at(1);
     EXPECT_EQ(block.activation_bytes, (sh * 34 + scores) / t);
     EXPECT_EQ(block.selective_bytes, sh * 34 / t);
     EXPECT_EQ(block.checkpoint_bytes, 2 * sh / t);
   }
   style.attention = FrameworkStyle::Attention::fused;
-  EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, 1).at(1).activation_bytes, sh * 34);
+  EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, {1}).at(1).activation_bytes, sh * 34);
 }
 
 TEST(AnalyticProfile, ActivationsGrowWithTheSizeOfAnElement) {
   FrameworkStyle style;
   style.attention = FrameworkStyle::Attention::unfused;
-  const auto at = [&](Precision precision) { return analytic_sizes(small(), style, precision, 2); };
+  const auto at = [&](Precision precision) { return analytic_sizes(small(), style, precision, {2}); };
   for (size_t layer : {size_t{0}, size_t{1}, size_t{13}}) {
     EXPECT_EQ(at(Precision::fp32).at(layer).activation_bytes,
               2 * at(Precision::bf16).at(layer).activation_bytes);
@@ -257,7 +257,7 @@ TEST(AnalyticProfile, ActivationsGrowWithTheSizeOfAnElement) {
 TEST(AnalyticProfile, ParametersPerGpuAreSplitButForNormsAndOutputBiases) {
   const int64_t h = 768;
   const auto parameters = [&](const TransformerShape& shape, int tp) {
-    return analytic_sizes(shape, FrameworkStyle(), Precision::bf16, tp).at(1).parameters;
+    return analytic_sizes(shape, FrameworkStyle(), Precision::bf16, {tp}).at(1).parameters;
   };
   EXPECT_EQ(parameters(small(), 1), 12 * h * h + 13 * h);
   EXPECT_EQ(parameters(small(), 2), (12 * h * h + 7 * h) / 2 + 6 * h);
@@ -275,18 +275,18 @@ TEST(AnalyticProfile, TheEndsHoldTheEmbeddingAndItsCopy) {
   TransformerShape shape = small();
   FrameworkStyle style;
   const int64_t matrix = int64_t{50304} * 768;
-  std::vector<LayerSizes> sizes = analytic_sizes(shape, style, Precision::bf16, 1);
+  std::vector<LayerSizes> sizes = analytic_sizes(shape, style, Precision::bf16, {1});
   EXPECT_EQ(sizes.front().parameters, matrix + 1024 * 768);
   EXPECT_EQ(sizes.back().parameters, matrix + 2 * 768);
   EXPECT_EQ(sizes.back().tied_parameters, matrix);
   EXPECT_EQ(sizes.front().output_elements, 1024 * 768);
   EXPECT_EQ(sizes.at(5).output_elements, 1024 * 768);
   style.tied_head_copy = false;
-  sizes = analytic_sizes(shape, style, Precision::bf16, 1);
+  sizes = analytic_sizes(shape, style, Precision::bf16, {1});
   EXPECT_EQ(sizes.back().parameters, 2 * 768);
   EXPECT_EQ(sizes.back().tied_parameters, 0);
   shape.tied_embeddings = shape.biases = shape.learned_positions = false;
-  sizes = analytic_sizes(shape, style, Precision::bf16, 2);
+  sizes = analytic_sizes(shape, style, Precision::bf16, {2});
   EXPECT_EQ(sizes.front().parameters, matrix / 2);
   EXPECT_EQ(sizes.back().parameters, matrix / 2 + 768);
   EXPECT_EQ(sizes.back().tied_parameters, 0);
@@ -297,7 +297,7 @@ TEST(AnalyticProfile, LogitsAreTheHeadsWorkspace) {
   style.logit_bytes = 8;
   style.head_norm_bytes = 6;
   style.logit_leftover_bytes = 4;
-  const LayerSizes head = analytic_sizes(small(), style, Precision::bf16, 2).back();
+  const LayerSizes head = analytic_sizes(small(), style, Precision::bf16, {2}).back();
   EXPECT_EQ(head.workspace_bytes, 1024 * (50304 / 2 * 8 + 768 * 6));
   EXPECT_EQ(head.persistent_bytes, 1024 * 50304 / 2 * 4);
 }

@@ -83,14 +83,14 @@ TEST(LayerProfile, WritingAndReadingGivesTheSame) {
 TEST(LayerProfile, OneBlockServesAnyNumberOfBlocks) {
   LayerProfile profile = unroll(example_profile(), 4);
   EXPECT_THAT(profile.microbatches(), ElementsAre(1, 2));
-  EXPECT_THAT(profile.tps(), ElementsAre(1, 2));
-  ASSERT_NE(profile.find(2, 1), nullptr);
-  ASSERT_EQ(profile.find(2, 1)->size(), 6u);
-  EXPECT_DOUBLE_EQ((*profile.find(2, 1))[0].forward_s, 0.002);
-  EXPECT_DOUBLE_EQ((*profile.find(2, 1))[4].backward_s, 0.012);
-  EXPECT_DOUBLE_EQ((*profile.find(2, 1))[5].forward_s, 0.004);
-  EXPECT_EQ(profile.find(4, 1), nullptr);
-  EXPECT_EQ(unroll_sizes(example_profile(), 4).find(2)->at(3).parameters, 25000);
+  EXPECT_THAT(profile.shapes(), ElementsAre(ReplicaShape{1}, ReplicaShape{2}));
+  ASSERT_NE(profile.find(2, {1}), nullptr);
+  ASSERT_EQ(profile.find(2, {1})->size(), 6u);
+  EXPECT_DOUBLE_EQ((*profile.find(2, {1}))[0].forward_s, 0.002);
+  EXPECT_DOUBLE_EQ((*profile.find(2, {1}))[4].backward_s, 0.012);
+  EXPECT_DOUBLE_EQ((*profile.find(2, {1}))[5].forward_s, 0.004);
+  EXPECT_EQ(profile.find(4, {1}), nullptr);
+  EXPECT_EQ(unroll_sizes(example_profile(), 4).find({2})->at(3).parameters, 25000);
 }
 
 TEST(LayerProfile, MatchesEveryNumberOfBlocksButNoOtherShape) {
@@ -107,8 +107,8 @@ TEST(LayerProfile, MatchesEveryNumberOfBlocksButNoOtherShape) {
   EXPECT_TRUE(matches(read, grouped.model, Precision::fp32));
   EXPECT_FALSE(matches(read, profiled_job().model, Precision::fp32)) << "fewer key and value heads";
   grouped.sizes.back().sizes.parameters = 100'000;  // of a head at TP 2
-  EXPECT_EQ(unroll_sizes(grouped, 4).find(2)->back().tied_parameters, 128 * 64);
-  EXPECT_EQ(unroll_sizes(example_profile(), 4).find(2)->back().tied_parameters, 0);
+  EXPECT_EQ(unroll_sizes(grouped, 4).find({2})->back().tied_parameters, 128 * 64);
+  EXPECT_EQ(unroll_sizes(example_profile(), 4).find({2})->back().tied_parameters, 0);
 }
 
 TEST(LayerProfile, HolesAndRepetitionsAreErrors) {
@@ -216,18 +216,18 @@ TEST(NetworkProfile, ALinkHasPointsOrRatesOrBoth) {
 
 TEST(LayerProfile, MoreSequencesNeverTakeLessTime) {
   LayerProfile profile;
-  profile.cells[{1, 1}] = {{5, 8, 1}, {1, 2, 1}};
-  profile.cells[{2, 1}] = {{3, 9, 1}, {2, 4, 1}};
-  profile.cells[{4, 1}] = {{4, 7, 1}, {4, 8, 1}};
-  profile.cells[{4, 2}] = {{1, 1, 1}, {1, 1, 1}};
+  profile.cells[{1, {1}}] = {{5, 8, 1}, {1, 2, 1}};
+  profile.cells[{2, {1}}] = {{3, 9, 1}, {2, 4, 1}};
+  profile.cells[{4, {1}}] = {{4, 7, 1}, {4, 8, 1}};
+  profile.cells[{4, {2}}] = {{1, 1, 1}, {1, 1, 1}};
   make_monotone(profile);
-  EXPECT_EQ(profile.find(1, 1)->at(0).forward_s, 3);
-  EXPECT_EQ(profile.find(1, 1)->at(0).backward_s, 7);
-  EXPECT_EQ(profile.find(2, 1)->at(0).forward_s, 3);
-  EXPECT_EQ(profile.find(2, 1)->at(0).backward_s, 7);
-  EXPECT_EQ(profile.find(4, 1)->at(0).forward_s, 4);
-  EXPECT_EQ(profile.find(1, 1)->at(1).forward_s, 1);
-  EXPECT_EQ(profile.find(1, 1)->at(1).backward_s, 2);
+  EXPECT_EQ(profile.find(1, {1})->at(0).forward_s, 3);
+  EXPECT_EQ(profile.find(1, {1})->at(0).backward_s, 7);
+  EXPECT_EQ(profile.find(2, {1})->at(0).forward_s, 3);
+  EXPECT_EQ(profile.find(2, {1})->at(0).backward_s, 7);
+  EXPECT_EQ(profile.find(4, {1})->at(0).forward_s, 4);
+  EXPECT_EQ(profile.find(1, {1})->at(1).forward_s, 1);
+  EXPECT_EQ(profile.find(1, {1})->at(1).backward_s, 2);
 }
 
 TEST(LayerProfile, RecomputationKeepsTheLeastThatIsKnown) {
@@ -326,8 +326,13 @@ TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
       "compute_units: 100}\n";
   JobSpec spec = profiled_job();
   spec.model.family = "gpt2";
+  const auto tps_of = [](const LayerProfile& profile) {
+    std::vector<int> tps;
+    for (const ReplicaShape& shape : profile.shapes()) tps.push_back(shape.tp);
+    return tps;
+  };
   const auto tps = [&](const std::string& links) {
-    return load_profiles({}, spec, parse_catalog(types + links, "c")).layers.at("chip").tps();
+    return tps_of(load_profiles({}, spec, parse_catalog(types + links, "c")).layers.at("chip"));
   };
   EXPECT_THAT(tps(""), ElementsAre(1)) << "nothing is known of any link";
   EXPECT_THAT(tps("links: [{scope: inter_node, rate: 10GB/s}]\n"), ElementsAre(1)) << "TP stays in a node";
@@ -337,7 +342,7 @@ TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
   write_file_atomically(
       directory + "/network.json",
       R"({"sailor_network_profile": 1, "links": [{"from": {}, "to": {}, "bytes_per_s": 1e9}]})");
-  EXPECT_THAT(load_profiles({directory}, spec, parse_catalog(types, "c")).layers.at("chip").tps(),
+  EXPECT_THAT(tps_of(load_profiles({directory}, spec, parse_catalog(types, "c")).layers.at("chip")),
               ElementsAre(1, 2, 4))
       << "measured";
 }
@@ -346,12 +351,12 @@ TEST(ProfileSet, EmulatedTypesAreTheirBaseStretched) {
   std::string path = reference_directory("emulated");
   save_profile_file(example_profile(), path + "/cpu.json");
   ProfileSet set = load_profiles({path}, profiled_job(), catalog());
-  EXPECT_DOUBLE_EQ((*set.layers.at("slow").find(1, 1))[1].forward_s, 0.03);
-  EXPECT_DOUBLE_EQ((*set.layers.at("cpu").find(1, 1))[1].forward_s, 0.003);
+  EXPECT_DOUBLE_EQ((*set.layers.at("slow").find(1, {1}))[1].forward_s, 0.03);
+  EXPECT_DOUBLE_EQ((*set.layers.at("cpu").find(1, {1}))[1].forward_s, 0.003);
   EXPECT_EQ(set.layers.at("slow").overheads.base_memory_bytes, 1 << 20);
   EXPECT_FALSE(set.layers.contains("other"));
   EXPECT_THAT(set.notes, ElementsAre(HasSubstr("type other: no profile of gpt-4x64")));
-  EXPECT_NE(set.sizes.find(2), nullptr);
+  EXPECT_NE(set.sizes.find({2}), nullptr);
 }
 
 TEST(ProfileSet, NoProfileAtAllSaysHowToMakeOne) {
@@ -411,21 +416,21 @@ class ReferencePack : public ::testing::Test {
 TEST_F(ReferencePack, AWrongCopyIsReplacedByTheOtherFileWithANote) {
   ProfileSet set =
       load_reference_profiles(root_, "M", {"good", "wrong", "absent"}, ReferenceTimes::planner_copy);
-  EXPECT_DOUBLE_EQ((*set.layers.at("good").find(2, 1))[0].forward_s, 0.5);
-  EXPECT_EQ(set.layers.at("good").find(2, 4), nullptr);
-  EXPECT_DOUBLE_EQ((*set.layers.at("wrong").find(2, 1))[0].forward_s, 0.125);
+  EXPECT_DOUBLE_EQ((*set.layers.at("good").find(2, {1}))[0].forward_s, 0.5);
+  EXPECT_EQ(set.layers.at("good").find(2, {4}), nullptr);
+  EXPECT_DOUBLE_EQ((*set.layers.at("wrong").find(2, {1}))[0].forward_s, 0.125);
   EXPECT_THAT(set.notes,
               ElementsAre(HasSubstr("type wrong: profile.json of M is missing or is another model's"),
                           HasSubstr("type absent: no profile of M")));
-  EXPECT_EQ(set.sizes.find(1)->at(2).activation_bytes, 28);
-  EXPECT_EQ(set.sizes.find(1)->at(2).parameters, 10);
+  EXPECT_EQ(set.sizes.find({1})->at(2).activation_bytes, 28);
+  EXPECT_EQ(set.sizes.find({1})->at(2).parameters, 10);
   EXPECT_DOUBLE_EQ(set.network.find({"good", "z1", 2}, {"wrong", "z2", 1}, false)->published_time_s(4e9), 2);
   EXPECT_EQ(set.network.find({"good", "z1", 1}, {"wrong", "z2", 1}, false), nullptr);
 }
 
 TEST_F(ReferencePack, TheSimulatorsCopyIsAnotherFile) {
   ProfileSet set = load_reference_profiles(root_, "M", {"good"}, ReferenceTimes::simulator_copy);
-  EXPECT_DOUBLE_EQ((*set.layers.at("good").find(2, 1))[0].forward_s, 0.25);
+  EXPECT_DOUBLE_EQ((*set.layers.at("good").find(2, {1}))[0].forward_s, 0.25);
   EXPECT_THAT(set.notes, IsEmpty());
 }
 

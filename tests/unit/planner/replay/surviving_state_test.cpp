@@ -11,7 +11,7 @@ PlanStage placed_stage(int first, int end, const std::string& node, std::vector<
   PlanStage s;
   s.first_layer = first;
   s.end_layer = end;
-  s.tp = static_cast<int>(gpus.size());
+  s.shape.tp = static_cast<int>(gpus.size());
   s.node = node;
   s.gpus = std::move(gpus);
   return s;

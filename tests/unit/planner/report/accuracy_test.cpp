@@ -107,7 +107,7 @@ RunRecord accuracy_record() {
   record.plan.global_batch = 8;
   PlanStage a, b;
   a.gpu_type = "A";
-  a.tp = 2;
+  a.shape.tp = 2;
   b.gpu_type = "B";
   record.plan.pipelines = {{4, {a, b}}, {4, {a, b}}};
   record.iteration_s = {2, 4};

@@ -26,8 +26,8 @@ inline Optimum brute_force(const Instance& in, const std::function<double(const 
   for (const SnapshotNode& node : in.snapshot.nodes) {
     gpus += static_cast<int>(node.free_gpus.size());
     for (const auto& [cell, times] : in.profiles.layers.at(node.gpu_type).cells) {
-      if (cell.second <= static_cast<int>(node.free_gpus.size()))
-        choices.insert({node.gpu_type, cell.second});
+      if (cell.second.gpus() <= static_cast<int>(node.free_gpus.size()))
+        choices.insert({node.gpu_type, cell.second.tp});
       microbatches.insert(cell.first);
     }
   }

@@ -55,7 +55,7 @@ TEST_P(EnergyTest, IsWhatGpusDrawWaitingAndComputing) {
         if (stage.stage >= num_groups(candidate.plan, pipeline)) continue;
         const PlanStage& of = pipeline.stages[static_cast<size_t>(stage.stage)];
         const GpuPower& power = *in.catalog.at(of.gpu_type).power;
-        joules += of.tp * p.iteration_s *
+        joules += of.shape.tp * p.iteration_s *
                   (power.idle_watts + (power.busy_watts - power.idle_watts) * stage.busy_fraction);
       }
       EXPECT_NEAR(p.total(Expense::energy), joules, 1e-9 * joules) << seed;

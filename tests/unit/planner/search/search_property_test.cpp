@@ -169,7 +169,7 @@ TEST_P(SearchProperty, TheFullSpaceIsNeverWorseThanThePapers) {
 TEST_P(SearchProperty, AFeatureOfPlansMoreNeverWorsensTheObjective) {
   if (GetParam().space == SearchSpace::paper) GTEST_SKIP() << "only the full space has them";
   for_each_problem([&](const Problem&, PlannerInputs inputs, Random&) {
-    for (auto& [tp, layers] : inputs.profiles.sizes.by_tp)
+    for (auto& [shape, layers] : inputs.profiles.sizes.by_shape)
       for (LayerSizes& layer : layers) layer.checkpoint_bytes = layer.activation_bytes / 8;
     PlanOptions all = options();
     all.allow = all_plan_features();

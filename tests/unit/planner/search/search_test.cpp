@@ -130,7 +130,7 @@ TEST(Search, WhereMemoryIsTightOneInTenIsBeyondFivePercentAndNoneBeyondTwenty) {
 // One GPU that holds the model only when blocks keep nothing but their inputs.
 TEST(Search, RecomputesWhereNothingElseFits) {
   Instance in = test::empty_instance(4, 8);
-  for (auto& [tp, layers] : in.profiles.sizes.by_tp)
+  for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (size_t layer = 0; layer < layers.size(); ++layer) {
       layers[layer].activation_bytes = 100'000'000;
       if (layer > 0 && layer + 1 < layers.size()) layers[layer].checkpoint_bytes = 1'000'000;
@@ -161,7 +161,7 @@ TEST(Search, RecomputesWhereNothingElseFits) {
 // A first layer that only fits when two replicas share its optimizer states.
 TEST(Search, SharesOptimizerStatesWhereNothingElseFits) {
   Instance in = test::empty_instance(4, 8);
-  for (auto& [tp, layers] : in.profiles.sizes.by_tp)
+  for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (size_t layer = 0; layer < layers.size(); ++layer) {
       layers[layer].parameters = layer == 0 ? 10'000'000 : 100'000;
       layers[layer].activation_bytes = 100'000;
@@ -293,7 +293,7 @@ Instance mixed_cluster() {
 int gpus_of(const Plan& plan, const std::string& type) {
   int gpus = 0;
   for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) gpus += stage.gpu_type == type ? stage.tp : 0;
+    for (const PlanStage& stage : pipeline.stages) gpus += stage.gpu_type == type ? stage.shape.tp : 0;
   return gpus / plan.interleave;
 }
 
@@ -319,7 +319,7 @@ TEST(Search, MaxGpusZonesAndPartitionsAreObeyed) {
 int gpus_in(const Plan& plan, const std::string& zone) {
   int gpus = 0;
   for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) gpus += stage.zone == zone ? stage.tp : 0;
+    for (const PlanStage& stage : pipeline.stages) gpus += stage.zone == zone ? stage.shape.tp : 0;
   return gpus / plan.interleave;
 }
 
@@ -481,7 +481,7 @@ TEST(Search, InfeasibleCountsWhatWasRejectedAndNamesQuotas) {
   options.explain = true;
   options.time_limit_s = 60;
   Instance in = test::empty_instance(8, 16);
-  for (auto& [tp, layers] : in.profiles.sizes.by_tp)
+  for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (LayerSizes& layer : layers) {
       layer.parameters = 1'000'000;
       layer.activation_bytes = 1'000;

@@ -153,7 +153,7 @@ TEST(GradientSync, TheSlowdownIsOfSumsBetweenNodes) {
 
 TEST(GradientSync, TreesAreTakenWhereTheFrameworkHasThem) {
   Instance in = sync_instance();
-  for (auto& [tp, sizes] : in.profiles.sizes.by_tp)
+  for (auto& [shape, sizes] : in.profiles.sizes.by_shape)
     for (LayerSizes& layer : sizes) layer.parameters = 10;
   std::vector<std::vector<std::string>> nodes;
   for (int j = 0; j < 8; ++j) nodes.push_back({"a" + std::to_string(j), "b" + std::to_string(j)});
@@ -167,7 +167,7 @@ TEST(GradientSync, TreesAreTakenWhereTheFrameworkHasThem) {
 TEST(GradientSync, UnlikeDegreesWaitForTheLargestShard) {
   const Instance in = sync_instance();
   Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 4);
-  plan.pipelines[1].stages[0].tp = 2;
+  plan.pipelines[1].stages[0].shape.tp = 2;
   EXPECT_NEAR(times(in, one_bucket(), plan).reduce_s, 2 * (kLatency_s + 2e6 / (kNode / 4)), 1e-15);
 }
 

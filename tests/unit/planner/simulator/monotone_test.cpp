@@ -74,11 +74,11 @@ void add_profiles(Random& random, test::Instance& in) {
       for (int tp : {1, 2, 4})
         for (int layer = 0; layer < in.job.model.num_all_layers(); ++layer) {
           const double forward_s = random.between(1e-4, 1e-1);
-          profile.cells[{microbatch, tp}].push_back(
+          profile.cells[{microbatch, {tp}}].push_back(
               {forward_s, random.between(1e-4, 1e-1), random.between(1e-5, 1e-2), forward_s / 4});
         }
   }
-  in.profiles.sizes.by_tp.clear();
+  in.profiles.sizes.by_shape.clear();
   for (int tp : {1, 2, 4})
     for (int layer = 0; layer < in.job.model.num_all_layers(); ++layer) {
       LayerSizes sizes;
@@ -89,7 +89,7 @@ void add_profiles(Random& random, test::Instance& in) {
       sizes.checkpoint_bytes = sizes.activation_bytes / 10;
       sizes.workspace_bytes = static_cast<int64_t>(random.between(1, 1e7));
       sizes.persistent_bytes = sizes.workspace_bytes / 2;
-      in.profiles.sizes.by_tp[tp].push_back(sizes);
+      in.profiles.sizes.by_shape[{tp}].push_back(sizes);
     }
 }
 
@@ -142,7 +142,7 @@ Plan random_plan(Random& random, const test::Instance& in, const FrameworkStyle&
       if (i < groups) {
         stage.gpu_type = kTypes[random.up_to(2) - 1];
         stage.zone = "z1";
-        stage.tp = 1 << (random.up_to(3) - 1);
+        stage.shape.tp = 1 << (random.up_to(3) - 1);
         stage.recompute = modes[random.up_to(3) - 1];
         if (is_placed) stage.node = stage.gpu_type + std::to_string(random.up_to(3));
       }
@@ -289,7 +289,7 @@ TEST(BetterHardware, AFasterGpuIsNeverSlowerWhereLayersAreEstimated) {
           first.end_layer = 1 + record.shape.layers / 2;
           first.gpu_type = type_name;
           first.zone = "z";
-          first.tp = tp;
+          first.shape.tp = tp;
           first.node = std::to_string(2 * j / 4);
           PlanStage second = first;
           second.first_layer = first.end_layer;

@@ -114,7 +114,7 @@ TEST(NativeModel, PartsAddUpToTheIteration) {
 
 TEST(NativeModel, RecomputationIsPaidInTheBackwardByBlocksOnly) {
   Instance in = two_types();
-  for (LayerTimes& t : in.profiles.layers["fast"].cells[{1, 1}]) t.attention_s = t.forward_s / 4;
+  for (LayerTimes& t : in.profiles.layers["fast"].cells[{1, {1}}]) t.attention_s = t.forward_s / 4;
   Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
   const Prediction none = simulate(in.context(), plan);
   const double block_s = 0.02 / 3;
@@ -205,7 +205,7 @@ TEST(NativeModel, OurOwnTrainerLeavesTheLowestLayersToBeSummedAfterTheBackward) 
   EXPECT_NEAR(simulate(in.context(), plan).sync_s, with_style(in, sums_afterwards(), plan).sync_s / 3, 1e-9);
   // Layers of 8 MB are buckets of their own; the embedding's backward, a fifth of a block's, is too short for
   // the sum of the first block to hide behind it.
-  for (LayerSizes& layer : in.profiles.sizes.by_tp[1]) layer.parameters *= 2;
+  for (LayerSizes& layer : in.profiles.sizes.by_shape[{1}]) layer.parameters *= 2;
   const double layer_s = with_style(in, sums_afterwards(), plan).sync_s / 6, embedding_s = 0.2 * 0.02 * 2 / 3;
   ASSERT_GT(layer_s, embedding_s);
   ASSERT_LT(layer_s, 5 * embedding_s + embedding_s);

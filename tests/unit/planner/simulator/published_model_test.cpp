@@ -103,8 +103,8 @@ TEST(PublishedModel, MemoryOfOneStageByHand) {
   layers[0].activation_bytes = 400;
   layers[1].parameters = 500;
   layers[1].activation_bytes = 100;
-  EXPECT_EQ(published::memory(layers, 1, 4, 3).total(), 24 * 1500 + 3 * 4 * 500 + 2'000'000'000);
-  EXPECT_EQ(published::memory(layers, 2, 4, 3).total(), 24 * 1500 + 3 * 4 * 500 + 3'000'000'000);
+  EXPECT_EQ(published::memory(layers, {1}, 4, 3).total(), 24 * 1500 + 3 * 4 * 500 + 2'000'000'000);
+  EXPECT_EQ(published::memory(layers, {2}, 4, 3).total(), 24 * 1500 + 3 * 4 * 500 + 3'000'000'000);
 }
 
 TEST(PublishedModel, AllReduceGoesBucketByBucket) {
@@ -213,7 +213,7 @@ TEST(PublishedModel, EqualsTheFormulasOnEveryPublicValidationRun) {
                                             stage.end,
                                             stage.replicas.at(j).first,
                                             formula.zone,
-                                            stage.replicas.at(j).second,
+                                            {stage.replicas.at(j).second},
                                             Recompute::none,
                                             "",
                                             {}});

@@ -86,11 +86,11 @@ TEST(RunPrediction, MeasuredTimesSizesAndLinksGoBeforeEstimates) {
   const Assumptions a = assumptions();
   RunRecord r = predicted_record();
   ProfileSet measured;
-  measured.layers["A"].cells[{2, 1}] = LayerProfile::Cell(6, {0.01, 0.02, 0, 0});
+  measured.layers["A"].cells[{2, {1}}] = LayerProfile::Cell(6, {0.01, 0.02, 0, 0});
   LayerSizes sizes;
   sizes.parameters = 100;
   sizes.output_elements = 1000;
-  measured.sizes.by_tp[1] = std::vector<LayerSizes>(6, sizes);
+  measured.sizes.by_shape[{1}] = std::vector<LayerSizes>(6, sizes);
   measured.network.add(
       {{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(0.001, 1e9, 0)});
   const Prediction p = predict_run(r, a, &measured);
@@ -111,7 +111,7 @@ TEST(RunPrediction, ATpGroupWithoutALinkIsAnErrorAndNotFree) {
   RunRecord r = predicted_record();
   r.plan.pipelines = {{4, {r.plan.pipelines[0].stages[0]}}};
   r.plan.pipelines[0].stages[0].end_layer = 6;
-  r.plan.pipelines[0].stages[0].tp = 2;
+  r.plan.pipelines[0].stages[0].shape.tp = 2;
   EXPECT_NO_THROW(predict_run(r, a));
   a.platforms["p"].links.clear();
   EXPECT_THROW(predict_run(r, a), InputError);

@@ -136,8 +136,8 @@ TEST(JobSpec, FamiliesHaveKeysOfTheirOwn) {
   EXPECT_EQ(grouped.key_value_heads(), 2);
   EXPECT_EQ(grouped.rotary_base, 5e5);
   EXPECT_EQ(grouped.norm_epsilon, 1e-6);
-  EXPECT_TRUE(grouped.splits_over(2));
-  EXPECT_FALSE(grouped.splits_over(4));
+  EXPECT_TRUE(grouped.splits_over({2}));
+  EXPECT_FALSE(grouped.splits_over({4}));
   const ModelSpec local = parse_job_spec(with("family: gpt,", "family: gpt-neo,"), "job.yaml").model;
   EXPECT_EQ(local.attention_window, 256);
   EXPECT_FALSE(local.tied_embeddings);

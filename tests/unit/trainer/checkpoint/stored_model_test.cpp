@@ -222,7 +222,7 @@ TEST_P(Golden, AnyPlanLoadsItsRows) {
         PlanStage stage;
         stage.first_layer = job.model.num_all_layers() * s / stages;
         stage.end_layer = job.model.num_all_layers() * (s + 1) / stages;
-        stage.tp = degrees[static_cast<size_t>(s)];
+        stage.shape.tp = degrees[static_cast<size_t>(s)];
         pipeline.stages.push_back(stage);
       }
       plan.pipelines.push_back(pipeline);

@@ -36,7 +36,7 @@ struct GrowthChoice : testing::Test {
     stage.end_layer = 6;
     stage.gpu_type = "quick";
     stage.zone = "east";
-    stage.tp = 2;
+    stage.shape.tp = 2;
     stage.node = "q1";
     stage.gpus = {0, 1};
     Plan p;

@@ -41,7 +41,7 @@ struct GrowthTest : testing::Test {
     stage.end_layer = 6;
     stage.gpu_type = "quick";
     stage.zone = "east";
-    stage.tp = 2;
+    stage.shape.tp = 2;
     stage.node = "q1";
     stage.gpus = {0, 1};
     plan.model = "tiny";

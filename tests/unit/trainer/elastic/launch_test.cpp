@@ -23,7 +23,7 @@ PlanStage stage_on(const std::string& node, std::vector<int> gpus) {
   stage.end_layer = 3;
   stage.gpu_type = "A";
   stage.node = node;
-  stage.tp = static_cast<int>(gpus.size());
+  stage.shape.tp = static_cast<int>(gpus.size());
   stage.gpus = std::move(gpus);
   return stage;
 }

@@ -43,7 +43,7 @@ TEST(RankIdentity, IsInTitleNameAndEnvironment) {
     slot.pipeline = 2;
     slot.stage = 1;
     slot.tp_rank = 3;
-    slot.tp = 4;
+    slot.shape.tp = 4;
     announce_rank(slot, 5);
     const std::string title = "sailor: rank 13 p2 s1 t3/4 g5";
     EXPECT_EQ(rank_title(slot, 5), title);

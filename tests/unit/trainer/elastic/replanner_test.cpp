@@ -22,7 +22,7 @@ PlanStage stage(int first, int end, int tp, const std::string& node, std::vector
   stage.end_layer = end;
   stage.gpu_type = "A";
   stage.zone = "z";
-  stage.tp = tp;
+  stage.shape.tp = tp;
   stage.node = node;
   stage.gpus = std::move(gpus);
   return stage;

@@ -22,7 +22,7 @@ struct SupervisorTest : testing::Test {
     PlanStage stage;
     stage.end_layer = 3;
     stage.gpu_type = "A";
-    stage.tp = 2;
+    stage.shape.tp = 2;
     stage.node = "n1";
     stage.gpus = {0, 1};
     p.pipelines = {{2, {stage}}};
@@ -213,7 +213,7 @@ TEST_F(SupervisorTest, ANewGenerationStartsItsFiguresAnewAndIgnoresTheOldOnesMes
   supervisor.receive("p0", StepReport{.rank = 0, .step = 1, .loss = 5, .step_s = 1});
   supervisor.receive("p0", Finished{.rank = 0});
   Plan less = plan;
-  less.pipelines[0].stages[0].tp = 1;
+  less.pipelines[0].stages[0].shape.tp = 1;
   less.pipelines[0].stages[0].gpus = {1};
   supervisor.begin_generation(2, less, {Hello{.rank = 1, .node = "n1", .pid = 11}});
   EXPECT_TRUE(supervisor.all_joined());

@@ -117,8 +117,8 @@ TEST(ModelFamilies, KeyAndValueHeadsMustDivideByTheDegree) {
               "model.kv_heads: 2 cannot be split over 4 GPUs of a TP group; choose a plan whose TP degrees "
               "divide it");
   }
-  EXPECT_TRUE(model.splits_over(2));
-  EXPECT_FALSE(model.splits_over(4)) << "the planner must not offer what the trainer refuses";
+  EXPECT_TRUE(model.splits_over({2}));
+  EXPECT_FALSE(model.splits_over({4})) << "the planner must not offer what the trainer refuses";
 }
 
 }  // namespace

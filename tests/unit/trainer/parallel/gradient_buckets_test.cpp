@@ -25,7 +25,7 @@ Plan random_plan(std::mt19937& random) {
       PlanStage stage;
       stage.first_layer = next;
       stage.end_layer = next = end;
-      stage.tp = kDegrees[random() % 4];
+      stage.shape.tp = kDegrees[random() % 4];
       pipeline.stages.push_back(stage);
     }
     plan.pipelines.push_back(pipeline);
@@ -40,8 +40,9 @@ std::vector<Parameter> parameters_of(const Plan& plan, const RankSlot& slot, int
   std::vector<Parameter> all;
   for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
     all.push_back({std::to_string(layer) + ".norm", layer, false, false, at::zeros({columns})});
-    all.push_back({std::to_string(layer) + ".w", layer, true, true, at::zeros({48 / slot.tp, columns})});
-    all.push_back({std::to_string(layer) + ".b", layer, true, false, at::zeros({48 / slot.tp})});
+    all.push_back(
+        {std::to_string(layer) + ".w", layer, true, true, at::zeros({48 / slot.shape.tp, columns})});
+    all.push_back({std::to_string(layer) + ".b", layer, true, false, at::zeros({48 / slot.shape.tp})});
   }
   return all;
 }

@@ -23,7 +23,7 @@ Plan grouped_plan(const std::vector<std::vector<std::pair<int, int>>>& pipelines
       PlanStage s;
       s.first_layer = next;
       s.end_layer = next = stage.first;
-      s.tp = stage.second;
+      s.shape.tp = stage.second;
       pipeline.stages.push_back(s);
     }
     plan.pipelines.push_back(pipeline);
@@ -115,8 +115,8 @@ TEST(GradientGroups, EveryRowOfEveryReplicaIsSummedExactlyOnceWithTheSameRows) {
           const RankSlot& slot = layout.slots()[static_cast<std::size_t>(group.ranks[p])];
           ASSERT_EQ(slot.pipeline, static_cast<int>(p));
           ASSERT_EQ(slot.stage, stage_of(plan.pipelines[p], shard.layer));
-          const int64_t held = kRows / slot.tp;
-          const auto rows = rows_of(shard, slot.tp_rank, slot.tp, held);
+          const int64_t held = kRows / slot.shape.tp;
+          const auto rows = rows_of(shard, slot.tp_rank, slot.shape.tp, held);
           ASSERT_EQ(rows.second, kRows / shard.count);
           global_first.insert(slot.tp_rank * held + rows.first);
           summed[{slot.pipeline, shard.layer}] += static_cast<int>(rows.second);

@@ -25,13 +25,14 @@ LayerProfile three_layers() {
     LayerProfile::Cell cell;
     for (const double ms : {10.0, 20.0, 30.0})
       cell.push_back({ms * 1e-3 * factor, 2 * ms * 1e-3 * factor, 0.5 * ms * 1e-3});
-    profile.cells[{microbatch, tp}] = cell;
+    profile.cells[{microbatch, {tp}}] = cell;
   }
   return profile;
 }
 
 PhaseWork forward(int first, int end, int tp, int sequences) {
-  return {.phase = Phase::forward, .first_layer = first, .end_layer = end, .tp = tp, .sequences = sequences};
+  return {
+      .phase = Phase::forward, .first_layer = first, .end_layer = end, .shape = {tp}, .sequences = sequences};
 }
 
 TEST(ProfiledTime, SumsTheLayersOfTheCell) {

@@ -41,7 +41,7 @@ struct EmulatedNetworkTest : testing::Test {
       s.end_layer = first + 1;
       s.gpu_type = gpu_type;
       s.zone = "z";
-      s.tp = tp;
+      s.shape.tp = tp;
       s.node = node;
       return s;
     };

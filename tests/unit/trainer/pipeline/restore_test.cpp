@@ -225,7 +225,8 @@ TEST_P(Restoring, WhatNobodyElseHasComesFromCopiesInMemory) {
     // Two ranks on each of three nodes; the second one is lost.
     int rank = 0;
     for (PlanPipeline& pipeline : before.pipelines) {
-      for (PlanStage& stage : pipeline.stages) stage.node = "n" + std::to_string(rank / 2), rank += stage.tp;
+      for (PlanStage& stage : pipeline.stages)
+        stage.node = "n" + std::to_string(rank / 2), rank += stage.shape.tp;
     }
     before.pipelines[1].stages[0].node = "n1";
     before.pipelines[1].stages[1].node = "n2";

@@ -42,7 +42,7 @@ struct MoneyProblem {
   int layers() const { return instance.job.model.num_all_layers(); }
   int option(const std::string& type, int tp, const std::string& zone = "z1") const {
     for (size_t o = 0; o < resources.options.size(); ++o)
-      if (resources.options[o].gpu_type == type && resources.options[o].tp == tp &&
+      if (resources.options[o].gpu_type == type && resources.options[o].shape.tp == tp &&
           resources.options[o].zone == zone)
         return static_cast<int>(o);
     return -1;

@@ -116,7 +116,7 @@ TEST(FullZonesTest, NoBlocksOfEqualPipelinesAreBetterWhereAllZonesAreFull) {
         for (int z : i == 0 ? first : second)
           for (size_t o = 0; o < resources.options.size(); ++o)
             if (resources.options[o].zone == kZones[z] &&
-                resources.options[o].tp == (i == 0 ? 1 : cluster.tp_behind))
+                resources.options[o].shape.tp == (i == 0 ? 1 : cluster.tp_behind))
               layout.stages[i].runs.push_back({static_cast<int>(o), 1});
       return layout;
     };
@@ -158,7 +158,7 @@ TEST(FullZonesTest, KeepsWhatLimitsAllow) {
   ClassCosts classes(costs, resources, spread_classes(costs, resources));
   Layout layout{{{0, context.job.model.num_all_layers(), {}}}};
   for (size_t o = 0; o < resources.options.size(); ++o)
-    if (resources.options[o].tp == 1) layout.stages[0].runs.push_back({static_cast<int>(o), 2});
+    if (resources.options[o].shape.tp == 1) layout.stages[0].runs.push_back({static_cast<int>(o), 2});
   const LayoutValue value = evaluate(costs, resources, layout, 6, 7);
   const AssignmentProblem form{classes, 6, 7, budget_of(value.charge)};
   const Assignment found = improve_layout(form, {layout, value}, {}, [] { return false; });

@@ -50,7 +50,7 @@ struct Templates : ::testing::Test {
     pipeline.pipelines = pipelines;
     pipeline.microbatches = 64;
     for (const int end : {1, 3, 5, 6})
-      pipeline.stages.push_back({space.option_of(0, 1), end, Recompute::none});
+      pipeline.stages.push_back({space.option_of(0, {1}), end, Recompute::none});
     of.classes = {pipeline};
     return of;
   }
@@ -90,7 +90,7 @@ TEST_F(Templates, EvenDealingUsesAllNodesAlike) {
   TemplateProblem problem(in);
   const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 3, 1);
-  of.classes[0].stages = {{space.option_of(0, 1), 6, Recompute::none}};
+  of.classes[0].stages = {{space.option_of(0, {1}), 6, Recompute::none}};
   of.classes[0].pipelines = 6;
   std::map<int, int> on;
   for (const bool even : {false, true}) {
@@ -112,9 +112,9 @@ TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
   TemplateProblem problem(in);
   const Space& space = problem.space;
   PlanTemplate of = four_stages(space, 1, 1);
-  of.classes[0].stages = {{space.option_of(0, 2), 2, Recompute::none},
-                          {space.option_of(0, 2), 4, Recompute::none},
-                          {space.option_of(0, 1), 6, Recompute::none}};
+  of.classes[0].stages = {{space.option_of(0, {2}), 2, Recompute::none},
+                          {space.option_of(0, {2}), 4, Recompute::none},
+                          {space.option_of(0, {1}), 6, Recompute::none}};
   const auto nodes = [&](Fill fill) {
     of.fill = fill;
     CompactPlan compact;
@@ -126,7 +126,7 @@ TEST_F(Templates, ReplicasOfAStageGoToTheNodeThatTheyFillBest) {
   EXPECT_EQ(nodes(Fill::packed), (std::vector<int>{0, 1, 0}));
   EXPECT_EQ(nodes(Fill::together), (std::vector<int>{1, 0, 0}));
   // No node holds both replicas: as they come.
-  of.classes[0].stages = {{space.option_of(0, 2), 6, Recompute::none}};
+  of.classes[0].stages = {{space.option_of(0, {2}), 6, Recompute::none}};
   of.classes[0].pipelines = of.block = 2;
   EXPECT_EQ(nodes(Fill::together), (std::vector<int>{0, 1}));
 }
@@ -173,8 +173,8 @@ TEST_F(Templates, OfFewMicrobatchesTheFasterStageTakesMore) {
   const Space& space = problem.space;
   Scorer& scorer = problem.scorer;
   PlanTemplate of = four_stages(space, 1, 1);
-  of.classes[0].stages = {{space.option_of(1, 1), 3, Recompute::none},
-                          {space.option_of(0, 1), 6, Recompute::none}};
+  of.classes[0].stages = {{space.option_of(1, {1}), 3, Recompute::none},
+                          {space.option_of(0, {1}), 6, Recompute::none}};
   for (const int microbatches : {1, 64}) {
     of.classes[0].microbatches = microbatches;
     ASSERT_TRUE(cut_layers(scorer, of, 0, false));
@@ -191,7 +191,7 @@ TEST_F(Templates, OfFewMicrobatchesTheFasterStageTakesMore) {
 }
 
 TEST_F(Templates, ACutComputesAgainOnlyWhereThatReachesFurther) {
-  for (auto& [tp, sizes] : in.profiles.sizes.by_tp)
+  for (auto& [shape, sizes] : in.profiles.sizes.by_shape)
     for (LayerSizes& layer : sizes) {
       layer.activation_bytes = 40'000'000;
       layer.checkpoint_bytes = 1'000'000;
@@ -282,8 +282,8 @@ TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
   Scorer& scorer = problem.scorer;
   // Two pipelines of two stages, each across two nodes.
   PlanTemplate of = four_stages(space, 2, 1);
-  of.classes[0].stages = {{space.option_of(0, 1), 3, Recompute::none},
-                          {space.option_of(0, 1), 6, Recompute::none}};
+  of.classes[0].stages = {{space.option_of(0, {1}), 3, Recompute::none},
+                          {space.option_of(0, {1}), 6, Recompute::none}};
   CompactPlan plan;
   ASSERT_TRUE(assign(space, of, plan));
   const double together_s = scorer.model().iteration(plan).iteration_s;
@@ -309,7 +309,7 @@ TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
       std::map<int, int> used;
       for (size_t i = 0; i < shape.num_parts; ++i) {
         const SpaceOption& option = space.options[static_cast<size_t>(shape.parts[i].option)];
-        used[option.pool] += shape.pipelines * shape.parts[i].groups * option.tp;
+        used[option.pool] += shape.pipelines * shape.parts[i].groups * option.shape.tp;
       }
       for (const auto& [pool, gpus] : used) EXPECT_LE(gpus, space.pools[static_cast<size_t>(pool)].gpus);
       EXPECT_LE(shape.groups(), space.layers());
@@ -326,7 +326,7 @@ TEST_F(Templates, AFewGpusAreUsedInUnlikeStagesWhereOnlyTheseFit) {
   in.add_type("t", 0.02, 0, 3.6, {1}, {1, 2});
   in.add_node("n0", "t", 3);
   in.add_node("n1", "t", 1);
-  for (auto& [tp, sizes] : in.profiles.sizes.by_tp) sizes[1].parameters = 10'000'000 / tp;
+  for (auto& [shape, sizes] : in.profiles.sizes.by_shape) sizes[1].parameters = 10'000'000 / shape.tp;
   const auto bytes = [&](int first, int end, int tp) {
     StageMemoryInput stage;
     const PlanningContext context = in.context();
@@ -339,7 +339,7 @@ TEST_F(Templates, AFewGpusAreUsedInUnlikeStagesWhereOnlyTheseFit) {
       const int64_t middle = (low + high) / 2;
       in.catalog.gpu_types.at("t").memory_bytes = middle;
       StageKinds at(context);
-      stage.kind = at.number("t", "z1", tp);
+      stage.kind = at.number("t", "z1", {tp});
       if (IterationModel(at).fits(stage))
         high = middle;
       else
@@ -351,7 +351,8 @@ TEST_F(Templates, AFewGpusAreUsedInUnlikeStagesWhereOnlyTheseFit) {
   const SearchResult result = search(in.context(), {});
   ASSERT_EQ(result.status, SearchStatus::found) << result.reason;
   std::vector<int> degrees;
-  for (const PlanStage& stage : result.candidates[0].plan.pipelines[0].stages) degrees.push_back(stage.tp);
+  for (const PlanStage& stage : result.candidates[0].plan.pipelines[0].stages)
+    degrees.push_back(stage.shape.tp);
   EXPECT_EQ(degrees, (std::vector<int>{1, 2, 1}));
 }
 
@@ -383,7 +384,7 @@ TEST_F(Templates, AFrameworkThatShardsAlwaysNeedsLessMemoryWithMoreReplicas) {
     const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
     StageKinds kinds(context);
     StageMemoryInput stage;
-    stage.kind = kinds.number("t", in.snapshot.nodes.front().zone, 1);
+    stage.kind = kinds.number("t", in.snapshot.nodes.front().zone, {1});
     stage.end_layer = static_cast<int>(kinds[stage.kind].sizes->size());
     IterationModel model(kinds);
     stage.replicas = 2;

@@ -39,7 +39,7 @@ struct PreviousPass : ::testing::Test {
     std::set<std::string> out;
     for (const PlacementClass& placement : costs.classes()) {
       const Option& option = state.resources.options[placement.slowest()];
-      out.insert(option.gpu_type + " x" + std::to_string(option.tp) +
+      out.insert(option.gpu_type + " x" + std::to_string(option.shape.tp) +
                  (placement.kind == PlacementClass::Kind::mixed ? "+" : ""));
     }
     return out;

@@ -96,8 +96,8 @@ TEST_F(SameShape, LeavesOutWhatIsNotThere) {
 
 TEST_F(SameShape, LeavesOutWhatDoesNotFitItsMemory) {
   // Two layers fit a GPU, four do not.
-  const std::vector<LayerSizes>& layers = in.profiles.sizes.by_tp.at(1);
-  in.catalog.gpu_types["t"].memory_bytes = published::memory({layers.data(), 3}, 1, 1, 3).total();
+  const std::vector<LayerSizes>& layers = in.profiles.sizes.by_shape.at({1});
+  in.catalog.gpu_types["t"].memory_bytes = published::memory({layers.data(), 3}, {1}, 1, 3).total();
   size_t pipelines = 0;
   best_of_shape(&pipelines);
   EXPECT_EQ(pipelines, 10u);
