@@ -174,7 +174,7 @@ std::string comment_of(const Plan& plan) {
   if (plan.prediction) {
     line += fmt::format(", {:.4g} s/iteration", plan.prediction->iteration_s);
     for (const Expense expense : kExpenses)
-      if (expense == Expense::cost || plan.prediction->spent[expense] > 0)
+      if (is_told(expense, plan.prediction->spent[expense] > 0))
         line += fmt::format(", {:.4g} {}/iteration", plan.prediction->spent[expense], kind_of(expense).unit);
   }
   constexpr size_t kMaxBytes = 1000;  // Slurm cuts comments at 1 KiB

@@ -26,11 +26,10 @@ bool parse_wait(const std::string& value, const std::string& option) {
   return value == words[1];
 }
 
-// The option that limits an expense: `sailor-max-cost`.
 struct LimitOption {
   explicit LimitOption(Expense expense)
       : expense(expense),
-        name(fmt::format("sailor-{}", kind_of(expense).option)),
+        name(limit_option(expense)),
         help(fmt::format("[sailor] maximum {} per iteration", kind_of(expense).unit)),
         environment(name) {
     for (char& c : environment) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
@@ -71,6 +70,10 @@ std::vector<OptionDefinition> make_definitions() {
 }
 
 }  // namespace
+
+std::string limit_option(Expense expense) {
+  return fmt::format("sailor-{}", kind_of(expense).option);
+}
 
 const std::vector<OptionDefinition>& option_definitions() {
   static const std::vector<OptionDefinition> definitions = make_definitions();

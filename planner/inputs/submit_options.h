@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/objective.h"
 #include "planner/spec/overrides.h"
 
 namespace sailor {
@@ -21,6 +22,8 @@ struct OptionDefinition {
   const char* environment;
 };
 const std::vector<OptionDefinition>& option_definitions();
+// The name of the one that limits an expense: `sailor-max-cost`.
+std::string limit_option(Expense expense);
 
 // Given options by name (without the dashes); an option without argument has an empty value.
 using OptionValues = std::map<std::string, std::string>;

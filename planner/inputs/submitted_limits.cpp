@@ -15,7 +15,7 @@ const std::vector<std::string>& plan_limits() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out = {"sailor-objective", "sailor-min-throughput", "sailor-max-gpus",
                                     "sailor-zones", "sailor-partitions"};
-    for (const Expense expense : kExpenses) out.push_back(std::string("sailor-") + kind_of(expense).option);
+    for (const Expense expense : kExpenses) out.push_back(limit_option(expense));
     return out;
   }();
   return names;

@@ -181,7 +181,7 @@ std::string to_json(const Plan& plan, int indent) {
     nlohmann::ordered_json& out = json["prediction"];
     out["iteration_s"] = prediction.iteration_s;
     for (const Expense expense : kExpenses)
-      if (expense == Expense::cost || prediction.spent[expense] > 0)
+      if (is_told(expense, prediction.spent[expense] > 0))
         out[kind_of(expense).per_iteration_key] = prediction.spent[expense];
     if (prediction.bound_iteration_s) out["bound_iteration_s"] = *prediction.bound_iteration_s;
     for (const Expense expense : kExpenses)

@@ -160,7 +160,7 @@ std::string html_prediction(const Prediction& p) {
                                {"overhead", seconds_text(p.overhead_s), share(p.overhead_s)}};
   for (const Expense expense : kExpenses) {
     const Spent& spent = p.spent[expense];
-    if (expense != Expense::cost && !(spent.total() > 0)) continue;
+    if (!is_told(expense, spent.total() > 0)) continue;
     const ExpenseKind& kind = kind_of(expense);
     rows.push_back({fmt::format("{} of an iteration", kind.name),
                     fmt::format("<b>{:.4g} {}</b>", spent.total(), kind.unit),

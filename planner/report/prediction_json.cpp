@@ -45,7 +45,7 @@ nlohmann::json prediction_json(const Prediction& p) {
                         {"fits", p.fits},
                         {"stages", std::move(stages)}};
   for (const Expense expense : kExpenses) {
-    if (expense != Expense::cost && !(p.total(expense) > 0)) continue;
+    if (!is_told(expense, p.total(expense) > 0)) continue;
     const ExpenseKind& kind = kind_of(expense);
     out[kind.per_iteration_key] = p.total(expense);
     if (kind.traffic_key == nullptr) continue;
@@ -63,7 +63,7 @@ nlohmann::json shares_json(const IterationShares& s) {
 
 void add_bounds(const PerExpense<std::optional<double>>& bound, nlohmann::json& out) {
   for (const Expense expense : kExpenses)
-    if (expense == Expense::cost || bound[expense]) out[bound_key(expense)] = optional_json(bound[expense]);
+    if (is_told(expense, bound[expense].has_value())) out[bound_key(expense)] = optional_json(bound[expense]);
 }
 
 nlohmann::json optional_json(const std::optional<double>& value) {

@@ -133,7 +133,7 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
       prediction.overhead_s);
   for (const Expense expense : kExpenses) {
     const Spent& spent = prediction.spent[expense];
-    if (expense != Expense::cost && !(spent.total() > 0)) continue;
+    if (!is_told(expense, spent.total() > 0)) continue;
     const ExpenseKind& kind = kind_of(expense);
     out += fmt::format("; {:.4g} {}", spent.total(), kind.unit);
     if (kind.traffic_key != nullptr)

@@ -27,9 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/field.h"
-
 namespace sailor {
+
+class Field;
 
 struct Emulation {
   std::string profile;    // GPU type whose measured profile is scaled

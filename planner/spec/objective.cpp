@@ -9,20 +9,6 @@
 namespace sailor {
 namespace {
 
-// `50kJ`, `3 MJ`, `0.2kWh`, `1200` -> joules.
-std::optional<double> parse_energy(std::string_view text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"kWh", 3.6e6}, {"Wh", 3.6e3}, {"GJ", 1e9},
-                                                            {"MJ", 1e6},    {"kJ", 1e3},   {"J", 1}};
-  for (const auto& [unit, joules] : kUnits)
-    if (text.ends_with(unit)) {
-      text.remove_suffix(unit.size());
-      if (text.ends_with(" ")) text.remove_suffix(1);
-      const std::optional<double> number = parse_number(text);
-      return number ? std::optional(*number * joules) : std::nullopt;
-    }
-  return parse_number(text);
-}
-
 constexpr ExpenseKind kKinds[] = {
     {.name = "cost",
      .unit = "USD",

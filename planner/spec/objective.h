@@ -50,6 +50,10 @@ struct ExpenseKind {
   const char* rate_key;  // of a GPU type in the catalog
 };
 const ExpenseKind& kind_of(Expense expense);
+// Is an expense shown and written? Cost always, every other where it is known.
+inline bool is_told(Expense expense, bool known) {
+  return expense == Expense::cost || known;
+}
 std::string limit_key(Expense expense);  // `max_usd_per_iteration`
 std::string bound_key(Expense expense);  // `bound_usd_per_iteration`
 

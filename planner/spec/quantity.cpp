@@ -156,4 +156,14 @@ std::optional<double> parse_money(std::string_view text) {
   return parse_number(text);
 }
 
+std::optional<double> parse_energy(std::string_view text) {
+  auto parts = split(text);
+  if (!parts) return std::nullopt;
+  std::string_view unit = parts->unit;
+  if (unit.empty()) return parts->number;
+  if (remove_suffix(unit, "J")) return scaled(parts->number, prefix_factor(unit, false));
+  if (remove_suffix(unit, "Wh")) return scaled(parts->number * 3600, prefix_factor(unit, false));
+  return std::nullopt;
+}
+
 }  // namespace sailor

@@ -17,5 +17,7 @@ std::optional<double> parse_rate(std::string_view text);
 std::optional<double> parse_duration(std::string_view text);
 // `1.2`, `1.2 USD`, `$1.2` -> US dollars.
 std::optional<double> parse_money(std::string_view text);
+// `50kJ`, `3 MJ`, `0.2kWh`, `1200` -> joules.
+std::optional<double> parse_energy(std::string_view text);
 
 }  // namespace sailor

@@ -33,20 +33,15 @@ TEST(Objective, ValueAndGainAreOfWhatItIs) {
   EXPECT_DOUBLE_EQ(Objective(Expense::energy).gain(1, 2), 0.5);
 }
 
+TEST(Objective, CostIsToldAlwaysAndTheOthersWhereTheyAreKnown) {
+  EXPECT_TRUE(is_told(Expense::cost, false));
+  EXPECT_TRUE(is_told(Expense::energy, true));
+  EXPECT_FALSE(is_told(Expense::energy, false));
+}
+
 TEST(Objective, KeysOfFiles) {
   EXPECT_EQ(limit_key(Expense::cost), "max_usd_per_iteration");
   EXPECT_EQ(bound_key(Expense::energy), "bound_joules_per_iteration");
-}
-
-TEST(Objective, EnergyIsReadWithItsUnits) {
-  const auto parse = kind_of(Expense::energy).parse;
-  EXPECT_EQ(parse("1200"), 1200);
-  EXPECT_EQ(parse("50kJ"), 50e3);
-  EXPECT_EQ(parse("3 MJ"), 3e6);
-  EXPECT_EQ(parse("2GJ"), 2e9);
-  EXPECT_EQ(parse("0.5kWh"), 1.8e6);
-  EXPECT_EQ(parse("1Wh"), 3600);
-  for (const char* wrong : {"", "kJ", "5kX", "5 kJ s", "nan"}) EXPECT_EQ(parse(wrong), std::nullopt) << wrong;
 }
 
 }  // namespace

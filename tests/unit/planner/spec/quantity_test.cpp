@@ -48,5 +48,16 @@ TEST(Quantity, MoneyIsDollars) {
   EXPECT_FALSE(parse_money("1.2 EUR"));
 }
 
+TEST(Quantity, EnergyIsJoules) {
+  EXPECT_EQ(parse_energy("1200"), 1200);
+  EXPECT_EQ(parse_energy("50kJ"), 50e3);
+  EXPECT_EQ(parse_energy("3 MJ"), 3e6);
+  EXPECT_EQ(parse_energy("2GJ"), 2e9);
+  EXPECT_EQ(parse_energy("0.5kWh"), 1.8e6);
+  EXPECT_EQ(parse_energy("1Wh"), 3600);
+  for (const char* wrong : {"", "kJ", "5kX", "5 kJ s", "nan"})
+    EXPECT_EQ(parse_energy(wrong), std::nullopt) << wrong;
+}
+
 }  // namespace
 }  // namespace sailor
