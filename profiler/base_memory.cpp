@@ -13,9 +13,9 @@
 #include "planner/process/subprocess.h"
 #include "planner/spec/text_file.h"
 #include "profiler/overhead_bench.h"
-#include "trainer/elastic/program_path.h"
-#include "trainer/elastic/run_directory.h"
 #include "trainer/gpu/gpu.h"
+#include "trainer/process/program_path.h"
+#include "trainer/record/run_directory.h"
 
 namespace sailor {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "planner/process/subprocess.h"
-#include "trainer/elastic/program_path.h"
+#include "trainer/process/program_path.h"
 
 namespace sailor {
 

@@ -21,9 +21,9 @@
 #include "profiler/profile_directory.h"
 #include "profiler/profile_job.h"
 #include "trainer/comm/host_memory.h"
-#include "trainer/elastic/program_path.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/pipeline/tensor_cache.h"
+#include "trainer/process/program_path.h"
 
 namespace {
 

@@ -12,8 +12,9 @@
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "profiler/live_cluster.h"
-#include "trainer/elastic/launcher.h"
-#include "trainer/elastic/program_path.h"
+#include "trainer/launch/launcher.h"
+#include "trainer/launch/mpirun_path.h"
+#include "trainer/process/program_path.h"
 
 namespace sailor {
 namespace {

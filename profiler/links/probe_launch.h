@@ -1,5 +1,5 @@
 // Starts the ranks of a probe: `sailor probe` replaces itself by a launcher that starts it again as ranks.
-// Inside a Slurm job they are started like those of a training job (trainer/elastic/launcher.h), over all
+// Inside a Slurm job they are started like those of a training job (trainer/launch/launcher.h), over all
 // components of a heterogeneous job.
 #pragma once
 

@@ -27,8 +27,8 @@
 #include "profiler/profile_directory.h"
 #include "trainer/comm/bootstrap.h"
 #include "trainer/comm/socket_plane.h"
-#include "trainer/elastic/agent.h"
-#include "trainer/elastic/control_endpoint.h"
+#include "trainer/control/control_endpoint.h"
+#include "trainer/launch/agent.h"
 #include "trainer/topology/topology_report.h"
 
 namespace {

@@ -19,8 +19,8 @@
 #include "planner/process/subprocess.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/spec/text_file.h"
-#include "trainer/elastic/program_path.h"
-#include "trainer/elastic/run_directory.h"
+#include "trainer/process/program_path.h"
+#include "trainer/record/run_directory.h"
 
 namespace sailor::closed_loop {
 namespace fs = std::filesystem;

@@ -1,8 +1,8 @@
-// sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/elastic/agent.h)
+// sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/launch/agent.h)
 // sailor-agent remote-shell HOST COMMAND...   become a step that runs COMMAND under an agent on HOST
 // (mpirun calls this)
-// sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine (trainer/elastic/local_ranks.h)
-// sailor-agent helper ...               keep a helper job (trainer/elastic/helper_job.h)
+// sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine (trainer/launch/local_ranks.h)
+// sailor-agent helper ...               keep a helper job (trainer/launch/helper_job.h)
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -18,10 +18,10 @@
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
-#include "trainer/elastic/agent.h"
-#include "trainer/elastic/helper_job.h"
-#include "trainer/elastic/launcher.h"
-#include "trainer/elastic/local_ranks.h"
+#include "trainer/launch/agent.h"
+#include "trainer/launch/helper_job.h"
+#include "trainer/launch/launcher.h"
+#include "trainer/launch/local_ranks.h"
 
 namespace {
 

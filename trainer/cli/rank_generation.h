@@ -16,8 +16,8 @@
 
 #include "planner/plan/rank_layout.h"
 #include "trainer/comm/socket_plane.h"
-#include "trainer/elastic/control_client.h"
-#include "trainer/elastic/generation_inbox.h"
+#include "trainer/control/control_client.h"
+#include "trainer/control/generation_inbox.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/pipeline/emulated_device.h"

@@ -24,14 +24,14 @@
 #include "trainer/cli/rank_process.h"
 #include "trainer/comm/bootstrap.h"
 #include "trainer/comm/host_memory.h"
-#include "trainer/elastic/agent.h"
-#include "trainer/elastic/control_client.h"
-#include "trainer/elastic/data_secret.h"
-#include "trainer/elastic/detached_start.h"
-#include "trainer/elastic/process_identity.h"
-#include "trainer/elastic/rank_assignment.h"
-#include "trainer/elastic/rank_identity.h"
+#include "trainer/control/control_client.h"
+#include "trainer/control/data_secret.h"
+#include "trainer/launch/agent.h"
+#include "trainer/launch/rank_assignment.h"
+#include "trainer/launch/rank_identity.h"
 #include "trainer/pipeline/tensor_cache.h"
+#include "trainer/process/detached_start.h"
+#include "trainer/process/process_identity.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <utility>
 
-#include "trainer/elastic/process_identity.h"
+#include "trainer/process/process_identity.h"
 
 namespace sailor {
 

@@ -22,7 +22,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
-#include "trainer/elastic/model_flops.h"
+#include "trainer/record/model_flops.h"
 
 namespace {
 

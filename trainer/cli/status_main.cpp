@@ -9,7 +9,7 @@
 #include "planner/history/find_run.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
-#include "trainer/elastic/run_status.h"
+#include "trainer/record/run_status.h"
 
 namespace {
 

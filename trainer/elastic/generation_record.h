@@ -9,7 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 
-#include "trainer/elastic/control_message.h"
+#include "trainer/control/control_message.h"
 #include "trainer/elastic/reconfiguration.h"
 #include "trainer/elastic/roster.h"
 

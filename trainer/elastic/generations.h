@@ -19,8 +19,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
-#include "trainer/elastic/control_server.h"
-#include "trainer/elastic/event_log.h"
+#include "trainer/control/control_server.h"
 #include "trainer/elastic/generation_record.h"
 #include "trainer/elastic/growth.h"
 #include "trainer/elastic/lost_nodes.h"
@@ -31,6 +30,7 @@
 #include "trainer/elastic/second_look.h"
 #include "trainer/elastic/step_watch.h"
 #include "trainer/elastic/supervisor.h"
+#include "trainer/record/event_log.h"
 
 namespace sailor {
 

@@ -12,8 +12,8 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/process/subprocess.h"
-#include "trainer/elastic/helper_job.h"
-#include "trainer/elastic/run_directory.h"
+#include "trainer/launch/helper_job.h"
+#include "trainer/record/run_directory.h"
 
 namespace sailor {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "planner/spec/snapshot.h"
 #include "trainer/elastic/cluster_look.h"
-#include "trainer/elastic/event_log.h"
 #include "trainer/elastic/growth_choice.h"
+#include "trainer/record/event_log.h"
 
 namespace sailor {
 

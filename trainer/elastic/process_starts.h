@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/elastic/control_message.h"
+#include "trainer/control/control_message.h"
 #include "trainer/elastic/restart_delay.h"
 
 namespace sailor {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/elastic/control_message.h"
+#include "trainer/control/control_message.h"
 
 namespace sailor {
 

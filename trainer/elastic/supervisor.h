@@ -12,8 +12,8 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
-#include "trainer/elastic/control_message.h"
-#include "trainer/elastic/run_metrics.h"
+#include "trainer/control/control_message.h"
+#include "trainer/record/run_metrics.h"
 
 namespace sailor {
 

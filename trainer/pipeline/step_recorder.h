@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/comm/device.h"
-#include "trainer/elastic/step_trace.h"
+#include "trainer/control/step_trace.h"
 
 namespace sailor {
 

@@ -11,7 +11,7 @@
 
 #include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
-#include "trainer/elastic/helper_job.h"
+#include "trainer/launch/helper_job.h"
 
 namespace sailor {
 namespace {

@@ -1,12 +1,7 @@
-// Who belongs to a job, and how often a process is started again.
+// Who belongs to a job.
 #include "trainer/elastic/roster.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
-
-#include "trainer/elastic/data_secret.h"
-#include "trainer/elastic/process_identity.h"
 
 namespace sailor {
 namespace {
@@ -58,23 +53,6 @@ TEST(Roster, WhoIsInNoGenerationIsSpare) {
   EXPECT_EQ(roster.at(b).rank, 0);
   EXPECT_EQ(roster.at(b).describe(), "rank 0 on n1 (pid 11)");
   EXPECT_EQ(roster.at(a).describe(), "spare process on n1 (pid 10)");
-}
-
-TEST(DataSecret, SurvivesTheEnvironmentAndIsNeverTheSame) {
-  const std::string text = make_data_secret();
-  EXPECT_EQ(text.size(), 64u);
-  EXPECT_NE(text, make_data_secret());
-  setenv("SAILOR_DATA_SECRET", text.c_str(), 1);
-  EXPECT_NE(data_secret_from_environment(), (std::array<unsigned char, 32>{}));
-  setenv("SAILOR_DATA_SECRET", "not hexadecimal", 1);
-  EXPECT_THROW(data_secret_from_environment(), std::runtime_error);
-  unsetenv("SAILOR_DATA_SECRET");
-  EXPECT_THROW(data_secret_from_environment(), std::runtime_error);
-}
-
-TEST(ProcessIdentity, StartTicksStayTheSame) {
-  EXPECT_GT(process_start_ticks(), 0);
-  EXPECT_EQ(process_start_ticks(), process_start_ticks());
 }
 
 }  // namespace

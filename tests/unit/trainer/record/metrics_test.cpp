@@ -1,0 +1,262 @@
+// What a run leaves for people and other programs: lines, event files, traces.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "planner/spec/text_file.h"
+#include "trainer/record/event_file.h"
+#include "trainer/record/metrics_writer.h"
+#include "trainer/record/model_flops.h"
+#include "trainer/record/rank_trace.h"
+
+namespace sailor {
+namespace {
+
+using ::testing::ElementsAre;
+
+const StepReport kReport{.rank = 0,
+                         .step = 12,
+                         .loss = 5.312,
+                         .gradient_norm = 1.21,
+                         .learning_rate = 3e-4,
+                         .data_digest = 99,
+                         .step_s = 0.8};
+
+TEST(StepLine, IsOneLineWithEveryFigure) {
+  StepFacts facts{.steps = 1000, .tokens = 4096};
+  EXPECT_EQ(step_line(kReport, facts),
+            "step   12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU -");
+  facts.flops = 1e12;
+  facts.peak_flops = 5e12;
+  StepReport report = kReport;
+  report.validation_loss = 5.4;
+  EXPECT_EQ(step_line(report, facts),
+            "step   12/1000 | loss 5.3120 | val 5.4000 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU "
+            "25.0 %");
+}
+
+TEST(StepCsv, HasAColumnForEveryNameAndNothingForWhatIsNotKnown) {
+  const StepFacts facts{.steps = 1000, .tokens = 4096};
+  EXPECT_EQ(step_csv(kReport, facts), "12,5.312,,1.21,0.0003,0.8,5120,,99");
+  StepReport diverged = kReport;
+  diverged.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(step_csv(diverged, facts), "12,,,1.21,0.0003,0.8,5120,,99");
+  auto columns = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
+  EXPECT_EQ(columns(step_csv_header()), columns(step_csv(kReport, facts)));
+}
+
+// nanoGPT's estimate_mfu for GPT-2 small: 6 N + 12 L H Q T with N without the position embedding.
+TEST(ModelFlops, AreNanoGptsForGpt2) {
+  ModelSpec model;
+  model.family = "gpt2";
+  model.layers = 12;
+  model.hidden = 768;
+  model.heads = 12;
+  model.feed_forward = 3072;
+  model.sequence = 1024;
+  model.vocabulary = 50257;
+  const double n = 124439808 - 1024 * 768, expected = 6 * n + 12.0 * 12 * 12 * 64 * 1024;
+  EXPECT_NEAR(training_flops_per_token(shape_of(model)), expected, 1e-3 * expected);
+}
+
+TEST(ModelFlops, ThePeakIsThatOfEveryGpuOfThePlanOrNotKnown) {
+  Catalog catalog;
+  catalog.gpu_types["a"].peak_flops = {{"fp32", 10.0}};
+  catalog.gpu_types["b"].peak_flops = {{"fp32", 4.0}, {"bf16", 9.0}};
+  catalog.gpu_types["c"].emulation = Emulation{"a", 2};
+  PlanStage a, b;
+  a.gpu_type = "a";
+  a.shape.tp = 2;
+  b.gpu_type = "b";
+  Plan plan;
+  plan.pipelines = {{1, {a, b}}, {1, {b}}};
+  EXPECT_EQ(peak_flops(plan, catalog, Precision::fp32), 28.0);
+  EXPECT_EQ(peak_flops(plan, catalog, Precision::bf16), std::nullopt) << "nobody says what `a` does in bf16";
+  plan.pipelines = {{1, {a, b, a, b}}};
+  plan.interleave = 2;
+  EXPECT_EQ(peak_flops(plan, catalog, Precision::fp32), 24.0) << "two groups of GPUs in four stages";
+  plan.pipelines[0].stages[0].gpu_type = "c";
+  EXPECT_EQ(peak_flops(plan, catalog, Precision::fp32), std::nullopt);
+}
+
+TEST(Crc32c, IsThatOfRfc3720) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
+}
+
+template <class T>
+T take(const std::string& bytes, std::size_t& at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  at += sizeof value;
+  return value;
+}
+
+// Splits a file into its records, checking both checksums of each.
+std::vector<std::string> records(const std::string& path) {
+  const auto masked = [](std::string_view bytes) {
+    const uint32_t crc = crc32c(bytes);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+  };
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::vector<std::string> found;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto length_bytes = bytes.substr(at, 8);
+    const auto length = take<uint64_t>(bytes, at);
+    EXPECT_EQ(take<uint32_t>(bytes, at), masked(length_bytes));
+    found.push_back(bytes.substr(at, length));
+    at += length;
+    EXPECT_EQ(take<uint32_t>(bytes, at), masked(found.back()));
+  }
+  return found;
+}
+
+TEST(EventFile, RecordsAreWhatTensorBoardReads) {
+  const std::string directory = ::testing::TempDir() + "/events";
+  std::filesystem::remove_all(directory);
+  EventFile file(directory, 1700000000.5);
+  file.write(300, 1.0, {{"loss", 2.5}});
+  EXPECT_THAT(file.path(), ::testing::HasSubstr("events.out.tfevents.1700000000."));
+  const std::vector<std::string> found = records(file.path());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found[0], ::testing::EndsWith("\x1a\x0d"
+                                            "brain.Event:2"));
+  // wall_time (1, fixed64) 1.0; step (2, varint) 300; summary (5, bytes) { value (1) { tag (1) loss; 2: 2.5f
+  // } }
+  const std::string expected =
+      std::string("\x09\0\0\0\0\0\0\xf0\x3f\x10\xac\x02\x2a\x0d\x0a\x0b\x0a\x04loss\x15", 23) +
+      std::string("\0\0\x20\x40", 4);
+  EXPECT_EQ(found[1], expected);
+}
+
+std::vector<std::string> event_files(const RunDirectory& directory) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.file("tensorboard")))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+StepReport report_of_step(int64_t step, double loss) {
+  StepReport report = kReport;
+  report.step = step;
+  report.loss = loss;
+  return report;
+}
+
+TEST(MetricsWriter, ARunThatGoesOnKeepsWhatWasWrittenOfTheStepsBeforeIt) {
+  const std::string path = ::testing::TempDir() + "/metrics-resumed";
+  std::filesystem::remove_all(path);
+  const StepFacts facts{.steps = 10, .tokens = 100};
+  {
+    const RunDirectory directory(path);
+    MetricsWriter writer(directory, facts, "");
+    for (int64_t step = 1; step <= 5; ++step) writer.write(report_of_step(step, 1));
+  }
+  // The crash left half a line, and the checkpoint is of step 3.
+  std::ofstream(path + "/metrics.jsonl", std::ios::app) << "{\"step\":2";
+  std::ofstream(path + "/metrics.csv", std::ios::app) << "2,";
+  const RunDirectory directory(path);
+  {
+    MetricsWriter writer(directory, facts, "");
+    EXPECT_NE(read_text_file(directory.file("metrics.jsonl")), "") << "nothing is known of this run yet";
+    for (int64_t step = 4; step <= 6; ++step) writer.write(report_of_step(step, 2));
+  }
+  std::vector<std::string> steps, rows;
+  std::istringstream jsonl(read_text_file(directory.file("metrics.jsonl")));
+  for (std::string line; std::getline(jsonl, line);) {
+    const auto json = nlohmann::json::parse(line);
+    steps.push_back(fmt::format("{} {}", json.at("step").get<int>(), json.at("loss").get<double>()));
+  }
+  EXPECT_THAT(steps, ElementsAre("1 1", "2 1", "3 1", "4 2", "5 2", "6 2"));
+  std::istringstream csv(read_text_file(directory.file("metrics.csv")));
+  for (std::string line; std::getline(csv, line);) rows.push_back(line.substr(0, line.find(',', 2)));
+  EXPECT_THAT(rows, ElementsAre("step", "1,1", "2,1", "3,1", "4,2", "5,2", "6,2"));
+  // TensorBoard drops what it has of steps from 4 on when it comes to the second file.
+  const std::vector<std::string> events = event_files(directory);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(records(events[0]).size(), 6u);
+  const std::vector<std::string> resumed = records(events[1]);
+  ASSERT_EQ(resumed.size(), 5u);
+  // step (2, varint) 4; session_log (7, bytes) { status (1, varint) START }
+  EXPECT_EQ(resumed[1].substr(9), std::string("\x10\x04\x3a\x02\x08\x01"));
+
+  // A third one starts from the beginning.
+  MetricsWriter(directory, facts, "").write(report_of_step(1, 3));
+  const std::string again = read_text_file(directory.file("metrics.jsonl"));
+  EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 1);
+  EXPECT_EQ(event_files(directory).size(), 1u);
+}
+
+TEST(MetricsWriter, AStepThatIsTrainedAgainReplacesWhatFollowedIt) {
+  const std::string path = ::testing::TempDir() + "/metrics-again";
+  std::filesystem::remove_all(path);
+  const StepFacts facts{.steps = 10, .tokens = 100};
+  const RunDirectory directory(path);
+  MetricsWriter writer(directory, facts, "");
+  for (int64_t step = 1; step <= 5; ++step) writer.write(report_of_step(step, 1));
+  for (int64_t step = 3; step <= 4; ++step) writer.write(report_of_step(step, 2));
+  std::vector<std::string> steps;
+  std::istringstream jsonl(read_text_file(directory.file("metrics.jsonl")));
+  for (std::string line; std::getline(jsonl, line);) {
+    const auto json = nlohmann::json::parse(line);
+    steps.push_back(fmt::format("{} {}", json.at("step").get<int>(), json.at("loss").get<double>()));
+  }
+  EXPECT_THAT(steps, ElementsAre("1 1", "2 1", "3 2", "4 2"));
+  EXPECT_EQ(event_files(directory).size(), 1u) << "TensorBoard reads of it in the same file";
+}
+
+TEST(MetricsWriter, EveryStepIsInAllFiles) {
+  const std::string path = ::testing::TempDir() + "/metrics-run";
+  std::filesystem::remove_all(path);
+  const RunDirectory directory(path);
+  const StepFacts facts{.steps = 10, .tokens = 100};
+  for (int run = 0; run < 2; ++run) {  // the second one begins anew
+    MetricsWriter writer(directory, facts, "");
+    writer.write(report_of_step(1, 5.312));
+    writer.write(report_of_step(2, 5.312));
+  }
+  const std::string jsonl = read_text_file(directory.file("metrics.jsonl"));
+  EXPECT_EQ(std::count(jsonl.begin(), jsonl.end(), '\n'), 2);
+  const auto line = nlohmann::json::parse(jsonl.substr(0, jsonl.find('\n')));
+  EXPECT_EQ(line.at("loss"), 5.312);
+  EXPECT_TRUE(line.at("validation_loss").is_null());
+  const std::string csv = read_text_file(directory.file("metrics.csv"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
+  const std::vector<std::string> events = event_files(directory);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(records(events[0]).size(), 3u);
+}
+
+TEST(RankTrace, HasARowPerRankFromTheFirstTaskOn) {
+  PlanStage stage;
+  stage.gpu_type = "A";
+  Plan plan;
+  plan.pipelines = {{2, {stage, stage}}, {1, {stage}}};
+  const auto trace = nlohmann::json::parse(
+      rank_trace(plan, {{0, {{TaskKind::forward, 1, 100.5, 101}, {TaskKind::update, -1, 102, 102.5}}},
+                        {1, {{TaskKind::wait, 1, 100.25, 101}}},
+                        {2, {{TaskKind::backward, 0, 101, 101.5}}}}));
+  std::vector<std::string> spans, names;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X")
+      spans.push_back(event.at("name").get<std::string>() + " " + std::to_string(event.at("pid").get<int>()) +
+                      "." + std::to_string(event.at("tid").get<int>()) + " " +
+                      std::to_string(event.at("ts").get<int>()));
+    if (event.at("name") == "thread_name") names.push_back(event.at("args").at("name"));
+  }
+  EXPECT_THAT(spans, ElementsAre("F1 0.0 250000", "update 0.0 1750000", "wait 1 0.1 0", "B0 1.2 750000"));
+  EXPECT_THAT(names, ElementsAre("rank 0: stage 0, A", "rank 1: stage 1, A", "rank 2: stage 0, A"));
+}
+
+}  // namespace
+}  // namespace sailor

@@ -1,0 +1,48 @@
+#include "trainer/launch/requeue.h"
+
+#include <cstdlib>
+
+namespace sailor {
+namespace {
+
+constexpr double kPause_s = 2;  // between two looks
+
+}  // namespace
+
+RequeueVerdict judge_lost_job(const std::optional<QueuedJob>& job,
+                              const std::optional<NodeInfo>& controller_node, int restarts) {
+  if (!job) return RequeueVerdict::wait;
+  if (job->restarts != restarts) return RequeueVerdict::leave;
+  switch (job->state) {
+    case JobState::failed:
+    case JobState::node_failed:
+      return RequeueVerdict::requeue;
+    case JobState::completing:
+      // It completes when its agents have ended: they cannot wait for that.
+      return job->failed ? RequeueVerdict::requeue : RequeueVerdict::wait;
+    case JobState::running:
+      return controller_node && controller_node->lost() ? RequeueVerdict::requeue : RequeueVerdict::wait;
+    default:
+      return RequeueVerdict::leave;
+  }
+}
+
+void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime& time) {
+  const char* id = std::getenv("SAILOR_JOB_ID");
+  if (!id || !*id) return;
+  const char* count = std::getenv("SAILOR_RESTART_COUNT");
+  const int restarts = count ? std::atoi(count) : 0;
+  const double end_s = time.now_s() + patience_s;
+  while (time.now_s() < end_s) {
+    const std::optional<QueuedJob> job = scheduler.find_job(id);
+    const std::optional<NodeInfo> node =
+        job && !job->head_node.empty() ? scheduler.find_node(job->head_node) : std::nullopt;
+    const RequeueVerdict verdict = judge_lost_job(job, node, restarts);
+    if (verdict == RequeueVerdict::leave) return;
+    // Another agent may have been quicker: the next look says so.
+    if (verdict == RequeueVerdict::requeue) scheduler.requeue(id);
+    time.sleep(kPause_s);
+  }
+}
+
+}  // namespace sailor

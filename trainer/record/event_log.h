@@ -1,0 +1,25 @@
+// events.jsonl of a run directory: what happened to the processes and generations of a job, a line of JSON
+// per event, with wall time (etc/doc/formats.md lists the events). Written whole lines at a time; a run that
+// is started again in the same directory goes on below.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "trainer/record/run_directory.h"
+
+namespace sailor {
+
+class EventLog {
+ public:
+  // `directory` outlives the object.
+  explicit EventLog(const RunDirectory& directory) : directory_(directory) {}
+
+  // Appends {"time": now, "event": `event`, ...`details`}. Throws std::runtime_error.
+  void write(const std::string& event, const nlohmann::ordered_json& details);
+
+ private:
+  const RunDirectory& directory_;
+};
+
+}  // namespace sailor

@@ -1,0 +1,107 @@
+#include "trainer/record/metrics_writer.h"
+
+#include <charconv>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace {
+
+namespace fs = std::filesystem;
+
+double wall_time_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string event_directory(const RunDirectory& directory, const std::string& wanted) {
+  return wanted.empty() ? directory.file("tensorboard") : wanted;
+}
+
+std::vector<fs::path> files_in(const std::string& directory) {
+  std::vector<fs::path> files;
+  std::error_code error;  // there is no such directory: there are no files
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error))
+    files.push_back(entry.path());
+  return files;
+}
+
+std::optional<int64_t> step_of_json(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return std::nullopt;
+  return json["step"].get<int64_t>();
+}
+
+std::optional<int64_t> step_of_csv(const std::string& line) {
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), step);
+  if (error != std::errc() || end == line.data() + line.size() || *end != ',') return std::nullopt;
+  return step;
+}
+
+// The lines of `text` that are about steps before `first_step`. A line without an end was cut off by a crash.
+std::string lines_before(const std::string& text, int64_t first_step,
+                         const std::function<std::optional<int64_t>(const std::string&)>& step_of) {
+  std::istringstream in(text);
+  std::string kept;
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    if (const auto step = step_of(line); step && *step < first_step) kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const RunDirectory& directory, const StepFacts& facts,
+                             const std::string& tensorboard)
+    : directory_(directory),
+      facts_(facts),
+      earlier_events_(tensorboard.empty() ? files_in(event_directory(directory, ""))
+                                          : std::vector<fs::path>()),
+      events_(event_directory(directory, tensorboard), wall_time_s()) {
+  if (!fs::exists(directory.file("metrics.jsonl"))) directory.write_document("metrics.jsonl", "");
+  if (!fs::exists(directory.file("metrics.csv")))
+    directory.write_document("metrics.csv", step_csv_header() + "\n");
+}
+
+// Only the first step tells whether this run goes on from an earlier one's.
+void MetricsWriter::begin(int64_t first_step) {
+  directory_.write_document("metrics.jsonl", lines_before(read_text_file(directory_.file("metrics.jsonl")),
+                                                          first_step, step_of_json));
+  const std::string header = step_csv_header() + "\n", csv = read_text_file(directory_.file("metrics.csv"));
+  const bool same_columns = csv.compare(0, header.size(), header) == 0;
+  directory_.write_document("metrics.csv",
+                            header + (same_columns ? lines_before(csv, first_step, step_of_csv) : ""));
+  if (first_step > 1 || last_step_ > 0) return events_.begin_session(first_step, wall_time_s());
+  for (const fs::path& file : earlier_events_) {
+    std::error_code ignored;
+    fs::remove_all(file, ignored);
+  }
+}
+
+void MetricsWriter::write(const StepReport& report) {
+  if (last_step_ == 0 || report.step <= last_step_) begin(report.step);
+  last_step_ = report.step;
+  directory_.append_line("metrics.jsonl", step_json(report, facts_));
+  directory_.append_line("metrics.csv", step_csv(report, facts_));
+  std::vector<std::pair<std::string, double>> scalars;
+  auto add = [&scalars](const char* tag, const std::optional<double>& value) {
+    if (value) scalars.emplace_back(tag, *value);
+  };
+  add("loss/train", report.loss);
+  add("loss/validation", report.validation_loss);
+  add("gradient_norm", report.gradient_norm);
+  add("learning_rate", report.learning_rate);
+  add("step_s", report.step_s);
+  add("tokens_per_s", report.step_s > 0
+                          ? std::optional<double>(static_cast<double>(facts_.tokens) / report.step_s)
+                          : std::nullopt);
+  add("mfu", facts_.mfu(report.step_s));
+  events_.write(report.step, wall_time_s(), scalars);
+}
+
+}  // namespace sailor

@@ -1,0 +1,32 @@
+#include "trainer/record/model_flops.h"
+
+namespace sailor {
+
+double training_flops_per_token(const TransformerShape& shape) {
+  double flops = 6.0 * shape.vocabulary * shape.hidden;
+  for (int i = 0; i < shape.layers; ++i) {
+    const TransformerShape block = shape.of_block(i);
+    flops += 6.0 * static_cast<double>(block.block_parameters()) +
+             12.0 * block.heads * block.head_width * block.keys();
+  }
+  return flops;
+}
+
+std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Precision precision) {
+  double sum = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    // With interleaving, a group of GPUs stands in several stages; the first of them name every group once.
+    const std::size_t groups = pipeline.stages.size() / static_cast<std::size_t>(plan.interleave);
+    for (std::size_t i = 0; i < groups; ++i) {
+      const PlanStage& stage = pipeline.stages[i];
+      auto type = catalog.gpu_types.find(stage.gpu_type);
+      if (type == catalog.gpu_types.end() || type->second.emulation) return std::nullopt;
+      auto peak = type->second.peak_flops.find(kind_of(precision).peak_flops_key);
+      if (peak == type->second.peak_flops.end()) return std::nullopt;
+      sum += stage.shape.gpus() * peak->second;
+    }
+  }
+  return sum;
+}
+
+}  // namespace sailor

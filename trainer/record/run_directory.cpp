@@ -1,0 +1,78 @@
+#include "trainer/record/run_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "planner/spec/text_file.h"
+
+namespace sailor {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail(const std::string& action, const std::string& path) {
+  throw std::runtime_error(fmt::format("cannot {} {}: {}", action, path, std::strerror(errno)));
+}
+
+// One write call, so that a reader or a kill sees all of the text or none of it.
+void write_whole(int fd, const std::string& text, const std::string& path) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("write", path);
+    done += static_cast<size_t>(n);
+  }
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
+  std::error_code error;
+  fs::create_directories(path_ + "/logs", error);
+  if (error) throw std::runtime_error(fmt::format("cannot make {}/logs: {}", path_, error.message()));
+  path_ = fs::absolute(path_).lexically_normal().string();
+  // A directory is used again by another run: what the last one's emulated links are doing is of no interest.
+  fs::remove_all(path_ + "/links", error);
+  fs::create_directory(path_ + "/links", error);
+  if (error) throw std::runtime_error(fmt::format("cannot make {}/links: {}", path_, error.message()));
+}
+
+void RunDirectory::write_document(const std::string& name, const std::string& text) const {
+  write_file_atomically(file(name), text);
+}
+
+void RunDirectory::remove(const std::string& name) const {
+  std::error_code error;
+  fs::remove(file(name), error);
+  if (error) throw std::runtime_error(fmt::format("cannot remove {}: {}", file(name), error.message()));
+}
+
+void RunDirectory::append_line(const std::string& name, const std::string& line) const {
+  const std::string path = file(name);
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) fail("open", path);
+  try {
+    write_whole(fd, line + "\n", path);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+  close(fd);
+}
+
+std::string last_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line, last;
+  while (std::getline(file, line)) {
+    if (line.find_first_not_of(" \t-*") != std::string::npos) last = line;
+  }
+  return last;
+}
+
+}  // namespace sailor
