@@ -16,8 +16,8 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "profiler/base_memory.h"
-#include "profiler/cluster_runs.h"
 #include "profiler/live_cluster.h"
+#include "profiler/node_jobs.h"
 #include "profiler/profile_directory.h"
 #include "profiler/profile_job.h"
 #include "trainer/comm/host_memory.h"
@@ -42,10 +42,10 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   load_job_spec(job_file);  // a mistake is told once
   const SiteConfig site = load_site_config(site_config_path());
   std::vector<std::string> notes;
-  const std::vector<ClusterRun> runs =
+  const std::vector<NodeJob> jobs =
       one_node_of_each_type(read_live_cluster(), load_catalog(site.catalog), notes);
   for (const std::string& note : notes) std::cerr << "note: " << note << '\n';
-  if (runs.empty()) throw std::runtime_error("no node of a GPU type of " + site.catalog + " is free");
+  if (jobs.empty()) throw std::runtime_error("no node of a GPU type of " + site.catalog + " is free");
   std::vector<std::string> command = {
       program_path("sailor-profile"), std::filesystem::absolute(job_file), "--layers-only", "--out",
       std::filesystem::absolute(request.directory.empty() ? default_profile_directory() : request.directory)};
@@ -53,10 +53,10 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
                                  "--tp", fmt::format("{}", fmt::join(request.tps, ",")), "--seconds",
                                  fmt::format("{}", request.seconds)});
   if (request.ranks > 0) command.insert(command.end(), {"--ranks", std::to_string(request.ranks)});
-  for (const ClusterRun& run : runs)
-    std::cerr << fmt::format("type {}: measured on {}\n", run.gpu_type, run.node);
-  const int failed = run_on_cluster(site_scheduler(), runs, command,
-                                    [](const std::string& line) { std::cerr << line << std::endl; });
+  for (const NodeJob& job : jobs)
+    std::cerr << fmt::format("type {}: measured on {}\n", job.gpu_type, job.node);
+  const int failed = run_node_jobs(site_scheduler(), jobs, command,
+                                   [](const std::string& line) { std::cerr << line << std::endl; });
   return failed == 0 ? kDone : kFailed;
 }
 

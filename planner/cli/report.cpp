@@ -53,9 +53,9 @@ std::unique_ptr<PlanningInputs> inputs_of(const ReportCommand& command, const Ru
   }
 }
 
-std::unique_ptr<RunPrediction> prediction_of(const ReportCommand& command, const RunHistory& history,
-                                             const PlanningInputs& inputs, std::vector<std::string>& notes) {
-  auto out = std::make_unique<RunPrediction>();
+std::unique_ptr<PlanOutlook> prediction_of(const ReportCommand& command, const RunHistory& history,
+                                           const PlanningInputs& inputs, std::vector<std::string>& notes) {
+  auto out = std::make_unique<PlanOutlook>();
   try {
     if (auto wrong = check_plan(history.plan, inputs.job, predictable_features()); !wrong.empty())
       throw InputError("the plan does not fit job.yaml: " + wrong.front());
@@ -84,7 +84,7 @@ int run_report(const ReportCommand& command) {
   const RunHistory history = read_run_history(directory);
   std::vector<std::string> notes;
   const std::unique_ptr<PlanningInputs> inputs = inputs_of(command, history, notes);
-  std::unique_ptr<RunPrediction> predicted;
+  std::unique_ptr<PlanOutlook> predicted;
   if (inputs) {
     notes.insert(notes.end(), inputs->notes.begin(), inputs->notes.end());
     predicted = prediction_of(command, history, *inputs, notes);

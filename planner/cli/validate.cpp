@@ -6,8 +6,8 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/data_directory.h"
 #include "planner/cli/output.h"
-#include "planner/cli/site_runs.h"
-#include "planner/plan/run_record.h"
+#include "planner/cli/site_predictor.h"
+#include "planner/plan/measured_run.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/report/validation_table.h"
 #include "planner/simulator/run_prediction.h"
@@ -21,7 +21,7 @@ constexpr size_t kMostReasons = 20;
 
 // A record whose parts contradict one another is no measurement of anything. What of a plan our own trainer
 // cannot run yet, others can.
-void check_run(const RunRecord& record) {
+void check_run(const MeasuredRun& record) {
   const JobSpec job = job_of(record);
   Plan plan = record.plan;
   plan.zero = Zero::none;
@@ -41,9 +41,9 @@ void check_run(const RunRecord& record) {
 
 // Runs on platforms that the assumptions know are predicted from those; runs of our own trainer anywhere else
 // are this site's.
-ValidatedRun validate_run(const RunRecord& record, const Assumptions& assumptions, SiteRuns& site) {
+ValidatedRun validate_run(const MeasuredRun& record, const Assumptions& assumptions, SitePredictor& site) {
   std::string reason;
-  std::optional<SiteRuns::Predicted> predicted;
+  std::optional<SitePredictor::Predicted> predicted;
   if (record.framework == own_framework().name && !assumptions.platforms.contains(record.platform)) {
     predicted = site.predict(record, reason);
   } else {
@@ -97,16 +97,17 @@ std::string in_format(const Validation& validation, Format format) {
 }  // namespace
 
 int run_validate(const ValidateCommand& command) {
-  const std::vector<RunRecord> records = load_run_records(command.dataset);
+  const std::vector<MeasuredRun> records = load_measured_runs(command.dataset);
   if (records.empty()) throw InputError({command.dataset, 0}, "no run in this file");
-  for (const RunRecord& record : records) check_run(record);
+  for (const MeasuredRun& record : records) check_run(record);
   Assumptions assumptions =
       load_assumptions(command.assumptions.empty() ? assumptions_directory() : command.assumptions);
   for (const std::string& file : command.calibrations) apply(load_calibration(file), assumptions);
 
   Validation validation{command.dataset, command.calibrations, {}};
-  SiteRuns site(command.config);
-  for (const RunRecord& record : records) validation.runs.push_back(validate_run(record, assumptions, site));
+  SitePredictor site(command.config);
+  for (const MeasuredRun& record : records)
+    validation.runs.push_back(validate_run(record, assumptions, site));
   print_reasons(validation);
   if (validation.num_predicted() == 0 && command.format != Format::json) return kFailed;
   print(in_format(validation, command.format));

@@ -1,7 +1,5 @@
 #include "planner/history/run_history.h"
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "planner/history/event_text.h"
@@ -11,8 +9,8 @@
 namespace sailor {
 namespace {
 
-StepRecord step_of(const Json& json) {
-  StepRecord out;
+StepMetrics step_of(const Json& json) {
+  StepMetrics out;
   out.step = static_cast<int64_t>(number_in(json, "step").value_or(0));
   out.loss = number_in(json, "loss");
   out.validation_loss = number_in(json, "validation_loss");
@@ -56,32 +54,6 @@ void read_events(RunHistory& history) {
   }
 }
 
-std::optional<RunEnd> read_end(const std::string& path) {
-  std::ifstream file(path);
-  const Json json = Json::parse(file, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  RunEnd end;
-  end.status = word_in(json, "status");
-  end.error = word_in(json, "error");
-  end.emulated = json.contains("emulated") && json["emulated"] == true;
-  end.steps = static_cast<int64_t>(number_in(json, "steps").value_or(0));
-  end.first_loss = number_in(json, "first_loss");
-  end.last_loss = number_in(json, "last_loss");
-  end.validation_loss = number_in(json, "validation_loss");
-  end.measured_iteration_s = number_in(json, "measured_iteration_s");
-  end.predicted_iteration_s = number_in(json, "predicted_iteration_s");
-  end.tokens_per_s = number_in(json, "tokens_per_s");
-  end.mfu = number_in(json, "mfu");
-  end.training_s = number_in(json, "training_s");
-  if (!json.contains("ranks") || !json["ranks"].is_array()) return end;
-  for (const Json& rank : json["ranks"])
-    end.ranks.push_back({static_cast<int>(number_in(rank, "rank").value_or(0)), word_in(rank, "node"),
-                         word_in(rank, "gpu_type"), static_cast<int>(number_in(rank, "pipeline").value_or(0)),
-                         static_cast<int>(number_in(rank, "stage").value_or(0)),
-                         static_cast<int64_t>(number_in(rank, "peak_rss_bytes").value_or(0))});
-  return end;
-}
-
 }  // namespace
 
 RunHistory read_run_history(const std::string& directory) {
@@ -90,8 +62,7 @@ RunHistory read_run_history(const std::string& directory) {
   history.plan = load_plan(directory + "/plan.json");
   for (const Json& json : json_lines(directory + "/metrics.jsonl")) history.steps.push_back(step_of(json));
   read_events(history);
-  if (std::filesystem::exists(directory + "/summary.json"))
-    history.end = read_end(directory + "/summary.json");
+  history.summary = read_run_summary(directory + "/summary.json");
   return history;
 }
 

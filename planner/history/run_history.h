@@ -1,5 +1,10 @@
-// The history of a run, read from its directory: the plan in force, steps, events, changes of plan, the
-// summary. etc/doc/formats.md describes the files and their keys. Value types; reading keeps no state.
+// What a run has done, as its directory tells: the plan in force, steps, events, changes of plan, the
+// summary. The files and their keys are in etc/doc/formats.md. Value types; reading keeps nothing.
+//
+// A run is one execution of a job by `sailor run`, known by its directory, sailor-JOBID. RunDirectory
+// (trainer/record) is that directory as it is written, RunHistory all that it tells, RunStatus how the run is
+// going now, RunSummary what it came to. A MeasuredRun (planner/plan) is what predictions are compared with:
+// a plan and what was measured under it, by our trainer or by another one.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "planner/history/run_summary.h"
 #include "planner/plan/plan.h"
 
 namespace sailor {
 
-struct StepRecord {
+// A line of metrics.jsonl.
+struct StepMetrics {
   int64_t step = 0;  // from 1
   std::optional<double> loss;
   std::optional<double> validation_loss;
@@ -46,37 +53,14 @@ struct PlanPromise {
   std::optional<double> iteration_s;  // nothing = no prediction was possible
 };
 
-struct RankRecord {
-  int rank = 0;
-  std::string node;
-  std::string gpu_type;
-  int pipeline = 0;
-  int stage = 0;
-  int64_t peak_rss_bytes = 0;
-};
-
-// summary.json of a finished run.
-struct RunEnd {
-  std::string status;  // finished | failed | cancelled
-  std::string error;
-  bool emulated = false;
-  int64_t steps = 0;
-  std::optional<double> first_loss, last_loss, validation_loss;
-  std::optional<double> measured_iteration_s, predicted_iteration_s;
-  std::optional<double> tokens_per_s;
-  std::optional<double> mfu;
-  std::optional<double> training_s;
-  std::vector<RankRecord> ranks;
-};
-
 struct RunHistory {
   std::string directory;
   Plan plan;  // in force, or the last one
-  std::vector<StepRecord> steps;
+  std::vector<StepMetrics> steps;
   std::vector<RunEvent> events;       // oldest first
-  std::vector<PlanChange> changes;    // all but the first generation
-  std::vector<PlanPromise> promises;  // one per generation that trained; elastic jobs only
-  std::optional<RunEnd> end;
+  std::vector<PlanChange> changes;    // but for the first generation
+  std::vector<PlanPromise> promises;  // one per generation that trained; of elastic jobs only
+  std::optional<RunSummary> summary;  // of a run that has ended
 };
 
 // Throws InputError when the plan of the directory cannot be read. Files that are missing or partly written

@@ -29,7 +29,7 @@ std::vector<double> ranks(const std::vector<double>& values) {
 
 }  // namespace
 
-std::string choice_group(const RunRecord& record) {
+std::string choice_group(const MeasuredRun& record) {
   std::map<std::string, int> gpus;
   for (const PlanPipeline& pipeline : record.plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) gpus[stage.gpu_type] += stage.shape.gpus();
@@ -38,7 +38,7 @@ std::string choice_group(const RunRecord& record) {
   return group;
 }
 
-RunOutcome make_outcome(const RunRecord& record, const Prediction& prediction) {
+RunOutcome make_outcome(const MeasuredRun& record, const Prediction& prediction) {
   RunOutcome outcome;
   outcome.row = record.name;
   outcome.model = record.model;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/run_record.h"
+#include "planner/plan/measured_run.h"
 #include "planner/simulator/prediction.h"
 
 namespace sailor {
@@ -23,9 +23,9 @@ struct RunOutcome {
   std::string note;                          // reason if there is no prediction
 };
 
-RunOutcome make_outcome(const RunRecord& record, const Prediction& prediction);
-// The same model, global batch and number of GPUs by type: the plans that a user chooses among.
-std::string choice_group(const RunRecord& record);
+RunOutcome make_outcome(const MeasuredRun& record, const Prediction& prediction);
+// The same model, global batch and number of GPUs by type: what a user would choose a plan among.
+std::string choice_group(const MeasuredRun& record);
 
 // Relative error; positive if predicted above measured.
 double error_pct(double predicted, double measured);

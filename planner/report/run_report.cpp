@@ -21,20 +21,20 @@ namespace {
 
 constexpr size_t kMostRanks = 128, kMostEvents = 500;
 
-std::optional<double> predicted_iteration_s(const RunHistory& history, const RunPrediction* predicted) {
+std::optional<double> predicted_iteration_s(const RunHistory& history, const PlanOutlook* predicted) {
   if (history.plan.prediction) return history.plan.prediction->iteration_s;
   if (predicted != nullptr) return predicted->prediction.iteration_s;
-  return history.end ? history.end->predicted_iteration_s : std::nullopt;
+  return history.summary ? history.summary->predicted_iteration_s : std::nullopt;
 }
 
 std::optional<double> tokens_per_step(const RunHistory& history) {
-  for (const StepRecord& step : history.steps)
+  for (const StepMetrics& step : history.steps)
     if (step.tokens_per_s && step.step_s && *step.step_s > 0) return *step.tokens_per_s * *step.step_s;
   return std::nullopt;
 }
 
 // Tokens per second as each plan of the run promised them; empty where none did.
-ChartLevel promised_rate(const RunHistory& history, const RunPrediction* predicted) {
+ChartLevel promised_rate(const RunHistory& history, const PlanOutlook* predicted) {
   ChartLevel out{"predicted", {}};
   const std::optional<double> tokens = tokens_per_step(history);
   if (!tokens) return out;
@@ -60,16 +60,16 @@ std::string seconds_or_dash(const std::optional<double>& value) {
   return value ? seconds_text(*value) : "-";
 }
 
-std::string result_table(const RunHistory& history, const RunPrediction* predicted) {
+std::string result_table(const RunHistory& history, const PlanOutlook* predicted) {
   std::vector<HtmlRow> rows;
   const auto add = [&](const char* name, const std::string& value, const std::string& more = "") {
     rows.push_back({name, "<b>" + xml_escaped(value) + "</b>", html_text(more)});
   };
-  const RunEnd end = history.end.value_or(RunEnd{});
-  add("state", history.end ? end.status : "not ended", end.error);
+  const RunSummary end = history.summary.value_or(RunSummary{});
+  add("state", history.summary ? end.status : "not ended", end.error);
   const int64_t steps = history.steps.empty() ? end.steps : history.steps.back().step;
   add("steps", fmt::format("{}", steps),
-      end.training_s ? fmt::format("in {} of training", seconds_text(*end.training_s)) : "");
+      history.summary ? fmt::format("in {} of training", seconds_text(end.training_s)) : "");
   if (!history.steps.empty()) {
     add("loss", number_text(history.steps.back().loss, "{:.4f}"),
         fmt::format("{} at the first step", number_text(history.steps.front().loss, "{:.4f}")));
@@ -97,7 +97,7 @@ std::vector<std::pair<double, std::string>> change_marks(const RunHistory& histo
   return marks;
 }
 
-std::string training_charts(const RunHistory& history, const RunPrediction* predicted) {
+std::string training_charts(const RunHistory& history, const PlanOutlook* predicted) {
   if (history.steps.empty()) return "";
   LineChart loss, rate;
   loss.title = "Loss";
@@ -108,7 +108,7 @@ std::string training_charts(const RunHistory& history, const RunPrediction* pred
   rate.from_zero = true;
   loss.marks = rate.marks = change_marks(history);
   ChartSeries training{"training", {}}, validation{"validation", {}, true}, measured{"measured", {}};
-  for (const StepRecord& step : history.steps) {
+  for (const StepMetrics& step : history.steps) {
     const auto x = static_cast<double>(step.step);
     if (step.loss) training.points.emplace_back(x, *step.loss);
     if (step.validation_loss) validation.points.emplace_back(x, *step.validation_loss);
@@ -123,7 +123,7 @@ std::string training_charts(const RunHistory& history, const RunPrediction* pred
 }
 
 // Predicted bytes of each rank, in the order of ranks; empty without a prediction.
-std::vector<std::pair<int64_t, int64_t>> predicted_memory(const Plan& plan, const RunPrediction* predicted) {
+std::vector<std::pair<int64_t, int64_t>> predicted_memory(const Plan& plan, const PlanOutlook* predicted) {
   std::vector<std::pair<int64_t, int64_t>> out;  // total, capacity
   if (predicted == nullptr) return out;
   const std::vector<size_t> base = pipeline_bases(plan);
@@ -136,25 +136,27 @@ std::vector<std::pair<int64_t, int64_t>> predicted_memory(const Plan& plan, cons
   return out;
 }
 
-std::string rank_memory_table(const RunHistory& history, const RunPrediction* predicted) {
+std::string rank_memory_table(const RunHistory& history, const PlanOutlook* predicted) {
   const auto expected = predicted_memory(history.plan, predicted);
-  std::vector<RankRecord> ranks = history.end ? history.end->ranks : std::vector<RankRecord>();
+  std::vector<RankSummary> ranks = history.summary ? history.summary->ranks : std::vector<RankSummary>();
   if (ranks.empty() && expected.empty()) return "";
   const bool measured = !ranks.empty();
   if (!measured) {
     const RankLayout layout(history.plan);
     for (const RankSlot& slot : layout.slots())
-      ranks.push_back({slot.rank, slot.node,
-                       history.plan.pipelines[static_cast<size_t>(slot.pipeline)]
-                           .stages[static_cast<size_t>(slot.stage)]
-                           .gpu_type,
-                       slot.pipeline, slot.stage, 0});
+      ranks.push_back({.rank = slot.rank,
+                       .node = slot.node,
+                       .gpu_type = history.plan.pipelines[static_cast<size_t>(slot.pipeline)]
+                                       .stages[static_cast<size_t>(slot.stage)]
+                                       .gpu_type,
+                       .pipeline = slot.pipeline,
+                       .stage = slot.stage});
   }
   const auto mib = [](int64_t bytes) {
     return fmt::format("{:.0f}", static_cast<double>(bytes) / (1 << 20));
   };
   std::vector<HtmlRow> rows;
-  for (const RankRecord& rank : ranks) {
+  for (const RankSummary& rank : ranks) {
     if (rows.size() == kMostRanks) break;
     const bool known = rank.rank >= 0 && static_cast<size_t>(rank.rank) < expected.size();
     const auto [total, capacity] =
@@ -178,7 +180,7 @@ std::string rank_memory_table(const RunHistory& history, const RunPrediction* pr
   return html_section("Memory of each rank", out);
 }
 
-std::string front_section(const PlanningContext* context, const RunPrediction* predicted) {
+std::string front_section(const PlanningContext* context, const PlanOutlook* predicted) {
   if (context == nullptr || predicted == nullptr || !predicted->front || predicted->front->points.empty())
     return "";
   const double tokens = context->job.tokens_per_iteration();
@@ -257,7 +259,7 @@ std::string events_table(const RunHistory& history) {
 }  // namespace
 
 std::string run_report(const RunHistory& history, const PlanningContext* context,
-                       const RunPrediction* predicted, const std::vector<std::string>& notes) {
+                       const PlanOutlook* predicted, const std::vector<std::string>& notes) {
   const Plan& plan = history.plan;
   // Without a prediction the drawing says what the plan says.
   Prediction unknown;

@@ -13,8 +13,8 @@
 
 namespace sailor {
 
-// The prediction of the run's plan, and other plans on the same nodes, if the planner's inputs exist.
-struct RunPrediction {
+// What the planner says of the run's plan and of others on the same nodes, where its inputs are still there.
+struct PlanOutlook {
   Prediction prediction;
   std::vector<Timeline> timelines;   // empty: too many events to draw
   std::optional<ParetoFront> front;  // throughput against cost
@@ -23,6 +23,6 @@ struct RunPrediction {
 
 // `predicted` is made in `context`; both are given, or neither is. `notes` are paragraphs at the top.
 std::string run_report(const RunHistory& history, const PlanningContext* context,
-                       const RunPrediction* predicted, const std::vector<std::string>& notes);
+                       const PlanOutlook* predicted, const std::vector<std::string>& notes);
 
 }  // namespace sailor

@@ -21,8 +21,8 @@ bool is_pipelined_over_nodes(const Plan& plan) {
   return false;
 }
 
-// Fills in what `profiles` lacks of the (GPU type, shape) pairs that the plan uses.
-void estimate(const RunRecord& record, const Assumptions& assumptions, const FrameworkStyle& style,
+// Fills in what `profiles` lacks of the (GPU type, TP degree) pairs that the plan uses.
+void estimate(const MeasuredRun& record, const Assumptions& assumptions, const FrameworkStyle& style,
               ProfileSet& profiles) {
   const auto known_platform = assumptions.platforms.find(record.platform);
   const Platform* platform =
@@ -67,7 +67,7 @@ void estimate(const RunRecord& record, const Assumptions& assumptions, const Fra
 
 }  // namespace
 
-JobSpec job_of(const RunRecord& record) {
+JobSpec job_of(const MeasuredRun& record) {
   JobSpec job;
   job.model.name = record.model;
   job.model.family = record.family;
@@ -86,13 +86,14 @@ JobSpec job_of(const RunRecord& record) {
   return job;
 }
 
-FrameworkStyle style_of(const RunRecord& record, const Assumptions& assumptions) {
+FrameworkStyle style_of(const MeasuredRun& record, const Assumptions& assumptions) {
   FrameworkStyle style = assumptions.framework(record.framework);
   for (const auto& [key, value] : record.options) style.set(key, value, record.where);
   return style;
 }
 
-Prediction predict_run(const RunRecord& record, const Assumptions& assumptions, const ProfileSet* measured) {
+Prediction predict_run(const MeasuredRun& record, const Assumptions& assumptions,
+                       const ProfileSet* measured) {
   try {
     const FrameworkStyle style = style_of(record, assumptions);
     ProfileSet profiles;
@@ -109,7 +110,7 @@ Prediction predict_run(const RunRecord& record, const Assumptions& assumptions, 
   }
 }
 
-int64_t predicted_peak_bytes(const RunRecord& record, const Prediction& prediction) {
+int64_t predicted_peak_bytes(const MeasuredRun& record, const Prediction& prediction) {
   if (!record.memory_stage) return prediction.peak_memory_bytes();
   int64_t peak = 0;
   for (const StagePrediction& stage : prediction.stages) {

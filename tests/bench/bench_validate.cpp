@@ -72,10 +72,10 @@ int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
     fmt::print(stderr, "skipped: no data ({})\n", options.data);
     return kDone;
   }
-  const std::vector<RunRecord> records = convert::convert(options.set, options.data);
+  const std::vector<MeasuredRun> records = convert::convert(options.set, options.data);
   if (!options.emit.empty()) {
     std::string lines;
-    for (const RunRecord& record : records) lines += to_json(record) + "\n";
+    for (const MeasuredRun& record : records) lines += to_json(record) + "\n";
     write_file_atomically(options.emit, lines);
   }
   if (options.set == "sailor" && !fs::exists(options.reference)) {

@@ -76,15 +76,15 @@ CalibrationRecipe recipe_of(const std::string& set) {
 }
 
 Calibration calibrate(const std::string& set, const std::string& data, const CalibrationRecipe& recipe,
-                      const std::vector<RunRecord>& records, const Assumptions& assumptions,
-                      const std::function<Prediction(const RunRecord&, const Assumptions&)>& predict) {
+                      const std::vector<MeasuredRun>& records, const Assumptions& assumptions,
+                      const std::function<Prediction(const MeasuredRun&, const Assumptions&)>& predict) {
   Calibration calibration;
   calibration.set = set;
   calibration.data = data;
   calibration.rule = recipe.rule;
-  std::vector<const RunRecord*> rows;
+  std::vector<const MeasuredRun*> rows;
   size_t index = 0;
-  for (const RunRecord& record : records) {
+  for (const MeasuredRun& record : records) {
     if (!record.ran || !(record.measured_s() || (recipe.with_memory && record.measured_bytes()))) continue;
     if (index++ % recipe.every != recipe.offset) continue;
     rows.push_back(&record);
@@ -103,7 +103,7 @@ Calibration calibrate(const std::string& set, const std::string& data, const Cal
     set_all(at);
     double sum = 0;
     for (size_t i = 0; i < at.size(); ++i) sum += std::pow(at[i] / recipe.constants[i].width, 2);
-    for (const RunRecord* row : rows) {
+    for (const MeasuredRun* row : rows) {
       const Prediction prediction = predict(*row, trial);
       if (const auto measured = row->measured_s())
         sum += softened(std::log(prediction.iteration_s / *measured) / kUsualError);
@@ -118,7 +118,7 @@ Calibration calibrate(const std::string& set, const std::string& data, const Cal
   const Minimum found = minimize(loss, start, step, 80 * static_cast<int>(recipe.constants.size()));
   set_all(found.at);
   std::vector<Pair> pairs;
-  for (const RunRecord* row : rows)
+  for (const MeasuredRun* row : rows)
     if (const auto measured = row->measured_s())
       pairs.push_back({predict(*row, trial).iteration_s, *measured});
   calibration.mean_error_pct = summarize(pairs).mean_pct;

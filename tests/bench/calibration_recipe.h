@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/run_record.h"
+#include "planner/plan/measured_run.h"
 #include "planner/simulator/assumptions.h"
 #include "planner/simulator/prediction.h"
 
@@ -32,7 +32,7 @@ CalibrationRecipe recipe_of(const std::string& set);
 // constant is one more. Values that a record does not have are not fitted. `predict` is called with trial
 // assumptions.
 Calibration calibrate(const std::string& set, const std::string& data, const CalibrationRecipe& recipe,
-                      const std::vector<RunRecord>& records, const Assumptions& assumptions,
-                      const std::function<Prediction(const RunRecord&, const Assumptions&)>& predict);
+                      const std::vector<MeasuredRun>& records, const Assumptions& assumptions,
+                      const std::function<Prediction(const MeasuredRun&, const Assumptions&)>& predict);
 
 }  // namespace sailor::bench

@@ -12,12 +12,12 @@ namespace sailor::bench {
 namespace {
 
 // Rows that the data's README tells apart: one microbatch only, and a run whose times contradict one another.
-bool is_stated_separately(const std::string& set, const RunRecord& record) {
+bool is_stated_separately(const std::string& set, const MeasuredRun& record) {
   if (set != "sailor") return false;
   return record.plan.global_batch <= record.plan.microbatch || record.name.find("N4_D4") != std::string::npos;
 }
 
-bool is_doubtful_memory(const std::string& set, const RunRecord& record) {
+bool is_doubtful_memory(const std::string& set, const MeasuredRun& record) {
   if (set != "sailor") return false;
   return record.name.find("GPT-NEO/N8/plan_config_N8_D2") != std::string::npos ||
          (record.platform == "mit" && record.plan.pipelines[0].stages[0].shape.tp == 2);
@@ -29,7 +29,7 @@ Predict predictor(const std::string& set, const std::string& reference, const As
   using Profiles = std::map<std::string, ProfileSet>;
   const auto measured = std::make_shared<const Profiles>(
       set == "sailor" ? convert::sailor_profiles(reference, assumptions) : Profiles{});
-  return [measured](const RunRecord& record, const Assumptions& with) {
+  return [measured](const MeasuredRun& record, const Assumptions& with) {
     const auto profiles = measured->find(record.model);
     return predict_run(record, with, profiles == measured->end() ? nullptr : &profiles->second);
   };
@@ -46,25 +46,25 @@ Assumptions calibrated(const std::string& set, Assumptions assumptions, const st
   return assumptions;
 }
 
-std::string part_of(const std::string& set, const RunRecord& record) {
+std::string part_of(const std::string& set, const MeasuredRun& record) {
   if (set == "sailor") return record.platform + "/" + record.model;
   if (set == "amp" || set == "bigscience" || set == "ultrascale") return record.model;
   if (set == "mosaic") return record.plan.pipelines[0].stages[0].gpu_type;
   return "";
 }
 
-std::vector<RunRecord> scored(const std::string& set, std::vector<RunRecord> records) {
-  for (RunRecord& record : records) {
+std::vector<MeasuredRun> scored(const std::string& set, std::vector<MeasuredRun> records) {
+  for (MeasuredRun& record : records) {
     if (is_stated_separately(set, record)) record.iteration_s.clear();
     if (is_doubtful_memory(set, record)) record.peak_memory_bytes.clear();
   }
   return records;
 }
 
-SetOutcomes outcomes_of(const std::string& set, const std::vector<RunRecord>& records,
+SetOutcomes outcomes_of(const std::string& set, const std::vector<MeasuredRun>& records,
                         const Assumptions& assumptions, const Predict& predict) {
   SetOutcomes out;
-  for (const RunRecord& record : records) {
+  for (const MeasuredRun& record : records) {
     RunOutcome outcome;
     try {
       outcome = make_outcome(record, predict(record, assumptions));
@@ -85,14 +85,14 @@ SetOutcomes outcomes_of(const std::string& set, const std::vector<RunRecord>& re
 }
 
 std::map<std::string, std::vector<RunOutcome>> leave_one_out(const std::string& set,
-                                                             const std::vector<RunRecord>& records,
+                                                             const std::vector<MeasuredRun>& records,
                                                              const Assumptions& assumptions,
                                                              const Predict& predict) {
   const CalibrationRecipe recipe = recipe_of(set);
-  const std::vector<RunRecord> rows = scored(set, records);
+  const std::vector<MeasuredRun> rows = scored(set, records);
   std::map<std::string, std::vector<RunOutcome>> parts;
   for (size_t left_out = 0; left_out < rows.size(); ++left_out) {
-    std::vector<RunRecord> others = rows;
+    std::vector<MeasuredRun> others = rows;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
     Assumptions with = assumptions;
     apply(calibrate(set, "", recipe, others, assumptions, predict), with);

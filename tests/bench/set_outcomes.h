@@ -13,7 +13,7 @@
 
 namespace sailor::bench {
 
-using Predict = std::function<Prediction(const RunRecord&, const Assumptions&)>;
+using Predict = std::function<Prediction(const MeasuredRun&, const Assumptions&)>;
 
 // A predictor of the set's runs; `reference` is the data pack with the layer profiles of the set `sailor`;
 // other sets need none.
@@ -24,11 +24,11 @@ Predict predictor(const std::string& set, const std::string& reference, const As
 Assumptions calibrated(const std::string& set, Assumptions assumptions, const std::string& directory,
                        bool own = true);
 
-// Parts of a set that are scored separately; "" if the set has none.
-std::string part_of(const std::string& set, const RunRecord& record);
+// Parts of a set that are scored by themselves; "" where the set has none.
+std::string part_of(const std::string& set, const MeasuredRun& record);
 
-// The runs with the scored values only: the data for fitting constants.
-std::vector<RunRecord> scored(const std::string& set, std::vector<RunRecord> records);
+// The runs without the figures that are not scored: what constants are fitted to.
+std::vector<MeasuredRun> scored(const std::string& set, std::vector<MeasuredRun> records);
 
 struct SetOutcomes {
   std::vector<RunOutcome> as_measured;  // every run that can be predicted, with all its values
@@ -37,12 +37,12 @@ struct SetOutcomes {
   std::map<std::string, std::vector<RunOutcome>> parts;  // of `all`
   std::vector<std::string> refused;                      // why a run has no prediction, one line each
 };
-SetOutcomes outcomes_of(const std::string& set, const std::vector<RunRecord>& records,
+SetOutcomes outcomes_of(const std::string& set, const std::vector<MeasuredRun>& records,
                         const Assumptions& assumptions, const Predict& predict);
 
 // Predicts every run with constants that were fitted to all others, by part.
 std::map<std::string, std::vector<RunOutcome>> leave_one_out(const std::string& set,
-                                                             const std::vector<RunRecord>& records,
+                                                             const std::vector<MeasuredRun>& records,
                                                              const Assumptions& assumptions,
                                                              const Predict& predict);
 

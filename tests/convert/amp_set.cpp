@@ -51,14 +51,14 @@ std::vector<int> cuts_of(const CsvRow& row, bool is_generator) {
 
 }  // namespace
 
-std::vector<RunRecord> convert_amp(const std::string& path) {
+std::vector<MeasuredRun> convert_amp(const std::string& path) {
   Csv csv;
   load_csv(path, csv);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
     const std::string& setting = row.text("setting");
     const bool is_generator = setting == "het_model";
-    RunRecord record;
+    MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
     record.framework = "amp-deepspeed";

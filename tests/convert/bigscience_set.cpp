@@ -13,10 +13,10 @@ constexpr int kVocabulary = 250880;
 
 }  // namespace
 
-std::vector<RunRecord> convert_bigscience(const std::string& path) {
+std::vector<MeasuredRun> convert_bigscience(const std::string& path) {
   Csv csv;
   load_csv(path, csv);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
     if (row.text("hw").find("A100") == std::string::npos) continue;
     const auto seconds = row.optional_number("sec_it");
@@ -24,7 +24,7 @@ std::vector<RunRecord> convert_bigscience(const std::string& path) {
     for (const char* column : {"hidden", "layers", "heads", "dp", "tp", "pp", "mbs", "gbs"})
       complete = complete && row.optional_number(column).has_value();
     if (!complete) continue;
-    RunRecord record;
+    MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
     record.framework = "megatron-deepspeed";

@@ -10,7 +10,7 @@ const std::vector<std::string>& set_names() {
   return names;
 }
 
-std::vector<RunRecord> convert(const std::string& set, const std::string& path) {
+std::vector<MeasuredRun> convert(const std::string& set, const std::string& path) {
   if (set == "sailor") return convert_sailor(path);
   if (set == "vtrain-single" || set == "vtrain-multi") return convert_vtrain(path);
   if (set == "ultrascale") return convert_ultrascale(path);

@@ -65,13 +65,13 @@ void cut(const CsvRow& row, const TransformerShape& shape, UniformPlan& plan) {
 
 }  // namespace
 
-std::vector<RunRecord> convert_golden(const std::string& path) {
+std::vector<MeasuredRun> convert_golden(const std::string& path) {
   Csv csv;
   load_csv(path, csv);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
     if (row.text("family") != "gpt" || row.integer("cp") != 1 || row.flag("fsdp")) continue;
-    RunRecord record;
+    MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
     record.shape = shape_of(row);

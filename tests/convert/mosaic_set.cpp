@@ -24,18 +24,18 @@ const std::map<std::string, Size>& sizes() {
 
 }  // namespace
 
-std::vector<RunRecord> convert_mosaic(const std::string& path) {
+std::vector<MeasuredRun> convert_mosaic(const std::string& path) {
   static const std::map<std::string, std::string> types = {
       {"h100_80gb", "H100-80"}, {"a100_80gb", "A100-80"}, {"a100_40gb", "A100-40"}};
   Csv csv;
   load_csv(path, csv);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
     if (row.text("Precision") == "amp_fp8") continue;  // 8-bit products are not modelled
     const auto size = sizes().find(row.text("Model"));
     const auto type = types.find(row.text("GPU"));
     if (size == sizes().end() || type == types.end()) continue;
-    RunRecord record;
+    MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
     record.framework = "llm-foundry";

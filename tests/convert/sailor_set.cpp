@@ -55,12 +55,12 @@ std::vector<PlanStage> read_stages(const Field& layers, const Field& replica_of_
   return result;
 }
 
-RunRecord read_run(const fs::path& file, const fs::path& relative) {
+MeasuredRun read_run(const fs::path& file, const fs::path& relative) {
   const Document document = parse_json(read_text_file(file.string()), file.string());
   const MapField map(Field(document),
                      {"zone", "pipeline_list", "mbs", "gbs", "real", "red_grads", "max_mem", "N"});
   const KnownModel& model = model_of(relative);
-  RunRecord record;
+  MeasuredRun record;
   record.name = relative.generic_string();
   record.where = {file.string(), 0};
   record.framework = "megatron-deepspeed-fp32";
@@ -85,11 +85,11 @@ RunRecord read_run(const fs::path& file, const fs::path& relative) {
   return record;
 }
 
-void add_repeats(const fs::path& file, std::vector<RunRecord>& records) {
+void add_repeats(const fs::path& file, std::vector<MeasuredRun>& records) {
   Csv csv;
   load_csv(file.string(), csv);
   for (const CsvRow& row : csv.rows)
-    for (RunRecord& record : records) {
+    for (MeasuredRun& record : records) {
       if (record.name != row.text("case")) continue;
       record.iteration_s.push_back(row.number("repeat_real_s"));
       record.peak_memory_bytes.push_back(row.number("repeat_max_mem_bytes"));
@@ -98,7 +98,7 @@ void add_repeats(const fs::path& file, std::vector<RunRecord>& records) {
 
 }  // namespace
 
-std::vector<RunRecord> convert_sailor(const std::string& directory) {
+std::vector<MeasuredRun> convert_sailor(const std::string& directory) {
   std::error_code error;
   std::vector<fs::path> files;
   for (auto it = fs::recursive_directory_iterator(directory, error);
@@ -106,7 +106,7 @@ std::vector<RunRecord> convert_sailor(const std::string& directory) {
     if (it->path().extension() == ".json") files.push_back(it->path());
   if (error) throw InputError({directory, 0}, "cannot list this directory: " + error.message());
   std::sort(files.begin(), files.end());
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const fs::path& file : files) records.push_back(read_run(file, fs::relative(file, directory)));
   const fs::path repeats = fs::path(directory) / "repeat.csv";
   if (fs::exists(repeats)) add_repeats(repeats, records);

@@ -36,7 +36,7 @@ std::vector<int> cost_cuts(const TransformerShape& shape, int stages) {
 // Two things that no column says and the measured memory does: see etc/doc/simulator.md. On one stage, what
 // the column-split products of up to 18 blocks gather stays cached; in pipelines of the sweep's earlier part
 // (all but the largest model and the largest machine) it stays for all microbatches in flight but two.
-void add_gathered_inputs(const UniformPlan& plan, int nodes, bool is_largest, RunRecord& record) {
+void add_gathered_inputs(const UniformPlan& plan, int nodes, bool is_largest, MeasuredRun& record) {
   if (plan.tp == 1) return;
   if (plan.pp == 1 && plan.dp < 64) {
     record.options = {{"gathered_input_bytes", "4.8"},
@@ -51,12 +51,12 @@ void add_gathered_inputs(const UniformPlan& plan, int nodes, bool is_largest, Ru
 
 }  // namespace
 
-std::vector<RunRecord> convert_ultrascale(const std::string& path) {
+std::vector<MeasuredRun> convert_ultrascale(const std::string& path) {
   Csv csv;
   load_csv(path, csv);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
-    RunRecord record;
+    MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
     record.framework = "nanotron";

@@ -6,12 +6,12 @@
 
 namespace sailor::convert {
 
-std::vector<RunRecord> convert_vtrain(const std::string& path) {
+std::vector<MeasuredRun> convert_vtrain(const std::string& path) {
   Csv csv;
   load_csv(path, csv);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
-    RunRecord record;
+    MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
     record.framework = "megatron-deepspeed";

@@ -53,7 +53,7 @@ seeds() {  # TARGET FOLDER
     catalog) add "$golden"/fixtures/catalog.yaml "$golden"/broken/catalog-* "$here"/../../etc/catalog.yaml ;;
     site_config) add "$golden"/fixtures/sailor.yaml "$golden"/broken/site-* ;;
     plan) add "$golden"/fixtures/plan.json "$golden"/broken/plan-* ;;
-    run_record)
+    measured_run)
       add "$golden"/broken/run-*
       for file in "$golden"/fixtures/runs/*; do head -n 1 "$file" > "$to/${file##*/}"; done
       ;;

@@ -5,10 +5,10 @@
 #include <cstdlib>
 
 #include "planner/inputs/load_inputs.h"
+#include "planner/plan/measured_run.h"
 #include "planner/plan/packed_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
-#include "planner/plan/run_record.h"
 #include "planner/plan/validate.h"
 #include "planner/profile/profile_set.h"
 #include "planner/replay/availability_trace.h"
@@ -169,14 +169,14 @@ void packed_plan(const std::string& input) {
   unpack_plan(input, "SLURM_SPANK_PLAN");
 }
 
-void run_record(const std::string& input) {
+void measured_run(const std::string& input) {
   require_text(input, "run.json");
-  const RunRecord read = parse_run_record(input, "run.json");
+  const MeasuredRun read = parse_measured_run(input, "run.json");
   read.measured_s();
   read.measured_bytes();
   const std::string written = to_json(read);
-  if (to_json(parse_run_record(written, "written.json")) != written)
-    broken("a run record changes when it is written and read");
+  if (to_json(parse_measured_run(written, "written.json")) != written)
+    broken("a measured run changes when it is written and read");
 }
 
 void assumptions(const std::string& input) {
@@ -241,7 +241,7 @@ const std::map<std::string, Target>& targets() {
                                                     {"site_config", site_config},
                                                     {"plan", plan},
                                                     {"packed_plan", packed_plan},
-                                                    {"run_record", run_record},
+                                                    {"measured_run", measured_run},
                                                     {"trace", trace},
                                                     {"assumptions", assumptions},
                                                     {"planning", planning}};

@@ -9,27 +9,27 @@
 namespace sailor {
 namespace {
 
-constexpr int64_t kSharedElements = 1 << 14;  // from here on a run is taken from all its holders
+constexpr int64_t kSharedElements = 1 << 14;  // from here on a range is taken from all its holders
 
 class FetchPlanner {
  public:
-  FetchPlanner(const RankLayout& layout, int rank, int64_t element_bytes, const RunsByParameter& known)
+  FetchPlanner(const RankLayout& layout, int rank, int64_t element_bytes, const RangesByParameter& known)
       : layout_(layout), rank_(rank), element_bytes_(element_bytes), known_(known) {}
 
-  void add(const NeededRun& needed) {
+  void add(const NeededRange& needed) {
     const int64_t end = needed.first + needed.count;
-    std::vector<const KnownRun*> runs;
+    std::vector<const KnownRange*> ranges;
     std::set<int64_t> cuts = {needed.first, end};  // between two of them the holders are the same
-    for (const KnownRun& run : known_.at(needed.parameter)) {
-      if (run.end <= needed.first || run.first >= end) continue;
-      runs.push_back(&run);
-      cuts.insert(std::max(run.first, needed.first));
-      cuts.insert(std::min(run.end, end));
+    for (const KnownRange& range : known_.at(needed.parameter)) {
+      if (range.end <= needed.first || range.first >= end) continue;
+      ranges.push_back(&range);
+      cuts.insert(std::max(range.first, needed.first));
+      cuts.insert(std::min(range.end, end));
     }
     for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
-      std::vector<const KnownRun*> holders;
-      for (const KnownRun* run : runs) {
-        if (run->first <= *cut && run->end > *cut) holders.push_back(run);
+      std::vector<const KnownRange*> holders;
+      for (const KnownRange* range : ranges) {
+        if (range->first <= *cut && range->end > *cut) holders.push_back(range);
       }
       share(needed, *cut, *std::next(cut), closest(std::move(holders)));
     }
@@ -38,28 +38,28 @@ class FetchPlanner {
   const std::vector<Fetch>& fetches() const { return fetches_; }
 
  private:
-  // The run in this process alone, if there is one; else those on this rank's node; else all.
-  std::vector<const KnownRun*> closest(std::vector<const KnownRun*> holders) const {
+  // The range in this process alone, if there is one; else those on this rank's node; else all.
+  std::vector<const KnownRange*> closest(std::vector<const KnownRange*> holders) const {
     const std::string& node = node_of(rank_);
-    for (const KnownRun* holder : holders) {
+    for (const KnownRange* holder : holders) {
       if (holder->rank == rank_) return {holder};
     }
-    std::vector<const KnownRun*> near;
-    for (const KnownRun* holder : holders) {
+    std::vector<const KnownRange*> near;
+    for (const KnownRange* holder : holders) {
       if (!node.empty() && node_of(holder->rank) == node) near.push_back(holder);
     }
     return near.empty() ? holders : near;
   }
 
-  void share(const NeededRun& needed, int64_t first, int64_t end,
-             const std::vector<const KnownRun*>& holders) {
-    const auto take = [&](const KnownRun& from, int64_t begin, int64_t count) {
+  void share(const NeededRange& needed, int64_t first, int64_t end,
+             const std::vector<const KnownRange*>& holders) {
+    const auto take = [&](const KnownRange& from, int64_t begin, int64_t count) {
       if (count > 0)
-        fetches_.push_back({from.rank, from.state, from.run, needed.tensor, begin - from.first, count,
+        fetches_.push_back({from.rank, from.state, from.range, needed.tensor, begin - from.first, count,
                             needed.memory + (begin - needed.first) * element_bytes_});
     };
     // Ranks that need the same begin with different holders.
-    const auto holder = [&](std::size_t i) -> const KnownRun& { return *holders[i % holders.size()]; };
+    const auto holder = [&](std::size_t i) -> const KnownRange& { return *holders[i % holders.size()]; };
     const auto own = static_cast<std::size_t>(rank_);
     if (end - first < kSharedElements) return take(holder(own + small_++), first, end - first);
     for (std::size_t i = 0; i < holders.size(); ++i) {
@@ -78,7 +78,7 @@ class FetchPlanner {
   const RankLayout& layout_;
   const int rank_;
   const int64_t element_bytes_;
-  const RunsByParameter& known_;
+  const RangesByParameter& known_;
   std::vector<Fetch> fetches_;
   std::size_t small_ = 0;
 };
@@ -89,9 +89,9 @@ NumberList told(const std::vector<HeldState>& held) {
   NumberList list = {static_cast<int64_t>(held.size())};
   for (const HeldState& state : held) {
     list.insert(list.end(), {state.version.steps_done, state.version.lineage, state.optimizer_steps,
-                             state.copy ? 1 : 0, static_cast<int64_t>(state.runs.size())});
-    for (const HeldRun& run : state.runs)
-      list.insert(list.end(), {static_cast<int64_t>(run.parameter), run.first, run.count});
+                             state.copy ? 1 : 0, static_cast<int64_t>(state.ranges.size())});
+    for (const HeldRange& range : state.ranges)
+      list.insert(list.end(), {static_cast<int64_t>(range.parameter), range.first, range.count});
   }
   return list;
 }
@@ -106,10 +106,10 @@ std::vector<KnownState> heard(const std::vector<NumberList>& lists) {
       state.version = {next[0], next[1]};
       state.optimizer_steps = next[2];
       state.copy = next[3] != 0;
-      const auto runs = static_cast<std::size_t>(next[4]);
+      const auto ranges = static_cast<std::size_t>(next[4]);
       next += 5;
-      for (std::size_t r = 0; r < runs; ++r, next += 3)
-        state.runs.push_back(
+      for (std::size_t r = 0; r < ranges; ++r, next += 3)
+        state.ranges.push_back(
             {static_cast<std::size_t>(next[0]), {next[1], next[1] + next[2], static_cast<int>(rank), s, r}});
       states.push_back(std::move(state));
     }
@@ -128,26 +128,26 @@ std::vector<StateChoice> choices_of(const std::vector<KnownState>& known) {
   return choices;
 }
 
-RunsByParameter runs_of(const std::vector<KnownState>& known, const StateChoice& choice) {
-  RunsByParameter runs;
+RangesByParameter ranges_of(const std::vector<KnownState>& known, const StateChoice& choice) {
+  RangesByParameter ranges;
   for (const KnownState& state : known) {
     if (!choice.admits(state)) continue;
-    for (const auto& [parameter, run] : state.runs) runs[parameter].push_back(run);
+    for (const auto& [parameter, range] : state.ranges) ranges[parameter].push_back(range);
   }
-  return runs;
+  return ranges;
 }
 
-int64_t missing(const std::vector<NeededRun>& needed, const RunsByParameter& known) {
-  RunsByParameter sorted = known;
-  for (auto& [parameter, runs] : sorted) {
-    std::sort(runs.begin(), runs.end(),
-              [](const KnownRun& a, const KnownRun& b) { return a.first < b.first; });
+int64_t missing(const std::vector<NeededRange>& needed, const RangesByParameter& known) {
+  RangesByParameter sorted = known;
+  for (auto& [parameter, ranges] : sorted) {
+    std::sort(ranges.begin(), ranges.end(),
+              [](const KnownRange& a, const KnownRange& b) { return a.first < b.first; });
   }
   int64_t missing = 0;
-  for (const NeededRun& run : needed) {
-    int64_t at = run.first;
-    const int64_t end = run.first + run.count;
-    for (const KnownRun& held : sorted[run.parameter]) {
+  for (const NeededRange& range : needed) {
+    int64_t at = range.first;
+    const int64_t end = range.first + range.count;
+    for (const KnownRange& held : sorted[range.parameter]) {
       if (held.first >= end) break;
       missing += std::max<int64_t>(0, held.first - at);
       at = std::max(at, std::min(held.end, end));
@@ -158,9 +158,9 @@ int64_t missing(const std::vector<NeededRun>& needed, const RunsByParameter& kno
 }
 
 std::vector<Fetch> plan_fetches(const RankLayout& layout, int rank, int64_t element_bytes,
-                                const std::vector<NeededRun>& needed, const RunsByParameter& known) {
+                                const std::vector<NeededRange>& needed, const RangesByParameter& known) {
   FetchPlanner planner(layout, rank, element_bytes, known);
-  for (const NeededRun& run : needed) planner.add(run);
+  for (const NeededRange& range : needed) planner.add(range);
   return planner.fetches();
 }
 

@@ -12,18 +12,18 @@
 
 namespace sailor {
 
-// A range of elements that some rank holds, as known to all.
-struct KnownRun {
-  int64_t first = 0, end = 0;  // elements of the unsharded parameter
+// A range of elements that some rank holds, as everybody knows of it.
+struct KnownRange {
+  int64_t first = 0, end = 0;  // elements of the whole parameter
   int rank = 0;
-  std::size_t state = 0, run = 0;  // indices in the list of that rank
+  std::size_t state = 0, range = 0;  // indices in what that rank holds
 };
 
 struct KnownState {
   StateVersion version;
   int64_t optimizer_steps = 0;
   bool copy = false;
-  std::vector<std::pair<std::size_t, KnownRun>> runs;  // by parameter
+  std::vector<std::pair<std::size_t, KnownRange>> ranges;  // by parameter
 };
 
 // What a rank reports about the states that it holds; and what the lists of all ranks mean.
@@ -42,25 +42,25 @@ struct StateChoice {
 // All sources, best first: the newest, and within a version those in use.
 std::vector<StateChoice> choices_of(const std::vector<KnownState>& known);
 
-using RunsByParameter = std::map<std::size_t, std::vector<KnownRun>>;
-RunsByParameter runs_of(const std::vector<KnownState>& known, const StateChoice& choice);
+using RangesByParameter = std::map<std::size_t, std::vector<KnownRange>>;
+RangesByParameter ranges_of(const std::vector<KnownState>& known, const StateChoice& choice);
 
-// A range of one tensor of a parameter (0 = the values, then the optimizer states) that this rank needs.
-struct NeededRun {
+// A range of one tensor of a parameter (0 = the values, then the optimizer's states) that this rank needs.
+struct NeededRange {
   std::size_t parameter = 0;
   int64_t first = 0, count = 0;
   std::size_t tensor = 0;
   char* memory = nullptr;
 };
 
-// Number of needed elements that no rank holds.
-int64_t missing(const std::vector<NeededRun>& needed, const RunsByParameter& known);
+// Elements of `needed` that no range has.
+int64_t missing(const std::vector<NeededRange>& needed, const RangesByParameter& known);
 
-// A part of a needed range, and its source.
+// A part of a needed range, and where it comes from.
 struct Fetch {
   int rank = 0;
-  std::size_t state = 0, run = 0, tensor = 0;
-  int64_t offset = 0, count = 0;  // elements, relative to the begin of that range
+  std::size_t state = 0, range = 0, tensor = 0;
+  int64_t offset = 0, count = 0;  // elements, from the beginning of that range
   char* memory = nullptr;
 };
 
@@ -68,6 +68,6 @@ struct Fetch {
 // it, in equal shares. Requires that nothing is missing. Nodes are those of `layout`; a rank with an unknown
 // node counts as alone on it.
 std::vector<Fetch> plan_fetches(const RankLayout& layout, int rank, int64_t element_bytes,
-                                const std::vector<NeededRun>& needed, const RunsByParameter& known);
+                                const std::vector<NeededRange>& needed, const RangesByParameter& known);
 
 }  // namespace sailor

@@ -30,19 +30,19 @@ HeldState held_by(const RankState& state, const StateVersion& version) {
   const std::vector<OptimizerSlice>& slices = state.optimizer.slices();
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const ParameterSpec& spec = specs.at(slices[i].name);
-    HeldRun run{.parameter = indices.at(slices[i].name),
-                .first = base_of(state.slot, spec) + slices[i].first};
-    run.count = std::min(slices[i].count, real_elements(spec) - run.first);
-    if (run.count <= 0) continue;
-    run.tensors.push_back(memory_of(slices[i].value));
+    HeldRange range{.parameter = indices.at(slices[i].name),
+                    .first = base_of(state.slot, spec) + slices[i].first};
+    range.count = std::min(slices[i].count, real_elements(spec) - range.first);
+    if (range.count <= 0) continue;
+    range.tensors.push_back(memory_of(slices[i].value));
     for (const OptimizerState& optimizer_state : state.optimizer.state(i)) {
       if (optimizer_state.name == kMasterState) {
-        run.tensors.front() = memory_of(optimizer_state.tensor);
+        range.tensors.front() = memory_of(optimizer_state.tensor);
       } else {
-        run.tensors.push_back(memory_of(optimizer_state.tensor));
+        range.tensors.push_back(memory_of(optimizer_state.tensor));
       }
     }
-    held.runs.push_back(std::move(run));
+    held.ranges.push_back(std::move(range));
   }
   return held;
 }
@@ -50,14 +50,14 @@ HeldState held_by(const RankState& state, const StateVersion& version) {
 HeldState held_by(const JobSpec& job, const RankLayout& layout, const StateSnapshot& snapshot) {
   HeldState held{.version = snapshot.version(), .optimizer_steps = snapshot.optimizer_steps(), .copy = true};
   const std::map<std::string, std::size_t> indices = parameter_indices(specs_by_name(job, layout));
-  // pieces_to_write() puts the states of a run behind its values.
+  // pieces_to_write() puts the states of a range behind its values.
   for (const ShardPiece& piece : snapshot.pieces()) {
     if (const auto parameter = indices.find(piece.tensor); parameter != indices.end()) {
-      held.runs.push_back({.parameter = parameter->second, .first = piece.first, .count = piece.count});
-    } else if (held.runs.empty() || held.runs.back().first != piece.first) {
+      held.ranges.push_back({.parameter = parameter->second, .first = piece.first, .count = piece.count});
+    } else if (held.ranges.empty() || held.ranges.back().first != piece.first) {
       throw std::logic_error("snapshot: " + piece.tensor + " stands without its values");
     }
-    held.runs.back().tensors.push_back(static_cast<const char*>(piece.data));
+    held.ranges.back().tensors.push_back(static_cast<const char*>(piece.data));
   }
   return held;
 }

@@ -33,7 +33,7 @@ class Needs {
       const int64_t first = base_of(target.slot, spec) + first_of_rank;
       const int64_t count = std::min(memory.numel(), real_elements(spec) - first);
       if (count > 0)
-        runs_.push_back({indices.at(name), first, count, tensor, static_cast<char*>(memory.data_ptr())});
+        ranges_.push_back({indices.at(name), first, count, tensor, static_cast<char*>(memory.data_ptr())});
     };
     for (const Parameter* parameter : target.parameters) {
       const at::Tensor value = parameter->value.detach().view({-1});
@@ -51,7 +51,7 @@ class Needs {
     }
   }
 
-  const std::vector<NeededRun>& runs() const { return runs_; }
+  const std::vector<NeededRange>& ranges() const { return ranges_; }
 
   // Everything has arrived.
   void finish(int64_t optimizer_steps) {
@@ -71,7 +71,7 @@ class Needs {
 
  private:
   const RankState& target_;
-  std::vector<NeededRun> runs_;
+  std::vector<NeededRange> ranges_;
   std::map<std::string, at::Tensor> staging_;
 };
 
@@ -160,9 +160,9 @@ class Messages {
   int64_t sent_bytes_ = 0, received_bytes_ = 0;
 };
 
-char* memory_of(const std::vector<HeldState>& held, std::size_t state, std::size_t run, std::size_t tensor,
+char* memory_of(const std::vector<HeldState>& held, std::size_t state, std::size_t range, std::size_t tensor,
                 int64_t offset, int64_t element_bytes) {
-  return const_cast<char*>(held.at(state).runs.at(run).tensors.at(tensor)) + offset * element_bytes;
+  return const_cast<char*>(held.at(state).ranges.at(range).tensors.at(tensor)) + offset * element_bytes;
 }
 
 // Brings everything into the memory of the fetches, which is that of `device`. Returns the bytes that came
@@ -174,7 +174,7 @@ int64_t fetch(Communicator& world, const std::vector<HeldState>& held, const std
   for (const Fetch& f : fetches) {
     NumberList& list = wanted[static_cast<std::size_t>(f.rank)];
     if (f.rank != world.rank())
-      list.insert(list.end(), {static_cast<int64_t>(f.state), static_cast<int64_t>(f.run),
+      list.insert(list.end(), {static_cast<int64_t>(f.state), static_cast<int64_t>(f.range),
                                static_cast<int64_t>(f.tensor), f.offset, f.count});
   }
   const std::vector<NumberList> asked = exchange_lists(world, wanted);
@@ -203,7 +203,7 @@ int64_t fetch(Communicator& world, const std::vector<HeldState>& held, const std
   for (std::size_t batch = 0; batch < batches && !staged; ++batch) post(batch);
   for (const Fetch& f : fetches) {
     if (f.rank == world.rank())
-      device.copy(f.memory, memory_of(held, f.state, f.run, f.tensor, f.offset, element),
+      device.copy(f.memory, memory_of(held, f.state, f.range, f.tensor, f.offset, element),
                   static_cast<std::size_t>(f.count * element), device.copies());
   }
   int64_t received = 0;
@@ -227,19 +227,19 @@ std::optional<TransferredState> transfer_state(Communicator& world, const std::v
   if (target) needs.emplace(*target);
   NumberList lacking;
   for (const StateChoice& choice : choices)
-    lacking.push_back(needs ? missing(needs->runs(), runs_of(known, choice)) : 0);
+    lacking.push_back(needs ? missing(needs->ranges(), ranges_of(known, choice)) : 0);
   world.all_reduce(lacking.data(), lacking.size(), ElementType::i64, ReduceOp::sum);
   const auto whole = std::find(lacking.begin(), lacking.end(), 0);
   if (whole == lacking.end()) return std::nullopt;
   const StateChoice& choice = choices[static_cast<std::size_t>(whole - lacking.begin())];
 
-  const RunsByParameter runs = runs_of(known, choice);
+  const RangesByParameter ranges = ranges_of(known, choice);
   const at::ScalarType exact = gradient_type(scalar_type(precision));
   const ElementType type = element_type(exact);
   std::vector<Fetch> fetches;
   if (needs)
     fetches = plan_fetches(target->layout, target->slot.rank, static_cast<int64_t>(element_size(type)),
-                           needs->runs(), runs);
+                           needs->ranges(), ranges);
   TransferredState transferred{.version = choice.version, .from_copies = choice.with_copies};
   // What was computed last is what is given, and what is about to be filled has been cleared before.
   Device& device = target ? target->device : host_device();

@@ -19,7 +19,7 @@
 namespace sailor {
 namespace {
 
-using Runs = std::vector<std::pair<int64_t, int64_t>>;
+using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
 // GPUs that hold a parameter together.
 struct Replica {
@@ -78,15 +78,15 @@ const CheckpointTensor* find(const CheckpointReader& reader, const JobSpec& job,
 
 }  // namespace
 
-Runs own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
-               const ParameterSpec& parameter) {
+Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
+                 const ParameterSpec& parameter) {
   const std::vector<Replica> replicas = replicas_of(plan, layout, parameter);
   int shards = 1, holders = 0;
   for (const Replica& replica : replicas) {
     shards = std::lcm(shards, replica.shape.parts());
     holders += replica.shape.gpus();
   }
-  Runs runs;
+  Ranges ranges;
   const int64_t elements = parameter.rows * row_elements(parameter);
   int before = 0;  // holders of earlier replicas
   for (std::size_t r = 0; r < replicas.size(); ++r) {
@@ -96,7 +96,7 @@ Runs own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
       const auto add = [&](int64_t first, int64_t count, int sharers, int index) {
         const BlockRange block = block_of(static_cast<std::size_t>(count), sharers, index);
         if (block.count > 0)
-          runs.emplace_back(first + static_cast<int64_t>(block.first), static_cast<int64_t>(block.count));
+          ranges.emplace_back(first + static_cast<int64_t>(block.first), static_cast<int64_t>(block.count));
       };
       if (parameter.sharded) {
         // Every sub-shard is held by one rank of each replica.
@@ -110,7 +110,7 @@ Runs own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
     }
     before += replica.shape.gpus();
   }
-  return runs;
+  return ranges;
 }
 
 std::vector<ShardPiece> pieces_to_write(const RankState& state) {
@@ -126,10 +126,9 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
     const int64_t begin = base_of(state.slot, spec) + slice.first;
     const int64_t end = std::min(begin + slice.count, real_elements(spec));
     // With ZeRO-1 a slice of what is summed belongs to one rank alone.
-    const bool alone =
-        shards_optimizer(state.plan.zero) && replicas_of(state.plan, state.layout, spec).size() > 1;
-    const Runs share =
-        alone ? Runs{{begin, slice.count}} : own_share(state.plan, state.layout, state.slot, spec);
+    const bool alone = state.plan.zero1 && replicas_of(state.plan, state.layout, spec).size() > 1;
+    const Ranges share =
+        alone ? Ranges{{begin, slice.count}} : own_share(state.plan, state.layout, state.slot, spec);
     for (const auto& [share_first, share_count] : share) {
       const int64_t first = std::max(begin, share_first),
                     count = std::min(end, share_first + share_count) - first;

@@ -7,9 +7,9 @@
 
 #include "planner/cli/program.h"
 #include "planner/history/find_run.h"
+#include "planner/history/run_status.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
-#include "trainer/record/run_status.h"
 
 namespace {
 

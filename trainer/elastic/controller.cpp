@@ -15,6 +15,7 @@
 #include <iostream>
 #include <optional>
 
+#include "planner/history/run_summary.h"
 #include "planner/plan/plan_json.h"
 #include "planner/process/seconds_since.h"
 #include "planner/process/subprocess.h"
@@ -29,10 +30,10 @@
 #include "trainer/launch/launcher.h"
 #include "trainer/process/program_path.h"
 #include "trainer/process/signals.h"
-#include "trainer/record/measured_run.h"
 #include "trainer/record/metrics_writer.h"
 #include "trainer/record/rank_trace.h"
 #include "trainer/record/run_directory.h"
+#include "trainer/record/settings_table.h"
 
 namespace sailor {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "planner/plan/rank_layout.h"
 #include "planner/process/subprocess.h"
+#include "trainer/record/step_metrics.h"
 
 namespace sailor {
 

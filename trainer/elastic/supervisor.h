@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "planner/history/run_summary.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "trainer/control/control_message.h"
-#include "trainer/record/run_metrics.h"
 
 namespace sailor {
 

@@ -18,7 +18,7 @@ PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpe
       recorder_(recorder),
       flights_(chunks_.size()) {}
 
-double PipelineRun::loss(int64_t global_tokens) const {
+double PipelineResult::loss(int64_t global_tokens) const {
   if (losses.empty()) return 0;
   const at::Tensor on_host = at::stack(losses).to(at::kCPU, at::kDouble);
   double sum = 0;
@@ -31,8 +31,8 @@ bool PipelineExecutor::last(int chunk) const {
   return position_.group + 1 == position_.groups && chunk + 1 == static_cast<int>(chunks_.size());
 }
 
-PipelineRun PipelineExecutor::run(const PipelineWork& work) {
-  run_ = PipelineRun{};
+PipelineResult PipelineExecutor::run(const PipelineWork& work) {
+  result_ = PipelineResult{};
   const std::vector<ScheduleStep> steps =
       schedule_steps(static_cast<int>(chunks_.size()), position_.group, position_.groups, work.microbatches);
   if (!steps.empty()) ask_for_message(work, steps.front());
@@ -48,7 +48,7 @@ PipelineRun PipelineExecutor::run(const PipelineWork& work) {
     for (PendingSend& send : on_their_way_) send.wait();
   });
   on_their_way_.clear();
-  return run_;
+  return result_;
 }
 
 void PipelineExecutor::ask_for_message(const PipelineWork& work, const ScheduleStep& step) {
@@ -85,9 +85,9 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
     x = chunk.forward(flights.back(), batch, std::move(x));
     if (pacer_) pacer_->computed(phase_work(Phase::forward, chunk, sequences), start);
   });
-  run_.max_in_flight = std::max(run_.max_in_flight, ++in_flight_);
+  result_.max_in_flight = std::max(result_.max_in_flight, ++in_flight_);
   if (last(step.chunk)) {
-    run_.losses.push_back(x);
+    result_.losses.push_back(x);
   } else {
     send(*next_, x);
   }
@@ -131,7 +131,7 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
 double PipelineExecutor::evaluate(const PipelineWork& work) {
   // Whose tensors are kept while the next group is behind; a round of microbatches can be under way.
   const std::size_t most_sends = static_cast<std::size_t>(std::max(4, position_.groups));
-  PipelineRun evaluated;
+  PipelineResult evaluated;
   for (const ScheduleStep& step : schedule_steps(static_cast<int>(chunks_.size()), position_.group,
                                                  position_.groups, work.microbatches)) {
     if (step.kind == ScheduleStep::Kind::backward || work.sequences(step.microbatch) == 0) continue;

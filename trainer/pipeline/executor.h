@@ -27,7 +27,7 @@ struct GroupPosition {
   ReplicaShape shape;
 };
 
-struct PipelineRun {
+struct PipelineResult {
   // Last chunk only: the sum of the cross entropies of each microbatch, where it was computed.
   std::vector<at::Tensor> losses{};
   int max_in_flight = 0;  // maximum (microbatch, chunk) pairs whose activations were held at the same time
@@ -55,7 +55,7 @@ class PipelineExecutor {
                    StepRecorder& recorder);
 
   // One iteration. The loss is divided by global_tokens before the backward. Throws CommError.
-  PipelineRun run(const PipelineWork& work);
+  PipelineResult run(const PipelineWork& work);
 
   // Forward only, without gradients. Returns the sum of the cross entropies of all tokens where the last
   // chunk is, 0 elsewhere. Skips microbatches without sequences. Throws CommError.
@@ -81,7 +81,7 @@ class PipelineExecutor {
   StepRecorder& recorder_;
 
   // The iteration in progress.
-  PipelineRun run_;
+  PipelineResult result_;
   std::vector<std::deque<Chunk::Flight>> flights_;  // by chunk, oldest microbatch first
   int in_flight_ = 0;
   std::deque<PendingReceive> asked_for_;  // in the order of the steps

@@ -383,7 +383,7 @@ struct RankTrainer::Impl {
     };
     do_early([&] { gradient_sync.begin_iteration(); });
     const PipelineWork work = training_work();
-    const PipelineRun run = executor.run(work);
+    const PipelineResult run = executor.run(work);
     result.max_in_flight = run.max_in_flight;
 
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });

@@ -13,7 +13,7 @@
 
 #include "trainer/record/event_file.h"
 #include "trainer/record/run_directory.h"
-#include "trainer/record/run_metrics.h"
+#include "trainer/record/step_metrics.h"
 
 namespace sailor {
 

@@ -46,19 +46,19 @@ std::string errors_text(const std::vector<Pair>& pairs) {
 }
 
 // All measured figures, by part, also those that the data's README says not to score.
-Parts by_part(const std::vector<RunRecord>& records, const std::vector<RunOutcome>& outcomes) {
+Parts by_part(const std::vector<MeasuredRun>& records, const std::vector<RunOutcome>& outcomes) {
   std::map<std::string, std::string> part_of_run;
-  for (const RunRecord& record : records) part_of_run[record.name] = part_of(kMeasuredSet, record);
+  for (const MeasuredRun& record : records) part_of_run[record.name] = part_of(kMeasuredSet, record);
   Parts parts;
   for (const RunOutcome& outcome : outcomes) parts[part_of_run[outcome.row]].push_back(outcome);
   return parts;
 }
 
-// Mean difference of two measurements of one run: predictions cannot be more accurate.
-std::optional<double> repeat_spread_pct(const std::vector<RunRecord>& records) {
+// How far two measurements of one run are apart on average: nobody can claim to be closer.
+std::optional<double> repeat_spread_pct(const std::vector<MeasuredRun>& records) {
   double sum = 0;
   int n = 0;
-  for (const RunRecord& record : records) {
+  for (const MeasuredRun& record : records) {
     if (record.iteration_s.size() != 2) continue;
     sum += std::abs(error_pct(record.iteration_s[1], record.iteration_s[0]));
     ++n;
@@ -71,7 +71,7 @@ std::optional<double> repeat_spread_pct(const std::vector<RunRecord>& records) {
 Section simulator_accuracy(Study& study) {
   Section section{"figures-5-6", "Figures 5 and 6: how good the simulators are", {}};
   const std::string reference = study.options().reference, assumptions = study.options().assumptions;
-  const std::vector<RunRecord> records = convert::convert(kMeasuredSet, reference + "/validation_public");
+  const std::vector<MeasuredRun> records = convert::convert(kMeasuredSet, reference + "/validation_public");
   const Assumptions plain = load_assumptions(assumptions);
   const Predict predict = predictor(kMeasuredSet, reference, plain);
   const Assumptions with = calibrated(kMeasuredSet, plain, assumptions);
@@ -165,7 +165,7 @@ Section simulator_accuracy(Study& study) {
                                   "shown, not counted.",
                                   {"run", "predicted, s", "measured, s", "error"},
                                   {}};
-    const std::vector<RunRecord> runs = convert::convert(kMeasuredSet, suspect);
+    const std::vector<MeasuredRun> runs = convert::convert(kMeasuredSet, suspect);
     const SetOutcomes some = outcomes_of(kMeasuredSet, runs, with, predict);
     for (const RunOutcome& one : some.as_measured)
       if (one.predicted_s && one.measured_s)

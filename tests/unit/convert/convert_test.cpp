@@ -42,9 +42,9 @@ std::vector<std::string> nodes_of(const PlanPipeline& pipeline) {
 }
 
 // What every converted run must be: readable in the product's format, placed on GPUs that no other has.
-void expect_good(const std::vector<RunRecord>& records) {
-  for (const RunRecord& record : records) {
-    EXPECT_EQ(to_json(parse_run_record(to_json(record), "r")), to_json(record)) << record.name;
+void expect_good(const std::vector<MeasuredRun>& records) {
+  for (const MeasuredRun& record : records) {
+    EXPECT_EQ(to_json(parse_measured_run(to_json(record), "r")), to_json(record)) << record.name;
     std::set<std::pair<std::string, int>> used;
     int64_t microbatches = 0;
     for (const PlanPipeline& pipeline : record.plan.pipelines) {
@@ -60,9 +60,9 @@ void expect_good(const std::vector<RunRecord>& records) {
   }
 }
 
-void expect_predictable(const std::vector<RunRecord>& records) {
+void expect_predictable(const std::vector<MeasuredRun>& records) {
   static const Assumptions assumptions = load_assumptions(SAILOR_SOURCE_DIR "/etc");
-  for (const RunRecord& record : records) {
+  for (const MeasuredRun& record : records) {
     const Prediction prediction = predict_run(record, assumptions);
     EXPECT_GT(prediction.iteration_s, 0) << record.name;
     EXPECT_GT(predicted_peak_bytes(record, prediction), 0) << record.name;
@@ -158,7 +158,7 @@ const char* const kVtrain =
 TEST(Convert, Vtrain) {
   const auto records = convert_vtrain(file(std::string(kVtrain) + "8,16,4,2048,16,24,1024,2,2,2,410.5\n"));
   ASSERT_EQ(records.size(), 1u);
-  const RunRecord& r = records[0];
+  const MeasuredRun& r = records[0];
   EXPECT_EQ(r.name, "2");  // its line
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 13, 26));
   EXPECT_EQ(r.plan.pipelines.size(), 2u);
@@ -192,7 +192,7 @@ TEST(Convert, Ultrascale) {
   const auto records = convert_ultrascale(
       file(kUltrascale + ultrascale_row(4, 1, 2, 1, ok) + ultrascale_row(8, 1, 1, 0, failed)));
   ASSERT_EQ(records.size(), 2u);
-  const RunRecord& r = records[0];
+  const MeasuredRun& r = records[0];
   // The head counts as much as four of the sixteen blocks: 10 blocks, then 6 and the head.
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 11, 18));
   EXPECT_EQ(r.plan.zero, Zero::optimizer);
@@ -214,7 +214,7 @@ TEST(Convert, UltrascaleStagesAreNeverEmpty) {
   for (int pp : {1, 2, 4, 8, 16}) rows += ultrascale_row(16 / pp, 1, pp, 0, "failed,,,,,");
   const auto records = convert_ultrascale(file(rows));
   ASSERT_EQ(records.size(), 5u);
-  for (const RunRecord& r : records)
+  for (const MeasuredRun& r : records)
     for (const PlanStage& stage : r.plan.pipelines[0].stages)
       EXPECT_LT(stage.first_layer, stage.end_layer) << r.name;
   expect_good(records);
@@ -237,7 +237,7 @@ TEST(Convert, GoldenInterleavesByLayersPerChunk) {
            "bert,bert_tp1,dev_dgx_a100,1,1,1,1,,12,512,8,,1024,4,32,,,,,,true,,0.5,50,1,2e9,p\n"
            "gpt,gpt3_fsdp,dev_dgx_a100,1,1,1,1,,12,512,8,,1024,4,32,,,,,true,true,,0.5,50,1,2e9,p\n"));
   ASSERT_EQ(records.size(), 2u);
-  const RunRecord& r = records[0];
+  const MeasuredRun& r = records[0];
   // 12 blocks on two groups of GPUs, one to a chunk: six chunks each.
   EXPECT_EQ(r.plan.interleave, 6);
   EXPECT_EQ(r.plan.pipelines.size(), 2u);
@@ -267,7 +267,7 @@ TEST(Convert, AmpHasOneNodeOfAnotherType) {
       convert_amp(file(std::string(kAmp) + "het_cluster,1,1.,4.,4.,0/ 7/ 14/ 20/ 30,1.0859,1.47,32\n" +
                        "homogeneous,1,2.,8.,1.,0/ 30,1.2443,inf,32\n"));
   ASSERT_EQ(records.size(), 2u);
-  const RunRecord& r = records[0];
+  const MeasuredRun& r = records[0];
   // The framework's entries 7, 14 and 20 are the embedding, a cast and 5, 12 and 18 blocks.
   EXPECT_THAT(cuts_of(r.plan), ElementsAre(0, 6, 13, 19, 26));
   for (const PlanPipeline& pipeline : r.plan.pipelines) {
@@ -298,7 +298,7 @@ TEST(Convert, BigscienceTakesRowsThatSayAllThatAPlanNeeds) {
       "f,3,s,c,V100-32GB,48,384,181B,14336,72,112,1,8,4,12,2,2048,,57GB,102.0,150,x\n"
       "f,4,s,c,A100-80GB,48,384,181B,14336,72,112,1,8,4,12,2,2048,,57GB,,150,not timed\n"));
   ASSERT_EQ(records.size(), 1u);
-  const RunRecord& r = records[0];
+  const MeasuredRun& r = records[0];
   EXPECT_EQ(r.model, "181B/14336/72");
   EXPECT_EQ(num_ranks(r.plan), 384);
   EXPECT_EQ(r.plan.pipelines.size(), 8u);
@@ -323,7 +323,7 @@ TEST(Convert, SailorRunsAndTheirRepetitions) {
                                         "clariden/OPT-350/N4/plan.json,3.2,5.2e9\n";
   const auto records = convert_sailor(root.string());
   ASSERT_EQ(records.size(), 1u);
-  const RunRecord& r = records[0];
+  const MeasuredRun& r = records[0];
   EXPECT_EQ(r.platform, "clariden");
   EXPECT_EQ(r.model, "OPT-350");
   EXPECT_EQ(r.shape.num_all_layers(), 26);

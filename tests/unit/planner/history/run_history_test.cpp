@@ -39,10 +39,10 @@ TEST(RunHistory, ReadsWhatARealRunWrote) {
   EXPECT_NEAR(*change.cleanup_s + *change.plan_s + *change.broadcast_s + *change.groups_s + *change.state_s,
               *change.resume_s, 0.01);
   EXPECT_TRUE(change.to_first_step_s);
-  ASSERT_TRUE(history.end);
-  EXPECT_EQ(history.end->status, "finished");
-  EXPECT_TRUE(history.end->emulated);
-  EXPECT_EQ(history.end->ranks.size(), 6u);
+  ASSERT_TRUE(history.summary);
+  EXPECT_EQ(history.summary->status, "finished");
+  EXPECT_TRUE(history.summary->emulated);
+  EXPECT_EQ(history.summary->ranks.size(), 6u);
   for (const RunEvent& event : history.events) EXPECT_NE(event.name, "planning");
 }
 
@@ -55,9 +55,9 @@ TEST(RunHistory, LeavesOutWhatIsNotThereOrTorn) {
   EXPECT_EQ(history.steps[0].loss, 2.5);
   EXPECT_FALSE(history.steps[0].step_s);
   EXPECT_TRUE(history.events.empty());
-  EXPECT_FALSE(history.end);
+  EXPECT_FALSE(history.summary);
   std::ofstream(directory + "/summary.json") << "{\"status\":";
-  EXPECT_FALSE(read_run_history(directory).end);
+  EXPECT_FALSE(read_run_history(directory).summary);
 }
 
 TEST(FindRun, ByDirectoryByJobAndWhereItWasSubmitted) {

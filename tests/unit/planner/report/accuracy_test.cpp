@@ -100,8 +100,8 @@ TEST(Accuracy, PairsAreOfRunsThatWereMeasuredAndPredicted) {
   EXPECT_EQ(memory_pairs(outcomes)[0].predicted, 3);
 }
 
-RunRecord accuracy_record() {
-  RunRecord record;
+MeasuredRun accuracy_record() {
+  MeasuredRun record;
   record.name = "17";
   record.model = "m";
   record.plan.global_batch = 8;
@@ -115,9 +115,9 @@ RunRecord accuracy_record() {
 }
 
 TEST(Accuracy, OneChoosesAmongTheSameGpus) {
-  RunRecord one = accuracy_record();
+  MeasuredRun one = accuracy_record();
   EXPECT_EQ(choice_group(one), "m batch 8 4xA 2xB");
-  RunRecord other = accuracy_record();
+  MeasuredRun other = accuracy_record();
   std::swap(other.plan.pipelines[0].stages[0], other.plan.pipelines[0].stages[1]);
   EXPECT_EQ(choice_group(other), choice_group(one));
   other.plan.global_batch = 16;
@@ -139,7 +139,7 @@ TEST(Accuracy, AnOutcomeHoldsBothSidesOfARun) {
     prediction.stages[static_cast<size_t>(i)].stage = i % 2;
     prediction.stages[static_cast<size_t>(i)].memory.weights_bytes = 100 + i % 2;
   }
-  RunRecord run = accuracy_record();
+  MeasuredRun run = accuracy_record();
   RunOutcome o = make_outcome(run, prediction);
   EXPECT_EQ(o.row, "17");
   EXPECT_EQ(*o.predicted_s, 3.3);

@@ -31,7 +31,7 @@ TEST(RunReport, OfARunThatHasJustBegun) {
   history.steps.clear();
   history.events.clear();
   history.changes.clear();
-  history.end.reset();
+  history.summary.reset();
   const std::string page = run_report(history, nullptr, nullptr, {});
   EXPECT_NE(page.find("not ended"), std::string::npos);
   EXPECT_EQ(page.find("<h2>Training</h2>"), std::string::npos);

@@ -272,7 +272,7 @@ TEST(BetterHardware, AFasterGpuIsNeverSlowerWhereLayersAreEstimated) {
   for (const auto& [platform_name, platform] : shipped.platforms)
     for (const auto& [framework, style] : shipped.frameworks)
       for (const auto& [type_name, type] : shipped.catalog.gpu_types) {
-        RunRecord record;
+        MeasuredRun record;
         record.framework = framework;
         record.platform = platform_name;
         record.shape.heads = record.shape.kv_heads = 8 * random.up_to(4);

@@ -27,8 +27,8 @@ Assumptions assumptions() {
   return a;
 }
 
-RunRecord predicted_record() {
-  RunRecord r;
+MeasuredRun predicted_record() {
+  MeasuredRun r;
   r.name = "one";
   r.where = {"runs.jsonl", 3};
   r.framework = "f";
@@ -55,9 +55,9 @@ RunRecord predicted_record() {
   return r;
 }
 
-TEST(RunPrediction, ARunGoesTheWayOfEveryPlan) {
+TEST(PlanOutlook, ARunGoesTheWayOfEveryPlan) {
   const Assumptions a = assumptions();
-  const RunRecord r = predicted_record();
+  const MeasuredRun r = predicted_record();
   const Prediction p = predict_run(r, a);
   ASSERT_EQ(p.stages.size(), 2u);
   EXPECT_EQ(p.overhead_s, 0.5);
@@ -73,8 +73,8 @@ TEST(RunPrediction, ARunGoesTheWayOfEveryPlan) {
             2 * (r.shape.embedding_parameters() + 2 * r.shape.block_parameters()));
 }
 
-TEST(RunPrediction, OptionsOfARunChangeItsFramework) {
-  RunRecord r = predicted_record();
+TEST(PlanOutlook, OptionsOfARunChangeItsFramework) {
+  MeasuredRun r = predicted_record();
   const Prediction before = predict_run(r, assumptions());
   r.options["gradient_bytes"] = "4";
   EXPECT_EQ(style_of(r, assumptions()).gradient_bytes, 4);
@@ -82,9 +82,9 @@ TEST(RunPrediction, OptionsOfARunChangeItsFramework) {
             2 * before.stages[0].memory.gradients_bytes);
 }
 
-TEST(RunPrediction, MeasuredTimesSizesAndLinksGoBeforeEstimates) {
+TEST(PlanOutlook, MeasuredTimesSizesAndLinksGoBeforeEstimates) {
   const Assumptions a = assumptions();
-  RunRecord r = predicted_record();
+  MeasuredRun r = predicted_record();
   ProfileSet measured;
   measured.layers["A"].cells[{2, {1}}] = LayerProfile::Cell(6, {0.01, 0.02, 0, 0});
   LayerSizes sizes;
@@ -106,9 +106,9 @@ TEST(RunPrediction, MeasuredTimesSizesAndLinksGoBeforeEstimates) {
   EXPECT_EQ(measured.layers["A"].cells.size(), 1u);
 }
 
-TEST(RunPrediction, ATpGroupWithoutALinkIsAnErrorAndNotFree) {
+TEST(PlanOutlook, ATpGroupWithoutALinkIsAnErrorAndNotFree) {
   Assumptions a = assumptions();
-  RunRecord r = predicted_record();
+  MeasuredRun r = predicted_record();
   r.plan.pipelines = {{4, {r.plan.pipelines[0].stages[0]}}};
   r.plan.pipelines[0].stages[0].end_layer = 6;
   r.plan.pipelines[0].stages[0].shape.tp = 2;
@@ -117,8 +117,8 @@ TEST(RunPrediction, ATpGroupWithoutALinkIsAnErrorAndNotFree) {
   EXPECT_THROW(predict_run(r, a), InputError);
 }
 
-TEST(RunPrediction, MemoryMayBeThatOfOneStage) {
-  RunRecord r = predicted_record();
+TEST(PlanOutlook, MemoryMayBeThatOfOneStage) {
+  MeasuredRun r = predicted_record();
   const Prediction p = predict_run(r, assumptions());
   ASSERT_GT(p.stages[1].memory.total(), p.stages[0].memory.total());
   EXPECT_EQ(predicted_peak_bytes(r, p), p.stages[1].memory.total());
@@ -128,24 +128,26 @@ TEST(RunPrediction, MemoryMayBeThatOfOneStage) {
   EXPECT_EQ(predicted_peak_bytes(r, p), p.stages[1].memory.total());
 }
 
-TEST(RunPrediction, WhatIsNotKnownIsAnErrorThatNamesTheRun) {
-  const auto error = [](const std::function<void(RunRecord&)>& change) {
-    RunRecord r = predicted_record();
+TEST(PlanOutlook, WhatIsNotKnownIsAnErrorThatNamesTheRun) {
+  const auto error = [](const std::function<void(MeasuredRun&)>& change) {
+    MeasuredRun r = predicted_record();
     change(r);
     return test::error_of([&] { predict_run(r, assumptions()); });
   };
-  EXPECT_THAT(error([](RunRecord& r) { r.framework = "g"; }),
+  EXPECT_THAT(error([](MeasuredRun& r) { r.framework = "g"; }),
               StartsWith("runs.jsonl:3: unknown framework \"g\""));
-  EXPECT_THAT(error([](RunRecord& r) { r.platform = "q"; }),
+  EXPECT_THAT(error([](MeasuredRun& r) { r.platform = "q"; }),
               StartsWith("runs.jsonl:3: unknown platform \"q\""));
-  EXPECT_THAT(error([](RunRecord& r) { r.options["colour"] = "red"; }),
+  EXPECT_THAT(error([](MeasuredRun& r) { r.options["colour"] = "red"; }),
               StartsWith("runs.jsonl:3: options: unknown key \"colour\""));
-  EXPECT_THAT(error([](RunRecord& r) { r.plan.pipelines[0].stages[0].gpu_type = "B"; }),
+  EXPECT_THAT(error([](MeasuredRun& r) { r.plan.pipelines[0].stages[0].gpu_type = "B"; }),
               HasSubstr("GPU type \"B\""));
-  EXPECT_THAT(error([](RunRecord& r) { r.precision = Precision::fp32; }), HasSubstr("peak_flops.fp32"));
+  EXPECT_THAT(error([](MeasuredRun& r) { r.precision = Precision::fp32; }), HasSubstr("peak_flops.fp32"));
+  EXPECT_THAT(error([](MeasuredRun& r) { r.plan.pipelines[0].stages[0].recompute = "some"; }),
+              HasSubstr("unknown recompute mode \"some\""));
   // A schedule that does not exist: three chunks for two entries.
-  EXPECT_THAT(error([](RunRecord& r) { r.plan.interleave = 3; }), StartsWith("runs.jsonl:3: "));
-  EXPECT_THAT(error([](RunRecord& r) { r.plan.interleave = 2; }), StartsWith("runs.jsonl:3: "));
+  EXPECT_THAT(error([](MeasuredRun& r) { r.plan.interleave = 3; }), StartsWith("runs.jsonl:3: "));
+  EXPECT_THAT(error([](MeasuredRun& r) { r.plan.interleave = 2; }), StartsWith("runs.jsonl:3: "));
 }
 
 }  // namespace

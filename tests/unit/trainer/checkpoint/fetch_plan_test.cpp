@@ -24,12 +24,12 @@ Plan plan_on(const std::vector<std::string>& nodes) {
 TEST(FetchPlan, TakesItsOwnThenItsNodesThenAllAlike) {
   const RankLayout layout(plan_on({"a", "a", "b", "b", "c", "d"}));
   constexpr int64_t kElements = 1 << 20;
-  const auto run = [](int rank) { return KnownRun{0, kElements, rank, 0, 0}; };
-  const NeededRun needed{.parameter = 3, .first = 0, .count = kElements, .tensor = 1};
-  const auto fetched_from = [&](int rank, const std::vector<KnownRun>& runs) {
+  const auto range = [](int rank) { return KnownRange{0, kElements, rank, 0, 0}; };
+  const NeededRange needed{.parameter = 3, .first = 0, .count = kElements, .tensor = 1};
+  const auto fetched_from = [&](int rank, const std::vector<KnownRange>& ranges) {
     std::map<int, int64_t> counts;
     int64_t next = 0;
-    for (const Fetch& fetch : plan_fetches(layout, rank, 4, {needed}, {{3, runs}})) {
+    for (const Fetch& fetch : plan_fetches(layout, rank, 4, {needed}, {{3, ranges}})) {
       counts[fetch.rank] += fetch.count;
       EXPECT_EQ(fetch.offset, next) << "in order";
       EXPECT_EQ(fetch.memory, needed.memory + 4 * next);
@@ -41,9 +41,9 @@ TEST(FetchPlan, TakesItsOwnThenItsNodesThenAllAlike) {
   };
   using ::testing::ElementsAre;
   using ::testing::Pair;
-  EXPECT_THAT(fetched_from(0, {run(1), run(0), run(2)}), ElementsAre(Pair(0, kElements)));
-  EXPECT_THAT(fetched_from(0, {run(1), run(2), run(4)}), ElementsAre(Pair(1, kElements)));
-  EXPECT_THAT(fetched_from(5, {run(0), run(1), run(2), run(4)}),
+  EXPECT_THAT(fetched_from(0, {range(1), range(0), range(2)}), ElementsAre(Pair(0, kElements)));
+  EXPECT_THAT(fetched_from(0, {range(1), range(2), range(4)}), ElementsAre(Pair(1, kElements)));
+  EXPECT_THAT(fetched_from(5, {range(0), range(1), range(2), range(4)}),
               ElementsAre(Pair(0, kElements / 4), Pair(1, kElements / 4), Pair(2, kElements / 4),
                           Pair(4, kElements / 4)));
 }
@@ -54,7 +54,7 @@ TEST(FetchPlan, EveryElementComesOnceFromWhoHasItWhateverTheCuts) {
     const int ranks = 1 + static_cast<int>(random() % 6);
     const RankLayout layout(plan_on(std::vector<std::string>(static_cast<std::size_t>(ranks))));
     const int64_t elements = 1 + random() % 100000;
-    RunsByParameter known;
+    RangesByParameter known;
     for (int i = 0; i < 12; ++i) {
       const int64_t first = random() % elements;
       known[0].push_back({first, first + 1 + static_cast<int64_t>(random() % (elements - first)),
@@ -62,21 +62,21 @@ TEST(FetchPlan, EveryElementComesOnceFromWhoHasItWhateverTheCuts) {
     }
     if (round % 2 == 0) known[0].push_back({0, elements, 0, 0, 12});
     std::vector<char> memory(static_cast<std::size_t>(elements));
-    const NeededRun needed{0, 0, elements, 0, memory.data()};
+    const NeededRange needed{0, 0, elements, 0, memory.data()};
     int64_t nowhere = 0;
     for (int64_t i = 0; i < elements; ++i) {
       bool held = false;
-      for (const KnownRun& run : known[0]) held = held || (run.first <= i && i < run.end);
+      for (const KnownRange& range : known[0]) held = held || (range.first <= i && i < range.end);
       nowhere += held ? 0 : 1;
     }
     ASSERT_EQ(missing({needed}, known), nowhere);
     if (nowhere > 0) continue;
     for (const Fetch& fetch : plan_fetches(layout, 0, 1, {needed}, known)) {
-      const KnownRun& run = known[0][fetch.run];
-      EXPECT_EQ(run.rank, fetch.rank);
+      const KnownRange& range = known[0][fetch.range];
+      EXPECT_EQ(range.rank, fetch.rank);
       const int64_t first = fetch.memory - memory.data();
-      EXPECT_EQ(run.first + fetch.offset, first);
-      EXPECT_LE(first + fetch.count, run.end);
+      EXPECT_EQ(range.first + fetch.offset, first);
+      EXPECT_LE(first + fetch.count, range.end);
       for (int64_t i = first; i < first + fetch.count; ++i) ++memory[static_cast<std::size_t>(i)];
     }
     EXPECT_EQ(std::count(memory.begin(), memory.end(), 1), elements);
@@ -85,7 +85,7 @@ TEST(FetchPlan, EveryElementComesOnceFromWhoHasItWhateverTheCuts) {
 
 TEST(FetchPlan, TheNewestWholeStateComesFirstAndCopiesOfItLast) {
   const auto state = [](int64_t steps, int64_t lineage, bool copy) {
-    return KnownState{.version = {steps, lineage}, .optimizer_steps = steps, .copy = copy, .runs = {}};
+    return KnownState{.version = {steps, lineage}, .optimizer_steps = steps, .copy = copy, .ranges = {}};
   };
   const std::vector<StateChoice> choices =
       choices_of({state(5, 1, true), state(7, 1, false), state(5, 1, false)});

@@ -167,34 +167,6 @@ TEST_F(SupervisorTest, NotesStandBetweenTheStepsAndSayHowFarTrainingIs) {
   EXPECT_EQ(supervisor.steps_done(), 1) << "of this run";
 }
 
-TEST(RunMetrics, ShortRunsStillHaveAMedian) {
-  EXPECT_EQ(steady_iteration_s({}), std::nullopt);
-  EXPECT_EQ(steady_iteration_s({4}), 4);
-  EXPECT_EQ(steady_iteration_s({9, 9, 4}), 4);
-  EXPECT_EQ(steady_iteration_s({9, 9, 9, 1, 3}), 2);
-}
-
-TEST(RunMetrics, TheMeanLeavesTheSameWarmUpOut) {
-  EXPECT_EQ(mean_iteration_s({}), std::nullopt);
-  EXPECT_EQ(mean_iteration_s({9, 9, 9, 1, 2, 6}), 3);
-}
-
-TEST(RunMetrics, TheSummarySaysWhatPredictionsAreMadeFrom) {
-  RunSummary summary;
-  summary.catalog = "/etc/sailor/catalog.yaml";
-  summary.profiles = {"/srv/profiles"};
-  EXPECT_NE(summary_json(summary).find("\"catalog\": \"/etc/sailor/catalog.yaml\""), std::string::npos);
-  EXPECT_NE(summary_json(summary).find("\"/srv/profiles\""), std::string::npos);
-}
-
-TEST(RunMetrics, PredictionErrorIsRelativeToTheMeasurement) {
-  RunSummary summary;
-  EXPECT_EQ(summary.prediction_error_pct(), std::nullopt);
-  summary.measured_iteration_s = 2;
-  summary.predicted_iteration_s = 1;
-  EXPECT_DOUBLE_EQ(summary.prediction_error_pct().value(), -50);
-}
-
 TEST_F(SupervisorTest, ATraceIsCompleteWhenEveryRankHasReportedItsTasks) {
   const TracedTask task{TaskKind::forward, 3, 1.5, 2};
   supervisor.receive("a", StepReport{.rank = 0, .step = 7, .tasks = {task}});

@@ -1,5 +1,5 @@
-// What a run measured, and how it is shown: the line per step, the JSON of the same, the summary at the end.
-// Pure functions over value types; printing and writing are the controller's.
+// How a run has ended and what it came to: summary.json of its directory, written by the controller and read
+// by whoever asks about the run. Value types; to_json() then read_run_summary() gives the same summary.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/measured_run.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
-#include "trainer/control/control_message.h"
 
 namespace sailor {
 
@@ -53,39 +53,17 @@ struct RunSummary {
   std::optional<double> prediction_error_pct() const;
 };
 
-// What every step of a run has in common.
-struct StepFacts {
-  int64_t steps = 0;
-  int64_t tokens = 0;                  // of one step
-  double flops = 0;                    // of one step; 0 = unknown
-  std::optional<double> peak_flops{};  // per second, of all GPUs (model_flops.h)
-
-  // Model FLOPs utilization, 0 to 1, of a step that took so long.
-  std::optional<double> mfu(double step_s) const;
-};
-
-// `step 12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 812 ms | 5044 tok/s | MFU 41.3 %`; `val 5.4012`
-// follows the loss when it was computed, and an MFU that is not known is `-`.
-std::string step_line(const StepReport& report, const StepFacts& facts);
-// The same as one line of JSON; unknown values are null.
-std::string step_json(const StepReport& report, const StepFacts& facts);
-// The same as a line of CSV; unknown values are empty.
-std::string step_csv_header();
-std::string step_csv(const StepReport& report, const StepFacts& facts);
-
-// The median of the steps after the warm-up: the first three steps, or fewer when the run is so short that
-// nothing would be left.
-std::optional<double> steady_iteration_s(const std::vector<double>& steps_s);
-// The mean of the same steps.
-std::optional<double> mean_iteration_s(const std::vector<double>& steps_s);
-
-// Two columns: what is trained, with which settings, on which GPUs.
-// `data` describes what is trained on.
-std::string settings_table(const JobSpec& job, const Plan& plan, const std::string& data,
-                           double unigram_entropy, bool emulated, const std::string& directory);
 // A few lines for people.
 std::string summary_text(const RunSummary& summary);
 // `"sailor_run_summary": 1`
 std::string summary_json(const RunSummary& summary);
+// Nothing when there is no such file, or it is torn because it is being written. What it does not say, or is
+// null, is as in an empty summary.
+std::optional<RunSummary> read_run_summary(const std::string& file);
+
+// The run as something that predictions are compared with. Step time is the median of the steps after the
+// warm-up, memory the peak of the fullest rank; what was not measured stays out. Throws InputError when the
+// family of the job's model has no known shape.
+MeasuredRun measured_run(const RunSummary& summary, const JobSpec& job, const Plan& plan);
 
 }  // namespace sailor

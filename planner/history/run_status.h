@@ -1,4 +1,4 @@
-// How a run is going, read from its directory (run_directory.h) while it runs or after it. Pure but for
+// How a run is going: what `sailor status` says of its history, while it runs or after it. Pure but for
 // reading files.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "profiler/cluster_runs.h"
+#include "profiler/node_jobs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,23 +30,23 @@ Catalog catalog() {
       "catalog.yaml");
 }
 
-TEST(ClusterRuns, OneWhollyFreeNodeOfEachTypeAndOneForAllThatAreEmulatedAlike) {
+TEST(NodeJobs, OneWhollyFreeNodeOfEachTypeAndOneForAllThatAreEmulatedAlike) {
   Snapshot snapshot;
   snapshot.nodes = {node("b2", "big", 4, 4),       node("b1", "big", 4, 3),    node("b3", "big", 4, 4),
                     node("s1", "slow", 2, 2),      node("r1", "slower", 2, 2), node("o1", "old", 2, 1),
                     node("x1", "unheard-of", 2, 2)};
   std::vector<std::string> notes;
-  const std::vector<ClusterRun> runs = one_node_of_each_type(snapshot, catalog(), notes);
-  ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(runs[0].gpu_type, "big");
-  EXPECT_EQ(runs[0].node, "b2") << "b1 is busy in part";
-  EXPECT_EQ(runs[0].partition, "p-big");
-  EXPECT_EQ(runs[1].gpu_type, "cpu");
-  EXPECT_EQ(runs[1].node, "r1");
+  const std::vector<NodeJob> jobs = one_node_of_each_type(snapshot, catalog(), notes);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].gpu_type, "big");
+  EXPECT_EQ(jobs[0].node, "b2") << "b1 is busy in part";
+  EXPECT_EQ(jobs[0].partition, "p-big");
+  EXPECT_EQ(jobs[1].gpu_type, "cpu");
+  EXPECT_EQ(jobs[1].node, "r1");
   EXPECT_THAT(notes, testing::ElementsAre("type old: no node is free"));
 }
 
-struct RunsOnACluster : testing::Test {
+struct JobsOnNodes : testing::Test {
   SimulatedCluster cluster{
       {.nodes = {{.name = "b1"}, {.name = "s1"}},
        .partitions = {{.name = "p-big", .nodes = {"b1"}}, {.name = "p-slow", .nodes = {"s1"}}}}};
@@ -54,12 +54,12 @@ struct RunsOnACluster : testing::Test {
   std::vector<std::string> lines;
 
   int run(const std::vector<std::string>& command) {
-    return run_on_cluster(scheduler, {{"big", "b1", "p-big"}, {"slow", "s1", "p-slow"}}, command,
-                          [this](const std::string& line) { lines.push_back(line); });
+    return run_node_jobs(scheduler, {{"big", "b1", "p-big"}, {"slow", "s1", "p-slow"}}, command,
+                         [this](const std::string& line) { lines.push_back(line); });
   }
 };
 
-TEST_F(RunsOnACluster, EveryNodeMeasuresItsTypeInAJobOfItsOwn) {
+TEST_F(JobsOnNodes, EveryNodeMeasuresItsTypeInAJobOfItsOwn) {
   EXPECT_EQ(run({"true", "job.yaml"}), 0);
   EXPECT_THAT(lines, testing::IsEmpty());
   ASSERT_EQ(scheduler.steps().size(), 2u);
@@ -69,7 +69,7 @@ TEST_F(RunsOnACluster, EveryNodeMeasuresItsTypeInAJobOfItsOwn) {
   for (const QueuedJob& job : cluster.jobs()) EXPECT_EQ(job.state, JobState::completed);
 }
 
-TEST_F(RunsOnACluster, FailuresAreCountedAndTold) {
+TEST_F(JobsOnNodes, FailuresAreCountedAndTold) {
   EXPECT_EQ(run({"false"}), 2);
   EXPECT_THAT(lines, testing::UnorderedElementsAre("b1: type big: ended with exit code 1",
                                                    "s1: type slow: ended with exit code 1"));

@@ -1,21 +1,18 @@
-// What a run leaves for people and other programs: lines, event files, traces.
+// The files that every step is written to: JSON, CSV and TensorBoard's event files.
+#include "trainer/record/metrics_writer.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "planner/spec/text_file.h"
 #include "trainer/record/event_file.h"
-#include "trainer/record/metrics_writer.h"
-#include "trainer/record/model_flops.h"
-#include "trainer/record/rank_trace.h"
 
 namespace sailor {
 namespace {
@@ -29,63 +26,6 @@ const StepReport kReport{.rank = 0,
                          .learning_rate = 3e-4,
                          .data_digest = 99,
                          .step_s = 0.8};
-
-TEST(StepLine, IsOneLineWithEveryFigure) {
-  StepFacts facts{.steps = 1000, .tokens = 4096};
-  EXPECT_EQ(step_line(kReport, facts),
-            "step   12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU -");
-  facts.flops = 1e12;
-  facts.peak_flops = 5e12;
-  StepReport report = kReport;
-  report.validation_loss = 5.4;
-  EXPECT_EQ(step_line(report, facts),
-            "step   12/1000 | loss 5.3120 | val 5.4000 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU "
-            "25.0 %");
-}
-
-TEST(StepCsv, HasAColumnForEveryNameAndNothingForWhatIsNotKnown) {
-  const StepFacts facts{.steps = 1000, .tokens = 4096};
-  EXPECT_EQ(step_csv(kReport, facts), "12,5.312,,1.21,0.0003,0.8,5120,,99");
-  StepReport diverged = kReport;
-  diverged.loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(step_csv(diverged, facts), "12,,,1.21,0.0003,0.8,5120,,99");
-  auto columns = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
-  EXPECT_EQ(columns(step_csv_header()), columns(step_csv(kReport, facts)));
-}
-
-// nanoGPT's estimate_mfu for GPT-2 small: 6 N + 12 L H Q T with N without the position embedding.
-TEST(ModelFlops, AreNanoGptsForGpt2) {
-  ModelSpec model;
-  model.family = "gpt2";
-  model.layers = 12;
-  model.hidden = 768;
-  model.heads = 12;
-  model.feed_forward = 3072;
-  model.sequence = 1024;
-  model.vocabulary = 50257;
-  const double n = 124439808 - 1024 * 768, expected = 6 * n + 12.0 * 12 * 12 * 64 * 1024;
-  EXPECT_NEAR(training_flops_per_token(shape_of(model)), expected, 1e-3 * expected);
-}
-
-TEST(ModelFlops, ThePeakIsThatOfEveryGpuOfThePlanOrNotKnown) {
-  Catalog catalog;
-  catalog.gpu_types["a"].peak_flops = {{"fp32", 10.0}};
-  catalog.gpu_types["b"].peak_flops = {{"fp32", 4.0}, {"bf16", 9.0}};
-  catalog.gpu_types["c"].emulation = Emulation{"a", 2};
-  PlanStage a, b;
-  a.gpu_type = "a";
-  a.shape.tp = 2;
-  b.gpu_type = "b";
-  Plan plan;
-  plan.pipelines = {{1, {a, b}}, {1, {b}}};
-  EXPECT_EQ(peak_flops(plan, catalog, Precision::fp32), 28.0);
-  EXPECT_EQ(peak_flops(plan, catalog, Precision::bf16), std::nullopt) << "nobody says what `a` does in bf16";
-  plan.pipelines = {{1, {a, b, a, b}}};
-  plan.interleave = 2;
-  EXPECT_EQ(peak_flops(plan, catalog, Precision::fp32), 24.0) << "two groups of GPUs in four stages";
-  plan.pipelines[0].stages[0].gpu_type = "c";
-  EXPECT_EQ(peak_flops(plan, catalog, Precision::fp32), std::nullopt);
-}
 
 TEST(Crc32c, IsThatOfRfc3720) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
@@ -235,27 +175,6 @@ TEST(MetricsWriter, EveryStepIsInAllFiles) {
   const std::vector<std::string> events = event_files(directory);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(records(events[0]).size(), 3u);
-}
-
-TEST(RankTrace, HasARowPerRankFromTheFirstTaskOn) {
-  PlanStage stage;
-  stage.gpu_type = "A";
-  Plan plan;
-  plan.pipelines = {{2, {stage, stage}}, {1, {stage}}};
-  const auto trace = nlohmann::json::parse(
-      rank_trace(plan, {{0, {{TaskKind::forward, 1, 100.5, 101}, {TaskKind::update, -1, 102, 102.5}}},
-                        {1, {{TaskKind::wait, 1, 100.25, 101}}},
-                        {2, {{TaskKind::backward, 0, 101, 101.5}}}}));
-  std::vector<std::string> spans, names;
-  for (const auto& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "X")
-      spans.push_back(event.at("name").get<std::string>() + " " + std::to_string(event.at("pid").get<int>()) +
-                      "." + std::to_string(event.at("tid").get<int>()) + " " +
-                      std::to_string(event.at("ts").get<int>()));
-    if (event.at("name") == "thread_name") names.push_back(event.at("args").at("name"));
-  }
-  EXPECT_THAT(spans, ElementsAre("F1 0.0 250000", "update 0.0 1750000", "wait 1 0.1 0", "B0 1.2 750000"));
-  EXPECT_THAT(names, ElementsAre("rank 0: stage 0, A", "rank 1: stage 1, A", "rank 2: stage 0, A"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trainer/record/run_status.h"
+#include "planner/history/run_status.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ void take_events(const RunHistory& history, RunStatus& status) {
 
 void take_steps(const RunHistory& history, RunStatus& status) {
   std::deque<double> recent;
-  for (const StepRecord& step : history.steps) {
+  for (const StepMetrics& step : history.steps) {
     status.step = step.step;
     status.loss = step.loss;
     status.tokens_per_s = step.tokens_per_s;
@@ -87,9 +87,9 @@ RunStatus read_run_status(const std::string& directory) {
   }
   take_events(history, status);
   take_steps(history, status);
-  if (history.end && status.state != "changing") {
-    status.state = history.end->status;
-    status.error = history.end->error;
+  if (history.summary && status.state != "changing") {
+    status.state = history.summary->status;
+    status.error = history.summary->error;
   }
   if (status.state.empty()) status.state = "starting";
   return status;

@@ -1,4 +1,4 @@
-#include "planner/plan/run_record.h"
+#include "planner/plan/measured_run.h"
 
 #include <gmock/gmock.h>
 
@@ -17,8 +17,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-RunRecord example_record(const std::string& name = "row 17") {
-  RunRecord record;
+MeasuredRun example(const std::string& name = "row 17") {
+  MeasuredRun record;
   record.name = name;
   record.framework = "f";
   record.options = {{"sequence_parallel", "true"}, {"gradient_bytes", "4"}};
@@ -55,8 +55,8 @@ RunRecord example_record(const std::string& name = "row 17") {
   return record;
 }
 
-std::string record_error(const std::string& json) {
-  return test::error_of([&] { parse_run_record(json, "/d/run.json"); });
+std::string error(const std::string& json) {
+  return test::error_of([&] { parse_measured_run(json, "/d/run.json"); });
 }
 
 std::string replaced(const std::string& find, const std::string& replace) {
@@ -66,11 +66,11 @@ std::string replaced(const std::string& find, const std::string& replace) {
   return text.replace(at, find.size(), replace);
 }
 
-TEST(RunRecord, WritingAndReadingGivesTheSame) {
+TEST(MeasuredRun, WritingAndReadingGivesTheSame) {
   for (int indent : {-1, 2}) {
-    const RunRecord read = parse_run_record(to_json(example_record(), indent), "/d/run.json");
-    EXPECT_EQ(to_json(read, indent), to_json(example_record(), indent));
-    EXPECT_EQ(read.options, example_record().options);
+    const MeasuredRun read = parse_measured_run(to_json(example(), indent), "/d/run.json");
+    EXPECT_EQ(to_json(read, indent), to_json(example(), indent));
+    EXPECT_EQ(read.options, example().options);
     EXPECT_EQ(read.shape.kv_heads, 2);
     EXPECT_TRUE(read.shape.gated_mlp);
     EXPECT_FALSE(read.shape.biases);
@@ -83,8 +83,8 @@ TEST(RunRecord, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(to_json(example_record()).find('\n'), std::string::npos);
 }
 
-TEST(RunRecord, OptionsMayBeWordsFlagsOrNumbers) {
-  const RunRecord read = parse_run_record(
+TEST(MeasuredRun, OptionsMayBeWordsFlagsOrNumbers) {
+  const MeasuredRun read = parse_measured_run(
       replaced("{\"gradient_bytes\":\"4\",\"sequence_parallel\":\"true\"}",
                "{\"gradient_bytes\": 4, \"sequence_parallel\": true, \"attention\": \"fused\"}"),
       "/d/run.json");
@@ -93,23 +93,23 @@ TEST(RunRecord, OptionsMayBeWordsFlagsOrNumbers) {
   EXPECT_EQ(read.options.at("attention"), "fused");
 }
 
-TEST(RunRecord, SeveralMeasurementsAreScoredByTheirMean) {
-  EXPECT_DOUBLE_EQ(*example_record().measured_s(), 1.6);
-  EXPECT_DOUBLE_EQ(*example_record().measured_bytes(), 2.4e10);
-  RunRecord failed = example_record();
+TEST(MeasuredRun, SeveralMeasurementsAreScoredByTheirMean) {
+  EXPECT_DOUBLE_EQ(*example().measured_s(), 1.6);
+  EXPECT_DOUBLE_EQ(*example().measured_bytes(), 2.4e10);
+  MeasuredRun failed = example();
   failed.ran = false;
   failed.iteration_s.clear();
   failed.peak_memory_bytes.clear();
   failed.memory_stage.reset();
-  const RunRecord read = parse_run_record(to_json(failed), "/d/run.json");
+  const MeasuredRun read = parse_measured_run(to_json(failed), "/d/run.json");
   EXPECT_FALSE(read.ran);
   EXPECT_FALSE(read.measured_s());
   EXPECT_FALSE(read.measured_bytes());
   EXPECT_FALSE(read.memory_stage);
 }
 
-TEST(RunRecord, BrokenRecordsAreErrors) {
-  EXPECT_THAT(record_error(replaced("\"layers\":4", "\"layers\":5")),
+TEST(MeasuredRun, BrokenRecordsAreErrors) {
+  EXPECT_THAT(error(replaced("\"layers\":4", "\"layers\":5")),
               HasSubstr("the plan's pipeline 0 ends at layer 6, the model has 7 layers"));
   EXPECT_THAT(record_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
               HasSubstr("measured.status: must be ok or failed"));
@@ -138,9 +138,9 @@ class RunFiles : public ::testing::Test {
 
 TEST_F(RunFiles, ALineIsARunAndEmptyLinesAreNone) {
   const std::string path = root_ + "/runs.jsonl";
-  write_file_atomically(path, to_json(example_record("a")) + "\n\n" + to_json(example_record("b")) +
-                                  "\n  \n" + to_json(example_record("c")));
-  const std::vector<RunRecord> records = load_run_records(path);
+  write_file_atomically(
+      path, to_json(example("a")) + "\n\n" + to_json(example("b")) + "\n  \n" + to_json(example("c")));
+  const std::vector<MeasuredRun> records = load_measured_runs(path);
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[0].where.line, 1);
   EXPECT_EQ(records[1].where.line, 3);
@@ -152,7 +152,7 @@ TEST_F(RunFiles, AnErrorNamesItsLine) {
   const std::string path = root_ + "/runs.jsonl", good = to_json(example_record()) + "\n";
   const auto error = [&](const std::string& line) {
     write_file_atomically(path, good + good + "\n" + line + "\n" + good);
-    return test::error_of([&] { load_run_records(path); });
+    return test::error_of([&] { load_measured_runs(path); });
   };
   EXPECT_THAT(record_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
               StartsWith(path + ":4: measured.status"));
@@ -169,13 +169,13 @@ TEST_F(RunFiles, ADirectoryIsReadInTheOrderOfItsNames) {
   write_file_atomically(root_ + "/inner/c.json", to_json(example_record("fourth")));
   write_file_atomically(root_ + "/notes.txt", "not a run");
   std::vector<std::string> names;
-  for (const RunRecord& record : load_run_records(root_)) names.push_back(record.name);
+  for (const MeasuredRun& record : load_measured_runs(root_)) names.push_back(record.name);
   EXPECT_THAT(names, ElementsAre("first", "second", "third", "fourth"));
 }
 
 TEST_F(RunFiles, NoRunsAreAnError) {
-  EXPECT_THAT(test::error_of([&] { load_run_records(root_); }), HasSubstr("no run (*.json, *.jsonl)"));
-  EXPECT_THAT(test::error_of([&] { load_run_records(root_ + "/nothing.json"); }),
+  EXPECT_THAT(test::error_of([&] { load_measured_runs(root_); }), HasSubstr("no run (*.json, *.jsonl)"));
+  EXPECT_THAT(test::error_of([&] { load_measured_runs(root_ + "/nothing.json"); }),
               StartsWith(root_ + "/nothing.json"));
 }
 

@@ -1,4 +1,4 @@
-#include "profiler/cluster_runs.h"
+#include "profiler/node_jobs.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ class LogReader {
 };
 
 struct Running {
-  ClusterRun run;
+  NodeJob job;
   LogReader log;
 };
 
@@ -69,23 +69,22 @@ class InterruptGuard {
   struct sigaction old_terminate_ {};
 };
 
-NodeProgram program_of(const ClusterRun& run, const std::vector<std::string>& command,
-                       const std::string& log) {
+NodeProgram program_of(const NodeJob& job, const std::vector<std::string>& command, const std::string& log) {
   // The whole node, unbound: the program places its ranks itself.
   NodeProgram program{.job_name = "sailor-measure",
-                      .node = run.node,
-                      .partition = run.partition,
+                      .node = job.node,
+                      .partition = job.partition,
                       .command = command,
                       .output_file = log};
-  program.command.insert(program.command.end(), {"--gpu-type", run.gpu_type});
+  program.command.insert(program.command.end(), {"--gpu-type", job.gpu_type});
   return program;
 }
 
 }  // namespace
 
-std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Catalog& catalog,
-                                              std::vector<std::string>& notes) {
-  std::map<std::string, ClusterRun> runs;
+std::vector<NodeJob> one_node_of_each_type(const Snapshot& snapshot, const Catalog& catalog,
+                                           std::vector<std::string>& notes) {
+  std::map<std::string, NodeJob> jobs;
   std::set<std::string> busy;
   for (const SnapshotNode& node : snapshot.nodes) {
     if (!catalog.gpu_types.contains(node.gpu_type)) continue;
@@ -94,28 +93,28 @@ std::vector<ClusterRun> one_node_of_each_type(const Snapshot& snapshot, const Ca
       busy.insert(type);
       continue;
     }
-    const ClusterRun run{type, node.name, node.partition};
-    const auto [found, is_new] = runs.emplace(type, run);
-    if (!is_new && node.name < found->second.node) found->second = run;
+    const NodeJob job{type, node.name, node.partition};
+    const auto [found, is_new] = jobs.emplace(type, job);
+    if (!is_new && node.name < found->second.node) found->second = job;
   }
   for (const std::string& type : busy)
-    if (!runs.contains(type)) notes.push_back("type " + type + ": no node is free");
-  std::vector<ClusterRun> result;
-  for (auto& [type, run] : runs) result.push_back(std::move(run));
+    if (!jobs.contains(type)) notes.push_back("type " + type + ": no node is free");
+  std::vector<NodeJob> result;
+  for (auto& [type, job] : jobs) result.push_back(std::move(job));
   return result;
 }
 
-int run_on_cluster(Scheduler& scheduler, const std::vector<ClusterRun>& runs,
-                   const std::vector<std::string>& command,
-                   const std::function<void(const std::string&)>& line) {
+int run_node_jobs(Scheduler& scheduler, const std::vector<NodeJob>& jobs,
+                  const std::vector<std::string>& command,
+                  const std::function<void(const std::string&)>& line) {
   const ScratchDirectory scratch;
   const InterruptGuard guard;
   std::map<StepId, Running> running;
-  for (const ClusterRun& run : runs) {
-    const std::string log = scratch.path() + "/" + run.node;
+  for (const NodeJob& job : jobs) {
+    const std::string log = scratch.path() + "/" + job.node;
     std::ofstream(log).close();
-    const StepId id = scheduler.start_program(program_of(run, command, log));
-    running.emplace(id, Running{run, LogReader(log, run.node + ": ")});
+    const StepId id = scheduler.start_program(program_of(job, command, log));
+    running.emplace(id, Running{job, LogReader(log, job.node + ": ")});
   }
   int failed = 0;
   for (bool told = false; !running.empty();) {
@@ -128,7 +127,7 @@ int run_on_cluster(Scheduler& scheduler, const std::vector<ClusterRun>& runs,
       it->second.log.read(status.has_value(), line);
       if (status.value_or(0) != 0) {
         ++failed;
-        line(fmt::format("{}: type {}: {}", it->second.run.node, it->second.run.gpu_type,
+        line(fmt::format("{}: type {}: {}", it->second.job.node, it->second.job.gpu_type,
                          describe_wait_status(*status)));
       }
       it = status ? running.erase(it) : std::next(it);

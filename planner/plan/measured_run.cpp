@@ -1,4 +1,4 @@
-#include "planner/plan/run_record.h"
+#include "planner/plan/measured_run.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -55,11 +55,11 @@ std::vector<double> positive_list(const std::optional<Field>& field) {
   return values;
 }
 
-RunRecord read_run_record(const Document& document) {
+MeasuredRun read_measured_run(const Document& document) {
   MapField map(Field(document), {"sailor_run", "name", "framework", "options", "platform", "precision",
                                  "family", "model", "plan", "measured"});
   require_version(map, "sailor_run", 1);
-  RunRecord record;
+  MeasuredRun record;
   record.where = map.field().where();
   record.name = map.required("name").text();
   record.framework = map.required("framework").name();
@@ -89,9 +89,9 @@ RunRecord read_run_record(const Document& document) {
   return record;
 }
 
-std::vector<RunRecord> load_lines(const std::string& path) {
+std::vector<MeasuredRun> load_lines(const std::string& path) {
   const std::string text = read_text_file(path);
-  std::vector<RunRecord> records;
+  std::vector<MeasuredRun> records;
   size_t begin = 0;
   for (int line = 1; begin < text.size(); ++line) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -99,31 +99,31 @@ std::vector<RunRecord> load_lines(const std::string& path) {
     begin = end + 1;
     if (one.find_first_not_of(" \t\r") == std::string::npos) continue;
     // The line breaks in front keep the numbers of lines right in what the reader says.
-    records.push_back(parse_run_record(std::string(static_cast<size_t>(line) - 1, '\n') + one, path));
+    records.push_back(parse_measured_run(std::string(static_cast<size_t>(line) - 1, '\n') + one, path));
   }
   return records;
 }
 
-void append(std::vector<RunRecord>& to, std::vector<RunRecord> from) {
+void append(std::vector<MeasuredRun>& to, std::vector<MeasuredRun> from) {
   std::move(from.begin(), from.end(), std::back_inserter(to));
 }
 
 }  // namespace
 
-std::optional<double> RunRecord::measured_s() const {
+std::optional<double> MeasuredRun::measured_s() const {
   return mean(iteration_s);
 }
 
-std::optional<double> RunRecord::measured_bytes() const {
+std::optional<double> MeasuredRun::measured_bytes() const {
   return mean(peak_memory_bytes);
 }
 
-RunRecord parse_run_record(const std::string& json, const std::string& file_name) {
+MeasuredRun parse_measured_run(const std::string& json, const std::string& file_name) {
   const Document document = parse_json(json, file_name);
-  return read_run_record(document);
+  return read_measured_run(document);
 }
 
-std::string to_json(const RunRecord& record, int indent) {
+std::string to_json(const MeasuredRun& record, int indent) {
   nlohmann::ordered_json json;
   json["sailor_run"] = 1;
   json["name"] = record.name;
@@ -142,11 +142,11 @@ std::string to_json(const RunRecord& record, int indent) {
   return json.dump(indent) + (indent < 0 ? "" : "\n");
 }
 
-std::vector<RunRecord> load_run_records(const std::string& path) {
+std::vector<MeasuredRun> load_measured_runs(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
     if (fs::path(path).extension() == ".jsonl") return load_lines(path);
-    return {parse_run_record(read_text_file(path), path)};
+    return {parse_measured_run(read_text_file(path), path)};
   }
   std::vector<std::string> files;
   for (auto it = fs::recursive_directory_iterator(path, error);
@@ -156,8 +156,8 @@ std::vector<RunRecord> load_run_records(const std::string& path) {
   if (error) throw InputError({path, 0}, "cannot list this directory of runs: " + error.message());
   std::sort(files.begin(), files.end());
   if (files.empty()) throw InputError({path, 0}, "no run (*.json, *.jsonl) in this directory");
-  std::vector<RunRecord> records;
-  for (const std::string& file : files) append(records, load_run_records(file));
+  std::vector<MeasuredRun> records;
+  for (const std::string& file : files) append(records, load_measured_runs(file));
   return records;
 }
 

@@ -1,6 +1,6 @@
 // A measured training run: what was trained, by which framework, under which plan, and what was seen. Every
 // run of the trainer writes one; converters turn other people's published runs into it; `sailor validate`
-// holds predictions against it. Plain value type.
+// compares predictions with it. Plain value type.
 //
 // The JSON form (one object; a data set is a directory of *.json files or one *.jsonl file, a run a line):
 //     {"sailor_run": 1, "name": "row 17", "framework": "NAME", "options": {"sequence_parallel": true},
@@ -25,7 +25,7 @@
 
 namespace sailor {
 
-struct RunRecord {
+struct MeasuredRun {
   std::string name;
   Where where;  // of the record, or of the row that it was made from
   std::string framework;
@@ -48,10 +48,10 @@ struct RunRecord {
   std::optional<double> measured_bytes() const;  // mean
 };
 
-RunRecord parse_run_record(const std::string& json, const std::string& file_name);
-std::string to_json(const RunRecord& record, int indent = -1);
+MeasuredRun parse_measured_run(const std::string& json, const std::string& file_name);
+std::string to_json(const MeasuredRun& record, int indent = -1);
 // All runs of a *.json file, a *.jsonl file, or a directory of such files in the order of their names. Throws
 // InputError.
-std::vector<RunRecord> load_run_records(const std::string& path);
+std::vector<MeasuredRun> load_measured_runs(const std::string& path);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-#include "planner/cli/site_runs.h"
+#include "planner/cli/site_predictor.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 namespace sailor::cli {
 
-bool SiteRuns::load(std::string& reason) {
+bool SitePredictor::load(std::string& reason) {
   if (site_) return true;
   const std::string path = config_or_default(config_);
   if (!has_site(config_)) {
@@ -25,7 +25,7 @@ bool SiteRuns::load(std::string& reason) {
   return true;
 }
 
-const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
+const ProfileSet& SitePredictor::profiles_of(const JobSpec& job) {
   const ModelSpec& m = job.model;
   const std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads,
@@ -37,7 +37,8 @@ const ProfileSet& SiteRuns::profiles_of(const JobSpec& job) {
       .first->second;
 }
 
-std::optional<SiteRuns::Predicted> SiteRuns::predict(const RunRecord& record, std::string& reason) {
+std::optional<SitePredictor::Predicted> SitePredictor::predict(const MeasuredRun& record,
+                                                               std::string& reason) {
   if (!load(reason)) return std::nullopt;
   if (record.family.empty()) {
     reason = "the run does not say of which family its model is, so no profile of the site can be its";

@@ -1,0 +1,49 @@
+#include "trainer/record/settings_table.h"
+
+#include <fmt/format.h>
+
+#include "planner/plan/rank_layout.h"
+
+namespace sailor {
+
+std::string settings_table(const JobSpec& job, const Plan& plan, const std::string& data,
+                           double unigram_entropy, bool emulated, const std::string& directory) {
+  std::string table;
+  auto row = [&table](const std::string& name, const std::string& value) {
+    table += fmt::format("  {:<14} {}\n", name, value);
+  };
+  const ModelSpec& m = job.model;
+  row("model", fmt::format("{} ({}): {} blocks, hidden {}, heads {}, sequence {}, vocabulary {}", m.name,
+                           m.family, m.layers, m.hidden, m.heads, m.sequence, m.vocabulary));
+  const TrainingSpec& t = job.training;
+  row("training", fmt::format("{} steps of {} sequences, {}, seed {}", t.steps, t.global_batch,
+                              to_string(t.precision), t.seed));
+  std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);
+  if (t.schedule.name != "constant")
+    optimizer += fmt::format(", {} to {:.1e}", t.schedule.name, t.schedule.min_lr);
+  if (t.schedule.warmup_steps > 0) optimizer += fmt::format(", warm-up {} steps", t.schedule.warmup_steps);
+  if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
+  if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);
+  row("optimizer", optimizer);
+  row("data",
+      fmt::format("{} ({}), unigram entropy {:.4f} nats per token", job.data.train, data, unigram_entropy));
+  if (!job.data.validation.empty())
+    row("validation", fmt::format("{}, every {} steps", job.data.validation, t.validation.every_steps));
+  row("plan", summary(plan));
+  const RankLayout layout(plan);
+  for (const std::string& node : layout.nodes()) {
+    std::string type;
+    for (const int rank : layout.ranks_on(node)) {
+      const RankSlot& slot = layout.slots()[rank];
+      type = plan.pipelines[slot.pipeline].stages[slot.stage].gpu_type;
+    }
+    if (!node.empty()) row("node " + node, fmt::format("{} x {}", layout.ranks_on(node).size(), type));
+  }
+  if (emulated) row("devices", "emulated: computation is real, its duration is the emulated GPU type's");
+  if (plan.prediction)
+    row("predicted", fmt::format("{:.1f} ms per iteration", 1e3 * plan.prediction->iteration_s));
+  row("files", directory);
+  return table;
+}
+
+}  // namespace sailor
