@@ -59,7 +59,7 @@ void RankProcess::live_through(const Generation& generation, int rank) {
   } catch (const std::exception& error) {
     inbox_.leave();
     // What fails because the generation was over anyway says nothing.
-    if (!resources_.job.elastic.enabled || !inbox_.interrupted()) throw;
+    if (!inbox_.interrupted()) throw;
     present.abort();
     leave(generation, rank,
           CommError("generation", fmt::format("{}", generation.number), -1, "", error.what()));
@@ -94,7 +94,6 @@ void RankProcess::give(const Generation& generation, int rank) {
 }
 
 void RankProcess::leave(const Generation& generation, int rank, const CommError& error) {
-  if (!resources_.job.elastic.enabled) throw error;
   std::cerr << "sailor-rank: " << error.what() << std::endl;
   if (inbox_.interrupted()) return;  // it was told to
   resources_.control.send(Failure{.generation = generation.number,

@@ -2,8 +2,9 @@
 // cluster now and then, chooses (growth_choice.h) without stopping anything, asks Slurm for exactly the nodes
 // that pay (helper_job.h), and releases those that the plan does not use any more.
 //
-// What is done with a node that is there is the owner's business (generations.h): ranks are started on it,
-// and the plan changes when they are ready. Used from the controller's thread; choosing has one of its own.
+// What is done with a node that is there is the owner's business (membership.h, generations.h): ranks are
+// started on it, and the plan changes when they are ready. Used from the controller's thread; choosing has
+// one of its own.
 #pragma once
 
 #include <sys/types.h>

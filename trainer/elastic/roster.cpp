@@ -14,7 +14,7 @@ std::optional<int> Roster::joined(const std::string& peer, const Hello& hello) {
     const bool same = process.hello.node == hello.node && process.hello.pid == hello.pid &&
                       process.hello.start_ticks == hello.start_ticks;
     const bool same_gpu =
-        hello.gpu >= 0 && process.hello.place == hello.place && process.hello.gpu == hello.gpu;
+        hello.rank < 0 && process.hello.place == hello.place && process.hello.gpu == hello.gpu;
     if (same || (same_gpu && !process.gone)) return std::nullopt;
   }
   const int id = static_cast<int>(processes_.size());
@@ -65,6 +65,13 @@ std::optional<int> Roster::find(const std::string& node, int64_t pid) const {
 std::optional<int> Roster::find_peer(const std::string& peer) const {
   for (const JobProcess& process : processes_) {
     if (process.peer == peer) return process.id;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> Roster::of_rank(int rank) const {
+  for (const JobProcess& process : processes_) {
+    if (rank >= 0 && process.rank == rank && !process.gone) return process.id;
   }
   return std::nullopt;
 }

@@ -25,8 +25,8 @@ struct JobProcess {
 
 class Roster {
  public:
-  // A process of a rank has said hello. Returns its id, or nothing when that process is known already, or its
-  // GPU has a process that is not gone.
+  // A process of a rank has said hello. Returns its id, or nothing when that process is known already, or
+  // comes later than generation 1 and its GPU has a process that is not gone.
   std::optional<int> joined(const std::string& peer, const Hello& hello);
   void agent_joined(const std::string& peer, const Hello& hello);
 
@@ -40,6 +40,8 @@ class Roster {
   // Of the process, gone or not; nothing when it is unknown.
   std::optional<int> find(const std::string& node, int64_t pid) const;
   std::optional<int> find_peer(const std::string& peer) const;
+  // The process that has the rank in the generation in force, unless it is gone.
+  std::optional<int> of_rank(int rank) const;
 
   // The node whose agent that is.
   std::optional<std::string> node_of_agent(const std::string& peer) const;

@@ -15,12 +15,12 @@ void StepWatch::begin_generation(double predicted_s) {
   if (predicted_s > 0) longest_step_s_ = predicted_s;
 }
 
-bool StepWatch::reported(int64_t step, double step_s) {
+void StepWatch::reported(int64_t step, double step_s) {
   steps_done_ = std::max(steps_done_, step);
   longest_step_s_ = std::max(longest_step_s_, step_s);
-  if (step <= furthest_) return false;
+  if (step <= furthest_) return;
   furthest_ = step;
-  return true;
+  changes_in_vain_ = 0;
 }
 
 int64_t StepWatch::reachable_by_all() const {

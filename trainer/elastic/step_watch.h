@@ -13,13 +13,16 @@ class StepWatch {
   void begin_generation(double predicted_s);
   // It trains, from `steps_done` on.
   void running(int64_t steps_done) { steps_done_ = steps_done; }
-  // Returns whether training has never been so far.
-  bool reported(int64_t step, double step_s);
+  void reported(int64_t step, double step_s);
+  // Training goes on after a change.
+  void changed() { ++changes_in_vain_; }
 
   // By whoever is furthest.
   int64_t steps_done() const { return steps_done_; }
   // In any generation.
   int64_t furthest() const { return furthest_; }
+  // Changes in a row since training was last further than ever.
+  int changes_in_vain() const { return changes_in_vain_; }
   // The step after which all can stop: nobody has begun the one behind it.
   int64_t reachable_by_all() const;
   double longest_step_s() const { return longest_step_s_; }
@@ -30,6 +33,7 @@ class StepWatch {
 
  private:
   int64_t steps_done_ = 0, furthest_ = 0;
+  int changes_in_vain_ = 0;
   double longest_step_s_ = 0;  // of this generation, or predicted; 0 = not known
 };
 

@@ -12,14 +12,15 @@ namespace sailor {
 
 class EventLog {
  public:
-  // `directory` outlives the object.
-  explicit EventLog(const RunDirectory& directory) : directory_(directory) {}
+  // `directory` outlives the object. Not `kept`: of a job that has no such file; nothing is written.
+  explicit EventLog(const RunDirectory& directory, bool kept = true) : directory_(directory), kept_(kept) {}
 
   // Appends {"time": now, "event": `event`, ...`details`}. Throws std::runtime_error.
   void write(const std::string& event, const nlohmann::ordered_json& details);
 
  private:
   const RunDirectory& directory_;
+  const bool kept_;
 };
 
 }  // namespace sailor

@@ -44,6 +44,17 @@ TEST(Roster, AgentsAreKnownByConnectionAndByTheirSlurmStep) {
   EXPECT_FALSE(roster.agent_of("n1"));
 }
 
+TEST(Roster, RanksOfTheFirstGenerationMayShareAGpu) {
+  Roster roster;
+  EXPECT_TRUE(roster.joined("p1", process("n1", 10, 0, 0)));
+  const auto second = roster.joined("p2", process("n1", 11, 0, 1));
+  ASSERT_TRUE(second) << "a job that is not elastic does not care";
+  EXPECT_EQ(roster.of_rank(1), second);
+  roster.at(*second).gone = true;
+  EXPECT_FALSE(roster.of_rank(1));
+  EXPECT_FALSE(roster.of_rank(-1));
+}
+
 TEST(Roster, WhoIsInNoGenerationIsSpare) {
   Roster roster;
   const int a = *roster.joined("p1", process("n1", 10, 0, 0)),
