@@ -166,5 +166,8 @@ echo
 sed -n '/^\(finished\|failed\|cancelled\): /,$p' "slurm-$id.out" | grep -v '^files: '
 echo
 grep -q '"status": "finished"' "$kept/summary.json" || fail "the job did not finish; see $kept"
-echo "files: $kept (job.yaml, plan.json, table.txt, metrics.jsonl, summary.json, logs/, slurm-$id.out)"
+sailor report "$kept" > /dev/null
 say "stop the cluster"
+stop
+echo "files:  $kept (job.yaml, plan.json, table.txt, metrics.jsonl, summary.json, logs/, slurm-$id.out)"
+echo "report: $kept/report.html (the plan, predicted against measured times, memory, what happened; open it in a browser)"

@@ -105,25 +105,24 @@ SearchResult search_nodes(const NodeWishes& wishes, const PlanningContext& conte
   return few ? search_within(*wishes.max_nodes, context, options, notes) : search(context, options);
 }
 
-// A note if the training would finish earlier on nodes that become free later. Only computed if it is cheap
-// compared with the search itself.
+// A note if the training would finish earlier on nodes that become free later.
 std::string waiting_note(const NodeWishes& wishes, const PlanningInputs& inputs, PlanOptions options,
                          const SearchResult& found, int64_t clock_s) {
-  constexpr double kLongSearch_s = 0.5;
-  constexpr double kTimeLimit_s = 0.2;
+  constexpr double kEffort_s = 0.2;
   if (wishes.include_busy || inputs.job.objective.expense()) return "";
-  if (inputs.snapshot.busy.empty() || found.stats.search_s > kLongSearch_s) return "";
+  if (inputs.snapshot.busy.empty()) return "";
   const Candidate& now = found.candidates.front();
   options.top_k = 1;
   options.explain = false;
   options.previous = {now.plan};
-  const ShortSearch plan = [&](const Snapshot& snapshot, double time_limit_s) {
+  options.time_limit_s /= 4;
+  const ShortSearch plan = [&](const Snapshot& snapshot, double effort_s) {
     std::vector<std::string> notes;
-    options.time_limit_s = options.effort_limit_s = time_limit_s;
+    options.effort_limit_s = effort_s;
     return search_nodes(wishes, inputs.context(snapshot), options, notes);
   };
-  std::optional<WaitingOffer> offer = worth_waiting(inputs.snapshot, now, inputs.job.training.steps,
-                                                    std::min(kTimeLimit_s, options.time_limit_s / 4), plan);
+  std::optional<WaitingOffer> offer =
+      worth_waiting(inputs.snapshot, now, inputs.job.training.steps, kEffort_s, plan);
   if (!offer) return "";
   // The last --exclude counts.
   if (!offer->later_nodes.empty())

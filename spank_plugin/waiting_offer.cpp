@@ -45,7 +45,7 @@ bool free_by(const BusyNode& busy, double wait_s) {
 }  // namespace
 
 std::optional<WaitingOffer> worth_waiting(const Snapshot& snapshot, const Candidate& now, int64_t steps,
-                                          double time_limit_s, const ShortSearch& plan) {
+                                          double effort_s, const ShortSearch& plan) {
   const double now_s = static_cast<double>(steps) * now.prediction.iteration_s;
   const double least_s = std::max(kLeastEarlier_s, kLeastShare * now_s);
   std::vector<double> waits = next_ends(snapshot.busy);
@@ -60,7 +60,7 @@ std::optional<WaitingOffer> worth_waiting(const Snapshot& snapshot, const Candid
       else
         later.push_back(busy.node.name);
     }
-    const SearchResult result = plan(then, time_limit_s / static_cast<double>(waits.size()));
+    const SearchResult result = plan(then, effort_s / static_cast<double>(waits.size()));
     if (result.status != SearchStatus::found || result.candidates.empty()) continue;
     const Candidate& candidate = result.candidates.front();
     const double then_s = wait_s + static_cast<double>(steps) * candidate.prediction.iteration_s;

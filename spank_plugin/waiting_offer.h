@@ -20,13 +20,13 @@ struct WaitingOffer {
   std::vector<std::string> later_nodes;  // busy nodes that become free after the wait, or at an unknown time
 };
 
-// Plans for one snapshot within this time.
-using ShortSearch = std::function<SearchResult(const Snapshot&, double time_limit_s)>;
+// Plans for one snapshot with this effort (PlanOptions::effort_limit_s).
+using ShortSearch = std::function<SearchResult(const Snapshot&, double effort_s)>;
 
-// Checks the next few times at which nodes become free, all within time_limit_s of planning; nothing if none
-// of them makes up for the wait. `now` is the plan for snapshot.nodes.
+// Checks the next few times at which nodes become free, with `effort_s` for all of them; nothing if none of
+// them makes up for the wait. `now` is the plan for snapshot.nodes.
 std::optional<WaitingOffer> worth_waiting(const Snapshot& snapshot, const Candidate& now, int64_t steps,
-                                          double time_limit_s, const ShortSearch& plan);
+                                          double effort_s, const ShortSearch& plan);
 
 // `note: waiting until 14:05 for 8 more GPUs would end the training 35 min earlier: --sailor-wait=nodes`,
 // with options that exclude later nodes from such a plan. `clock_s` is now, seconds since the epoch; times

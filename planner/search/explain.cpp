@@ -12,16 +12,18 @@
 namespace sailor {
 namespace {
 
-// Searches for a plan under relaxed conditions, within the time for the whole explanation. When it is spent,
-// the remaining questions stay unasked.
+constexpr double kEffort_s = 0.1;  // for a question
+
+// Searches for a plan under relaxed conditions, with little effort for each question. The time for the whole
+// explanation is a safety net: when it is spent, the remaining questions stay unasked.
 class Relaxed {
  public:
   Relaxed(const PlanningContext& context, const PlanOptions& options)
       : context_(context), options_(options), started_(std::chrono::steady_clock::now()) {
     options_.top_k = 1;
     options_.explain = false;
-    options_.effort_limit_s = options.time_limit_s / 4;
-    limit_s_ = std::clamp(options.time_limit_s / 2, 0.1, 1.0);
+    options_.effort_limit_s = std::min(options.time_limit_s / 4, kEffort_s);
+    limit_s_ = std::clamp(options.time_limit_s / 2, 0.1, 5.0);
   }
   bool spent() const { return left_s() < 0.01; }
   SearchResult search(const JobSpec& job, const Snapshot& snapshot, const Catalog& catalog) const {

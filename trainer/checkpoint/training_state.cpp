@@ -126,7 +126,8 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
     const int64_t begin = base_of(state.slot, spec) + slice.first;
     const int64_t end = std::min(begin + slice.count, real_elements(spec));
     // With ZeRO-1 a slice of what is summed belongs to one rank alone.
-    const bool alone = state.plan.zero1 && replicas_of(state.plan, state.layout, spec).size() > 1;
+    const bool alone =
+        shards_optimizer(state.plan.zero) && replicas_of(state.plan, state.layout, spec).size() > 1;
     const Ranges share =
         alone ? Ranges{{begin, slice.count}} : own_share(state.plan, state.layout, state.slot, spec);
     for (const auto& [share_first, share_count] : share) {

@@ -9,6 +9,7 @@
 #include "planner/cli/program.h"
 #include "planner/cli/progress_line.h"
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"

@@ -40,10 +40,6 @@ constexpr double kOrderlyEnd_s = 2;   // how long agents and ranks get to end by
 constexpr double kChildrenEnd_s = 3;  // then for whatever still runs here: keepers wait for Slurm
 constexpr int kLeave_s = 20;          // for saving after a SIGTERM: Slurm kills after 30
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // On imagined nodes, where it is not placed.
 Plan on_nodes(Plan plan) {
   place_on_imagined_nodes(plan);

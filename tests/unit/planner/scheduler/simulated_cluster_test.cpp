@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using Kind = SimulatedEvent::Kind;
+using EventKind = SimulatedEvent::Kind;
 using Preempted = SimulatedPartition::Preempted;
 using Backfill = SimulatedSite::Backfill;
 
@@ -39,7 +39,7 @@ struct Simulation : SimulatedCluster {
   std::vector<int64_t> starts(const std::string& id) const {
     std::vector<int64_t> times;
     for (const SimulatedEvent& event : history())
-      if (event.kind == Kind::started && event.job == id) times.push_back(event.time_s);
+      if (event.kind == EventKind::started && event.job == id) times.push_back(event.time_s);
     return times;
   }
 };

@@ -143,8 +143,6 @@ TEST(PlanOutlook, WhatIsNotKnownIsAnErrorThatNamesTheRun) {
   EXPECT_THAT(error([](MeasuredRun& r) { r.plan.pipelines[0].stages[0].gpu_type = "B"; }),
               HasSubstr("GPU type \"B\""));
   EXPECT_THAT(error([](MeasuredRun& r) { r.precision = Precision::fp32; }), HasSubstr("peak_flops.fp32"));
-  EXPECT_THAT(error([](MeasuredRun& r) { r.plan.pipelines[0].stages[0].recompute = "some"; }),
-              HasSubstr("unknown recompute mode \"some\""));
   // A schedule that does not exist: three chunks for two entries.
   EXPECT_THAT(error([](MeasuredRun& r) { r.plan.interleave = 3; }), StartsWith("runs.jsonl:3: "));
   EXPECT_THAT(error([](MeasuredRun& r) { r.plan.interleave = 2; }), StartsWith("runs.jsonl:3: "));
