@@ -13,19 +13,19 @@
 namespace sailor {
 
 struct NodeJob {
-  std::string gpu_type;  // of the catalog; what is measured is called so
+  std::string gpu_type;  // of the catalog; name of the measured type
   std::string node;
   std::string partition;
 };
 
-// The first wholly free node of every GPU type, by type; for an emulated type, of the type whose profile it
-// takes, measured once on any node. `notes` gets the types that have no free node.
+// The first completely free node of every GPU type, by type; for an emulated type, of the type whose profile
+// it uses, measured once on any node. `notes` gets the types without a free node.
 std::vector<NodeJob> one_node_of_each_type(const Snapshot& snapshot, const Catalog& catalog,
                                            std::vector<std::string>& notes);
 
-// Runs `command` + {"--gpu-type", TYPE} on the node of each of `jobs`, all at once, as jobs of `scheduler`.
-// `line` gets what they print, line by line, after "NODE: ". Returns the number of those that failed; when
-// this process is interrupted, so are they. Throws std::runtime_error.
+// Runs `command` + {"--gpu-type", TYPE} on the node of each of `jobs`, concurrently, as jobs of `scheduler`.
+// `line` gets their output line by line, after "NODE: ". Returns the number of failed jobs. When this process
+// is interrupted, the jobs are cancelled. Throws std::runtime_error.
 int run_node_jobs(Scheduler& scheduler, const std::vector<NodeJob>& jobs,
                   const std::vector<std::string>& command,
                   const std::function<void(const std::string&)>& line);

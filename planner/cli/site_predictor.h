@@ -16,18 +16,18 @@
 
 namespace sailor::cli {
 
-// Reads the site's files when the first run asks for them. Not thread-safe.
+// Reads the site's files on first use. Not thread-safe.
 class SitePredictor {
  public:
-  // `config` empty: site_config_path(), and it is no error of the input when there is no such file.
+  // `config` empty: site_config_path(), and a missing file is not an error.
   explicit SitePredictor(std::string config) : config_(std::move(config)) {}
 
   struct Predicted {
     Prediction prediction;
     bool estimated = false;  // layer times of some GPU type were not measured
   };
-  // Throws InputError when a file of the site is broken; what the files do not know is only this run's
-  // misfortune: nothing, and `reason` says why.
+  // Throws InputError when a file of the site is broken. If the files lack data for this run, returns
+  // nothing, and `reason` says why.
   std::optional<Predicted> predict(const MeasuredRun& record, std::string& reason);
 
  private:

@@ -1,10 +1,10 @@
-// What a run has done, as its directory tells: the plan in force, steps, events, changes of plan, the
-// summary. The files and their keys are in etc/doc/formats.md. Value types; reading keeps nothing.
+// The history of a run, read from its directory: the plan in force, steps, events, changes of plan, the
+// summary. etc/doc/formats.md describes the files and their keys. Value types; reading keeps no state.
 //
-// A run is one execution of a job by `sailor run`, known by its directory, sailor-JOBID. RunDirectory
-// (trainer/record) is that directory as it is written, RunHistory all that it tells, RunStatus how the run is
-// going now, RunSummary what it came to. A MeasuredRun (planner/plan) is what predictions are compared with:
-// a plan and what was measured under it, by our trainer or by another one.
+// A run is one execution of a job by `sailor run`, identified by its directory, sailor-JOBID. RunDirectory
+// (trainer/record) writes that directory. RunHistory is its content, RunStatus the current state of the run,
+// RunSummary its result. A MeasuredRun (planner/plan) is the reference for predictions: a plan and what was
+// measured under it, with our trainer or another one.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +58,9 @@ struct RunHistory {
   Plan plan;  // in force, or the last one
   std::vector<StepMetrics> steps;
   std::vector<RunEvent> events;       // oldest first
-  std::vector<PlanChange> changes;    // but for the first generation
-  std::vector<PlanPromise> promises;  // one per generation that trained; of elastic jobs only
-  std::optional<RunSummary> summary;  // of a run that has ended
+  std::vector<PlanChange> changes;    // all but the first generation
+  std::vector<PlanPromise> promises;  // one per generation that trained; elastic jobs only
+  std::optional<RunSummary> summary;  // of a finished run
 };
 
 // Throws InputError when the plan of the directory cannot be read. Files that are missing or partly written

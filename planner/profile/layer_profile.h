@@ -27,13 +27,13 @@ struct LayerTimes {
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
   int64_t parameters = 0;       // elements held by one GPU
-  int64_t output_elements = 0;  // tensor handed to the next layer, one sequence, not divided by the TP degree
-  int64_t activation_bytes = 0;  // kept for the backward of one sequence
-  int64_t workspace_bytes = 0;   // live only while the layer computes one sequence (logits, scores)
-  int64_t selective_bytes = 0;   // kept when attention's inside is recomputed; 0 = not known
-  int64_t checkpoint_bytes = 0;  // kept when the whole layer is recomputed; 0 = not known
-  int64_t tied_parameters = 0;   // of `parameters`: shared with the first layer where one rank holds both
-  int64_t persistent_bytes = 0;  // a buffer that stays from one microbatch to the next
+  int64_t output_elements = 0;  // tensor passed to the next layer, one sequence, not divided by the TP degree
+  int64_t activation_bytes = 0;  // stored for the backward of one sequence
+  int64_t workspace_bytes = 0;   // only while the layer computes one sequence (logits, scores)
+  int64_t selective_bytes = 0;   // stored with selective recomputation; 0 = unknown
+  int64_t checkpoint_bytes = 0;  // stored with full recomputation; 0 = unknown
+  int64_t tied_parameters = 0;   // of `parameters`: shared with the first layer if one rank has both
+  int64_t persistent_bytes = 0;  // a buffer that stays allocated between microbatches
 
   // Stored for the backward under a plan's `recompute`; the value without recomputation if it is unknown.
   int64_t kept_bytes(Recompute recompute) const {
@@ -76,9 +76,9 @@ class LayerProfile {
   std::vector<ReplicaShape> shapes() const;  // ascending, each once
 };
 
-// More sequences never take less time: a cell that says so measured something else beside them (small cases
-// are launch-bound, and hooks cost most there). Lowers every time to the least that was measured for as many
-// sequences or more, by the same shape.
+// More sequences never take less time: a cell that says so was disturbed (small cases are launch-bound, and
+// hooks cost most there). Lowers every time to the minimum over cells with at least as many sequences and the
+// same shape.
 void make_monotone(LayerProfile& profile);
 
 // Sizes do not depend on the GPU type.

@@ -24,7 +24,7 @@ struct RunOutcome {
 };
 
 RunOutcome make_outcome(const MeasuredRun& record, const Prediction& prediction);
-// The same model, global batch and number of GPUs by type: what a user would choose a plan among.
+// The same model, global batch and number of GPUs by type: the plans that a user chooses among.
 std::string choice_group(const MeasuredRun& record);
 
 // Relative error; positive if predicted above measured.

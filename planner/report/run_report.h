@@ -13,7 +13,7 @@
 
 namespace sailor {
 
-// What the planner says of the run's plan and of others on the same nodes, where its inputs are still there.
+// The prediction of the run's plan, and other plans on the same nodes, if the planner's inputs exist.
 struct PlanOutlook {
   Prediction prediction;
   std::vector<Timeline> timelines;   // empty: too many events to draw

@@ -28,9 +28,9 @@ struct RankMemoryInput {
   std::vector<ChunkMemoryInput> chunks;
   int microbatch = 1;      // sequences
   int microbatches = 1;    // per iteration
-  int replicas = 1;        // whose gradients are summed
-  bool both_ends = false;  // the rank holds the first and the last layer: tied parameters count once
-  Zero zero = Zero::none;  // what the replicas share
+  int replicas = 1;        // number of replicas that reduce gradients
+  bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
+  Zero zero = Zero::none;  // what is sharded over the replicas
   ReplicaShape shape;
   int64_t base_bytes = 0;
   int64_t gathered_elements =

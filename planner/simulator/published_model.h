@@ -14,7 +14,7 @@ namespace sailor::published {
 
 constexpr double kFloatBytes = 4;
 
-// Peak memory of a rank that holds `layers` (sizes at its TP degree) with `in_flight` = P - i microbatches.
+// Peak memory of a rank that has `layers` (sizes at its TP degree) with `in_flight` = P - i microbatches.
 MemoryBreakdown memory(std::span<const LayerSizes> layers, ReplicaShape shape, int microbatch, int in_flight);
 // Gradient sync of a stage over one pair of neighbouring replicas.
 double all_reduce_s(const LinkCurve& pair, double bytes, int replicas);

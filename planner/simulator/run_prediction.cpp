@@ -33,7 +33,7 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
   for (const auto& [gpu_type, shape] : used) {
     const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, shape);
     const auto [known, is_new] = profiles.sizes.by_shape.emplace(shape, sizes);
-    // What lives only inside a layer is not in every profile.
+    // Not every profile has the memory that is used only inside a layer.
     if (!is_new)
       for (size_t layer = 0; layer < std::min(sizes.size(), known->second.size()); ++layer)
         if (known->second[layer].workspace_bytes == 0)
@@ -105,7 +105,7 @@ Prediction predict_run(const MeasuredRun& record, const Assumptions& assumptions
     return native::simulate({job, snapshot, assumptions.catalog, profiles, style}, record.plan);
   } catch (const InputError& error) {
     throw error.where().file.empty() ? InputError(record.where, error.what()) : error;
-  } catch (const std::invalid_argument& error) {  // a schedule that does not exist
+  } catch (const std::invalid_argument& error) {  // an impossible schedule
     throw InputError(record.where, error.what());
   }
 }

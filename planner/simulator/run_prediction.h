@@ -1,5 +1,5 @@
-// The prediction of a measured run, for comparing the two: the run becomes a job, a platform and a plan, and
-// goes the way of every plan. Pure and thread-safe.
+// The prediction of a measured run, to compare both: the run becomes a job, a platform and a plan, and is
+// predicted like every plan. Pure and thread-safe.
 #pragma once
 
 #include "planner/plan/measured_run.h"
@@ -9,20 +9,20 @@
 
 namespace sailor {
 
-// Layer times are estimated from the shape of the model; with `measured`, its layer times and sizes and its
-// network are used instead, as far as it has them. A platform that the assumptions know says what it adds to
-// either; without one, everything must have been measured. Throws InputError when the assumptions know
-// neither the run's platform nor its framework nor a GPU type, or an option of the run is none.
+// Layer times are estimated from the shape of the model; where `measured` has them, its layer times, sizes
+// and network are used instead. The overheads come from the run's platform, if the assumptions have it;
+// otherwise everything must have been measured. Throws InputError when the assumptions have neither the run's
+// platform nor its framework nor a GPU type, or an option of the run is unknown.
 Prediction predict_run(const MeasuredRun& record, const Assumptions& assumptions,
                        const ProfileSet* measured = nullptr);
 
-// What the run would have been as a job.
+// The run as a job.
 JobSpec job_of(const MeasuredRun& record);
 
 // The framework's description with the run's options.
 FrameworkStyle style_of(const MeasuredRun& record, const Assumptions& assumptions);
 
-// Peak memory on the rank whose memory the run's figure is.
+// Predicted peak memory of the rank whose memory was measured.
 int64_t predicted_peak_bytes(const MeasuredRun& record, const Prediction& prediction);
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// What stages are made of, by number: a kind is a GPU type in a zone with the shape of a replica, and
-// everything that the native cost model asks of kinds is a table. A search that predicts many plans of one
-// context makes one StageKinds and keeps it.
+// Kinds of stages by number. A kind is a GPU type in a zone with the shape of a replica; tables have
+// everything that the native cost model needs of it. A search that predicts many plans of one context keeps
+// one StageKinds.
 //
 // Tables are filled on first use: not thread-safe, one object per thread. Keeps a reference to the context,
 // which must outlive it.
@@ -50,7 +50,7 @@ class StageKinds {
   StageKinds(const StageKinds&) = delete;
   StageKinds& operator=(const StageKinds&) = delete;
 
-  // The number of a kind. Throws InputError when its type has no profile or its shape no sizes.
+  // The number of a kind. Throws InputError when its type has no profile, or its shape no sizes.
   int number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape);
   const StageKind& operator[](int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   int count() const { return static_cast<int>(kinds_.size()); }
@@ -96,7 +96,7 @@ class StageKinds {
   std::vector<StageKind> kinds_;
   std::vector<ReplicaShape> shapes_;  // by kind
   std::map<std::tuple<std::string, std::string, ReplicaShape>, int> numbers_;
-  // By kind: a few microbatch sizes. Who asks keeps references.
+  // By kind: a few microbatch sizes. Callers keep references.
   std::vector<std::vector<std::pair<int, std::unique_ptr<const KindTimes>>>> times_;
   std::vector<std::vector<double>> parameters_;  // by kind: prefix sums
   std::vector<std::vector<Pair>> pairs_;         // [from][to]

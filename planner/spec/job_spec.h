@@ -46,7 +46,7 @@ struct ModelSpec {
   int key_value_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int rotated_elements() const { return static_cast<int>(hidden / heads * rotary_fraction); }  // of a head
   int position_rows() const { return positions > 0 ? positions : sequence; }
-  // Can every block be split over the GPUs of such a replica?
+  // Can every block be split over the GPUs of this replica?
   bool splits_over(ReplicaShape replica) const {
     const int tp = replica.tp;
     return heads > 0 && heads % tp == 0 && key_value_heads() % tp == 0 && feed_forward % tp == 0;

@@ -24,10 +24,10 @@ Predict predictor(const std::string& set, const std::string& reference, const As
 Assumptions calibrated(const std::string& set, Assumptions assumptions, const std::string& directory,
                        bool own = true);
 
-// Parts of a set that are scored by themselves; "" where the set has none.
+// Parts of a set that are scored separately; "" if the set has none.
 std::string part_of(const std::string& set, const MeasuredRun& record);
 
-// The runs without the figures that are not scored: what constants are fitted to.
+// The runs with the scored values only: the data for fitting constants.
 std::vector<MeasuredRun> scored(const std::string& set, std::vector<MeasuredRun> records);
 
 struct SetOutcomes {

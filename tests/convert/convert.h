@@ -12,8 +12,8 @@ namespace sailor::convert {
 
 // Names of the sets, as on the command line.
 const std::vector<std::string>& set_names();
-// All rows of a set's file (or, for `sailor`, directory) that describe a run. Rows that are not runs of a
-// model that the product knows (mixtures of experts, encoders) are left out. Throws InputError.
+// All rows of a set's file (or, for `sailor`, directory) that describe a run. Rows with models that the
+// product does not support (mixtures of experts, encoders) are skipped. Throws InputError.
 std::vector<MeasuredRun> convert(const std::string& set, const std::string& path);
 
 // The single converters.

@@ -12,11 +12,11 @@
 
 namespace sailor {
 
-// A range of elements that some rank holds, as everybody knows of it.
+// A range of elements that some rank holds, as known to all.
 struct KnownRange {
-  int64_t first = 0, end = 0;  // elements of the whole parameter
+  int64_t first = 0, end = 0;  // elements of the unsharded parameter
   int rank = 0;
-  std::size_t state = 0, range = 0;  // indices in what that rank holds
+  std::size_t state = 0, range = 0;  // indices in the list of that rank
 };
 
 struct KnownState {
@@ -45,7 +45,7 @@ std::vector<StateChoice> choices_of(const std::vector<KnownState>& known);
 using RangesByParameter = std::map<std::size_t, std::vector<KnownRange>>;
 RangesByParameter ranges_of(const std::vector<KnownState>& known, const StateChoice& choice);
 
-// A range of one tensor of a parameter (0 = the values, then the optimizer's states) that this rank needs.
+// A range of one tensor of a parameter (0 = the values, then the optimizer states) that this rank needs.
 struct NeededRange {
   std::size_t parameter = 0;
   int64_t first = 0, count = 0;
@@ -53,14 +53,14 @@ struct NeededRange {
   char* memory = nullptr;
 };
 
-// Elements of `needed` that no range has.
+// Number of needed elements that no rank holds.
 int64_t missing(const std::vector<NeededRange>& needed, const RangesByParameter& known);
 
-// A part of a needed range, and where it comes from.
+// A part of a needed range, and its source.
 struct Fetch {
   int rank = 0;
   std::size_t state = 0, range = 0, tensor = 0;
-  int64_t offset = 0, count = 0;  // elements, from the beginning of that range
+  int64_t offset = 0, count = 0;  // elements, relative to the start of that range
   char* memory = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// What one process holds of the state of training after some step, in use by a trainer or in a copy: ranges
-// of elements of whole parameters, each with its values and what the optimizer keeps of them. What ranks of
-// different plans hold is told in the same terms, so that any of them can go on from it (state_transfer.h).
+// The part of the training state that one process holds after some step, in use by a trainer or in a copy:
+// ranges of elements of unsharded parameters, each with its values and optimizer states. This form is
+// independent of the plan, so that ranks of any plan can use it (state_transfer.h).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sailor {
 
-// Elements [first, first + count) of a whole parameter, none of them padding.
+// Elements [first, first + count) of an unsharded parameter, without padding.
 struct HeldRange {
   std::size_t parameter = 0;  // index in the order of specs_by_name() (parameter_place.h)
   int64_t first = 0;
@@ -28,7 +28,7 @@ struct HeldState {
   StateVersion version;
   int64_t optimizer_steps = 0;
   bool copy = false;  // not in use by a trainer
-  // In whose memory the ranges are.
+  // Device whose memory has the ranges.
   Device* device = &host_device();
   std::vector<HeldRange> ranges{};
 };

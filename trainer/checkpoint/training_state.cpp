@@ -21,9 +21,9 @@ namespace {
 
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
-// GPUs that hold a parameter together.
+// The GPUs over which a parameter is sharded.
 struct Replica {
-  int base = 0;  // their first rank
+  int base = 0;  // first rank
   ReplicaShape shape;
 };
 
@@ -32,7 +32,7 @@ std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, con
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     const PlanPipeline& pipeline = plan.pipelines[p];
     const int last = static_cast<int>(pipeline.stages.size()) - 1;
-    std::vector<int> stages = {0, last};  // of a matrix that the first and the last layer share
+    std::vector<int> stages = {0, last};  // a matrix that is shared by the first and the last layer
     if (parameter.layer < pipeline.stages.back().end_layer) stages = {stage_of(pipeline, parameter.layer)};
     for (const int stage : stages) {
       const Replica replica{layout.base(static_cast<int>(p), stage),
@@ -43,12 +43,12 @@ std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, con
   return replicas;
 }
 
-// How many elements of a tensor, from `first` on, are for `out`: what is beyond its end is padding there.
+// Number of elements of a tensor, from `first` on, that belong in `out`; the rest of `out` is padding.
 int64_t count_into(const CheckpointTensor* tensor, int64_t first, const at::Tensor& out) {
   return std::clamp<int64_t>(tensor->elements() - first, 0, out.numel());
 }
 
-// Elements [first, first + out.numel()) of a tensor, those beyond its end left as they are.
+// Elements [first, first + out.numel()) of a tensor. Elements beyond its end are unchanged.
 void read_into(CheckpointReader& reader, const CheckpointTensor* tensor, int64_t first,
                const at::Tensor& out) {
   const int64_t count = count_into(tensor, first, out);
@@ -99,7 +99,7 @@ Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slo
           ranges.emplace_back(first + static_cast<int64_t>(block.first), static_cast<int64_t>(block.count));
       };
       if (parameter.sharded) {
-        // Every sub-shard is held by one rank of each replica.
+        // One rank of each replica has each sub-shard.
         const int64_t shard = elements / shards;
         const int part = replica.shape.part_of(gpu), of_part = shards / replica.shape.parts();
         for (int k = part * of_part; k < (part + 1) * of_part; ++k)
@@ -125,7 +125,7 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
     const ParameterSpec& spec = specs.at(slice.name);
     const int64_t begin = base_of(state.slot, spec) + slice.first;
     const int64_t end = std::min(begin + slice.count, real_elements(spec));
-    // With ZeRO-1 a slice of what is summed belongs to one rank alone.
+    // With ZeRO-1 each slice of the reduced gradient belongs to one rank.
     const bool alone =
         shards_optimizer(state.plan.zero) && replicas_of(state.plan, state.layout, spec).size() > 1;
     const Ranges share =
@@ -162,12 +162,12 @@ std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::
 
 void read_state(CheckpointReader& reader, const RankState& state) {
   const at::NoGradGuard no_graph;
-  const ComputeOn computes(state.device);  // on whichever thread this is: behind what was computed before
+  const ComputeOn computes(state.device);  // on the current thread, after previously enqueued work
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
   std::map<std::string, std::vector<std::size_t>> slices_of;
   for (std::size_t i = 0; i < state.optimizer.slices().size(); ++i)
     slices_of[state.optimizer.slices()[i].name].push_back(i);
-  // First all is announced, then read in the same order.
+  // First announce all reads, then read in the same order.
   for (const Parameter* parameter : state.parameters) {
     const int64_t base = base_of(state.slot, specs.at(parameter->name));
     const auto announce = [&](const std::string& name, int64_t first, const at::Tensor& out) {

@@ -1,6 +1,6 @@
-// Between what a rank holds of the state of training (values of parameters, states of the optimizer) and the
-// whole tensors of a checkpoint (checkpoint_manifest.h). A rank's rows of a sharded parameter, and every
-// slice of an optimizer, are ranges of elements of a whole tensor; rows of padding are not part of it.
+// Maps a rank's training state (parameter values, optimizer states) to the unsharded tensors of a checkpoint
+// (checkpoint_manifest.h). A rank's rows of a sharded parameter, and every slice of an optimizer, are ranges
+// of elements of an unsharded tensor, without rows of padding.
 //
 // The plan alone determines which rank writes what: replicas of a tensor divide it evenly, so that every
 // element is written once. Pure except for the tensors.

@@ -15,8 +15,8 @@ class RankProcess {
   // `node` is this node's name, as in the controller's messages.
   RankProcess(RankResources& resources, GenerationInbox& inbox, std::string node);
 
-  // Begins with `first`, or waits for a generation when there is none. Returns only after a failure of its
-  // own, which ends the job; what comes of the loss of others is the controller's decision.
+  // Begins with `first`, or waits for a generation if there is none. Returns only after a failure of its own,
+  // which ends the job. When other ranks are lost, the controller decides.
   [[noreturn]] void run(std::optional<Generation> first);
 
  private:

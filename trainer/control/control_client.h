@@ -1,7 +1,7 @@
-// A rank's or agent's end of the control channel. One background thread owns the socket: it sends what is
-// queued, and watches the lease. When the lease runs out (the controller is gone or cannot be reached) or a
-// stop arrives, it calls back, once, on that thread; the owner then ends its process. The lease first runs
-// from the construction. Other messages of the controller are handed over on that thread too.
+// The client end of the control channel, in a rank or an agent. One background thread owns the socket: it
+// sends queued messages and checks the lease. When the lease expires (the controller is gone or unreachable)
+// or a stop arrives, it makes one callback on that thread; the owner then ends its process. The first lease
+// begins with the construction. Other messages of the controller are passed on in that thread too.
 //
 // send() is thread-safe and never blocks on the network.
 #pragma once
@@ -19,22 +19,22 @@ class ControlClient {
   struct Callbacks {
     std::function<void()> lease_expired;
     std::function<void(const Stop&)> stop;
-    // Whatever else the controller says, leases included.
+    // All other messages of the controller, and leases.
     std::function<void(const ControlMessage&)> message{};
-    // What Alive::in_step_s is to say; absent = 0.
+    // Value for Alive::in_step_s; absent = 0.
     std::function<double()> in_step_s{};
   };
 
   // Connects to `address`, one of endpoint.addresses. Throws std::runtime_error.
   ControlClient(const ControlEndpoint& endpoint, const std::string& address, Callbacks callbacks);
-  // Sends what is still queued, for up to two seconds.
+  // Sends queued messages, for up to two seconds.
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
   void send(const ControlMessage& message);
-  // Waits until everything sent so far has been handed to the network, or `timeout_s` has passed. Returns
-  // whether it was.
+  // Waits until all previous messages have been handed to the network, at most `timeout_s`. Returns whether
+  // they have.
   bool flush(double timeout_s);
 
  private:

@@ -1,6 +1,5 @@
-// How to reach a job's controller: addresses, port and the keys of the encrypted control channel, made anew
-// for every job. The controller hands it to agents and ranks through their environment, which only the job's
-// owner can read.
+// How to reach a job's controller: addresses, port and keys of the encrypted control channel. Every job has
+// new keys. Agents and ranks get them in their environment, which only the job's owner can read.
 #pragma once
 
 #include <map>
@@ -18,10 +17,10 @@ struct CurveKeys {
 CurveKeys make_curve_keys();
 
 struct ControlEndpoint {
-  std::vector<std::string> addresses;  // IPv4 of the controller's node, most useful first
+  std::vector<std::string> addresses;  // IPv4 of the controller's node, preferred first
   int port = 0;
-  std::string server_public_key;  // peers check the controller by it
-  CurveKeys client;               // the controller checks peers by its public half
+  std::string server_public_key;  // authenticates the controller
+  CurveKeys client;               // authenticates peers; the controller knows the public key
   double lease_s = 15;
 
   std::map<std::string, std::string> to_environment() const;
@@ -29,16 +28,15 @@ struct ControlEndpoint {
   static ControlEndpoint from_environment();
 };
 
-// IPv4 addresses of this machine that other nodes may reach; the loopback address only when there is no
-// other.
+// IPv4 addresses of this machine that other nodes may reach; the loopback address only if there is no other.
 std::vector<std::string> local_ipv4_addresses();
 
-// A controller address that answers, and the address of this machine that reaches it.
+// A controller address that answers, and the local address of the connection to it.
 struct ControlRoute {
   std::string controller_address;
   std::string local_address;
 };
-// Tries the addresses in order. Throws std::runtime_error naming all of them when none answers within
+// Tries the addresses in order. Throws std::runtime_error with all addresses if none answers within
 // `timeout_s`.
 ControlRoute find_control_route(const ControlEndpoint& endpoint, double timeout_s);
 

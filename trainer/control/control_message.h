@@ -1,9 +1,8 @@
-// The messages of the control channel, and their JSON form. Plain value types; to_json() then
-// parse_control_message() gives the same message. Everything a rank, an agent and the controller tell each
-// other is here; tensors never are.
+// The messages between controller, agents and ranks, and their JSON form. Plain value types; to_json() then
+// parse_control_message() gives the same message. Tensors are never sent over this channel.
 //
-// A message about training carries the number of the generation that it is about (one plan in force between
-// two reconfigurations, from 1); who receives one of another generation than the present one ignores it.
+// A message about training has the number of its generation (the time between two reconfigurations, under one
+// plan; from 1). The receiver ignores messages of any generation except the current one.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ namespace sailor {
 
 enum class ControlRole { rank, agent };
 
-// First message of every peer: who it is and where it lives.
+// First message of every peer: its identity and location.
 struct Hello {
   ControlRole role = ControlRole::rank;
   int rank = -1;  // plan rank in generation 1; -1 for an agent and for a process that joins a running job
@@ -28,28 +27,28 @@ struct Hello {
   std::string host{};
   int64_t pid = 0;
   int generation = 0;
-  int64_t step_pid = 0;  // of an agent: the process on the controller's node that holds its Slurm step
-  // Of a rank: since when it runs, in clock ticks of its machine: with the pid, who it is.
+  int64_t step_pid = 0;  // of an agent: the process of its Slurm step on the controller's node
+  // Of a rank: its start time in clock ticks of its machine. Identifies the process together with the pid.
   int64_t start_ticks = 0;
-  std::string place{};  // node of the plan whose GPU it has; another name than `node` in a run on one machine
+  std::string place{};  // node of its GPU in the plan; differs from `node` in a run on one machine
   int gpu = -1;
-  std::string address{};  // where it accepts connections of the data plane
+  std::string address{};  // for connections of the data plane
   int port = 0;
 };
 
-// Controller -> all, once a second: permission to live for `seconds` more.
+// Controller -> all, once a second: permission to run for `seconds` more.
 struct Lease {
-  int generation = 0;  // in which training runs, or ran last
+  int generation = 0;  // in which training runs, or last ran
   double seconds = 0;
 };
 
-// Peer -> controller, in answer to every lease: still here.
+// Peer -> controller, the answer to every lease.
 struct Alive {
   int generation = 0;
-  double in_step_s = 0;  // of a rank: for how long it has been inside its present step; 0 = in none
+  double in_step_s = 0;  // of a rank: time since its current step began; 0 = not in a step
 };
 
-// One iteration as one rank saw it. Loss and gradient norm are known to the ranks that hold the last stage.
+// One iteration on one rank. Only ranks of the last stage know loss and gradient norm.
 struct StepReport {
   int generation = 1;
   int rank = 0;
@@ -57,17 +56,17 @@ struct StepReport {
   std::optional<double> loss{};
   std::optional<double> gradient_norm{};
   std::optional<double> learning_rate{};
-  std::optional<double> validation_loss{};   // after this step, when it was computed
+  std::optional<double> validation_loss{};   // after this step, if it was computed
   int64_t data_digest = 0;                   // of the tokens of the global batch; the same under every plan
   double step_s = 0;                         // without validation
-  std::map<std::string, double> phases_s{};  // where the time went, by name
+  std::map<std::string, double> phases_s{};  // times of the phases of the step, by name
   int64_t peak_rss_bytes = 0;
-  int max_in_flight = 0;            // most microbatches whose activations were held at once
-  std::vector<TracedTask> tasks{};  // of the one step that is traced
+  int max_in_flight = 0;            // maximum number of microbatches with stored activations
+  std::vector<TracedTask> tasks{};  // of the traced step only
 };
 
-// A rank cannot go on. `peer_lost` marks a failure that is only the echo of another one: a connection that
-// went away, or an answer that did not come.
+// A rank cannot continue. `peer_lost` marks a failure that is the consequence of another one: a lost
+// connection, or a missing answer.
 struct Failure {
   int generation = 1;
   int rank = 0;
@@ -75,37 +74,37 @@ struct Failure {
   int64_t pid = 0;
   std::string text{};
   bool peer_lost = false;
-  int lost_peer = -1;  // the rank that was waited for; -1 = none in particular
+  int lost_peer = -1;  // the rank that did not answer; -1 = unknown
 };
 
-// An agent reaped a process that it had adopted.
+// Agent -> controller: it has reaped an adopted process.
 struct ProcessEnded {
   std::string node{};
   int64_t pid = 0;
   int wait_status = 0;  // as of waitpid
 };
 
-// A line for people, e.g. that a checkpoint was written.
+// A line for the user, e.g. that a checkpoint was written.
 struct Note {
   int generation = 1;
   int rank = 0;
-  int64_t step = 0;  // iterations that the state of training has behind it
+  int64_t step = 0;  // number of iterations in the training state
   std::string text{};
 };
 
-// A rank has done all its steps.
+// A rank has completed all its steps.
 struct Finished {
   int generation = 1;
   int rank = 0;
   int64_t peak_rss_bytes = 0;
   int max_in_flight = 0;
-  int64_t paced_tasks = 0;    // computations that an emulated device timed; 0 without emulation
-  int64_t overrun_tasks = 0;  // of them, those whose real computation took longer than the emulated time
-  double overrun_s = 0;       // by how much, together
+  int64_t paced_tasks = 0;    // computations on an emulated device; 0 without emulation
+  int64_t overrun_tasks = 0;  // number of these whose real computation took longer than the emulated time
+  double overrun_s = 0;       // total excess time of these
   double paced_s = 0;         // emulated time of all paced tasks
 };
 
-// One process of a generation, and where the others reach it.
+// One process of a generation, and its address on the data plane.
 struct GenerationRank {
   std::string node{};
   int64_t pid = 0;
@@ -115,49 +114,49 @@ struct GenerationRank {
   bool operator==(const GenerationRank&) const = default;
 };
 
-// Controller -> all ranks: from now on this plan is in force. A process that is not in `ranks` stays, idle.
+// Controller -> all ranks: this plan is in force from now on. A process that is not in `ranks` stays idle.
 struct Generation {
   int number = 0;
-  // The last generation in which training ran: the state that a process has of an older one is out of date.
+  // The last generation in which training ran. State from an older generation is out of date.
   int base = 0;
   Plan plan{};
-  // By rank of the plan; behind them those that are not in it, but have state that it may need.
+  // By rank of the plan, followed by processes that are not in the plan but have state that it may need.
   std::vector<GenerationRank> ranks{};
-  std::string scope{};  // sets its communicators apart from those of others
+  std::string scope{};  // unique name for its communicators
   std::string why{};
 };
 
-// Controller -> all ranks: leave the generation and say so with Idle. At once, giving up the step that is
-// being done; or, in an orderly way, when `after_step` steps are done.
+// Controller -> all ranks: leave the generation and answer with Idle. Either at once, aborting the current
+// step, or in an orderly way after `after_step` steps.
 struct Interrupt {
   int generation = 0;
   int64_t after_step = 0;  // 0 = at once
-  bool save = false;       // with after_step: write a checkpoint first, and wait for it
+  bool save = false;       // with after_step: first write a checkpoint and wait for it
 };
 
-// Rank -> controller: it has left the generation and waits for the next one, its state kept.
+// Rank -> controller: it has left the generation, keeps its state and waits for the next generation.
 struct Idle {
   int generation = 0;
   int rank = 0;
   int64_t steps_done = 0;
 };
 
-// Rank -> controller: it has its groups and its state, and begins to train.
+// Rank -> controller: its groups and its state are complete, and training begins.
 struct Started {
   int generation = 0;
   int rank = 0;
   int64_t steps_done = 0;
   std::string state_from{};  // peers | memory | checkpoint | start
   int64_t bytes_received = 0;
-  double groups_s = 0;  // communicators and the stage's memory
-  double state_s = 0;   // parameters and optimizer
-  // Who it is: the same numbers in every generation that it lives through.
+  double groups_s = 0;  // time for communicators and memory of the stage
+  double state_s = 0;   // time for parameters and optimizer states
+  // Identity of the process; constant over generations.
   int64_t pid = 0;
   int64_t start_ticks = 0;
-  int device_contexts = 0;  // that this process has made in its life
+  int device_contexts = 0;  // number that this process has ever created
 };
 
-// Agent -> controller: its node was told to go (SIGTERM) and has that long.
+// Agent -> controller: its node got a SIGTERM and will end after `grace_s`.
 struct Leaving {
   std::string node{};
   double grace_s = 0;
@@ -169,7 +168,7 @@ struct EndProcess {
   int64_t pid = 0;
 };
 
-// Controller -> agent: start a rank that joins the running job, for a GPU whose process has ended.
+// Controller -> agent: start a rank that joins the running job on a GPU whose process has ended.
 struct StartProcess {
   std::string node{};
   std::string place{};
@@ -187,7 +186,7 @@ using ControlMessage =
                  Interrupt, Idle, Started, Leaving, EndProcess, StartProcess, Stop>;
 
 std::string to_json(const ControlMessage& message);
-// Throws std::runtime_error naming what is wrong with the text.
+// Throws std::runtime_error with the error in the text.
 ControlMessage parse_control_message(const std::string& json);
 
 }  // namespace sailor

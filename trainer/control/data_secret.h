@@ -1,5 +1,5 @@
-// The secret by which the ranks of a job recognise each other on the data plane, as the text that the
-// controller hands to them in their environment: those that join later need the same.
+// The secret with which the ranks of a job authenticate each other on the data plane. The controller passes
+// it in their environment as text; ranks that join later use the same secret.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What the controller has told a rank about generations, handed from the thread of the control channel to the
-// thread that trains, and the way to stop the latter in the middle of a step. Thread-safe.
+// Passes the controller's messages about generations from the thread of the control channel to the training
+// thread of a rank, and can stop the training thread in the middle of a step. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -13,24 +13,24 @@ namespace sailor {
 
 class GenerationInbox {
  public:
-  // Of the control channel's thread: keeps what concerns generations, ignores the rest.
+  // For the control channel's thread: keeps messages about generations, ignores others.
   void receive(const ControlMessage& message);
 
-  // Of the training thread. Waits for a generation newer than `number`, and returns the newest one.
+  // For the training thread: waits for a generation newer than `number`, and returns the newest one.
   Generation wait_for_newer_than(int number);
-  // The thread works in this generation from now on: `abort` is called once, on whichever thread, as soon as
-  // the generation is interrupted or a newer one is there; at once when that is so already.
+  // The training thread enters this generation. `abort` is called once, on any thread, when the generation is
+  // interrupted or a newer one arrives; at once if that has already happened.
   void enter(int number, std::function<void()> abort);
-  // `abort` is not called any more when this has returned.
+  // After this returns, `abort` is not called.
   void leave();
-  // The generation that was entered last; 0 = none.
+  // The last generation that was entered; 0 = none.
   int entered() const;
-  // Whether the generation that was entered last is over, step or no step.
+  // Whether the last generation that was entered is over.
   bool interrupted() const;
   void wait_until_interrupted();
-  // Waits until training runs in that generation, or it is over. Returns whether it runs.
+  // Waits until training runs in that generation or it is over. Returns whether training runs.
   bool wait_until_running(int number);
-  // When it is to be left in an orderly way.
+  // The request to leave the generation in an orderly way, if any.
   std::optional<Interrupt> stop_after_step() const;
 
  private:
@@ -41,9 +41,9 @@ class GenerationInbox {
   std::condition_variable changed_;
   std::optional<Generation> newest_;
   std::optional<Interrupt> orderly_;
-  int interrupted_ = 0;  // the newest generation that was
+  int interrupted_ = 0;  // the newest interrupted generation
   int entered_ = 0;
-  int running_ = 0;  // the newest generation that does
+  int running_ = 0;  // the newest running generation
   std::function<void()> abort_;
 };
 

@@ -1,4 +1,4 @@
-// What a rank did in one iteration, and when: the material of a trace of what really happened. Value types.
+// The tasks of a rank in one iteration with their times: the data of a measured trace. Value types.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ inline const char* to_string(TaskKind kind) {
 
 struct TracedTask {
   TaskKind kind = TaskKind::forward;
-  int microbatch = -1;  // of the rank's pipeline; -1 = of the iteration
-  double start_s = 0;   // since the epoch, by the clock of the rank's node
+  int microbatch = -1;  // of the rank's pipeline; -1 = the whole iteration
+  double start_s = 0;   // since the epoch, clock of the rank's node
   double end_s = 0;
 
   bool operator==(const TracedTask&) const = default;

@@ -36,11 +36,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kOrderlyEnd_s = 2;   // how long agents and ranks get to end by themselves after a stop
-constexpr double kChildrenEnd_s = 3;  // then for whatever still runs here: keepers wait for Slurm
-constexpr int kLeave_s = 20;          // for saving after a SIGTERM: Slurm kills after 30
+constexpr double kOrderlyEnd_s = 2;   // time for agents and ranks to exit after a stop
+constexpr double kChildrenEnd_s = 3;  // then for the remaining children: keepers wait for Slurm
+constexpr int kLeave_s = 20;          // to save the state after a SIGTERM: Slurm kills after 30
 
-// On imagined nodes, where it is not placed.
+// On imagined nodes, if it is not placed.
 Plan on_nodes(Plan plan) {
   place_on_imagined_nodes(plan);
   return plan;
@@ -70,7 +70,7 @@ class Controller {
         generations_(job, plan_, generation_options(), server_, supervisor_, directory_, out) {}
 
   int run(const std::string& job_text);
-  // When run() has thrown: nothing of the job is to be left.
+  // After run() has thrown: ends every process of the job.
   void abandon() {
     generations_.close();
     end_all_children(kChildrenEnd_s);
@@ -89,7 +89,7 @@ class Controller {
   int conclude();
 
   const JobSpec& job_;
-  const Plan plan_;  // that the job begins with
+  const Plan plan_;  // of the first generation
   const ControllerOptions& options_;
   Scheduler& scheduler_;
   const OwnJob own_job_;
@@ -104,18 +104,18 @@ class Controller {
   pid_t launcher_ = -1;
   Clock::time_point started_ = Clock::now();
   std::optional<int> signal_;
-  std::optional<Clock::time_point> leave_by_;  // of a job that saves its state before it goes
+  std::optional<Clock::time_point> leave_by_;  // deadline of a job that saves its state before it ends
   bool no_children_ = false;
 };
 
-// Writes planning/, and lets the job plan again with what is there: whatever becomes of the site's files, all
-// predictions of a run rest on the same figures.
+// Writes planning/. The job replans with these files, so that all predictions of a run use the same data even
+// when the site's files change.
 Replanner::Options Controller::keep_planning() const {
   PlanningFiles files = options_.planning;
   try {
     if (files.empty()) files = Replanner(job_, on_nodes(plan_), options_.replanning).planning_files();
   } catch (const InputError&) {
-    // Stages share a GPU: no cluster has such nodes, and nothing can be planned on them.
+    // Stages share a GPU: no cluster has such nodes, so replanning is impossible.
   }
   write_planning(directory_.path(), files);
   Replanner::Options replanning = options_.replanning;
@@ -149,7 +149,7 @@ void Controller::launch() {
   environment["SAILOR_JOB_DIRECTORY"] = options_.job_directory;
   environment["SAILOR_TRACE_STEP"] = std::to_string(options_.trace_step);
   for (const auto& [name, value] : environment)
-    setenv(name.c_str(), value.c_str(), 1);  // for what this process starts later
+    setenv(name.c_str(), value.c_str(), 1);  // for processes that this one starts later
   launcher_ = start_ranks({.plan = plan_,
                            .local = options_.local,
                            .nodes = options_.allocation.nodes,
@@ -157,7 +157,7 @@ void Controller::launch() {
                            .log_file = directory_.log("launch.log")});
 }
 
-// Everything that has ended is a rank of this node, the launcher, or a Slurm step around an agent.
+// Reaps children. Each is a rank of this node, the launcher, or the Slurm step of an agent.
 void Controller::reap() {
   int status = 0;
   pid_t pid;
@@ -213,8 +213,7 @@ bool Controller::must_end() {
   return supervisor_.failure().decided(seconds_since(started_));
 }
 
-// A job that is told to go by SIGTERM, and whose ranks can be told to stop, saves its state first, as long as
-// it is given time.
+// After a SIGTERM, a job whose ranks can be told to stop saves its state first, if there is time.
 bool Controller::leaves_in_order() {
   if (*signal_ != SIGTERM || !generations_.goes_on() || job_.checkpoint.directory.empty()) return false;
   if (!leave_by_) {
@@ -264,13 +263,13 @@ int Controller::conclude() {
 }
 
 int Controller::run(const std::string& job_text) {
-  directory_.remove("summary.json");  // of a run before this one, in the same directory
+  directory_.remove("summary.json");  // of a previous run in the same directory
   directory_.write_document("plan.json", to_json(plan_) + "\n");
   directory_.write_document("job.yaml", job_text);
   out_ << settings_table(job_, plan_, options_.data, options_.unigram_entropy, options_.emulated,
                          directory_.path())
        << std::flush;
-  if (own_job_.restarts > 0 && !options_.local)  // what an earlier start left behind
+  if (own_job_.restarts > 0 && !options_.local)  // left by a previous start
     scheduler_.give_back_helpers(options_.allocation.job_id);
   launch();
   bool announced = false;

@@ -1,9 +1,9 @@
-// The agent of one node: runs the launcher's daemon, adopts the ranks that detach from it, tells the
-// controller when one ends, and ends them all on a stop, a signal, or when its lease runs out. It lives as
-// long as they do, so that the Slurm step does too.
+// The agent of one node. It runs the launcher's daemon, adopts the ranks that detach from it, and reports to
+// the controller when one ends. It ends all of them on a stop, a signal, or when its lease expires. It runs
+// until the last rank has ended, and so keeps the Slurm step alive.
 //
-// In an elastic job it lives as long as the job: it starts ranks again and kills those that hang, as the
-// controller says, and on a SIGTERM it first tells the controller, so that the node can leave in an orderly
+// In an elastic job it runs until the job ends: it restarts ranks and kills ranks that hang, on request of
+// the controller. On a SIGTERM it first notifies the controller, so that the node can leave in an orderly
 // way. On the node of a helper job (helper_job.h), it also ends that job when the controller is gone.
 #pragma once
 
@@ -16,16 +16,16 @@
 
 namespace sailor {
 
-// Runs `command` and stays until the last adopted process has gone. Returns the exit code of the process: 0
-// when every one ended well. Reads the controller's address from the environment. Call from a process without
-// threads. Throws std::runtime_error.
+// Runs `command` and returns when the last adopted process has ended. Returns the exit code of the agent: 0
+// if all processes succeeded. Reads the controller's address from the environment. Call from a
+// single-threaded process. Throws std::runtime_error.
 int run_agent(const std::vector<std::string>& command);
 
-// Starts `sailor-rank --join` as a child of the calling thread: it ends when this thread does. Its
-// environment is this process's own. Throws std::runtime_error.
+// Starts `sailor-rank --join` as a child of the calling thread: it ends with this thread, and inherits the
+// environment. Throws std::runtime_error.
 pid_t start_joining_rank(const StartProcess& what);
 
-// The cluster's name of this node: the scheduler's, else the host name.
+// The name of this node in the cluster: the scheduler's name, else the host name.
 std::string node_name();
 
 }  // namespace sailor

@@ -1,12 +1,12 @@
-// A helper job: one node beyond those of the main job, asked of the scheduler for as long as the main job can
+// A helper job: one additional node, which the main job requests from the scheduler and keeps while it can
 // use it.
 //
-// `sailor-agent helper` is its keeper, a child of the controller: it asks for the node, runs the node's agent
-// there as a step, and cancels the job when that step ends, when it is told to (kEndHelperJob), or when
-// the controller dies. What the scheduler sends to all processes of a job that is to go, SIGTERM, does not
-// end it: the state of training is saved first. Where the keeper is gone too (the controller's node is lost),
-// the agent cancels the job itself when its lease has run out. What is left of a killed run is cancelled by
-// the next start of the same job.
+// `sailor-agent helper` is its keeper, a child of the controller. It requests the node, runs the node's agent
+// there as a step, and cancels the job when that step ends, on request (kEndHelperJob), or when the
+// controller dies. It ignores the SIGTERM that the scheduler sends to all processes of a job before the end,
+// because the training state is saved first. If the keeper is gone too (the controller's node is lost), the
+// agent cancels the job when its lease has expired. The next start of the same job cancels the remaining
+// helper jobs of a killed run.
 #pragma once
 
 #include <csignal>
@@ -19,15 +19,15 @@ namespace sailor {
 
 constexpr int kEndHelperJob = SIGUSR1;
 
-// The keeper's own command line, and back. parse_keeper() throws std::runtime_error.
+// The keeper's command line, and its parser. parse_keeper() throws std::runtime_error.
 std::vector<std::string> keeper_command(const std::string& agent_program, const HelperRequest& request);
 HelperRequest parse_keeper(const std::vector<std::string>& arguments);
 
-// The keeper: returns the exit code of the process when the job is over: 1 when the scheduler did not give
-// the node, with its reason on stderr. Call from a process without threads. Throws std::runtime_error.
+// The keeper. Returns the exit code of the process when the job is over: 1 if the scheduler did not grant the
+// node, with its reason on stderr. Call from a single-threaded process. Throws std::runtime_error.
 int keep_helper_job(Scheduler& scheduler, const HelperRequest& request, const std::string& agent_program);
 
-// Of the process of an agent: cancels the helper job that it runs in. Does nothing in another one.
+// For an agent: cancels the helper job that it runs in. Does nothing in other jobs.
 void end_own_helper_job(Scheduler& scheduler);
 
 }  // namespace sailor

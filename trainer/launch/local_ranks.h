@@ -1,5 +1,6 @@
-// Ranks on this machine without mpirun: starts them with a directory to meet in (comm/directory_bootstrap.h)
-// and stays until all have ended, as mpirun does. They detach (detached_start.h), so that this is soon.
+// Ranks on this machine without mpirun: starts them with a directory for the bootstrap
+// (comm/directory_bootstrap.h) and waits until all have ended, like mpirun. Ranks detach (detached_start.h),
+// so the wait is short.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace sailor {
 
-// Starts `program` (with its arguments) that many times and returns 0 when all have ended with 0. When one
-// fails, or SIGTERM or SIGINT arrives, ends the others and returns another code. Throws std::runtime_error.
+// Starts `program` (with its arguments) that many times and returns 0 if all exit with 0. When one fails, or
+// on SIGTERM or SIGINT, ends the others and returns a non-zero code. Throws std::runtime_error.
 int run_local_ranks(int ranks, const std::vector<std::string>& program);
 
 }  // namespace sailor

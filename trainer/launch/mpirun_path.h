@@ -1,4 +1,4 @@
-// Where Open MPI's launcher is, and whether ranks are to be started by it at all.
+// The path of Open MPI's launcher, and whether ranks are started with it.
 #pragma once
 
 #include <optional>
@@ -6,11 +6,10 @@
 
 namespace sailor {
 
-// $SAILOR_MPIRUN, else mpirun.openmpi or mpirun in PATH. Nothing when none is to be
-// used: SAILOR_MPIRUN is "none", or this was built without MPI. Throws std::runtime_error when it is not
-// there.
+// $SAILOR_MPIRUN, else mpirun.openmpi or mpirun in PATH. Nothing if SAILOR_MPIRUN is "none" or this was built
+// without MPI. Throws std::runtime_error if it is not found.
 std::optional<std::string> mpirun_path();
-// Throws when none is to be used, too.
+// Like the above, but throws in these cases too.
 std::string required_mpirun();
 
 }  // namespace sailor

@@ -1,6 +1,5 @@
-// Which launched process becomes which rank of the plan. The launcher numbers processes in an order of its
-// own; what counts is the node that a process finds itself on. Pure: every process computes the same answer
-// from the same exchange.
+// Maps launched processes to ranks of the plan. The launcher numbers processes in its own order, so the
+// mapping uses the node of each process. Pure: every process computes the same result from the same exchange.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace sailor {
 
 // `nodes` holds the node of every process, in the launcher's order. Returns the plan rank of each: the k-th
 // process on a node takes the k-th rank that the plan puts there. Throws std::runtime_error naming the node
-// whose number of processes is not the plan's.
+// whose number of processes differs from the plan's.
 std::vector<int> assign_ranks(const Plan& plan, const std::vector<std::string>& nodes);
 
 }  // namespace sailor

@@ -34,8 +34,8 @@ struct GradientGroup {
 std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& layout,
                                            bool tied_embeddings = false);
 
-// Rows [first, first + second) of the `held` rows of part `part` of `parts` that make up a sub-shard; {0, 0}
-// when it holds none of it. Requires that the held rows divide into the rank's sub-shards.
+// Rows [first, first + second) of the `held` rows of part `part` of `parts` that are part of a sub-shard; {0,
+// 0} if it has none. Requires that the held rows are divisible into the rank's sub-shards.
 std::pair<int64_t, int64_t> rows_of(const SubShard& shard, int part, int parts, int64_t held);
 
 // Index of the stage of a pipeline that holds a layer.

@@ -11,9 +11,9 @@ namespace sailor {
 
 enum class Phase { forward, backward, update };
 
-// What was computed: `sequences` sequences (0 for update) through layers [first_layer, end_layer) by a
-// replica. `recompute`: the backward computed the blocks' forward again. An update is of one part of
-// `update_parts`, which other ranks do (ZeRO-1).
+// A computation: `sequences` sequences (0 for update) through layers [first_layer, end_layer) by a replica.
+// `recompute`: the backward recomputed the blocks' forward. An update covers one of `update_parts` parts;
+// other ranks do the others (ZeRO-1).
 struct PhaseWork {
   Phase phase = Phase::forward;
   int pipeline = 0;

@@ -1,9 +1,8 @@
-// The first thing a launched rank does: it splits in two. The child becomes the trainer, in a session of its
-// own; the parent stays until the child has bootstrapped and then exits with 0, so that the launcher sees its
-// job done and ends, and no longer stands between the ranks and a long life. The child is adopted by the
-// node's agent, and dies with it.
+// Detaches a rank from the launcher. A launched rank first forks. The child becomes the trainer, in its own
+// session. The parent waits until the child has bootstrapped and then exits with 0, so that the launcher ends
+// and the ranks no longer depend on it. The node's agent adopts the child; the child dies with the agent.
 //
-// Call before any thread exists.
+// Call before starting any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +11,14 @@ namespace sailor {
 
 class DetachedStart {
  public:
-  // Returns in the child only. The parent exits with 0 after release(), with 1 when the child ends before.
-  // Throws std::runtime_error when the process cannot be split.
+  // Returns in the child only. The parent exits with 0 after release(), or with 1 if the child ends earlier.
+  // Throws std::runtime_error if fork fails.
   DetachedStart();
   ~DetachedStart();
   DetachedStart(const DetachedStart&) = delete;
   DetachedStart& operator=(const DetachedStart&) = delete;
 
-  // Lets the parent go, waits until the process has been adopted, and binds its life to the adopter's. Throws
+  // Ends the parent, waits for the adoption, and ties the lifetime of this process to its new parent. Throws
   // std::runtime_error.
   void release();
 

@@ -1,12 +1,11 @@
-// Who a process is, beyond its number, which is used again.
+// Identifies a process beyond its pid, which the system reuses.
 #pragma once
 
 #include <cstdint>
 
 namespace sailor {
 
-// When this process was started, in clock ticks since the machine was: field 22 of /proc/self/stat. 0 when it
-// cannot be read.
+// Start time of this process in clock ticks since boot: field 22 of /proc/self/stat. 0 if it cannot be read.
 int64_t process_start_ticks();
 
 }  // namespace sailor

@@ -1,14 +1,14 @@
-// What `ps` and `top` show of this process.
+// The name of this process in `ps` and `top`.
 #pragma once
 
 #include <string>
 
 namespace sailor {
 
-// `title` in place of the command line, cut to the room that the command line took: what lies behind it, the
-// environment, stays readable for those who recognise processes by it. `name` in place of the program's short
-// name, at most 15 characters. Where the system does not say where the command line lies, only the short name
-// changes.
+// Replaces the command line by `title`, truncated to the length of the command line: the environment, which
+// follows it in memory, stays readable for programs that identify processes by it. Replaces the short name of
+// the program by `name`, at most 15 characters. If the address of the command line is unknown, only the short
+// name changes.
 void set_process_title(const std::string& title, const std::string& name);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// Signals as descriptors that a loop can wait on, instead of handlers.
+// Signals as file descriptors for an event loop, instead of signal handlers.
 #pragma once
 
 #include <initializer_list>
@@ -6,7 +6,7 @@
 
 namespace sailor {
 
-// Blocks the given signals in this process (call before threads are made) and makes them readable. Not
+// Blocks the given signals in this process and makes them readable. Construct before starting threads. Not
 // thread-safe.
 class SignalDescriptor {
  public:
@@ -17,7 +17,7 @@ class SignalDescriptor {
   SignalDescriptor& operator=(const SignalDescriptor&) = delete;
 
   int descriptor() const { return fd_; }
-  // The signals that have arrived; never blocks.
+  // Returns the pending signals; never blocks.
   std::vector<int> take();
 
  private:
@@ -39,8 +39,7 @@ class SelfPipe {
   int fd_ = -1;
 };
 
-// Waits for a signal or a notification, or until `timeout_ms` have passed (-1 = for ever); returns the
-// signals.
+// Waits for a signal or a notification, at most `timeout_ms` (-1 = no limit). Returns the signals.
 std::vector<int> wait_for_signals(SignalDescriptor& signals, SelfPipe& pipe, int timeout_ms = -1);
 
 }  // namespace sailor

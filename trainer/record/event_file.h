@@ -3,7 +3,8 @@
 //
 //     uint64 length | masked CRC-32C of the length | bytes | masked CRC-32C of the bytes
 //
-// whose bytes are a serialised Event. Each record is written at once, so that TensorBoard may read along.
+// whose bytes are a serialised Event. Each record is written at once, so that TensorBoard can read the file
+// during the run.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,15 @@ uint32_t crc32c(std::string_view bytes);
 
 class EventFile {
  public:
-  // Makes the directory and a new file in it, named as TensorBoard looks for them: later files sort after
-  // earlier ones. Throws std::runtime_error.
+  // Creates the directory and a new file in it, with a name that TensorBoard recognizes. Later files sort
+  // after earlier ones. Throws std::runtime_error.
   EventFile(const std::string& directory, double wall_time_s);
 
   // Throws std::runtime_error when the file cannot be written.
   void write(int64_t step, double wall_time_s, const std::vector<std::pair<std::string, double>>& scalars);
 
-  // Training goes on with `step`: readers forget what earlier files of the directory say of it and later
-  // ones. Throws as write() does.
+  // Training continues at `step`: readers discard the data in earlier files from this step on. Throws like
+  // write().
   void begin_session(int64_t step, double wall_time_s);
 
   const std::string& path() const { return path_; }

@@ -1,6 +1,6 @@
-// events.jsonl of a run directory: what happened to the processes and generations of a job, a line of JSON
-// per event, with wall time (etc/doc/formats.md lists the events). Written whole lines at a time; a run that
-// is started again in the same directory goes on below.
+// events.jsonl of a run directory: events of the processes and generations of a job, a line of JSON per
+// event, with wall time (etc/doc/formats.md lists the events). Only whole lines are written. A run that
+// restarts in the same directory appends.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +12,7 @@ namespace sailor {
 
 class EventLog {
  public:
-  // `directory` outlives the object. Not `kept`: of a job that has no such file; nothing is written.
+  // `directory` outlives the object. `kept` false: the job has no such file, and nothing is written.
   explicit EventLog(const RunDirectory& directory, bool kept = true) : directory_(directory), kept_(kept) {}
 
   // Appends {"time": now, "event": `event`, ...`details`}. Throws std::runtime_error.

@@ -1,10 +1,10 @@
-// Writes every step's figures where people look for them: metrics.jsonl and metrics.csv of the run directory,
-// and TensorBoard event files. Each step is complete in all of them when write() returns.
+// Writes the metrics of every step to metrics.jsonl and metrics.csv of the run directory, and to TensorBoard
+// event files. Each step is complete in all of them when write() returns.
 //
-// A run that goes on from a checkpoint goes on in the files too: what an earlier run in the same directory
-// wrote of the steps before its first one stays, and what it wrote of later steps, which are trained again,
-// goes away. So each step is there once, and a run from the beginning finds the files empty. A step that is
-// trained again in the same run replaces what was written of it and of later ones.
+// A run that continues from a checkpoint continues the files. Lines of a previous run in the same directory
+// stay for steps before the first step of this run, and are removed for later steps, which are trained again.
+// So each step is listed once, and a run from the beginning starts with empty files. A step that is repeated
+// within a run replaces its line and removes those of later steps.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace sailor {
 class MetricsWriter {
  public:
   // `tensorboard` is a directory whose other files stay; empty = the run directory's own. `directory` and
-  // `facts` outlive the object. Throws std::runtime_error. Changes nothing of an earlier run.
+  // `facts` outlive the object. Throws std::runtime_error. Does not change the files of a previous run.
   MetricsWriter(const RunDirectory& directory, const StepFacts& facts, const std::string& tensorboard);
 
   // Throws std::runtime_error.
@@ -31,9 +31,9 @@ class MetricsWriter {
 
   const RunDirectory& directory_;
   const StepFacts& facts_;
-  std::vector<std::filesystem::path> earlier_events_;  // of the run directory's own, by earlier runs
+  std::vector<std::filesystem::path> earlier_events_;  // files of previous runs in the run directory
   EventFile events_;
-  int64_t last_step_ = 0;  // that was written; 0 = none
+  int64_t last_step_ = 0;  // last written step; 0 = none
 };
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// How much arithmetic a model's training is, and how much its GPUs could do: what MFU is made of. Pure.
+// The FLOPs of training a model, and the peak FLOP/s of its GPUs: the inputs of MFU. Pure.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,12 @@ namespace sailor {
 
 // Floating-point operations per trained token (Chowdhery et al. 2022, appendix B; the same count as nanoGPT's
 // and Megatron's): 6 per parameter of the blocks and of the projection to the vocabulary, and 12 x heads x
-// head width x keys per block for attention, the causal half not taken off. Recomputation does not count.
+// head width x keys per block for attention, without the discount for causal masks. Recomputation does not
+// count.
 double training_flops_per_token(const TransformerShape& shape);
 
-// What the catalog promises for all GPUs of the plan at this precision, FLOP/s; nothing when it does not say
-// so of one of them, or when one is emulated.
+// Peak FLOP/s of all GPUs of the plan at this precision, from the catalog; nothing if it is unknown for one
+// of them, or if one is emulated.
 std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Precision precision);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// One iteration as it really happened, as a trace for chrome://tracing and Perfetto. Pure.
+// One measured iteration as a trace for chrome://tracing and Perfetto. Pure.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace sailor {
 
 // A process per pipeline, a thread per rank, `tasks` by rank of the plan. Time 0 is the first task's start.
 // Names: F3 and B3 are the forward and backward of microbatch 3 of the pipeline, `wait 3` the wait for its
-// activation or gradient. Ranks on different nodes are as far apart as their nodes' clocks.
+// activation or gradient. The clocks of different nodes are not aligned.
 std::string rank_trace(const Plan& plan, const std::map<int, std::vector<TracedTask>>& tasks);
 
 }  // namespace sailor

@@ -1,4 +1,4 @@
-// What a run leaves behind: sailor-JOBID/ in the directory where the job was submitted.
+// The output of a run: sailor-JOBID/ in the directory where the job was submitted.
 //
 //     plan.json      the plan in force          job.yaml       the job spec as submitted
 //     metrics.jsonl, metrics.csv, tensorboard/  one line or event per step
@@ -9,7 +9,7 @@
 //     run.json       the run as measured, for `sailor validate`; written with the summary
 //     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //
-// No file is ever half-written: documents go through a temporary file and rename, metrics are appended a
+// Files are never incomplete: documents are written to a temporary file and renamed, metrics are appended a
 // whole line at a time.
 #pragma once
 
@@ -19,16 +19,16 @@ namespace sailor {
 
 class RunDirectory {
  public:
-  // Makes `path`, its logs/ and an empty links/. Throws std::runtime_error.
+  // Creates `path`, its logs/ and an empty links/. Throws std::runtime_error.
   explicit RunDirectory(std::string path);
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string log(const std::string& name) const { return path_ + "/logs/" + name; }
 
-  // Throws std::runtime_error naming file and reason.
+  // Throws std::runtime_error with file and reason.
   void write_document(const std::string& name, const std::string& text) const;
-  // Does nothing when there is no such file.
+  // Does nothing if there is no such file.
   void remove(const std::string& name) const;
   void append_line(const std::string& name, const std::string& line) const;
 
@@ -36,7 +36,7 @@ class RunDirectory {
   std::string path_;
 };
 
-// The last line of a file that says something, or nothing.
+// The last line of a file that is not blank; empty if there is none.
 std::string last_line(const std::string& path);
 
 }  // namespace sailor

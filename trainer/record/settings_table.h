@@ -1,4 +1,4 @@
-// What a run says of itself before its first step.
+// The settings that a run prints before its first step.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sailor {
 
-// Two columns: what is trained, with which settings, on which GPUs. `data` describes what is trained on.
+// Two columns: the model, the settings, the GPUs. `data` describes the training data.
 std::string settings_table(const JobSpec& job, const Plan& plan, const std::string& data,
                            double unigram_entropy, bool emulated, const std::string& directory);
 }  // namespace sailor

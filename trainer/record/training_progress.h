@@ -1,5 +1,5 @@
-// How far training is, and what its steps come to: what ranks report, put in order. Of the generation in
-// force; messages of others are to be kept away. Pure bookkeeping. Not thread-safe.
+// The progress of training and statistics of its steps, from the reports of ranks. The caller passes only
+// messages of the current generation. Pure bookkeeping. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,28 @@ class TrainingProgress {
  public:
   explicit TrainingProgress(int num_ranks) : num_ranks_(num_ranks) {}
 
-  // Another generation is in force. What the one before reported without its rank 0 is progress all the same.
+  // A new generation begins. Steps that the previous one reported without its rank 0 count as progress.
   void begin_generation(int num_ranks);
   void reported(const StepReport& step);
   void noted(const Note& note);
 
-  // Steps that rank 0 has reported since the last call, and what it had to say to people, in order. A job
-  // that had to go back to an earlier state reports steps again.
+  // Steps and notes that rank 0 has reported since the last call, in order. A job that had to return to an
+  // earlier state reports steps again.
   std::vector<std::variant<StepReport, Note>> take();
-  // The traced step's tasks by rank, once every rank has reported them; then never again.
+  // The tasks of the traced step by rank: returned once, when every rank has reported them.
   std::optional<std::map<int, std::vector<TracedTask>>> take_trace();
 
-  // How far rank 0 has said that training is: in a run that goes on from a checkpoint, more than the steps of
+  // The last step that rank 0 has reported. In a run that continues from a checkpoint, more than the steps of
   // this run.
   int64_t last_step() const { return last_step_; }
   int64_t steps_done() const { return steps_done_; }
-  // Of the generation in force: how long its steps took, in their order.
+  // Durations of the steps of the current generation, in order.
   const std::vector<double>& steps_s() const { return steps_s_; }
-  // What that rank reported last in the generation in force; null = nothing.
+  // The last report of that rank in the current generation; null = none.
   const StepReport* last_report(int rank) const;
 
-  // Fills in the steps, losses and times of the run so far; iteration times are the generation's in force.
+  // Fills in the steps, losses and times of the run so far; iteration times are those of the current
+  // generation.
   void summarize(int64_t tokens_per_step, RunSummary& summary) const;
 
  private:

@@ -22,15 +22,15 @@ struct PlacementClass {
   enum class Kind { pure, spread, mixed };
   // Options with equal times and memory: one type and TP degree in one region, by zone.
   struct Group {
-    int option = 0;  // the first of them, for times and memory
+    int option = 0;  // the first option, for times and memory
     ReplicaShape shape;
     std::vector<int> options;
   };
   Kind kind = Kind::pure;
-  std::vector<Group> groups;   // [0]: the slowest; the others may serve where they are not slower
-  ReplicaShape least;          // of the replicas; one of them has it
-  bool several_types = false;  // surely; else perhaps
-  bool refines = false;        // a part of another placement class, which is its lower bound
+  std::vector<Group> groups;   // [0]: the slowest; the others are possible where they are not slower
+  ReplicaShape least;          // smallest shape of the replicas; one of them has it
+  bool several_types = false;  // certainly; false: possibly
+  bool refines = false;        // part of another placement class, which is a lower bound for it
 
   int slowest() const { return groups.front().option; }
   std::vector<int> options() const;  // of all groups

@@ -34,7 +34,7 @@ struct GpuSupply {
   double gpus = 0, nodes = 0;
   int node_gpus = 0;                                                // free on the largest node
   int least_gpus = std::numeric_limits<int>::max(), most_gpus = 1;  // of a replica
-  double card_s = kNever, latency_s = kNever;  // by byte over a node's cards, by message; at least
+  double card_s = kNever, latency_s = kNever;  // per byte over a node's cards, per message; lower bounds
 };
 
 enum LayerKind { kFirst, kBlock, kLast };
@@ -64,8 +64,8 @@ struct GroupWay {
   int gpus = 1;
   Recompute recompute = Recompute::none;
   double near_s = 0, far_s = 0, card_s = 0;  // per byte of gradients of a replica
-  int near_replicas = 1;                     // of a stage on a node, at most, of any size
-  std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite where there is no room for one
+  int near_replicas = 1;                     // maximum replicas of a stage on a node, for any size
+  std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite if none fits
   double model_s = 0;                        // a microbatch through all layers
   // Messages of a microbatch in both directions, on the node; the group's share, by its GPUs, of the
   // additional time of those to other nodes; and the maximum excess of that at an end of the pipeline.

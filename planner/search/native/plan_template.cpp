@@ -11,7 +11,7 @@ struct Dealt {
   int option;
   int pool;
   ReplicaShape shape;
-  int block;  // replicas of this stage from here on that are dealt one after the other; 0 but for the first
+  int block;  // consecutively placed replicas of this stage from here on; 0 except for the first
 };
 
 // The free GPUs of the nodes during an assignment.

@@ -1,6 +1,6 @@
-// What the native search may use: nodes of a type in a zone (a pool) in the order in which they are filled,
-// the same of all zones together where there are several, the shapes of replicas that are profiled on them
-// (options), and counters of what is limited besides. Immutable but for the tables of kinds that it fills on
+// The resources of the native search: nodes of a type in a zone (a pool) in the order in which they are
+// filled, the same of all zones together if there are several, the shapes of replicas that are profiled on
+// them (options), and counters of other limits. Immutable except for tables of kinds that are filled on
 // demand: not thread-safe.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace sailor::native {
 
-// GPUs of a node that send at the same time, more than there are: only the rate of the node's card matters.
+// More concurrent senders than any node has GPUs: only the rate of the node's network card matters.
 inline constexpr double kManySenders = 1e6;
 
 struct SpacePool {
@@ -29,8 +29,8 @@ struct SpacePool {
 struct SpaceOption {
   int pool = 0;
   ReplicaShape shape;
-  int kind = 0;          // in kinds; of a joint pool, that in its first zone
-  int in_resources = 0;  // in Resources::options; of a joint pool nothing
+  int kind = 0;          // in kinds; of a joint pool: that in its first zone
+  int in_resources = 0;  // in Resources::options; unused for a joint pool
 };
 
 class Space {
@@ -50,7 +50,7 @@ class Space {
 
   int layers() const { return context.job.model.num_all_layers(); }
   int gpus() const;
-  // The option of a pool with that shape; -1 when there is none.
+  // The option of a pool with that shape; -1 if there is none.
   int option_of(int pool, ReplicaShape shape) const;
   bool has_times(int option, int microbatch) const {
     return kinds.has_times(options[static_cast<size_t>(option)].kind, microbatch);

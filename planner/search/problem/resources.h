@@ -1,5 +1,5 @@
-// What the search may use: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
-// zone, shape of a replica), with exact limits. Symmetric nodes collapse to counts. Immutable once built;
+// The resources of a search: GPUs of a type in a zone (a pool), and the ways to use them (an option: type,
+// zone, shape of a replica), with exact limits. Equal nodes collapse to counts. Immutable once built;
 // independent of the order of nodes in the snapshot.
 #pragma once
 
@@ -31,7 +31,7 @@ struct Option {
   std::string gpu_type;
   std::string zone;
   std::string region;
-  GpuRate rate;  // of the expense that the search follows; of all GPUs of a replica
+  GpuRate rate;  // of the expense that the search tracks; all GPUs of a replica
   int64_t capacity_bytes = 0;
   int supply = 0;  // of Resources::supplies
 };
@@ -51,7 +51,7 @@ inline bool alike_but_for_zone(const Option& a, const Option& b) {
 // Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and
 // one more per size of replica that cannot cover all of them: GPUs in replicas of at least that size. For
 // sizes that divide one another (1, 2, 4, 8) these limits are exact; for others they are necessary, and
-// place() has the last word. A type limited over several zones has a counter of its own.
+// place() decides. A type that is limited over several zones has its own counter.
 struct Resources {
   std::vector<Pool> pools;            // by zone, then type
   std::vector<Option> options;        // by pool, then shape

@@ -54,7 +54,7 @@ Parts by_part(const std::vector<MeasuredRun>& records, const std::vector<RunOutc
   return parts;
 }
 
-// How far two measurements of one run are apart on average: nobody can claim to be closer.
+// Mean difference of two measurements of one run: predictions cannot be more accurate.
 std::optional<double> repeat_spread_pct(const std::vector<MeasuredRun>& records) {
   double sum = 0;
   int n = 0;

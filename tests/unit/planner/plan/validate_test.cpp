@@ -193,7 +193,7 @@ TEST(Place, WithDegreesThatDivideOneAnotherEveryCountThatFitsIsPlaced) {
       s.nodes.push_back(node("n" + std::to_string(n), "big", gpus, 8));
       free.push_back(count);
     }
-    // Take groups until nothing fits, largest first, from any node: what was taken must be placeable.
+    // Take groups until nothing fits, largest first, from any node: place() must find room for all of them.
     Plan p;
     for (int tp : {8, 4, 2, 1}) {
       for (int& count : free) {

@@ -1,4 +1,4 @@
-// The files that every step is written to: JSON, CSV and TensorBoard's event files.
+// The files that get every step: JSON, CSV and TensorBoard event files.
 #include "trainer/record/metrics_writer.h"
 
 #include <fmt/format.h>
@@ -121,7 +121,7 @@ TEST(MetricsWriter, ARunThatGoesOnKeepsWhatWasWrittenOfTheStepsBeforeIt) {
   std::istringstream csv(read_text_file(directory.file("metrics.csv")));
   for (std::string line; std::getline(csv, line);) rows.push_back(line.substr(0, line.find(',', 2)));
   EXPECT_THAT(rows, ElementsAre("step", "1,1", "2,1", "3,1", "4,2", "5,2", "6,2"));
-  // TensorBoard drops what it has of steps from 4 on when it comes to the second file.
+  // TensorBoard drops its data of steps from 4 on when it reads the second file.
   const std::vector<std::string> events = event_files(directory);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(records(events[0]).size(), 6u);
@@ -130,7 +130,7 @@ TEST(MetricsWriter, ARunThatGoesOnKeepsWhatWasWrittenOfTheStepsBeforeIt) {
   // step (2, varint) 4; session_log (7, bytes) { status (1, varint) START }
   EXPECT_EQ(resumed[1].substr(9), std::string("\x10\x04\x3a\x02\x08\x01"));
 
-  // A third one starts from the beginning.
+  // A third run starts from the beginning.
   MetricsWriter(directory, facts, "").write(report_of_step(1, 3));
   const std::string again = read_text_file(directory.file("metrics.jsonl"));
   EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 1);
@@ -160,7 +160,7 @@ TEST(MetricsWriter, EveryStepIsInAllFiles) {
   std::filesystem::remove_all(path);
   const RunDirectory directory(path);
   const StepFacts facts{.steps = 10, .tokens = 100};
-  for (int run = 0; run < 2; ++run) {  // the second one begins anew
+  for (int run = 0; run < 2; ++run) {  // the second run starts from the beginning
     MetricsWriter writer(directory, facts, "");
     writer.write(report_of_step(1, 5.312));
     writer.write(report_of_step(2, 5.312));
