@@ -1,4 +1,4 @@
-// What a plan does besides cutting the model over GPUs, for people. Pure.
+// The features of a plan as text for tables. Pure.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace sailor {
 
-// "0-3,6" of ascending numbers.
+// Ascending numbers as "0-3,6".
 std::string number_ranges(const std::vector<int>& numbers);
-// The stages that recompute activations, in all pipelines: "0-1"; "all" of them; "some" where pipelines
-// differ; empty for none.
+// The stages that recompute activations, in all pipelines: "0-1"; "all"; "some" if pipelines differ; empty
+// for none.
 std::string recomputing_stages(const Plan& plan);
-// "zero1 recompute:0-1 interleave:2": ZeRO-1; the stages that recompute, without numbers where all do; chunks
-// of the model per GPU. Empty for a plain plan.
+// "zero1 recompute:0-1 interleave:2": ZeRO-1; the stages that recompute, without numbers if all do; chunks of
+// the model per GPU. Empty without features.
 std::string feature_text(const Plan& plan);
 
 }  // namespace sailor

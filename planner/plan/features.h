@@ -1,4 +1,4 @@
-// What a plan may have beyond the search space `paper`, by name, and which of it the trainer runs today.
+// Features of plans beyond the search space `paper`, by name, and which of them the trainer supports.
 //
 //     unlike-cuts     pipelines cut the layers differently
 //     unlike-shares   pipelines take numbers of microbatches that differ by more than one
@@ -22,18 +22,18 @@ enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1, interleav
 using PlanFeatures = std::set<PlanFeature>;
 
 const char* to_string(PlanFeature feature);
-// Names of what the planner may offer, separated by commas; also `none` and `all`. Throws InputError on
-// another name.
+// Comma-separated names of features that the planner may use; also `none` and `all`. Throws InputError for an
+// unknown name.
 PlanFeatures parse_plan_features(const std::string& text);
 
-// What the planner may offer.
+// Features that the planner may use.
 PlanFeatures all_plan_features();
-// What the simulator predicts: all of that and more.
+// Features that the simulator predicts: these and more.
 PlanFeatures predictable_features();
-// The one switch: what the planner offers unless told otherwise, and what a plan to be trained may have.
+// Features that the trainer supports: the planner's default, and the limit for plans to be trained.
 PlanFeatures trainable_features();
 
-// What a plan with these features may shard, least first. One replica has nobody to share with.
+// The ZeRO degrees of a plan with these features, lowest first. One replica has nothing to shard.
 std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas = 2);
 
 }  // namespace sailor

@@ -1,9 +1,9 @@
-// A plan: which GPUs train which layers of the model, and how the global batch flows through them.
+// A plan: which GPUs train which layers of the model, and how the global batch is divided among them.
 //
-// A pipeline is a chain of stages; pipelines are data-parallel copies of the whole model, and each may cut
-// the layers, choose GPU types and choose TP degrees differently. The order of pipelines is significant: it
-// fixes the order of ranks, of sums and of the sequences of the global batch. Value type. A Plan in memory is
-// not necessarily valid: see validate.h.
+// A pipeline is a chain of stages; pipelines are data-parallel copies of the whole model, each with its own
+// split of the layers, GPU types and TP degrees. The order of pipelines is significant: it determines the
+// order of ranks, of reductions and of the sequences of the global batch. Value type. A Plan in memory is not
+// necessarily valid: see validate.h.
 //
 // The JSON form (plan_json.h) is fixed by DESIGN section 5, because other tools read and score it.
 #pragma once
@@ -33,18 +33,18 @@ struct PlanStage {
 
 struct PlanPipeline {
   int microbatches = 0;  // per iteration
-  // In the order of layers. With interleave v there are v entries for each group of GPUs: of P groups, entry
-  // k is chunk k / P on the GPUs of entry k mod P.
+  // In the order of layers. With interleave v there are v entries per group of GPUs: with P groups, entry k
+  // is chunk k / P on the GPUs of entry k mod P.
   std::vector<PlanStage> stages;
 };
 
-// What the planner promised, kept with the plan so that measured figures can be held against it.
+// The planner's prediction, kept with the plan for comparison with measured values.
 struct PlanPrediction {
   double iteration_s = 0;
   PerExpense<double> spent;                 // per iteration
-  std::optional<double> bound_iteration_s;  // no plan of the search space is faster
-  PerExpense<std::optional<double>> bound;  // none takes less
-  int64_t peak_memory_bytes = 0;            // of the fullest rank
+  std::optional<double> bound_iteration_s;  // lower bound over all plans of the search space
+  PerExpense<std::optional<double>> bound;  // likewise
+  int64_t peak_memory_bytes = 0;            // maximum over ranks
 
   Figures figures() const { return {iteration_s, spent}; }
 };
@@ -61,13 +61,13 @@ struct Plan {
 
 // Groups of GPUs of a pipeline: one per stage, or per `interleave` stages.
 int num_groups(const Plan& plan, const PlanPipeline& pipeline);
-// GPUs that the plan uses = trainer ranks.
+// Number of GPUs of the plan = number of trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).
 int64_t num_microbatches(int64_t global_batch, int microbatch);
-// Shares `total` microbatches among `pipelines` as floor or ceiling, larger shares first.
+// Distributes `total` microbatches over `pipelines` as floor or ceiling, larger numbers first.
 std::vector<int> share_microbatches(int64_t total, int pipelines);
-// One line for people: `2 pipelines: 2xA tp2 | 1xB tp1, 8 microbatches of 4`.
+// One line for the user: `2 pipelines: 2xA tp2 | 1xB tp1, 8 microbatches of 4`.
 std::string summary(const Plan& plan);
 
 }  // namespace sailor

@@ -1,10 +1,10 @@
 // Plans as JSON, in the form fixed by DESIGN section 5 (`"sailor_plan": 1`). Reading checks types, ranges and
-// keys (InputError with file:line); whether the plan fits a job and a cluster is validate.h's question.
-// Writing then reading gives the same plan.
+// keys (InputError with file:line); validate.h checks whether the plan fits a job and a cluster. Writing then
+// reading gives the same plan.
 //
-// Older readers know `"zero1": true|false` and refuse keys that they do not know. So Zero::none and
-// Zero::optimizer are written as they always were, and only what an older reader could not run anyway is
-// written as `"zero": "gradients"`. Both spellings are read.
+// Older readers know `"zero1": true|false` and reject unknown keys. So Zero::none and Zero::optimizer are
+// written in the old form, and only Zero::gradients, which older versions cannot run, as `"zero":
+// "gradients"`. Both forms are read.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ namespace sailor {
 Plan load_plan(const std::string& path);
 // The plan of a plan file, or all candidates of a result of `sailor plan --format json`, best first.
 std::vector<Plan> load_candidates(const std::string& path);
-// Where a stage stands in a plan file (or, with stage < 0, a pipeline; with pipeline < 0, the list of
-// pipelines), for errors that were found later. The file as a whole when it cannot be read again.
+// The position of a stage in a plan file (with stage < 0 of a pipeline; with pipeline < 0 of the list of
+// pipelines), for errors after parsing. The file without a line if it cannot be read again.
 Where where_in_plan(const std::string& path, int pipeline, int stage);
-// A plan that is part of another file.
+// Reads a plan that is part of another file.
 Plan read_plan(const Field& field);
 Plan parse_plan(const std::string& json, const std::string& file_name);
 // `indent` < 0 gives one line.

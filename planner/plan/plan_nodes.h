@@ -1,4 +1,4 @@
-// The nodes of a placed plan as a cluster of their own: what a job has, whatever else there is. Pure.
+// The nodes of a placed plan as a cluster: the nodes of the job only. Pure.
 #pragma once
 
 #include "planner/plan/plan.h"
@@ -8,10 +8,10 @@
 namespace sailor {
 
 // Every GPU of the plan is free. Nodes have no partition, and their region is their zone. Throws InputError
-// when two stages share a GPU, or give a node two GPU types or zones.
+// if two stages share a GPU, or a node has two GPU types or zones.
 Snapshot nodes_of_plan(const Plan& plan);
 
-// Gives each node the region that the site has its zone in.
+// Sets the region of each node to the region of its zone in the site config.
 void set_regions(Snapshot& snapshot, const SiteConfig& site);
 
 }  // namespace sailor

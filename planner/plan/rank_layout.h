@@ -1,6 +1,6 @@
-// Which trainer rank sits where in a plan. Ranks are numbered pipeline by pipeline, group of GPUs by group of
-// GPUs (a stage, or the interleaved chunks of one), GPU by GPU (replica_shape.h); every part of the project
-// that needs a rank number takes it from here. Pure.
+// Maps trainer ranks to positions in a plan. Ranks are numbered pipeline by pipeline, group of GPUs by group
+// of GPUs (a stage, or the interleaved chunks of one), GPU by GPU (replica_shape.h); this is the only
+// definition of rank numbers. Pure.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace sailor {
 struct RankSlot {
   int rank = 0;
   int pipeline = 0;
-  int stage = 0;    // within its pipeline; with interleaved chunks the group of GPUs, whose first one it is
-  int tp_rank = 0;  // within its TP group: the part of the weights that it holds
+  int stage = 0;       // in its pipeline; with interleaved chunks: the group of GPUs = its first stage
+  int tp_rank = 0;     // in its TP group: its part of the weights
   ReplicaShape shape;  // of its stage
-  std::string node;    // empty when the plan is not placed
-  int gpu = -1;        // index on the node; -1 when not placed
+  std::string node;    // empty if the plan is not placed
+  int gpu = -1;        // index on the node; -1 if not placed
 };
 
 class RankLayout {
@@ -38,12 +38,12 @@ class RankLayout {
   std::vector<std::vector<int>> bases_;
 };
 
-// A run of consecutive sequences of the global batch: microbatch `index` of pipeline `pipeline`.
+// A range of consecutive sequences of the global batch: microbatch `index` of pipeline `pipeline`.
 struct MicrobatchRange {
   int64_t first_sequence = 0;
-  int sequences = 0;  // plan.microbatch, or less for the very last one
+  int sequences = 0;  // plan.microbatch; the very last one may have fewer
 };
-// The sequences of one microbatch; pipelines take consecutive runs in plan order.
+// The sequences of one microbatch; pipelines take consecutive ranges in plan order.
 MicrobatchRange microbatch_range(const Plan& plan, int pipeline, int index);
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// Is a plan right for a job, and does it fit a cluster? Every violation is one line that names pipeline and
-// stage; an empty list means valid. Pure.
+// Checks a plan for a job and for a cluster. Every violation is one line with pipeline and stage; an empty
+// list means valid. Pure.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace sailor {
 
-// Layers covered once and in order in every pipeline, TP degrees that divide the model (heads, feed_forward),
-// microbatches that make up the global batch exactly, interleaved chunks on the GPUs
-// of their group with microbatches in whole rounds; and nothing of recompute and ZeRO-1 that is not
-// `allowed`: by default what the trainer runs.
+// Every pipeline must cover the layers once and in order. TP degrees must divide the model (heads,
+// feed_forward). Microbatches must add up to the global batch. Interleaved chunks must be on the GPUs of
+// their group, with a number of microbatches that is a multiple of the groups. Recomputation and ZeRO must be
+// `allowed`: by default what the trainer supports.
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,
                                     const PlanFeatures& allowed = trainable_features());
-// For placed stages, whatever the cluster: a GPU of a node is used once.
+// For placed stages on any cluster: a GPU of a node is used once.
 std::vector<std::string> check_placement(const Plan& plan);
-// GPUs of a type in a zone not over-used; for placed stages: the node exists, has the type and zone, its GPUs
-// are free and used once.
+// No more GPUs of a type in a zone than are free; for placed stages: the node exists, has the type and zone,
+// and its GPUs are free and used once.
 std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot);
 
 }  // namespace sailor

@@ -1,6 +1,6 @@
-// What a job tells of its generations and of the changes between them: the events about generations
-// (etc/doc/formats.md), the lines for people, and how long the last change took. Of a job that is not elastic
-// there is nothing to tell: its EventLog keeps nothing. Used from the controller's thread.
+// Reports the generations of a job and the changes between them: events (etc/doc/formats.md), lines for the
+// user, and the duration of the last change. The EventLog of a job that is not elastic discards events. Used
+// from the controller's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,33 @@ namespace sailor {
 
 class ChangeLog {
  public:
-  // `events` outlives the object; `say` is told lines for people.
+  // `events` outlives the object; `say` gets lines for the user.
   ChangeLog(EventLog& events, std::function<void(const std::string&)> say);
 
-  // Generation 1 is complete. `how`: how the plans after this one are made; `promised_s`: seconds of an
-  // iteration, where they are known.
+  // Generation 1 is complete. `how`: how later plans are made. `promised_s`: predicted seconds per iteration,
+  // if known.
   void begun(const std::string& how, const Plan& plan, std::optional<double> promised_s);
   void interrupted(const SendInterrupt& what, const std::vector<std::string>& reasons);
   // A longer search has ended.
   void searched(const NextPlan::LongerSearch& found);
-  // Nothing can be planned; the job waits for that long.
+  // No plan is possible; the job waits for up to `wait_s`.
   void no_plan(const std::string& why, double plan_s, double wait_s);
-  // A generation with that plan was sent out.
+  // The generation was sent to its processes.
   void sent(int number, const std::vector<std::string>& reasons, const Replanned& made,
             std::optional<double> promised_s, double plan_s);
-  // A process of it is ready to train.
+  // A process of the generation is ready to train.
   void started(int process, const Started& started) { record_.started(process, started); }
-  // All are, the `working` ones of it; training was at `steps_done` before. Returns how many steps the state
-  // has behind it that they go on from.
+  // All `working` processes are ready. `steps_done`: progress before the change. Returns the number of steps
+  // in the state that they continue from.
   int64_t running(int number, const GenerationChange& change, const Roster& roster,
                   const std::set<int>& working, int64_t steps_done);
-  // A step is done: after a change, the first one is told.
+  // A step is done. Reports the first one after a change.
   void step_done(const StepReport& report, double now_s);
   void ended(int generation, const std::string& status, const std::string& error);
 
-  // A change is over, but no step has been done since.
+  // The first step after a change is still missing.
   bool awaits_first_step() const { return change_began_s_.has_value(); }
-  // For which training stood still at the last change, or may at the first one.
+  // Downtime of training in the last change, or an estimate before the first one.
   double change_s() const { return change_s_; }
 
  private:

@@ -1,6 +1,7 @@
-// What a job fails of, among all that is said to have gone wrong. A failure has echoes: who waits for a rank
-// that died loses the connection to it, and often says so first. So what explains itself beats the loss of a
-// node, and that beats a lost connection; and an echo alone waits a little for its cause.
+// Finds the cause of a job's failure among all reported errors. A failure has echoes: ranks that wait for a
+// dead rank lose the connection to it, and often report first. So a specific error takes precedence over a
+// lost node, and a lost node over a lost connection. If there are only echoes, the decision waits briefly for
+// a cause.
 //
 // Pure bookkeeping: times are seconds on any clock that does not go back. Not thread-safe.
 #pragma once
@@ -13,19 +14,18 @@ namespace sailor {
 
 class FailureCause {
  public:
-  // Something that explains itself. The first one counts.
+  // A specific error. The first one counts.
   void fail(const std::string& text);
-  // A node is gone with all that ran on it. The first one counts.
+  // A node is lost with all its processes. The first one counts.
   void node_lost(const std::string& text);
-  // `rank` lost the connection to another one, `lost_peer` (-1 = none in particular).
+  // `rank` lost the connection to `lost_peer` (-1 = unknown).
   void echo(int rank, int lost_peer, const std::string& text);
-  // Everybody has been told to end: how they end from now on says nothing of what went wrong.
+  // All processes have been told to end: later errors are not causes.
   void close();
 
-  // One line, when something went wrong: the most telling until now.
+  // One line with the best known cause; nothing if there is no error.
   std::optional<std::string> text() const;
-  // Whether that is final: the cause is known, or has been waited for since the first time that this was
-  // asked.
+  // Whether that is final: the cause is known, or the waiting time since the first call is over.
   bool decided(double now_s);
 
  private:

@@ -1,7 +1,7 @@
-// What the ranks of a generation said when they were ready to train, and who they are: the event `running`.
+// Collects the Started messages of a generation's ranks for the event `running`.
 //
-// Remembers the processes of earlier generations, so that it can say whether those that live on are the same
-// ones (start time and number of device contexts). Not thread-safe.
+// Remembers the processes of earlier generations, to verify that survivors are the same processes (start time
+// and number of device contexts). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace sailor {
 
 class GenerationRecord {
  public:
-  // Another generation begins: what was said of the one before is forgotten, its processes are not.
+  // A new generation begins: forgets the messages of the previous one, but not its processes.
   void begin() { started_.clear(); }
   void started(int process, const Started& started) { started_[process] = started; }
 
-  // What rank 0 said: how far the state is, and where it is from.
+  // The message of rank 0: progress and origin of the state.
   Started first() const;
-  // The event's details, once all `working` processes have said that they started. Without the phases of
-  // `change` when `number` is 1: then the job began, and nothing was changed. To be called once a generation.
+  // The details of the event, when all `working` processes have started. Generation 1 has no phases of a
+  // `change`, because the job began with it. Call once per generation.
   nlohmann::ordered_json running(int number, const GenerationChange& change, const Roster& roster,
                                  const std::set<int>& working, int64_t steps_lost);
 
@@ -35,13 +35,13 @@ class GenerationRecord {
 
     bool operator==(const Identity&) const = default;
   };
-  std::map<int, Started> started_;    // of the present generation
-  std::map<int, Identity> known_as_;  // processes, as they were when they started last
+  std::map<int, Started> started_;    // of the current generation
+  std::map<int, Identity> known_as_;  // by process, as of its last start
 };
 
-// Who a process is, in events: node, GPU, pid and start time.
+// The identity of a process in events: node, GPU, pid and start time.
 nlohmann::ordered_json identity(const JobProcess& process);
-// Seconds as events have them, to a tenth of a millisecond.
+// Seconds with the precision of events, 0.1 ms.
 double rounded_s(double seconds);
 
 }  // namespace sailor

@@ -1,10 +1,10 @@
-// A job as its controller sees it: one generation after the other, each a plan, its processes by rank, and a
-// name that sets its communicators apart. Learns who has come and who is lost, and carries out what
-// Reconfiguration decides: tells ranks, has the next plan made, sends it out.
+// The generations of a job, in its controller. A generation is a plan, its processes by rank, and a unique
+// name for its communicators. Tracks joined and lost processes, and executes the decisions of
+// Reconfiguration: sends messages to ranks, makes the next plan and distributes it.
 //
-// A job that is not elastic has no next generation, and neither has one whose first is not complete: whatever
-// is lost then, the job fails of it, and Supervisor says why. Its parts: Membership knows who belongs to the
-// job, NextPlan what it goes on with, Growth takes nodes beyond its own, ChangeLog tells of it.
+// A job that is not elastic has only one generation. It fails when a process is lost, as does an elastic job
+// before its first generation is complete; Supervisor gives the reason. Parts: Membership tracks the
+// processes of the job, NextPlan makes plans, Growth takes additional nodes, ChangeLog reports.
 //
 // Used from the controller's thread.
 #pragma once
@@ -37,39 +37,40 @@ class Generations {
  public:
   struct Options {
     double lease_s = 5;
-    double nodes_s = 600;  // to wait for processes while no plan is possible
-    // How plans are made; nothing: the job is not elastic.
+    double nodes_s = 600;  // maximum wait for processes while no plan is possible
+    // How plans are made; nothing = the job is not elastic.
     std::optional<Replanner::Options> replanning{};
     Membership::Options members{};
     Growth::Options growth{};
   };
 
-  // Plans are written to `directory` as plan.json, lines for people to `out`. What is given by reference
-  // outlives the object. Of an elastic job `plan` is placed (place_on_imagined_nodes()). Throws InputError.
+  // Writes plans to `directory` as plan.json, and lines for the user to `out`. References outlive the object.
+  // The `plan` of an elastic job is placed (place_on_imagined_nodes()). Throws InputError.
   Generations(const JobSpec& job, const Plan& plan, Options options, ControlServer& server,
               Supervisor& supervisor, const RunDirectory& directory, std::ostream& out);
 
   void receive(const std::string& peer, const ControlMessage& message);
   // A child of the controller has ended: a process of its node, or the Slurm step of an agent.
   void child_ended(int64_t pid, int wait_status);
-  // It has none any more.
+  // The controller has no child left.
   void no_children() { signs().no_children(); }
-  // To be called often.
+  // Call often.
   void tick();
 
-  // Can another generation follow, now?
+  // Can another generation follow now?
   bool goes_on() const { return next_plan_ && reconfiguration_.generation() > 0; }
-  // All ranks are to stop in an orderly way and save, because the job is told to go, `within_s` from now.
-  // Requires goes_on().
+  // Makes all ranks stop in an orderly way and save, because the job must end `within_s` from now. Requires
+  // goes_on().
   void stop_and_save(double within_s);
-  // All of them have, or cannot any more.
+  // Whether all of them have done so, or no longer can.
   bool stopped() const;
-  // Everybody is told to end: nothing is started or planned any more, and who ends is no loss.
+  // All processes are told to end: nothing is started or planned from now on, and ended processes are not
+  // losses.
   void close();
-  // The last event.
+  // Writes the last event.
   void log_end(const std::string& status, const std::string& error);
 
-  // In force, or sent out last.
+  // The plan in force, or the one sent last.
   const Plan& plan() const { return plan_; }
 
  private:
@@ -106,13 +107,13 @@ class Generations {
   ChangeLog log_;
   Growth growth_;
   Membership members_;
-  std::optional<NextPlan> next_plan_;  // of an elastic job
+  std::optional<NextPlan> next_plan_;  // elastic jobs only
   Reconfiguration reconfiguration_;
   StepWatch steps_;
   const Clock::time_point clock_start_ = Clock::now();
 
-  std::set<int> holders_;               // of state that is not out of date
-  std::optional<double> look_again_s_;  // when a better plan may be possible
+  std::set<int> holders_;               // processes with current state
+  std::optional<double> look_again_s_;  // time of the next check for a better plan
   bool stopping_ = false;
 };
 

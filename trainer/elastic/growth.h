@@ -1,10 +1,9 @@
-// A running job takes nodes beyond those that it was submitted with, and gives them back: looks at the
-// cluster now and then, chooses (growth_choice.h) without stopping anything, asks Slurm for exactly the nodes
-// that pay (helper_job.h), and releases those that the plan does not use any more.
+// Adds nodes to a running job beyond those of its submission, and releases them: queries the cluster
+// periodically, chooses nodes (growth_choice.h) while training continues, requests exactly the nodes that pay
+// from Slurm (helper_job.h), and releases nodes that the plan no longer uses.
 //
-// What is done with a node that is there is the owner's business (membership.h, generations.h): ranks are
-// started on it, and the plan changes when they are ready. Used from the controller's thread; choosing has
-// one of its own.
+// The owner uses the nodes (membership.h, generations.h): it starts ranks on them and changes the plan when
+// they are ready. Used from the controller's thread; the choice runs in its own thread.
 #pragma once
 
 #include <sys/types.h>
@@ -27,49 +26,49 @@ namespace sailor {
 class Growth {
  public:
   struct Options {
-    double every_s = 0;  // from look to look; 0 = the job never grows
-    // Prints a snapshot of what the job could get now (cluster_look.h).
+    double every_s = 0;  // interval of queries; 0 = the job never grows
+    // The command that prints a snapshot of what the job could get now (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
-    std::optional<int> most_nodes{};  // that the job may have in all
-    std::optional<double> end_s{};    // when the job reaches its time limit, since 1970
+    std::optional<int> most_nodes{};  // maximum nodes of the job
+    std::optional<double> end_s{};    // end of the job's time limit, since 1970
     // Starts the keeper of a helper job as a child of this process.
     std::function<pid_t(const SnapshotNode& node)> start_keeper{};
   };
-  // What the owner tells when training goes its way: no change is going on, or about to.
+  // The state of undisturbed training: no change is in progress or pending.
   struct Training {
     Plan plan;
     std::vector<LiveGpu> gpus;
-    size_t nodes = 0;  // that these are on
+    size_t nodes = 0;  // number of nodes of these GPUs
     double iteration_s = 0;
     int64_t steps_left = 0;
     double change_s = 0;
   };
 
-  // What is given by reference outlives the object. `say` is told lines for people, `log` is the file of a
-  // program that fails.
+  // References outlive the object. `say` gets lines for the user; `log` is the log file that messages about
+  // failed programs name.
   Growth(Options options, EventLog& events, std::string log, std::function<void(const std::string&)> say);
 
-  // To be called often while training goes its way.
+  // Call often during undisturbed training.
   void tick(const Training& training, const Replanner& replanner, double now_s);
-  // A child of this process has ended. The node that the job has lost with it, if it was a keeper whose node
-  // had come; a node that is lost some other way is to be handed to release().
+  // A child of this process has ended. If it was the keeper of a node that had joined, returns that node,
+  // which is lost. Call release() for nodes that are lost in other ways.
   std::optional<std::string> child_ended(pid_t child, int wait_status, double now_s);
-  // An agent has said hello from there: the node with the GPUs to be used, when it is one of the helpers.
+  // The agent of a node has joined. Returns the node with the GPUs to use, if it is one of the helpers.
   std::optional<SnapshotNode> came(const std::string& node, double now_s);
 
-  // Nodes that were asked for, there or not.
+  // Whether the node was requested; it may not have joined yet.
   bool holds(const std::string& node) const { return helpers_.contains(node); }
-  // Some are about to come: a change of plan waits for them.
+  // Some nodes will join soon: changes of plan wait for them.
   bool awaits(double now_s) const;
-  // Nodes that are there, since `for_s` at least, and not in `used`.
+  // Nodes that joined at least `for_s` ago and are not in `used`.
   std::vector<std::string> idle(const std::set<std::string>& used, double for_s, double now_s) const;
   void release(const std::string& node, const std::string& why, double now_s);
-  // All of them, because the job ends.
+  // Releases all nodes, because the job ends.
   void release_all();
 
  private:
   struct Helper {
-    SnapshotNode node;  // free GPUs: those that are to be used
+    SnapshotNode node;  // its free GPUs are the ones to use
     pid_t keeper = -1;
     double asked_s = 0;
     std::optional<double> came_s{};
@@ -86,13 +85,13 @@ class Growth {
   const std::function<void(const std::string&)> say_;
   ClusterLook look_;
   double next_look_s_ = 0;
-  std::optional<Snapshot> seen_;  // and not yet thought about
-  std::string answered_;          // question that was answered last: the same one is not asked again
-  std::string said_;              // why nothing was worth it, as told last
+  std::optional<Snapshot> seen_;  // not yet evaluated
+  std::string answered_;          // the last question, which is not asked again
+  std::string said_;              // last reported reason against growing
   std::future<GrowthAnswer> answer_;
   double asked_iteration_s_ = 0;
   std::map<std::string, Helper> helpers_;       // by node
-  std::map<std::string, double> not_before_s_;  // nodes that were refused or given back
+  std::map<std::string, double> not_before_s_;  // of refused or released nodes
 };
 
 }  // namespace sailor

@@ -1,5 +1,5 @@
-// Puts the stages of a new plan on the GPUs whose processes hold most of their state already, so that a
-// change of plan moves little. Pure and deterministic.
+// Places the stages of a new plan on the GPUs whose processes already have most of their state, so that a
+// change of plan moves little data. Pure and deterministic.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace sailor {
 
-// A GPU with a process, and what the process held under the plan before: a TP rank's share of some layers.
+// A GPU with a process, and the state of the process under the previous plan: a TP rank's share of some
+// layers.
 struct HeldStage {
   std::string node;
   int gpu = 0;
@@ -19,12 +20,12 @@ struct HeldStage {
   int tp = 1;
 };
 
-// What every GPU of a placed plan holds.
+// The state of every GPU of a placed plan.
 std::vector<HeldStage> held_stages(const Plan& plan);
 
-// Places `plan` anew on the free GPUs of `snapshot`: stages with a part of their state somewhere go there,
-// most first, the others as place() does. Where that leaves no room for a stage, the plan stays as it was.
-// Returns the layers, TP shares counted as fractions, that stay where they are.
+// Places `plan` again on the free GPUs of `snapshot`: stages go to GPUs that have part of their state,
+// largest part first, the others as in place(). If a stage does not fit, the placement does not change.
+// Returns the number of layers that stay in place, with TP shares as fractions.
 double keep_stages(Plan& plan, const Snapshot& snapshot, const std::vector<HeldStage>& held);
 
 }  // namespace sailor

@@ -1,8 +1,7 @@
-// Nodes that a job lost and still holds: an agent is started on them again and again, more and more seldom,
-// until one says hello or the job ends.
+// Lost nodes that are still allocated to the job. An agent is started on them repeatedly, with increasing
+// delays, until one joins or the job ends.
 //
-// Starting is the owner's: due() says where. Times are seconds on any clock that does not go back. Not
-// thread-safe.
+// The owner starts agents on the nodes of due(). Times are seconds on any monotonic clock. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -16,14 +15,14 @@ namespace sailor {
 class LostNodes {
  public:
   void lost(const std::string& node, double now_s);
-  // It is well again, or no business of the job any more. Whether it was among the lost ones.
+  // The node is back, or no longer part of the job. Returns whether it was lost.
   bool back(const std::string& node) { return nodes_.erase(node) > 0; }
 
-  // Where an agent is to be started now, in order of names.
+  // Nodes on which to start an agent now, sorted by name.
   std::vector<std::string> due(double now_s) const;
-  // The child of this process that starts it.
+  // The child process that starts the agent.
   void starting(const std::string& node, pid_t child);
-  // A child has ended; one that was no start of these is ignored.
+  // A child has ended. Ignores children that are not among these starts.
   void child_ended(pid_t child, double now_s);
 
  private:

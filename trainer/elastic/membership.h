@@ -1,9 +1,8 @@
-// Who belongs to a job, while it can do without some: learns who has come and who is lost, makes sure that
-// who does not count any more is not there any more, and has processes started for GPUs that lost theirs, on
-// nodes that came back and on nodes beyond the job's own. What that means for training is the owner's
-// business.
+// The members of an elastic job: tracks joined and lost processes, makes sure that removed processes end, and
+// has processes started on GPUs that lost theirs, on nodes that returned and on additional nodes. The owner
+// decides what this means for training.
 //
-// It writes events of processes and nodes (events.jsonl), and tells people of losses. Used from the
+// Writes events of processes and nodes (events.jsonl), and reports losses to the user. Used from the
 // controller's thread.
 #pragma once
 
@@ -30,24 +29,24 @@ namespace sailor {
 class Membership final : public LossSigns {
  public:
   struct Options {
-    std::string node{};  // the controller's own: there it does itself what agents do elsewhere
-    // Starts a process that joins, on the controller's own node.
+    std::string node{};  // the controller's own, where the controller acts as the agent
+    // Starts a process on the controller's own node, which joins the job.
     std::function<pid_t(const StartProcess&)> start_process{};
-    // Starts an agent on another node of the job, as a child of this process. Empty: there are no agents.
+    // Starts an agent on another node of the job, as a child of this process. Empty = there are no agents.
     std::function<pid_t(const std::string& node)> start_agent{};
   };
-  // What the owner is told, within the call that brings it about; processes are Roster's ids.
+  // Callbacks of the owner, made within the causing call. Processes are ids of Roster.
   struct Owner {
-    std::function<double()> now_s;                        // on any clock that does not go back
-    std::function<void(const std::string& text)> say;     // a line for people
-    std::function<void(int process)> joined;              // ready to be used
-    std::function<void(const SnapshotNode& node)> grown;  // the job has another node
+    std::function<double()> now_s;                        // any monotonic clock
+    std::function<void(const std::string& text)> say;     // a line for the user
+    std::function<void(int process)> joined;              // ready for use
+    std::function<void(const SnapshotNode& node)> grown;  // the job has a new node
     std::function<void(int process, const std::string& why)> lost;
-    // A process could not reach another one, `suspect` (-1 = none in particular).
+    // A process could not reach `suspect` (-1 = unknown).
     std::function<void(int process, int generation, const std::string& text, int suspect)> unreachable;
   };
 
-  // What is given by reference outlives the object.
+  // References outlive the object.
   Membership(Options options, Owner owner, ControlServer& server, Growth& growth, EventLog& events);
 
   void hello(const std::string& peer, const Hello& hello);
@@ -56,21 +55,21 @@ class Membership final : public LossSigns {
   void unreachable(const std::string& peer, const Failure& failure) override;
   void peer_silent(const std::string& peer, double silence_s) override;
   void peer_dropped(const std::string& peer, const std::string& reason) override;
-  void no_children() override {}  // whoever is started next is one
+  void no_children() override {}  // new ones can be started
 
-  // A process is out of the job: it is told to end, and killed.
+  // Removes a process from the job: tells it to end, and has it killed.
   void drop(int process, const std::string& why);
-  // A node is told to go within `grace_s`: no plan may use it. Returns whether that is news.
+  // A node must end within `grace_s`: plans must not use it. Returns whether this is new.
   bool leaving(const std::string& node, double grace_s);
-  // Training runs without the nodes that go: what is there is told to end.
+  // Training runs without the leaving nodes: tells their processes to end.
   void dismiss_leaving();
-  // A node that Growth took is not used: its processes are spare, nobody misses them.
+  // Releases an unused node of Growth, whose processes are spare. Their end is not a loss.
   void give_back(const std::string& node, const std::string& why);
-  // To be called often: starts agents and processes that are due. `hurry`: nothing trains until one is there.
+  // Call often: starts agents and processes that are due. `hurry`: training waits for one of them.
   void tick(bool hurry);
-  // Nobody is started any more.
+  // From now on, starts no processes.
   void start_nobody() { starting_ = false; }
-  // And who ends is no loss.
+  // Also ignores ended processes from now on.
   void close();
 
   // The generation in force has these processes, by rank.
@@ -81,9 +80,9 @@ class Membership final : public LossSigns {
   std::vector<int> usable() const;
   std::set<std::string> nodes_of(const std::vector<int>& processes) const;
   std::vector<LiveGpu> gpus_of(const std::vector<int>& processes) const;  // in order
-  // By rank of a placed plan; nothing when a GPU of it has no usable process.
+  // By rank of a placed plan; nothing if a GPU of the plan has no usable process.
   std::optional<std::vector<int>> processes_of(const Plan& plan) const;
-  // Some are about to come: a change of plan waits for them.
+  // Some processes will join soon: changes of plan wait for them.
   bool others_come() const;
 
  private:

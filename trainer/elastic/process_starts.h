@@ -1,9 +1,9 @@
-// The processes that are started for GPUs whose own has ended: which are to be started later
-// (restart_delay.h), which are on their way, and which never came. One that has not joined in time has ended
-// before it could, or hangs: it is due again, and the delay makes starts that keep failing seldom. Should it
-// come after all, there are two, and the second one to say hello is refused.
+// Replacement processes for GPUs whose process has ended: those to start later (restart_delay.h), those that
+// are starting, and those that never joined. A process that does not join in time has ended early or hangs.
+// It becomes due again; the delay limits the rate of failing starts. If it joins late, there are two
+// processes, and the second one to join is refused.
 //
-// Starting is the owner's. Times are seconds on any clock that does not go back. Not thread-safe.
+// The owner starts processes. Times are seconds on any monotonic clock. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -18,27 +18,27 @@ namespace sailor {
 
 class ProcessStarts {
  public:
-  // A GPU's process has ended, or did not come. Returns in how many seconds due() will name it; 0 = now, and
-  // the caller starts it.
+  // A GPU's process has ended, or did not join. Returns the seconds until due() lists it; 0 = the caller
+  // starts it now.
   double wanted(const StartProcess& what, double now_s);
-  // It was started.
+  // A process was started.
   void started(const StartProcess& what, double now_s);
-  // A process of that GPU is there.
+  // A process of that GPU has joined.
   void joined(const std::string& place, int gpu) { on_their_way_.erase({place, gpu}); }
 
-  // Waited long enough; `hurry`: nothing trains until one is there. They are forgotten: the caller starts
-  // them.
+  // Returns and removes the processes whose delay is over; the caller starts them. `hurry`: training waits
+  // for one of them.
   std::vector<StartProcess> due(double now_s, bool hurry);
-  // Started and not there in time; they are forgotten: the caller wants them again.
+  // Returns and removes the processes that did not join in time; the caller requests them again.
   std::vector<StartProcess> never_came(double now_s);
-  // Is one on its way that may come soon?
+  // Is a process starting that may join soon?
   bool any_expected(double now_s) const;
 
  private:
   using Gpu = std::pair<std::string, int>;
   struct Later {
     StartProcess what;
-    double ended_s = 0;  // the process before it
+    double ended_s = 0;  // the previous process
     double at_s = 0;
   };
   struct Started {

@@ -1,9 +1,9 @@
-// Which plan a job goes on with, when some of its processes are gone or new ones have come.
+// Makes the plan with which a job continues after it has lost or gained processes.
 //
-// Where the site has a catalog and profiles of the model, the planner searches anew, with the job's own
-// objective and limits and starting from the plan in force. Where not, the plan that the job began with is
-// cut down to the pipelines whose GPUs still have a process. The global batch stays. Not thread-safe, but a
-// copy of its own serves another thread.
+// If the site has a catalog and profiles of the model, the planner searches again, with the job's objective
+// and limits, starting from the plan in force. Otherwise the first plan of the job is reduced to the
+// pipelines whose GPUs still have a process. The global batch does not change. Not thread-safe; use a copy
+// per thread.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@
 
 namespace sailor {
 
-// A GPU of the job that has a process.
+// A GPU of the job with a process.
 struct LiveGpu {
-  std::string node;  // as plans call it
+  std::string node;  // its name in plans
   int gpu = 0;
 
   auto operator<=>(const LiveGpu&) const = default;
@@ -28,12 +28,12 @@ struct LiveGpu {
 
 struct Replanned {
   std::optional<Plan> plan;  // placed on live GPUs only
-  std::string text;          // one line: how it was made, or why there is none
-  std::string table;         // of a search: the candidates that it was chosen from
-  // Of a search: the plans that came after it, best first. With other GPUs one of them is often the best.
+  std::string text;          // one line: how the plan was made, or why there is none
+  std::string table;         // of a search: the table of candidates
+  // Of a search: the next best plans, best first. With other GPUs one of them is often the best.
   std::vector<Plan> runners_up;
-  bool complete = true;  // nothing was left to be searched when the time was over
-  Snapshot nodes{};      // that it was made for, with their free GPUs
+  bool complete = true;  // the search was not truncated by its time limit
+  Snapshot nodes{};      // for which it was made, with their free GPUs
 };
 
 class Replanner {
@@ -43,37 +43,36 @@ class Replanner {
     const std::atomic<bool>* stop = nullptr;  // as PlanOptions::stop
   };
   struct Options {
-    std::string site_config;  // that is read when the file is there
+    std::string site_config;  // read if the file exists
     PlanOverrides overrides;  // of the submission
     Time time{};
   };
 
-  // `plan` is the one that the job begins with, placed. Never throws for want of a site config or a profile:
-  // text() says then what is missing. Throws InputError when two stages of the plan share a GPU, or give a
-  // node two GPU types.
+  // `plan` is the first plan of the job, placed. A missing site config or profile is not an error: text()
+  // says what is missing. Throws InputError if two stages of the plan share a GPU, or a node has two GPU
+  // types.
   Replanner(const JobSpec& job, const Plan& plan, const Options& options);
 
-  // With `previous`, the plan in force, as what is to be kept as far as possible; `runners_up`: of the search
-  // that it came from, to start from as well. `time`: another one than the options'.
+  // `previous` is the plan in force, which the new plan keeps as far as possible. `runners_up` of its search
+  // are further starting points. `time` replaces that of the options.
   Replanned plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous,
                      const std::vector<Plan>& runners_up = {}, std::optional<Time> time = {}) const;
-  // Is it worth while to change from one plan to the other? By the job's objective, 2 % at least.
+  // Is `plan` better than `than` by at least 2 % of the job's objective?
   bool better(const Plan& plan, const Plan& than) const;
-  // What the plan promises: its own prediction, else a simulation; nothing where there are no profiles.
+  // The prediction stored in the plan, else a simulation; nothing without profiles.
   std::optional<PlanPrediction> prediction_of(const Plan& plan) const;
 
-  // The job has got another node, of which the GPUs that are free now may be used.
+  // The job has a new node, whose currently free GPUs may be used.
   void add_node(const SnapshotNode& node);
-  // Whether a node of the cluster could be of use at all: plans are searched, and its GPU type is known.
+  // Whether a node of the cluster can be used at all: plans are searched, and its GPU type is known.
   bool could_use(const SnapshotNode& node) const;
-  // The job's own spec, with what the submission changed of it.
+  // The job spec, with the overrides of the submission.
   const JobSpec& job() const { return inputs_ ? inputs_->job : job_; }
 
-  // What the plan that the job begins with can be made with now; empty where there is no site config, or no
-  // profile.
+  // The current planning inputs of the first plan; empty if there is no site config, or no profile.
   PlanningFiles planning_files() const;
 
-  // How plans are made: by search, or by cutting down, and why.
+  // How plans are made: by search or by reduction, and why.
   const std::string& text() const { return text_; }
 
  private:
@@ -91,7 +90,7 @@ class Replanner {
   std::string text_;
 };
 
-// Gives the stages of a plan that is not placed nodes of their own, called `stage-PIPELINE-STAGE`.
+// Places an unplaced plan on imagined nodes, one per stage, called `stage-PIPELINE-STAGE`.
 void place_on_imagined_nodes(Plan& plan);
 
 }  // namespace sailor

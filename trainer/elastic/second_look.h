@@ -1,9 +1,9 @@
-// A longer search for the plan of a generation that has begun already.
+// A longer search for a better plan after a generation has begun.
 //
-// While a job changes its generation training stands still, so that search gets a fraction of a second, and
-// on large clusters that is not enough to come to its end. Then another one follows, with more time, while
-// training goes on: in a thread of its own that yields to the ranks of its node. Once for the same GPUs.
-// What is done with its plan is the owner's business. Used from one thread.
+// Training stops while a job changes its generation, so the search has only a fraction of a second. On large
+// clusters it is then truncated. In that case a second search with more time follows during training, in a
+// low-priority thread, once for the same set of GPUs. The owner decides what to do with its plan. Used from
+// one thread.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace sailor {
 
 class SecondLook {
  public:
-  // What the owner tells when training goes its way: no change is going on, or about to.
+  // The state of undisturbed training: no change is in progress or pending.
   struct Training {
     std::vector<LiveGpu> gpus;
     Plan plan;  // in force
@@ -26,23 +26,21 @@ class SecondLook {
   };
 
   explicit SecondLook(double time_limit_s) : time_limit_s_(time_limit_s) {}
-  ~SecondLook() { cancel(); }  // and waits until it has ended, which is soon
+  ~SecondLook() { cancel(); }  // waits for its end, which is soon
 
-  // A plan has been made. Did its search come to its end?
+  // A plan has been made. `complete`: its search was not truncated.
   void planned(bool complete) { due_ = !complete; }
-  // Is tick() of any use?
+  // Is tick() useful now?
   bool wanted() const { return due_ || answer_.valid(); }
-  // To be called often while training goes its way: what the longer search has found, when it has ended with
-  // a plan.
+  // Call often during undisturbed training. Returns the result of the longer search once, if it found a plan.
   std::optional<Replanned> tick(const Training& training, const Replanner& replanner);
-  // The GPUs have changed, or are about to: the search that is under way counts for nothing, and another one
-  // is due.
+  // The GPUs have changed, or will change: discards the running search; another one is due.
   void cancel();
 
  private:
   const double time_limit_s_;
   bool due_ = false;
-  std::vector<LiveGpu> asked_, answered_;  // the GPUs of the search that is under way; of one that ended
+  std::vector<LiveGpu> asked_, answered_;  // GPUs of the running search; of the last completed one
   std::atomic<bool> stop_ = false;         // outlives the thread of `answer_`
   std::future<Replanned> answer_;
 };

@@ -1,6 +1,6 @@
-// What the controller knows about the ranks of the generation in force: who has joined, how far they are, who
-// has finished, and, where no other generation can follow, what the job fails of. Pure bookkeeping: messages
-// and ended processes in, answers out; no sockets, no processes, no clock. Not thread-safe.
+// The ranks of the current generation: which have joined, their progress, which have finished, and the cause
+// of a failure if no other generation can follow. Pure bookkeeping of messages and ended processes, without
+// sockets, processes or clock. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -24,34 +24,33 @@ class Supervisor final : public LossSigns {
  public:
   Supervisor(const JobSpec& job, const Plan& plan);
 
-  // Another plan is in force from now on, with these processes, by rank. Messages of other generations are
-  // ignored.
+  // A new plan is in force, with these processes, by rank. Messages of other generations are ignored.
   void begin_generation(int number, const Plan& plan, const std::vector<Hello>& ranks);
 
-  // A message of a peer (an opaque name of its connection) that is no sign of a loss.
+  // A message that does not indicate a loss. `peer` is an opaque name of the connection.
   void receive(const std::string& peer, const ControlMessage& message);
-  // Of whatever is lost the job fails.
+  // Any loss makes the job fail.
   void process_ended(const std::string& node, int64_t pid, int wait_status) override;
   void child_ended(int64_t pid, int wait_status) override;
   void unreachable(const std::string& peer, const Failure& failure) override;
   void peer_silent(const std::string& peer, double silence_s) override;
   void peer_dropped(const std::string& peer, const std::string& reason) override;
   void no_children() override;
-  // Something that concerns no rank in particular went wrong.
+  // An error that is not specific to a rank.
   void fail(const std::string& text) { cause_.fail(text); }
-  // Everybody has been told to end: how they end from now on says nothing of what went wrong.
+  // All processes have been told to end: later errors are not causes.
   void told_to_end() { cause_.close(); }
 
   bool all_joined() const { return static_cast<int>(ranks_.size()) == num_ranks_; }
   bool all_finished() const { return static_cast<int>(finished_.size()) == num_ranks_; }
-  // Ranks of the plan that no process has taken yet.
+  // Ranks of the plan without a process.
   std::vector<int> missing_ranks() const;
 
   FailureCause& failure() { return cause_; }
   TrainingProgress& progress() { return progress_; }
   const TrainingProgress& progress() const { return progress_; }
 
-  // Figures of the run so far; status, job id and error are the caller's.
+  // Values of the run so far; the caller adds status, job id and error.
   RunSummary summarize() const;
 
  private:
@@ -64,7 +63,7 @@ class Supervisor final : public LossSigns {
   std::map<int, Hello> ranks_;
   std::map<std::string, Hello> peers_;
   std::map<int, Finished> finished_;
-  std::set<std::pair<std::string, int64_t>> early_ends_;  // reaped before their hello arrived
+  std::set<std::pair<std::string, int64_t>> early_ends_;  // ended before their hello arrived
   TrainingProgress progress_;
   FailureCause cause_;
 };

@@ -22,7 +22,7 @@ enum class RequeueVerdict {
 RequeueVerdict judge_lost_job(const std::optional<QueuedJob>& job,
                               const std::optional<NodeInfo>& controller_node, int restarts);
 
-// Default: the machine's clock.
+// Clock and sleep; by default those of the system.
 struct PassingTime {
   std::function<double()> now_s = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
