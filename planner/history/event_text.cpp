@@ -38,22 +38,21 @@ std::string event_text(const Json& event) {
   if (name == "joined") return fmt::format("joined: {}", gpu_of(event));
   if (name == "restart") return fmt::format("a process is started for {}", gpu_of(event));
   if (name == "restart_failed")
-    return fmt::format("the process that was started for {} did not come", gpu_of(event));
+    return fmt::format("the process that was started for {} did not join", gpu_of(event));
   if (name == "restart_later")
-    return fmt::format("{} is left alone for {:.0f} s: {}", gpu_of(event),
-                       number_in(event, "in_s").value_or(0), reasons_in(event));
-  if (name == "grow_asked") return fmt::format("asks Slurm for nodes: {}", reasons_in(event));
-  if (name == "grew") return fmt::format("{} is the job's now", word_in(event, "node"));
+    return fmt::format("{} is not used for {:.0f} s: {}", gpu_of(event), number_in(event, "in_s").value_or(0),
+                       reasons_in(event));
+  if (name == "grow_asked") return fmt::format("requests nodes from Slurm: {}", reasons_in(event));
+  if (name == "grew") return fmt::format("{} joined the job", word_in(event, "node"));
   if (name == "grow_refused")
-    return fmt::format("not given: {}: {}", word_in(event, "node"), reasons_in(event));
-  if (name == "released")
-    return fmt::format("{} is given back: {}", word_in(event, "node"), reasons_in(event));
+    return fmt::format("not granted: {}: {}", word_in(event, "node"), reasons_in(event));
+  if (name == "released") return fmt::format("{} is released: {}", word_in(event, "node"), reasons_in(event));
   if (name == "not_worth") return fmt::format("takes no free node: {}", reasons_in(event));
   if (name == "second_look")
     return fmt::format("a longer search: {:.3g} s per iteration instead of {:.3g}, {}",
                        number_in(event, "then_s").value_or(0), number_in(event, "iteration_s").value_or(0),
                        event.value("changes", false) ? "worth a change" : "not worth a change");
-  if (name == "leaving") return fmt::format("{} is told to go", word_in(event, "node"));
+  if (name == "leaving") return fmt::format("{} is leaving the job", word_in(event, "node"));
   if (name == "no_plan") return fmt::format("waiting: {}", reasons_in(event));
   if (name == "stall") return fmt::format("no step for {:.0f} s", number_in(event, "in_step_s").value_or(0));
   if (name == "resumed")

@@ -46,11 +46,11 @@ PlanFeatures parse_plan_features(const std::string& text) {
       }
     if (!known)
       throw InputError(
-          fmt::format("unknown feature of plans \"{}\" ({}, all or none)", name, fmt::join(names, ", ")));
-    if (out.size() == before) throw InputError(fmt::format("feature of plans \"{}\" is named twice", name));
+          fmt::format("unknown plan feature \"{}\" ({}, all or none)", name, fmt::join(names, ", ")));
+    if (out.size() == before) throw InputError(fmt::format("plan feature \"{}\" is listed twice", name));
   }
   if (out.empty())
-    throw InputError(fmt::format("no feature of plans is named ({}, all or none)", fmt::join(names, ", ")));
+    throw InputError(fmt::format("no plan feature is given ({}, all or none)", fmt::join(names, ", ")));
   return out;
 }
 

@@ -184,8 +184,9 @@ void place(Plan& plan, const Snapshot& snapshot) {
   const auto groups = [&](size_t p) { return static_cast<size_t>(num_groups(plan, plan.pipelines[p])); };
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     if (groups(p) == 0)
-      throw std::runtime_error(fmt::format("pipeline {}: {} stages cannot be {} chunks on each group of GPUs",
-                                           p, plan.pipelines[p].stages.size(), plan.interleave));
+      throw std::runtime_error(
+          fmt::format("pipeline {}: {} stages cannot form {} chunks on each group of GPUs", p,
+                      plan.pipelines[p].stages.size(), plan.interleave));
   }
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < groups(p); ++s) {

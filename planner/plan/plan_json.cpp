@@ -32,7 +32,7 @@ PlanStage read_stage(const Field& field) {
   if (auto node = map.optional("node")) stage.node = node->name();
   if (auto gpus = map.optional("gpus")) {
     for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMostGpus));
-    if (stage.node.empty()) gpus->fail("GPU indices need the key \"node\" beside them");
+    if (stage.node.empty()) gpus->fail("a stage with the key \"gpus\" needs the key \"node\" too");
     if (static_cast<int>(stage.gpus.size()) != stage.shape.gpus()) {
       gpus->fail(fmt::format("{} GPUs for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
     }
@@ -63,7 +63,7 @@ PlanPipeline read_pipeline(const Field& field) {
 
 Zero read_sharding(const MapField& plan) {
   const auto flag = plan.optional("zero1"), degree = plan.optional("zero");
-  if (flag && degree) degree->fail("\"zero1\" says it already, leave one of the two out");
+  if (flag && degree) degree->fail("\"zero1\" sets this already, remove one of the two");
   if (degree) return read_zero(*degree);
   return flag && flag->boolean() ? Zero::optimizer : Zero::none;
 }
@@ -137,7 +137,7 @@ std::vector<Plan> load_candidates(const std::string& path) {
         if (part == "plan") plans.push_back(read_plan(plan));
     }
   }
-  if (plans.empty()) Field(document).fail("a result without a plan: nothing was found when it was written");
+  if (plans.empty()) Field(document).fail("this result has no plan: the search found none");
   return plans;
 }
 

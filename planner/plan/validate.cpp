@@ -29,8 +29,8 @@ void check_layers(const PlanPipeline& pipeline, size_t p, int num_layers,
                            fmt::format("begins at layer {}, layer {} is next", stage.first_layer, next));
     }
     if (stage.end_layer <= stage.first_layer) {
-      violations.push_back(at(p, s) +
-                           fmt::format("layers [{}, {}) are none", stage.first_layer, stage.end_layer));
+      violations.push_back(
+          at(p, s) + fmt::format("the layer range [{}, {}) is empty", stage.first_layer, stage.end_layer));
     }
     next = stage.end_layer;
   }
@@ -44,7 +44,7 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
                  const PlanFeatures& allowed, std::vector<std::string>& violations) {
   const int tp = stage.shape.tp;
   if (tp < 1) {
-    violations.push_back(where + fmt::format("tp {} is not a degree", tp));
+    violations.push_back(where + fmt::format("tp {} is not a valid TP degree", tp));
     return;
   }
   if (model.heads % tp != 0) {
@@ -67,8 +67,8 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
   const size_t chunks = static_cast<size_t>(plan.interleave), groups = pipeline.stages.size() / chunks;
   if (groups < 2 || pipeline.stages.size() % chunks != 0) {
     violations.push_back(
-        fmt::format("pipeline {}: {} stages do not make up {} chunks on each of two groups of GPUs or more",
-                    p, pipeline.stages.size(), chunks));
+        fmt::format("pipeline {}: {} stages cannot form {} chunks on each of two or more groups of GPUs", p,
+                    pipeline.stages.size(), chunks));
     return;
   }
   if (pipeline.microbatches % static_cast<int>(groups) != 0) {
@@ -80,8 +80,9 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
     const PlanStage &stage = pipeline.stages[s], &first = pipeline.stages[s % groups];
     if (stage.shape != first.shape || stage.gpu_type != first.gpu_type || stage.zone != first.zone ||
         stage.node != first.node || stage.gpus != first.gpus) {
-      violations.push_back(at(p, s) +
-                           fmt::format("is not on the GPUs of stage {}, whose chunk it is", s % groups));
+      violations.push_back(
+          at(p, s) +
+          fmt::format("must be on the same GPUs as stage {}: both are chunks of one group", s % groups));
     }
   }
 }
@@ -103,7 +104,7 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
   }
   if (static_cast<int>(stage.gpus.size()) != stage.shape.gpus()) {
     violations.push_back(
-        where + fmt::format("{} GPUs are named for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
+        where + fmt::format("{} GPUs are listed for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
   }
   for (int gpu : stage.gpus) {
     if (gpu >= node->gpus) {
@@ -144,19 +145,20 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     }
   }
   if (plan.microbatch < 1) {
-    violations.push_back(fmt::format("microbatch {} is not a number of sequences", plan.microbatch));
+    violations.push_back(fmt::format("microbatch {} must be at least 1", plan.microbatch));
   } else if (plan.global_batch > 0) {
     int64_t needed = num_microbatches(plan.global_batch, plan.microbatch);
     if (microbatches != needed) {
-      violations.push_back(fmt::format("{} microbatches of {} do not make up the global batch of {}, {} do",
-                                       microbatches, plan.microbatch, plan.global_batch, needed));
+      violations.push_back(
+          fmt::format("{} microbatches of {} do not match the global batch of {}, which needs {}",
+                      microbatches, plan.microbatch, plan.global_batch, needed));
     }
   }
   if (plan.zero > zero_degrees(allowed).back())
     violations.push_back(fmt::format("{}: {} sharding is not supported by this version's trainer",
                                      short_name(plan.zero), to_string(plan.zero)));
   if (plan.interleave < 1) {
-    violations.push_back(fmt::format("interleave {} is not a number of chunks", plan.interleave));
+    violations.push_back(fmt::format("interleave {} must be at least 1", plan.interleave));
   } else if (plan.interleave > 1) {
     for (size_t p = 0; p < plan.pipelines.size(); ++p) check_interleaved(plan, p, violations);
   }

@@ -52,7 +52,7 @@ struct FrameworkStyle {
   bool sync_whole_layers = false;  // a layer is not split: buckets may grow by one
 
   // --- State, bytes per parameter
-  double gradient_bytes = 0;  // 0 = an element of the training precision; 64-bit states always use that
+  double gradient_bytes = 0;       // 0 = an element of the training precision; 64-bit states always use that
   double gradient_copy_bytes = 0;  // in addition, e.g. 16-bit gradients before they are added to 32-bit ones
   // in addition, of the embedding's matrix: the largest tensor that exists at once
   double embedding_gradient_bytes = 0;

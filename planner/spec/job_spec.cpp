@@ -61,7 +61,7 @@ std::vector<std::string> shape_keys() {
 ModelSpec read_model_from(const MapField& map, const Field& from, const std::string& base_file) {
   for (const std::string& key : shape_keys()) {
     if (auto given = map.optional(key))
-      given->fail("the model directory of model.from says it already, leave one of the two out");
+      given->fail("the model directory of model.from sets this already, remove one of the two");
   }
   ModelSpec model = read_model_config(relative_to_file(from.text(), base_file), from);
   if (auto sequence = map.optional("sequence")) {

@@ -45,8 +45,7 @@ void run_program(const std::vector<std::string>& command, const std::string& dir
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (status != 0)
-    throw std::runtime_error(fmt::format("{} {}: {} (all of it: {})",
-                                         fs::path(command[0]).filename().string(),
+    throw std::runtime_error(fmt::format("{} {}: {} (log: {})", fs::path(command[0]).filename().string(),
                                          describe_wait_status(status), last_line(log), log));
 }
 

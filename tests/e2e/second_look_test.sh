@@ -16,7 +16,7 @@ look=$(last_event second_look)
 expect "it finds a better plan: $(field "$look" iteration_s) s, then $(field "$look" then_s) s" equal "$(field "$look" changes)" true
 expect "the job changes to it" wait_until 30 more_events resumed 1
 expect "which is the plan that was found" equal "$(field "$(last_event generation)" plan)" "$(field "$look" plan)"
-expect "and says how" equal "$(field "$(last_event generation)" how)" "searched for longer"
+expect "and says how" equal "$(field "$(last_event generation)" how)" "longer search"
 expect "nobody was lost" contains "$(last_event running)" '"lost":[]'
 expect "or started again" contains "$(last_event running)" '"pids_kept":true'
 expect "sailor status says so" contains "$(sailor status "$job" 2>&1)" "a longer search"

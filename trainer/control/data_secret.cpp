@@ -14,7 +14,7 @@ namespace sailor {
 std::string make_data_secret() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw std::runtime_error(fmt::format("cannot draw random numbers: {}", std::strerror(errno)));
+    throw std::runtime_error(fmt::format("cannot generate random numbers: {}", std::strerror(errno)));
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;

@@ -42,7 +42,7 @@ void ChangeLog::searched(const NextPlan::LongerSearch& found) {
 
 void ChangeLog::no_plan(const std::string& why, double plan_s, double wait_s) {
   events_.write("no_plan", {{"why", why}, {"plan_s", rounded_s(plan_s)}});
-  say_(fmt::format("elastic: {}; waiting for more, for up to {:.0f} s", why, wait_s));
+  say_(fmt::format("elastic: {}; waiting for more GPUs, at most {:.0f} s", why, wait_s));
 }
 
 void ChangeLog::sent(int number, const std::vector<std::string>& reasons, const Replanned& made,
@@ -64,8 +64,9 @@ int64_t ChangeLog::running(int number, const GenerationChange& change, const Ros
   const int64_t steps_lost = number == 1 ? 0 : std::max<int64_t>(0, steps_done - first.steps_done);
   events_.write("running", record_.running(number, change, roster, working, steps_lost));
   if (number == 1) return first.steps_done;
-  say_(fmt::format("elastic: {} ranks go on after step {} (state from {}), {:.2f} s after the change began",
-                   working.size(), first.steps_done, first.state_from, change.running_s - change.detected_s));
+  say_(
+      fmt::format("elastic: {} ranks continue after step {} (state from {}), {:.2f} s after the change began",
+                  working.size(), first.steps_done, first.state_from, change.running_s - change.detected_s));
   change_began_s_ = change.detected_s;
   change_s_ = change.running_s - change.idle_s;
   return first.steps_done;

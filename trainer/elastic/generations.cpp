@@ -135,16 +135,16 @@ void Generations::leaving(const std::string& node, double grace_s) {
   if (!members_.leaving(node, grace_s)) return;
   // Nobody knows whether the other nodes are about to hear the same.
   const bool save = !job_.checkpoint.directory.empty();
-  reconfiguration_.change(fmt::format("{} is told to go", node), steps_.reachable_by_all(), save, grace_s / 2,
-                          now_s());
+  reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.reachable_by_all(), save,
+                          grace_s / 2, now_s());
 }
 
 void Generations::stop_and_save(double within_s) {
   stopping_ = true;
   members_.start_nobody();
   events_.write("told_to_go", {{"within_s", within_s}});
-  reconfiguration_.change("the job is told to go", steps_.reachable_by_all(),
-                          !job_.checkpoint.directory.empty(), within_s, now_s());
+  reconfiguration_.change("the job must end", steps_.reachable_by_all(), !job_.checkpoint.directory.empty(),
+                          within_s, now_s());
 }
 
 bool Generations::stopped() const {
@@ -325,7 +325,7 @@ void Generations::now_running(const GenerationChange& change) {
   steps_.running(log_.running(number, change, members_.roster(), holders_, steps_.steps_done()));
   if (number > 1) steps_.changed();
   if (steps_.changes_in_vain() > kMostInVain)
-    supervisor_.fail(fmt::format("{} changes in a row and no further step done than {}; the last one: {}",
+    supervisor_.fail(fmt::format("{} consecutive changes without progress beyond step {}; the last one: {}",
                                  steps_.changes_in_vain(), steps_.furthest(),
                                  fmt::join(change.reasons, "; ")));
   members_.dismiss_leaving();

@@ -109,7 +109,7 @@ void Growth::take(const GrowthAnswer& answer, double now_s) {
                                {"iteration_s", rounded(asked_iteration_s_)},
                                {"then_s", rounded(answer.iteration_s)},
                                {"why", answer.why}});
-  say_(fmt::format("elastic: asks Slurm for {}: {}", fmt::join(names, ", "), answer.why));
+  say_(fmt::format("elastic: requests {} from Slurm: {}", fmt::join(names, ", "), answer.why));
 }
 
 std::optional<SnapshotNode> Growth::came(const std::string& node, double now_s) {
@@ -132,7 +132,7 @@ std::optional<std::string> Growth::child_ended(pid_t child, int wait_status, dou
     if (helper.came_s) return node;
     const std::string reason = last_line(log_);
     events_.write("grow_refused", {{"node", node}, {"why", reason}});
-    say_(fmt::format("elastic: Slurm does not give {}: {}", node, reason));
+    say_(fmt::format("elastic: Slurm did not grant {}: {}", node, reason));
     return std::nullopt;
   }
   return std::nullopt;
@@ -161,7 +161,7 @@ void Growth::release(const std::string& node, const std::string& why, double now
   not_before_s_[node] = now_s + kRest * options_.every_s;
   kill(helper->second.keeper, kEndHelperJob);
   events_.write("released", {{"node", node}, {"why", why}});
-  say_(fmt::format("elastic: {} is given back: {}", node, why));
+  say_(fmt::format("elastic: {} is released: {}", node, why));
 }
 
 void Growth::release_all() {

@@ -119,7 +119,7 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
   }
   if (nodes.empty()) return none("no free node can be used");
   const std::optional<PlanPrediction> now = question.replanner.prediction_of(question.plan);
-  if (!now) return none("nothing is predicted of the plan in force");
+  if (!now) return none("there is no prediction for the plan in force");
   std::optional<Grown> grown = plan_with(question, nodes);
   if (question.most_new && grown && static_cast<int>(grown->used.size()) > *question.most_new)
     grown = plan_with(question, most_used(*grown, nodes, *question.most_new));

@@ -81,11 +81,11 @@ void Membership::unreachable(const std::string& peer, const Failure& failure) {
 void Membership::peer_silent(const std::string& peer, double silence_s) {
   if (const auto node = roster_.node_of_agent(peer)) {
     server_.drop(peer);
-    return lose_node(*node, fmt::format("no sign of life of its node for {:.1f} s", silence_s), silence_s);
+    return lose_node(*node, fmt::format("no answer from its node for {:.1f} s", silence_s), silence_s);
   }
   const std::optional<int> id = roster_.find_peer(peer);
   if (!id || roster_.at(*id).gone) return;
-  lose(*id, fmt::format("no sign of life for {:.1f} s", silence_s), silence_s);
+  lose(*id, fmt::format("no answer for {:.1f} s", silence_s), silence_s);
   end_process(*id);
 }
 
@@ -150,11 +150,11 @@ void Membership::restart(const StartProcess& what) {
   if (!starting_ || !can_start_on(what.node)) return;
   const double wait_s = starts_.wanted(what, owner_.now_s());
   if (wait_s <= 0) return start(what);
-  const std::string why = "its processes end again and again";
+  const std::string why = "its processes end repeatedly";
   events_.write("restart_later",
                 {{"node", what.place}, {"gpu", what.gpu}, {"in_s", rounded_s(wait_s)}, {"why", why}});
   owner_.say(
-      fmt::format("elastic: GPU {} of {} is left alone for {:.0f} s: {}", what.gpu, what.place, wait_s, why));
+      fmt::format("elastic: GPU {} of {} is not used for {:.0f} s: {}", what.gpu, what.place, wait_s, why));
 }
 
 void Membership::start(const StartProcess& what) {
@@ -193,14 +193,16 @@ void Membership::close() {
 bool Membership::leaving(const std::string& node, double grace_s) {
   if (!leaving_.insert(node).second) return false;
   events_.write("leaving", {{"node", node}, {"grace_s", grace_s}});
-  owner_.say(fmt::format("elastic: {} is told to go within {:.0f} s", node, grace_s));
+  owner_.say(fmt::format("elastic: {} leaves the job within {:.0f} s", node, grace_s));
   return true;
 }
 
 void Membership::dismiss_leaving() {
   for (const std::string& node : leaving_) {
-    for (const int id : roster_.alive_on(node)) server_.send(roster_.at(id).peer, Stop{0, "its node goes"});
-    if (const auto agent = roster_.agent_of(node)) server_.send(*agent, Stop{0, "the node goes"});
+    for (const int id : roster_.alive_on(node))
+      server_.send(roster_.at(id).peer, Stop{0, "its node is leaving the job"});
+    if (const auto agent = roster_.agent_of(node))
+      server_.send(*agent, Stop{0, "the node is leaving the job"});
   }
 }
 

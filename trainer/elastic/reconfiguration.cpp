@@ -166,7 +166,7 @@ void Reconfiguration::drop_who_is_not_idle(bool suspects_only, double now_s) {
   }
   for (const int process : late) {
     const std::string why = suspects_only ? "others lost the connection to it, and it does not answer"
-                                          : "did not stop when told to: it hangs";
+                                          : "did not stop on request: it hangs";
     actions_.emplace_back(DropProcess{process, why});
     lost(process, why, now_s);
   }
@@ -179,7 +179,7 @@ void Reconfiguration::look_whether_all_idle(double now_s) {
   }
   // Nobody is missing, and yet they could not reach each other: once may be a passing fault of the network.
   if (!somebody_lost_ && !orderly_ && ++fruitless_ >= limits_.fruitless)
-    return end(fmt::format("{} generations in a row failed though no process was lost: {}", fruitless_,
+    return end(fmt::format("{} consecutive generations failed without a lost process: {}", fruitless_,
                            last_trouble_.empty() ? change_.reasons.back() : last_trouble_));
   change_.idle_s = now_s;
   make_plan(now_s);

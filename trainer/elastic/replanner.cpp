@@ -56,7 +56,7 @@ Replanner::Replanner(const JobSpec& job, const Plan& plan, const Options& option
     });
     // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
     inputs_->job.resources.partitions.clear();
-    text_ = "by searching anew";
+    text_ = "by search";
   } catch (const InputError& error) {
     text_ = error.what();
   }
@@ -114,7 +114,7 @@ Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> pre
   std::string table = candidate_table(context, result);
   Plan best = std::move(plans.front());
   plans.erase(plans.begin());
-  return {std::move(best), "searched anew", std::move(table), std::move(plans), result.stats.complete};
+  return {std::move(best), "new search", std::move(table), std::move(plans), result.stats.complete};
 }
 
 Replanned Replanner::plan_for(const std::vector<LiveGpu>& gpus, const Plan& previous,
@@ -154,7 +154,7 @@ Replanned Replanner::plan_on(const Snapshot& snapshot, size_t gpus, const Plan& 
             complete};
   }
   return {std::nullopt,
-          fmt::format("no plan for the {} GPU{} that are left: {}", gpus, gpus == 1 ? "" : "s", why_not),
+          fmt::format("no plan for the {} remaining GPU{}: {}", gpus, gpus == 1 ? "" : "s", why_not),
           "",
           {}};
 }

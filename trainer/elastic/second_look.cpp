@@ -19,7 +19,7 @@ std::optional<Replanned> SecondLook::tick(const Training& training, const Replan
     Replanned found = answer_.get();
     if (!stop_ && asked_ == training.gpus) {
       answered_ = std::move(asked_);
-      found.text = "searched for longer";
+      found.text = "longer search";
       return found.plan ? std::optional(std::move(found)) : std::nullopt;
     }
   }

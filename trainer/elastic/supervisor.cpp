@@ -75,7 +75,7 @@ void Supervisor::peer_silent(const std::string& peer, double silence_s) {
   if (it == peers_.end()) return;
   const Hello& hello = it->second;
   if (hello.role == ControlRole::rank && finished_.contains(hello.rank)) return;
-  fail(fmt::format("{}: no sign of life for {:.0f} s",
+  fail(fmt::format("{}: no answer for {:.0f} s",
                    hello.role == ControlRole::rank ? describe(hello.rank) : "the agent on " + hello.node,
                    silence_s));
 }
@@ -85,7 +85,7 @@ void Supervisor::peer_dropped(const std::string&, const std::string& reason) {
 }
 
 void Supervisor::no_children() {
-  fail("every process of the job is gone");
+  fail("all processes of the job have ended");
 }
 
 std::vector<int> Supervisor::missing_ranks() const {

@@ -81,7 +81,8 @@ HelperAllocation::Answer ask_for_node(Keeper& keeper, Scheduler& scheduler, cons
 
 int processors_of(Scheduler& scheduler, const std::string& job_id) {
   const std::optional<QueuedJob> job = scheduler.find_job(job_id);
-  if (!job) throw std::runtime_error(fmt::format("job {} was granted, but is not known now", job_id));
+  if (!job)
+    throw std::runtime_error(fmt::format("job {} was granted, but the scheduler no longer lists it", job_id));
   return job->cpus;
 }
 
@@ -95,7 +96,7 @@ std::vector<std::string> keeper_command(const std::string& agent_program, const 
 
 HelperRequest parse_keeper(const std::vector<std::string>& arguments) {
   if (arguments.size() != 7 || arguments[0].empty() || arguments[1].empty())
-    throw std::runtime_error("sailor-agent helper: needs the seven words of keeper_command()");
+    throw std::runtime_error("sailor-agent helper: needs the seven arguments of keeper_command()");
   HelperRequest request{.main_job = arguments[0], .node = arguments[1], .partition = arguments[2]};
   if (!arguments[3].empty()) request.end_s = std::stoll(arguments[3]);
   request.account = arguments[4];

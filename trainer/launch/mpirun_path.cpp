@@ -33,9 +33,9 @@ std::optional<std::string> mpirun_path() {
 std::string required_mpirun() {
   if (std::optional<std::string> mpirun = mpirun_path()) return *mpirun;
 #ifdef SAILOR_WITH_MPI
-  throw std::runtime_error("SAILOR_MPIRUN=none starts ranks on this machine alone: remove it");
+  throw std::runtime_error("SAILOR_MPIRUN=none only supports runs on this machine: unset it");
 #else
-  throw std::runtime_error("this was built without MPI, and starts ranks on this machine alone");
+  throw std::runtime_error("this build has no MPI and only supports runs on this machine");
 #endif
 }
 

@@ -42,7 +42,7 @@ DetachedStart::~DetachedStart() {
 void DetachedStart::release() {
   const char released = 1;
   if (write(pipe_, &released, 1) != 1)
-    throw std::runtime_error("the launched process is gone before the bootstrap was done");
+    throw std::runtime_error("the launched process ended before the bootstrap was complete");
   close(pipe_);
   pipe_ = -1;
   for (int i = 0; getppid() == launched_; ++i) {

@@ -20,10 +20,9 @@ TEST(PlanFeatures, AreNamed) {
 }
 
 TEST(PlanFeatures, RefusesWhatIsNone) {
-  EXPECT_THAT(error_of([] { parse_plan_features("zero2"); }),
-              HasSubstr("unknown feature of plans \"zero2\""));
+  EXPECT_THAT(error_of([] { parse_plan_features("zero2"); }), HasSubstr("unknown plan feature \"zero2\""));
   EXPECT_THAT(error_of([] { parse_plan_features("zero1,zero1"); }), HasSubstr("named twice"));
-  EXPECT_THAT(error_of([] { parse_plan_features(""); }), HasSubstr("no feature"));
+  EXPECT_THAT(error_of([] { parse_plan_features(""); }), HasSubstr("no plan feature"));
 }
 
 TEST(PlanFeatures, TheTrainerRunsNothingThatThereIsNot) {

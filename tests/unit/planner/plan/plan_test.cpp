@@ -119,7 +119,7 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
   EXPECT_THAT(error("\"node\": \"a1\",", ""), HasSubstr("GPU indices need the key \"node\""));
   EXPECT_THAT(error("\"global_batch\": 10", "\"global_batch\": 1e400"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error("\"zero1\": false", "\"zero1\": false, \"zero\": \"optimizer\""),
-              HasSubstr("zero: \"zero1\" says it already"));
+              HasSubstr("zero: \"zero1\" sets this already"));
   EXPECT_THAT(error("\"zero1\": false", "\"zero\": \"all\""),
               HasSubstr("zero: must be none, optimizer, gradients or parameters"));
   EXPECT_THAT(

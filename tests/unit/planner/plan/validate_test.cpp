@@ -83,7 +83,7 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   p = valid_plan();
   p.pipelines[1].microbatches = 2;
   EXPECT_THAT(check_plan(p, valid_job()),
-              ElementsAre("4 microbatches of 4 do not make up the global batch of 10, 3 do"));
+              ElementsAre("4 microbatches of 4 do not match the global batch of 10, which needs 3"));
   p = valid_plan();
   p.pipelines[1].stages[0].recompute = Recompute::full;
   EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
@@ -110,7 +110,7 @@ TEST(Place, APipelineWithFewerStagesThanChunksIsNamed) {
     place(p, cluster());
     FAIL();
   } catch (const std::runtime_error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("pipeline 1: 1 stages cannot be 2 chunks"));
+    EXPECT_THAT(e.what(), HasSubstr("pipeline 1: 1 stages cannot form 2 chunks"));
   }
 }
 

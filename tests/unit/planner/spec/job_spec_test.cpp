@@ -123,7 +123,7 @@ TEST(JobSpec, EveryErrorNamesLineAndKey) {
   EXPECT_THAT(error_of(with("{big: 4}", "{big: 4.5}")),
               HasSubstr("resources.max_gpus.big: must be an integer"));
   EXPECT_THAT(error_of(with("family: gpt", "from: /models/x, family: gpt")),
-              HasSubstr("model.family: the model directory of model.from says it already"));
+              HasSubstr("model.family: the model directory of model.from sets this already"));
   EXPECT_THAT(error_of("just text\n"), HasSubstr("job.yaml:1: must be a map"));
 }
 

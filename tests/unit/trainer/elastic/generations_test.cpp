@@ -161,7 +161,7 @@ TEST_F(GenerationsTest, AnElasticJobGoesOnWithWhoIsLeft) {
   EXPECT_THAT(events(), ElementsAre("planning", "generation", "running", "lost", "restart", "interrupt",
                                     "generation", "running", "resumed"));
   EXPECT_THAT(out.str(), HasSubstr("elastic: lost rank 0 on n0 (pid 100): was killed by signal 9"));
-  EXPECT_THAT(out.str(), HasSubstr("elastic: 1 ranks go on after step 2 (state from memory)"));
+  EXPECT_THAT(out.str(), HasSubstr("elastic: 1 ranks continue after step 2 (state from memory)"));
 }
 
 TEST_F(GenerationsTest, ANodesAgentTakesItsRanksWithIt) {

@@ -76,7 +76,7 @@ TEST_F(MembershipTest, ASilentProcessIsLostOnceThoughItsEndIsReportedToo) {
   members.peer_silent("process 101", 5);
   EXPECT_THAT(members.usable(), ElementsAre(0));
   members.process_ended("n1", 101, kKilled);
-  EXPECT_THAT(lost, ElementsAre(HasSubstr("no sign of life for 5.0 s")));
+  EXPECT_THAT(lost, ElementsAre(HasSubstr("no answer for 5.0 s")));
   EXPECT_TRUE(members.others_come()) << "its GPU gets another process";
 }
 
@@ -89,7 +89,7 @@ TEST_F(MembershipTest, OneThatNeverComesIsStartedAgain) {
 
 TEST_F(MembershipTest, ANodeThatFellSilentIsAskedForUntilItsAgentIsBack) {
   members.peer_silent("agent", 5);
-  EXPECT_THAT(lost, ElementsAre(HasSubstr("no sign of life of its node for 5.0 s")));
+  EXPECT_THAT(lost, ElementsAre(HasSubstr("no answer from its node for 5.0 s")));
   EXPECT_THAT(members.usable(), ElementsAre(0));
   members.tick(false);
   EXPECT_THAT(agents, IsEmpty());

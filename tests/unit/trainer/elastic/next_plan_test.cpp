@@ -50,14 +50,14 @@ TEST_F(NextPlanTest, WhatALongerSearchFoundIsTheNextPlanOnce) {
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->pays);
   EXPECT_LT(found->then_s, found->now_s);
-  EXPECT_EQ(next.make(poor, gpus).text, "searched for longer");
-  EXPECT_EQ(next.make(poor, gpus).text, "searched anew");
+  EXPECT_EQ(next.make(poor, gpus).text, "longer search");
+  EXPECT_EQ(next.make(poor, gpus).text, "new search");
 }
 
 TEST_F(NextPlanTest, ItIsNotWhenAGpuThatItNeedsIsGone) {
   take_a_plan_of_a_short_search();
   ASSERT_TRUE(longer_search(0.1));
-  EXPECT_EQ(next.make(poor, {{"s2", 0}}).text, "searched anew");
+  EXPECT_EQ(next.make(poor, {{"s2", 0}}).text, "new search");
 }
 
 TEST_F(NextPlanTest, AChangeThatTakesLongerThanTheTrainingDoesNotPay) {
@@ -65,7 +65,7 @@ TEST_F(NextPlanTest, AChangeThatTakesLongerThanTheTrainingDoesNotPay) {
   const auto found = longer_search(1e9);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->pays);
-  EXPECT_EQ(next.make(poor, gpus).text, "searched anew");
+  EXPECT_EQ(next.make(poor, gpus).text, "new search");
 }
 
 TEST_F(NextPlanTest, PlansPromiseWhatTheSimulatorSays) {

@@ -125,7 +125,7 @@ TEST_F(ReplannerTest, ASearchShowsTheCandidatesThatItChoseFrom) {
   const Replanner searching(job_there, in_force, options);
   const Replanned replanned = searching.plan_for({{"q1", 0}, {"q1", 1}, {"s2", 0}, {"s2", 1}}, in_force);
   ASSERT_TRUE(replanned.plan) << replanned.text;
-  EXPECT_EQ(replanned.text, "searched anew");
+  EXPECT_EQ(replanned.text, "new search");
   EXPECT_THAT(replanned.table, HasSubstr("\n* "));
   EXPECT_THAT(replanned.table, HasSubstr("search complete"));
   EXPECT_EQ(replanner.plan_for(all(), plan).table, "") << "nothing was searched";

@@ -55,7 +55,7 @@ TEST_F(SecondLookTest, WhatWasMissedIsFoundOnceForTheSameGpus) {
   const std::optional<Replanned> found = wait(t);
   ASSERT_TRUE(found);
   EXPECT_TRUE(replanner.better(*found->plan, t.plan));
-  EXPECT_EQ(found->text, "searched for longer");
+  EXPECT_EQ(found->text, "longer search");
   EXPECT_FALSE(look.wanted());
   look.planned(false);
   EXPECT_FALSE(wait(t)) << "the same GPUs again";

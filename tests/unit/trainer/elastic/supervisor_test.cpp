@@ -90,7 +90,7 @@ TEST_F(SupervisorTest, ASilentRankIsTheCauseUnlessItHasFinished) {
   supervisor.peer_silent("p0", 15);
   EXPECT_EQ(failure(), "");
   supervisor.peer_silent("p1", 15);
-  EXPECT_EQ(failure(), "rank 1 on n1 (pid 11): no sign of life for 15 s");
+  EXPECT_EQ(failure(), "rank 1 on n1 (pid 11): no answer for 15 s");
 }
 
 TEST_F(SupervisorTest, ARankThatEndsAfterItFinishedIsNoFailure) {

@@ -417,7 +417,7 @@ TEST(RankTrainer, WhatItCannotTrainIsRefusedBeforeAnyCommunication) {
   EXPECT_THAT(error_of(job, rounds), ::testing::HasSubstr("a multiple of 2 microbatches, not 3"));
   Plan chunks = training_plan(job, {{1, 1, 1}, {1, 1, 1, 1}}, {2, 2});
   chunks.interleave = 2;
-  EXPECT_THAT(error_of(job, chunks), ::testing::HasSubstr("3 stages do not make up 2 chunks"));
+  EXPECT_THAT(error_of(job, chunks), ::testing::HasSubstr("3 stages cannot form 2 chunks"));
   Plan selective = good;
   selective.pipelines[0].stages[0].recompute = Recompute::selective;
   EXPECT_THAT(error_of(job, selective), ::testing::HasSubstr("recompute \"selective\" is not supported"));
