@@ -21,7 +21,7 @@ Scenarios with_prefixes(const Study& study, const std::vector<std::string>& pref
   return out;
 }
 
-// Those of the models that the text names; all where it names none.
+// The scenarios of the models in the text; all if it names none.
 Scenarios of_models(const Scenarios& scenarios, const std::string& text) {
   Scenarios out;
   for (const Scenario* scenario : scenarios)
@@ -29,7 +29,7 @@ Scenarios of_models(const Scenarios& scenarios, const std::string& text) {
   return out.empty() ? scenarios : out;
 }
 
-// A figure per planner that the quantity names, in order.
+// A value per planner in the quantity, in order.
 void add_by_planner(Study& study, PublishedTable& table, const PublishedNumber& number,
                     const Scenarios& scenarios) {
   const std::vector<std::string> names = names_in(number.quantity, study.planners());
@@ -39,7 +39,7 @@ void add_by_planner(Study& study, PublishedTable& table, const PublishedNumber& 
                   ratios_to(study, scenarios, Ratio::throughput, names[i]));
 }
 
-// "1.08-1.81": the least and the most over all planners.
+// "1.08-1.81": minimum and maximum over all planners.
 void add_range(Study& study, PublishedTable& table, const PublishedNumber& number,
                const Scenarios& scenarios) {
   const std::vector<double> values = number.values();
@@ -61,9 +61,8 @@ void finish(Study& study, Section& section, const PublishedTable& table) {
 }
 
 constexpr const char* kPublishedCaption =
-    "What the paper prints, on its testbed and with its runs of the others; ours against the runs of the "
-    "others in "
-    "the data pack. Those runs and what the paper prints of the same planners do not always agree.";
+    "The paper's values come from its testbed and its own runs of the other planners; ours are compared with "
+    "the runs of these planners in the data pack. The two sets of runs do not always agree.";
 
 }  // namespace
 
@@ -169,9 +168,8 @@ Section five_zones(Study& study) {
 Section limits_of_users(Study& study) {
   Section section{"limits", "Scenarios 1 and 2: a floor of throughput, a budget", {}};
   section.say(
-      "mincost: the cheapest plan with at least so many iterations/s. budget: the fastest plan that costs at "
-      "most so "
-      "many USD per iteration.");
+      "mincost: the cheapest plan with at least the given iterations/s. budget: the fastest plan that costs "
+      "at most the given USD per iteration.");
   const Scenarios cheapest = study.scenarios("mincost"), fastest = study.scenarios("budget");
   Scenarios all = cheapest;
   all.insert(all.end(), fastest.begin(), fastest.end());
@@ -179,7 +177,7 @@ Section limits_of_users(Study& study) {
   PublishedTable table("limits-published", kPublishedCaption);
   for (const PublishedNumber& number : study.published("scenario 1"))
     for (const std::string& name : names_in(number.quantity, study.planners())) {
-      // Of a ratio of costs, the part that is saved.
+      // The saved fraction of a cost ratio.
       const auto saved = [](double ratio) { return 100 * (1 - 1 / ratio); };
       std::vector<PublishedTable::Ours> ours = ratios_to(study, cheapest, Ratio::cost, name).counted;
       for (PublishedTable::Ours& one : ours) {

@@ -57,7 +57,7 @@ double finite(double value) {
   return value;
 }
 
-// Powers of ten around what is drawn.
+// Powers of ten that enclose the data.
 struct Decades {
   double low = 0, high = 1;
 
@@ -107,7 +107,7 @@ std::string BarChart::svg() const {
     return kPlotTop + kPlotHeight * (1 - (decades ? rows.along(value) : axis.along(value)));
   };
 
-  // A group is as wide as the bars that it has.
+  // The width of a group depends on its number of bars.
   std::string bars;
   double x = kPlotLeft + kGap / 2;
   for (size_t group = 0; group < groups.size(); ++group) {

@@ -27,7 +27,7 @@ Cell ratio_cell(double ratio, bool counts) {
   return {factor(ratio), ratio < 1 - kTolerance ? Mark::bad : Mark::good};
 }
 
-// How we stand, in words.
+// The result as text.
 Cell standing_cell(const Scenario& scenario, const RowResult& ours, const Baseline& theirs) {
   switch (against(scenario, theirs, ours)) {
     case Against::no_plan:
@@ -67,7 +67,7 @@ void add_ours(ResultTable& table, const Scenario& scenario, const RowResult& our
 void add_theirs(ResultTable& table, const Scenario& scenario, const RowResult& ours, const Baseline& theirs) {
   const bool found = theirs.iter_per_s > 0, counts = is_counted(against(scenario, theirs, ours));
   const bool cost = scenario.objective == Expense::cost;
-  // Only what the scenario asks for is good or bad.
+  // Only the objective of the scenario is good or bad.
   table.add({scenario.name, theirs.planner, figure(found ? std::optional(theirs.iter_per_s) : std::nullopt),
              figure(found ? std::optional(theirs.usd_per_iter) : std::nullopt),
              ratio_cell(faster_by(ours, theirs), counts && !cost),
@@ -106,11 +106,9 @@ void compare(Study& study, Section& section, const std::string& name,
   ResultTable table;
   table.name = name;
   table.caption =
-      "Every planner on the same scenarios, judged by the published simulator. \"Faster\" and \"cheaper\" "
-      "say by "
-      "how much ours is better: below 1, ours is worse; the standing is about what the scenario asks for. "
-      "\"Too "
-      "large\": plans that a planner puts before its first that fits the memory.";
+      "Every planner on the same scenarios, scored by the published simulator. \"Faster\" and \"cheaper\" "
+      "are the ratios by which ours is better: below 1, ours is worse; the standing is for the objective of "
+      "the scenario. \"Too large\": plans that a planner ranks above its first one that fits the memory.";
   table.columns = {"scenario",   "planner",  "iterations/s",  "USD/iteration", "faster by",
                    "cheaper by", "standing", "search, CPU s", "too large",     "GPUs used"};
   for (const Scenario* scenario : scenarios) {
@@ -153,7 +151,7 @@ Ratios ratios_to(Study& study, const std::vector<const Scenario*>& scenarios, Ra
 void add_published(PublishedTable& table, const std::string& what, double published, const Ratios& ours) {
   if (ours.counted.empty() && !ours.noted.empty())
     table.add_uncounted(what, published, "x", ours.noted,
-                        "not counted: the published simulator scores these plans of others too well");
+                        "not counted: the published simulator is too optimistic for these plans of others");
   else
     table.add(what, published, "x", ours.counted, true, "the data pack has no run of it");
 }

@@ -35,7 +35,7 @@ std::optional<Figure1Row> bad_plan(const Study& study, Section& section, const S
                   "microbatch size, ranks in "
                   "the order of the nodes). {} do not fit the memory. Of the {} others the fastest makes "
                   "{:.4g} iterations/s, the "
-                  "slowest {:.4g}; c5 stands for the one in the middle.",
+                  "slowest {:.4g}; c5 is the median.",
                   plans.size(), plans.size() - fit, fit, plans[0].prediction.iterations_per_s(),
                   plans[fit - 1].prediction.iterations_per_s()));
   const UniformPlan& middle = plans[fit / 2];
@@ -61,7 +61,7 @@ void add_multiples(PublishedTable& table, const PublishedNumber& number,
 }  // namespace
 
 Section figure_1(Study& study) {
-  Section section{"figure-1", "Figure 1: what more GPUs bring, by kind and place", {}};
+  Section section{"figure-1", "Figure 1: the gain of more GPUs, by type and zone", {}};
   std::vector<Figure1Row> rows;
   for (const Scenario* scenario : study.scenarios("figure1-")) {
     const RowResult& ours = study.plan(*scenario);
@@ -96,7 +96,7 @@ Section figure_1(Study& study) {
   section.show(std::move(table));
   section.show("figure-1-over-c0", chart.svg());
 
-  PublishedTable published("figure-1-published", "What the paper says of it.");
+  PublishedTable published("figure-1-published", "Values in the paper.");
   const auto row = [&](const char* name) {
     const auto it =
         std::find_if(rows.begin(), rows.end(), [&](const Figure1Row& one) { return one.name == name; });
@@ -106,13 +106,13 @@ Section figure_1(Study& study) {
   if (const Figure1Row* c3 = row("c3"), *c5 = row("c5"); c3 && c5)
     published.add("c5: much lower throughput than c3", "-",
                   fmt::format("{} of c3's", factor(c5->iter_per_s / c3->iter_per_s)),
-                  c5->iter_per_s < c3->iter_per_s / 2 ? "so it is here"
-                  : c5->iter_per_s < c3->iter_per_s   ? "lower here, by less than half"
-                                                      : "not so here");
+                  c5->iter_per_s < c3->iter_per_s / 2 ? "confirmed"
+                  : c5->iter_per_s < c3->iter_per_s   ? "lower, but by less than half"
+                                                      : "not confirmed");
   if (const Figure1Row* c4 = row("c4"), *c6 = row("c6"); c4 && c6)
     published.add("c6: higher cost than c4", "-",
                   fmt::format("{} of c4's", factor(c6->usd_per_iter / c4->usd_per_iter)),
-                  c6->usd_per_iter > c4->usd_per_iter ? "so it is here" : "not so here");
+                  c6->usd_per_iter > c4->usd_per_iter ? "confirmed" : "not confirmed");
   section.show(published.table());
   study.count(published);
   return section;

@@ -28,7 +28,7 @@ std::string list_of(const std::vector<PublishedTable::Ours>& ours, const std::st
   return list.empty() ? "-" : list;
 }
 
-// In the order of ours.
+// In the order of our values.
 std::string published_again(const std::vector<PublishedTable::Ours>& ours, const std::string& unit) {
   std::string list;
   bool any = false;
@@ -94,7 +94,7 @@ std::vector<std::pair<std::string, std::string>> named_values(const std::string&
 PublishedTable::PublishedTable(std::string name, std::string caption) {
   table_.name = std::move(name);
   table_.caption = std::move(caption);
-  table_.columns = {"the paper's figure", "the paper", "theirs, run again", "ours", "standing"};
+  table_.columns = {"quantity", "the paper", "theirs, rerun", "ours", "standing"};
 }
 
 void PublishedTable::add(const std::string& what, double published, const std::string& unit,

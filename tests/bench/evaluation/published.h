@@ -45,7 +45,7 @@ class PublishedTable {
   // seconds or per cent at most as large, to half a per cent. Without values of ours, `without` has the
   // reason.
   void add(const std::string& what, double published, const std::string& unit, const std::vector<Ours>& ours,
-           bool larger_is_better, const std::string& without = "not among the scenarios that were asked for");
+           bool larger_is_better, const std::string& without = "not among the selected scenarios");
   // Shows ours, if any, without counting them, for the reason `why`.
   void add_uncounted(const std::string& what, double published, const std::string& unit,
                      const std::vector<Ours>& ours, const std::string& why);

@@ -10,7 +10,7 @@
 namespace sailor::bench {
 namespace {
 
-// The planner's part: a node comes, or goes.
+// The planner's part: a node joins or leaves.
 std::vector<PublishedTable::Ours> add_planning(Study& study, Section& section, const Scenario& scenario) {
   ReplanOptions options;
   options.time_limit_s = study.options().time_limit_s;
@@ -19,18 +19,17 @@ std::vector<PublishedTable::Ours> add_planning(Study& study, Section& section, c
   options.part = 1.0 / static_cast<double>(inputs.snapshot.nodes.size());
   ResultTable table{
       "reconfiguration-planning",
-      fmt::format(
-          "One of {} nodes with {} comes or goes, planned again from the plans of before (wall time).",
-          inputs.snapshot.nodes.size(), scenario.pools[0].gpu_type),
-      {"cost model", "what happens", "planned again, ms", "planned from nothing, ms",
-       "again over from nothing", "plan before", "plan after"},
+      fmt::format("One of {} nodes with {} joins or leaves; replanned from the previous plans (wall time).",
+                  inputs.snapshot.nodes.size(), scenario.pools[0].gpu_type),
+      {"cost model", "what happens", "replanned, ms", "planned from scratch, ms",
+       "replanned over from scratch", "previous plan", "new plan"},
       {}};
   std::vector<PublishedTable::Ours> seconds;
   for (const CostModel model : {CostModel::published, CostModel::native})
     for (const Replan& event : replan(inputs, model, options).events) {
       const double ratio = event.from_nothing > 0 ? event.again / event.from_nothing : 0;
       table.add({to_string(model),
-                 event.event == "gain" ? "a node comes" : "a node goes",
+                 event.event == "gain" ? "a node joins" : "a node leaves",
                  figure(event.again_ms, 3),
                  figure(event.from_nothing_ms, 3),
                  {figure(ratio, 5), ratio > 1 + 1e-9 ? Mark::bad : Mark::plain},
@@ -46,7 +45,7 @@ std::vector<PublishedTable::Ours> add_planning(Study& study, Section& section, c
 // The phases of every fault that tests/chaos.sh measured.
 std::vector<PublishedTable::Ours> add_phases(const std::string& path, Section& section) {
   static const std::vector<std::pair<const char*, const char*>> phases = {
-      {"detect_s", "until the controller knows"},
+      {"detect_s", "detection by the controller"},
       {"plan_s", "planning"},
       {"groups_s", "new communicators"},
       {"state_s", "moving the state"},
@@ -74,7 +73,7 @@ std::vector<PublishedTable::Ours> add_phases(const std::string& path, Section& s
 
 Section reconfiguration(Study& study) {
   Section section{"reconfiguration", "Reconfiguration", {}};
-  PublishedTable published("reconfiguration-published", "What the paper prints.");
+  PublishedTable published("reconfiguration-published", "Values in the paper.");
   std::vector<PublishedTable::Ours> planning, whole;
   if (const Scenario* scenario = study.scenario("reconfiguration"))
     planning = add_planning(study, section, *scenario);
@@ -95,7 +94,7 @@ Section reconfiguration(Study& study) {
     published.add(number.quantity + ": planning", values[0], number.unit, planning, false);
     double sum = 0;
     for (double value : values) sum += value;
-    published.add_uncounted(number.quantity + ": all of it", sum, number.unit, whole,
+    published.add_uncounted(number.quantity + ": total", sum, number.unit, whole,
                             whole.empty() ? "not measured here" : "not counted: other hardware and model");
   }
   section.show(published.table());

@@ -28,7 +28,7 @@ const char* class_of(Mark mark) {
   return "";
 }
 
-// A number with or without a unit behind it?
+// Is this a number, with or without a unit?
 bool is_number(const std::string& text) {
   if (text.empty() || text == "-") return true;
   const size_t from = text.find_first_not_of("<>~ ");
@@ -78,7 +78,7 @@ std::string to_html(const ResultTable& table) {
   for (const std::vector<Cell>& row : table.rows) {
     out += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
-      constexpr size_t kLong = 30;  // characters: a cell with more is broken into lines
+      constexpr size_t kLong = 30;  // characters; longer cells are wrapped
       std::string classes = class_of(row[i].mark);
       if (!numeric[i]) classes += " word";
       if (row[i].text.size() > kLong) classes += " long";

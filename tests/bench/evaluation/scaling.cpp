@@ -39,7 +39,7 @@ class ScalingLines {
     auto it =
         std::find_if(lines_.begin(), lines_.end(), [&](const LineSeries& one) { return one.name == name; });
     if (it == lines_.end()) it = lines_.insert(it, {name, {}, dashed, colour});
-    it->points.emplace_back(at, std::max(seconds, 1e-3));  // the clock knows no less
+    it->points.emplace_back(at, std::max(seconds, 1e-3));  // resolution of the clock
   }
 
   Study& study_;
@@ -62,8 +62,7 @@ void add_scaling_row(Study& study, ResultTable& table, const Scenario& scenario)
              ratio == 0 ? Cell("-", Mark::aside) : Cell(factor(ratio), ratio < 1 ? Mark::bad : Mark::good)});
 }
 
-// "256 GPUs per type: 1 / 2 / 3 types" and "5 zones x 256 ... MODEL": the scenarios are those of these
-// counts.
+// The scenarios for "256 GPUs per type: 1 / 2 / 3 types" and "5 zones x 256 ... MODEL".
 void add_published_scaling(Study& study, PublishedTable& table, const PublishedNumber& number,
                            const std::vector<const Scenario*>& by_gpus,
                            const std::vector<const Scenario*>& by_zones) {
@@ -105,9 +104,8 @@ void sort_by_size(std::vector<const Scenario*>& scenarios) {
 Section scaling(Study& study) {
   Section section{"scaling", "Scaling: GPUs, types, zones", {}};
   section.say(
-      "CPU seconds of a search on one core. The published planner's include its tables. The gap is how far "
-      "our plan is "
-      "from the proven bound at most.");
+      "CPU seconds of a search on one core. The published planner's include its tables. The gap is the "
+      "maximum distance of our plan from the proven bound.");
   std::vector<const Scenario*> by_gpus = study.scenarios("scale-");
   std::vector<const Scenario*> by_zones = study.scenarios("zones");
   for (const Scenario* scenario : by_gpus)
@@ -123,7 +121,7 @@ Section scaling(Study& study) {
   ResultTable table{"scaling-table",
                     "Search time and gap.",
                     {"scenario", "model", "types", "zones", "GPUs of each", "ours, CPU s", "gap, %",
-                     "published, CPU s", "ours is quicker by"},
+                     "published, CPU s", "ours is faster by"},
                     {}};
   ScalingLines gpus(study, false), both(study, true), zones(study, false);
   for (const Scenario* scenario : by_gpus) {
@@ -148,7 +146,7 @@ Section scaling(Study& study) {
   section.show("scaling-published", LogLogChart{"Search time, ours and the published planner's",
                                                 "GPUs of each type", "CPU seconds", both.lines()}
                                         .svg());
-  PublishedTable published("scaling-published-figures", "What the paper prints.");
+  PublishedTable published("scaling-published-figures", "Values in the paper.");
   for (const PublishedNumber& number : study.published("scalability"))
     add_published_scaling(study, published, number, by_gpus, by_zones);
   section.show(published.table());

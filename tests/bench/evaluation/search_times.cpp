@@ -13,10 +13,10 @@
 namespace sailor::bench {
 namespace {
 
-constexpr double kClock_s = 1e-4;  // less is drawn as this
+constexpr double kClock_s = 1e-4;  // minimum in charts
 
-// The scenario that a row of tables 1 and 2 is about: throughput, without limits, one zone, these counts of
-// GPUs, this model.
+// The scenario of a row of tables 1 and 2: throughput, without limits, one zone, these numbers of GPUs, this
+// model.
 const Scenario* meant_by(const Study& study, const std::string& quantity) {
   int first = 0, second = 0;
   const int counts = std::sscanf(quantity.c_str(), "search time%*[ on]%d %*s + %d", &first, &second);
@@ -27,7 +27,7 @@ const Scenario* meant_by(const Study& study, const std::string& quantity) {
         !mentions(quantity, scenario->model))
       continue;
     if (counts == 2 && (pools[1].gpus != second || pools[1].zone != pools[0].zone)) continue;
-    // Of several on the same cluster, one that other planners were run on.
+    // Prefers a scenario on which other planners were run.
     const std::vector<Baseline> others = study.others(*scenario);
     if (std::any_of(others.begin(), others.end(), [&](const Baseline& one) {
           return one.planner != kPublishedPlanner && one.planner != kBestKnown;
@@ -37,12 +37,12 @@ const Scenario* meant_by(const Study& study, const std::string& quantity) {
   return nullptr;
 }
 
-// One of tables 1 and 2: seconds of every planner, as printed and as run again.
+// Table 1 or 2: seconds of every planner, as printed and from a new run.
 void add_table(Study& study, Section& section, const std::string& where, const std::string& file,
                PublishedTable& published) {
   ResultTable table{file,
                     "Search seconds of " + where + ".",
-                    {"scenario", "planner", "the paper, s", "run again, CPU s", "ours is quicker by"},
+                    {"scenario", "planner", "the paper, s", "rerun, CPU s", "ours is faster by"},
                     {}};
   for (const PublishedNumber& number : study.published(where)) {
     const Scenario* scenario = meant_by(study, number.quantity);
@@ -89,11 +89,10 @@ void add_table_3(Study& study, Section& section, PublishedTable& published) {
   };
   ResultTable table{
       "table-3",
-      fmt::format(
-          "Search seconds of table 3, with our own prunings (the paper's are others). \">\": stopped by "
-          "the limit of {:g} s per cell, or before it by the search's own limit of effort.",
-          study.options().cell_limit_s),
-      {"cluster", "no pruning", "all", "all, and a budget", "the paper", "what was stopped found"},
+      fmt::format("Search seconds of table 3, with our own prunings (the paper's differ). \">\": stopped by "
+                  "the limit of {:g} s per cell, or before it by the search's own limit of effort.",
+                  study.options().cell_limit_s),
+      {"cluster", "no pruning", "all", "all, and a budget", "the paper", "result of stopped searches"},
       {}};
   for (const PruningRow& row : measure_table_3(study.published_file(), scenarios, with, run)) {
     const std::string cluster = fmt::format("{} x {}, {}", row.types, row.gpus, row.model);
@@ -116,7 +115,7 @@ void add_table_3(Study& study, Section& section, PublishedTable& published) {
   section.show(std::move(table));
 }
 
-// What every single pruning saves, on the largest scenario of the breakdown without and with a budget.
+// The savings of each pruning, on the largest scenario of the breakdown without and with a budget.
 void add_single_prunings(Study& study, Section& section) {
   std::vector<const Scenario*> scenarios;
   for (const Scenario* scenario : study.scenarios("brk-"))
@@ -125,7 +124,7 @@ void add_single_prunings(Study& study, Section& section) {
   ResultTable table{
       "prunings",
       fmt::format("Search seconds without one pruning at a time. \">\": stopped as above, at {:g} s at the "
-                  "latest. The answer is the same where the search came to its end, unless the cell says "
+                  "latest. The answer is the same where the search completed, unless the cell says "
                   "otherwise.",
                   study.options().cell_limit_s),
       {"without"},
@@ -165,12 +164,10 @@ void add_single_prunings(Study& study, Section& section) {
 Section search_times(Study& study) {
   Section section{"tables-1-3", "Tables 1 to 3: search time", {}};
   section.say(
-      "Seconds of the paper are those of its machine; the others were run again for the data pack on one "
-      "core of a "
-      "shared machine. The published planner's seconds include its tables; ours are the search alone, and "
-      "reading the "
-      "inputs takes milliseconds.");
-  PublishedTable published("search-times-published", "What the paper prints of its own planner.");
+      "The paper's seconds were measured on its machine; the other planners were rerun for the data pack on "
+      "one core of a shared machine. The published planner's seconds include its tables; ours are for the "
+      "search only, and reading the inputs takes milliseconds.");
+  PublishedTable published("search-times-published", "The paper's values for its own planner.");
   add_table(study, section, "table 1", "table-1", published);
   add_table(study, section, "table 2", "table-2", published);
   add_table_3(study, section, published);

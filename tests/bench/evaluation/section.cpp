@@ -11,7 +11,7 @@
 namespace sailor::bench {
 namespace {
 
-// One part of a section, in both forms.
+// One part of a section, as HTML and Markdown.
 struct Rendering {
   std::string& html;
   std::string& markdown;

@@ -19,7 +19,7 @@ struct Picture {
 };
 
 // Text of a section without scenarios.
-inline constexpr const char* kNotAskedFor = "No scenario of this section is among those that were asked for.";
+inline constexpr const char* kNotAskedFor = "No scenario of this section was selected.";
 
 struct Section {
   std::string id;  // of its heading on the page

@@ -14,11 +14,11 @@ namespace {
 constexpr const char* kMeasuredSet = "sailor";
 constexpr const char* kPublishedSimulator = "Sailor";  // in simulators.csv
 
-// The columns of simulators.csv are about these; each is the part of the set with that platform and model.
+// The columns of simulators.csv. Each is the part of the set with this platform and model.
 struct SimulatorColumn {
   const char* column;    // mean; the next two are median and largest
   const char* platform;  // of the part
-  const char* model;     // its name begins so; "" = any
+  const char* model;     // prefix of its name; "" = any
   bool memory;
   const char* name;
   const char* figure;  // of paper_numbers.csv
@@ -45,7 +45,7 @@ std::string errors_text(const std::vector<Pair>& pairs) {
   return fmt::format("{:.1f} / {:.1f} / {:.1f}", e.mean_pct, e.median_pct, e.max_pct);
 }
 
-// All measured figures, by part, also those that the data's README says not to score.
+// All measured values by part, also those that the data's README excludes from scoring.
 Parts by_part(const std::vector<MeasuredRun>& records, const std::vector<RunOutcome>& outcomes) {
   std::map<std::string, std::string> part_of_run;
   for (const MeasuredRun& record : records) part_of_run[record.name] = part_of(kMeasuredSet, record);
@@ -69,7 +69,7 @@ std::optional<double> repeat_spread_pct(const std::vector<MeasuredRun>& records)
 }  // namespace
 
 Section simulator_accuracy(Study& study) {
-  Section section{"figures-5-6", "Figures 5 and 6: how good the simulators are", {}};
+  Section section{"figures-5-6", "Figures 5 and 6: accuracy of the simulators", {}};
   const std::string reference = study.options().reference, assumptions = study.options().assumptions;
   const std::vector<MeasuredRun> records = convert::convert(kMeasuredSet, reference + "/validation_public");
   const Assumptions plain = load_assumptions(assumptions);
@@ -84,13 +84,12 @@ Section simulator_accuracy(Study& study) {
                   "clusters, fitted to these "
                   "runs; \"left out\" predicts every run with constants fitted to all the others. The "
                   "figures of the others are "
-                  "those of the data pack, over all runs of the authors, of which some are held back here: "
-                  "theirs and ours are "
-                  "not over the same runs.",
+                  "those of the data pack, over all runs of the authors, of which some are excluded here, so "
+                  "theirs and ours do not cover the same runs.",
                   records.size()));
   if (const auto spread = repeat_spread_pct(records))
     section.say(fmt::format(
-        "Two measurements of one run are {:.1f} % apart on average: an error below that says nothing.",
+        "Two measurements of one run differ by {:.1f} % on average: smaller errors are not significant.",
         *spread));
 
   ResultTable table{"simulators", "Errors in per cent: mean / median / largest.", {"simulator"}, {}};
@@ -118,7 +117,7 @@ Section simulator_accuracy(Study& study) {
   section.show(std::move(table));
 
   ResultTable standing{"simulators-standing",
-                       "The best of the others (mean error, all their runs) against ours, each "
+                       "The best of the others (mean error, all their runs) compared with ours, each "
                        "run left out of the fit.",
                        {"what", "best of the others, %", "ours, %", "standing"},
                        {}};
@@ -138,7 +137,7 @@ Section simulator_accuracy(Study& study) {
   for (const auto& [part, some] : outcomes.parts) drawn.push_back({part, time_pairs(some)});
   section.show("predicted-measured", scatter_svg("Predicted against measured", "s per iteration", drawn));
 
-  PublishedTable published("simulators-published", "What the paper prints of its own simulator.");
+  PublishedTable published("simulators-published", "The paper's values for its own simulator.");
   for (const char* where : {"figure 5", "figure 6"})
     for (const PublishedNumber& number : study.published(where)) {
       size_t value = 0;
@@ -161,7 +160,7 @@ Section simulator_accuracy(Study& study) {
   const std::string suspect = reference + "/measured_suspect";
   if (std::filesystem::exists(suspect)) {
     ResultTable table_of_suspects{"simulators-suspect",
-                                  "Runs that contradict themselves (the data's README says how): "
+                                  "Inconsistent runs (see the data's README): "
                                   "shown, not counted.",
                                   {"run", "predicted, s", "measured, s", "error"},
                                   {}};

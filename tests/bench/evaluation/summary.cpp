@@ -1,4 +1,4 @@
-// How all of it stands: see sections.h.
+// The summary: see sections.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 namespace sailor::bench {
 namespace {
 
-// Against one planner, or against several.
+// Comparison with one planner, or with several.
 struct Tally {
   int better = 0, equal = 0, worse = 0, noted = 0, without_plan = 0;
-  double most = 0;  // by how much ours is better, at most
+  double most = 0;  // maximum ratio by which ours is better
 };
 
 void count_one(Tally& tally, const Scenario& scenario, const RowResult& ours, const Baseline& theirs) {
@@ -35,8 +35,8 @@ void count_one(Tally& tally, const Scenario& scenario, const RowResult& ours, co
   }
 }
 
-// Who asks for throughput gets it, at any price within the budget: by how much that is more than the
-// published planner's price.
+// The objective throughput ignores the price within the budget: how much more expensive our plans are than
+// the published planner's.
 void say_what_speed_costs(const Study& study, Section& section) {
   int dearer = 0, all = 0;
   double most = 0;
@@ -55,27 +55,25 @@ void say_what_speed_costs(const Study& study, Section& section) {
     }
   }
   if (dearer > 0)
-    section.say(fmt::format(
-        "What speed costs: on {} of {} scenarios that ask for throughput our plan is more expensive than "
-        "the published "
-        "planner's, by {} at most ({}).",
-        dearer, all, factor(most), where));
+    section.say(
+        fmt::format("The price of speed: on {} of {} throughput scenarios our plan is more expensive than "
+                    "the published planner's, by at most {} ({}).",
+                    dearer, all, factor(most), where));
 }
 
 }  // namespace
 
 Section summary(const Study& study, double took_s) {
   Section section{"summary", "Summary", {}};
-  section.say(fmt::format(
-      "Our planner beside the published one, other planners and the figures that the paper prints. Every "
-      "plan of "
-      "ours was searched for this page, in the published search space, and is judged by the published cost "
-      "model, as "
-      "the others' are; only the simulator section is about our own model. All of it took {:.0f} s.",
-      took_s));
+  section.say(
+      fmt::format("Our planner compared with the published one, other planners and the values in the paper. "
+                  "All our plans were searched for this page, in the published search space, and are scored "
+                  "by the published cost model, like those of the others; only the simulator section is "
+                  "about our own model. Total time: {:.0f} s.",
+                  took_s));
   if (study.left_out() > 0)
-    section.say(fmt::format("{} scenarios with more than {} GPUs were left out, as asked.", study.left_out(),
-                            study.options().most_gpus));
+    section.say(fmt::format("{} scenarios with more than {} GPUs were skipped, as requested.",
+                            study.left_out(), study.options().most_gpus));
   std::map<std::string, Tally> tallies;
   std::vector<std::string> order = {kPublishedPlanner, kBestKnown};
   for (const std::string& planner : study.planners()) order.push_back(planner);
@@ -90,9 +88,9 @@ Section summary(const Study& study, double took_s) {
     invalid += ours->second.status == "invalid";
   }
   ResultTable table{"standing",
-                    "On what each scenario asks for: throughput, or cost.",
-                    {"against", "ours is better", "equal", "ours is worse", "they have no plan",
-                     "not counted", "better by at most"},
+                    "For the objective of each scenario: throughput or cost.",
+                    {"compared with", "ours is better", "equal", "ours is worse", "they have no plan",
+                     "not counted", "maximum gain"},
                     {}};
   for (const std::string& planner : order) {
     const Tally& tally = tallies[planner];
@@ -106,18 +104,15 @@ Section summary(const Study& study, double took_s) {
   }
   section.show(std::move(table));
   section.say(
-      fmt::format("{} scenarios planned; {} have no plan that meets their limit, which is proven; {} "
-                  "searches were stopped before "
-                  "their end; {} plans break a rule. Plans within {} of each other count as equal.",
+      fmt::format("{} scenarios planned; {} provably have no plan within their limit; {} searches were "
+                  "stopped early; {} plans break a rule. Plans within {} of each other count as equal.",
                   study.planned().size(), infeasible, stopped, invalid, kTolerance));
   say_what_speed_costs(study, section);
   const int missed = study.published_compared() - study.published_reached() - study.published_partly();
-  section.say(
-      fmt::format("Of {} figures that the paper prints and that can be held against ours, {} are reached, {} "
-                  "in part, {} not. "
-                  "They were measured against the paper's own runs of the other planners, ours against those "
-                  "of the data pack.",
-                  study.published_compared(), study.published_reached(), study.published_partly(), missed));
+  section.say(fmt::format(
+      "Of {} values in the paper that can be compared with ours, {} are reached, {} in part, {} not. The "
+      "paper compares with its own runs of the other planners, this page with those of the data pack.",
+      study.published_compared(), study.published_reached(), study.published_partly(), missed));
   return section;
 }
 

@@ -15,7 +15,7 @@ struct Mix {
   int fast_gpus = 0, slow_gpus = 0;
   double parameters = 0;  // of the model
   double gain = 0;        // throughput of the mix over that of the first type alone
-  double cost = 0;        // likewise, of an iteration
+  double cost = 0;        // likewise, cost of an iteration
   size_t types_used = 0;
   std::string used;
 
@@ -31,7 +31,7 @@ double parameters_of(const Inputs& inputs) {
   return sum;
 }
 
-// Scenarios whose names begin so and that have a partner on their first pool alone.
+// Scenarios with this prefix and with a counterpart that has only the first pool.
 std::vector<Mix> mixes(Study& study, const std::string& prefix) {
   std::vector<Mix> out;
   const std::vector<const Scenario*> of_one_type = study.scenarios("homo-");
@@ -55,10 +55,10 @@ std::vector<Mix> mixes(Study& study, const std::string& prefix) {
   return out;
 }
 
-// A smaller difference between two ratios of throughput supports nothing.
+// Smaller differences between two ratios of throughput are ignored.
 constexpr double kClearly = 0.005;
 
-// Statements with how many of the comparisons support each.
+// Statements with the number of comparisons that support each.
 class Statements {
  public:
   explicit Statements(std::string name) {
@@ -72,7 +72,7 @@ class Statements {
 
   void add(const std::string& statement, const std::vector<std::string>& compared, int supporting) {
     const int all = static_cast<int>(compared.size());
-    Cell verdict = {"not compared: the scenarios were not asked for", Mark::aside};
+    Cell verdict = {"not compared: scenarios not selected", Mark::aside};
     if (all > 0) {
       verdict = {"in part", Mark::plain};
       if (supporting == all) verdict = {"yes", Mark::good};
@@ -87,7 +87,7 @@ class Statements {
   ResultTable table_;
 };
 
-// Of all pairs that belong together: does mixing help more in the first than in the second?
+// For all matching pairs: does mixing help more in the first than in the second?
 template <typename Belong>
 void add_pairs(Statements& statements, const std::string& statement, const std::vector<Mix>& mixes,
                Belong belong) {
@@ -96,14 +96,13 @@ void add_pairs(Statements& statements, const std::string& statement, const std::
   for (const Mix& a : mixes)
     for (const Mix& b : mixes) {
       if (!belong(a, b)) continue;
-      compared.push_back(
-          fmt::format("{} {} against {} {}", a.name(), factor(a.gain), b.name(), factor(b.gain)));
+      compared.push_back(fmt::format("{} {} vs. {} {}", a.name(), factor(a.gain), b.name(), factor(b.gain)));
       supporting += a.gain > b.gain + kClearly;
     }
   statements.add(statement, compared, supporting);
 }
 
-// Were the ratio of no matter, every further GPU would bring as much as the one before.
+// If the ratio did not matter, each additional GPU would gain as much as the previous one.
 void add_ratio_statement(Statements& statements, const std::vector<Mix>& ratios) {
   std::map<std::string, std::vector<Mix>> by_model;
   for (const Mix& mix : ratios) by_model[mix.model].push_back(mix);
@@ -123,11 +122,11 @@ void add_ratio_statement(Statements& statements, const std::vector<Mix>& ratios)
 }
 
 void add_takeaway_1(Study& study, Section& section, const std::string& text) {
-  section.say("Takeaway 1, as the data pack has it: " + text + ".");
+  section.say("Takeaway 1, as stated in the data pack: " + text + ".");
   const std::vector<Mix> equal = mixes(study, "het50-"), ratios = mixes(study, "ratio-");
   ResultTable table{
       "takeaway-1-gains",
-      "Two types in one zone against the first type alone: throughput, cost, and what the plan uses.",
+      "Two types in one zone compared with the first type alone: throughput, cost, and what the plan uses.",
       {"model", "first + second type", "throughput", "cost of an iteration", "gain per 8 of the second type",
        "GPUs used"},
       {}};
@@ -169,10 +168,10 @@ void add_takeaway_1(Study& study, Section& section, const std::string& text) {
 
 void add_takeaway_2(Study& study, Section& section, const PublishedNumber& number,
                     PublishedTable& published) {
-  section.say("Takeaway 2, as the data pack has it: " +
+  section.say("Takeaway 2, as stated in the data pack: " +
               fmt::format("{}: {}{}, {}.", number.quantity, number.value, number.unit, number.note));
   ResultTable table{"takeaway-2-pairs",
-                    "One type over several zones against two types in one zone.",
+                    "One type over several zones compared with two types in one zone.",
                     {"zones", "GPUs", "mixed", "GPUs ", "throughput, zones over mixed",
                      "cost, zones over mixed", "same number of GPUs"},
                     {}};
@@ -220,7 +219,7 @@ void add_takeaway_2(Study& study, Section& section, const PublishedNumber& numbe
 
 Section takeaways(Study& study) {
   Section section{"takeaways", "The two key takeaways", {}};
-  PublishedTable published("takeaways-published", "What the paper prints.");
+  PublishedTable published("takeaways-published", "Values in the paper.");
   for (const PublishedNumber& number : study.published("takeaway 1"))
     add_takeaway_1(study, section, number.quantity + "; " + number.note);
   for (const PublishedNumber& number : study.published("takeaway 2"))

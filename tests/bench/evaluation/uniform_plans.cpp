@@ -9,7 +9,7 @@
 namespace sailor::bench {
 namespace {
 
-// All GPUs as TP groups of this degree, in the order of the nodes; empty where some node has a rest.
+// All GPUs as TP groups of this degree, in the order of the nodes; empty if a node has GPUs left over.
 std::vector<PlanStage> tp_groups(const Snapshot& snapshot, int tp) {
   std::vector<PlanStage> groups;
   for (const SnapshotNode& node : snapshot.nodes) {
