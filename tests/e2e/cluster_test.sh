@@ -1,5 +1,5 @@
 #!/bin/bash
-# The throw-away cluster itself: two at once, of another size and with an umbrella, come up and go without a trace.
+# The throw-away cluster itself: two concurrent clusters, of another size and with an umbrella partition, start and end without leftovers.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 first=$(mktemp -u "${TMPDIR:-/tmp}/sailor-two.XXXXXX")
@@ -16,7 +16,7 @@ nodes() { SLURM_CONF=$1/etc/slurm.conf sinfo -h -N -o '%N %T' | sort -u; }
 [ "$(SLURM_CONF=$second/etc/slurm.conf sinfo -h -p all -o %D)" = 13 ] || fail "the umbrella has not all nodes"
 if SAILOR_CLUSTER_DIR=$first "$here/../cluster.sh" up >/dev/null 2>&1; then fail "a second up in the same directory"; fi
 
-# A job that leaves an orphan behind.
+# A job that leaves an orphan process.
 user=$(sed -n 's/^export SAILOR_CLUSTER_USER=//p' "$first/exports")
 as_user() { if [ "$UID" = 0 ]; then runuser -u "$user" -- "$@"; else "$@"; fi; }
 pid_file=$first/work/orphan.pid

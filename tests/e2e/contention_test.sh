@@ -1,6 +1,6 @@
 #!/bin/bash
-# What may happen between planning and running: others submit at the same time, the job is requeued, a planned node is drained, slurmctld
-# dies. A job runs where its own plan says, or not at all.
+# Events between planning and start: concurrent submissions, a requeued job, a drained planned node, a dead slurmctld. A job runs on the
+# nodes of its plan, or not at all.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 restore() {
@@ -10,8 +10,8 @@ restore() {
 }
 start_slurmctld() { slurmctld >/dev/null 2>&1 </dev/null && wait_until 20 sinfo -h >/dev/null; }
 
-# Two people submit jobs at the same time (SAILOR_SUBMISSIONS each); one queues for busy nodes, the other plans on free ones and comes back
-# when there are none. The plan is checked by the job itself.
+# Two users submit jobs concurrently (SAILOR_SUBMISSIONS each); one queues for busy nodes, the other plans on free ones and retries if there
+# are none. The job itself checks its plan.
 cat >check.sh <<'SCRIPT'
 #!/bin/bash
 planned=$({ printf '\x1f\x8b\x08\x00\x00\x00\x00\x00'; base64 -d <<<"$SLURM_SPANK_SAILOR_PLAN_0"; } | gzip -dc 2>/dev/null |
@@ -53,7 +53,7 @@ expect "submitted" submitted
 before=$(cat "plan.$job")
 rm -f "ready.$job" "plan.$job"
 scontrol requeue "$job"
-# Slurm would wait two minutes before it starts a requeued job again. Asked once: every time anew puts it off.
+# Slurm would wait two minutes before it restarts a requeued job. Set the start time once: every update delays the job.
 begun_again() {
   local reason start
   read -r reason start <<<"$(squeue -h -j "$job" -o '%r %S')"
@@ -70,7 +70,7 @@ else
 fi
 release
 
-# A node that is drained between plan and start: the job waits for it, and then runs there.
+# A node is drained between plan and start: the job waits for it, and then runs there.
 run sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -p small --hold -o /dev/null body.sh
 job=$(sed -n 's/^Submitted batch job //p' <<<"$out")
 scontrol update nodename=t1 state=drain reason=test
@@ -82,7 +82,7 @@ expect "and runs when it is back" wait_until 30 test -s "ready.$job"
 expect "on the planned nodes" equal "$(nodes_of_job "$job")" "t1 t2"
 release
 
-# slurmctld dies while the job is planned: one line, nothing submitted. The planner waits for a profile that never ends.
+# slurmctld dies during planning: one error line, nothing submitted. The planner blocks on a profile that never ends.
 before=$(last_job)
 mkfifo -m 666 "$SAILOR_CLUSTER_DIR/profiles/slow.json"
 user timeout 100 sbatch --sailor-objective=throughput tiny.yaml >killed.out 2>killed.err </dev/null &
@@ -100,7 +100,7 @@ expect "one line" one_error "$err"
 expect "which names it" contains "$err" "slurmctld"
 rm -f "$SAILOR_CLUSTER_DIR/profiles/slow.json"
 start_slurmctld
-# What it had not saved when it was killed is back as it was before.
+# State that was not saved before the kill is restored.
 squeue -h -o %A | sort -u | xargs -r scancel
 scontrol update nodename=t[1-2] state=resume 2>/dev/null || true
 expect "nothing was submitted" test "$(last_job)" -le "$before" # fewer: what slurmctld had not saved

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `sailor doctor` on the throw-away cluster: sound as it stands; each thing that is broken is found, with what to do.
+# `sailor doctor` on the throw-away cluster: no findings when it is intact; every fault is found, with a remedy.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cp "$SAILOR_CLUSTER_DIR/etc/plugstack.conf" plugstack.saved

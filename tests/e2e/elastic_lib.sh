@@ -2,23 +2,23 @@
 #
 #     . elastic_lib.sh NAME [OPTIONS OF cluster.sh up]
 #
-# brings up a cluster of the test's own, with an umbrella partition, so that the job is an ordinary one: it survives nodes. With lib.sh and
-# training_lib.sh it has a job over eight GPUs of six nodes, faults, and what the event log says about them. SAILOR_KEEP=DIR keeps what the
-# runs wrote.
+# starts a separate cluster with an umbrella partition, so that the job is an ordinary one and survives lost nodes. With lib.sh and
+# training_lib.sh it provides a job over eight GPUs of six nodes, faults, and queries of the event log. SAILOR_KEEP=DIR keeps the output of
+# the runs.
 export SAILOR_CLUSTER_DIR=${SAILOR_CLUSTER_DIR:-$(mktemp -u "${TMPDIR:-/tmp}/sailor-$1.XXXXXX")}
 "$(dirname "${BASH_SOURCE[0]}")/../cluster.sh" up --umbrella "${@:2}" >/dev/null
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
 trap '[ -z "${SAILOR_KEEP:-}" ] || cp -r "$work" "$SAILOR_KEEP"; leave; "$e2e/../cluster.sh" down' EXIT
 
-# The batch step, and with it the controller, is on the first node: it is left alone.
+# The batch step with the controller is on the first node, which gets no faults.
 controller_node=a1
 
 # setup_elastic STEPS PRECISION: job.yaml, reference.yaml (the same, not elastic), text.txt and plan.json, and the model's profile.
 setup_elastic() {
   make_text >text.txt
-  # Emulated devices a little slower than the CPU, not as much as the cluster's own catalog has it: many steps in short time. All alike,
-  # so that plans use many of them.
+  # Emulated devices that are a little slower than the CPU, but faster than in the cluster's own catalog: many steps in a short time. All
+  # are equal, so that plans use many of them.
   sed -i 's/slowdown: [0-9]*/slowdown: 4/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
   cat >job.yaml <<YAML
 #!/usr/bin/env -S sailor run
@@ -35,7 +35,7 @@ checkpoint: {directory: checkpoints, every_steps: 20, keep: 2}
 elastic: {enabled: true}
 YAML
   grep -v -e '^elastic' -e '^checkpoint' job.yaml >reference.yaml
-  # Eight ranks on six nodes: TP 2 before TP 1, twice, and two pipelines of a single GPU.
+  # Eight ranks on six nodes: two pipelines of TP 2 then TP 1, and two pipelines of a single GPU.
   cat >plan.json <<'JSON'
 {"sailor_plan": 1, "model": "gpt2-4x32", "global_batch": 8, "microbatch": 1,
  "pipelines": [
@@ -73,13 +73,13 @@ train_reference() {
   reference=$(job_submitted)
   expect "the undisturbed run ends" wait_until 200 job_ended "$reference"
 }
-# start_elastic [SBATCH OPTIONS]: as start_training; sets events too.
+# start_elastic [SBATCH OPTIONS]: like start_training; also sets events.
 start_elastic() {
   start_training "$@" && events=$work/sailor-$job/events.jsonl
 }
 
 events=
-# How many events of that name there are.
+# The number of events with this name.
 count_events() {
   local count
   count=$(grep -c "\"event\":\"$1\"" "$events" 2>/dev/null) || true
@@ -96,12 +96,12 @@ ranks() {
   local pid
   for pid in $(pids_of sailor-rank | sort -n); do echo "$pid $(node_of_pid "$pid")"; done
 }
-# Those that the plan in force uses.
+# The ranks that the current plan uses.
 working_ranks() {
   last_event running | sed 's/.*"kept":/"kept":/' | grep -o '"node":"[^"]*","gpu":[0-9]*,"pid":[0-9]*' |
     sed 's/"node":"\([^"]*\)","gpu":[0-9]*,"pid":\([0-9]*\)/\2 \1/'
 }
-# Nodes that the plan in force uses, but the controller's; the first of the processes on a node.
+# Nodes of the current plan except the controller's; the first process on a node.
 nodes_in_use() { working_ranks | awk -v mine="$controller_node" '$2 != mine { print $2 }' | sort -u; }
 all_ranks_there() { [ "$(pids_of sailor-rank | wc -l)" = "$1" ]; }
 working_rank_on() { working_ranks | awk -v node="$1" '$2 == node { print $1; exit }'; }
@@ -113,24 +113,24 @@ kill_nodes() {
     for pid in $(pids_of sailor-rank) $(pids_of sailor-agent); do
       [ "$(node_of_pid "$pid")" = "$node" ] || continue
       victims+=("$pid")
-      # Its Slurm step, so that nobody reports what happened.
+      # Also its Slurm step, so that nothing reports the fault.
       [ "$(cat "/proc/$pid/comm")" != sailor-agent ] || victims+=("$(awk '{ print $4 }' "/proc/$pid/stat")")
     done
     victims+=("$(cat "$SAILOR_CLUSTER_DIR/run/slurmd.$node.pid")")
   done
   kill -9 "${victims[@]}"
 }
-# The nodes' slurmd come back; what ran there does not.
+# Restarts the nodes' slurmd, but not the processes that ran there.
 revive_nodes() {
   local node
   for node; do slurmd -N "$node" >/dev/null 2>&1 </dev/null; done
 }
 
-# elapsed COMMAND...: its seconds, to a tenth.
+# elapsed COMMAND...: its duration in seconds, with one decimal.
 now() { date +%s.%N; }
 seconds_since() { awk "BEGIN { printf \"%.1f\", $(now) - $1 }"; }
 
-# Every step that both runs have saw the same data, and its loss agrees to TOLERANCE (relative); at least LEAST steps.
+# Every step of both runs used the same data, and its losses agree to TOLERANCE (relative); at least LEAST steps.
 same_losses() {  # METRICS.csv METRICS.csv TOLERANCE LEAST
   awk -F, -v tolerance="$3" -v least="$4" '
     FNR == 1 { for (i = 1; i <= NF; i++) { if ($i == "loss") column = i; if ($i == "data_digest") data = i }; next }

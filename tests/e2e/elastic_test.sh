@@ -1,6 +1,6 @@
 #!/bin/bash
-# An elastic job loses a rank, its first rank, a hung rank, a node, and two nodes at once: it trains on within 10 s each time, no survivor
-# is started again, and the losses are those of an undisturbed run.
+# An elastic job loses a rank, its first rank, a hung rank, a node, and two nodes at once: it continues training within 10 s each time, no
+# survivor is restarted, and the losses are equal to those of an undisturbed run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" elastic
 
@@ -15,7 +15,7 @@ expect "submitted" start_elastic
 expect "one ordinary job over all nodes" equal "$(partitions_of_job "$job")" all
 expect "it trains" wait_until 60 steps_done 5
 
-# fault WHAT COMMAND...: after it, training goes on within 10 s, and who survives is not started again.
+# fault WHAT COMMAND...: afterwards training continues within 10 s, and survivors are not restarted.
 fault() {
   local what=$1 running before start line survivors
   shift
@@ -31,17 +31,17 @@ fault() {
   survivors=$(comm -12 <(echo "$before") <(ranks | awk '{ print $1 }' | sort) | wc -l)
   expect "$what: $survivors processes live on" test "$survivors" -ge "$least_survivors"
 }
-# A plan that came after so many is in force, and steps are done with it.
+# A plan after the given number of plans is in force, and has completed steps.
 resumed_after() {
   awk -v before="$1" '/"event":"running"/ { ++running } /"event":"resumed"/ && running > before { found = 1 } END { exit !found }' "$events"
 }
-# back COUNT: processes that ended are started again, so that there are so many, and the plan in force is at rest.
+# back COUNT: ended processes are restarted until there are COUNT, and no change of plan is in progress.
 back() {
   expect "what ended is started again" wait_until 40 all_ranks_there "$1"
   wait_until 10 at_rest || true
 }
 changes() { grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events"; }
-# For a second: processes that were just started have yet to join.
+# For a second, because newly started processes have not joined yet.
 at_rest() {
   local before
   before=$(changes)

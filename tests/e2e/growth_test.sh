@@ -1,22 +1,22 @@
 #!/bin/bash
-# A training job takes up nodes that become free, where they help: a node too slow to help is left alone; one that another job gives
-# back is asked for, its ranks join, the iteration time falls as predicted, and the losses stay those of the undisturbed run. When the
-# job is cancelled nothing is left of its helper jobs. With --requeue its controller is killed first: the helper jobs end with it, Slurm
-# starts the job again (which takes minutes), and it grows again.
+# A training job adds useful nodes that become free. A node that is too slow is not used. A node that another job releases is requested, its
+# ranks join, the iteration time falls as predicted, and the losses are equal to those of the undisturbed run. After the job is cancelled,
+# no helper jobs remain. With --requeue the controller is killed first: the helper jobs end with it, Slurm restarts the job (which takes
+# minutes), and it grows again.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" growth
 
 setup_elastic 100000 fp64
-# Whether a node pays is decided by the profile: one that does not depend on what else this machine does.
+# The profile decides whether a node pays. This one does not depend on the load of this machine.
 rm "$SAILOR_CLUSTER_DIR"/profiles/gpt2-*.json
 cp "$e2e/fixtures/elastic_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
 chmod a+r "$SAILOR_CLUSTER_DIR/profiles/elastic_profile.json"
-# Iterations that are long against what two cores do besides; the T4s of no use at all.
+# Iterations that are long compared with other work on two cores; the T4s are useless.
 sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 60/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 80/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 3000/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
 sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/' job.yaml
 sed -i 's/steps: 100000/steps: 120/' reference.yaml
 
-# hold NODES: a plain job of somebody else on these nodes; sets held to its id.
+# hold NODES: another user's plain job on these nodes; sets held to its id.
 hold() {
   run sbatch -p all -w "$1" -N "$(tr , '\n' <<<"$1" | wc -l)" --exclusive --wrap "sleep 3600"
   held=$(job_submitted)
@@ -39,7 +39,7 @@ others=$held
 hold v1
 next=$held
 
-# The undisturbed run, on the one node that is left, and a useless one.
+# The undisturbed run, on the one remaining node and a useless one.
 expect "submitted" submit reference.yaml
 reference=$job
 wait_until 30 job_runs "$job" || true
@@ -70,16 +70,16 @@ expect "it goes on" wait_until 60 steps_done 120
 expect "its losses are those of the undisturbed run" \
   same_losses "sailor-$reference/metrics.csv" "sailor-$job/metrics.csv" 1e-9 110
 
-# Better nodes come free: eight GPUs are all that eight sequences need, and those of v1 are the slower ones.
+# Better nodes become free: eight sequences need eight GPUs at most, and those of v1 are slower.
 scancel "$others"
-if ! wait_until 60 more_events released 0; then not_ok "the node that is of no use any more is given back"; tail -5 "$events"; fi
+if ! wait_until 60 more_events released 0; then not_ok "the node that is no longer useful is released"; tail -5 "$events"; fi
 only_the_better() { [ "$(helpers)" = a2 ]; }
 expect "a better one is there instead" wait_until 40 only_the_better
 expect "on 8 ranks" equal "$(field "$(last_event running)" ranks)" 8
 slower_is_free() { [ "$(sinfo -h -n v1 -o %T -p all)" = idle ]; }
 expect "others can have it" wait_until 20 slower_is_free
 
-# Slurm starts the job again, which goes on from its newest state.
+# Slurm restarts the job, which continues from its newest state.
 restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
 started_again() { [ "$(restarts)" = 1 ]; }
 if [ "${1:-}" = --requeue ]; then
@@ -89,7 +89,7 @@ if [ "${1:-}" = --requeue ]; then
   kill -9 "$(pids_of sailor-run)"
   expect "its helper job ends with the controller" wait_until 30 no_helpers
   expect "Slurm starts it again" wait_until 90 started_again
-  # Slurm lets two minutes pass, so that the credentials of the first start are void.
+  # Slurm waits two minutes, until the credentials of the first start have expired.
   expect "it trains" wait_until 240 steps_done $((steps + 20))
   expect "from its newest state" contains "$(last_event running)" '"state_from":"checkpoint"'
   expect "it takes the node again" wait_until 60 more_events grew "$grown"

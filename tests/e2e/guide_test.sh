@@ -28,7 +28,7 @@ mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | 
 salloc -p fast -N2 --exclusive sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
 TABLE
 }
-# Commands of tools that are not ours.
+# Commands of other tools.
 foreign() { [[ $1 == "bible "* ]]; }
 
 # The command with this site's paths and ids.
@@ -36,7 +36,7 @@ here() { sed -E "s#/scratch/#$work/site/scratch/#g; s#(sailor-|\b)1234\b#\1$trai
 # What is typed into an interactive command.
 typed() { case $1 in "salloc --sailor-objective=throughput --sailor-job=job.yaml") echo "sailor run job.yaml" ;; esac; }
 
-# --- what the imaginary site has, in $work/site; every guide gets a copy of it
+# --- files of the imaginary site, in $work/site; every guide gets a copy
 mkdir -m 777 site && cd site
 setup_training 8
 sed -i '2a #SBATCH --sailor-objective=throughput' job.yaml
@@ -60,7 +60,7 @@ ln -s "$(user bash -c "command -v python3")" bin/python
 printf '#!/bin/sh\n[ "$2" = pretrain_gpt.py ] && [ "$3" = --tensor-model-parallel-size ]\n' >bin/torchrun
 chmod a+x script.sh bin/torchrun
 chmod -R a+rwX .
-# A run that is over, with checkpoints and events, as 1234 of the guides.
+# A finished run with checkpoints and events, as job 1234 of the guides.
 sed 's/^#SBATCH --job-name.*/#SBATCH --job-name=elastic --time=00:10:00/; $a checkpoint: {directory: checkpoints, every_steps: 2}\nelastic: {enabled: true}' job.yaml >elastic.yaml
 chmod a+rx elastic.yaml
 run sbatch --wait elastic.yaml

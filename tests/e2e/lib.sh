@@ -1,4 +1,4 @@
-# Shared by the end-to-end tests (sourced): an up throw-away cluster in $SAILOR_CLUSTER_DIR, and words to say what is expected of it.
+# Shared by the end-to-end tests (sourced): a running throw-away cluster in $SAILOR_CLUSTER_DIR, and functions for expectations.
 set -euo pipefail
 umask 022
 e2e=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,7 +12,7 @@ chmod a+r "$work"/* "$SAILOR_CLUSTER_DIR/profiles/tiny_profile.json"
 cd "$work"
 failures=0
 job=
-# However a test ends, the next one finds an idle cluster. A test that changes the cluster redefines restore.
+# After any end of a test, the cluster is idle for the next one. A test that changes the cluster redefines restore.
 restore() { :; }
 leave() {
   restore
@@ -63,7 +63,7 @@ wait_until() {
     sleep 0.2
   done
 }
-# A Slurm that does not answer in time says nothing: neither is true then.
+# If Slurm does not answer in time, neither is true.
 no_jobs() { local jobs; jobs=$(squeue -h -o %A) && [ -z "$jobs" ]; }
 all_idle() { local states; states=$(sinfo -h -N -o %T) && [ -n "$states" ] && ! grep -qv '^idle$' <<<"$states"; }
 wait_idle() { wait_until 90 no_jobs && wait_until 60 all_idle || { squeue; sinfo; echo "cluster is not idle"; exit 1; }; }
@@ -82,8 +82,8 @@ nodes_of_plan() { { grep -o '"node": *"[^"]*"' "$1" || true; } | cut -d'"' -f4 |
 # The nodes that the sbatch command of a dry run asks for, sorted, one line.
 nodes_of_command() { { grep -o -- '--nodelist=[^ ]*' <<<"$1" || true; } | cut -d= -f2 | tr , '\n' | sort -u | paste -sd' '; }
 
-# A batch script that writes down the plan it was given, then waits until the file `go` is there. The plan is base64 of a zlib stream;
-# gzip reads that behind a header of its own (and then misses its trailer).
+# A batch script that writes its plan to a file, then waits until the file `go` exists. The plan is base64 of a zlib stream; gzip reads it
+# after a gzip header (and then reports the missing trailer).
 cat >"$work/body.sh" <<'BODY'
 #!/bin/bash
 packed=
@@ -99,7 +99,7 @@ for ((i = 0; i < 300; i++)); do [ -e go ] && exit 0; sleep 0.1; done
 BODY
 chmod a+rx "$work/body.sh"
 
-# submitted: the job id of the last run of sbatch, once its script has begun and written its plan down.
+# submitted: the job id of the last run of sbatch, once its script has started and written its plan.
 submitted() {
   job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' "$work/.out")
   [ -n "$job" ] && wait_until 60 test -s "ready.$job"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The user's own resource options narrow what the planner may take, wherever they stand; contradictions are refused; the rest passes
-# through to Slurm, for every component.
+# The user's resource options limit the planner, wherever they are given; contradictions are errors; other options pass through to Slurm,
+# for every component.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 features() { scontrol update nodename="$1" features="$2" activefeatures="$2"; }
@@ -29,7 +29,7 @@ refused() { # TEXT OPTION...
   expect "$*: says $text" contains "$err" "$text"
 }
 
-# Where: on the command line, in #SBATCH lines, in the environment.
+# Sources: command line, #SBATCH lines, environment.
 plans "--nodelist" "a1 v2" -w a1,v2
 planned --sailor-dry-run --nodelist='v[1-2]' tiny.yaml
 expect "--nodelist as a host list" contains "$out" " --nodelist=v1,v2 "
@@ -83,7 +83,7 @@ scontrol delete reservationname=mine
 scontrol delete reservationname=later
 expect "nodes come back from a reservation" wait_until 60 all_idle
 
-# What is free: a partition's own limits, nodes in part used by others.
+# Free resources: a partition's own limits, nodes that are partly used by others.
 partition() { scontrol update partitionname=fast "$@"; }
 partition allowgroups=root
 plans "a partition that is closed to my groups" "v1 v2" -x t1,t2
@@ -107,7 +107,7 @@ expect "is listed with the reason" contains "$out" "a1: 2 of 4 GPUs in use"
 scancel "$used"
 expect "until it is free again" wait_until 20 all_idle
 
-# What contradicts a plan.
+# Options that contradict a plan.
 refused "--array" --array=1-3
 refused "--switches" --switches=1
 refused "--contiguous" --contiguous
@@ -118,7 +118,7 @@ refused "has no node \"zz\"" -w zz
 refused "--gres" --gres=gpu:1
 refused "--ntasks" --ntasks=3
 
-# Everything else passes through, to every component.
+# All other options pass through, to every component.
 run sbatch --hold -o /dev/null --wrap true
 first=$(sed -n 's/^Submitted batch job //p' <<<"$out")
 planned --sailor-max-gpus=T4-16=0 --dependency=afterok:"$first" --begin=now+1hour --signal=B:USR1@60 --account=physics \

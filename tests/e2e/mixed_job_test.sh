@@ -1,6 +1,6 @@
 #!/bin/bash
-# The second example job: the planner itself asks for two partitions and two TP degrees in one plan, and the job trains on exactly
-# those nodes. The profile is a fixture, so that the plan does not depend on the machine.
+# The second example job: the planner chooses two partitions and two TP degrees in one plan, and the job trains on exactly those nodes. The
+# profile is a fixture, so that the plan does not depend on the machine.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
 
@@ -22,7 +22,7 @@ expect "scontrol shows the planned nodes" equal "$(nodes_of_job "$job")" "$(node
 expect "it ends" wait_until 120 job_ended "$job"
 expect "well" equal "$(json "sailor-$job/summary.json" status)" finished
 
-# What the plan was made with stays with the run, whatever becomes of the site.
+# The inputs of the plan stay with the run, even if the site's files change.
 expect "the submission's nodes are kept" contains "$(cat "sailor-$job/planning/cluster.yaml")" "partition: small"
 run sailor report "$job" -o here.html
 expect "there is a report" equal "$rc$err" 0

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The link to a node of a training job is cut: the others train on within 10 s without being started again, the ranks that are cut off end
-# by their lease, and once the link is back the node is used again. All in a network namespace of the test's own.
+# The link to a node of a training job is cut: the others continue training within 10 s without a restart, the disconnected ranks end when
+# their lease expires, and the node is used again once the link is back. In a separate network namespace.
 set -euo pipefail
 [ "$UID" = 0 ] || { echo "skipped: network namespaces need root"; exit 77; }
 command -v ip >/dev/null || { echo "skipped: there is no ip"; exit 77; }
@@ -8,7 +8,7 @@ if [ -z "${SAILOR_OWN_NETWORK:-}" ]; then
   unshare -n -m true 2>/dev/null || { echo "skipped: network namespaces are not allowed"; exit 77; }
   SAILOR_OWN_NETWORK=yes exec unshare -n -m --propagation private -- "$0"
 fi
-mkdir -p /run/netns && mount -t tmpfs none /run/netns  # nobody else sees this one's
+mkdir -p /run/netns && mount -t tmpfs none /run/netns  # visible in this namespace only
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" partition --apart v1
 
 setup_elastic 100000 fp64

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Plain jobs are untouched: sbatch, srun and salloc without a --sailor option behave the same without the plugin, with it, and with
-# anything about it broken.
+# Plain jobs are untouched: sbatch, srun and salloc without a --sailor option behave the same without the plugin, with it, and with a broken
+# installation of it.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cp "$plugstack" "$work/plugstack.good"
@@ -9,7 +9,7 @@ plugin=$(awk '{print $2}' "$work/plugstack.good")
 printf '#!/bin/bash\n#SBATCH -n1 -o script.out\necho "argument $1" name $SLURM_JOB_NAME\nenv | grep SPANK | sort\n' >script.sh
 chmod a+rx script.sh
 
-# Everything a user sees of a handful of plain commands, job numbers aside.
+# All output of some plain commands, without job numbers.
 plain_behaviour() {
   rm -f ./*.out
   run sbatch -W -J named script.sh 7
@@ -28,7 +28,7 @@ plain_behaviour() {
   run srun -n2 echo hello; echo "srun: $rc $out"
   run srun false; echo "srun false: $rc"
   run salloc -n1 srun echo inside; echo "salloc: $rc $out"
-  # A loop's own input is not eaten by sbatch.
+  # sbatch does not consume the input of a loop.
   echo "loop: $(printf 'a\nb\n' | while read -r line; do user timeout 60 sbatch -o /dev/null --wrap true >/dev/null 2>&1 </dev/null; echo "$line"; done | paste -sd' ')"
   echo "file loop: $(printf 'a\nb\n' | while read -r line; do user timeout 60 sbatch -o /dev/null script.sh >/dev/null 2>&1; echo "$line"; done | paste -sd' ')"
   wait_idle

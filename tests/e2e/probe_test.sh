@@ -1,6 +1,6 @@
 #!/bin/bash
-# `sailor probe --on-nodes`: one job over two nodes of every GPU type; the profile knows every pair of types; inside a job it takes that
-# job's nodes; a second run has nothing left to do.
+# `sailor probe --on-nodes`: one job over two nodes of every GPU type; the profile has every pair of types; inside a job it uses that job's
+# nodes; a second run has nothing to do.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 mkdir -m 777 profiles

@@ -1,6 +1,6 @@
 #!/bin/bash
-# `sailor profile --on-nodes`: one job per GPU type, all at once, into one directory; types without a free node are said; an
-# interruption ends the jobs, keeps what was measured, and the next run goes on from there.
+# `sailor profile --on-nodes`: one job per GPU type, concurrently, into one directory. Types without a free node are reported. An
+# interruption ends the jobs and keeps the measurements, and the next run continues from there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 mkdir -m 777 profiles
@@ -11,7 +11,7 @@ profiles: [profiles]
 gres: {a100: A100-40, v100: V100-16, t4: T4-16}
 default_zone: {zone: dev-a, region: dev}
 YAML
-# T4-16 is measured as what it is emulated by, the others as themselves.
+# T4-16 is measured as the type that emulates it, the others as themselves.
 cat >catalog.yaml <<'YAML'
 sailor_catalog: 1
 gpu_types:
@@ -47,11 +47,11 @@ expect "the type cannot be said: it is that of the node" equal "$rc" 2
 run sailor profile --on-nodes absent.yaml
 expect "a mistake is told once, before any job" equal "$rc $(wc -l <<<"$err")" "2 1"
 
-# An interruption, while jobs measure.
+# An interruption while jobs measure.
 rm -f profiles/*
 user env SAILOR_CONFIG="$SAILOR_CONFIG" sailor profile --on-nodes "${small[@]}" --seconds 100 tiny.yaml >/dev/null 2>interrupted.log &
 waiting=$!
-# Found by its name: between this shell and it there may be a runuser.
+# Found by its name, because there may be a runuser between this shell and the program.
 profiler_pid() { pgrep -f -x ".*sailor-profile --on-nodes ${small[*]} --seconds 100 tiny.yaml"; }
 rounds() { ls profiles/.*.unfinished 2>/dev/null | wc -l; }
 three_jobs_measure() { [ "$(rounds)" = 3 ] && [ "$(cat profiles/.*.unfinished | wc -l)" -gt 6 ]; }
@@ -68,7 +68,7 @@ expect "the next run ends well" equal "$rc" 0
 expect "nothing is unfinished" equal "$(rounds)" 0
 wait_idle
 
-# One of the jobs is cancelled: the others end well.
+# One of the jobs is cancelled: the others succeed.
 rm -f profiles/*
 user env SAILOR_CONFIG="$SAILOR_CONFIG" sailor profile --on-nodes "${small[@]}" --seconds 15 tiny.yaml >/dev/null 2>cancelled.log &
 waiting=$!

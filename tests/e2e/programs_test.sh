@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every --sailor-* option on each of sbatch, salloc and srun; what salloc and srun start runs on the planned nodes and knows the plan;
-# inside a job srun never plans. The script as a file, from a pipe, from a here-document, with --wrap. Options of other plugins survive.
+# Every --sailor-* option on each of sbatch, salloc and srun; programs of salloc and srun run on the planned nodes and get the plan; inside
+# a job srun never plans. The script as a file, from a pipe, from a here-document, with --wrap. Options of other plugins survive.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cp "$plugstack" "$work/plugstack.good"
@@ -13,7 +13,7 @@ plan_of() { # what body.sh does, for any command
 SH
 }
 
-# A plan for the tests of --sailor-plan: what the planner itself would do on one node.
+# A plan for the tests of --sailor-plan: the planner's own plan for one node.
 cat >given.json <<'PLAN'
 {"sailor_plan": 1, "model": "gpt2-6x64", "global_batch": 16, "microbatch": 2,
  "pipelines": [{"microbatches": 8, "stages": [
@@ -62,7 +62,7 @@ for program in sbatch salloc srun; do
   expect "$program: nothing was submitted" equal "$(last_job)" "$before"
 done
 
-# salloc: one component and two; the command knows the plan, and so does srun inside.
+# salloc: one component and two; the command gets the plan, and so does srun inside.
 run salloc --sailor-objective=throughput --sailor-job=tiny.yaml --sailor-max-gpus=T4-16=0,V100-16=0 \
   bash -c "echo \$SLURM_JOB_NODELIST; $(plan_of)"
 expect "salloc runs its command on the planned nodes" equal "$out" 'a[1-2]
@@ -81,7 +81,7 @@ expect "a job spec as salloc's command" contains "$out" "sailor run"
 run salloc --sailor-objective=throughput hostname
 expect "salloc without a job spec: one line" equal "$rc $(one_error "$err" && echo one)" "2 one"
 
-# srun: a task per GPU, each where the plan puts it, also where nodes hold unlike numbers of ranks.
+# srun: a task per GPU, each on the planned node, also if nodes have different numbers of ranks.
 wait_idle
 run srun --sailor-objective=throughput --sailor-job=tiny.yaml --sailor-max-gpus=T4-16=0 bash -c 'echo $SLURMD_NODENAME'
 expect "srun: a task per GPU, over two partitions" equal "$(sort <<<"$out" | uniq -c | tr -s ' ' | paste -sd,)" " 4 a1, 4 a2, 4 v1, 4 v2"
@@ -113,7 +113,7 @@ run sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -p fast -o wrap.
 expect "--wrap" wait_until 30 has_text wrap.out 'wrapped a\[1-2\]'
 wait_idle
 
-# Another plugin's option arrives in the job, in every program, with a plan and without.
+# Another plugin's option reaches the job, in every program, with a plan and without.
 other=$SAILOR_BUILD_DIR/lib/spank_other.so
 echo "optional $other" >>"$plugstack"
 run sbatch --other-image=plain -o other.out --wrap 'echo image $OTHER_IMAGE'

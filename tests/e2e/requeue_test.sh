@@ -1,6 +1,6 @@
 #!/bin/bash
-# The controller's node is lost, with its daemon, while the job has a helper job: who is left ends by the lease, the helper job is given
-# back, the job is put into the queue again, and goes on from its newest state when the node is back.
+# The controller's node is lost, with its slurmd, while the job has a helper job: the remaining processes end when their lease expires, the
+# helper job is released, the job is requeued, and continues from its newest state when the node is back.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" requeue
 
@@ -13,7 +13,7 @@ run sbatch -p all -w v2,t1,t2 -N 3 --exclusive --wrap "sleep 3600"
 others=$(job_submitted)
 train_reference
 
-# With limits that leave one node to grow by.
+# With limits that allow growth by one node.
 expect "submitted" start_elastic --sailor-max-gpus=A100-40=4,V100-16=4
 helpers() { squeue -h -t R -o '%j %N' | awk -v name="sailor-$job-helper" '$1 == name { print $2 }' | sort | paste -sd' '; }
 no_helpers() { [ -z "$(helpers)" ]; }
@@ -23,7 +23,7 @@ expect "by a helper job" equal "$(helpers)" v1
 expect "8 ranks" equal "$(field "$(last_event running)" ranks)" 8
 expect "it saves its state" wait_until 60 steps_done 70
 
-# Power off: the controller, its ranks and helpers, and its node's daemon.
+# Power off: the controller, its ranks and helpers, and its node's slurmd.
 restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
 started_again() { [ "$(restarts)" = 1 ]; }
 steps=$(wc -l <"sailor-$job/metrics.jsonl")
@@ -31,8 +31,8 @@ batch=$(awk '{ print $4 }' "/proc/$(pids_of sailor-run)/stat")
 kill -9 "$(pids_of sailor-run)" "$batch"
 kill_nodes "$controller_node"
 nobody_left() { [ -z "$(pids_of sailor-rank)" ]; }
-expect "the ranks that are left end by their lease" wait_until 20 nobody_left
-expect "the helper job is given back" wait_until 180 no_helpers
+expect "the remaining ranks end when their lease expires" wait_until 20 nobody_left
+expect "the helper job is released" wait_until 180 no_helpers
 expect "Slurm starts the job again" wait_until 180 started_again
 revive_nodes "$controller_node"
 expect "it trains" wait_until 300 steps_done $((steps + 30))

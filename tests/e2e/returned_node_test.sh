@@ -1,6 +1,5 @@
 #!/bin/bash
-# A node of a training job is powered off for so long that Slurm takes it from the job: when it is back, the job takes it up again, as a
-# helper job's.
+# A node of a training job is powered off until Slurm removes it from the job. When it is back, the job uses it again, through a helper job.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" returned
 
@@ -20,7 +19,7 @@ expect "it is taken up again" wait_until 90 more_events grew 0
 expect "and used" wait_until 30 more_events resumed 1
 expect "4 ranks" equal "$(field "$(last_event running)" ranks)" 4
 expect "without starting survivors again" contains "$(last_event running)" '"pids_kept":true'
-expect "no node that was excluded was asked for" equal "$(grep '"event":"grow_asked"' "$events" | grep -c '"nodes":\["a2"\]')" "$(count_events grow_asked)"
+expect "no excluded node was requested" equal "$(grep '"event":"grow_asked"' "$events" | grep -c '"nodes":\["a2"\]')" "$(count_events grow_asked)"
 steps=$(wc -l <"sailor-$job/metrics.jsonl")
 expect "it goes on" wait_until 60 steps_done $((steps + 20))
 scancel "$job"

@@ -5,7 +5,7 @@
 
 setup_training 8
 chmod a+rx job.yaml
-# trains WHAT: the last command trained to the end, on the planned nodes, and left nothing.
+# trains WHAT: the last command trained to the end, on the planned nodes, and left no processes.
 trains() {
   local directory
   directory=$(ls -d sailor-[0-9]* | tail -1)

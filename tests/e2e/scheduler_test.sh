@@ -2,7 +2,7 @@
 # Slurm passes the tests of all schedulers (tests/unit/planner/scheduler/interface_tests.h), as the site's scheduler of our programs.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# passes FILE COMMAND...: runs the command, which leaves what the tests print in FILE.
+# passes FILE COMMAND...: runs the command, which writes the output of the tests to FILE.
 passes() {
   local printed=$1
   shift

@@ -1,6 +1,6 @@
 #!/bin/bash
-# An elastic job that loses a node has next to no time to plan anew: it goes on with what is left of its plan. A longer search follows while
-# it trains, and it changes to the better plan that this one finds, once.
+# An elastic job that loses a node has almost no time to replan: it continues with the rest of its plan. A longer search follows during
+# training, and the job changes once, to the better plan that it finds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" second-look
 

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Another user of the machine, without a key, works on the ports of a training job: unknown keys, garbage, messages larger than any, and a
-# real connection's bytes again. It gets nothing and disturbs nothing: no event, no lost process, the losses of the undisturbed run.
+# Another user of the machine, without a key, attacks the ports of a training job: unknown keys, garbage, oversized messages, and a replay
+# of a real connection. The attack gets no data and has no effect: no event, no lost process, the losses of the undisturbed run.
 set -euo pipefail
 [ "$UID" = 0 ] || { echo "skipped: another user's processes need root"; exit 77; }
 command -v ss >/dev/null || { echo "skipped: there is no ss"; exit 77; }
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" strangers
 mkdir -m 777 "$work/outside"
-cp "$SAILOR_BUILD_DIR/bin/stranger" "$work/outside/"  # where somebody else can start it
+cp "$SAILOR_BUILD_DIR/bin/stranger" "$work/outside/"  # where another user can start it
 
 setup_elastic 100000 fp64
 sed -i 's/enabled: true/enabled: true, grow_every: 0/' job.yaml
@@ -18,21 +18,21 @@ expect "submitted" start_elastic
 expect "it trains" wait_until 60 steps_done 5
 controller=$(pids_of sailor-run)
 
-# address_of PID: where it listens; on every address, this means the first rank's.
+# address_of PID: its listening address; if it listens on every address, the first rank's.
 address_of() { ss -Hltnp | awk -v pid="pid=$1," 'index($0, pid) && !found { print $4; found = 1 }'; }
-# stranger WORDS: as somebody else; its line in said.
+# stranger WORDS: runs it as another user; its line is in said.
 stranger() {
   said=$(runuser -u daemon -- timeout 60 "$work/outside/stranger" "$@" 2>&1) || true
   echo "  stranger $*: $said"
 }
-# Something of the job that must not reach anybody else.
+# Data of the job that must not leak.
 secret=$(tr '\0' '\n' <"/proc/$(pids_of sailor-rank | head -1)/environ" | sed -n 's/^SAILOR_DATA_SECRET=//p')
 expect "the job has a secret" test ${#secret} -ge 32
 expect "its processes do not show it" test -z "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -F -f <(echo "$secret"))"
 expect "its files do not show it" test -z "$(grep -rlF -f <(echo "$secret") "$work" || true)"
 expect "others cannot read its environment" test -z "$(runuser -u daemon -- cat "/proc/$controller/environ" 2>/dev/null)"
 
-# Real connections, to be sent again: those that a new rank, and a new generation, make.
+# Real connections for the replay: those of a new rank and of a new generation.
 mapfile -t old < <(ranks | awk '{ print $1 }' | head -2)
 data=("$(address_of "${old[0]}")" "$(address_of "${old[1]}")")
 control=${data[0]%:*}:$(address_of "$controller" | sed 's/.*://')

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Planned jobs land on exactly the planned nodes; options, drained nodes and given plans change them; what cannot be is said on one line.
+# Planned jobs run on exactly the planned nodes; options, drained nodes and given plans change them; impossible requests give one error
+# line.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 planned() { run sbatch --sailor-objective=throughput "$@"; }
-# lands WHAT: the job just submitted runs where its own plan says, on whole nodes.
+# lands WHAT: the last submitted job runs on the nodes of its plan, on whole nodes.
 lands() {
   if [ $rc != 0 ] || ! submitted; then not_ok "$1: submitted and started"; return; fi
   expect "$1: runs on exactly the planned nodes" equal "$(nodes_of_job "$job")" "$(nodes_of_plan "plan.$job")"
@@ -20,7 +21,7 @@ expect "the table marks the chosen plan" contains "$err" "* 8 A100-40"
 planned --sailor-job=tiny.yaml --sailor-dry-run body.sh
 others=$(nodes_of_command "$out")
 expect "other nodes are free" test -n "$others"
-expect "nodes in use are not planned again" equal "$(comm -12 <(tr ' ' '\n' <<<"$both") <(tr ' ' '\n' <<<"$others"))" ""
+expect "nodes in use are not planned" equal "$(comm -12 <(tr ' ' '\n' <<<"$both") <(tr ' ' '\n' <<<"$others"))" ""
 release
 
 # Limits change plan and nodes.
@@ -83,7 +84,7 @@ for file in short.json wrong.json cut.json missing.json; do
   expect "$file: one line" one_error "$err"
 done
 
-# Infeasible and bad input: one line, nothing submitted.
+# Infeasible and bad input: one error line, nothing submitted.
 planned --sailor-min-throughput=1e9 tiny.yaml
 expect "infeasible: exit 3" equal $rc 3
 expect "infeasible: one line" one_error "$err"

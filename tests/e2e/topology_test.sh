@@ -1,5 +1,5 @@
 #!/bin/bash
-# Slurm's network topology: leaf switches are part of the snapshot, and a plan's nodes are neighbours. On a cluster of its own.
+# Slurm's network topology: leaf switches are part of the snapshot, and a plan's nodes are neighbours. On a separate cluster.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 SAILOR_CLUSTER_DIR=$(mktemp -u "${TMPDIR:-/tmp}/sailor-topology.XXXXXX")

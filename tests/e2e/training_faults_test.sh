@@ -1,12 +1,12 @@
 #!/bin/bash
-# A training job that is cancelled, or loses a rank, a node's agent or its controller, ends as a whole: no process stays, no file is torn,
-# and one line says what happened and where.
+# A training job that is cancelled, or loses a rank, a node's agent or its controller, ends as a whole: no process remains, no file is
+# incomplete, and one line has the fault and its location.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
 
 setup_training 100000
 
-# training WHAT: a job that has done three steps. Without one there is no process to kill: the test ends.
+# training WHAT: a job that has completed three steps. If there is none, the test ends.
 training() {
   if start_training && wait_until 60 steps_done 3; then ok "$1: training"; return; fi
   not_ok "$1: training"

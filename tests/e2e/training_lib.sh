@@ -1,5 +1,5 @@
 # Shared by the training tests (sourced after lib.sh): a small job with a profile, a plan over two partitions with two TP degrees and
-# unlike pipelines, and the processes that a training job is made of.
+# different pipelines, and the processes of a training job.
 
 # The processes of this cluster's training jobs: "PID NAME", one per line.
 training_processes() {
@@ -11,7 +11,7 @@ training_processes() {
 pids_of() { training_processes | awk -v name="$1" '$2 == name { print $1 }'; }
 no_training_processes() { [ -z "$(training_processes)" ]; }
 
-# Text with more structure than single letters have: sentences of common words, always the same ones.
+# Text with some structure: sentences of common words, always the same ones.
 make_text() {
   awk 'BEGIN {
     srand(7); n = split("the cat sat on a mat and then it saw some other cats that were not as fat", word, " ");
@@ -19,12 +19,13 @@ make_text() {
   }'
 }
 
-# entropy FILE: of its single characters, in nats: the loss of a model that knows their frequencies and nothing else.
+# entropy FILE: unigram entropy of its characters, in nats: the loss of a model that only knows their frequencies.
 entropy() {
   od -An -v -tu1 -w1 "$1" | awk '{ n[$1]++ } END { for (c in n) h -= n[c] / NR * log(n[c] / NR); print h }'
 }
 
-# setup_training STEPS: job.yaml, text.txt, held_out.txt and plan.json in the work directory, and the model's profile where the planner looks.
+# setup_training STEPS: job.yaml, text.txt, held_out.txt and plan.json in the work directory, and the model's profile in the planner's
+# directory.
 setup_training() {
   make_text >all.txt
   head -c -4000 all.txt >text.txt
@@ -43,7 +44,7 @@ training:
 data: {train: text.txt, format: bytes, validation: held_out.txt}
 metrics: {trace_step: 5}
 YAML
-  # Ranks: 0, 1 on a1; 2 on v2; 3 on a2. TP 2 beside TP 1, two stages beside one, two partitions.
+  # Ranks: 0, 1 on a1; 2 on v2; 3 on a2. TP 2 and TP 1, pipelines of two stages and of one, two partitions.
   cat >plan.json <<'JSON'
 {"sailor_plan": 1, "model": "gpt2-4x32", "global_batch": 8, "microbatch": 2,
  "pipelines": [
@@ -71,7 +72,7 @@ steps_done() { [ -e "sailor-$job/metrics.jsonl" ] && [ "$(wc -l <"sailor-$job/me
 job_ended() { scontrol show job -o "$1" | head -1 | grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|NODE_FAIL)'; }
 # json FILE KEY: a top-level number or string.
 json() { sed -n "s/^  \"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1"; }
-# Every line of the metrics is a whole JSON object, and nothing temporary was left.
+# Every line of the metrics is a complete JSON object, and no temporary files remain.
 whole_files() {
   [ -z "$(find "sailor-$job" -name '*.tmp*')" ] || { find "sailor-$job"; return 1; }
   ! grep -qv '^{.*}$' "sailor-$job/metrics.jsonl" || { cat "sailor-$job/metrics.jsonl"; return 1; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A job trains across two partitions with two TP degrees, on exactly the planned nodes; it ends well, says what it measured, and leaves
-# nothing behind. Bad input ends before anything starts.
+# A job trains across two partitions with two TP degrees, on exactly the planned nodes; it succeeds, prints its measurements, and leaves no
+# processes. Bad input fails before anything starts.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
 
@@ -38,7 +38,7 @@ expect "the summary is printed" has_text "$output" '^iteration: measured .* pred
 expect "no process is left" wait_until 10 no_training_processes
 expect "files are whole" whole_files
 
-# Input that is wrong: one line, exit code 2, nothing started.
+# Bad input: one error line, exit code 2, nothing started.
 refused() {  # WHAT TEXT OPTIONS...
   local what=$1 text=$2
   shift 2

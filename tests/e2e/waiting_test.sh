@@ -1,11 +1,11 @@
 #!/bin/bash
-# Nodes that others hold: a refusal says so and what to do; waiting is offered when it pays, and the offer holds; nodes that are taken in
-# the last moment before the submission make the job planned again or wait, and it says which.
+# Nodes in use by others: the error says so, with a remedy. Waiting is offered when it pays, and the offer is kept. If nodes are taken just
+# before the submission, the job is replanned or waits, and prints which.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cp "$plugstack" "$work/plugstack.good"
 restore() { cp "$work/plugstack.good" "$plugstack"; scancel -u "$SAILOR_CLUSTER_USER" 2>/dev/null || true; }
-# hold NODES TIME_LIMIT [OPTION...]: somebody's job that fills these nodes of one partition.
+# hold NODES TIME_LIMIT [OPTION...]: another user's job that fills these nodes of one partition.
 hold() {
   local nodes=$1 limit=$2 job
   shift 2
@@ -16,7 +16,7 @@ hold() {
 free_all() { scancel -u "$SAILOR_CLUSTER_USER"; wait_idle; }
 planned() { run sbatch --sailor-objective=throughput --sailor-job=tiny.yaml "$@"; }
 
-# Busy nodes: the refusal counts them, says when they come free, and how to wait.
+# Busy nodes: the error has their number, when they become free, and how to wait.
 hold a1,a2 10 -p fast
 planned -p fast body.sh
 expect "all of its nodes are busy: exit 3" equal "$rc $(one_error "$err" && echo one)" "3 one"
@@ -30,7 +30,7 @@ expect "the snapshot lists them" contains "$out" 'gpu_type: A100-40, gpus: 4, st
 planned -p fast --sailor-wait=nodes --sailor-dry-run body.sh
 expect "waiting plans with them" equal "$rc $(nodes_of_command "$out")" "0 a1 a2"
 
-# When waiting pays: a long training on the slowest nodes; the others come free in ten minutes, or in twelve hours.
+# When waiting pays: a long training on the slowest nodes; the others become free in ten minutes, or in twelve hours.
 sed 's/steps: 4/steps: 1000/' tiny.yaml >long.yaml
 chmod a+r long.yaml
 planned --sailor-dry-run body.sh
@@ -69,7 +69,7 @@ taken() { # NAME OPTION...
 }
 before=$(last_job)
 taken again
-expect "planned again: it starts" submitted
+expect "replanned: it starts" submitted
 expect "and says so" contains "$err" "since the job was planned, others took t1 (1 of 2 GPUs in use); job $((before + 2)) is withdrawn, replanning"
 expect "it says one job only" equal "$out" "Submitted batch job $job"
 expect "on the node that is left" equal "$(nodes_of_job "$job")" t2
@@ -96,7 +96,7 @@ scancel -u "$SAILOR_CLUSTER_USER"
 wait $waiting || true
 touch queue.taken
 taken queue --hold
-expect "a held job is left alone" equal "$(grep -c withdrawn <<<"$err" || true)" 0
+expect "a held job is not touched" equal "$(grep -c withdrawn <<<"$err" || true)" 0
 scancel -u "$SAILOR_CLUSTER_USER"
 wait_idle
 export OTHER_BEFORE_SUBMIT="./taker.sh salloc"
