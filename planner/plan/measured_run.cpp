@@ -98,7 +98,7 @@ std::vector<MeasuredRun> load_lines(const std::string& path) {
     const std::string one = text.substr(begin, end - begin);
     begin = end + 1;
     if (one.find_first_not_of(" \t\r") == std::string::npos) continue;
-    // The line breaks in front keep the numbers of lines right in what the reader says.
+    // The leading newlines keep the line numbers in the reader's errors correct.
     records.push_back(parse_measured_run(std::string(static_cast<size_t>(line) - 1, '\n') + one, path));
   }
   return records;

@@ -15,7 +15,7 @@ namespace sailor {
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-// Nothing that travels is near this; a damaged or hostile text must not make us allocate without end.
+// Far above any real text; limits the memory that a damaged or hostile text can make us allocate.
 constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
 std::string to_base64(const std::string& bytes) {

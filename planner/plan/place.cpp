@@ -25,8 +25,8 @@ struct StageRef {
   size_t stage;
 };
 
-// Free GPUs of every node, less what placed stages of the plan hold. Nodes by name, so that the snapshot's
-// order does not matter.
+// Free GPUs of every node, without those of placed stages of the plan. Sorted by name, so that the order of
+// the snapshot does not matter.
 std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
   std::vector<FreeNode> nodes;
   std::map<std::string, int> switches;
@@ -53,7 +53,7 @@ std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
   return nodes;
 }
 
-// The nodes of one type in one zone: all that a stage may choose from.
+// The nodes of one type in one zone: the candidates for a stage.
 struct Pool {
   std::vector<FreeNode*> nodes;
   std::vector<int> gpus_below;  // free GPUs by leaf switch
@@ -61,7 +61,7 @@ struct Pool {
 };
 using Pools = std::map<std::pair<std::string, std::string>, Pool>;
 
-// Which leaf switch suits a stage. Of a snapshot without switches all nodes suit equally.
+// Ranks the leaf switches for a stage. In a snapshot without switches all nodes are equal.
 class SwitchChoice {
  public:
   SwitchChoice(const Plan& plan, int switches) : plan_(plan), switches_(static_cast<size_t>(switches)) {
@@ -73,7 +73,7 @@ class SwitchChoice {
     switch_of_[ref.pipeline][ref.stage] = node.leaf_switch;
   }
 
-  // How many of those that this stage talks to are below each switch.
+  // The number of communication partners of the stage below each switch.
   std::vector<int> peers_of(const StageRef& ref) const {
     std::vector<int> peers(switches_, 0);
     if (switches_ == 0) return peers;
@@ -91,12 +91,12 @@ class SwitchChoice {
     return peers;
   }
 
-  // The smaller the better.
+  // Smaller is better.
   static std::pair<int, int> rank(const FreeNode& node, const Pool& pool, const std::vector<int>& peers) {
     if (node.leaf_switch == kNoSwitch) return {0, std::numeric_limits<int>::max()};
     const auto below = static_cast<size_t>(node.leaf_switch);
     const int gpus = pool.gpus_below[below];
-    // Behind all that hold what is left to place the largest first.
+    // After all switches with room for the remaining stages: the largest first.
     const int too_small = std::numeric_limits<int>::max() - 1 - gpus;
     return {-peers[below], gpus >= pool.gpus_to_place ? gpus : too_small};
   }
@@ -125,7 +125,7 @@ Pools pools_of(const Plan& plan, const std::vector<StageRef>& order, std::vector
   return pools;
 }
 
-// Tries to place every stage of `order`; returns the stage that found no node, or nothing.
+// Tries to place every stage of `order`; returns the stage that does not fit, or null.
 const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::vector<FreeNode> nodes,
                           bool prefer_own_nodes) {
   int switches = 0;

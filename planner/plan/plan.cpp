@@ -40,7 +40,7 @@ std::vector<int> share_microbatches(int64_t total, int pipelines) {
 }
 
 std::string summary(const Plan& plan) {
-  // Runs of equal pipelines are written once.
+  // Consecutive equal pipelines are written once.
   auto describe = [](const PlanPipeline& pipeline) {
     std::string text;
     for (const PlanStage& stage : pipeline.stages) {

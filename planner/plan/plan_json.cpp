@@ -69,7 +69,7 @@ Zero read_sharding(const MapField& plan) {
 }
 
 PlanPrediction read_prediction(const Field& field) {
-  // Tools may add figures of their own here: other keys are left alone.
+  // Tools may add their own values here: unknown keys are ignored.
   PlanPrediction prediction;
   for (const auto& [key, value] : field.entries()) {
     if (value.node().kind == DocumentNode::Kind::null) continue;

@@ -61,7 +61,7 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
                                              to_string(stage.recompute)));
 }
 
-// The chunks of a group of GPUs are on the same GPUs, and the schedule exists.
+// Checks that the chunks of a group are on the same GPUs, and that the schedule exists.
 void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& violations) {
   const PlanPipeline& pipeline = plan.pipelines[p];
   const size_t chunks = static_cast<size_t>(plan.interleave), groups = pipeline.stages.size() / chunks;

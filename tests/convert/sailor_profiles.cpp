@@ -6,13 +6,14 @@
 namespace sailor::convert {
 namespace {
 
-constexpr int kSequence = 2048;
+constexpr int kProfiledSequence = 2048;
 constexpr int kRows = 50304;  // of the vocabulary, padded
 constexpr int kNarrow = 1024, kWide = 2560;
 
 // Forward and backward of the projection to the vocabulary beyond those of a model of kNarrow.
 double wider_head_s(const KernelModel& kernels, int microbatch, int tp) {
-  const double tokens = static_cast<double>(microbatch) * kSequence, rows = static_cast<double>(kRows) / tp;
+  const double tokens = static_cast<double>(microbatch) * kProfiledSequence,
+               rows = static_cast<double>(kRows) / tp;
   return kernels.gemm_s(tokens, rows, kWide) - kernels.gemm_s(tokens, rows, kNarrow);
 }
 
@@ -34,7 +35,7 @@ void add_head(ProfileSet& neo, const ProfileSet& opt, const Assumptions& assumpt
   constexpr int64_t kFloatBytes = 4, kLogitCopies = 2;
   for (auto& [shape, layers] : neo.sizes.by_shape) {
     LayerSizes& head = layers.back();
-    head.activation_bytes += kLogitCopies * kFloatBytes * kSequence * (kRows / shape.parts());
+    head.activation_bytes += kLogitCopies * kFloatBytes * kProfiledSequence * (kRows / shape.parts());
     head.tied_parameters = int64_t{kRows} / shape.parts() * kWide;
     head.parameters += head.tied_parameters;
   }

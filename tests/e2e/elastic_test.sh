@@ -31,13 +31,13 @@ fault() {
   survivors=$(comm -12 <(echo "$before") <(ranks | awk '{ print $1 }' | sort) | wc -l)
   expect "$what: $survivors processes live on" test "$survivors" -ge "$least_survivors"
 }
-# A plan after the given number of plans is in force, and has completed steps.
+# resumed_after COUNT: training has completed a step after more than COUNT generations.
 resumed_after() {
   awk -v before="$1" '/"event":"running"/ { ++running } /"event":"resumed"/ && running > before { found = 1 } END { exit !found }' "$events"
 }
 # back COUNT: ended processes are restarted until there are COUNT, and no change of plan is in progress.
 back() {
-  expect "what ended is started again" wait_until 40 all_ranks_there "$1"
+  expect "ended processes are restarted" wait_until 40 all_ranks_there "$1"
   wait_until 10 at_rest || true
 }
 changes() { grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events"; }

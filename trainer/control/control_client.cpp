@@ -33,7 +33,7 @@ struct ControlClient::State {
   std::mutex mutex;
   std::condition_variable drained;
   std::deque<std::string> queue;  // guarded by mutex
-  int64_t last_number = 0;        // of messages; of the thread
+  int64_t last_number = 0;        // of messages; used by the thread only
   bool closing = false;           // guarded by mutex
   Clock::time_point lease_end;    // of the thread
   bool called_back = false;       // of the thread
@@ -49,7 +49,7 @@ struct ControlClient::State {
     [[maybe_unused]] const ssize_t written = write(wake, &one, sizeof one);
   }
 
-  // The controller counts no message twice.
+  // The controller rejects duplicate numbers.
   bool send_numbered(const std::string& json) {
     const std::string text = fmt::format("{} {}", last_number + 1, json);
     if (!dealer.send(zmq::buffer(text), zmq::send_flags::dontwait)) return false;
@@ -57,7 +57,7 @@ struct ControlClient::State {
     return true;
   }
 
-  // Returns false when it is time to end.
+  // Returns false if the thread must end.
   bool send_queued() {
     std::unique_lock lock(mutex);
     while (!queue.empty()) {
@@ -74,7 +74,7 @@ struct ControlClient::State {
       const ControlMessage message = parse_control_message(frame.to_string());
       if (const Lease* lease = std::get_if<Lease>(&message)) {
         lease_end = Clock::now() + seconds(lease->seconds);
-        // Not sent when the queue is full: silence is what the controller should see then.
+        // Not sent if the queue is full: the controller should then see silence.
         send_numbered(to_json(Alive{lease->generation, callbacks.in_step_s ? callbacks.in_step_s() : 0}));
       }
       if (callbacks.message) callbacks.message(message);

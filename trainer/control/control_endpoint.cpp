@@ -60,7 +60,7 @@ class Descriptor {
   int fd_;
 };
 
-// The local address of a connection to that place, or nothing when nobody answers in time.
+// The local address of a connection to the given address, or nothing if there is no answer in time.
 std::optional<std::string> local_address_towards(const std::string& address, int port, int timeout_ms) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_in remote{};

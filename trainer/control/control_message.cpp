@@ -18,7 +18,7 @@ void put_optional(Json& json, const char* key, const std::optional<T>& value) {
   if (value) json[key] = *value;
 }
 
-// A loss that is not a number travels as null: JSON knows no NaN.
+// A loss that is NaN is sent as null: JSON has no NaN.
 std::optional<double> take_optional(const Json& json, const char* key) {
   if (!json.contains(key)) return std::nullopt;
   const Json& value = json.at(key);
@@ -258,7 +258,7 @@ ControlMessage decode(const Json& j) {
 }  // namespace
 
 std::string to_json(const ControlMessage& message) {
-  // A text from a failing rank may hold bytes that are not UTF-8: they are replaced, never fatal.
+  // The text of a failing rank may have bytes that are not UTF-8: they are replaced.
   return std::visit([](const auto& m) { return encode(m); }, message)
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }

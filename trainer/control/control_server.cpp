@@ -32,12 +32,12 @@ struct ControlServer::State {
   ControlEndpoint endpoint;
   int generation = 1;
   zmq::context_t context{1};
-  zmq::socket_t gate{context, zmq::socket_type::rep};  // ZeroMQ asks here whether a client key is welcome
+  zmq::socket_t gate{context, zmq::socket_type::rep};  // ZeroMQ's authentication requests for client keys
   zmq::socket_t router{context, zmq::socket_type::router};
   struct Peer {
     Clock::time_point heard;
-    std::optional<Clock::time_point> unanswered;  // the first lease that it has not answered yet
-    double in_step_s = 0;                         // in that generation
+    std::optional<Clock::time_point> unanswered;  // time of the first unanswered lease
+    double in_step_s = 0;                         // in the current generation
     int generation = 0;
   };
   std::map<std::string, Peer> peers;
@@ -63,12 +63,12 @@ struct ControlServer::State {
   }
 
   void send(const std::string& peer, const std::string& text) {
-    // A full queue means that the peer does not read: its lease runs out, which is right.
+    // A full queue means that the peer does not read: its lease expires, as intended.
     if (router.send(zmq::buffer(peer), zmq::send_flags::sndmore | zmq::send_flags::dontwait))
       router.send(zmq::buffer(text), zmq::send_flags::dontwait);
   }
 
-  // "NUMBER JSON": numbers rise, so that no message counts twice.
+  // "NUMBER JSON": numbers increase, so that replays are detected.
   ControlMessage read(const std::string& peer, const std::string& text) {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

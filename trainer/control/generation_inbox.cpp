@@ -9,7 +9,7 @@ bool GenerationInbox::over() const {
   return interrupted_ >= entered_ || (newest_ && newest_->number > entered_);
 }
 
-// With the lock held, so that leave() waits for it: aborting only wakes threads up.
+// With the lock held, so that leave() waits for it: aborting only wakes up threads.
 void GenerationInbox::abort_if_over(std::unique_lock<std::mutex>& lock) {
   if (abort_ && over()) std::exchange(abort_, nullptr)();
   changed_.notify_all();

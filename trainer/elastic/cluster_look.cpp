@@ -20,7 +20,7 @@ bool ClusterLook::ended(pid_t child, int wait_status, std::optional<Snapshot>& s
   if (wait_status != 0) return true;
   try {
     snapshot = parse_snapshot(text, "slurm");
-  } catch (const InputError&) {  // of a program that was stopped while it printed
+  } catch (const InputError&) {  // the program was stopped while it printed
   }
   return true;
 }

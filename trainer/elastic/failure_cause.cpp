@@ -29,7 +29,7 @@ std::optional<std::string> FailureCause::text() const {
   if (cause_) return cause_;
   if (node_lost_) return node_lost_;
   if (echoes_.empty()) return std::nullopt;
-  // Who waits for a rank that waits itself says so as well: the one that has nothing to say is to blame.
+  // A rank that waits for a waiting rank reports too: the rank without a report is to blame.
   const auto silent = [&](const Echo& echo) {
     return echo.lost_peer >= 0 && std::none_of(echoes_.begin(), echoes_.end(), [&](const Echo& other) {
              return other.rank == echo.lost_peer;

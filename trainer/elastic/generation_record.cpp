@@ -35,7 +35,7 @@ Json GenerationRecord::running(int number, const GenerationChange& change, const
   Json kept = Json::array(), joined = Json::array(), lost = Json::array();
   bool all_kept = true;
   for (const auto& [id, started] : started_) {
-    if (!working.contains(id)) continue;  // it only gave
+    if (!working.contains(id)) continue;  // it only sent its state
     groups_s = std::max(groups_s, started.groups_s);
     state_s = std::max(state_s, started.state_s);
     both_s = std::max(both_s, started.groups_s + started.state_s);

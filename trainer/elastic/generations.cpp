@@ -13,11 +13,11 @@
 namespace sailor {
 namespace {
 
-constexpr double kTogether_s = 1.5;   // who falls silent within that time fell silent together
-constexpr double kSettle_s = 0.5;     // for others that come at the same time
-constexpr double kIdleHelper_s = 15;  // until a helper's node is given back that no plan came to use
-constexpr int kMostInVain = 20;       // changes in a row without a step that was never done before
-constexpr int kMeasuredSteps = 10;    // whose median says how long an iteration takes
+constexpr double kTogether_s = 1.5;   // processes that become silent within this time are lost together
+constexpr double kSettle_s = 0.5;     // for others that join at the same time
+constexpr double kIdleHelper_s = 15;  // before an unused helper node is released
+constexpr int kMostInVain = 20;       // consecutive changes without a new step
+constexpr int kMeasuredSteps = 10;    // whose median is the iteration time
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
   Reconfiguration::Limits limits;
@@ -79,7 +79,7 @@ void Generations::joined(int process) {
   look_again_s_ = now_s() + kSettle_s;
 }
 
-// Before anything that they say later is heard.
+// Before later messages of the processes are handled.
 void Generations::begin_when_complete() {
   std::vector<int> ids;
   for (int rank = 0; rank < num_ranks(plan_); ++rank) {
@@ -133,7 +133,7 @@ void Generations::child_ended(int64_t pid, int wait_status) {
 
 void Generations::leaving(const std::string& node, double grace_s) {
   if (!members_.leaving(node, grace_s)) return;
-  // Nobody knows whether the other nodes are about to hear the same.
+  // It is unknown whether the other nodes will get the same signal.
   const bool save = !job_.checkpoint.directory.empty();
   reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.reachable_by_all(), save,
                           grace_s / 2, now_s());
@@ -158,7 +158,7 @@ void Generations::tick() {
   look_for_losses();
   if (goes_on()) {
     look_for_a_stall();
-    members_.tick(reconfiguration_.state() == Reconfiguration::State::waiting);  // nothing to be disturbed
+    members_.tick(reconfiguration_.state() == Reconfiguration::State::waiting);  // no training to disturb
     look_for_a_better_plan();
   }
   reconfiguration_.tick(now_s());
@@ -173,8 +173,8 @@ void Generations::look_for_losses() {
   for (const ControlServer::Dropped& dropped : server_.take_dropped())
     signs().peer_dropped(dropped.peer, dropped.reason);
   if (server_.silent_peers(options_.lease_s).empty()) return;
-  // The processes of a node that went away fall silent one after the other: one change is enough, and it is
-  // the node that is lost.
+  // The processes of a lost node become silent one after the other. They need only one change, for the loss
+  // of the node.
   std::vector<std::string> silent = server_.silent_peers(std::max(1.0, options_.lease_s - kTogether_s));
   std::stable_partition(silent.begin(), silent.end(), [this](const std::string& peer) {
     return members_.roster().node_of_agent(peer).has_value();
@@ -182,7 +182,8 @@ void Generations::look_for_losses() {
   for (const std::string& peer : silent) signs().peer_silent(peer, server_.silence_s(peer));
 }
 
-// Everybody is inside a step, for longer than steps take: somebody hangs, and an interrupt finds out who.
+// All ranks have been inside a step for longer than a step takes: one hangs, and an interrupt finds out
+// which.
 void Generations::look_for_a_stall() {
   if (reconfiguration_.state() != Reconfiguration::State::running) return;
   double least_s = 1e9;
@@ -194,7 +195,7 @@ void Generations::look_for_a_stall() {
   reconfiguration_.change(why, 0, false, 0, now_s());
 }
 
-// Training goes its way, and no change is about to come of those that have joined.
+// Training is undisturbed, and no newly joined process is about to cause a change.
 bool Generations::at_rest() const {
   return reconfiguration_.state() == Reconfiguration::State::running && !stopping_ && !look_again_s_;
 }
@@ -218,7 +219,7 @@ void Generations::look_at_a_longer_search() {
   if (found->pays) change_to_a_better_plan("a longer search found a better plan");
 }
 
-// What the plan does not use goes back, and more is looked for.
+// Releases unused nodes, and searches for more.
 void Generations::look_for_growth() {
   if (options_.growth.every_s <= 0 || !at_rest() || log_.awaits_first_step() || members_.others_come())
     return;
@@ -281,7 +282,8 @@ void Generations::make_plan() {
   if (reconfiguration_.state() == Reconfiguration::State::starting) send_generation(made, *ids, plan_s);
 }
 
-// Who has state that the new plan's processes may need, and is none of them: also on a node that goes.
+// Processes with state that those of the new plan may need, and which are not in the plan; also on leaving
+// nodes.
 std::vector<int> Generations::givers_beside(const std::vector<int>& ids) const {
   std::vector<int> givers;
   for (const int id : members_.roster().alive()) {

@@ -20,8 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kArrive_s = 30;  // for a node that was asked for to come; then others do not wait for it
-constexpr double kRest = 10;      // looks, until a node that was refused or given back is asked for again
+constexpr double kArrive_s = 30;  // for a requested node to join; then changes no longer wait for it
+constexpr double kRest = 10;      // queries before a refused or released node is requested again
 
 Json rounded(double seconds) {
   return std::round(seconds * 1e4) / 1e4;
@@ -49,12 +49,12 @@ void Growth::tick(const Training& training, const Replanner& replanner, double n
   next_look_s_ = now_s + options_.every_s;
   try {
     look_.start(options_.look_command());
-  } catch (const std::runtime_error& error) {  // of a machine that has no more processes
+  } catch (const std::runtime_error& error) {  // the machine has no more processes
     events_.write("look_failed", {{"why", error.what()}});
   }
 }
 
-// Free nodes that may be asked for now. Slurm tells late that a node of a helper job that ended is free.
+// Free nodes that may be requested now. Slurm reports the node of an ended helper job as free with a delay.
 std::vector<SnapshotNode> Growth::candidates(double now_s) const {
   std::vector<SnapshotNode> nodes;
   for (const SnapshotNode& node : seen_->nodes) {

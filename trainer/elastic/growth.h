@@ -44,8 +44,8 @@ class Growth {
     double change_s = 0;
   };
 
-  // References outlive the object. `say` gets lines for the user; `log` is the log file that messages about
-  // failed programs name.
+  // References outlive the object. `say` gets lines for the user; `log` is the log file of keepers, whose
+  // last line is the reason of a refusal.
   Growth(Options options, EventLog& events, std::string log, std::function<void(const std::string&)> say);
 
   // Call often during undisturbed training.

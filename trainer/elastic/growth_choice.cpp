@@ -11,10 +11,10 @@
 namespace sailor {
 namespace {
 
-constexpr double kWorthWhile = 0.02;
-constexpr size_t kMostTries = 16;  // nodes of which it is tried whether the plan is as good without
+constexpr double kGrowthWorth = 0.02;
+constexpr size_t kMostTries = 16;  // nodes for which a plan without them is tried
 
-// GPUs that the plan uses of those nodes.
+// The GPUs of these nodes that the plan uses.
 std::map<std::string, std::set<int>> used_of(const Plan& plan, const std::vector<SnapshotNode>& nodes) {
   std::map<std::string, std::set<int>> used;
   const RankLayout layout(plan);
@@ -26,13 +26,13 @@ std::map<std::string, std::set<int>> used_of(const Plan& plan, const std::vector
   return used;
 }
 
-// A plan with some of the free nodes, and what it promises.
+// A plan with some of the free nodes, and its prediction.
 struct Grown {
   Plan plan;
   PlanPrediction prediction;
   std::map<std::string, std::set<int>> used;  // of the free nodes
 
-  // To be made as small as possible.
+  // To be minimized.
   double value(Objective objective) const { return objective.value(prediction.figures()); }
 };
 
@@ -60,10 +60,10 @@ std::vector<SnapshotNode> only(const std::vector<SnapshotNode>& nodes,
   return result;
 }
 
-// Nodes without which the plan is hardly worse are left to others, the least used first.
+// Drops nodes without which the plan is hardly worse, the least used first.
 Grown without_idlers(const GrowthQuestion& question, Grown grown, const std::vector<SnapshotNode>& nodes) {
   const Objective objective = question.replanner.job().objective;
-  const double limit = grown.value(objective) * (1 + kWorthWhile);
+  const double limit = grown.value(objective) * (1 + kGrowthWorth);
   std::vector<std::pair<size_t, std::string>> by_use;
   for (const auto& [node, gpus] : grown.used) by_use.emplace_back(gpus.size(), node);
   std::sort(by_use.begin(), by_use.end());
@@ -73,7 +73,7 @@ Grown without_idlers(const GrowthQuestion& question, Grown grown, const std::vec
     const std::string dropped = name;
     std::vector<SnapshotNode> fewer = kept;
     std::erase_if(fewer, [&](const SnapshotNode& node) { return node.name == dropped; });
-    if (fewer.size() == kept.size()) continue;  // a plan without another one has dropped it already
+    if (fewer.size() == kept.size()) continue;  // an earlier plan has dropped it already
     std::optional<Grown> other = plan_with(question, fewer);
     if (!other || other->value(objective) > limit) continue;
     grown = std::move(*other);
@@ -82,7 +82,7 @@ Grown without_idlers(const GrowthQuestion& question, Grown grown, const std::vec
   return grown;
 }
 
-// At most so many nodes: those that the plan uses most.
+// Limits the number of nodes to those that the plan uses most.
 std::vector<SnapshotNode> most_used(const Grown& grown, std::vector<SnapshotNode> nodes, int most) {
   nodes = only(nodes, grown.used);
   std::stable_sort(nodes.begin(), nodes.end(), [&](const SnapshotNode& a, const SnapshotNode& b) {
@@ -109,7 +109,7 @@ bool pays_in_time(double now_s, double then_s, double change_s, int64_t steps_le
   double window_s = static_cast<double>(steps_left) * now_s;
   if (time_left_s) window_s = std::min(window_s, *time_left_s);
   if (now_s <= 0 || then_s <= 0 || window_s <= change_s) return false;
-  return (window_s - change_s) / then_s > (1 + kWorthWhile) * window_s / now_s;
+  return (window_s - change_s) / then_s > (1 + kGrowthWorth) * window_s / now_s;
 }
 
 GrowthAnswer choose_growth(const GrowthQuestion& question) {
@@ -129,13 +129,13 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
   if (grown->used.empty()) return none("plans without the free nodes are as good");
 
   GrowthAnswer answer;
-  // What is measured and what is predicted differ by as much before as after.
+  // Assumes the same ratio of measured to predicted time before and after the change.
   answer.iteration_s = question.iteration_s * grown->prediction.iteration_s / now->iteration_s;
   answer.why = fmt::format("with {}: {:.4g} s per iteration instead of {:.4g}", names(grown->used),
                            answer.iteration_s, question.iteration_s);
   const Objective objective = question.replanner.job().objective;
   const bool pays = objective.expense()
-                        ? grown->value(objective) < objective.value(now->figures()) * (1 - kWorthWhile)
+                        ? grown->value(objective) < objective.value(now->figures()) * (1 - kGrowthWorth)
                         : pays_in_time(question.iteration_s, answer.iteration_s, question.change_s,
                                        question.steps_left, question.time_left_s);
   if (!pays) return answer;

@@ -13,7 +13,7 @@ namespace {
 
 using Ranges = std::vector<std::pair<int, int>>;
 
-// The layers of the group of GPUs that stage `stage` is the first of.
+// The layers of the group of GPUs whose first stage is `stage`.
 Ranges layers_of(const Plan& plan, const PlanPipeline& pipeline, size_t stage) {
   Ranges layers;
   const auto groups = static_cast<size_t>(num_groups(plan, pipeline));
@@ -31,7 +31,7 @@ int common_layers(const Ranges& a, const Ranges& b) {
   return common;
 }
 
-// Of what TP rank `rank` of `tp` needs, how much the process has, in layers.
+// The part of the state for TP rank `rank` of `tp` that the process has, in layers.
 double overlap(const HeldStage& held, const Ranges& layers, int rank, int tp) {
   const double begin = std::max(static_cast<double>(rank) / tp, static_cast<double>(held.tp_rank) / held.tp);
   const double end =
@@ -133,7 +133,7 @@ double keep_stages(Plan& plan, const Snapshot& snapshot, const std::vector<HeldS
   try {
     place(placed, snapshot);
   } catch (const std::runtime_error&) {
-    return 0;  // single stages in the way of one that needs a whole node
+    return 0;  // single stages block one that needs a whole node
   }
   plan = std::move(placed);
   return kept;

@@ -6,7 +6,7 @@ namespace sailor {
 namespace {
 
 constexpr double kFirstTry_s = 3;    // after the loss
-constexpr double kSeldomTry_s = 60;  // at most; from try to try it takes twice as long
+constexpr double kSeldomTry_s = 60;  // maximum; the delay doubles with each attempt
 
 }  // namespace
 

@@ -32,13 +32,12 @@ void Membership::hello(const std::string& peer, const Hello& hello) {
   owner_.joined(*id);
 }
 
-// An agent that comes later than the job's first ones is that of a node that came back, or of one beyond
-// them.
+// A later agent belongs to a returned node or to an additional one.
 void Membership::agent_joined(const std::string& peer, const Hello& hello) {
   roster_.agent_joined(peer, hello);
   if (closed_) return;
   if (const auto grown = growth_.came(hello.node, owner_.now_s())) {
-    // It may have been ours before, until Slurm took it from the job because it was down.
+    // The node may have been the job's before Slurm removed it because it was down.
     leaving_.erase(grown->name);
     lost_nodes_.back(grown->name);
     owner_.grown(*grown);
@@ -132,7 +131,7 @@ void Membership::lose_node(const std::string& node, const std::string& why, doub
   for (const int id : roster_.alive_on(node)) lose(id, why, silent_s);
 }
 
-// Makes sure that a process that is not counted any more is not there any more.
+// Makes sure that a removed process ends.
 void Membership::end_process(int process) {
   const Hello& hello = roster_.at(process).hello;
   if (const auto agent = roster_.agent_of(hello.node)) {
@@ -169,8 +168,7 @@ void Membership::start(const StartProcess& what) {
 
 void Membership::tick(bool hurry) {
   if (!starting_) return;
-  // The job keeps the nodes that it lost: when they are well again, or only their agent had died, they are
-  // used.
+  // The job keeps lost nodes: they are used again when they return, or if only their agent had died.
   if (options_.start_agent) {
     for (const std::string& node : lost_nodes_.due(owner_.now_s())) {
       if (!leaving_.contains(node)) lost_nodes_.starting(node, options_.start_agent(node));
@@ -252,7 +250,7 @@ std::optional<std::vector<int>> Membership::processes_of(const Plan& plan) const
   return ids;
 }
 
-// For as long as it takes a process to start.
+// For the time that a process takes to start.
 bool Membership::others_come() const {
   return growth_.awaits(owner_.now_s()) || starts_.any_expected(owner_.now_s());
 }

@@ -9,7 +9,7 @@
 namespace sailor {
 namespace {
 
-constexpr double kLongerSearch_s = 10;  // while training goes on
+constexpr double kLongerSearch_s = 10;  // during training
 
 bool has_all(const std::vector<LiveGpu>& gpus, const Plan& plan) {
   const RankLayout layout(plan);
@@ -31,7 +31,7 @@ Replanned NextPlan::make(const Plan& in_force, const std::vector<LiveGpu>& gpus)
 
 void NextPlan::take(const Replanned& made, const Plan& before) {
   runners_up_ = made.runners_up;
-  // When what was lost comes back, it is the best again.
+  // When the lost GPUs return, it is the best plan again.
   runners_up_.insert(runners_up_.begin(), before);
   second_look_.planned(made.complete);
 }
@@ -46,7 +46,7 @@ std::optional<NextPlan::LongerSearch> NextPlan::search_longer(const Plan& in_for
                                                               double change_s, int64_t steps_left) {
   std::optional<Replanned> found = second_look_.tick({gpus, in_force, runners_up_}, replanner_);
   if (!found) return std::nullopt;
-  Plan now = in_force;  // with what it promises, which a plan that was cut down does not say
+  Plan now = in_force;  // with its prediction, which a reduced plan lacks
   now.prediction = replanner_.prediction_of(in_force);
   const std::optional<PlanPrediction> then = replanner_.prediction_of(*found->plan);
   if (!now.prediction || !then) return std::nullopt;

@@ -5,9 +5,9 @@
 namespace sailor {
 namespace {
 
-constexpr double kComesWithin_s = 60;  // a process that was started
-constexpr double kExpected_s = 10;     // so long others wait for it
-constexpr double kHurry_s = 3;         // until a process is started again where none is left to train
+constexpr double kComesWithin_s = 60;  // for a started process to join
+constexpr double kExpected_s = 10;     // changes of plan wait this long for it
+constexpr double kHurry_s = 3;         // before a restart while training waits
 
 }  // namespace
 

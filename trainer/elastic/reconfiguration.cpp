@@ -41,7 +41,7 @@ void Reconfiguration::begin(const std::vector<int>& processes, double now_s) {
 }
 
 void Reconfiguration::begin_change(const std::string& why, double now_s) {
-  // A change that goes on has more than one reason; one that is over is history.
+  // A change in progress collects reasons; after a completed change, the list starts over.
   if (state_ == State::running) {
     change_ = {};
     change_.detected_s = now_s;
@@ -75,7 +75,7 @@ void Reconfiguration::lost(int process, const std::string& why, double now_s) {
   const bool worked = working_.erase(process) > 0;
   const bool in_force = state_ == State::running || state_ == State::starting;
   if (in_force && !worked) return;  // a spare
-  // Who waits for the one that is gone does not get to the end of the step either.
+  // Ranks that wait for the lost one cannot finish the step either.
   if (in_force || (state_ == State::interrupting && orderly_ && worked)) {
     interrupt(why, 0, false, limits_.idle_s, now_s);
   } else {
@@ -152,11 +152,11 @@ void Reconfiguration::tick(double now_s) {
     interrupt(fmt::format("generation {} did not start within {:.0f} s", generation_, limits_.start_s), 0,
               false, limits_.idle_s, now_s);
   } else if (state_ == State::waiting && now_s > since_s_ + limits_.nodes_s) {
-    end(fmt::format("{}, and no more nodes came within {:.0f} s", last_trouble_, limits_.nodes_s));
+    end(fmt::format("{}, and no more nodes joined within {:.0f} s", last_trouble_, limits_.nodes_s));
   }
 }
 
-// Suspects alone, when nobody else is waited for.
+// Only the suspects, if no other process is missing.
 void Reconfiguration::drop_who_is_not_idle(bool suspects_only, double now_s) {
   std::vector<int> late;
   for (const int process : working_) {
@@ -177,7 +177,8 @@ void Reconfiguration::look_whether_all_idle(double now_s) {
   for (const int process : working_) {
     if (!idle_.contains(process)) return;
   }
-  // Nobody is missing, and yet they could not reach each other: once may be a passing fault of the network.
+  // No process is missing, yet they could not reach each other: a single time may be a transient network
+  // fault.
   if (!somebody_lost_ && !orderly_ && ++fruitless_ >= limits_.fruitless)
     return end(fmt::format("{} consecutive generations failed without a lost process: {}", fruitless_,
                            last_trouble_.empty() ? change_.reasons.back() : last_trouble_));

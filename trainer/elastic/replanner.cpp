@@ -21,7 +21,7 @@ namespace {
 constexpr double kWorthWhile = 0.02;
 constexpr int kShown = 3;  // candidates of a search
 
-// A value to be made as small as possible.
+// A value to be minimized.
 std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
   if (!plan.prediction) return std::nullopt;
   return job.objective.value(plan.prediction->figures());
@@ -54,7 +54,7 @@ Replanner::Replanner(const JobSpec& job, const Plan& plan, const Options& option
       set_regions(whole_, site);
       return whole_;
     });
-    // They were obeyed when the nodes were chosen, and plans do not say which partition a node is in.
+    // They were applied when the nodes were chosen, and plans do not contain partitions.
     inputs_->job.resources.partitions.clear();
     text_ = "by search";
   } catch (const InputError& error) {
@@ -72,8 +72,8 @@ Snapshot Replanner::snapshot_of(const std::vector<LiveGpu>& gpus) const {
   return snapshot;
 }
 
-// The pipelines of the first plan that are whole, with all the microbatches shared among them as evenly as
-// the first plan did.
+// The complete pipelines of the first plan, with all microbatches distributed over them as evenly as in the
+// first plan.
 std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   const auto live = [&](const PlanStage& stage) {
     const SnapshotNode* node = snapshot.find(stage.node);

@@ -6,9 +6,9 @@
 namespace sailor {
 namespace {
 
-constexpr double kAtOnce = 2;       // ends in short succession that say nothing of a GPU
-constexpr double kForgiven_s = 60;  // make up for an end
-constexpr double kFirst_s = 5;      // the first wait; each is twice as long as the one before
+constexpr double kAtOnce = 2;       // ends in short succession that are not attributed to the GPU
+constexpr double kForgiven_s = 60;  // after which one end is forgotten
+constexpr double kFirst_s = 5;      // first delay; doubles each time
 constexpr double kLongest_s = 60;
 
 }  // namespace

@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, int>> Roster::empty_gpus_on(const std::string
 }
 
 std::optional<int> Roster::find(const std::string& node, int64_t pid) const {
-  // Process ids are used again: the newest one is meant.
+  // The system reuses pids: use the newest process.
   for (auto it = processes_.rbegin(); it != processes_.rend(); ++it) {
     if (it->hello.node == node && it->hello.pid == pid) return it->id;
   }

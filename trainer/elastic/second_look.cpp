@@ -27,7 +27,7 @@ std::optional<Replanned> SecondLook::tick(const Training& training, const Replan
   asked_ = training.gpus;
   stop_ = false;
   answer_ = std::async(std::launch::async, [this, training, replanner] {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // of this thread alone
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // of this thread only
     return replanner.plan_for(training.gpus, training.plan, training.runners_up,
                               Replanner::Time{time_limit_s_, &stop_});
   });

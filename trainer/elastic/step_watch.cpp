@@ -5,9 +5,9 @@
 namespace sailor {
 namespace {
 
-constexpr double kStall = 10;         // times the longest step until now
-constexpr double kFirstStep_s = 300;  // while no step is known
-constexpr int64_t kStepsAhead = 2;    // ranks are at most one step apart, and a report is under way
+constexpr double kStall = 10;         // times the longest step so far
+constexpr double kFirstStep_s = 300;  // before the first step
+constexpr int64_t kStepsAhead = 2;    // ranks are at most one step apart, and a report is in flight
 
 }  // namespace
 

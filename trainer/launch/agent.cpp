@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kKill_s = 3;  // between SIGTERM and SIGKILL
 constexpr double kControllerWait_s = 30;
 constexpr double kRequeuePatience_s = 3600;  // Slurm takes minutes to see that a node is lost
-// What a node that is told to go has, unless SAILOR_GRACE_S says otherwise: Slurm's KillWait is 30 s.
+// Grace period of a leaving node, unless SAILOR_GRACE_S is set: Slurm's KillWait is 30 s.
 constexpr double kAgentLeave_s = 25;
 
 double leave_s() {
@@ -38,7 +38,7 @@ double leave_s() {
   return text && std::atof(text) > 0 ? std::atof(text) : kAgentLeave_s;
 }
 
-// Controller's orders, from the control channel's thread to the agent's own.
+// Passes the controller's requests from the control channel's thread to the agent's thread.
 class Orders {
  public:
   void put(const ControlMessage& message) {
@@ -76,7 +76,7 @@ class Orders {
 void carry_out(const ControlMessage& order) {
   if (const auto* end = std::get_if<EndProcess>(&order)) {
     for (const pid_t child : child_processes()) {
-      if (child == end->pid) kill(child, SIGKILL);  // nobody else's: process ids are used again
+      if (child == end->pid) kill(child, SIGKILL);  // own children only: pids are reused
     }
   } else if (const auto* start = std::get_if<StartProcess>(&order)) {
     try {
@@ -125,8 +125,8 @@ int run_agent(const std::vector<std::string>& command) {
            },
        .stop = [&orders](const Stop&) { orders.end(); },
        .message = [&orders](const ControlMessage& message) { orders.put(message); }});
-  // Open MPI's daemon clears its session directory when it starts, and with it those of others that are just
-  // starting on this host for the same job: nodes that share a host, in one directory, sometimes fail.
+  // Open MPI's daemon clears its session directory when it starts, and with it those of daemons that are
+  // starting on this host for the same job: nodes that share a host and a directory sometimes fail.
   std::optional<ScratchDirectory> scratch{std::in_place};
   const pid_t daemon = spawn(command, {.environment = {{"TMPDIR", scratch->path()}}});
   const std::string node = node_name();
@@ -142,7 +142,7 @@ int run_agent(const std::vector<std::string>& command) {
 
   bool all_well = true;
   bool end = false;
-  std::optional<Clock::time_point> leave_by;  // once this node was told to go
+  std::optional<Clock::time_point> leave_by;  // set when this node must leave
   while (true) {
     int status = 0;
     pid_t pid;
@@ -158,7 +158,7 @@ int run_agent(const std::vector<std::string>& command) {
     if (no_children && (!elastic || end || orders.must_end())) break;
     for (const int number : wait_for_signals(signals, orders.wake(), leave_by ? 200 : -1)) {
       if (number == SIGTERM && elastic) {
-        if (leave_by) continue;  // Slurm says it to everybody, and srun passes it on
+        if (leave_by) continue;  // Slurm signals all processes, and srun forwards it
         leave_by = Clock::now() +
                    std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(leave_s()));
         control.send(Leaving{node, leave_s()});
@@ -168,7 +168,7 @@ int run_agent(const std::vector<std::string>& command) {
     }
     for (const ControlMessage& order : orders.take()) carry_out(order);
     if (end || orders.must_end() || (leave_by && Clock::now() > *leave_by)) {
-      // Ranks end by themselves on a stop; this is for those that cannot.
+      // Ranks exit on a stop; this ends those that cannot.
       end_all_children(kKill_s);
       break;
     }

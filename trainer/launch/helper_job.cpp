@@ -17,9 +17,9 @@
 namespace sailor {
 namespace {
 
-constexpr int kStepEnd_ms = 5000;  // for the step to end once its job is cancelled
+constexpr int kStepEnd_ms = 5000;  // for the step to end after its job is cancelled
 
-// An allocation that is given back with the object.
+// An allocation that the destructor releases.
 class HelperJob {
  public:
   HelperJob(Scheduler& scheduler, std::string id) : scheduler_(scheduler), id_(std::move(id)) {}
@@ -38,18 +38,18 @@ class HelperJob {
   bool ended_ = false;
 };
 
-// Waits for what it has started, or until it is told to end.
+// Waits for its child processes, or until it must end.
 class Keeper {
  public:
   Keeper() : signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, kEndHelperJob}) {
-    // Whoever started this process wants the job; without that one it is of no use.
+    // The job is useless without the process that started this one.
     prctl(PR_SET_PDEATHSIG, kEndHelperJob);
     const char* parent = std::getenv("SAILOR_KEEPER_PARENT");
     told_to_end_ = parent && std::to_string(getppid()) != parent;
   }
 
-  // Whether done() became true, which a child's end may bring about; false when this process is told to end
-  // first, or the time is over.
+  // Returns whether done() became true, e.g. by the end of a child; false if this process must end first, or
+  // after the time limit.
   template <typename Done>
   bool wait(Done done, int timeout_ms = -1) {
     while (!done()) {
@@ -68,7 +68,7 @@ class Keeper {
   bool told_to_end_ = false;
 };
 
-// What the scheduler has said when it has decided, or this process is told to end.
+// The answer of the scheduler when it has decided, or when this process must end.
 HelperAllocation::Answer ask_for_node(Keeper& keeper, Scheduler& scheduler, const HelperRequest& request) {
   const std::unique_ptr<HelperAllocation> asked = scheduler.allocate_more(request);
   const auto decided = [&] { return asked->decided(); };

@@ -14,7 +14,7 @@
 namespace sailor {
 namespace {
 
-// Open MPI's daemon clears its session directory when it starts, and with it those of others that are just
+// Open MPI's daemon clears its session directory when it starts, and with it those of daemons that are
 // starting on this host for the same job (agent.cpp does the same).
 constexpr const char* kInOwnDirectory =
     "TMPDIR=$(mktemp -d) || exit 1; export TMPDIR; trap 'rm -rf \"$TMPDIR\"' EXIT; {}";
@@ -41,8 +41,8 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
   // shared memory.
   option("pml", "ob1");
   option("btl", "self,tcp");
-  // The daemons would share their topology at an address that they guess to be free; sometimes it is not, and
-  // they crash. Nothing is bound here, so nobody reads it.
+  // The daemons would share their topology at an address that they assume to be free. Sometimes it is not,
+  // and they crash. Nothing is bound here, so the topology is not needed.
   option("rtc_hwloc_vmhole", "none");
   if (local) {
     option("plm", "isolated");
@@ -50,7 +50,7 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
     option("plm", "rsh");
     option("plm_rsh_agent", agent_program + " remote-shell");
     option("plm_rsh_no_tree_spawn", "1");
-    // Otherwise the daemons leave their Slurm step.
+    // Otherwise the daemons would leave their Slurm step.
     option("orte_leave_session_attached", "1");
   }
   command.insert(command.end(), {"--host", local ? fmt::format("localhost:{}", ranks) : host_list});

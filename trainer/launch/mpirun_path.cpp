@@ -14,7 +14,7 @@ std::optional<std::string> mpirun_path() {
   const char* chosen = std::getenv("SAILOR_MPIRUN");
   if (chosen && std::string(chosen) == "none") return std::nullopt;
 #ifndef SAILOR_WITH_MPI
-  return std::nullopt;  // no rank of ours could be started by one
+  return std::nullopt;  // our ranks have no MPI
 #endif
   if (chosen && *chosen) return chosen;
   const char* path = std::getenv("PATH");

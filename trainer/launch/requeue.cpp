@@ -5,7 +5,7 @@
 namespace sailor {
 namespace {
 
-constexpr double kPause_s = 2;  // between two looks
+constexpr double kPause_s = 2;  // between two polls
 
 }  // namespace
 
@@ -18,7 +18,7 @@ RequeueVerdict judge_lost_job(const std::optional<QueuedJob>& job,
     case JobState::node_failed:
       return RequeueVerdict::requeue;
     case JobState::completing:
-      // It completes when its agents have ended: they cannot wait for that.
+      // It completes only after its agents have ended, so they cannot wait for it.
       return job->failed ? RequeueVerdict::requeue : RequeueVerdict::wait;
     case JobState::running:
       return controller_node && controller_node->lost() ? RequeueVerdict::requeue : RequeueVerdict::wait;
@@ -39,7 +39,7 @@ void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime
         job && !job->head_node.empty() ? scheduler.find_node(job->head_node) : std::nullopt;
     const RequeueVerdict verdict = judge_lost_job(job, node, restarts);
     if (verdict == RequeueVerdict::leave) return;
-    // Another agent may have been quicker: the next look says so.
+    // Another agent may have been faster: the next poll shows it.
     if (verdict == RequeueVerdict::requeue) scheduler.requeue(id);
     time.sleep(kPause_s);
   }

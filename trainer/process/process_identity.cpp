@@ -10,7 +10,7 @@ namespace sailor {
 int64_t process_start_ticks() {
   std::ifstream file("/proc/self/stat");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  // The second field, the program's name, may hold anything but ends with the last parenthesis.
+  // The second field, the program's name, may contain any characters; it ends with the last parenthesis.
   std::istringstream fields(text.substr(text.rfind(')') == std::string::npos ? 0 : text.rfind(')') + 1));
   std::string field;
   for (int number = 3; number < 22; ++number) fields >> field;

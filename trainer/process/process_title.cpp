@@ -18,7 +18,7 @@ struct Region {
   char* end = nullptr;
 };
 
-// Fields 48 and 49 of /proc/self/stat; the second one, the program's name, may hold spaces.
+// Fields 48 and 49 of /proc/self/stat; the second one, the program's name, may contain spaces.
 Region find_command_line() {
   std::ifstream file("/proc/self/stat");
   std::string line;
@@ -35,7 +35,7 @@ Region find_command_line() {
   return region.begin != nullptr && region.begin < region.end ? region : Region{};
 }
 
-// The C library's names of the program lie there too.
+// The C library's names of the program are in this memory too.
 void keep_program_names(const Region& region) {
   for (char** name : {&program_invocation_name, &program_invocation_short_name}) {
     if (*name >= region.begin && *name < region.end) *name = strdup(*name);

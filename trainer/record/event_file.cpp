@@ -73,7 +73,7 @@ uint32_t crc32c(std::string_view bytes) {
 
 EventFile::EventFile(const std::string& directory, double wall_time_s) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);  // a failure shows below, with the file
+  std::filesystem::create_directories(directory, error);  // errors are reported below, with the file
   const std::string name = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory,
                                        static_cast<int64_t>(wall_time_s), host(), getpid());
   path_ = name;

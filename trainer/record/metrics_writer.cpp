@@ -24,7 +24,7 @@ std::string event_directory(const RunDirectory& directory, const std::string& wa
 
 std::vector<fs::path> files_in(const std::string& directory) {
   std::vector<fs::path> files;
-  std::error_code error;  // there is no such directory: there are no files
+  std::error_code error;  // without the directory there are no files
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error))
     files.push_back(entry.path());
   return files;
@@ -43,7 +43,7 @@ std::optional<int64_t> step_of_csv(const std::string& line) {
   return step;
 }
 
-// The lines of `text` that are about steps before `first_step`. A line without an end was cut off by a crash.
+// The lines of `text` for steps before `first_step`. A line without a newline was truncated by a crash.
 std::string lines_before(const std::string& text, int64_t first_step,
                          const std::function<std::optional<int64_t>(const std::string&)>& step_of) {
   std::istringstream in(text);
@@ -68,7 +68,7 @@ MetricsWriter::MetricsWriter(const RunDirectory& directory, const StepFacts& fac
     directory.write_document("metrics.csv", step_csv_header() + "\n");
 }
 
-// Only the first step tells whether this run goes on from an earlier one's.
+// Only the first step shows whether this run continues a previous one.
 void MetricsWriter::begin(int64_t first_step) {
   directory_.write_document("metrics.jsonl", lines_before(read_text_file(directory_.file("metrics.jsonl")),
                                                           first_step, step_of_json));

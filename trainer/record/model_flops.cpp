@@ -15,7 +15,7 @@ double training_flops_per_token(const TransformerShape& shape) {
 std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Precision precision) {
   double sum = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {
-    // With interleaving, a group of GPUs stands in several stages; the first of them name every group once.
+    // With interleaving, a group of GPUs has several stages; the first stages have every group once.
     const std::size_t groups = pipeline.stages.size() / static_cast<std::size_t>(plan.interleave);
     for (std::size_t i = 0; i < groups; ++i) {
       const PlanStage& stage = pipeline.stages[i];

@@ -37,7 +37,7 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   fs::create_directories(path_ + "/logs", error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}/logs: {}", path_, error.message()));
   path_ = fs::absolute(path_).lexically_normal().string();
-  // A directory is used again by another run: what the last one's emulated links are doing is of no interest.
+  // A later run reuses the directory: the state of the previous run's emulated links is discarded.
   fs::remove_all(path_ + "/links", error);
   fs::create_directory(path_ + "/links", error);
   if (error) throw std::runtime_error(fmt::format("cannot make {}/links: {}", path_, error.message()));

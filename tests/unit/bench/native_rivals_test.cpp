@@ -51,7 +51,7 @@ TEST(NodeFiller, FillsTheNodeNearbyThenTheFullestAndNoGpuTwice) {
     PlanStage out;
     out.gpu_type = "A";
     out.zone = "z";
-    out.tp = tp;
+    out.shape.tp = tp;
     return out;
   };
   Plan taken;

@@ -24,7 +24,7 @@ constexpr int kRanks = 3;
 constexpr int kFaulty = 1;  // the rank that has the fault
 constexpr auto kDeadline = 600ms;
 // What an end may take beyond the deadline: asking the others, an abort, a machine that is busy.
-constexpr auto kLate = 8s;
+constexpr auto kEnd = 8s;
 
 struct Script {
   std::string name;
@@ -214,7 +214,7 @@ TEST_P(FaultScripts, EndInOneErrorEachInTimeAndTheGroupIsRebuilt) {
     const std::optional<CommError>& error = errors[static_cast<std::size_t>(rank)];
     EXPECT_EQ(error.has_value(), !script.harmless)
         << "rank " << rank << ": " << (error ? error->what() : "no error");
-    EXPECT_LT(took[static_cast<std::size_t>(rank)], kDeadline + kLate) << "rank " << rank;
+    EXPECT_LT(took[static_cast<std::size_t>(rank)], kDeadline + kEnd) << "rank " << rank;
     if (error && rank == kFaulty) {
       EXPECT_THAT(error->what(), ::testing::HasSubstr(script.says));
     }

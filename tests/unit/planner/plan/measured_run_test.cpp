@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-MeasuredRun example(const std::string& name = "row 17") {
+MeasuredRun example_run(const std::string& name = "row 17") {
   MeasuredRun record;
   record.name = name;
   record.framework = "f";
@@ -55,12 +55,12 @@ MeasuredRun example(const std::string& name = "row 17") {
   return record;
 }
 
-std::string error(const std::string& json) {
+std::string run_error(const std::string& json) {
   return test::error_of([&] { parse_measured_run(json, "/d/run.json"); });
 }
 
 std::string replaced(const std::string& find, const std::string& replace) {
-  std::string text = to_json(example_record());
+  std::string text = to_json(example_run());
   const size_t at = text.find(find);
   EXPECT_NE(at, std::string::npos) << find;
   return text.replace(at, find.size(), replace);
@@ -68,19 +68,19 @@ std::string replaced(const std::string& find, const std::string& replace) {
 
 TEST(MeasuredRun, WritingAndReadingGivesTheSame) {
   for (int indent : {-1, 2}) {
-    const MeasuredRun read = parse_measured_run(to_json(example(), indent), "/d/run.json");
-    EXPECT_EQ(to_json(read, indent), to_json(example(), indent));
-    EXPECT_EQ(read.options, example().options);
+    const MeasuredRun read = parse_measured_run(to_json(example_run(), indent), "/d/run.json");
+    EXPECT_EQ(to_json(read, indent), to_json(example_run(), indent));
+    EXPECT_EQ(read.options, example_run().options);
     EXPECT_EQ(read.shape.kv_heads, 2);
     EXPECT_TRUE(read.shape.gated_mlp);
     EXPECT_FALSE(read.shape.biases);
-    EXPECT_EQ(to_json(read.plan), to_json(example_record().plan));
+    EXPECT_EQ(to_json(read.plan), to_json(example_run().plan));
     EXPECT_EQ(read.model, "small");
     EXPECT_EQ(read.memory_stage, -1);
     EXPECT_EQ(read.where.file, "/d/run.json");
   }
   // One line on request.
-  EXPECT_EQ(to_json(example_record()).find('\n'), std::string::npos);
+  EXPECT_EQ(to_json(example_run()).find('\n'), std::string::npos);
 }
 
 TEST(MeasuredRun, OptionsMayBeWordsFlagsOrNumbers) {
@@ -94,9 +94,9 @@ TEST(MeasuredRun, OptionsMayBeWordsFlagsOrNumbers) {
 }
 
 TEST(MeasuredRun, SeveralMeasurementsAreScoredByTheirMean) {
-  EXPECT_DOUBLE_EQ(*example().measured_s(), 1.6);
-  EXPECT_DOUBLE_EQ(*example().measured_bytes(), 2.4e10);
-  MeasuredRun failed = example();
+  EXPECT_DOUBLE_EQ(*example_run().measured_s(), 1.6);
+  EXPECT_DOUBLE_EQ(*example_run().measured_bytes(), 2.4e10);
+  MeasuredRun failed = example_run();
   failed.ran = false;
   failed.iteration_s.clear();
   failed.peak_memory_bytes.clear();
@@ -109,22 +109,21 @@ TEST(MeasuredRun, SeveralMeasurementsAreScoredByTheirMean) {
 }
 
 TEST(MeasuredRun, BrokenRecordsAreErrors) {
-  EXPECT_THAT(error(replaced("\"layers\":4", "\"layers\":5")),
+  EXPECT_THAT(run_error(replaced("\"layers\":4", "\"layers\":5")),
               HasSubstr("the plan's pipeline 0 ends at layer 6, the model has 7 layers"));
-  EXPECT_THAT(record_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
+  EXPECT_THAT(run_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
               HasSubstr("measured.status: must be ok or failed"));
-  EXPECT_THAT(record_error(replaced("[1.5,1.7]", "[1.5,-1]")),
+  EXPECT_THAT(run_error(replaced("[1.5,1.7]", "[1.5,-1]")),
               HasSubstr("measured.iteration_s[1]: must be a number above 0"));
-  EXPECT_THAT(record_error(replaced("\"precision\":\"bf16\"", "\"precision\":\"bf8\"")),
+  EXPECT_THAT(run_error(replaced("\"precision\":\"bf16\"", "\"precision\":\"bf8\"")),
               HasSubstr("precision: must be "));
-  EXPECT_THAT(record_error(replaced("\"platform\"", "\"platfrom\"")),
-              HasSubstr("did you mean \"platform\"?"));
-  EXPECT_THAT(record_error(replaced("\"sailor_run\":1", "\"sailor_run\":3")),
+  EXPECT_THAT(run_error(replaced("\"platform\"", "\"platfrom\"")), HasSubstr("did you mean \"platform\"?"));
+  EXPECT_THAT(run_error(replaced("\"sailor_run\":1", "\"sailor_run\":3")),
               HasSubstr("version 3 is not supported"));
-  EXPECT_THAT(record_error(replaced("[3,6]", "[4,6]")), HasSubstr("layer 3 is next"));
-  EXPECT_THAT(record_error("{"), StartsWith("/d/run.json:1: "));
-  EXPECT_THAT(record_error("[]"), StartsWith("/d/run.json:1: "));
-  EXPECT_THAT(record_error(""), StartsWith("/d/run.json"));
+  EXPECT_THAT(run_error(replaced("[3,6]", "[4,6]")), HasSubstr("layer 3 is next"));
+  EXPECT_THAT(run_error("{"), StartsWith("/d/run.json:1: "));
+  EXPECT_THAT(run_error("[]"), StartsWith("/d/run.json:1: "));
+  EXPECT_THAT(run_error(""), StartsWith("/d/run.json"));
 }
 
 class RunFiles : public ::testing::Test {
@@ -138,8 +137,8 @@ class RunFiles : public ::testing::Test {
 
 TEST_F(RunFiles, ALineIsARunAndEmptyLinesAreNone) {
   const std::string path = root_ + "/runs.jsonl";
-  write_file_atomically(
-      path, to_json(example("a")) + "\n\n" + to_json(example("b")) + "\n  \n" + to_json(example("c")));
+  write_file_atomically(path, to_json(example_run("a")) + "\n\n" + to_json(example_run("b")) + "\n  \n" +
+                                  to_json(example_run("c")));
   const std::vector<MeasuredRun> records = load_measured_runs(path);
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[0].where.line, 1);
@@ -149,24 +148,24 @@ TEST_F(RunFiles, ALineIsARunAndEmptyLinesAreNone) {
 }
 
 TEST_F(RunFiles, AnErrorNamesItsLine) {
-  const std::string path = root_ + "/runs.jsonl", good = to_json(example_record()) + "\n";
+  const std::string path = root_ + "/runs.jsonl", good = to_json(example_run()) + "\n";
   const auto error = [&](const std::string& line) {
     write_file_atomically(path, good + good + "\n" + line + "\n" + good);
     return test::error_of([&] { load_measured_runs(path); });
   };
-  EXPECT_THAT(record_error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
+  EXPECT_THAT(error(replaced("\"status\":\"ok\"", "\"status\":\"good\"")),
               StartsWith(path + ":4: measured.status"));
-  EXPECT_THAT(record_error(replaced("\"layers\":4", "\"layers\":9")), StartsWith(path + ":4: model: "));
-  EXPECT_THAT(record_error("{\"sailor_run\": 1, "), StartsWith(path + ":4: "));
-  EXPECT_THAT(record_error("nonsense"), StartsWith(path + ":4: "));
-  EXPECT_THAT(record_error(good + good), StartsWith("no error"));
+  EXPECT_THAT(error(replaced("\"layers\":4", "\"layers\":9")), StartsWith(path + ":4: model: "));
+  EXPECT_THAT(error("{\"sailor_run\": 1, "), StartsWith(path + ":4: "));
+  EXPECT_THAT(error("nonsense"), StartsWith(path + ":4: "));
+  EXPECT_THAT(error(good + good), StartsWith("no error"));
 }
 
 TEST_F(RunFiles, ADirectoryIsReadInTheOrderOfItsNames) {
-  write_file_atomically(root_ + "/b.json", to_json(example_record("third"), 2));
+  write_file_atomically(root_ + "/b.json", to_json(example_run("third"), 2));
   write_file_atomically(root_ + "/a.jsonl",
-                        to_json(example_record("first")) + "\n" + to_json(example_record("second")) + "\n");
-  write_file_atomically(root_ + "/inner/c.json", to_json(example_record("fourth")));
+                        to_json(example_run("first")) + "\n" + to_json(example_run("second")) + "\n");
+  write_file_atomically(root_ + "/inner/c.json", to_json(example_run("fourth")));
   write_file_atomically(root_ + "/notes.txt", "not a run");
   std::vector<std::string> names;
   for (const MeasuredRun& record : load_measured_runs(root_)) names.push_back(record.name);

@@ -11,6 +11,7 @@
 
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 #include "tests/unit/trainer/comm/ranks.h"
 #include "tests/unit/trainer/small_training.h"
 #include "trainer/checkpoint/block_checksums.h"

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int kKilled = 9;
+constexpr int kBySignal = 9;
 
 // A process on n0, the controller's node, and one on n1, which has an agent whose step is process 7.
 struct MembershipTest : testing::Test {
@@ -62,7 +62,7 @@ struct MembershipTest : testing::Test {
 
 TEST_F(MembershipTest, AProcessThatEndedIsLostAndStartedAgain) {
   EXPECT_THAT(joined, ElementsAre(0, 1));
-  members.process_ended("n0", 100, kKilled);
+  members.process_ended("n0", 100, kBySignal);
   EXPECT_THAT(lost, ElementsAre(HasSubstr("rank 0 on n0 (pid 100): was killed by signal 9")));
   EXPECT_THAT(started, ElementsAre("n0"));
   EXPECT_THAT(members.usable(), ElementsAre(1));
@@ -75,13 +75,13 @@ TEST_F(MembershipTest, AProcessThatEndedIsLostAndStartedAgain) {
 TEST_F(MembershipTest, ASilentProcessIsLostOnceThoughItsEndIsReportedToo) {
   members.peer_silent("process 101", 5);
   EXPECT_THAT(members.usable(), ElementsAre(0));
-  members.process_ended("n1", 101, kKilled);
+  members.process_ended("n1", 101, kBySignal);
   EXPECT_THAT(lost, ElementsAre(HasSubstr("no answer for 5.0 s")));
   EXPECT_TRUE(members.others_come()) << "its GPU gets another process";
 }
 
 TEST_F(MembershipTest, OneThatNeverComesIsStartedAgain) {
-  members.process_ended("n0", 100, kKilled);
+  members.process_ended("n0", 100, kBySignal);
   now_s = 61;
   members.tick(false);
   EXPECT_THAT(started, ElementsAre("n0", "n0"));
@@ -109,7 +109,7 @@ TEST_F(MembershipTest, ANodeThatIsToldToGoIsInNoPlanAndNothingIsStartedThere) {
   EXPECT_FALSE(members.leaving("n0", 20)) << "everybody says it";
   EXPECT_EQ(said.size(), 1u);
   EXPECT_THAT(members.usable(), ElementsAre(1));
-  members.process_ended("n0", 100, kKilled);
+  members.process_ended("n0", 100, kBySignal);
   EXPECT_THAT(started, IsEmpty());
 }
 
@@ -129,7 +129,7 @@ TEST_F(MembershipTest, APlanIsPossibleWhereEveryGpuHasAUsableProcess) {
 
 TEST_F(MembershipTest, OnceItIsClosedNobodyIsLostOrStarted) {
   members.close();
-  members.process_ended("n0", 100, kKilled);
+  members.process_ended("n0", 100, kBySignal);
   members.peer_silent("agent", 5);
   now_s = 100;
   members.tick(true);

@@ -26,7 +26,7 @@ TEST(ModelFlops, ThePeakIsThatOfEveryGpuOfThePlanOrNotKnown) {
   catalog.gpu_types["c"].emulation = Emulation{"a", 2};
   PlanStage a, b;
   a.gpu_type = "a";
-  a.tp = 2;
+  a.shape.tp = 2;
   b.gpu_type = "b";
   Plan plan;
   plan.pipelines = {{1, {a, b}}, {1, {b}}};

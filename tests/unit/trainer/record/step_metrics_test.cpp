@@ -8,21 +8,21 @@
 namespace sailor {
 namespace {
 
-const StepReport kReport{.rank = 0,
-                         .step = 12,
-                         .loss = 5.312,
-                         .gradient_norm = 1.21,
-                         .learning_rate = 3e-4,
-                         .data_digest = 99,
-                         .step_s = 0.8};
+const StepReport kStepReport{.rank = 0,
+                             .step = 12,
+                             .loss = 5.312,
+                             .gradient_norm = 1.21,
+                             .learning_rate = 3e-4,
+                             .data_digest = 99,
+                             .step_s = 0.8};
 
 TEST(StepLine, IsOneLineWithEveryFigure) {
   StepFacts facts{.steps = 1000, .tokens = 4096};
-  EXPECT_EQ(step_line(kReport, facts),
+  EXPECT_EQ(step_line(kStepReport, facts),
             "step   12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU -");
   facts.flops = 1e12;
   facts.peak_flops = 5e12;
-  StepReport report = kReport;
+  StepReport report = kStepReport;
   report.validation_loss = 5.4;
   EXPECT_EQ(step_line(report, facts),
             "step   12/1000 | loss 5.3120 | val 5.4000 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU "
@@ -31,12 +31,12 @@ TEST(StepLine, IsOneLineWithEveryFigure) {
 
 TEST(StepCsv, HasAColumnForEveryNameAndNothingForWhatIsNotKnown) {
   const StepFacts facts{.steps = 1000, .tokens = 4096};
-  EXPECT_EQ(step_csv(kReport, facts), "12,5.312,,1.21,0.0003,0.8,5120,,99");
-  StepReport diverged = kReport;
+  EXPECT_EQ(step_csv(kStepReport, facts), "12,5.312,,1.21,0.0003,0.8,5120,,99");
+  StepReport diverged = kStepReport;
   diverged.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(step_csv(diverged, facts), "12,,,1.21,0.0003,0.8,5120,,99");
   auto columns = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
-  EXPECT_EQ(columns(step_csv_header()), columns(step_csv(kReport, facts)));
+  EXPECT_EQ(columns(step_csv_header()), columns(step_csv(kStepReport, facts)));
 }
 
 TEST(SteadyIteration, ShortRunsStillHaveAMedian) {
