@@ -122,6 +122,7 @@ TEST_F(ReplannerTest, ASearchShowsTheCandidatesThatItChoseFrom) {
   const Plan in_force = load_plan(fixtures + "/sailor-42/plan.json");
   Replanner::Options options;
   options.site_config = fixtures + "/sailor.yaml";
+  options.time.limit_s = 60;
   const Replanner searching(job_there, in_force, options);
   const Replanned replanned = searching.plan_for({{"q1", 0}, {"q1", 1}, {"s2", 0}, {"s2", 1}}, in_force);
   ASSERT_TRUE(replanned.plan) << replanned.text;

@@ -23,6 +23,7 @@ struct SecondLookTest : testing::Test {
   const Replanner replanner{job, first, [&] {
                               Replanner::Options options;
                               options.site_config = fixtures + "/sailor.yaml";
+                              options.time.limit_s = 60;
                               return options;
                             }()};
   SecondLook look{20};
