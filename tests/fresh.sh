@@ -69,6 +69,12 @@ if [[ $inner == yes ]]; then
   mount --rbind /sys "$root/sys"
   if [[ $only != tests ]]; then
     step quickstart /src/etc/quickstart.sh
+    results=$(find "$root/tmp/sailor-quickstart/results" -mindepth 1 -maxdepth 1 | tail -n 1)
+    types=$(grep -oE '"gpu_type": *"[^"]*"' "$results/plan.json" | sort -u | wc -l)
+    if ((types < 2)) || [[ ! -s $results/report.html ]]; then
+      echo "== quickstart: FAILED, its plan has $types GPU type(s) and should have several, or there is no report.html"
+      exit 1
+    fi
     step "quickstart again" /src/etc/quickstart.sh
   fi
   [[ $only == quickstart ]] || step tests /src/tests/run.sh

@@ -112,7 +112,7 @@ refused "--array" --array=1-3
 refused "--switches" --switches=1
 refused "--contiguous" --contiguous
 refused "one reservation" --reservation=a,b
-refused "no feature expression" -C 'a&&b'
+refused "is not a feature expression" -C 'a&&b'
 refused "counts and brackets" -C '[rack1|rack2]'
 refused "has no node \"zz\"" -w zz
 refused "--gres" --gres=gpu:1
