@@ -21,7 +21,7 @@ TEST(PlanFeatures, AreNamed) {
 
 TEST(PlanFeatures, RefusesWhatIsNone) {
   EXPECT_THAT(error_of([] { parse_plan_features("zero2"); }), HasSubstr("unknown plan feature \"zero2\""));
-  EXPECT_THAT(error_of([] { parse_plan_features("zero1,zero1"); }), HasSubstr("named twice"));
+  EXPECT_THAT(error_of([] { parse_plan_features("zero1,zero1"); }), HasSubstr("is listed twice"));
   EXPECT_THAT(error_of([] { parse_plan_features(""); }), HasSubstr("no plan feature"));
 }
 
