@@ -113,7 +113,7 @@ TEST_F(ReplannerTest, WhatCameBackIsUsedAsInTheBeginning) {
 TEST_F(ReplannerTest, NoWholePipelineIsNoPlan) {
   const Replanned replanned = replanner.plan_for({{"n1", 0}, {"n2", 0}, {"n3", 1}}, plan);
   EXPECT_FALSE(replanned.plan);
-  EXPECT_THAT(replanned.text, HasSubstr("no plan for the 3 GPUs"));
+  EXPECT_THAT(replanned.text, HasSubstr("no plan for the 3 remaining GPUs"));
 }
 
 TEST_F(ReplannerTest, ASearchShowsTheCandidatesThatItChoseFrom) {
