@@ -4,30 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "planner/spec/error.h"
-
 namespace sailor {
-
-const char* to_string(P2p p2p) {
-  switch (p2p) {
-    case P2p::asynchronous:
-      return "asynchronous";
-    case P2p::asynchronous_in_turn:
-      return "asynchronous_in_turn";
-    case P2p::blocking:
-      return "blocking";
-    case P2p::blocking_in_turn:
-      return "blocking_in_turn";
-  }
-  return "";
-}
-
-P2p parse_p2p(const std::string& text) {
-  for (P2p p2p : {P2p::asynchronous, P2p::asynchronous_in_turn, P2p::blocking, P2p::blocking_in_turn})
-    if (text == to_string(p2p)) return p2p;
-  throw InputError("unknown p2p style \"" + text +
-                   "\" (asynchronous, asynchronous_in_turn, blocking or blocking_in_turn)");
-}
 
 ScheduledChunk scheduled_forward(const PipelineSchedule& schedule, int stages, int index) {
   if (schedule.chunks == 1) return {0, index};

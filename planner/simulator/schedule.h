@@ -6,8 +6,6 @@
 // forward and one backward, then the remaining backwards. Pure and thread-safe.
 #pragma once
 
-#include <string>
-
 namespace sailor {
 
 // How a message between stages is sent.
@@ -22,8 +20,6 @@ namespace sailor {
 // - blocking_in_turn: the same, but the gradient goes first and the activation after it (frameworks with
 //   single sends and receives). Not for interleaved schedules.
 enum class P2p { asynchronous, asynchronous_in_turn, blocking, blocking_in_turn };
-const char* to_string(P2p p2p);
-P2p parse_p2p(const std::string& text);  // throws InputError
 
 struct PipelineSchedule {
   int chunks = 1;  // per stage; 1 is classic 1F1B

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "planner/report/accuracy.h"
-#include "planner/simulator/minimize.h"
 #include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"
+#include "tests/bench/minimize.h"
 
 namespace sailor::bench {
 namespace {

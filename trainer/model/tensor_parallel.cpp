@@ -47,16 +47,6 @@ void for_row_blocks(const at::Tensor& matrix, const RowWork& work) {
   });
 }
 
-struct EnterTensorParallel : torch::autograd::Function<EnterTensorParallel> {
-  static Variable forward(AutogradContext* context, const Variable& x, int64_t tp) {
-    context->saved_data["tp"] = tp;
-    return x.view_as(x);
-  }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return {reduced_copy(gradients[0], from_handle(context->saved_data["tp"].toInt())), Variable()};
-  }
-};
-
 struct LeaveTensorParallel : torch::autograd::Function<LeaveTensorParallel> {
   static Variable forward(AutogradContext*, const Variable& x, int64_t tp) {
     return reduced_copy(x, from_handle(tp));
@@ -139,10 +129,6 @@ void broadcast(Communicator& comm, at::Tensor& tensor, int root) {
   TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
   comm.broadcast(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
                  element_type(tensor.scalar_type()), root, stream_of(tensor));
-}
-
-at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp) {
-  return alone(tp) ? x : EnterTensorParallel::apply(x, to_handle(tp));
 }
 
 at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp) {

@@ -17,9 +17,6 @@ namespace sailor {
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op = ReduceOp::sum);
 void broadcast(Communicator& comm, at::Tensor& tensor, int root);
 
-// Identity in the forward, all-reduce of gradients over the group in the backward: before a replicated input
-// is used by sharded weights.
-at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp);
 // All-reduce over the group in the forward, identity in the backward: partial results become a replicated
 // one.
 at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp);

@@ -116,7 +116,8 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
   EXPECT_THAT(error("\"tp\": 4", "\"tp\": 3"), HasSubstr("4 GPUs for a TP degree of 3"));
   EXPECT_THAT(error("\"recompute\": \"none\"", "\"recompute\": \"some\""),
               HasSubstr("stages[0].recompute: must be none, selective or full, is \"some\""));
-  EXPECT_THAT(error("\"node\": \"a1\",", ""), HasSubstr("a stage with the key \"gpus\" needs the key \"node\" too"));
+  EXPECT_THAT(error("\"node\": \"a1\",", ""),
+              HasSubstr("a stage with the key \"gpus\" needs the key \"node\" too"));
   EXPECT_THAT(error("\"global_batch\": 10", "\"global_batch\": 1e400"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error("\"zero1\": false", "\"zero1\": false, \"zero\": \"optimizer\""),
               HasSubstr("zero: \"zero1\" sets this already"));

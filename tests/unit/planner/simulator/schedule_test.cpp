@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "planner/simulator/timeline.h"
-#include "planner/spec/error.h"
 
 namespace sailor {
 namespace {
@@ -86,12 +85,6 @@ TEST(Schedule, InFlightIsWhatTheTimelineHolds) {
           for (int i = 0; i < P; ++i)
             EXPECT_EQ(most[i], most_in_flight(schedule, i, P, P * groups)) << P << " " << v << " " << groups;
         }
-}
-
-TEST(Schedule, NamesOfP2pStyles) {
-  for (P2p p2p : {P2p::asynchronous, P2p::asynchronous_in_turn, P2p::blocking, P2p::blocking_in_turn})
-    EXPECT_EQ(parse_p2p(to_string(p2p)), p2p);
-  EXPECT_THROW(parse_p2p("rendezvous"), InputError);
 }
 
 TEST(Schedule, WhatDoesNotExistIsRefused) {

@@ -19,7 +19,7 @@ struct ScheduleCase {
 
   std::string text() const {
     return std::to_string(stages) + " stages, " + std::to_string(schedule.chunks) + " chunks, " +
-           std::to_string(microbatches) + " microbatches, " + to_string(schedule.p2p) +
+           std::to_string(microbatches) + " microbatches, " + std::to_string(static_cast<int>(schedule.p2p)) +
            (schedule.forwards_first ? ", forwards first" : "") +
            (schedule.single_group_forwards_first ? ", one group forwards first" : "") +
            (last.empty() ? "" : ", smaller last");

@@ -88,7 +88,7 @@ TEST_F(Safetensors, BrokenFilesAreRefusedWithTheReason) {
   EXPECT_EQ(error_of(file_with("{}   ", 0)), "no error");
   EXPECT_THAT(error_of("short"), HasSubstr("fewer than any safetensors file"));
   EXPECT_THAT(error_of(std::string(8, '\xff')), HasSubstr("says that its header has"));
-  EXPECT_THAT(error_of(file_with("[1]", 0)), HasSubstr("no JSON map"));
+  EXPECT_THAT(error_of(file_with("[1]", 0)), HasSubstr("not a JSON map"));
   EXPECT_THAT(error_of(file_with("{\"a\": ", 0)), HasSubstr("f.safetensors"));
   EXPECT_THAT(error_of(file_with(std::string("{\"\0\": 1}", 8), 0)), HasSubstr("f.safetensors"));
   EXPECT_THAT(error_of(file_with("{" + entry("a", "2", 0, 8) + "}", 7)), HasSubstr("has 7 bytes of data"));
@@ -109,7 +109,7 @@ TEST_F(Safetensors, BrokenFilesAreRefusedWithTheReason) {
   EXPECT_THAT(error_of(file_with(R"({"a": {"dtype": "F32", "shape": [1]}})", 4)),
               HasSubstr("missing key \"data_offsets\""));
   EXPECT_THAT(test::error_of([] { SafetensorsFile{"/nowhere/x"}; }), HasSubstr("cannot be opened"));
-  EXPECT_THAT(test::error_of([] { SafetensorsFile{"/dev/null"}; }), HasSubstr("no regular file"));
+  EXPECT_THAT(test::error_of([] { SafetensorsFile{"/dev/null"}; }), HasSubstr("is not a regular file"));
 }
 
 // For any damage, the file is rejected or every tensor is inside it.

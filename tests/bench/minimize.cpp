@@ -1,4 +1,4 @@
-#include "planner/simulator/minimize.h"
+#include "tests/bench/minimize.h"
 
 #include <algorithm>
 #include <cmath>
