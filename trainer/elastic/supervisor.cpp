@@ -8,6 +8,17 @@
 #include "planner/process/subprocess.h"
 
 namespace sailor {
+namespace {
+
+// Maximum (microbatch, chunk) pairs whose activations a stage holds: those of its warm-up in 1F1B and one
+// more.
+int in_flight_limit(const Plan& plan, const PlanPipeline& pipeline, int stage) {
+  const int stages = num_groups(plan, pipeline), behind = stages - 1 - stage;
+  const int warm_up = plan.interleave == 1 ? behind : 2 * behind + (plan.interleave - 1) * stages;
+  return std::min(warm_up + 1, plan.interleave * pipeline.microbatches);
+}
+
+}  // namespace
 
 Supervisor::Supervisor(const JobSpec& job, const Plan& plan)
     : job_(job), plan_(plan), num_ranks_(num_ranks(plan)), progress_(num_ranks_) {}
@@ -111,8 +122,7 @@ RunSummary Supervisor::summarize() const {
                      .gpu_type = pipeline.stages[slot.stage].gpu_type,
                      .pipeline = slot.pipeline,
                      .stage = slot.stage,
-                     .in_flight_limit = std::min(static_cast<int>(pipeline.stages.size()) - slot.stage,
-                                                 pipeline.microbatches)};
+                     .in_flight_limit = in_flight_limit(plan_, pipeline, slot.stage)};
     if (finished != finished_.end()) {
       rank.peak_rss_bytes = finished->second.peak_rss_bytes;
       rank.max_in_flight = finished->second.max_in_flight;

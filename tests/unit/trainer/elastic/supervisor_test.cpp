@@ -135,6 +135,23 @@ TEST_F(SupervisorTest, TheSummaryCountsOnlyRankZerosStepsAndLeavesTheWarmUpOut) 
   EXPECT_EQ(summary.ranks[1].peak_rss_bytes, 7);
 }
 
+TEST_F(SupervisorTest, TheLimitOfMicrobatchesInFlightCountsChunks) {
+  PlanStage& first = plan.pipelines[0].stages[0];
+  first.shape.tp = 1;
+  first.gpus = {0};
+  PlanStage second = first;
+  second.gpus = {1};
+  plan.pipelines[0].stages = {first, second, first, second};
+  plan.interleave = 2;
+  supervisor.begin_generation(1, plan, {});
+  join(0, 10);
+  join(1, 11);
+  const RunSummary summary = supervisor.summarize();
+  ASSERT_EQ(summary.ranks.size(), 2u);
+  EXPECT_EQ(summary.ranks[0].in_flight_limit, 4) << "two microbatches of two chunks";
+  EXPECT_EQ(summary.ranks[1].in_flight_limit, 3);
+}
+
 TEST_F(SupervisorTest, ANewGenerationStartsItsFiguresAnewAndIgnoresTheOldOnesMessages) {
   join(0, 10);
   join(1, 11);
