@@ -83,9 +83,7 @@ std::string explain_limits(const PlanningContext& context, const Relaxed& relaxe
     if (speed < *limits.min_iterations_per_s)
       text = fmt::format(
           "the fastest plan found reaches {:.5g} iterations/s, the limit is {:.5g}: lower "
-          "min_iterations_per_s "
-          "to "
-          "{:.5g}, or add GPUs",
+          "min_iterations_per_s to {:.5g}, or add GPUs",
           speed, *limits.min_iterations_per_s, speed);
   }
   if (text.empty())

@@ -297,8 +297,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--again-time-limit", options.again_time_limit_s, "seconds to plan again, for --replan")
       ->check(CLI::PositiveNumber);
-  app.add_option("--candidates", options.of_replan.candidates,
-                 "plans of before that are there to plan again from, for --replan")
+  app.add_option("--candidates", options.of_replan.candidates, "previous plans to replan from, for --replan")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", options.of_replan.seed, "which nodes, for --replan");
   app.add_option("--emit-plans", options.of_row.emit_plans, "write every plan as DIR/SCENARIO.json");

@@ -1,5 +1,5 @@
 // A device that really computes, on the CPU, and then waits until as much time has passed as the profile of
-// another GPU type gives for the same work. Sleeping needs no CPU time, so many ranks with different devices
+// another GPU type gives for the same work. Sleeping needs no CPU time: many ranks with different devices
 // run on a small machine with the timing of a large one.
 //
 // When the real computation takes longer than the emulated one, the emulation is too fast for this machine:

@@ -11,6 +11,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/process/scratch_directory.h"
 #include "planner/spec/text_file.h"
+#include "tests/unit/trainer/elastic/controlled_job.h"
 
 namespace sailor {
 namespace {
@@ -26,20 +27,7 @@ constexpr int kKilled = 9;
 struct GenerationsTest : testing::Test {
   ScratchDirectory scratch;
   RunDirectory directory{scratch.path() + "/run"};
-  JobSpec job = [] {
-    JobSpec j;
-    j.model.name = "m";
-    j.model.family = "gpt2";
-    j.model.layers = 4;
-    j.model.hidden = 8;
-    j.model.heads = 4;
-    j.model.feed_forward = 32;
-    j.model.sequence = 8;
-    j.model.vocabulary = 64;
-    j.training.global_batch = 8;
-    j.training.steps = 100;
-    return j;
-  }();
+  JobSpec job = controlled_job(/*global_batch=*/8, /*steps=*/100);
   Plan plan = [] {
     Plan p;
     p.model = "m";

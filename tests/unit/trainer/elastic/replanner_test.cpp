@@ -9,6 +9,7 @@
 #include "planner/plan/validate.h"
 #include "planner/spec/error.h"
 #include "tests/unit/planner/scratch.h"
+#include "tests/unit/trainer/elastic/controlled_job.h"
 #include "trainer/elastic/keep_stages.h"
 
 namespace sailor {
@@ -59,20 +60,7 @@ Replanner::Options nowhere() {
 }
 
 struct ReplannerTest : testing::Test {
-  JobSpec job = [] {
-    JobSpec j;
-    j.model.name = "m";
-    j.model.family = "gpt2";
-    j.model.layers = 4;
-    j.model.hidden = 8;
-    j.model.heads = 4;
-    j.model.feed_forward = 32;
-    j.model.sequence = 8;
-    j.model.vocabulary = 64;
-    j.training.global_batch = 12;
-    j.training.steps = 10;
-    return j;
-  }();
+  JobSpec job = controlled_job(/*global_batch=*/12, /*steps=*/10);
   // Three pipelines: two stages, one of TP 2; a single stage; two single GPUs.
   Plan plan = plan_of({{2, {stage(0, 3, 2, "n1", {0, 1}), stage(3, 6, 1, "n2", {0})}},
                        {2, {stage(0, 6, 1, "n2", {1})}},

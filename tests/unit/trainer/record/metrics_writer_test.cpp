@@ -12,20 +12,13 @@
 #include <sstream>
 
 #include "planner/spec/text_file.h"
+#include "tests/unit/trainer/record/step_report.h"
 #include "trainer/record/event_file.h"
 
 namespace sailor {
 namespace {
 
 using ::testing::ElementsAre;
-
-const StepReport kReport{.rank = 0,
-                         .step = 12,
-                         .loss = 5.312,
-                         .gradient_norm = 1.21,
-                         .learning_rate = 3e-4,
-                         .data_digest = 99,
-                         .step_s = 0.8};
 
 TEST(Crc32c, IsThatOfRfc3720) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
@@ -87,7 +80,7 @@ std::vector<std::string> event_files(const RunDirectory& directory) {
 }
 
 StepReport report_of_step(int64_t step, double loss) {
-  StepReport report = kReport;
+  StepReport report = kStepReport;
   report.step = step;
   report.loss = loss;
   return report;

@@ -5,16 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "tests/unit/trainer/record/step_report.h"
+
 namespace sailor {
 namespace {
-
-const StepReport kStepReport{.rank = 0,
-                             .step = 12,
-                             .loss = 5.312,
-                             .gradient_norm = 1.21,
-                             .learning_rate = 3e-4,
-                             .data_digest = 99,
-                             .step_s = 0.8};
 
 TEST(StepLine, IsOneLineWithEveryFigure) {
   StepFacts facts{.steps = 1000, .tokens = 4096};
