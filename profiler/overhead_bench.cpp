@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/plan/plan.h"
+#include "planner/process/seconds_since.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/data/token_data.h"
 #include "trainer/gpu/gpu.h"
@@ -55,10 +56,10 @@ Estimate measure_iteration_overhead_s(const JobSpec& job, const MeasuringOptions
   Samples overhead;
   for (int i = 0; i < options.warm_up; ++i) trainer.step();
   const auto begin = Clock::now();
-  while (!enough(overhead, std::chrono::duration<double>(Clock::now() - begin).count(), options)) {
+  while (!enough(overhead, seconds_since(begin), options)) {
     const auto start = Clock::now();
     const StepResult step = trainer.step();
-    const double step_s = std::chrono::duration<double>(Clock::now() - start).count();
+    const double step_s = seconds_since(start);
     overhead.add(std::max(0.0, step_s - step.forward_s - step.backward_s - step.update_s));
   }
   return {overhead.median(), overhead.size()};

@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "planner/process/seconds_since.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/profile/network_file.h"
 #include "planner/spec/error.h"
@@ -226,7 +227,7 @@ class LayerRounds {
     const double cells = kRounds * static_cast<double>(tps.size() * request_.microbatches.size());
     double cells_done = 0;
     for (size_t round = 0; round < kMostRounds; ++round) {
-      const double elapsed_s = std::chrono::duration<double>(Clock::now() - begin).count();
+      const double elapsed_s = seconds_since(begin);
       if (round >= kRounds && elapsed_s >= kLayerShare * request_.seconds) break;
       for (const int tp : tps) {
         if (const std::vector<int> due = due_in(round, tp); !due.empty()) measure_round(tp, due);

@@ -11,6 +11,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/plan/rank_layout.h"
+#include "planner/process/seconds_since.h"
 #include "planner/profile/profile_set.h"
 #include "planner/simulator/mesh_sync.h"
 #include "planner/spec/snapshot.h"
@@ -102,14 +103,13 @@ Estimate measure_sync_s_per_byte(const JobSpec& whole_job, int ranks, const Netw
     for (int i = 0; i < options.warm_up; ++i) sum_all();
     const auto begin = Clock::now();
     while (true) {
-      unsigned char again =
-          !enough(samples, std::chrono::duration<double>(Clock::now() - begin).count(), options) ? 1 : 0;
+      unsigned char again = !enough(samples, seconds_since(begin), options) ? 1 : 0;
       all.broadcast(&again, 1, ElementType::u8, 0);
       if (again == 0) break;
       all.barrier();
       const auto start = Clock::now();
       sum_all();
-      samples.add(std::chrono::duration<double>(Clock::now() - start).count());
+      samples.add(seconds_since(start));
     }
     if (all.rank() != 0) return;
     measured_s = samples.median();

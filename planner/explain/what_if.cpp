@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "planner/process/seconds_since.h"
 #include "planner/simulator/tightest_stage.h"
 #include "planner/spec/error.h"
 
@@ -219,8 +220,7 @@ std::vector<WhatIf> what_if(const PlanningContext& context, const PlanOptions& o
   const auto start = std::chrono::steady_clock::now();
   std::vector<WhatIf> answers;
   for (size_t i = 0; i < questions.size(); ++i) {
-    const double left_s =
-        time_limit_s - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double left_s = time_limit_s - seconds_since(start);
     PlanOptions quick = options;
     quick.explain = false;
     if (questions[i].what.kind == WhatIf::Kind::planner) {  // as where no plan is given

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 
+#include "planner/process/seconds_since.h"
 #include "planner/spec/busy_nodes.h"
 
 namespace sailor {
@@ -34,9 +35,7 @@ class Relaxed {
   SearchResult search(const JobSpec& job) const { return search(job, context_.snapshot, context_.catalog); }
 
  private:
-  double left_s() const {
-    return limit_s_ - std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-  }
+  double left_s() const { return limit_s_ - seconds_since(started_); }
 
   const PlanningContext& context_;
   PlanOptions options_;

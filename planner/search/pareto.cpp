@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "planner/process/seconds_since.h"
+
 namespace sailor {
 namespace {
 
@@ -70,8 +72,7 @@ class Front {
 
  private:
   double left_s() const {
-    const double elapsed_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    const double elapsed_s = seconds_since(started_);
     return time_limit_s_ - elapsed_s;
   }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "planner/process/seconds_since.h"
 #include "planner/spec/error.h"
 #include "trainer/checkpoint/memory_copies.h"
 
@@ -16,10 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kNice = 5;  // training goes first, but what is written must not pile up
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool has_ended(const std::future<SaveResult>& writing) {
   return writing.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -45,7 +42,7 @@ void BackgroundSaver::start(const RankState& state, const StateVersion& version,
   const auto begin = Clock::now();
   wait();
   own_->take(state, version);
-  const double stopped_s = since(begin);
+  const double stopped_s = seconds_since(begin);
   writing_ = std::async(std::launch::async, [this, directory, keep, stopped_s] {
     // Of this thread and those that it starts; refused where limits do, and then it does without.
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
@@ -63,7 +60,7 @@ void BackgroundSaver::start(const RankState& state, const StateVersion& version,
     } catch (const std::exception& error) {
       result.error = error.what();
     }
-    result.written_s = since(copied);
+    result.written_s = seconds_since(copied);
     return result;
   });
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "planner/process/seconds_since.h"
 #include "planner/profile/profile_set.h"
 #include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
@@ -30,10 +31,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kTellLoading = std::chrono::seconds(5);  // how often
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 CommOptions options_of(EmulatedNetwork* links) {
   CommOptions options;
