@@ -125,6 +125,7 @@ results=$run/sailor-$id
 live=no
 [[ -t 1 ]] && live=yes
 last=
+next=0   # a log gets a line every 10 s
 shown=no
 submitted=$SECONDS
 ended() {  # a Slurm that does not answer in time does not mean that the job ended
@@ -143,11 +144,12 @@ until ended; do
     fail "job $id does not start: $(squeue -h -j "$id" -o %r | head -n 1)"
   fi
   line=$(grep '^step ' "$run/slurm-$id.out" 2> /dev/null | tail -n 1 || true)
-  if [[ -n $line && $line != "$last" ]]; then
+  if [[ -n $line && $line != "$last" && ( $live == yes || $SECONDS -ge $next ) ]]; then
     if [[ $live == yes ]]; then printf '\r\033[K%s' "$line"; else printf '%s\n' "$line"; fi
     last=$line
+    next=$((SECONDS + 10))
   fi
-  if [[ $live == yes || $shown == no ]]; then sleep 0.5; else sleep 10; fi
+  sleep 0.5
 done
 [[ $live == yes ]] && echo
 

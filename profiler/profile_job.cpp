@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<LayerKind, 3> kKinds = {LayerKind::embedding, LayerKind::block, LayerKind::head};
+constexpr std::array<LayerKind, 3> kLayerKinds = {LayerKind::embedding, LayerKind::block, LayerKind::head};
 constexpr std::array<const char*, 3> kKindNames = {"embedding", "block", "head"};
 // Shares of the time that the user gives.
 constexpr double kLayerShare = 0.8;
@@ -169,7 +169,7 @@ Benches make_benches(const JobSpec& job, const ProfileRequest& request, Device& 
     }
     try {
       std::vector<std::unique_ptr<LayerBench>> kinds;
-      for (const LayerKind kind : kKinds)
+      for (const LayerKind kind : kLayerKinds)
         kinds.push_back(std::make_unique<LayerBench>(job, kind, tp, device));
       benches[tp] = std::move(kinds);
     } catch (const InputError& e) {
@@ -243,7 +243,7 @@ class LayerRounds {
     for (const auto& [key, of_cell] : journal_.rounds()) {
       const StackBench::ByKind cell = typical(of_cell);
       std::string line = fmt::format("microbatch {:>3}  tp {}", key.second, key.first);
-      for (size_t k = 0; k < kKinds.size(); ++k) {
+      for (size_t k = 0; k < kLayerKinds.size(); ++k) {
         const LayerMeasurement& m = cell[k];
         line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
                             1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
@@ -287,8 +287,8 @@ class LayerRounds {
 
   void put_cell(int tp, int microbatch) {
     const StackBench::ByKind cell = typical(journal_.rounds().at({tp, microbatch}));
-    for (size_t k = 0; k < kKinds.size(); ++k)
-      put(profile_, {microbatch, tp, kKinds[k], cell[k].times, cell[k].samples, cell[k].outliers,
+    for (size_t k = 0; k < kLayerKinds.size(); ++k)
+      put(profile_, {microbatch, tp, kLayerKinds[k], cell[k].times, cell[k].samples, cell[k].outliers,
                      cell[k].relative_error});
   }
 
@@ -345,8 +345,8 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
                   1e3 * profile.overheads.iteration_overhead_s, 1e9 * profile.overheads.sync_s_per_byte));
 
   for (auto& [tp, kinds] : benches)
-    for (size_t k = 0; k < kKinds.size(); ++k)
-      put(profile, {tp, kKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
+    for (size_t k = 0; k < kLayerKinds.size(); ++k)
+      put(profile, {tp, kLayerKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
   std::vector<int> tps;
   for (const auto& [tp, kinds] : benches) tps.push_back(tp);
   const MeasuringOptions options =

@@ -70,7 +70,7 @@ export LD_LIBRARY_PATH=$libraries OMP_NUM_THREADS=1 PATH=/build/bin:$PATH
 mkdir -p /tmp/run
 cd /tmp/run
 cat /src/README.md /src/etc/doc/*.md > text.txt
-sed 's/steps: 100/steps: 4/' /src/etc/jobs/quickstart.yaml > job.yaml
+sed 's/steps: 60/steps: 4/' /src/etc/jobs/quickstart.yaml > job.yaml
 cat > plan.json <<'PLAN'
 {"sailor_plan": 1, "model": "gpt2-4x64", "global_batch": 64, "microbatch": 4,
  "pipelines": [{"microbatches": 16, "stages": [

@@ -22,18 +22,18 @@ std::map<std::string, double*> numbers_of(Platform& platform) {
           {"collective_start_s", &platform.collective_start_s}};
 }
 
-LinkEnd read_end(const std::optional<Field>& field) {
+LinkEnd type_at(const std::optional<Field>& field) {
   LinkEnd end{"", "", 0};
   if (field) end.gpu_type = field->name();
   return end;
 }
 
-PlatformLink read_link(const Field& field) {
+PlatformLink read_platform_link(const Field& field) {
   MapField map(field, {"name", "from", "to", "scope", "latency_s", "bytes_per_s", "node_bytes_per_s"});
   PlatformLink link;
   link.name = map.required("name").name();
-  link.from = read_end(map.optional("from"));
-  link.to = read_end(map.optional("to"));
+  link.from = type_at(map.optional("from"));
+  link.to = type_at(map.optional("to"));
   link.scope =
       static_cast<NetworkProfile::Scope>(map.required("scope").choice({"any", "intra_node", "inter_node"}));
   link.bytes_per_s = map.required("bytes_per_s").positive();
@@ -76,7 +76,7 @@ Platform parse_platform(const std::string& yaml, const std::string& file_name) {
   platform.file = file_name;
   platform.name = map.required("name").name();
   platform.gpus_per_node = map.required("gpus_per_node").integer<int>(1, 4096);
-  for (const Field& link : map.required("links").items()) platform.links.push_back(read_link(link));
+  for (const Field& link : map.required("links").items()) platform.links.push_back(read_platform_link(link));
   for (const auto& [key, number] : numbers)
     if (const auto field = map.optional(key)) *number = field->number(0, 1e15);
   return platform;

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kWidestGpus = 70;
+constexpr size_t kWidestList = 70;
 
 bool is_one_zone(const Plan& plan) {
   std::set<std::string> zones;
@@ -35,7 +35,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
   const size_t D = plan.pipelines.size();
   std::string out =
       fmt::format("{} on {}:\n{}{:.4g} s per iteration, {} tokens/s", plan.model,
-                  gpus_by_type_and_zone(plan, is_one_zone(plan), kWidestGpus), estimate_mark(p),
+                  gpus_by_type_and_zone(plan, is_one_zone(plan), kWidestList), estimate_mark(p),
                   p.iteration_s, rate_text(context.job.tokens_per_iteration() * p.iterations_per_s()));
   for (const Expense expense : context.job.expenses()) {
     const char* unit = kind_of(expense).unit;

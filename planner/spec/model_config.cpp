@@ -5,7 +5,7 @@
 namespace sailor {
 namespace {
 
-constexpr int kMost = 100'000'000;
+constexpr int kMostSize = 100'000'000;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Field ModelConfig::required(const char* key) const {
 }
 
 int ModelConfig::count(const char* key) const {
-  return required(key).integer<int>(1, kMost);
+  return required(key).integer<int>(1, kMostSize);
 }
 
 bool ModelConfig::flag(const char* key, bool otherwise) const {

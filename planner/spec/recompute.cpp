@@ -8,7 +8,7 @@
 namespace sailor {
 namespace {
 
-const std::vector<std::string>& names() {
+const std::vector<std::string>& recompute_names() {
   static const std::vector<std::string> all = {"none", "selective", "full"};
   return all;
 }
@@ -16,11 +16,11 @@ const std::vector<std::string>& names() {
 }  // namespace
 
 const char* to_string(Recompute recompute) {
-  return names()[static_cast<size_t>(recompute)].c_str();
+  return recompute_names()[static_cast<size_t>(recompute)].c_str();
 }
 
 Recompute read_recompute(const Field& field) {
-  return static_cast<Recompute>(field.choice(names()));
+  return static_cast<Recompute>(field.choice(recompute_names()));
 }
 
 }  // namespace sailor

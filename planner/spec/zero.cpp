@@ -9,7 +9,7 @@
 namespace sailor {
 namespace {
 
-const std::vector<std::string>& names() {
+const std::vector<std::string>& zero_names() {
   static const std::vector<std::string> all = {"none", "optimizer", "gradients", "parameters"};
   return all;
 }
@@ -17,7 +17,7 @@ const std::vector<std::string>& names() {
 }  // namespace
 
 const char* to_string(Zero zero) {
-  return names()[static_cast<size_t>(zero)].c_str();
+  return zero_names()[static_cast<size_t>(zero)].c_str();
 }
 
 std::string short_name(Zero zero) {
@@ -25,7 +25,7 @@ std::string short_name(Zero zero) {
 }
 
 Zero read_zero(const Field& field) {
-  const Zero zero = static_cast<Zero>(field.choice(names()));
+  const Zero zero = static_cast<Zero>(field.choice(zero_names()));
   if (zero > Zero::optimizer)
     field.fail(fmt::format("{} is not supported yet by planner and trainer: use none or optimizer",
                            to_string(zero)));

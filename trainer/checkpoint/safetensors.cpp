@@ -35,7 +35,7 @@ constexpr int64_t kTensorAlignment = 8;  // of the tensors' bytes, as other writ
   throw InputError({path, 0}, what + "; it is damaged or not a safetensors file; get it again");
 }
 
-[[noreturn]] void fail(const std::string& action, const std::string& path) {
+[[noreturn]] void fail_to(const std::string& action, const std::string& path) {
   throw std::runtime_error(fmt::format("cannot {} {}: {}", action, path, std::strerror(errno)));
 }
 
@@ -111,7 +111,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   if (fd_ < 0) throw InputError({path, 0}, fmt::format("cannot be opened: {}", std::strerror(errno)));
   try {
     struct stat status {};
-    if (fstat(fd_, &status) != 0) fail("look at", path);
+    if (fstat(fd_, &status) != 0) fail_to("look at", path);
     if (!S_ISREG(status.st_mode)) throw InputError({path, 0}, "is not a regular file");
     const auto size = static_cast<int64_t>(status.st_size);
     std::array<unsigned char, kLengthBytes> length_bytes{};
@@ -268,7 +268,7 @@ void SafetensorsWriter::finish() {
   if (next_ != tensors_.size())
     throw std::logic_error(fmt::format("{}: {} was never written", path_, tensors_[next_].name));
   file_->finish();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("write", path_);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_to("write", path_);
   file_.reset();
 }
 

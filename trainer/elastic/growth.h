@@ -58,6 +58,8 @@ class Growth {
 
   // Whether the node was requested; it may not have joined yet.
   bool holds(const std::string& node) const { return helpers_.contains(node); }
+  // A query runs, or the choice that follows it: the next calls of tick() may request nodes.
+  bool undecided() const { return look_.under_way() || seen_ || answer_.valid(); }
   // Some nodes will join soon: changes of plan wait for them.
   bool awaits(double now_s) const;
   // Nodes that joined at least `for_s` ago and are not in `used`.

@@ -10,8 +10,8 @@
 namespace sailor {
 namespace {
 
-constexpr double kLoose = 1e-9;  // relative; for sums in another order
-constexpr double kFalls = 2e-3;  // by so much has what is accepted to fall before bounds are updated
+constexpr double kReordered = 1e-9;  // relative; for sums in another order
+constexpr double kFalls = 2e-3;      // by so much has what is accepted to fall before bounds are updated
 
 class TemplateSearch {
  public:
@@ -69,8 +69,10 @@ class TemplateSearch {
   // templates are found.
   void tighten() {
     const bool throughput = !p_.goal.objective.expense();
-    const double s = std::min(p_.goal.max_iteration_s * (1 + kLoose), throughput ? threshold_now_ : kNever);
-    const double charge = std::min(p_.goal.max_charge() * (1 + kLoose), throughput ? kNever : threshold_now_);
+    const double s =
+        std::min(p_.goal.max_iteration_s * (1 + kReordered), throughput ? threshold_now_ : kNever);
+    const double charge =
+        std::min(p_.goal.max_charge() * (1 + kReordered), throughput ? kNever : threshold_now_);
     if (bounds_version_ > 0 &&
         ((s > tightened_s_ * (1 - kFalls) && charge > tightened_charge_ * (1 - kFalls)) ||
          (s == tightened_s_ && charge == tightened_charge_)))
@@ -210,7 +212,7 @@ class TemplateSearch {
     return true;
   }
   double accepted_s() const {
-    return std::min(p_.goal.max_iteration_s * (1 + kLoose),
+    return std::min(p_.goal.max_iteration_s * (1 + kReordered),
                     !p_.goal.objective.expense() ? threshold_now_ : kNever);
   }
 

@@ -1,4 +1,4 @@
-// What must hold of every prediction: better hardware never makes a plan slower, larger or too large. Random
+// What must hold of every prediction: better hardware never makes a plan slower, larger or too large. Dice
 // plans on random clusters under every shipped framework description.
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ namespace {
 constexpr double kMonotoneRounding = 1 + 1e-9;
 constexpr int kPlansPerStyle = 400;
 
-class Random {
+class Dice {
  public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
+  explicit Dice(uint64_t seed) : engine_(seed) {}
 
   int up_to(int most) { return 1 + static_cast<int>(engine_() % static_cast<unsigned>(most)); }
   bool chance(int one_in) { return engine_() % static_cast<unsigned>(one_in) == 0; }
@@ -62,7 +62,7 @@ struct Scenario {
 
 const char* const kTypes[] = {"fast", "slow"};
 
-void add_profiles(Random& random, test::Instance& in) {
+void add_profiles(Dice& random, test::Instance& in) {
   for (const char* type : kTypes) {
     in.catalog.gpu_types[type].memory_bytes = static_cast<int64_t>(random.between(3e7, 1e9));
     in.catalog.gpu_types[type].usd_per_hour = random.between(0.1, 10);
@@ -93,7 +93,7 @@ void add_profiles(Random& random, test::Instance& in) {
     }
 }
 
-std::vector<LinkFacts> random_links(Random& random) {
+std::vector<LinkFacts> random_links(Dice& random) {
   std::vector<LinkFacts> links;
   const auto add = [&](LinkEnd from, LinkEnd to, NetworkProfile::Scope scope, double low, double high) {
     links.push_back({std::move(from), std::move(to), scope, random.between(1e-6, 1e-2),
@@ -109,7 +109,7 @@ std::vector<LinkFacts> random_links(Random& random) {
 }
 
 // Ascending cuts of `layers` layers into `parts`.
-std::vector<int> random_cuts(Random& random, int layers, int parts) {
+std::vector<int> random_cuts(Dice& random, int layers, int parts) {
   std::vector<int> cuts{0};
   for (int part = 1; part < parts; ++part) {
     const int room = layers - cuts.back() - (parts - part);
@@ -119,7 +119,7 @@ std::vector<int> random_cuts(Random& random, int layers, int parts) {
   return cuts;
 }
 
-Plan random_plan(Random& random, const test::Instance& in, const FrameworkStyle& style) {
+Plan random_plan(Dice& random, const test::Instance& in, const FrameworkStyle& style) {
   Plan plan;
   plan.model = in.job.model.name;
   plan.microbatch = random.up_to(2);
@@ -156,7 +156,7 @@ Plan random_plan(Random& random, const test::Instance& in, const FrameworkStyle&
   return plan;
 }
 
-Scenario random_scenario(Random& random, const FrameworkStyle& style) {
+Scenario random_scenario(Dice& random, const FrameworkStyle& style) {
   Scenario s;
   s.in = test::empty_instance(3 + random.up_to(6), 1);
   s.in.job.training.precision = random.chance(2) ? Precision::bf16 : Precision::fp32;
@@ -168,19 +168,19 @@ Scenario random_scenario(Random& random, const FrameworkStyle& style) {
   return s;
 }
 
-void improve_bandwidth(Random& random, Scenario& s) {
+void improve_bandwidth(Dice& random, Scenario& s) {
   for (LinkFacts& link : s.links) {
     if (random.chance(2)) link.bytes_per_s *= random.between(1, 10);
     if (random.chance(2)) link.node_bytes_per_s *= random.between(1, 10);
   }
 }
 
-void improve_latency(Random& random, Scenario& s) {
+void improve_latency(Dice& random, Scenario& s) {
   for (LinkFacts& link : s.links)
     if (random.chance(2)) link.latency_s /= random.between(1, 10);
 }
 
-void improve_layers(Random& random, Scenario& s) {
+void improve_layers(Dice& random, Scenario& s) {
   for (auto& [type, profile] : s.in.profiles.layers)
     for (auto& [key, cell] : profile.cells)
       for (LayerTimes& times : cell)
@@ -189,12 +189,12 @@ void improve_layers(Random& random, Scenario& s) {
           if (random.chance(2)) times.*time /= random.between(1, 3);
 }
 
-void improve_capacity(Random& random, Scenario& s) {
+void improve_capacity(Dice& random, Scenario& s) {
   for (auto& [name, type] : s.in.catalog.gpu_types)
     type.memory_bytes = static_cast<int64_t>(static_cast<double>(type.memory_bytes) * random.between(1, 4));
 }
 
-void improve_platform(Random& random, Scenario& s) {
+void improve_platform(Dice& random, Scenario& s) {
   for (auto& [type, profile] : s.in.profiles.layers) {
     PlatformOverheads& o = profile.overheads;
     o.base_memory_bytes /= 2;
@@ -220,13 +220,13 @@ std::vector<FrameworkStyle> styles() {
   return all;
 }
 
-using Improve = void (*)(Random&, Scenario&);
+using Improve = void (*)(Dice&, Scenario&);
 
 void expect_never_worse(Improve improve, const char* what) {
   for (const FrameworkStyle& style : styles()) {
     int worse = 0;
     for (uint64_t seed = 0; seed < kPlansPerStyle; ++seed) {
-      Random random(seed);
+      Dice random(seed);
       Scenario s = random_scenario(random, style);
       const Prediction before = s.predict();
       improve(random, s);
@@ -267,7 +267,7 @@ TEST(BetterHardware, LessOverheadIsNeverSlowerOrLarger) {
 // platform, framework and type.
 TEST(BetterHardware, AFasterGpuIsNeverSlowerWhereLayersAreEstimated) {
   const Assumptions shipped = load_assumptions(SAILOR_SOURCE_DIR "/etc");
-  Random random(11);
+  Dice random(11);
   int predicted = 0;
   for (const auto& [platform_name, platform] : shipped.platforms)
     for (const auto& [framework, style] : shipped.frameworks)
