@@ -105,7 +105,7 @@ if [[ ! -s $work/profiles-$key/done ]]; then
   say "measure the model's layers on this machine's CPU"
   rm -rf "$work"/profiles-*
   mkdir -p "$work/profiles-$key"
-  sailor profile "$run/job.yaml" --out "$work/profiles-$key"
+  sailor profile "$run/job.yaml" --seconds 12 --out "$work/profiles-$key"
   date > "$work/profiles-$key/done"
 fi
 cp "$work/profiles-$key"/*.json "$SAILOR_CLUSTER_DIR/profiles/"
