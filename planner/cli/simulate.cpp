@@ -25,9 +25,10 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs, const Plan& plan
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
   std::vector<std::string> notes = inputs.notes;
-  for (const auto& [type, note] : inputs.profiles.estimates)
-    if (types.contains(type) && std::find(notes.begin(), notes.end(), note) == notes.end())
-      notes.push_back(note);
+  for (const SnapshotNode& node : inputs.snapshot.nodes)
+    if (!node.free_gpus.empty()) types.erase(node.gpu_type);
+  if (std::string note = estimates_note(inputs.profiles, inputs.job, types); !note.empty())
+    notes.push_back(std::move(note));
   return notes;
 }
 

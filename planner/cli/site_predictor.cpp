@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "planner/cli/cluster_source.h"
 #include "planner/inputs/load_inputs.h"
 #include "planner/simulator/native_model.h"
@@ -20,20 +22,19 @@ bool SitePredictor::load(std::string& reason) {
   Site site;
   site.config = load_site_config(path);
   site.catalog = load_catalog(site.config.catalog);
-  site.framework = framework_of(site.config);
   site_ = std::move(site);
   return true;
 }
 
-const ProfileSet& SitePredictor::profiles_of(const JobSpec& job) {
+const ProfileSet& SitePredictor::profiles_of(const JobSpec& job, const FrameworkStyle& framework) {
   const ModelSpec& m = job.model;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads,
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads,
                   m.key_value_heads(), m.feed_forward, m.sequence, m.vocabulary, m.attention_window,
-                  m.tied_embeddings, to_string(job.training.precision));
+                  m.tied_embeddings, to_string(job.training.precision), framework.name);
   const auto known = profiles_.find(key);
   if (known != profiles_.end()) return known->second;
-  return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog, site_->framework))
+  return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog, framework))
       .first->second;
 }
 
@@ -47,8 +48,11 @@ std::optional<SitePredictor::Predicted> SitePredictor::predict(const MeasuredRun
   JobSpec job = job_of(record);
   job.file = "JOB.yaml";  // for advice only
   try {
-    const ProfileSet& profiles = profiles_of(job);
-    FrameworkStyle style = site_->framework;
+    std::set<std::string> types;
+    for (const PlanPipeline& pipeline : record.plan.pipelines)
+      for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
+    FrameworkStyle style = framework_of(site_->config, site_->catalog, types);
+    const ProfileSet& profiles = profiles_of(job, style);
     for (const auto& [key, value] : record.options) style.set(key, value, record.where);
     const Snapshot snapshot;
     const Prediction prediction =

@@ -34,14 +34,13 @@ class SitePredictor {
   struct Site {
     SiteConfig config;
     Catalog catalog;
-    FrameworkStyle framework;
   };
   bool load(std::string& reason);
-  const ProfileSet& profiles_of(const JobSpec& job);
+  const ProfileSet& profiles_of(const JobSpec& job, const FrameworkStyle& framework);
 
   std::string config_;
   std::optional<Site> site_;
-  std::map<std::string, ProfileSet> profiles_;  // by model and precision
+  std::map<std::string, ProfileSet> profiles_;  // by model, precision and framework
 };
 
 }  // namespace sailor::cli

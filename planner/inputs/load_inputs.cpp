@@ -1,6 +1,7 @@
 #include "planner/inputs/load_inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -188,6 +189,16 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
       inputs.catalog.file, fmt::join(named, "; "), more > 0 ? fmt::format("; {} more", more) : "");
 }
 
+// That the matrix units of a type do not compute in a precision, and in which they do; empty if they may.
+std::string lacking_precision(const GpuType& type, Precision precision) {
+  if (type.peak_flops.empty() || type.flops(precision)) return "";
+  std::vector<std::string> has;
+  for (const PrecisionKind& kind : kPrecisions)
+    if (type.flops(kind.precision)) has.push_back(kind.name);
+  return fmt::format("its matrix units have no {}, only {} (training.precision)", to_string(precision),
+                     fmt::join(has, " and "));
+}
+
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   std::map<std::string, size_t> unusable;
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
@@ -202,8 +213,8 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   std::set<std::string> types;
   for (const SnapshotNode& node : inputs.snapshot.nodes)
     if (!node.free_gpus.empty()) types.insert(node.gpu_type);
-  for (const auto& [type, note] : inputs.profiles.estimates)
-    if (types.contains(type)) notes.push_back(note);
+  if (std::string note = estimates_note(inputs.profiles, inputs.job, types); !note.empty())
+    notes.push_back(std::move(note));
   for (const std::string& type : types) {
     if (std::string note = stale_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   }
@@ -211,17 +222,24 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
     if (!note.empty()) notes.push_back(std::move(note));
   for (const auto& [type, gpus] : unusable) {
     if (gpus == 0) continue;
-    notes.push_back(fmt::format(
-        "{} free GPU{} of type {} cannot be used: no profile of {}, make one with `sailor profile {}`", gpus,
-        gpus == 1 ? "" : "s", type, inputs.job.model.name, inputs.job.file));
+    const std::string lacking = lacking_precision(inputs.catalog.at(type), inputs.job.training.precision);
+    notes.push_back(
+        fmt::format("{} free GPU{} of type {} cannot be used: {}", gpus, gpus == 1 ? "" : "s", type,
+                    lacking.empty() ? fmt::format("no profile of {}, make one with `sailor profile {}`",
+                                                  inputs.job.model.name, inputs.job.file)
+                                    : lacking));
   }
   return notes;
 }
 
 }  // namespace
 
-FrameworkStyle framework_of(const SiteConfig& site) {
-  return site.framework.empty() ? own_framework() : load_framework_style(site.framework);
+FrameworkStyle framework_of(const SiteConfig& site, const Catalog& catalog,
+                            const std::set<std::string>& gpu_types) {
+  if (!site.framework.empty()) return load_framework_style(site.framework);
+  const bool gpus = std::none_of(gpu_types.begin(), gpu_types.end(),
+                                 [&](const std::string& type) { return catalog.at(type).on_processors; });
+  return own_framework(gpus ? Ranks::gpus : Ranks::processors);
 }
 
 PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
@@ -239,7 +257,6 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
     inputs.catalog.at(type);  // names a type that is not known
     inputs.catalog.gpu_types[type].power = power;
   }
-  inputs.framework = framework_of(inputs.site);
   inputs.overrides = overrides;
   if (!inputs.job.objective_given && !inputs.site.default_objective.empty()) {
     inputs.job.objective = parse_objective(inputs.site.default_objective);
@@ -251,6 +268,10 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   fill_prices(inputs.site.usd_per_hour, inputs.snapshot.usd_per_hour);
   fill_prices(inputs.site.egress_usd_per_gb, inputs.snapshot.egress_usd_per_gb);
   std::vector<std::string> unknown = drop_unknown_types(inputs.snapshot, inputs.catalog);
+  std::set<std::string> types;
+  for (const SnapshotNode& node : inputs.snapshot.nodes) types.insert(node.gpu_type);
+  for (const BusyNode& busy : inputs.snapshot.busy) types.insert(busy.node.gpu_type);
+  inputs.framework = framework_of(inputs.site, inputs.catalog, types);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);
   name_regions(inputs);
   inputs.notes = notes_of(inputs);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,10 @@ struct PlanningInputs {
   PlanningContext context(const Snapshot& nodes) const { return {job, nodes, catalog, profiles, framework}; }
 };
 
-// The site's framework, else our own trainer's. Throws InputError.
-FrameworkStyle framework_of(const SiteConfig& site);
+// The site's framework, else our own trainer's, with ranks as the GPU types have them: if one of them
+// computes on processors, all ranks communicate over sockets. Throws InputError.
+FrameworkStyle framework_of(const SiteConfig& site, const Catalog& catalog,
+                            const std::set<std::string>& gpu_types);
 
 using SnapshotSource = std::function<Snapshot(const SiteConfig&)>;
 

@@ -83,9 +83,11 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
   site.framework = "framework.yaml";
   site.profiles = {"profiles"};
   files["sailor.yaml"] = to_yaml(site);
-  files[site.catalog] = read_text_file(inputs.catalog.file);
-  files[site.framework] =
-      inputs.site.framework.empty() ? own_framework_text() : read_text_file(inputs.site.framework);
+  files[site.catalog] = to_yaml(inputs.catalog);
+  files[site.framework] = !inputs.site.framework.empty() ? read_text_file(inputs.site.framework)
+                          : inputs.framework.name == own_framework(Ranks::gpus).name
+                              ? own_framework_text(Ranks::gpus)
+                              : own_framework_text(Ranks::processors);
   // Profiles are read in the order of their names, and the first one of a GPU type counts.
   for (size_t i = 0; i < inputs.profiles.files.size(); ++i) {
     const std::string& file = inputs.profiles.files[i];

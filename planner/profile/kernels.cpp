@@ -46,8 +46,7 @@ double KernelModel::fused_attention_s(double flops) const {
 }
 
 bool has_kernel_model(const GpuType& type, Precision precision) {
-  return type.peak_flops.contains(kind_of(precision).peak_flops_key) &&
-         type.memory_bandwidth_bytes_per_s > 0 && type.compute_units > 0;
+  return type.flops(precision) && type.memory_bandwidth_bytes_per_s > 0 && type.compute_units > 0;
 }
 
 KernelModel kernel_model(const GpuType& type, Precision precision) {
@@ -55,8 +54,8 @@ KernelModel kernel_model(const GpuType& type, Precision precision) {
     throw InputError("GPU type \"" + type.name + "\": an estimate needs peak_flops." +
                      kind_of(precision).peak_flops_key +
                      ", memory_bandwidth and compute_units in the catalog");
-  return {type.peak_flops.at(kind_of(precision).peak_flops_key), type.memory_bandwidth_bytes_per_s,
-          type.compute_units, element_bytes(precision), type.efficiency};
+  return {*type.flops(precision), type.memory_bandwidth_bytes_per_s, type.compute_units,
+          element_bytes(precision), type.efficiency};
 }
 
 }  // namespace sailor

@@ -1,6 +1,7 @@
 #include "planner/profile/profile_set.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -82,6 +83,31 @@ LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double 
   return profile;
 }
 
+// What nodes of the types usually have; the worse of unlike ones.
+void assume_nodes(const Catalog& catalog, NetworkProfile& links) {
+  using Scope = NetworkProfile::Scope;
+  for (auto a = catalog.gpu_types.begin(); a != catalog.gpu_types.end(); ++a) {
+    const TypicalNode& node = a->second.node;
+    if (node.link_bytes_per_s > 0)
+      links.add({{a->first, "", 0},
+                 {a->first, "", 0},
+                 Scope::intra_node,
+                 LinkCurve::from_rates(node.link_latency_s, node.link_bytes_per_s, 0)});
+    if (node.cards == 0) continue;
+    for (auto b = a; b != catalog.gpu_types.end(); ++b) {
+      const TypicalNode& other = b->second.node;
+      if (other.cards == 0) continue;
+      links.add({{a->first, "", 0},
+                 {b->first, "", 0},
+                 Scope::inter_node,
+                 LinkCurve::from_rates(
+                     std::max(node.card_latency_s, other.card_latency_s),
+                     std::min(node.card_bytes_per_s, other.card_bytes_per_s),
+                     std::min(node.cards * node.card_bytes_per_s, other.cards * other.card_bytes_per_s))});
+    }
+  }
+}
+
 void assume_links(const Catalog& catalog, NetworkProfile& network) {
   using Reach = NetworkProfile::Reach;
   std::map<Reach, NetworkProfile> assumed;
@@ -95,6 +121,7 @@ void assume_links(const Catalog& catalog, NetworkProfile& network) {
                                                                      : NetworkProfile::Scope::inter_node,
                         LinkCurve::from_rates(link.latency_s, link.bytes_per_s, link.node_bytes_per_s)});
   }
+  assume_nodes(catalog, assumed[Reach::zone]);
   for (auto& [reach, links] : assumed) {
     links.file = catalog.file;
     network.assume(std::move(links), reach);
@@ -120,13 +147,6 @@ bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found,
   if (!profile) return false;
   for (const ReplicaShape& shape : profile->shapes())
     set.sizes.by_shape.emplace(shape, analytic_sizes(shape_of(job.model), framework, precision, shape));
-  set.estimates[type.name] = fmt::format(
-      "type {}: no profile of {} ({}), its times are estimated from the catalog{} (+-{:.0f} %); measure them "
-      "with "
-      "`sailor profile {}`",
-      type.name, job.model.name, to_string(precision),
-      profile->uncertainty == kUncalibrated ? "" : " and from profiles of other models",
-      100 * profile->uncertainty, job.file);
   set.layers.emplace(type.name, std::move(*profile));
   for (const ProfileFile& other : measured) set.files.push_back(other.file);
   return true;
@@ -170,6 +190,25 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
             job.file));
   }
   return set;
+}
+
+std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
+                           const std::set<std::string>& gpu_types) {
+  std::map<double, std::vector<std::string>> types;  // by uncertainty
+  for (const std::string& type : gpu_types) {
+    const auto profile = profiles.layers.find(type);
+    if (profile != profiles.layers.end() && profile->second.is_estimated())
+      types[profile->second.uncertainty].push_back(type);
+  }
+  if (types.empty()) return "";
+  std::vector<std::string> parts;
+  for (const auto& [uncertainty, names] : types)
+    parts.push_back(fmt::format("{} are estimated from the catalog{} (+-{:.0f} %)", fmt::join(names, ", "),
+                                uncertainty == kUncalibrated ? "" : " and from profiles of other models",
+                                100 * uncertainty));
+  return fmt::format("no profile of {} ({}): layer times of {}; measure them with `sailor profile {}`",
+                     job.model.name, to_string(job.training.precision), fmt::join(parts, ", those of "),
+                     job.file);
 }
 
 }  // namespace sailor

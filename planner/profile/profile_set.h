@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,21 @@ struct ProfileSet {
   std::map<std::string, LayerProfile> layers;
   ModelSizes sizes;
   NetworkProfile network;
-  std::map<std::string, std::string> estimates;  // note for the user about each type with estimated times
-  std::vector<std::string> notes;                // e.g. "type X: no profile of this model in DIR"
-  std::vector<std::string> files;                // the files that were read, in order
+  std::vector<std::string> notes;  // e.g. "type X: no profile of this model in DIR"
+  std::vector<std::string> files;  // the files that were read, in order
 };
 
 // Searches `directories` for *.json profile files (product format) that match the job's model and precision.
 // A catalog type with `emulate` gets the named type's profile, with times multiplied by its slowdown. A type
-// without measurements gets an estimate for `framework` if the catalog has enough data, and a note says so.
+// without measurements gets an estimate for `framework` if the catalog has enough data (estimates_note()).
 // Throws InputError when a file is broken, or when no type of the catalog has a profile (naming the command
 // that makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework = own_framework());
+
+// One line for the user about those of `gpu_types` whose times are estimates; empty if there are none.
+std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
+                           const std::set<std::string>& gpu_types);
 
 // The formats of the reference data pack (see its README): DIR/profiles/MODEL/TYPE/profile.json or
 // profiles_tmp.json, llm_info.json, network/multizone_bandwidths_het.json. `times` selects which copy of the

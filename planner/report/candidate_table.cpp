@@ -11,6 +11,7 @@
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
 #include "planner/search/problem/goal.h"
+#include "planner/simulator/assumed_links.h"
 #include "planner/simulator/iteration_shares.h"
 #include "planner/simulator/tightest_stage.h"
 
@@ -21,6 +22,7 @@ using nlohmann::json;
 
 // Of a row; the first column gets what the others leave.
 constexpr size_t kWidest = 120, kLeastGpus = 12, kWidestTp = 18, kWidestFeatures = 26;
+constexpr double kTellShare = 0.01;  // of an iteration
 
 // Does the plan cross no zones because there is only one?
 bool is_one_zone(const Snapshot& snapshot) {
@@ -53,6 +55,14 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
 
 std::string gap_text(double value, std::optional<double> bound) {
   return bound && *bound > 0 ? fmt::format(" (gap {:.1f}%)", 100 * std::max(0.0, value / *bound - 1)) : "";
+}
+
+// What the assumption about links is worth for the best plan.
+std::string assumed_links_text(const PlanningContext& context, const SearchResult& result) {
+  const Candidate& best = result.candidates.front();
+  const double share = assumed_links_share(context, best.plan, best.prediction, result.cost_model);
+  if (share < kTellShare) return "";
+  return fmt::format("{:.0f} % of the best plan's time rests on links that were not measured\n", 100 * share);
 }
 
 }  // namespace
@@ -124,6 +134,7 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   out += estimate_note(uncertainty);
+  if (!result.candidates.empty()) out += assumed_links_text(context, result);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
   return out + candidate_footer(context, result);
 }

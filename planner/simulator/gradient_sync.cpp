@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "planner/profile/collectives.h"
 
@@ -11,6 +12,7 @@ namespace {
 // What one rank of the group holds, the largest over the pipelines' TP degrees.
 struct Shard {
   double parameters = 0;
+  double lowest_parameters = 0;  // of the lowest layer
   int layers = 0;
 };
 
@@ -46,27 +48,34 @@ class Rings {
     count_rings(groups);
   }
 
-  SyncTimes times(const LayerGroup& group) const {
+  SyncTimes times(const LayerGroup& group) {
     const FrameworkStyle& style = context_.framework;
     const Precision precision = context_.job.training.precision;
     const Links links = links_of(group);
     const Shard shard = shard_of(group);
     const double bytes = shard.parameters * style.sync_bytes_at(precision);
-    // A bucket ends with a tensor, so there are no more of them than tensors.
+    // A bucket ends with a tensor or a layer, so there are no more of them than these.
     const double tensors = std::max(1.0, style.tensors_per_layer * shard.layers);
+    const double most_buckets = style.sync_whole_layers ? std::max(1, shard.layers) : tensors;
     const double buckets =
-        std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, tensors);
+        std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, most_buckets);
     double slowdown = 1;
     for (size_t c = 0; c < classes_.pipelines.size() && links.ring.nodes > 1; ++c)
       slowdown = std::max(slowdown, kinds_[any_of(group, c).kind].profile->overheads.sync_slowdown);
     SyncTimes times;
     const bool sharded = shards_optimizer(std::max(plan_.zero, style.zero));
-    const double piece = bytes / buckets;
-    const double sum_s = links.slowest_s([&](const Ring& ring) {
-      if (sharded && !style.zero1_all_reduce) return ring_pass_s(ring, piece);
-      return style.tree_sync ? all_reduce_s(ring, piece) : ring_all_reduce_s(ring, piece);
-    });
-    times.reduce_s = slowdown * buckets * sum_s;
+    const auto sum_s = [&](double piece) {
+      return slowdown * links.slowest_s([&](const Ring& ring) {
+        if (sharded && !style.zero1_all_reduce) return ring_pass_s(ring, piece);
+        return style.tree_sync ? all_reduce_s(ring, piece) : ring_all_reduce_s(ring, piece);
+      });
+    };
+    times.reduce_s = buckets * sum_s(bytes / buckets);
+    if (style.sync_whole_layers) {
+      const double lowest = shard.lowest_parameters * style.sync_bytes_at(precision);
+      const auto least = static_cast<double>(style.sync_bucket_bytes);
+      times.last_s = std::min(times.reduce_s, sum_s(std::clamp(least, std::min(lowest, bytes), bytes)));
+    }
     if (sharded) {
       const double weights = shard.parameters * style.weight_bytes(precision);
       const double pieces = style.gathers_by_tensor ? tensors : buckets;
@@ -87,7 +96,7 @@ class Rings {
   }
 
   Shard shard_of(const LayerGroup& group) const {
-    Shard shard{0, group.end_layer - group.first_layer};
+    Shard shard{0, 0, group.end_layer - group.first_layer};
     for (size_t c = 0; c < classes_.pipelines.size(); ++c) {
       const int kind = any_of(group, c).kind;
       const std::vector<LayerSizes>& sizes = *kinds_[kind].sizes;
@@ -96,6 +105,8 @@ class Rings {
       if (group.first_layer == 0 && group.end_layer == static_cast<int>(sizes.size()))
         parameters -= static_cast<double>(sizes.back().tied_parameters);
       shard.parameters = std::max(shard.parameters, parameters);
+      shard.lowest_parameters = std::max(shard.lowest_parameters,
+                                         kinds_.parameters(kind, group.first_layer, group.first_layer + 1));
     }
     return shard;
   }
@@ -131,14 +142,25 @@ class Rings {
     for (size_t i = 0; i < gpus_of.size(); ++i) rings_[i / most_groups] += gpus_of[i];
   }
 
-  Links links_of(const LayerGroup& group) const {
+  // The pipelines in the order of the ring: like NCCL's, it enters and leaves every node once.
+  const std::vector<int>& ring_order(const LayerGroup& group) {
+    order_.resize(static_cast<size_t>(plan_.pipelines()));
+    std::iota(order_.begin(), order_.end(), 0);
+    const auto by_node = [&](int a, int b) { return stage_of(group, a).node < stage_of(group, b).node; };
+    if (!std::is_sorted(order_.begin(), order_.end(), by_node))
+      std::stable_sort(order_.begin(), order_.end(), by_node);
+    return order_;
+  }
+
+  Links links_of(const LayerGroup& group) {
     const int D = plan_.pipelines();
     Links links;
     links.ring.ranks = D;
+    const std::vector<int>& order = ring_order(group);
     std::vector<char> used(static_cast<size_t>(plan_.nodes), 0);
     for (int j = 0; j < D; ++j) {
-      const CompactStage& a = stage_of(group, j);
-      const CompactStage& b = stage_of(group, (j + 1) % D);
+      const CompactStage& a = stage_of(group, order[static_cast<size_t>(j)]);
+      const CompactStage& b = stage_of(group, order[static_cast<size_t>((j + 1) % D)]);
       const bool same_node = on_one_node(a, b);
       add_distinct(same_node ? links.intra : links.inter, kinds_.link(a.kind, b.kind, same_node));
       if (a.node < 0) {
@@ -160,6 +182,7 @@ class Rings {
   StageKinds& kinds_;
   const PlanningContext& context_;
   std::vector<double> rings_;  // by node
+  std::vector<int> order_;     // of a ring's pipelines
 };
 
 }  // namespace
@@ -168,7 +191,7 @@ std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& cl
                                   const std::vector<LayerGroup>& groups, StageKinds& kinds) {
   std::vector<SyncTimes> times(groups.size());
   if (plan.pipelines() < 2) return times;
-  const Rings rings(plan, classes, groups, kinds);
+  Rings rings(plan, classes, groups, kinds);
   for (size_t g = 0; g < groups.size(); ++g) times[g] = rings.times(groups[g]);
   return times;
 }

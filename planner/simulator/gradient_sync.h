@@ -10,6 +10,7 @@ namespace sailor::native {
 
 struct SyncTimes {
   double reduce_s = 0;  // before the optimizer
+  double last_s = 0;    // of that, the bucket of the lowest layers, which no backward hides
   double gather_s = 0;  // after it: sharded optimizers gather the updated weights
 };
 

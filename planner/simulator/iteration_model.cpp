@@ -357,7 +357,8 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
     // can be.
     double end_s = start_s + sums[g].reduce_s;
     if (style.gradient_sync == FrameworkStyle::Sync::overlapped)
-      end_s = std::max(start_s + sums[g].reduce_s * (1 - style.overlap), begin_s + sums[g].reduce_s);
+      end_s = std::max(start_s + std::max(sums[g].last_s, sums[g].reduce_s * (1 - style.overlap)),
+                       begin_s + sums[g].reduce_s);
     end_s = std::max(end_s, start_s);
     details.group_start_s[g] = start_s;
     details.group_sync_s[g] = end_s - start_s;

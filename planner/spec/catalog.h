@@ -5,19 +5,28 @@
 //     gpu_types:
 //       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
 //              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, efficiency: {gemm: 0.9},
-//              watts: {idle: 60, busy: 400}}
+//              watts: {idle: 60, busy: 400}, node: {link: 212GB/s, cards: 4, card: 25GB/s}}
 //       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
+//       cpu: {memory: 2GiB, device: cpu}
 //     links:
 //       - {scope: intra_node, from: NAME, to: NAME, latency: 2us, rate: 200GB/s}
 //       - {scope: inter_node, latency: 10us, rate: 12.5GB/s, node_rate: 12.5GB/s}
 //       - {scope: inter_zone, latency: 1ms, rate: 2.5GB/s, node_rate: 2.5GB/s}      # of one region
 //       - {scope: inter_region, latency: 30ms, rate: 0.6GB/s, node_rate: 0.6GB/s}
 //
-// `links` are used for links without a measurement: what the interconnects of the types reach at least.
-// intra_node and inter_node are within a zone.
+// A site's catalog adds to the installed one, which is built in: a type replaces the one of the same name,
+// and a scope of which it lists links is described by it alone.
 //
-// `emulate` declares a GPU type without a real device: a rank computes on the CPU and then waits until
-// `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
+// `links` and `node` are used for links without a measurement. `node` says what nodes of the type usually
+// have: the rate of a link between two of its GPUs, and network cards with the rate of each. Between unlike
+// nodes the slower card and the smaller sum of cards count. intra_node and inter_node are within a zone.
+//
+// peak_flops names the precisions that a type's matrix units compute in. fp16 is that of bf16 where only bf16
+// is named. A type without a precision has no estimate for it.
+//
+// `device: cpu` declares ranks that compute on processors and communicate over sockets.
+// `emulate` declares the same of a GPU type without a real device: a rank computes on the CPU and then waits
+// until `slowdown` times the profile named `profile` has passed. Its layer profile is derived the same way
 // (profile/profile_set.h).
 #pragma once
 
@@ -26,6 +35,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "planner/spec/precision.h"
 
 namespace sailor {
 
@@ -52,6 +63,15 @@ struct GpuPower {
   double busy_watts = 0;  // while it computes, >= idle_watts
 };
 
+// What nodes of a type usually have.
+struct TypicalNode {
+  double link_bytes_per_s = 0;  // between two GPUs; 0 = not said
+  double link_latency_s = 0;
+  int cards = 0;  // network cards; 0 = not said
+  double card_bytes_per_s = 0;
+  double card_latency_s = 0;
+};
+
 struct GpuType {
   std::string name;
   int64_t memory_bytes = 0;
@@ -63,6 +83,11 @@ struct GpuType {
   double usd_per_hour = 0;        // one GPU, on demand; a snapshot's prices override it
   std::optional<GpuPower> power;  // nothing = unknown
   std::optional<Emulation> emulation;
+  bool on_processors = false;  // ranks compute on processors, emulated types included
+  TypicalNode node;
+
+  // FLOP/s of its matrix units at a precision; nothing if they lack it, or it is not known.
+  std::optional<double> flops(Precision precision) const;
 };
 
 // The type whose measured profile is used for `type`, named `name` in the catalog: the one that emulates it,
@@ -92,7 +117,11 @@ struct Catalog {
 };
 
 GpuPower read_power(const Field& field);  // of `watts`; throws InputError
+// The installed catalog, to which the file at `path` adds; alone if `path` is empty.
 Catalog load_catalog(const std::string& path);
+// The types and links of one file alone.
 Catalog parse_catalog(const std::string& yaml, const std::string& file_name);
+// Reading it back gives the same catalog.
+std::string to_yaml(const Catalog& catalog);
 
 }  // namespace sailor

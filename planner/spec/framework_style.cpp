@@ -5,6 +5,7 @@
 #include "planner/spec/document.h"
 #include "planner/spec/field.h"
 #include "planner/spec/own_framework.h"
+#include "planner/spec/own_gpu_framework.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 
@@ -145,13 +146,16 @@ FrameworkStyle load_framework_style(const std::string& path) {
   return parse_framework_style(read_text_file(path), path);
 }
 
-const char* own_framework_text() {
-  return kOwnFramework;
+const char* own_framework_text(Ranks ranks) {
+  return ranks == Ranks::gpus ? kOwnGpuFramework : kOwnFramework;
 }
 
-const FrameworkStyle& own_framework() {
-  static const FrameworkStyle style = parse_framework_style(kOwnFramework, "etc/frameworks/sailor.yaml");
-  return style;
+const FrameworkStyle& own_framework(Ranks ranks) {
+  static const FrameworkStyle on_processors =
+      parse_framework_style(kOwnFramework, "etc/frameworks/sailor.yaml");
+  static const FrameworkStyle on_gpus =
+      parse_framework_style(kOwnGpuFramework, "etc/frameworks/sailor-nccl.yaml");
+  return ranks == Ranks::gpus ? on_gpus : on_processors;
 }
 
 }  // namespace sailor

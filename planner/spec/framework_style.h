@@ -49,7 +49,8 @@ struct FrameworkStyle {
   bool gathers_by_tensor = false;  // a sharded optimizer gathers one tensor at a time, not a bucket
   bool sync_buffer = true;         // a bucket is a copy ...
   double sync_copies = 1;          // ... or several
-  bool sync_whole_layers = false;  // a layer is not split: buckets may grow by one
+  // a layer is not split: buckets may grow by one, and an overlapped sync hides no more than all but the last
+  bool sync_whole_layers = false;
 
   // --- State, bytes per parameter
   double gradient_bytes = 0;       // 0 = an element of the training precision; 64-bit states always use that
@@ -125,8 +126,10 @@ struct FrameworkStyle {
 FrameworkStyle load_framework_style(const std::string& path);
 FrameworkStyle parse_framework_style(const std::string& yaml, const std::string& file_name);
 
-// The style of Sailor's own trainer, from the built-in file.
-const FrameworkStyle& own_framework();
-const char* own_framework_text();
+// Sailor's own trainer, from the built-in files: ranks that compute on processors and communicate over
+// sockets, or on GPUs and with NCCL.
+enum class Ranks { processors, gpus };
+const FrameworkStyle& own_framework(Ranks ranks = Ranks::processors);
+const char* own_framework_text(Ranks ranks);
 
 }  // namespace sailor

@@ -11,7 +11,7 @@ namespace sailor {
 
 class Field;
 
-enum class Precision { fp32, fp64, bf16 };
+enum class Precision { fp32, fp64, bf16, fp16 };
 
 struct PrecisionKind {
   Precision precision;
@@ -28,6 +28,7 @@ inline constexpr std::array kPrecisions = {
     PrecisionKind{Precision::fp32, "fp32", "F32", 4, "F32", 4, "fp32", ""},
     PrecisionKind{Precision::fp64, "fp64", "F64", 8, "F64", 8, "fp64", nullptr},
     PrecisionKind{Precision::bf16, "bf16", "BF16", 2, "F32", 4, "bf16", "--bf16"},
+    PrecisionKind{Precision::fp16, "fp16", "F16", 2, "F32", 4, "fp16", "--fp16"},
 };
 
 constexpr const PrecisionKind& kind_of(Precision precision) {

@@ -49,7 +49,8 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
-  site.catalog = relative_to_file(map.required("catalog").text(), file_name);
+  if (const auto catalog = map.optional("catalog"))
+    site.catalog = relative_to_file(catalog->text(), file_name);
   if (auto profiles = map.optional("profiles")) {
     for (const Field& item : profiles->items())
       site.profiles.push_back(relative_to_file(item.text(), file_name));
@@ -107,8 +108,9 @@ std::string to_yaml(const SiteConfig& site) {
   const auto place = [](const ZoneRule& rule) {
     return fmt::format("zone: {}, region: {}", yaml_text(rule.zone), yaml_text(rule.region));
   };
-  std::string out = fmt::format("sailor_site: 1\ncatalog: {}\nprofiles: {}\n", yaml_text(site.catalog),
-                                yaml_list(site.profiles));
+  std::string out = "sailor_site: 1\n";
+  if (!site.catalog.empty()) out += fmt::format("catalog: {}\n", yaml_text(site.catalog));
+  out += fmt::format("profiles: {}\n", yaml_list(site.profiles));
   if (!site.framework.empty()) out += fmt::format("framework: {}\n", yaml_text(site.framework));
   out += fmt::format("profile_max_age_days: {}\n", site.profile_max_age_days);
   if (!site.gres.empty()) out += "gres:\n";

@@ -1,7 +1,7 @@
 // The site config (`sailor.yaml`), which the admin of a cluster writes. Value type; immutable after loading.
 //
 //     sailor_site: 1
-//     catalog: catalog.yaml                 # paths are relative to this file
+//     catalog: catalog.yaml                 # adds to the installed one; paths are relative to this file
 //     profiles: [profiles]                  # directories with layer and network profiles
 //     framework: framework.yaml             # framework description; absent = Sailor's own trainer
 //     profile_max_age_days: 180             # note about older profiles; 0 = never
@@ -36,9 +36,9 @@ struct ZoneRule {
 
 struct SiteConfig {
   std::string file;
-  std::string catalog;                // absolute path
+  std::string catalog;                // absolute path; empty = the installed catalog alone
   std::vector<std::string> profiles;  // absolute paths
-  std::string framework;              // absolute path; empty = own_framework()
+  std::string framework;              // absolute path; empty = our own trainer's
   int profile_max_age_days = 180;     // 0 = any age
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}};

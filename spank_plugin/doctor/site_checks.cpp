@@ -55,7 +55,7 @@ std::optional<Site> check_site(const std::string& config_file, Findings& finding
   }
   findings.push_back(well("site", config_file));
   findings.push_back(
-      well("catalog", fmt::format("{}, {}", site.config.catalog,
+      well("catalog", fmt::format("{}, {}", site.catalog.file,
                                   counted(static_cast<int>(site.catalog.gpu_types.size()), "GPU type"))));
   return site;
 }
@@ -73,7 +73,7 @@ Findings check_gres(const Site& site, const SlurmView& cluster) {
     } else if (!site.catalog.gpu_types.contains(type)) {
       findings.push_back(problem("gres",
                                  fmt::format("gpu:{} of {} is not a GPU type of {}", slurm_type,
-                                             counted(count, "node"), site.config.catalog),
+                                             counted(count, "node"), site.catalog.file),
                                  fmt::format("add it to the catalog, or map it in {}: `gres: {{{}: NAME}}`",
                                              site.config.file, slurm_type)));
     } else {
@@ -131,7 +131,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
     }
   }
   if (links == 0)
-    findings.push_back(problem("links", "no network profile: links are assumed as in the catalog",
+    findings.push_back(warning("links", "no network profile: links are assumed as in the catalog",
                                "`sailor probe --on-nodes` measures one"));
   else
     findings.push_back(well("links", counted(links, "network profile")));

@@ -19,8 +19,9 @@ struct Inputs {
   Snapshot snapshot;
   Catalog catalog;
   ProfileSet profiles;
+  FrameworkStyle framework = own_framework();
 
-  PlanningContext context() const { return {job, snapshot, catalog, profiles}; }
+  PlanningContext context() const { return {job, snapshot, catalog, profiles, framework}; }
 };
 
 class ReferenceData {

@@ -63,7 +63,7 @@ std::vector<MeasuredRun> convert_amp(const std::string& path) {
     record.where = row.where();
     record.framework = "amp-deepspeed";
     record.platform = "amp-g4-p3";
-    record.precision = Precision::bf16;
+    record.precision = Precision::fp16;
     record.shape = is_generator ? generator_shape() : gpt_shape(kBlocks, 1024, 16, 1024, 52256);
     record.shape.tied_embeddings = !is_generator;
     UniformPlan uniform;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -159,7 +160,7 @@ int oversized(const sockaddr_in& address) {
 }
 
 // Payload by connection, in the order of arrival; on the loopback device nothing is lost, but each packet is
-// seen twice, so that sequence numbers say what is new.
+// seen twice, so that sequence numbers say what is new. SIGTERM ends it before its time.
 int record(const sockaddr_in& address, const std::string& file, double seconds) {
   const FileDescriptor fd(socket(AF_PACKET, SOCK_DGRAM, htons(ETH_P_IP)));
   if (!fd.valid()) fail("packet socket");
@@ -174,8 +175,10 @@ int record(const sockaddr_in& address, const std::string& file, double seconds) 
   };
   std::map<int, Stream> streams;  // by source port; those whose beginning was seen
   std::vector<char> packet(1 << 17);
+  static volatile std::sig_atomic_t stopped = 0;
+  std::signal(SIGTERM, [](int) { stopped = 1; });
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (Clock::now() < end) {
+  while (Clock::now() < end && !stopped) {
     pollfd waiting{fd.get(), POLLIN, 0};
     if (poll(&waiting, 1, 100) <= 0) continue;
     const ssize_t got = recv(fd.get(), packet.data(), packet.size(), 0);

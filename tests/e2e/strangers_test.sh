@@ -38,13 +38,15 @@ data=("$(address_of "${old[0]}")" "$(address_of "${old[1]}")")
 control=${data[0]%:*}:$(address_of "$controller" | sed 's/.*://')
 recorders=()
 for port in "$control" "${data[@]}"; do
-  "$SAILOR_BUILD_DIR/bin/stranger" record "$port" "$work/outside/$port" 12 >"$work/outside/$port.said" 2>&1 &
+  "$SAILOR_BUILD_DIR/bin/stranger" record "$port" "$work/outside/$port" 90 >"$work/outside/$port.said" 2>&1 &
   recorders+=($!)
 done
 resumed=$(count_events resumed)
 kill -9 "$(working_rank_on "$(nodes_in_use | tail -1)")"
 expect "a rank is lost, and training goes on" wait_until 20 more_events resumed "$resumed"
 expect "it is started again" wait_until 40 all_ranks_there 8
+sleep 1
+kill -TERM "${recorders[@]}"
 wait "${recorders[@]}" || true
 chmod -R a+r "$work/outside"
 expect "connections to the control port were recorded" grep -q '^[1-9]' "$work/outside/$control.said"

@@ -14,8 +14,9 @@ struct PlannerInputs {
   Snapshot snapshot;
   Catalog catalog;
   ProfileSet profiles;
+  FrameworkStyle framework = own_framework();
 
-  PlanningContext context() const { return {job, snapshot, catalog, profiles}; }
+  PlanningContext context() const { return {job, snapshot, catalog, profiles, framework}; }
 };
 
 PlannerInputs planner_inputs(const Problem& problem);

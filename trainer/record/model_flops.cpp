@@ -21,9 +21,9 @@ std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Preci
       const PlanStage& stage = pipeline.stages[i];
       auto type = catalog.gpu_types.find(stage.gpu_type);
       if (type == catalog.gpu_types.end() || type->second.emulation) return std::nullopt;
-      auto peak = type->second.peak_flops.find(kind_of(precision).peak_flops_key);
-      if (peak == type->second.peak_flops.end()) return std::nullopt;
-      sum += stage.shape.gpus() * peak->second;
+      const auto peak = type->second.flops(precision);
+      if (!peak) return std::nullopt;
+      sum += stage.shape.gpus() * *peak;
     }
   }
   return sum;

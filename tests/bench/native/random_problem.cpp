@@ -46,7 +46,7 @@ struct Pool {
 std::vector<std::string> usable_types(const Catalog& catalog) {
   std::vector<std::string> types;
   for (const auto& [name, type] : catalog.gpu_types)
-    if (!type.emulation && type.peak_flops.contains("bf16") && type.memory_bandwidth_bytes_per_s > 0)
+    if (!type.emulation && type.flops(Precision::fp16) && type.memory_bandwidth_bytes_per_s > 0)
       types.push_back(name);
   if (types.empty()) throw InputError({catalog.file, 0}, "no GPU type whose times can be estimated");
   return types;
@@ -221,7 +221,7 @@ std::string draw_job(Random& random, const RandomProblem& problem) {
   const std::string model = model_yaml(random, log_integer(random, kSmallest, most));
   int64_t batch = log_integer(random, 64, 2048);
   if (random.chance(0.8)) batch -= batch % 16;
-  return model + fmt::format("training: {{global_batch: {}, precision: bf16, steps: 1000}}\n",
+  return model + fmt::format("training: {{global_batch: {}, precision: fp16, steps: 1000}}\n",
                              std::max<int64_t>(64, batch));
 }
 
@@ -264,7 +264,8 @@ RandomProblem random_problem(const Catalog& catalog, uint64_t seed, int number, 
   problem.network = draw_network(random, problem);
   problem.job_yaml = draw_job(random, problem);
   problem.inputs.job = parse_job_spec(problem.job_yaml, "job.yaml");
-  problem.inputs.profiles = load_profiles({}, problem.inputs.job, catalog);
+  problem.inputs.framework = own_framework(Ranks::gpus);
+  problem.inputs.profiles = load_profiles({}, problem.inputs.job, catalog, problem.inputs.framework);
   problem.inputs.profiles.network.add(to_profile(problem.network));
   return problem;
 }

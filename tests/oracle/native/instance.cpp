@@ -21,7 +21,8 @@ class Generator {
     types();
     nodes();
     job();
-    out_.profiles = load_profiles({}, out_.job, out_.catalog);
+    if (random_.chance(0.5)) out_.framework = own_framework(Ranks::gpus);
+    out_.profiles = load_profiles({}, out_.job, out_.catalog, out_.framework);
     microbatches();
     links();
     memory();
@@ -32,7 +33,7 @@ class Generator {
   void types() {
     std::vector<std::string> all;
     for (const auto& [name, type] : catalog_.gpu_types)
-      if (!type.emulation && type.peak_flops.contains("bf16") && type.memory_bandwidth_bytes_per_s > 0)
+      if (!type.emulation && type.flops(Precision::fp16) && type.memory_bandwidth_bytes_per_s > 0)
         all.push_back(name);
     if (all.empty()) throw InputError({catalog_.file, 0}, "no GPU type whose times can be estimated");
     random_.shuffle(all);
@@ -77,7 +78,7 @@ class Generator {
     const int hidden = random_.pick(widths);
     out_.job = parse_job_spec(
         fmt::format("model: {{family: {}, layers: {}, hidden: {}, heads: {}, feed_forward: {}, sequence: {}, "
-                    "vocabulary: {}{}}}\ntraining: {{global_batch: {}, precision: bf16, steps: 10}}\n",
+                    "vocabulary: {}{}}}\ntraining: {{global_batch: {}, precision: fp16, steps: 10}}\n",
                     llama ? "llama" : "gpt2", random_.integer(1, most_blocks()), hidden, hidden / 128,
                     (llama ? 3 : 4) * hidden, random_.pick(sequences), random_.pick(vocabularies),
                     llama ? "" : ", tied_embeddings: true", random_.integer(4, 16)),

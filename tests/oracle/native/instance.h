@@ -4,8 +4,8 @@
 // Layer times and sizes are the planner's estimates for a small GPT-2-like or Llama-like model on types of a
 // catalog; only one or two microbatch sizes are profiled. Memory ranges from ample to so tight that it
 // requires stages, recomputation or ZeRO-1. Nodes have one to four free GPUs; links between nodes range from
-// 1 Gbit/s, so that messages matter, to 400 Gbit/s. An instance depends on its seed, its number, the limits
-// and the catalog.
+// 1 Gbit/s, so that messages matter, to 400 Gbit/s. Half of them are predicted with NCCL, half with sockets.
+// An instance depends on its seed, its number, the limits and the catalog.
 #pragma once
 
 #include "tests/oracle/product.h"

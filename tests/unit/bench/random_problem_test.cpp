@@ -39,7 +39,7 @@ TEST(RandomProblem, DoesNotDependOnTheMachine) {
   EXPECT_EQ(problem.job_yaml,
             "model: {family: gpt2, layers: 66, hidden: 8192, heads: 64, feed_forward: 32768, sequence: 1024, "
             "vocabulary: 50257, tied_embeddings: true}\n"
-            "training: {global_batch: 384, precision: bf16, steps: 1000}\n");
+            "training: {global_batch: 384, precision: fp16, steps: 1000}\n");
   EXPECT_EQ(problem.gpus(), 111);
   EXPECT_EQ(problem.inputs.snapshot.nodes.back().name, "z2-A-002");
 }

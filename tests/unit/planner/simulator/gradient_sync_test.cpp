@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/unit/planner/instance.h"
 
 namespace sailor {
@@ -183,6 +185,66 @@ TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
   PerExpense<Spent> spent;
   native::add_sync_traffic(a.compact, a.classes, a.groups, a.kinds, spent);
   EXPECT_NEAR(spent[Expense::cost].traffic, (0.01 + 0.02) * 8e-3 * 2 / 2, 1e-15);
+}
+
+// The arithmetic of NCCL's tests: all-reduce time = bytes / bus bandwidth * 2 (n - 1) / n, where the bus
+// bandwidth is the slowest link's of a rank; https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+TEST(GradientSync, SumsOnGpusTakeWhatNcclsBusBandwidthSays) {
+  const double link_bytes_per_s = 300e9, card_bytes_per_s = 50e9;
+  const FrameworkStyle& style = own_framework(Ranks::gpus);
+  for (const auto& [nodes, per_node, cards] :
+       {std::tuple{1, 8, 8}, {2, 8, 8}, {4, 8, 1}, {16, 8, 8}, {16, 1, 1}})
+    for (double bytes = 1 << 20; bytes <= 8.0 * (1 << 30); bytes *= 4) {
+      Instance in = test::empty_instance(1, 2 * nodes * per_node);
+      in.add_type("A", 0.02, int64_t{1} << 50, 1);
+      in.profiles.network = {};
+      const LinkEnd any{"", "", 0};
+      in.profiles.network.add(
+          {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, link_bytes_per_s, 0)});
+      in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node,
+                               LinkCurve::from_rates(0, card_bytes_per_s, cards * card_bytes_per_s)});
+      for (LayerSizes& layer : in.profiles.sizes.by_shape.at({1})) {
+        layer.parameters = static_cast<int64_t>(bytes / 4 / 3);
+        layer.tied_parameters = 0;
+      }
+      Plan plan = test::make_plan(
+          in, 1,
+          std::vector<std::vector<test::StageSpec>>(static_cast<size_t>(nodes * per_node), {{0, 3, "A", 1}}));
+      for (size_t j = 0; j < plan.pipelines.size(); ++j)
+        plan.pipelines[j].stages[0].node = "n" + std::to_string(j / static_cast<size_t>(per_node));
+      const double n = nodes * per_node;
+      const double bus = nodes == 1 ? link_bytes_per_s : std::min(link_bytes_per_s, cards * card_bytes_per_s);
+      const double expected_s = bytes / bus * 2 * (n - 1) / n;
+      EXPECT_NEAR(times(in, style, plan).reduce_s, expected_s, 0.15 * expected_s)
+          << nodes << " x " << per_node << ", " << cards << " cards, " << bytes << " bytes";
+    }
+}
+
+// NCCL orders its rings by node, whatever the order of the pipelines.
+TEST(GradientSync, TheOrderOfPipelinesDoesNotHideLinksInsideANode) {
+  Instance in = sync_instance();
+  in.profiles.network = {};
+  const LinkEnd any{"", "", 0};
+  in.profiles.network.add({any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, 1e9, 0)});
+  in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 10e9, 0)});
+  const auto reduce_s = [&](const std::vector<std::vector<std::string>>& nodes) {
+    return times(in, own_framework(Ranks::gpus), sync_plan(in, nodes, 1)).reduce_s;
+  };
+  EXPECT_DOUBLE_EQ(reduce_s({{"a", "b"}, {"c", "d"}, {"a", "b"}, {"c", "d"}}),
+                   reduce_s({{"a", "b"}, {"a", "b"}, {"c", "d"}, {"c", "d"}}));
+}
+
+// The backward hides all but the sums of the lowest layer.
+TEST(GradientSync, TheLowestBucketIsSummedAfterTheBackward) {
+  Instance in = sync_instance();
+  FrameworkStyle style = own_framework(Ranks::gpus);
+  style.sync_bucket_bytes = 1;
+  const Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 1);
+  const native::SyncTimes two_layers = times(in, style, plan);
+  EXPECT_NEAR(two_layers.last_s, two_layers.reduce_s / 2, 1e-9);
+  style.sync_bucket_bytes = int64_t{1} << 40;
+  const native::SyncTimes one_bucket = times(in, style, plan);
+  EXPECT_EQ(one_bucket.last_s, one_bucket.reduce_s);
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ TEST(Catalog, RefusesWhatMakesNoSense) {
   auto error = [](const std::string& type) {
     return error_of(parse_catalog, "sailor_catalog: 1\ngpu_types:\n  a: " + type + "\n");
   };
-  EXPECT_THAT(error("{memory: 1, watts: {idle: 9, busy: 8}}"),
+  EXPECT_THAT(error("{memory: 1GiB, watts: {idle: 9, busy: 8}}"),
               HasSubstr("watts: busy must be at least idle"));
-  EXPECT_THAT(error("{memory: 1, watts: {idle: 9}}"), HasSubstr("busy"));
+  EXPECT_THAT(error("{memory: 1GiB, watts: {idle: 9}}"), HasSubstr("busy"));
   EXPECT_THAT(error("{memory: 0}"), HasSubstr("f.yaml:3: gpu_types.a.memory: must be above 0"));
   EXPECT_THAT(error("{memory: -1GiB}"), HasSubstr("must be a size such as"));
   EXPECT_THAT(error("{memory: 9e30}"), HasSubstr("too large"));

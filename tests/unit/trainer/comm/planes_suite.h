@@ -353,6 +353,7 @@ TEST_P(Planes, AnAbandonedHandleIsNeverWrittenTo) {
   TestJob job(GetParam(), 2);
   job.run([&](CommFactory& factory) {
     const auto comm = factory.create("c", {0, 1});
+    comm->barrier();  // create() has returned to both
     if (factory.rank() == 0) {
       auto buffer = std::make_unique<std::vector<uint8_t>>(1'000'000);
       { const auto dropped = comm->recv(buffer->data(), buffer->size(), ElementType::u8, 1); }
