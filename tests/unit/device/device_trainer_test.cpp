@@ -7,6 +7,7 @@
 #include <chrono>
 #include <list>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "planner/plan/rank_layout.h"
@@ -226,6 +227,23 @@ TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
     after.push_back(ended.front().losses.back());
   }
   EXPECT_EQ(after[0], after[1]);
+}
+
+TEST(DeviceTrainer, HasAContextOnItsOwnDeviceOnly) {
+  JobSpec job = deep_job();
+  job.training.steps = 12;
+  const ScratchDirectory directory;
+  static_cast<void>(fake::take_violations());
+  static_cast<void>(fake::take_contexts());
+  {
+    Life life{.job = job, .on = On::device};
+    life.live(two_by_two_by_two(job), 2, directory.path(), /*save=*/true);
+    life.live(make_plan(job, /*microbatch=*/2, {{1, 2}}, {4}), 2, directory.path());
+  }
+  std::set<int> own;
+  for (int rank = 0; rank < 8; ++rank) own.insert(device_of(rank));
+  EXPECT_EQ(fake::take_contexts(), own);
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
 }
 
 struct MidwayFault {

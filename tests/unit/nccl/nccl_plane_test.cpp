@@ -29,7 +29,7 @@ constexpr auto kLate = 8s;  // no machine is that busy
 
 // A stream of the caller's own on the device of a rank.
 std::unique_ptr<CudaStream> stream_of(int rank) {
-  const DeviceGuard device(fake::cuda(), device_of(rank));
+  use_device(fake::cuda(), device_of(rank));
   return std::make_unique<CudaStream>(fake::cuda());
 }
 

@@ -39,7 +39,7 @@ void NcclMember::look() noexcept {
     if (words_ && !failed_) words_->listen();
   }
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     const std::unique_lock calls(calls_mutex_, std::try_to_lock);
     if (calls && !failed_) {
       std::vector<NcclOperationPtr> under_way;

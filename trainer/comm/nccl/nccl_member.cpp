@@ -88,7 +88,7 @@ void NcclMember::launch(const NcclOperationPtr& operation, Calls functions, cuda
                         cudaStream_t after) {
   const char* const name = operation->doing.operation;
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     std::unique_lock calls = lock_calls(name);
     for (const Lane lane : {up, down}) {
       if (!functions[lane]) continue;
@@ -221,7 +221,7 @@ void NcclMember::wait(const NcclOperationPtr& operation) {
 bool NcclMember::done(const NcclOperationPtr& operation) noexcept {
   if (operation->done) return true;
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     const std::unique_lock calls(calls_mutex_, std::try_to_lock);
     if (calls && !failed_) progress(*operation);
   } catch (const std::exception& error) {
@@ -234,7 +234,7 @@ void NcclMember::wait_on(const NcclOperationPtr& operation, cudaStream_t stream)
   rely_on(*operation);
   const char* const name = operation->doing.operation;
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     std::unique_lock calls = lock_calls(name);
     wait_for_launch(operation, calls);
     for (const Lane lane : {up, down}) {

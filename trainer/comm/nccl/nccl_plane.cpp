@@ -102,7 +102,7 @@ std::unique_ptr<Communicator> NcclFactory::create(const std::string& name, const
     if (between->rank() == 0) own.ids = impl_->draw_ids(name, began + impl_->options.deadline);
     const std::vector<Greeting> all = impl_->greet(*between, own);
 
-    const DeviceGuard device(impl_->libraries.cuda, impl_->device);
+    use_device(impl_->libraries.cuda, impl_->device);
     NcclMember::Setup setup{.libraries = impl_->libraries,
                             .device = impl_->device,
                             .name = name,
