@@ -100,6 +100,12 @@ struct RankTrainer::Impl {
 
   int64_t next_step() const { return progress.version().steps_done; }
 
+  // All that the device computed is valid: nothing of it comes from an aborted communication.
+  void settle() const {
+    stage.settle();
+    gradient_sync.settle();
+  }
+
   // The tokens of `sequences` sequences, of which `sequence(i)` gives the i-th.
   template <class Sequence>
   Batch tokens_of(int sequences, const Sequence& sequence) const {
@@ -171,7 +177,7 @@ struct RankTrainer::Impl {
       };
       loss += executor.evaluate(work);
     }
-    stage.settle();
+    settle();
     if (slot.tp_rank != 0) loss = 0;
     world->all_reduce(&loss, 1, ElementType::f64, ReduceOp::sum);
     return loss / static_cast<double>(sequences * job.model.sequence);
@@ -179,7 +185,7 @@ struct RankTrainer::Impl {
 
   void export_to(const std::string& directory) {
     on.device.wait(on.device.compute());
-    gradient_sync.settle();
+    settle();
     std::map<std::string, ParameterSpec> padded;
     const std::vector<ParameterSpec> listed =
         list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout));
@@ -393,8 +399,7 @@ struct RankTrainer::Impl {
       if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_tokens);
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
-    stage.settle();
-    gradient_sync.settle();
+    settle();
     progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });

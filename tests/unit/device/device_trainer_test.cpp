@@ -246,6 +246,27 @@ TEST(DeviceTrainer, HasAContextOnItsOwnDeviceOnly) {
   EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
 }
 
+// A device goes on with garbage after an abort: no validation loss comes of it.
+TEST(DeviceTrainer, NoValidationLossAfterAGradientGroupHasFailed) {
+  const JobSpec job = deep_job();
+  const Plan plan = make_plan(job, /*microbatch=*/2, {{1}, {1}}, {2, 2});  // no other groups on the device
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", 2, {20s});
+  ranks.run([&](CommFactory& factory) {
+    FakeGpu gpu(factory, {20s});
+    const DevicePlane plane = gpu.plane();
+    RankTrainer trainer(job, plan, factory.rank(), factory, data, nullptr, &plane);
+    trainer.step();
+    factory.create("before the fault", {0, 1})->barrier();
+    if (factory.rank() == 0)
+      fake::script().set(
+          {{.call = "asynchronous error", .kind = Fault::Kind::late, .code = ncclRemoteError}});
+    std::this_thread::sleep_for(300ms);  // the failure is noticed
+    EXPECT_THROW(trainer.evaluate(data, 5), CommError);
+  });
+  fake::script().let_go();
+}
+
 struct MidwayFault {
   std::string name;
   Fault fault;
