@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -35,6 +36,22 @@ auto* const rooms = new std::map<std::string, std::shared_ptr<Room>>;
 auto* const communicators = new std::vector<std::unique_ptr<ncclComm>>;
 std::atomic<int> living{0};
 std::atomic<int> ids{0};
+
+// Kernels that run on each device.
+std::mutex kernels_mutex;
+std::condition_variable kernel_ended;
+std::map<int, int> kernels;
+
+void run_kernel(ncclComm& communicator, uint64_t number, const std::vector<Task>& tasks) {
+  {
+    const std::lock_guard lock(kernels_mutex);
+    ++kernels[communicator.device];
+  }
+  communicator.room->run(communicator.member, number, tasks);
+  const std::lock_guard lock(kernels_mutex);
+  --kernels[communicator.device];
+  kernel_ended.notify_all();
+}
 
 struct GroupState {
   int depth = 0;
@@ -105,8 +122,7 @@ void advance(ncclComm& communicator) {
   const std::vector<Task> tasks = std::move(*communicator.launching);
   communicator.launching.reset();
   const uint64_t number = communicator.room->enqueue_one(communicator.member);
-  enqueue(tasks.front().stream,
-          [&communicator, number, tasks] { communicator.room->run(communicator.member, number, tasks); });
+  enqueue(tasks.front().stream, [&communicator, number, tasks] { run_kernel(communicator, number, tasks); });
 }
 
 ncclResult_t comm_get_async_error(ncclComm_t communicator, ncclResult_t* state) {
@@ -154,6 +170,9 @@ ncclResult_t comm_abort(ncclComm_t communicator) {
   if (const auto result = scripted("ncclCommAbort", nullptr); result != kProceed) return result;
   end(*communicator);
   communicator->room->abort(communicator->member);
+  // As the real one, which frees device memory: that waits for the kernels of other communicators, too.
+  std::unique_lock lock(kernels_mutex);
+  kernel_ended.wait(lock, [&] { return kernels[communicator->device] == 0; });
   return ncclSuccess;
 }
 

@@ -313,6 +313,35 @@ TEST_F(NcclPlane, AnAbortThatHangsIsOneErrorThatSaysSo) {
   expect_rebuilt(job);
 }
 
+TEST_F(NcclPlane, AnAbortDoesNotWaitForTheOtherCommunicatorsOfItsRank) {
+  TestJob job(nccl_over("socket"), 2, {300ms});
+  std::promise<void> over;
+  Clock::duration took{};
+  const auto errors = errors_of(job, [&](CommFactory& factory) {
+    const auto a = factory.create("a", {0, 1}), b = factory.create("b", {0, 1});
+    float x = 1, y = 1;
+    if (factory.rank() == 1) {
+      b->send(&x, 1, kF32, 0)->wait();
+      over.get_future().wait();  // sends no more
+      return;
+    }
+    b->recv(&x, 1, kF32, 1)->wait();
+    const auto ahead = b->recv(&y, 1, kF32, 1);  // runs on the device, and nobody waits for it yet
+    const auto start = Clock::now();
+    try {
+      a->recv(&x, 1, kF32, 1)->wait();
+    } catch (const CommError&) {
+      took = Clock::now() - start;
+      over.set_value();
+      throw;
+    }
+  });
+  ASSERT_TRUE(errors[0].has_value());
+  EXPECT_LT(took, 4s);
+  EXPECT_THAT(errors[0]->what(), ::testing::Not(HasSubstr("ncclCommAbort does not return")));
+  expect_rebuilt(job);
+}
+
 TEST_F(NcclPlane, ARankWhoseCallHangsIsNamedByTheOthers) {
   TestJob job(nccl_over("socket"), 3, {400ms});
   fake::script().set({{.call = "ncclAllReduce", .kind = Fault::Kind::hang, .device = device_of(1)}});

@@ -182,6 +182,13 @@ void NcclMember::fail(Verdict verdict, LastWords::Kind kind) noexcept {
 
 void NcclMember::abort() noexcept {
   fail({-1, "aborted"}, LastWords::Kind::aborted);
+  end_lanes();
+}
+
+bool NcclMember::abort_waits() noexcept {
+  if (!failed_) return false;
+  const std::lock_guard state(state_mutex_);
+  return (!ending_ || lanes_to_end_ > 0) && Clock::now() - failed_at_ > kStuckTime;
 }
 
 void NcclMember::end_lanes() noexcept {

@@ -104,6 +104,9 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void abort() noexcept;
   // Checks what has completed and whether the communicator has failed, and then ends it.
   void look() noexcept;
+  // Has it failed, and its abort not returned at once? ncclCommAbort frees device memory, for which it waits
+  // for whatever runs on the device: for kernels of this rank's other communicators, too.
+  bool abort_waits() noexcept;
 
   void* token() const { return token_.get(); }  // a byte for the device to write to
 

@@ -24,7 +24,8 @@
 // that create communicators in different orders do not find each other there, and create() names them. The
 // deadline applies to collectives, and to messages that a thread waits for, from the last progress of the
 // communicator. Results may be garbage until they are settled: see settle(). After a failure, destroy the
-// communicator and create another one under a new name.
+// communicator and create another one under a new name. An abort that does not return at once, because it
+// waits for what else runs on the device, aborts the rank's other communicators.
 //
 // A call of NCCL that does not return is ended by ncclCommAbort from another thread, or abandoned if there is
 // nothing to abort yet. Only a call of the CUDA runtime that does not return blocks the rank: that is what
