@@ -196,8 +196,8 @@ void RankGeneration::bind_to_gpu() {
   const bool here = !resources_.job.elastic.enabled || slot_.node == node_name();
   if (emulation_.device || resources_.bound || slot_.gpu < 0 || !here) return;
   resources_.bound = true;
+  set_nic_environment(address_);
   const MachineTopology machine = discover_topology();
-  choose_nic(machine, slot_.gpu, address_);
   if (slot_.gpu >= static_cast<int>(machine.bindings.size())) return;
   const std::string cpus = bind_process(machine.bindings[static_cast<size_t>(slot_.gpu)]);
   if (!cpus.empty()) std::cerr << fmt::format("bound to processors {}, close to GPU {}\n", cpus, slot_.gpu);
