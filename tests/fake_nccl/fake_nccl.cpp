@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "tests/fake_nccl/fake_cuda.h"
 #include "tests/fake_nccl/fake_room.h"
@@ -34,6 +35,7 @@ constexpr ncclResult_t kProceed = ncclNumResults;
 std::mutex registry_mutex;
 auto* const rooms = new std::map<std::string, std::shared_ptr<Room>>;
 auto* const communicators = new std::vector<std::unique_ptr<ncclComm>>;
+std::vector<Created> created;
 std::atomic<int> living{0};
 std::atomic<int> ids{0};
 
@@ -109,6 +111,7 @@ ncclResult_t comm_init(ncclComm_t* result, int size, ncclUniqueId id, int rank, 
   communicator.member.rank = rank;
   communicator.device = current_device();
   room->join(rank);
+  created.push_back({current_device(), size, config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 0 : config->maxCTAs});
   ++living;
   *result = &communicator;
   return ncclInProgress;
@@ -294,6 +297,11 @@ const NcclLibrary& nccl() {
 
 DeviceLibraries libraries() {
   return {nccl(), cuda()};
+}
+
+std::vector<Created> take_created() {
+  const std::lock_guard lock(registry_mutex);
+  return std::exchange(created, {});
 }
 
 int living_communicators() {

@@ -4,6 +4,8 @@
 // Reductions run in rank order. The script (fault_script.h) defines failures. Thread-safe.
 #pragma once
 
+#include <vector>
+
 #include "trainer/comm/nccl/nccl_library.h"
 
 namespace sailor::fake {
@@ -14,5 +16,14 @@ DeviceLibraries libraries();
 
 // Communicators that were created and neither destroyed nor aborted.
 int living_communicators();
+
+// A communicator as one of its ranks created it.
+struct Created {
+  int device;
+  int size;
+  int max_ctas;  // 0: NCCL's default
+};
+// All since the last call.
+std::vector<Created> take_created();
 
 }  // namespace sailor::fake

@@ -46,7 +46,7 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
     const std::vector<int>& ranks = all_groups[i].ranks;
     groups_.emplace_back();
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) continue;
-    groups_.back() = factory.create(fmt::format("gradients/{}", i), ranks);
+    groups_.back() = factory.create(fmt::format("gradients/{}", i), ranks, CommUse::background_collectives);
   }
   of_layer_.resize(static_cast<std::size_t>(num_layers_));
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -244,6 +245,22 @@ TEST(DeviceTrainer, HasAContextOnItsOwnDeviceOnly) {
   for (int rank = 0; rank < 8; ++rank) own.insert(device_of(rank));
   EXPECT_EQ(fake::take_contexts(), own);
   EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
+// Two for messages in both directions, and one for a group that has only collectives. Sums of gradients leave
+// most of the device to the backward beside them.
+TEST(DeviceTrainer, HasTheCommunicatorsOfNcclThatItUses) {
+  static_cast<void>(fake::take_created());
+  const JobSpec job = deep_job();
+  trained(job, two_by_two_by_two(job), On::device, /*steps=*/1);
+  std::map<int, int> ctas;
+  int of_first_rank = 0;
+  for (const fake::Created& one : fake::take_created()) {
+    ++ctas[one.max_ctas];
+    if (one.device == device_of(0)) ++of_first_rank;
+  }
+  EXPECT_EQ(of_first_rank, 4) << "a TP group, two directions of a link, a gradient group";
+  EXPECT_EQ(ctas, (std::map<int, int>{{0, 24}, {16, 8}}));
 }
 
 // A device goes on with garbage after an abort: no validation loss comes of it.

@@ -379,6 +379,37 @@ TEST_F(NcclPlane, ReleasesOfNcclMustBeTheSame) {
   EXPECT_THAT(errors[0]->what(), HasSubstr("has NCCL 2.20.5, and this rank has "));
 }
 
+TEST_F(NcclPlane, AGroupForCollectivesHasOneCommunicatorAndNoMessages) {
+  static_cast<void>(fake::take_created());
+  TestJob job(nccl_over("socket"), 2);
+  job.run([](CommFactory& factory) {
+    const auto group = factory.create("c", {0, 1}, CommUse::collectives);
+    float x = 1;
+    group->all_reduce(&x, 1, kF32, ReduceOp::sum);
+    EXPECT_EQ(x, 2);
+    EXPECT_THROW(group->send(&x, 1, kF32, 1 - factory.rank()), std::logic_error);
+    group->barrier();
+  });
+  EXPECT_EQ(fake::take_created().size(), 2u);
+}
+
+TEST_F(NcclPlane, TheUsersLimitOfMultiprocessorsWins) {
+  TestJob job(nccl_over("thread"), 2);
+  const auto limits_of = [&](const char* name) {
+    static_cast<void>(fake::take_created());
+    job.run([&](CommFactory& factory) {
+      factory.create(name, {0, 1}, CommUse::background_collectives)->barrier();
+    });
+    std::vector<int> limits;
+    for (const fake::Created& one : fake::take_created()) limits.push_back(one.max_ctas);
+    return limits;
+  };
+  EXPECT_THAT(limits_of("ours"), ::testing::ElementsAre(16, 16));
+  setenv("NCCL_MAX_CTAS", "8", 1);
+  EXPECT_THAT(limits_of("the user's"), ::testing::ElementsAre(0, 0)) << "NCCL reads it itself";
+  unsetenv("NCCL_MAX_CTAS");
+}
+
 TEST_F(NcclPlane, NothingIsLeftBehind) {
   const int before = fake::living_communicators();
   {

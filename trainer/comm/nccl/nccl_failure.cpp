@@ -48,7 +48,7 @@ void NcclMember::look() noexcept {
         under_way = under_way_;
       }
       for (const NcclOperationPtr& operation : under_way) progress(*operation);
-      for (const Lane lane : {up, down}) {
+      for (const Lane lane : all_lanes()) {
         if (lanes_[lane].get() && queues_[lane].empty()) static_cast<void>(settled(lane));
       }
     }

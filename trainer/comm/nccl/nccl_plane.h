@@ -14,6 +14,9 @@
 // runs on a stream of the communicator, and the host waits for collectives, as on the planes in host memory.
 // Collectives of overlapping communicators must be enqueued in the same order by all ranks, or on one stream.
 //
+// A group with only collectives (CommUse) has one communicator of NCCL, others have two. One in the
+// background occupies at most 16 of the device's multiprocessors, unless NCCL_MAX_CTAS is set.
+//
 // Messages of one direction, to higher or to lower ranks of the communicator, are sent one after the other in
 // the order of posting; those of one exchange(), and those of different directions, run concurrently.
 //
@@ -54,8 +57,11 @@ class NcclFactory : public CommFactory {
 
   int rank() const override;
   int size() const override;
-  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override;
   void abort() noexcept override;
+
+ protected:
+  std::unique_ptr<Communicator> make(const std::string& name, const std::vector<int>& ranks,
+                                     CommUse use) override;
 
  private:
   struct Impl;
