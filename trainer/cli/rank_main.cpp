@@ -32,6 +32,7 @@
 #include "trainer/pipeline/tensor_cache.h"
 #include "trainer/process/detached_start.h"
 #include "trainer/process/process_identity.h"
+#include "trainer/topology/gpu_environment.h"
 
 namespace {
 
@@ -212,6 +213,7 @@ int run_joining() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  set_gpu_environment();
   keep_freed_memory();
   use_tensor_cache();
   try {

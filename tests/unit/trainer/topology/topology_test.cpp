@@ -7,6 +7,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "trainer/topology/gpu_environment.h"
 #include "trainer/topology/machine_topology.h"
 #include "trainer/topology/nic_environment.h"
 #include "trainer/topology/rank_binding.h"
@@ -119,6 +120,21 @@ TEST(NicEnvironment, TheCardsWithRdmaAreNcclsChoice) {
   set_nic_environment("127.0.0.1");
   EXPECT_EQ(getenv("NCCL_IB_HCA"), nullptr);
   EXPECT_EQ(getenv("NCCL_SOCKET_IFNAME"), nullptr) << "one machine needs no network";
+}
+
+TEST(GpuEnvironment, IsSetUnlessTheUserHasSetIt) {
+  unsetenv("CUDA_MODULE_LOADING");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  set_gpu_environment();
+  EXPECT_STREQ(getenv("CUDA_MODULE_LOADING"), "EAGER");
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+  set_gpu_environment();
+  EXPECT_STREQ(getenv("CUDA_MODULE_LOADING"), "LAZY");
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "1");
+  unsetenv("CUDA_MODULE_LOADING");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
 TEST(RankBinding, CoresAreSharedOutWholeAndNobodyGoesWithout) {
