@@ -156,7 +156,7 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
         std::cerr << fmt::format("trains on processors: {} ranks, and {} GPUs\n", num_ranks(plan_), gpus);
       return;
     }
-    std::cerr << fmt::format("trains on {}\n", resources_.gpu->name());
+    std::cerr << fmt::format("trains on {}: {}\n", resources_.gpu->name(), set_arithmetic());
     resources_.computes.emplace(resources_.gpu->device());
   }
   gpu_factory_ = resources_.gpu->plane(factory_, CommOptions());

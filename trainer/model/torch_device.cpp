@@ -3,6 +3,9 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <stdexcept>
+#include <string>
+
+#include "trainer/model/torch_compat.h"
 
 namespace sailor {
 namespace {
@@ -14,6 +17,15 @@ c10::Stream from_outside(const Device& device) {
 }
 
 }  // namespace
+
+std::string set_arithmetic() {
+  at::Context& context = at::globalContext();
+  context.setAllowTF32CuBLAS(true);
+  context.setAllowTF32CuDNN(true);
+  context.setAllowFP16ReductionCuBLAS(false);
+  allow_bf16_sums(context, false);
+  return "32-bit products in TF32, sums of 16-bit products in 32 bit";
+}
 
 at::Device place_of(const Device& device) {
   return device.gpu() < 0 ? at::Device(at::kCPU)
