@@ -215,7 +215,7 @@ Started RankGeneration::start(RankGeneration* previous) {
                   .groups_s = seconds_since(begin),
                   .pid = getpid(),
                   .start_ticks = process_start_ticks(),
-                  .device_contexts = resources_.device_contexts};
+                  .device_contexts = Device::opened()};
   const auto restore = Clock::now();
   trainer->tell_loading([this, told = restore](int64_t done, int64_t total) mutable {
     if (Clock::now() - told < kTellLoading || total == 0) return;

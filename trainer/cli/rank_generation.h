@@ -37,7 +37,6 @@ struct RankResources {
   std::atomic<int64_t>& step_began_ns;  // on the steady clock; 0 = not in a step
   int& rank;                            // in the current generation, or the last one
   int64_t trace_step = 0;
-  int device_contexts = 0;              // created by this process
   int max_in_flight = 0;                // over all generations
   EmulatedDevice::Counters counters{};  // of finished generations
   bool bound = false;                   // to the processors close to its GPU, if any

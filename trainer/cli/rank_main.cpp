@@ -164,8 +164,7 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
                             .run_directory = start.directory,
                             .step_began_ns = step_began_ns,
                             .rank = failure.rank,
-                            .trace_step = std::stoll(variable("SAILOR_TRACE_STEP")),
-                            .device_contexts = 1};
+                            .trace_step = std::stoll(variable("SAILOR_TRACE_STEP"))};
     // A joining rank reports when it is ready.
     if (joins) control.send(hello);
     RankProcess(resources, inbox, node_name()).run(std::move(first));

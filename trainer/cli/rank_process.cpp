@@ -82,7 +82,7 @@ void RankProcess::give(const Generation& generation, int rank) {
                                     .rank = rank,
                                     .pid = getpid(),
                                     .start_ticks = process_start_ticks(),
-                                    .device_contexts = resources_.device_contexts});
+                                    .device_contexts = Device::opened()});
     // What it has is of use until the others train.
     if (inbox_.wait_until_running(generation.number)) previous_.reset();
   } catch (const CommError& error) {

@@ -25,7 +25,13 @@ class TimeMark {
 
 class Device {
  public:
+  Device();
   virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // How many devices this process has opened so far: a GPU each time, processors once.
+  static int opened();
 
   // Location of tensors: the index of the GPU in this process, or -1 for host memory.
   virtual int gpu() const { return -1; }

@@ -247,6 +247,18 @@ TEST(DeviceTrainer, HasAContextOnItsOwnDeviceOnly) {
   EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
 }
 
+TEST(DeviceTrainer, EveryOpenedDeviceIsCounted) {
+  static_cast<void>(host_device());
+  const int before = Device::opened();
+  EXPECT_GE(before, 1);
+  static_cast<void>(host_device());
+  EXPECT_EQ(Device::opened(), before) << "there is one";
+  const CudaDevice first(device_of(0), fake::cuda(), CudaDevice::Tensors::on_host);
+  EXPECT_EQ(Device::opened(), before + 1);
+  const CudaDevice again(device_of(0), fake::cuda(), CudaDevice::Tensors::on_host);
+  EXPECT_EQ(Device::opened(), before + 2) << "a change of plan must not do this";
+}
+
 // Two for messages in both directions, and one for a group that has only collectives. Sums of gradients leave
 // most of the device to the backward beside them.
 TEST(DeviceTrainer, HasTheCommunicatorsOfNcclThatItUses) {
