@@ -199,6 +199,7 @@ cudaError_t memcpy_async(void* to, const void* from, std::size_t bytes, cudaMemc
 }
 
 cudaError_t mem_get_info(std::size_t* free, std::size_t* total) {
+  if (const auto error = scripted("cudaMemGetInfo")) return error;
   need_context("cudaMemGetInfo", device);
   *free = *total = std::size_t{1} << 30;
   return cudaSuccess;

@@ -191,6 +191,23 @@ int64_t RankGeneration::peak_bytes() const {
   return gpu_factory_ ? resources_.gpu->device().used_bytes() : peak_resident_bytes();
 }
 
+std::string RankGeneration::memory_error(const std::string& cause) const {
+  constexpr double kGiB = 1 << 30;
+  Device& device = resources_.gpu->device();
+  const std::string predicted =
+      plan_.prediction ? fmt::format("predicted at most {:.1f} GiB per GPU",
+                                     static_cast<double>(plan_.prediction->peak_memory_bytes) / kGiB)
+                       : "without a prediction";
+  return fmt::format(
+      "the plan does not fit into the memory of the GPU: {}, it has {:.1f} GiB, of which {:.1f} GiB are in "
+      "use "
+      "by all processes; the same plan would fail again: measure the model on this GPU type (sailor "
+      "profile), "
+      "or leave more memory free ({})",
+      predicted, static_cast<double>(device.total_bytes()) / kGiB,
+      static_cast<double>(device.used_bytes()) / kGiB, cause);
+}
+
 // Close to its GPU, when this machine really has it.
 void RankGeneration::bind_to_gpu() {
   const bool here = !resources_.job.elastic.enabled || slot_.node == node_name();
@@ -241,6 +258,7 @@ void RankGeneration::train(const GenerationInbox& inbox) {
   const Validation validation(resources_.job);
   while (trainer_->next_step() < resources_.job.training.steps) {
     StepReport report = do_step();
+    stepped_ = true;
     report.validation_loss = validation.loss(*trainer_, report.step);
     resources_.control.send(report);
     save_if_due();

@@ -63,6 +63,10 @@ class RankGeneration {
   // Returns when all steps are done and reported, or after the step given in an orderly interrupt.
   void train(const GenerationInbox& inbox);
   void abort() noexcept;
+  // Has it completed a step? Then its plan fits into memory.
+  bool has_stepped() const { return stepped_; }
+  // The text for a plan that does not fit into the GPU's memory.
+  std::string memory_error(const std::string& cause) const;
 
  private:
   // The emulated parts of a plan, for one rank.
@@ -96,6 +100,7 @@ class RankGeneration {
   SocketFactory factory_;
   std::unique_ptr<CommFactory> gpu_factory_;  // on top of it; null without a GPU
   std::unique_ptr<RankTrainer> trainer_;
+  bool stepped_ = false;
 };
 
 }  // namespace sailor

@@ -259,6 +259,28 @@ TEST(DeviceTrainer, EveryOpenedDeviceIsCounted) {
   EXPECT_EQ(Device::opened(), before + 2) << "a change of plan must not do this";
 }
 
+TEST(DeviceTrainer, ADeviceTellsWhatItDoesNotRecoverFrom) {
+  CudaDevice device(device_of(0), fake::cuda(), CudaDevice::Tensors::on_host);
+  EXPECT_EQ(device.failure(), std::nullopt);
+  EXPECT_GT(device.total_bytes(), 0);
+  fake::script().set({{.call = "cudaMemGetInfo", .code = cudaErrorECCUncorrectable}});
+  EXPECT_EQ(device.failure(), "cudaMemGetInfo: scripted CUDA error");
+  try {
+    device.used_bytes();
+    FAIL();
+  } catch (const DeviceFailure& failure) {
+    EXPECT_FALSE(failure.out_of_memory());
+  }
+  fake::script().set({{.call = "cudaHostAlloc", .code = cudaErrorMemoryAllocation}});
+  try {
+    device.host_memory(1);
+    FAIL();
+  } catch (const DeviceFailure& failure) {
+    EXPECT_TRUE(failure.out_of_memory());
+  }
+  fake::script().let_go();
+}
+
 // Two for messages in both directions, and one for a group that has only collectives. Sums of gradients leave
 // most of the device to the backward beside them.
 TEST(DeviceTrainer, HasTheCommunicatorsOfNcclThatItUses) {

@@ -77,11 +77,27 @@ double CudaDevice::seconds_between(const TimeMark& from, const TimeMark& to) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
-int64_t CudaDevice::used_bytes() {
+CudaDevice::Memory CudaDevice::memory() {
   use_device(cuda_, index_);
-  std::size_t free = 0, total = 0;
-  check(cuda_, cuda_.mem_get_info(&free, &total), "cudaMemGetInfo");
-  return static_cast<int64_t>(total - free);
+  Memory memory;
+  check(cuda_, cuda_.mem_get_info(&memory.free, &memory.total), "cudaMemGetInfo");
+  return memory;
+}
+
+int64_t CudaDevice::used_bytes() {
+  const Memory now = memory();
+  return static_cast<int64_t>(now.total - now.free);
+}
+
+int64_t CudaDevice::total_bytes() {
+  return static_cast<int64_t>(memory().total);
+}
+
+std::optional<std::string> CudaDevice::failure() try {
+  static_cast<void>(memory());
+  return std::nullopt;
+} catch (const CudaError& error) {
+  return error.what();
 }
 
 int cuda_device_count(const CudaLibrary& cuda) {
