@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "tests/fake_nccl/fake_cuda.h"
@@ -137,7 +138,7 @@ ncclResult_t comm_get_async_error(ncclComm_t communicator, ncclResult_t* state) 
     return ncclSuccess;
   }
   const std::lock_guard lock(communicator->mutex);
-  advance(*communicator);
+  if (!communicator->joined) communicator->joined = communicator->room->complete();
   const bool busy = !communicator->joined || communicator->launching ||
                     (communicator->finalizing && !communicator->room->idle(communicator->member));
   *state = busy ? ncclInProgress : ncclSuccess;
@@ -185,8 +186,20 @@ ncclResult_t launch(ncclComm_t communicator, std::vector<Task> tasks) {
   if (communicator->launching || !communicator->joined)
     report_violation("a call on a communicator that has one in progress");
   communicator->launching = std::move(tasks);
-  advance(*communicator);
-  return communicator->launching ? ncclInProgress : ncclSuccess;
+  // As the real one: with blocking=0 every launch has its own thread, and is in progress when the call
+  // returns.
+  std::thread([communicator] {
+    while (true) {
+      {
+        const std::lock_guard lock_of_thread(communicator->mutex);
+        if (communicator->ended) return;
+        advance(*communicator);
+        if (!communicator->launching) return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }).detach();
+  return ncclInProgress;
 }
 
 ncclResult_t group_start() {

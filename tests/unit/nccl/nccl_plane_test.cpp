@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <iostream>
 #include <optional>
 
 #include "tests/fake_nccl/fake_cuda.h"
@@ -408,6 +409,27 @@ TEST_F(NcclPlane, TheUsersLimitOfMultiprocessorsWins) {
   setenv("NCCL_MAX_CTAS", "8", 1);
   EXPECT_THAT(limits_of("the user's"), ::testing::ElementsAre(0, 0)) << "NCCL reads it itself";
   unsetenv("NCCL_MAX_CTAS");
+}
+
+// The host's share of an operation on a stream: a thread of NCCL, and waiting for it. Prints the figure.
+TEST_F(NcclPlane, HostTimeOfACollective) {
+  constexpr int kCalls = 300;
+  TestJob job(nccl_over("thread"), 2);
+  std::array<double, 2> us{};
+  job.run([&](CommFactory& factory) {
+    const auto group = factory.create("c", {0, 1}, CommUse::collectives);
+    const auto stream = stream_of(factory.rank());
+    float x = 1;
+    group->all_reduce(&x, 1, kF32, ReduceOp::max, stream->get());
+    group->settle();
+    const auto start = Clock::now();
+    for (int i = 0; i < kCalls; ++i) group->all_reduce(&x, 1, kF32, ReduceOp::max, stream->get());
+    us[static_cast<std::size_t>(factory.rank())] =
+        std::chrono::duration<double, std::micro>(Clock::now() - start).count() / kCalls;
+    group->settle();
+  });
+  std::cout << "host time of an all-reduce on a stream: " << us[0] << " us\n";
+  EXPECT_LT(us[0], 20e3) << "no sleep of the plane's own";
 }
 
 TEST_F(NcclPlane, NothingIsLeftBehind) {
