@@ -1,5 +1,6 @@
 #include "tests/fake_nccl/fake_cuda.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,9 @@ namespace {
 
 thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+
+constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
+std::atomic<std::size_t> free_bytes{kDeviceBytes};
 
 std::mutex contexts_mutex;
 std::set<int> contexts;
@@ -201,7 +205,8 @@ cudaError_t memcpy_async(void* to, const void* from, std::size_t bytes, cudaMemc
 cudaError_t mem_get_info(std::size_t* free, std::size_t* total) {
   if (const auto error = scripted("cudaMemGetInfo")) return error;
   need_context("cudaMemGetInfo", device);
-  *free = *total = std::size_t{1} << 30;
+  *total = kDeviceBytes;
+  *free = free_bytes;
   return cudaSuccess;
 }
 
@@ -270,6 +275,10 @@ const CudaLibrary& cuda() {
 std::set<int> take_contexts() {
   const std::lock_guard lock(contexts_mutex);
   return std::exchange(contexts, {});
+}
+
+void set_free_bytes(std::size_t bytes) {
+  free_bytes = bytes;
 }
 
 int current_device() {

@@ -225,6 +225,7 @@ Started RankGeneration::start(RankGeneration* previous) {
   bind_to_gpu();
   const auto begin = Clock::now();
   const std::optional<DevicePlane> on = agree_on_plane();
+  RankTrainer::make_room(previous ? previous->trainer() : nullptr, factory_);
   auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
                                                emulation_.device.get(), on ? &*on : nullptr);
   Started started{.generation = number_,

@@ -161,6 +161,19 @@ void GradientSync::settle() const {
   }
 }
 
+void GradientSync::drop_gradients() {
+  if (queue_) {
+    try {
+      queue_->wait();
+    } catch (const std::exception&) {  // the failure that ended the generation
+    }
+  }
+  device_.wait(device_.gradients());
+  // The optimizer's slices and the parameters refer to it, too.
+  buffer_.flat().storage().unsafeGetStorageImpl()->reset();
+  staging_ = at::Tensor();
+}
+
 void GradientSync::share_values() {
   if (!values_.defined()) return;
   for (auto& parts : parts_) {

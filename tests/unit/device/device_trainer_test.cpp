@@ -153,6 +153,7 @@ struct Life {
         std::optional<DevicePlane> plane;
         if (rank.gpu) plane.emplace(rank.gpu->plane());
         try {
+          RankTrainer::make_room(ranks[i].trainer.get(), *rank.host);
           rank.trainer = std::make_unique<RankTrainer>(job, plan, static_cast<int>(i), *rank.host, data,
                                                        nullptr, plane ? &*plane : nullptr);
           ended[i].restored = rank.trainer->restore(ranks[i].trainer.get(), directory);
@@ -210,6 +211,61 @@ std::vector<double> losses_over_plans(On on, const std::string& directory) {
                           [](const Life::Ended& rank) { return rank.restored.bytes_received > 0; }));
   add(second);
   return losses;
+}
+
+// What a trainer holds after make_room(), in bytes per parameter.
+struct HeldBytes {
+  double gradients = 0, device_states = 0;
+};
+
+HeldBytes held_after_make_room(std::size_t free_bytes) {
+  JobSpec job = deep_job();
+  job.training.precision = Precision::bf16;
+  const TokenData data = repeating_data(job);
+  ThreadHub first(1, {20s}), second(1, {20s});
+  const auto before = first.factory(0), after = second.factory(0);
+  FakeGpu gpu(*before, {20s});
+  const DevicePlane plane = gpu.plane();
+  RankTrainer trainer(job, make_plan(job, 2, {{1}}, {4}), 0, *before, data, nullptr, &plane);
+  trainer.step();
+  const auto for_each_state = [&](const auto& visit) {
+    for (std::size_t i = 0; i < trainer.optimizer().slices().size(); ++i) {
+      for (const OptimizerState& state : trainer.optimizer().state(i)) visit(state.tensor);
+    }
+  };
+  std::vector<const void*> before_it;
+  for_each_state([&](const at::Tensor& state) { before_it.push_back(state.data_ptr()); });
+  fake::set_free_bytes(free_bytes);
+  RankTrainer::make_room(&trainer, *after);
+  fake::set_free_bytes(std::size_t{1} << 30);
+  HeldBytes held;
+  std::size_t number = 0;
+  for_each_state([&](const at::Tensor& state) {
+    if (state.data_ptr() == before_it[number++]) held.device_states += static_cast<double>(state.nbytes());
+  });
+  int64_t elements = 0;
+  for (const OptimizerSlice& slice : trainer.optimizer().slices()) elements += slice.count;
+  held.gradients = static_cast<double>(trainer.optimizer().slices().front().gradient.storage().nbytes()) /
+                   static_cast<double>(elements);
+  held.device_states /= static_cast<double>(elements);
+  return held;
+}
+
+TEST(DeviceTrainer, AChangeOfPlanFreesWhatIsNotTheState) {
+  const HeldBytes roomy = held_after_make_room(std::size_t{1} << 30);
+  EXPECT_EQ(roomy.gradients, 0);
+  EXPECT_EQ(roomy.device_states, 12) << "two moments and the master weights";
+  const HeldBytes full = held_after_make_room(1000);
+  EXPECT_EQ(full.gradients, 0);
+  EXPECT_EQ(full.device_states, 0) << "they are in host memory";
+}
+
+TEST(DeviceTrainer, HandsItsStateOverFromHostMemory) {
+  const ScratchDirectory with, without;
+  const std::vector<double> expected = losses_over_plans(On::host, without.path());
+  fake::set_free_bytes(1000);
+  EXPECT_EQ(losses_over_plans(On::device, with.path()), expected);
+  fake::set_free_bytes(std::size_t{1} << 30);
 }
 
 TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
