@@ -1,5 +1,6 @@
 #include "tests/fake_nccl/fake_cuda.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +8,8 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,6 +20,19 @@ namespace {
 
 thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+
+constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
+std::atomic<std::size_t> free_bytes{kDeviceBytes};
+
+std::mutex contexts_mutex;
+std::set<int> contexts;
+
+// As the runtime since CUDA 12: what uses a device creates its context, and so does cudaSetDevice.
+void need_context(const char* call, int on_device) {
+  const std::lock_guard lock(contexts_mutex);
+  if (contexts.insert(on_device).second && on_device == 0)
+    report_violation(std::string(call) + " created a context on device 0, which no rank has");
+}
 
 // What the script makes of the call; cudaSuccess: it is to do its work.
 cudaError_t scripted(const char* call, int on_device = device) {
@@ -77,12 +93,14 @@ cudaError_t get_device(int* result) {
 
 cudaError_t set_device(int wanted) {
   if (const auto error = scripted("cudaSetDevice", wanted)) return error;
+  need_context("cudaSetDevice", wanted);
   device = wanted;
   return cudaSuccess;
 }
 
 cudaError_t stream_create(cudaStream_t* result, unsigned) {
   if (const auto error = scripted("cudaStreamCreateWithFlags")) return error;
+  need_context("cudaStreamCreateWithFlags", device);
   auto* const stream = new Stream;
   std::thread([state = stream->state] { state->run(); }).detach();
   *result = reinterpret_cast<cudaStream_t>(stream);
@@ -91,6 +109,7 @@ cudaError_t stream_create(cudaStream_t* result, unsigned) {
 
 // As the real one: what is enqueued is still done.
 cudaError_t stream_destroy(cudaStream_t stream) {
+  need_context("cudaStreamDestroy", device);
   const std::unique_ptr<Stream> gone(&of(stream));
   const std::lock_guard lock(gone->state->mutex);
   gone->state->closed = true;
@@ -100,17 +119,20 @@ cudaError_t stream_destroy(cudaStream_t stream) {
 
 cudaError_t event_create(cudaEvent_t* result, unsigned) {
   if (const auto error = scripted("cudaEventCreateWithFlags")) return error;
+  need_context("cudaEventCreateWithFlags", device);
   *result = reinterpret_cast<cudaEvent_t>(new Event);
   return cudaSuccess;
 }
 
 cudaError_t event_destroy(cudaEvent_t event) {
+  need_context("cudaEventDestroy", device);
   delete &of(event);
   return cudaSuccess;
 }
 
 cudaError_t event_record(cudaEvent_t event, cudaStream_t stream) {
   if (const auto error = scripted("cudaEventRecord")) return error;
+  need_context("cudaEventRecord", device);
   const auto state = of(event).state;
   uint64_t number = 0;
   {
@@ -127,6 +149,7 @@ cudaError_t event_record(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t event_query(cudaEvent_t event) {
   if (const auto error = scripted("cudaEventQuery")) return error;
+  need_context("cudaEventQuery", device);
   EventState& state = *of(event).state;
   const std::lock_guard lock(state.mutex);
   return last_error = state.reached >= state.recorded ? cudaSuccess : cudaErrorNotReady;
@@ -134,6 +157,7 @@ cudaError_t event_query(cudaEvent_t event) {
 
 cudaError_t stream_wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (const auto error = scripted("cudaStreamWaitEvent")) return error;
+  need_context("cudaStreamWaitEvent", device);
   const auto state = of(event).state;
   uint64_t number = 0;
   {
@@ -149,6 +173,7 @@ cudaError_t stream_wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) 
 
 cudaError_t event_synchronize(cudaEvent_t event) {
   if (const auto error = scripted("cudaEventSynchronize")) return error;
+  need_context("cudaEventSynchronize", device);
   EventState& state = *of(event).state;
   std::unique_lock lock(state.mutex);
   state.changed.wait(lock, [&state, number = state.recorded] { return state.reached >= number; });
@@ -163,6 +188,7 @@ cudaError_t event_elapsed_time(float* milliseconds, cudaEvent_t, cudaEvent_t) {
 
 cudaError_t stream_synchronize(cudaStream_t stream) {
   if (const auto error = scripted("cudaStreamSynchronize")) return error;
+  need_context("cudaStreamSynchronize", device);
   const auto reached = std::make_shared<std::promise<void>>();
   enqueue(stream, [reached] { reached->set_value(); });
   reached->get_future().wait();
@@ -171,12 +197,16 @@ cudaError_t stream_synchronize(cudaStream_t stream) {
 
 cudaError_t memcpy_async(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   if (const auto error = scripted("cudaMemcpyAsync")) return error;
+  need_context("cudaMemcpyAsync", device);
   enqueue(stream, [=] { std::memmove(to, from, bytes); });
   return cudaSuccess;
 }
 
 cudaError_t mem_get_info(std::size_t* free, std::size_t* total) {
-  *free = *total = std::size_t{1} << 30;
+  if (const auto error = scripted("cudaMemGetInfo")) return error;
+  need_context("cudaMemGetInfo", device);
+  *total = kDeviceBytes;
+  *free = free_bytes;
   return cudaSuccess;
 }
 
@@ -196,11 +226,13 @@ cudaError_t get_device_properties(cudaDeviceProp* properties, int) {
 
 cudaError_t host_alloc(void** result, std::size_t bytes, unsigned) {
   if (const auto error = scripted("cudaHostAlloc")) return error;
+  need_context("cudaHostAlloc", device);
   *result = std::malloc(bytes);
   return *result ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t free_host(void* data) {
+  need_context("cudaFreeHost", device);
   std::free(data);
   return cudaSuccess;
 }
@@ -238,6 +270,15 @@ const CudaLibrary& cuda() {
                                       .get_last_error = get_last_error,
                                       .get_error_string = get_error_string};
   return library;
+}
+
+std::set<int> take_contexts() {
+  const std::lock_guard lock(contexts_mutex);
+  return std::exchange(contexts, {});
+}
+
+void set_free_bytes(std::size_t bytes) {
+  free_bytes = bytes;
 }
 
 int current_device() {

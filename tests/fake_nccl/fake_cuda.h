@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "trainer/comm/nccl/cuda_library.h"
 
@@ -11,6 +12,11 @@ namespace sailor::fake {
 // The table for the plane; lives as long as the process.
 const CudaLibrary& cuda();
 
+// The devices on which this process has a context: on a real one it takes half a gigabyte. Forgets them. One
+// on device 0 is a violation, too (fault_script.h).
+std::set<int> take_contexts();
+// What cudaMemGetInfo says of the 1 GiB of every device.
+void set_free_bytes(std::size_t bytes);
 // The calling thread's device; 0 before it has set one, so no rank of a test should use 0.
 int current_device();
 // Makes `stream` run this in order, like a kernel.

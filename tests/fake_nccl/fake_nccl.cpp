@@ -2,9 +2,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "tests/fake_nccl/fake_cuda.h"
 #include "tests/fake_nccl/fake_room.h"
@@ -33,8 +36,25 @@ constexpr ncclResult_t kProceed = ncclNumResults;
 std::mutex registry_mutex;
 auto* const rooms = new std::map<std::string, std::shared_ptr<Room>>;
 auto* const communicators = new std::vector<std::unique_ptr<ncclComm>>;
+std::vector<Created> created;
 std::atomic<int> living{0};
 std::atomic<int> ids{0};
+
+// Kernels that run on each device.
+std::mutex kernels_mutex;
+std::condition_variable kernel_ended;
+std::map<int, int> kernels;
+
+void run_kernel(ncclComm& communicator, uint64_t number, const std::vector<Task>& tasks) {
+  {
+    const std::lock_guard lock(kernels_mutex);
+    ++kernels[communicator.device];
+  }
+  communicator.room->run(communicator.member, number, tasks);
+  const std::lock_guard lock(kernels_mutex);
+  --kernels[communicator.device];
+  kernel_ended.notify_all();
+}
 
 struct GroupState {
   int depth = 0;
@@ -92,6 +112,7 @@ ncclResult_t comm_init(ncclComm_t* result, int size, ncclUniqueId id, int rank, 
   communicator.member.rank = rank;
   communicator.device = current_device();
   room->join(rank);
+  created.push_back({current_device(), size, config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 0 : config->maxCTAs});
   ++living;
   *result = &communicator;
   return ncclInProgress;
@@ -105,8 +126,7 @@ void advance(ncclComm& communicator) {
   const std::vector<Task> tasks = std::move(*communicator.launching);
   communicator.launching.reset();
   const uint64_t number = communicator.room->enqueue_one(communicator.member);
-  enqueue(tasks.front().stream,
-          [&communicator, number, tasks] { communicator.room->run(communicator.member, number, tasks); });
+  enqueue(tasks.front().stream, [&communicator, number, tasks] { run_kernel(communicator, number, tasks); });
 }
 
 ncclResult_t comm_get_async_error(ncclComm_t communicator, ncclResult_t* state) {
@@ -118,7 +138,7 @@ ncclResult_t comm_get_async_error(ncclComm_t communicator, ncclResult_t* state) 
     return ncclSuccess;
   }
   const std::lock_guard lock(communicator->mutex);
-  advance(*communicator);
+  if (!communicator->joined) communicator->joined = communicator->room->complete();
   const bool busy = !communicator->joined || communicator->launching ||
                     (communicator->finalizing && !communicator->room->idle(communicator->member));
   *state = busy ? ncclInProgress : ncclSuccess;
@@ -154,6 +174,9 @@ ncclResult_t comm_abort(ncclComm_t communicator) {
   if (const auto result = scripted("ncclCommAbort", nullptr); result != kProceed) return result;
   end(*communicator);
   communicator->room->abort(communicator->member);
+  // As the real one, which frees device memory: that waits for the kernels of other communicators, too.
+  std::unique_lock lock(kernels_mutex);
+  kernel_ended.wait(lock, [&] { return kernels[communicator->device] == 0; });
   return ncclSuccess;
 }
 
@@ -163,8 +186,20 @@ ncclResult_t launch(ncclComm_t communicator, std::vector<Task> tasks) {
   if (communicator->launching || !communicator->joined)
     report_violation("a call on a communicator that has one in progress");
   communicator->launching = std::move(tasks);
-  advance(*communicator);
-  return communicator->launching ? ncclInProgress : ncclSuccess;
+  // As the real one: with blocking=0 every launch has its own thread, and is in progress when the call
+  // returns.
+  std::thread([communicator] {
+    while (true) {
+      {
+        const std::lock_guard lock_of_thread(communicator->mutex);
+        if (communicator->ended) return;
+        advance(*communicator);
+        if (!communicator->launching) return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }).detach();
+  return ncclInProgress;
 }
 
 ncclResult_t group_start() {
@@ -275,6 +310,11 @@ const NcclLibrary& nccl() {
 
 DeviceLibraries libraries() {
   return {nccl(), cuda()};
+}
+
+std::vector<Created> take_created() {
+  const std::lock_guard lock(registry_mutex);
+  return std::exchange(created, {});
 }
 
 int living_communicators() {

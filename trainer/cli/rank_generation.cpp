@@ -156,7 +156,7 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
         std::cerr << fmt::format("trains on processors: {} ranks, and {} GPUs\n", num_ranks(plan_), gpus);
       return;
     }
-    std::cerr << fmt::format("trains on {}\n", resources_.gpu->name());
+    std::cerr << fmt::format("trains on {}: {}\n", resources_.gpu->name(), set_arithmetic());
     resources_.computes.emplace(resources_.gpu->device());
   }
   gpu_factory_ = resources_.gpu->plane(factory_, CommOptions());
@@ -191,13 +191,30 @@ int64_t RankGeneration::peak_bytes() const {
   return gpu_factory_ ? resources_.gpu->device().used_bytes() : peak_resident_bytes();
 }
 
+std::string RankGeneration::memory_error(const std::string& cause) const {
+  constexpr double kGiB = 1 << 30;
+  Device& device = resources_.gpu->device();
+  const std::string predicted =
+      plan_.prediction ? fmt::format("predicted at most {:.1f} GiB per GPU",
+                                     static_cast<double>(plan_.prediction->peak_memory_bytes) / kGiB)
+                       : "without a prediction";
+  return fmt::format(
+      "the plan does not fit into the memory of the GPU: {}, it has {:.1f} GiB, of which {:.1f} GiB are in "
+      "use "
+      "by all processes; the same plan would fail again: measure the model on this GPU type (sailor "
+      "profile), "
+      "or leave more memory free ({})",
+      predicted, static_cast<double>(device.total_bytes()) / kGiB,
+      static_cast<double>(device.used_bytes()) / kGiB, cause);
+}
+
 // Close to its GPU, when this machine really has it.
 void RankGeneration::bind_to_gpu() {
   const bool here = !resources_.job.elastic.enabled || slot_.node == node_name();
   if (emulation_.device || resources_.bound || slot_.gpu < 0 || !here) return;
   resources_.bound = true;
+  set_nic_environment(address_);
   const MachineTopology machine = discover_topology();
-  choose_nic(machine, slot_.gpu, address_);
   if (slot_.gpu >= static_cast<int>(machine.bindings.size())) return;
   const std::string cpus = bind_process(machine.bindings[static_cast<size_t>(slot_.gpu)]);
   if (!cpus.empty()) std::cerr << fmt::format("bound to processors {}, close to GPU {}\n", cpus, slot_.gpu);
@@ -208,6 +225,7 @@ Started RankGeneration::start(RankGeneration* previous) {
   bind_to_gpu();
   const auto begin = Clock::now();
   const std::optional<DevicePlane> on = agree_on_plane();
+  RankTrainer::make_room(previous ? previous->trainer() : nullptr, factory_);
   auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
                                                emulation_.device.get(), on ? &*on : nullptr);
   Started started{.generation = number_,
@@ -215,7 +233,7 @@ Started RankGeneration::start(RankGeneration* previous) {
                   .groups_s = seconds_since(begin),
                   .pid = getpid(),
                   .start_ticks = process_start_ticks(),
-                  .device_contexts = resources_.device_contexts};
+                  .device_contexts = Device::opened()};
   const auto restore = Clock::now();
   trainer->tell_loading([this, told = restore](int64_t done, int64_t total) mutable {
     if (Clock::now() - told < kTellLoading || total == 0) return;
@@ -241,6 +259,7 @@ void RankGeneration::train(const GenerationInbox& inbox) {
   const Validation validation(resources_.job);
   while (trainer_->next_step() < resources_.job.training.steps) {
     StepReport report = do_step();
+    stepped_ = true;
     report.validation_loss = validation.loss(*trainer_, report.step);
     resources_.control.send(report);
     save_if_due();

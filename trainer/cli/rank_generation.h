@@ -37,7 +37,6 @@ struct RankResources {
   std::atomic<int64_t>& step_began_ns;  // on the steady clock; 0 = not in a step
   int& rank;                            // in the current generation, or the last one
   int64_t trace_step = 0;
-  int device_contexts = 0;              // created by this process
   int max_in_flight = 0;                // over all generations
   EmulatedDevice::Counters counters{};  // of finished generations
   bool bound = false;                   // to the processors close to its GPU, if any
@@ -64,6 +63,10 @@ class RankGeneration {
   // Returns when all steps are done and reported, or after the step given in an orderly interrupt.
   void train(const GenerationInbox& inbox);
   void abort() noexcept;
+  // Has it completed a step? Then its plan fits into memory.
+  bool has_stepped() const { return stepped_; }
+  // The text for a plan that does not fit into the GPU's memory.
+  std::string memory_error(const std::string& cause) const;
 
  private:
   // The emulated parts of a plan, for one rank.
@@ -97,6 +100,7 @@ class RankGeneration {
   SocketFactory factory_;
   std::unique_ptr<CommFactory> gpu_factory_;  // on top of it; null without a GPU
   std::unique_ptr<RankTrainer> trainer_;
+  bool stepped_ = false;
 };
 
 }  // namespace sailor

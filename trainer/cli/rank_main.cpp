@@ -32,6 +32,7 @@
 #include "trainer/pipeline/tensor_cache.h"
 #include "trainer/process/detached_start.h"
 #include "trainer/process/process_identity.h"
+#include "trainer/topology/gpu_environment.h"
 
 namespace {
 
@@ -163,8 +164,7 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
                             .run_directory = start.directory,
                             .step_began_ns = step_began_ns,
                             .rank = failure.rank,
-                            .trace_step = std::stoll(variable("SAILOR_TRACE_STEP")),
-                            .device_contexts = 1};
+                            .trace_step = std::stoll(variable("SAILOR_TRACE_STEP"))};
     // A joining rank reports when it is ready.
     if (joins) control.send(hello);
     RankProcess(resources, inbox, node_name()).run(std::move(first));
@@ -212,6 +212,7 @@ int run_joining() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  set_gpu_environment();
   keep_freed_memory();
   use_tensor_cache();
   try {

@@ -3,12 +3,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <iostream>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 
+#include "trainer/launch/agent.h"
 #include "trainer/process/process_identity.h"
 
 namespace sailor {
+namespace {
+
+constexpr auto kTellFailure = std::chrono::seconds(2);  // for a message to reach the controller
+
+}  // namespace
 
 RankProcess::RankProcess(RankResources& resources, GenerationInbox& inbox, std::string node)
     : resources_(resources), inbox_(inbox), node_(std::move(node)) {}
@@ -41,7 +50,12 @@ void RankProcess::live_through(const Generation& generation, int rank) {
   std::cerr << fmt::format("generation {}: rank {} of {}\n", generation.number, rank,
                            generation.ranks.size());
   resources_.rank = rank;
-  auto now = std::make_unique<RankGeneration>(resources_, generation, rank);
+  std::unique_ptr<RankGeneration> now;
+  try {
+    now = std::make_unique<RankGeneration>(resources_, generation, rank);
+  } catch (const DeviceFailure& failure) {
+    end_without_device(generation, rank, failure);
+  }
   RankGeneration& present = *now;
   inbox_.enter(generation.number, [&present] { present.abort(); });
   try {
@@ -55,9 +69,18 @@ void RankProcess::live_through(const Generation& generation, int rank) {
   } catch (const CommError& error) {
     inbox_.leave();
     present.abort();
+    // The device's own failure looks like one of a communication.
+    if (const auto text = resources_.gpu ? resources_.gpu->device().failure() : std::nullopt)
+      end_without_device(generation, rank, DeviceFailure(*text, /*out_of_memory=*/false));
     leave(generation, rank, error);
   } catch (const std::exception& error) {
     inbox_.leave();
+    if (const auto failure = device_failure(error)) {
+      present.abort();
+      if (!failure->out_of_memory() || present.has_stepped()) end_without_device(generation, rank, *failure);
+      // The next attempt would fail in the same way.
+      if (!inbox_.interrupted()) throw std::runtime_error(present.memory_error(failure->what()));
+    }
     // What fails because the generation was over anyway says nothing.
     if (!inbox_.interrupted()) throw;
     present.abort();
@@ -76,13 +99,14 @@ void RankProcess::give(const Generation& generation, int rank) {
                         generation.scope);
   inbox_.enter(generation.number, [&factory] { factory.abort(); });
   try {
+    RankTrainer::make_room(previous_ ? previous_->trainer() : nullptr, factory);
     RankTrainer::give(previous_ ? previous_->trainer() : nullptr, resources_.job, factory);
     inbox_.leave();
     resources_.control.send(Started{.generation = generation.number,
                                     .rank = rank,
                                     .pid = getpid(),
                                     .start_ticks = process_start_ticks(),
-                                    .device_contexts = resources_.device_contexts});
+                                    .device_contexts = Device::opened()});
     // What it has is of use until the others train.
     if (inbox_.wait_until_running(generation.number)) previous_.reset();
   } catch (const CommError& error) {
@@ -91,6 +115,19 @@ void RankProcess::give(const Generation& generation, int rank) {
     leave(generation, rank, error);
   }
   resources_.control.send(Idle{.generation = generation.number, .rank = rank, .steps_done = 0});
+}
+
+void RankProcess::end_without_device(const Generation& generation, int rank, const DeviceFailure& failure) {
+  std::cerr << "sailor-rank: " << failure.what() << std::endl;
+  resources_.control.send(Failure{.generation = generation.number,
+                                  .rank = rank,
+                                  .node = node_,
+                                  .pid = getpid(),
+                                  .text = failure.what(),
+                                  .device_failed = true,
+                                  .gpu_usable = failure.out_of_memory()});
+  std::this_thread::sleep_for(kTellFailure);  // or until the controller's stop ends this process
+  _exit(kFailed);                             // nothing that waits for the device is destroyed
 }
 
 void RankProcess::leave(const Generation& generation, int rank, const CommError& error) {

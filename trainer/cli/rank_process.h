@@ -15,8 +15,9 @@ class RankProcess {
   // `node` is this node's name, as in the controller's messages.
   RankProcess(RankResources& resources, GenerationInbox& inbox, std::string node);
 
-  // Begins with `first`, or waits for a generation if there is none. Returns only after a failure of its own,
-  // which ends the job. When other ranks are lost, the controller decides.
+  // Begins with `first`, or waits for a generation if there is none. Throws after a failure of its own, which
+  // ends the job; after one of its device it ends the process. When other ranks are lost, the controller
+  // decides.
   [[noreturn]] void run(std::optional<Generation> first);
 
  private:
@@ -24,6 +25,8 @@ class RankProcess {
   void live_through(const Generation& generation, int rank);
   void give(const Generation& generation, int rank);
   void leave(const Generation& generation, int rank, const CommError& error);
+  // Reports it, and ends this process: the others can go on.
+  [[noreturn]] void end_without_device(const Generation& generation, int rank, const DeviceFailure& failure);
 
   RankResources& resources_;
   GenerationInbox& inbox_;

@@ -162,6 +162,13 @@ struct CommOptions {
   LinkPacer* links = nullptr;
 };
 
+// What a communicator is used for, the same on all members. Planes may save resources that others need.
+enum class CommUse {
+  any,
+  collectives,             // no messages
+  background_collectives,  // and while the device computes, which they slow down as little as possible
+};
+
 // Creates the communicators of one rank. Every member of `ranks` calls create() with the same name and list;
 // other ranks do not; all ranks create the communicators that they share in the same order. A name is used
 // only once per factory.
@@ -173,10 +180,17 @@ class CommFactory {
   virtual int size() const = 0;
   // `ranks` includes rank(); its order gives the ranks within the communicator. Blocks until all members
   // joined; throws CommError. The factory must outlive its communicators.
-  virtual std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) = 0;
+  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks,
+                                       CommUse use = CommUse::any) {
+    return make(name, ranks, use);
+  }
   // Aborts every communicator of this rank, including those being created; create() throws from then on. From
   // any thread.
   virtual void abort() noexcept = 0;
+
+ protected:
+  virtual std::unique_ptr<Communicator> make(const std::string& name, const std::vector<int>& ranks,
+                                             CommUse use) = 0;
 };
 
 }  // namespace sailor

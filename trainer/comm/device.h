@@ -12,10 +12,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "trainer/comm/communicator.h"
 
 namespace sailor {
+
+// The rank's device failed, or has too little memory: this process cannot go on, and others can.
+class DeviceFailure : public std::runtime_error {
+ public:
+  DeviceFailure(const std::string& text, bool out_of_memory)
+      : std::runtime_error(text), out_of_memory_(out_of_memory) {}
+  bool out_of_memory() const { return out_of_memory_; }
+
+ private:
+  bool out_of_memory_;
+};
 
 // A point in time on a device's compute stream.
 class TimeMark {
@@ -25,7 +39,13 @@ class TimeMark {
 
 class Device {
  public:
+  Device();
   virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // How many devices this process has opened so far: a GPU each time, processors once.
+  static int opened();
 
   // Location of tensors: the index of the GPU in this process, or -1 for host memory.
   virtual int gpu() const { return -1; }
@@ -52,8 +72,12 @@ class Device {
   // Waits until `to` has been reached.
   virtual double seconds_between(const TimeMark& from, const TimeMark& to);
 
-  // Used memory of the device, by all processes; 0 for the host.
+  // Memory of the device, and what all processes use of it; 0 for the host.
   virtual int64_t used_bytes() { return 0; }
+  virtual int64_t total_bytes() { return 0; }
+
+  // An error from which the device does not recover in this process, if there was one: all calls return it.
+  virtual std::optional<std::string> failure() { return std::nullopt; }
 };
 
 // Lives as long as the process.

@@ -189,7 +189,8 @@ int SocketFactory::size() const {
   return static_cast<int>(impl_->endpoints.size());
 }
 
-std::unique_ptr<Communicator> SocketFactory::create(const std::string& name, const std::vector<int>& ranks) {
+std::unique_ptr<Communicator> SocketFactory::make(const std::string& name, const std::vector<int>& ranks,
+                                                  CommUse) {
   const auto self = std::find(ranks.begin(), ranks.end(), impl_->rank);
   if (self == ranks.end()) {
     throw std::logic_error(fmt::format("communicator {}: rank {} is not a member", name, impl_->rank));

@@ -65,8 +65,11 @@ class SocketFactory : public CommFactory {
 
   int rank() const override;
   int size() const override;
-  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override;
   void abort() noexcept override;
+
+ protected:
+  std::unique_ptr<Communicator> make(const std::string& name, const std::vector<int>& ranks,
+                                     CommUse use) override;
 
  private:
   struct Impl;

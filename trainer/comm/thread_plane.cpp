@@ -276,7 +276,15 @@ class ThreadFactory : public CommFactory {
   int rank() const override { return rank_; }
   int size() const override { return hub_->size; }
 
-  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override {
+  void abort() noexcept override {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    for (ThreadCommunicator* communicator : live_) communicator->abort();
+  }
+
+ protected:
+  std::unique_ptr<Communicator> make(const std::string& name, const std::vector<int>& ranks,
+                                     CommUse) override {
     const auto self = std::find(ranks.begin(), ranks.end(), rank_);
     if (self == ranks.end())
       throw std::logic_error(fmt::format("communicator {}: rank {} is not a member", name, rank_));
@@ -296,12 +304,6 @@ class ThreadFactory : public CommFactory {
     }
     communicator->join();
     return communicator;
-  }
-
-  void abort() noexcept override {
-    const std::lock_guard lock(mutex_);
-    aborted_ = true;
-    for (ThreadCommunicator* communicator : live_) communicator->abort();
   }
 
  private:

@@ -82,7 +82,9 @@ Json encode(const Failure& m) {
           {"pid", m.pid},
           {"text", m.text},
           {"peer_lost", m.peer_lost},
-          {"lost_peer", m.lost_peer}};
+          {"lost_peer", m.lost_peer},
+          {"device_failed", m.device_failed},
+          {"gpu_usable", m.gpu_usable}};
 }
 
 Json encode(const ProcessEnded& m) {
@@ -190,7 +192,9 @@ Failure decode_failure(const Json& j) {
           .pid = j.at("pid"),
           .text = j.at("text"),
           .peer_lost = j.at("peer_lost"),
-          .lost_peer = j.at("lost_peer")};
+          .lost_peer = j.at("lost_peer"),
+          .device_failed = j.at("device_failed"),
+          .gpu_usable = j.at("gpu_usable")};
 }
 
 Finished decode_finished(const Json& j) {

@@ -66,7 +66,8 @@ struct StepReport {
 };
 
 // A rank cannot continue. `peer_lost` marks a failure that is the consequence of another one: a lost
-// connection, or a missing answer.
+// connection, or a missing answer. `device_failed` marks one of its GPU: its process ends, and others can go
+// on without it. Any other is the job's.
 struct Failure {
   int generation = 1;
   int rank = 0;
@@ -75,6 +76,8 @@ struct Failure {
   std::string text{};
   bool peer_lost = false;
   int lost_peer = -1;  // the rank that did not answer; -1 = unknown
+  bool device_failed = false;
+  bool gpu_usable = true;  // another process may use it: it only had too little memory
 };
 
 // Agent -> controller: it has reaped an adopted process.

@@ -105,6 +105,7 @@ void Generations::receive(const std::string& peer, const ControlMessage& message
   }
   const auto* failure = std::get_if<Failure>(&message);
   if (failure && failure->peer_lost) return signs().unreachable(peer, *failure);
+  if (failure && failure->device_failed) return signs().device_failed(peer, *failure);
   supervisor_.receive(peer, message);
   const std::optional<int> id = roster.find_peer(peer);
   if (id && !roster.at(*id).gone) about_training(*id, message);

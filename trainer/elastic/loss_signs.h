@@ -22,6 +22,8 @@ class LossSigns {
   virtual void child_ended(int64_t pid, int wait_status) = 0;
   // A rank could not reach another rank: `failure.peer_lost`.
   virtual void unreachable(const std::string& peer, const Failure& failure) = 0;
+  // The device of a rank failed, and its process ends: `failure.device_failed`.
+  virtual void device_failed(const std::string& peer, const Failure& failure) = 0;
   // The peer has not answered for `silence_s`.
   virtual void peer_silent(const std::string& peer, double silence_s) = 0;
   // The control channel has dropped the peer because of an invalid message.

@@ -77,6 +77,18 @@ void Membership::unreachable(const std::string& peer, const Failure& failure) {
                      roster_.of_rank(failure.lost_peer).value_or(-1));
 }
 
+// The process ends by itself: then its GPU gets another one, unless it failed.
+void Membership::device_failed(const std::string& peer, const Failure& failure) {
+  const std::optional<int> id = roster_.find_peer(peer);
+  if (!id || roster_.at(*id).gone || closed_) return;
+  const Hello hello = roster_.at(*id).hello;
+  lose(*id, failure.text, 0);
+  if (failure.gpu_usable) return;
+  failed_gpus_.insert({hello.place, hello.gpu});
+  events_.write("gpu_failed", {{"node", hello.place}, {"gpu", hello.gpu}, {"why", failure.text}});
+  owner_.say(fmt::format("elastic: GPU {} of {} is not used again", hello.gpu, hello.place));
+}
+
 void Membership::peer_silent(const std::string& peer, double silence_s) {
   if (const auto node = roster_.node_of_agent(peer)) {
     server_.drop(peer);
@@ -141,12 +153,13 @@ void Membership::end_process(int process) {
   }
 }
 
-bool Membership::can_start_on(const std::string& node) const {
-  return (roster_.agent_of(node) || node == options_.node) && !leaving_.contains(node);
+bool Membership::can_start(const StartProcess& what) const {
+  return (roster_.agent_of(what.node) || what.node == options_.node) && !leaving_.contains(what.node) &&
+         !failed_gpus_.contains({what.place, what.gpu});
 }
 
 void Membership::restart(const StartProcess& what) {
-  if (!starting_ || !can_start_on(what.node)) return;
+  if (!starting_ || !can_start(what)) return;
   const double wait_s = starts_.wanted(what, owner_.now_s());
   if (wait_s <= 0) return start(what);
   const std::string why = "its processes end repeatedly";
@@ -157,6 +170,7 @@ void Membership::restart(const StartProcess& what) {
 }
 
 void Membership::start(const StartProcess& what) {
+  if (failed_gpus_.contains({what.place, what.gpu})) return;
   if (const auto agent = roster_.agent_of(what.node)) {
     server_.send(*agent, what);
   } else {
@@ -179,7 +193,7 @@ void Membership::tick(bool hurry) {
     restart(what);
   }
   for (const StartProcess& what : starts_.due(owner_.now_s(), hurry)) {
-    if (can_start_on(what.node)) start(what);
+    if (can_start(what)) start(what);
   }
 }
 

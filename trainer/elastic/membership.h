@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -53,6 +54,7 @@ class Membership final : public LossSigns {
   void process_ended(const std::string& node, int64_t pid, int wait_status) override;
   void child_ended(int64_t pid, int wait_status) override;
   void unreachable(const std::string& peer, const Failure& failure) override;
+  void device_failed(const std::string& peer, const Failure& failure) override;
   void peer_silent(const std::string& peer, double silence_s) override;
   void peer_dropped(const std::string& peer, const std::string& reason) override;
   void no_children() override {}  // new ones can be started
@@ -90,7 +92,7 @@ class Membership final : public LossSigns {
   void lose(int process, const std::string& why, double silent_s);
   void lose_node(const std::string& node, const std::string& why, double silent_s);
   void end_process(int process);
-  bool can_start_on(const std::string& node) const;
+  bool can_start(const StartProcess& what) const;
   void restart(const StartProcess& what);
   void start(const StartProcess& what);
 
@@ -102,7 +104,8 @@ class Membership final : public LossSigns {
   Roster roster_;
   ProcessStarts starts_;
   LostNodes lost_nodes_;
-  std::set<std::string> leaving_;  // nodes
+  std::set<std::string> leaving_;                      // nodes
+  std::set<std::pair<std::string, int>> failed_gpus_;  // place, GPU: never used again
   bool starting_ = true, closed_ = false;
 };
 

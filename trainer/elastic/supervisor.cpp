@@ -81,6 +81,10 @@ void Supervisor::unreachable(const std::string&, const Failure& failure) {
     cause_.echo(failure.rank, failure.lost_peer, fmt::format("{}: {}", describe(failure.rank), failure.text));
 }
 
+void Supervisor::device_failed(const std::string& peer, const Failure& failure) {
+  receive(peer, failure);
+}
+
 void Supervisor::peer_silent(const std::string& peer, double silence_s) {
   auto it = peers_.find(peer);
   if (it == peers_.end()) return;

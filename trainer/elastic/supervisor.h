@@ -33,6 +33,7 @@ class Supervisor final : public LossSigns {
   void process_ended(const std::string& node, int64_t pid, int wait_status) override;
   void child_ended(int64_t pid, int wait_status) override;
   void unreachable(const std::string& peer, const Failure& failure) override;
+  void device_failed(const std::string& peer, const Failure& failure) override;
   void peer_silent(const std::string& peer, double silence_s) override;
   void peer_dropped(const std::string& peer, const std::string& reason) override;
   void no_children() override;

@@ -59,6 +59,14 @@ std::optional<int> cuda_index(const GpuWish& wish) {
       wish.index_on_node, pci, count));
 }
 
+std::string unusable(const std::string& why) {
+  return fmt::format(
+      "this node has GPUs, and they cannot be used: {}; SAILOR_DEVICE=cpu in the environment of the job "
+      "trains "
+      "on processors",
+      why);
+}
+
 }  // namespace
 
 int gpu_count() {
@@ -73,12 +81,10 @@ std::unique_ptr<Gpu> open_gpu(const GpuWish& wish) {
     if (!at::hasCUDA()) throw std::runtime_error("this libtorch was built for processors only");
     static_cast<void>(nccl_library());  // missing ones are found now
     return std::make_unique<CudaGpu>(*index);
+  } catch (const DeviceFailure& error) {
+    throw DeviceFailure(unusable(error.what()), error.out_of_memory());
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(
-        fmt::format("this node has GPUs, and they cannot be used: {}; SAILOR_DEVICE=cpu in the environment "
-                    "of the job trains "
-                    "on processors",
-                    error.what()));
+    throw std::runtime_error(unusable(error.what()));
   }
 }
 

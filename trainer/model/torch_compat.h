@@ -28,4 +28,14 @@ inline at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& ke
 #endif
 }
 
+// Whether cuBLAS may sum bf16 products in 16 bit. Releases before 2.0 have no such setting.
+inline void allow_bf16_sums(at::Context& context, bool allowed) {
+#if TORCH_VERSION_MAJOR >= 2
+  context.setAllowBF16ReductionCuBLAS(allowed);
+#else
+  static_cast<void>(context);
+  static_cast<void>(allowed);
+#endif
+}
+
 }  // namespace sailor

@@ -2,7 +2,12 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
+#include <string>
+
+#include "trainer/model/torch_compat.h"
 
 namespace sailor {
 namespace {
@@ -13,7 +18,37 @@ c10::Stream from_outside(const Device& device) {
                      reinterpret_cast<c10::StreamId>(device.compute()));
 }
 
+bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
 }  // namespace
+
+std::string set_arithmetic() {
+  at::Context& context = at::globalContext();
+  context.setAllowTF32CuBLAS(true);
+  context.setAllowTF32CuDNN(true);
+  context.setAllowFP16ReductionCuBLAS(false);
+  allow_bf16_sums(context, false);
+  return "32-bit products in TF32, sums of 16-bit products in 32 bit";
+}
+
+std::optional<DeviceFailure> device_failure(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const DeviceFailure*>(&error)) return *known;
+  const auto* const of_torch = dynamic_cast<const c10::Error*>(&error);
+  if (!of_torch) return std::nullopt;
+  const std::string text = of_torch->what_without_backtrace();
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+      contains_any(text, {"CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED"}))
+    return DeviceFailure(text, /*out_of_memory=*/true);
+  // libtorch has one type for all errors of CUDA. These are of what was asked for:
+  if (text.find("CUDA error: ") == std::string::npos ||
+      contains_any(text, {"device-side assert", "invalid argument", "invalid configuration",
+                          "no kernel image", "CUBLAS_STATUS_INVALID_VALUE", "CUBLAS_STATUS_NOT_SUPPORTED"}))
+    return std::nullopt;
+  return DeviceFailure(text, /*out_of_memory=*/false);
+}
 
 at::Device place_of(const Device& device) {
   return device.gpu() < 0 ? at::Device(at::kCPU)

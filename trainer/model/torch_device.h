@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 #include <c10/core/Stream.h>
 
+#include <exception>
 #include <optional>
+#include <string>
 
 #include "trainer/comm/device.h"
 
@@ -24,6 +26,15 @@ class ComputeOn {
  private:
   std::optional<c10::Stream> before_;
 };
+
+// How libtorch multiplies on a GPU, in this process: its defaults differ between releases. 32-bit products
+// use TF32 where the GPU has it, which is the rate that the catalog has. Sums of 16-bit products are in 32
+// bit. Returns it in words.
+std::string set_arithmetic();
+
+// The failure of a device that `error` reports: one of libtorch's, or a DeviceFailure. Nothing if it is
+// another error, or one of the program that other devices would have, too.
+std::optional<DeviceFailure> device_failure(const std::exception& error);
 
 // The stream on which the calling thread computes with `tensor`, for communication between its computations.
 // Null for tensors in host memory. Requires ComputeOn, here or where the backward began.

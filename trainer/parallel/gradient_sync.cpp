@@ -46,7 +46,7 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
     const std::vector<int>& ranks = all_groups[i].ranks;
     groups_.emplace_back();
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) continue;
-    groups_.back() = factory.create(fmt::format("gradients/{}", i), ranks);
+    groups_.back() = factory.create(fmt::format("gradients/{}", i), ranks, CommUse::background_collectives);
   }
   of_layer_.resize(static_cast<std::size_t>(num_layers_));
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {
@@ -159,6 +159,19 @@ void GradientSync::settle() const {
   for (const auto& group : groups_) {
     if (group) group->settle();
   }
+}
+
+void GradientSync::drop_gradients() {
+  if (queue_) {
+    try {
+      queue_->wait();
+    } catch (const std::exception&) {  // the failure that ended the generation
+    }
+  }
+  device_.wait(device_.gradients());
+  // The optimizer's slices and the parameters refer to it, too.
+  buffer_.flat().storage().unsafeGetStorageImpl()->reset();
+  staging_ = at::Tensor();
 }
 
 void GradientSync::share_values() {

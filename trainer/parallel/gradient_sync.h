@@ -50,6 +50,8 @@ class GradientSync {
   void share_values();
   // After finish() or share_values(): throws unless the received values are valid.
   void settle() const;
+  // Frees the memory of the gradients: nothing can be summed afterwards. Requires that nothing is under way.
+  void drop_gradients();
 
   // The elements that this rank updates. Views of the values and of the gradients.
   std::vector<OptimizerSlice> slices() const;

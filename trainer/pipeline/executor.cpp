@@ -154,6 +154,13 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
   return evaluated.loss(1);
 }
 
+void PipelineExecutor::drop() {
+  asked_for_.clear();
+  on_their_way_.clear();
+  flights_.clear();
+  result_ = {};
+}
+
 PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequences) const {
   return {.phase = phase,
           .pipeline = position_.pipeline,

@@ -61,6 +61,9 @@ class PipelineExecutor {
   // chunk is, 0 elsewhere. Skips microbatches without sequences. Throws CommError.
   double evaluate(const PipelineWork& work);
 
+  // After a call has thrown: frees the activations and messages of its iteration. Nothing can run afterwards.
+  void drop();
+
  private:
   bool first(int chunk) const { return position_.group == 0 && chunk == 0; }
   bool last(int chunk) const;

@@ -47,7 +47,7 @@ RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& lay
 void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory, at::Device place) {
   if (position.shape.tp > 1) {
     tp = factory.create(fmt::format("tp/{}.{}", position.pipeline, position.group),
-                        ranks_of(layout, plan, position.pipeline, position.group));
+                        ranks_of(layout, plan, position.pipeline, position.group), CommUse::collectives);
   }
   const int boundaries = plan.interleave > 1 ? position.groups : position.groups - 1;
   for (int lower = 0; lower < boundaries; ++lower) {

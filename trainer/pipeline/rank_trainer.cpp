@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -42,6 +43,9 @@ std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string&
   return factory.create(name, ranks);
 }
 
+// Of a parameter's gradient, at most: in 32 bit, and in the parameter's own type.
+constexpr int64_t kGradientBytes = 6;
+
 int64_t new_lineage() {
   std::random_device random;
   return static_cast<int64_t>(std::uniform_int_distribution<int64_t>(1)(random));
@@ -75,6 +79,7 @@ struct RankTrainer::Impl {
   LoadProgress tell_loading;
   std::vector<double> digests;  // of the step's microbatches' tokens, where this rank answers for them
   bool trace_next_step = false;
+  bool states_on_host = false;  // of the optimizer, after make_room()
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
        const DevicePlane* device)
@@ -99,6 +104,12 @@ struct RankTrainer::Impl {
   }
 
   int64_t next_step() const { return progress.version().steps_done; }
+
+  // All that the device computed is valid: nothing of it comes from an aborted communication.
+  void settle() const {
+    stage.settle();
+    gradient_sync.settle();
+  }
 
   // The tokens of `sequences` sequences, of which `sequence(i)` gives the i-th.
   template <class Sequence>
@@ -171,7 +182,7 @@ struct RankTrainer::Impl {
       };
       loss += executor.evaluate(work);
     }
-    stage.settle();
+    settle();
     if (slot.tp_rank != 0) loss = 0;
     world->all_reduce(&loss, 1, ElementType::f64, ReduceOp::sum);
     return loss / static_cast<double>(sequences * job.model.sequence);
@@ -179,7 +190,7 @@ struct RankTrainer::Impl {
 
   void export_to(const std::string& directory) {
     on.device.wait(on.device.compute());
-    gradient_sync.settle();
+    settle();
     std::map<std::string, ParameterSpec> padded;
     const std::vector<ParameterSpec> listed =
         list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout));
@@ -263,6 +274,56 @@ struct RankTrainer::Impl {
     const std::optional<StepSums> owed =
         StepProgress::owed_update(everybody, previous ? &previous->progress : nullptr);
     if (owed) previous->update(*owed);
+  }
+
+  static void make_room(Impl* previous, CommFactory& factory) {
+    const auto everybody = all_ranks(factory, "make room", factory.size());
+    finish_generation(*everybody, previous);
+    if (previous) previous->keep_only_state();
+  }
+
+  void keep_only_state() {
+    progress.step_begins();  // without gradients no update is possible
+    on.device.wait(on.device.copies());
+    executor.drop();
+    gradient_sync.drop_gradients();
+    for (Parameter* parameter : stage.parameters()) parameter->value.mutable_grad() = at::Tensor();
+    if (!states_on_host && lacks_room()) move_states_to_host();
+  }
+
+  std::set<c10::StorageImpl*> optimizer_storages() const {
+    std::set<c10::StorageImpl*> storages;
+    for (std::size_t i = 0; i < optimizer->slices().size(); ++i) {
+      for (const OptimizerState& state : optimizer->state(i))
+        storages.insert(state.tensor.storage().unsafeGetStorageImpl());
+    }
+    return storages;
+  }
+
+  // For a state as large as this one, with its gradients.
+  bool lacks_room() {
+    const int64_t total = on.device.total_bytes();
+    if (total == 0) return false;
+    int64_t needed = 0;
+    for (const c10::StorageImpl* storage : optimizer_storages())
+      needed += static_cast<int64_t>(storage->nbytes());
+    for (const Parameter* parameter : stage.parameters())
+      needed += parameter->value.numel() * (parameter->value.element_size() + kGradientBytes);
+    return total - on.device.used_bytes() < needed;
+  }
+
+  // Reads of them are copies by the device, which reads host memory as well as its own.
+  void move_states_to_host() {
+    for (c10::StorageImpl* storage : optimizer_storages()) {
+      auto memory = std::make_unique<std::shared_ptr<char>>(on.device.host_memory(storage->nbytes()));
+      char* const bytes = memory->get();
+      on.device.copy(bytes, storage->data(), storage->nbytes(), on.device.copies());
+      on.device.wait(on.device.copies());
+      storage->set_data_ptr_noswap({bytes, memory.release(),
+                                    [](void* owner) { delete static_cast<std::shared_ptr<char>*>(owner); },
+                                    at::kCPU});
+    }
+    states_on_host = true;
   }
 
   static void give(Impl* previous, const JobSpec& job, CommFactory& factory) {
@@ -393,8 +454,7 @@ struct RankTrainer::Impl {
       if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_tokens);
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
-    stage.settle();
-    gradient_sync.settle();
+    settle();
     progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
@@ -469,6 +529,9 @@ LoadedCheckpoint RankTrainer::load(const std::string& directory) {
 }
 void RankTrainer::tell_loading(LoadProgress progress) {
   impl_->tell_loading = std::move(progress);
+}
+void RankTrainer::make_room(RankTrainer* previous, CommFactory& factory) {
+  Impl::make_room(previous ? previous->impl_.get() : nullptr, factory);
 }
 Restored RankTrainer::restore(RankTrainer* previous, const std::string& directory, int givers) {
   return impl_->restore(previous ? previous->impl_.get() : nullptr, directory, givers);

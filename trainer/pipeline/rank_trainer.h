@@ -107,6 +107,13 @@ class RankTrainer {
   // Progress of reading a checkpoint, for any of these functions: called periodically in the calling thread,
   // with sums over all ranks.
   void tell_loading(LoadProgress progress);
+  // Before a trainer of the next generation is built beside `previous`, whose factory was aborted: completes
+  // the step for which all ranks had reduced gradients, and frees what is not the state, activations and
+  // gradients. If the device has no room for another state, the optimizer's states move to host memory.
+  // `previous` is then only of use for restore() and give(). All ranks of `factory`, the one of the next
+  // generation, call it, those without a previous trainer with nullptr. Throws CommError, after which it can
+  // be called again.
+  static void make_room(RankTrainer* previous, CommFactory& factory);
   // Restores the state of the job in this new trainer after ranks were lost or changed: the start of any
   // generation, the first one included. All ranks of this trainer's plan call it, before the first step.
   //

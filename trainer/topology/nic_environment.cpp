@@ -1,7 +1,10 @@
 #include "trainer/topology/nic_environment.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 
 #include <cstdlib>
@@ -10,7 +13,7 @@
 namespace sailor {
 namespace {
 
-// The interface with this IPv4 address, and others in its network.
+// The interface with this IPv4 address, and others in its network; none for the loopback interface.
 std::set<std::string> interfaces_of_network(const std::string& address) {
   std::set<std::string> names;
   in_addr own{};
@@ -19,7 +22,7 @@ std::set<std::string> interfaces_of_network(const std::string& address) {
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(raw, freeifaddrs);
   for (const ifaddrs* entry = raw; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_netmask == nullptr) continue;
-    if (entry->ifa_addr->sa_family != AF_INET) continue;
+    if (entry->ifa_addr->sa_family != AF_INET || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
     const in_addr_t here = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr;
     const in_addr_t mask = reinterpret_cast<const sockaddr_in*>(entry->ifa_netmask)->sin_addr.s_addr;
     if ((here & mask) == (own.s_addr & mask)) names.insert(entry->ifa_name);
@@ -29,22 +32,14 @@ std::set<std::string> interfaces_of_network(const std::string& address) {
 
 }  // namespace
 
-NicEnvironment nic_environment(const MachineTopology& machine, int gpu,
-                               const std::set<std::string>& interfaces) {
-  if (gpu < 0 || gpu >= static_cast<int>(machine.bindings.size())) return {};
-  const auto index = static_cast<size_t>(gpu);
-  if (machine.bindings[index].nic < 0) return {};
-  const auto nic = static_cast<size_t>(machine.bindings[index].nic);
-  if (machine.gpu_to_nic[index][nic] == Proximity::across_sockets) return {};
-  const MachineTopology::Device& card = machine.nics[nic];
-  // `=` asks for exactly this name: mlx5_1 alone would also mean mlx5_10.
-  if (!card.rdma_name.empty()) return {{"NCCL_IB_HCA", "=" + card.rdma_name}};
-  if (interfaces.count(card.interface_name) > 0) return {{"NCCL_SOCKET_IFNAME", "=" + card.interface_name}};
-  return {};
+NicEnvironment nic_environment(const std::set<std::string>& interfaces) {
+  if (interfaces.empty()) return {};
+  // `=` asks for exactly these names: eth1 alone would also mean eth10.
+  return {{"NCCL_SOCKET_IFNAME", fmt::format("={}", fmt::join(interfaces, ","))}};
 }
 
-void choose_nic(const MachineTopology& machine, int gpu, const std::string& address) {
-  for (const auto& [name, value] : nic_environment(machine, gpu, interfaces_of_network(address)))
+void set_nic_environment(const std::string& address) {
+  for (const auto& [name, value] : nic_environment(interfaces_of_network(address)))
     setenv(name.c_str(), value.c_str(), 0);
 }
 

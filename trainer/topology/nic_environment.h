@@ -1,4 +1,8 @@
-// NCCL's environment variables for the network card of a GPU's rank, from the topology.
+// NCCL's environment variables for the network of a node.
+//
+// NCCL itself finds the cards with RDMA and uses those near each GPU, so NCCL_IB_HCA is left to the user:
+// NCCL requires that the ranks of a communicator agree on it. What NCCL does not know is the network over
+// which the nodes of the job reach each other.
 #pragma once
 
 #include <set>
@@ -6,19 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/topology/machine_topology.h"
-
 namespace sailor {
 
 using NicEnvironment = std::vector<std::pair<std::string, std::string>>;
 
-// NCCL_IB_HCA for a card with RDMA; else NCCL_SOCKET_IFNAME, if its interface is in `interfaces`. Empty if
-// the machine has no such GPU, or no card on the GPU's own socket: then NCCL's choice is as good. Pure.
-NicEnvironment nic_environment(const MachineTopology& machine, int gpu,
-                               const std::set<std::string>& interfaces);
+// NCCL_SOCKET_IFNAME with all of a node's `interfaces` in the job's network. Empty if there are none. Pure.
+NicEnvironment nic_environment(const std::set<std::string>& interfaces);
 
-// Sets them in the environment of this process, except those that the user has set. `address` is the one at
-// which other ranks reach this one: a card on another network is useless.
-void choose_nic(const MachineTopology& machine, int gpu, const std::string& address);
+// Sets it in the environment of this process, unless the user has. `address` is the one at which other ranks
+// reach this one: all ranks of a node get the same value. Sets nothing for a loopback address.
+void set_nic_environment(const std::string& address);
 
 }  // namespace sailor

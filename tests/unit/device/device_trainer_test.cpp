@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <list>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "planner/plan/rank_layout.h"
@@ -151,6 +153,7 @@ struct Life {
         std::optional<DevicePlane> plane;
         if (rank.gpu) plane.emplace(rank.gpu->plane());
         try {
+          RankTrainer::make_room(ranks[i].trainer.get(), *rank.host);
           rank.trainer = std::make_unique<RankTrainer>(job, plan, static_cast<int>(i), *rank.host, data,
                                                        nullptr, plane ? &*plane : nullptr);
           ended[i].restored = rank.trainer->restore(ranks[i].trainer.get(), directory);
@@ -210,6 +213,61 @@ std::vector<double> losses_over_plans(On on, const std::string& directory) {
   return losses;
 }
 
+// What a trainer holds after make_room(), in bytes per parameter.
+struct HeldBytes {
+  double gradients = 0, device_states = 0;
+};
+
+HeldBytes held_after_make_room(std::size_t free_bytes) {
+  JobSpec job = deep_job();
+  job.training.precision = Precision::bf16;
+  const TokenData data = repeating_data(job);
+  ThreadHub first(1, {20s}), second(1, {20s});
+  const auto before = first.factory(0), after = second.factory(0);
+  FakeGpu gpu(*before, {20s});
+  const DevicePlane plane = gpu.plane();
+  RankTrainer trainer(job, make_plan(job, 2, {{1}}, {4}), 0, *before, data, nullptr, &plane);
+  trainer.step();
+  const auto for_each_state = [&](const auto& visit) {
+    for (std::size_t i = 0; i < trainer.optimizer().slices().size(); ++i) {
+      for (const OptimizerState& state : trainer.optimizer().state(i)) visit(state.tensor);
+    }
+  };
+  std::vector<const void*> before_it;
+  for_each_state([&](const at::Tensor& state) { before_it.push_back(state.data_ptr()); });
+  fake::set_free_bytes(free_bytes);
+  RankTrainer::make_room(&trainer, *after);
+  fake::set_free_bytes(std::size_t{1} << 30);
+  HeldBytes held;
+  std::size_t number = 0;
+  for_each_state([&](const at::Tensor& state) {
+    if (state.data_ptr() == before_it[number++]) held.device_states += static_cast<double>(state.nbytes());
+  });
+  int64_t elements = 0;
+  for (const OptimizerSlice& slice : trainer.optimizer().slices()) elements += slice.count;
+  held.gradients = static_cast<double>(trainer.optimizer().slices().front().gradient.storage().nbytes()) /
+                   static_cast<double>(elements);
+  held.device_states /= static_cast<double>(elements);
+  return held;
+}
+
+TEST(DeviceTrainer, AChangeOfPlanFreesWhatIsNotTheState) {
+  const HeldBytes roomy = held_after_make_room(std::size_t{1} << 30);
+  EXPECT_EQ(roomy.gradients, 0);
+  EXPECT_EQ(roomy.device_states, 12) << "two moments and the master weights";
+  const HeldBytes full = held_after_make_room(1000);
+  EXPECT_EQ(full.gradients, 0);
+  EXPECT_EQ(full.device_states, 0) << "they are in host memory";
+}
+
+TEST(DeviceTrainer, HandsItsStateOverFromHostMemory) {
+  const ScratchDirectory with, without;
+  const std::vector<double> expected = losses_over_plans(On::host, without.path());
+  fake::set_free_bytes(1000);
+  EXPECT_EQ(losses_over_plans(On::device, with.path()), expected);
+  fake::set_free_bytes(std::size_t{1} << 30);
+}
+
 TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
   const ScratchDirectory with, without;
   EXPECT_EQ(losses_over_plans(On::device, with.path()), losses_over_plans(On::host, without.path()));
@@ -226,6 +284,94 @@ TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
     after.push_back(ended.front().losses.back());
   }
   EXPECT_EQ(after[0], after[1]);
+}
+
+TEST(DeviceTrainer, HasAContextOnItsOwnDeviceOnly) {
+  JobSpec job = deep_job();
+  job.training.steps = 12;
+  const ScratchDirectory directory;
+  static_cast<void>(fake::take_violations());
+  static_cast<void>(fake::take_contexts());
+  {
+    Life life{.job = job, .on = On::device};
+    life.live(two_by_two_by_two(job), 2, directory.path(), /*save=*/true);
+    life.live(make_plan(job, /*microbatch=*/2, {{1, 2}}, {4}), 2, directory.path());
+  }
+  std::set<int> own;
+  for (int rank = 0; rank < 8; ++rank) own.insert(device_of(rank));
+  EXPECT_EQ(fake::take_contexts(), own);
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
+TEST(DeviceTrainer, EveryOpenedDeviceIsCounted) {
+  static_cast<void>(host_device());
+  const int before = Device::opened();
+  EXPECT_GE(before, 1);
+  static_cast<void>(host_device());
+  EXPECT_EQ(Device::opened(), before) << "there is one";
+  const CudaDevice first(device_of(0), fake::cuda(), CudaDevice::Tensors::on_host);
+  EXPECT_EQ(Device::opened(), before + 1);
+  const CudaDevice again(device_of(0), fake::cuda(), CudaDevice::Tensors::on_host);
+  EXPECT_EQ(Device::opened(), before + 2) << "a change of plan must not do this";
+}
+
+TEST(DeviceTrainer, ADeviceTellsWhatItDoesNotRecoverFrom) {
+  CudaDevice device(device_of(0), fake::cuda(), CudaDevice::Tensors::on_host);
+  EXPECT_EQ(device.failure(), std::nullopt);
+  EXPECT_GT(device.total_bytes(), 0);
+  fake::script().set({{.call = "cudaMemGetInfo", .code = cudaErrorECCUncorrectable}});
+  EXPECT_EQ(device.failure(), "cudaMemGetInfo: scripted CUDA error");
+  try {
+    device.used_bytes();
+    FAIL();
+  } catch (const DeviceFailure& failure) {
+    EXPECT_FALSE(failure.out_of_memory());
+  }
+  fake::script().set({{.call = "cudaHostAlloc", .code = cudaErrorMemoryAllocation}});
+  try {
+    device.host_memory(1);
+    FAIL();
+  } catch (const DeviceFailure& failure) {
+    EXPECT_TRUE(failure.out_of_memory());
+  }
+  fake::script().let_go();
+}
+
+// Two for messages in both directions, and one for a group that has only collectives. Sums of gradients leave
+// most of the device to the backward beside them.
+TEST(DeviceTrainer, HasTheCommunicatorsOfNcclThatItUses) {
+  static_cast<void>(fake::take_created());
+  const JobSpec job = deep_job();
+  trained(job, two_by_two_by_two(job), On::device, /*steps=*/1);
+  std::map<int, int> ctas;
+  int of_first_rank = 0;
+  for (const fake::Created& one : fake::take_created()) {
+    ++ctas[one.max_ctas];
+    if (one.device == device_of(0)) ++of_first_rank;
+  }
+  EXPECT_EQ(of_first_rank, 4) << "a TP group, two directions of a link, a gradient group";
+  EXPECT_EQ(ctas, (std::map<int, int>{{0, 24}, {16, 8}}));
+}
+
+// A device goes on with garbage after an abort: no validation loss comes of it.
+TEST(DeviceTrainer, NoValidationLossAfterAGradientGroupHasFailed) {
+  const JobSpec job = deep_job();
+  const Plan plan = make_plan(job, /*microbatch=*/2, {{1}, {1}}, {2, 2});  // no other groups on the device
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", 2, {20s});
+  ranks.run([&](CommFactory& factory) {
+    FakeGpu gpu(factory, {20s});
+    const DevicePlane plane = gpu.plane();
+    RankTrainer trainer(job, plan, factory.rank(), factory, data, nullptr, &plane);
+    trainer.step();
+    factory.create("before the fault", {0, 1})->barrier();
+    if (factory.rank() == 0)
+      fake::script().set(
+          {{.call = "asynchronous error", .kind = Fault::Kind::late, .code = ncclRemoteError}});
+    std::this_thread::sleep_for(300ms);  // the failure is noticed
+    EXPECT_THROW(trainer.evaluate(data, 5), CommError);
+  });
+  fake::script().let_go();
 }
 
 struct MidwayFault {

@@ -176,7 +176,7 @@ TEST_P(FaultScripts, EndInOneErrorEachInTimeAndTheGroupIsRebuilt) {
   TestJob job(nccl_over("socket"), kRanks, {kDeadline});
   std::vector<std::unique_ptr<CudaStream>> streams;
   for (int rank = 0; rank < kRanks; ++rank) {
-    const DeviceGuard device(fake::cuda(), device_of(rank));
+    use_device(fake::cuda(), device_of(rank));
     streams.push_back(std::make_unique<CudaStream>(fake::cuda()));
   }
   std::vector<std::optional<CommError>> errors(kRanks);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <iostream>
 #include <optional>
 
 #include "tests/fake_nccl/fake_cuda.h"
@@ -29,7 +30,7 @@ constexpr auto kLate = 8s;  // no machine is that busy
 
 // A stream of the caller's own on the device of a rank.
 std::unique_ptr<CudaStream> stream_of(int rank) {
-  const DeviceGuard device(fake::cuda(), device_of(rank));
+  use_device(fake::cuda(), device_of(rank));
   return std::make_unique<CudaStream>(fake::cuda());
 }
 
@@ -315,6 +316,35 @@ TEST_F(NcclPlane, AnAbortThatHangsIsOneErrorThatSaysSo) {
   expect_rebuilt(job);
 }
 
+TEST_F(NcclPlane, AnAbortDoesNotWaitForTheOtherCommunicatorsOfItsRank) {
+  TestJob job(nccl_over("socket"), 2, {300ms});
+  std::promise<void> over;
+  Clock::duration took{};
+  const auto errors = errors_of(job, [&](CommFactory& factory) {
+    const auto a = factory.create("a", {0, 1}), b = factory.create("b", {0, 1});
+    float x = 1, y = 1;
+    if (factory.rank() == 1) {
+      b->send(&x, 1, kF32, 0)->wait();
+      over.get_future().wait();  // sends no more
+      return;
+    }
+    b->recv(&x, 1, kF32, 1)->wait();
+    const auto ahead = b->recv(&y, 1, kF32, 1);  // runs on the device, and nobody waits for it yet
+    const auto start = Clock::now();
+    try {
+      a->recv(&x, 1, kF32, 1)->wait();
+    } catch (const CommError&) {
+      took = Clock::now() - start;
+      over.set_value();
+      throw;
+    }
+  });
+  ASSERT_TRUE(errors[0].has_value());
+  EXPECT_LT(took, 4s);
+  EXPECT_THAT(errors[0]->what(), ::testing::Not(HasSubstr("ncclCommAbort does not return")));
+  expect_rebuilt(job);
+}
+
 TEST_F(NcclPlane, ARankWhoseCallHangsIsNamedByTheOthers) {
   TestJob job(nccl_over("socket"), 3, {400ms});
   fake::script().set({{.call = "ncclAllReduce", .kind = Fault::Kind::hang, .device = device_of(1)}});
@@ -350,6 +380,58 @@ TEST_F(NcclPlane, ReleasesOfNcclMustBeTheSame) {
   ASSERT_TRUE(errors[0].has_value());
   EXPECT_EQ(errors[0]->peer(), 1);
   EXPECT_THAT(errors[0]->what(), HasSubstr("has NCCL 2.20.5, and this rank has "));
+}
+
+TEST_F(NcclPlane, AGroupForCollectivesHasOneCommunicatorAndNoMessages) {
+  static_cast<void>(fake::take_created());
+  TestJob job(nccl_over("socket"), 2);
+  job.run([](CommFactory& factory) {
+    const auto group = factory.create("c", {0, 1}, CommUse::collectives);
+    float x = 1;
+    group->all_reduce(&x, 1, kF32, ReduceOp::sum);
+    EXPECT_EQ(x, 2);
+    EXPECT_THROW(group->send(&x, 1, kF32, 1 - factory.rank()), std::logic_error);
+    group->barrier();
+  });
+  EXPECT_EQ(fake::take_created().size(), 2u);
+}
+
+TEST_F(NcclPlane, TheUsersLimitOfMultiprocessorsWins) {
+  TestJob job(nccl_over("thread"), 2);
+  const auto limits_of = [&](const char* name) {
+    static_cast<void>(fake::take_created());
+    job.run([&](CommFactory& factory) {
+      factory.create(name, {0, 1}, CommUse::background_collectives)->barrier();
+    });
+    std::vector<int> limits;
+    for (const fake::Created& one : fake::take_created()) limits.push_back(one.max_ctas);
+    return limits;
+  };
+  EXPECT_THAT(limits_of("ours"), ::testing::ElementsAre(16, 16));
+  setenv("NCCL_MAX_CTAS", "8", 1);
+  EXPECT_THAT(limits_of("the user's"), ::testing::ElementsAre(0, 0)) << "NCCL reads it itself";
+  unsetenv("NCCL_MAX_CTAS");
+}
+
+// The host's share of an operation on a stream: a thread of NCCL, and waiting for it. Prints the figure.
+TEST_F(NcclPlane, HostTimeOfACollective) {
+  constexpr int kCalls = 300;
+  TestJob job(nccl_over("thread"), 2);
+  std::array<double, 2> us{};
+  job.run([&](CommFactory& factory) {
+    const auto group = factory.create("c", {0, 1}, CommUse::collectives);
+    const auto stream = stream_of(factory.rank());
+    float x = 1;
+    group->all_reduce(&x, 1, kF32, ReduceOp::max, stream->get());
+    group->settle();
+    const auto start = Clock::now();
+    for (int i = 0; i < kCalls; ++i) group->all_reduce(&x, 1, kF32, ReduceOp::max, stream->get());
+    us[static_cast<std::size_t>(factory.rank())] =
+        std::chrono::duration<double, std::micro>(Clock::now() - start).count() / kCalls;
+    group->settle();
+  });
+  std::cout << "host time of an all-reduce on a stream: " << us[0] << " us\n";
+  EXPECT_LT(us[0], 20e3) << "no sleep of the plane's own";
 }
 
 TEST_F(NcclPlane, NothingIsLeftBehind) {

@@ -141,6 +141,7 @@ class ElasticTraining {
   void live(const Generation& generation, int rank, FaultyFactory& factory, Process& process,
             RankTrainer& trainer, std::mutex& mutex, Outcome& outcome) {
     const bool fails = generation.faults.contains(rank);
+    RankTrainer::make_room(process.trainer.get(), factory);
     if (fails && generation.fails_in_restore) factory.arm();
     const Restored restored = trainer.restore(process.trainer.get(), directory_);
     process.generation = static_cast<int>(jobs_.size()) - 1;

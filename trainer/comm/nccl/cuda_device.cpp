@@ -21,7 +21,7 @@ cudaEvent_t event_of(const TimeMark& mark) {
 
 CudaDevice::CudaDevice(int index, const CudaLibrary& cuda, Tensors tensors)
     : cuda_(cuda), index_(index), tensors_(tensors) {
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   streams_.emplace(cuda_);
 }
 
@@ -34,7 +34,7 @@ Stream CudaDevice::compute() const {
 void CudaDevice::order(Stream before, Stream after) {
   if (before == nullptr || before == after) return;  // the caller has computed it already
   if (after == nullptr) return wait(before);
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   CudaEvent event(cuda_);
   event.record(cuda_stream(before));
   CudaStream::wait_for(cuda_, cuda_stream(after), event.get());
@@ -42,27 +42,27 @@ void CudaDevice::order(Stream before, Stream after) {
 
 void CudaDevice::wait(Stream stream) {
   if (stream == nullptr) return;
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   check(cuda_, cuda_.stream_synchronize(cuda_stream(stream)), "cudaStreamSynchronize");
 }
 
 void CudaDevice::copy(void* to, const void* from, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
   if (stream == nullptr) return Device::copy(to, from, bytes, stream);
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   check(cuda_, cuda_.memcpy_async(to, from, bytes, cudaMemcpyDefault, cuda_stream(stream)),
         "cudaMemcpyAsync");
 }
 
 std::shared_ptr<char> CudaDevice::host_memory(std::size_t bytes) {
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   const auto buffer = std::make_shared<PinnedBuffer>(cuda_, bytes);
   return {buffer, static_cast<char*>(buffer->get())};
 }
 
 std::shared_ptr<TimeMark> CudaDevice::mark() {
   if (compute() == nullptr) return Device::mark();
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   auto mark = std::make_shared<CudaMark>(cuda_);
   mark->event.record(cuda_stream(compute()));
   return mark;
@@ -70,18 +70,34 @@ std::shared_ptr<TimeMark> CudaDevice::mark() {
 
 double CudaDevice::seconds_between(const TimeMark& from, const TimeMark& to) {
   if (compute() == nullptr) return Device::seconds_between(from, to);
-  const DeviceGuard device(cuda_, index_);
+  use_device(cuda_, index_);
   check(cuda_, cuda_.event_synchronize(event_of(to)), "cudaEventSynchronize");
   float milliseconds = 0;
   check(cuda_, cuda_.event_elapsed_time(&milliseconds, event_of(from), event_of(to)), "cudaEventElapsedTime");
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+CudaDevice::Memory CudaDevice::memory() {
+  use_device(cuda_, index_);
+  Memory memory;
+  check(cuda_, cuda_.mem_get_info(&memory.free, &memory.total), "cudaMemGetInfo");
+  return memory;
+}
+
 int64_t CudaDevice::used_bytes() {
-  const DeviceGuard device(cuda_, index_);
-  std::size_t free = 0, total = 0;
-  check(cuda_, cuda_.mem_get_info(&free, &total), "cudaMemGetInfo");
-  return static_cast<int64_t>(total - free);
+  const Memory now = memory();
+  return static_cast<int64_t>(now.total - now.free);
+}
+
+int64_t CudaDevice::total_bytes() {
+  return static_cast<int64_t>(memory().total);
+}
+
+std::optional<std::string> CudaDevice::failure() try {
+  static_cast<void>(memory());
+  return std::nullopt;
+} catch (const CudaError& error) {
+  return error.what();
 }
 
 int cuda_device_count(const CudaLibrary& cuda) {

@@ -38,8 +38,14 @@ class CudaDevice : public Device {
   std::shared_ptr<TimeMark> mark() override;
   double seconds_between(const TimeMark& from, const TimeMark& to) override;
   int64_t used_bytes() override;
+  int64_t total_bytes() override;
+  std::optional<std::string> failure() override;
 
  private:
+  struct Memory {
+    std::size_t free = 0, total = 0;
+  };
+  Memory memory();
   struct Streams {
     explicit Streams(const CudaLibrary& cuda) : compute(cuda), gradients(cuda), copies(cuda) {}
     CudaStream compute, gradients, copies;

@@ -44,7 +44,7 @@ const CudaLibrary& cuda_library() {
 void check(const CudaLibrary& cuda, cudaError_t result, const char* call) {
   if (result == cudaSuccess) return;
   static_cast<void>(cuda.get_last_error());
-  throw CudaError(call, cuda.get_error_string(result));
+  throw CudaError(call, cuda.get_error_string(result), result);
 }
 
 }  // namespace sailor

@@ -5,8 +5,9 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <stdexcept>
 #include <string>
+
+#include "trainer/comm/device.h"
 
 namespace sailor {
 
@@ -39,9 +40,10 @@ struct CudaLibrary {
 const CudaLibrary& cuda_library();
 
 // A failed call of the runtime: its name and the reason.
-class CudaError : public std::runtime_error {
+class CudaError : public DeviceFailure {
  public:
-  CudaError(const char* call, const char* reason) : std::runtime_error(std::string(call) + ": " + reason) {}
+  CudaError(const char* call, const char* reason, cudaError_t code)
+      : DeviceFailure(std::string(call) + ": " + reason, code == cudaErrorMemoryAllocation) {}
 };
 
 // Throws CudaError unless `result` is cudaSuccess. Clears the thread's last error, so that other users of the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <stdexcept>
 #include <utility>
 
 namespace sailor {
@@ -204,6 +205,8 @@ void NcclCommunicator::barrier() {
 }
 
 std::unique_ptr<Work> NcclCommunicator::exchange(std::span<const Transfer> transfers, Stream stream) {
+  if (!member_->takes_messages())
+    throw std::logic_error("communicator " + name() + ": it was made for collectives only");
   const bool sends = any(transfers, Transfer::Kind::send), receives = any(transfers, Transfer::Kind::recv);
   Doing doing = collective(sends && receives ? "exchange" : sends ? "send" : "recv", 0, ElementType::u8);
   doing.to_all = false;

@@ -39,7 +39,7 @@ void NcclMember::look() noexcept {
     if (words_ && !failed_) words_->listen();
   }
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     const std::unique_lock calls(calls_mutex_, std::try_to_lock);
     if (calls && !failed_) {
       std::vector<NcclOperationPtr> under_way;
@@ -48,7 +48,7 @@ void NcclMember::look() noexcept {
         under_way = under_way_;
       }
       for (const NcclOperationPtr& operation : under_way) progress(*operation);
-      for (const Lane lane : {up, down}) {
+      for (const Lane lane : all_lanes()) {
         if (lanes_[lane].get() && queues_[lane].empty()) static_cast<void>(settled(lane));
       }
     }
@@ -182,6 +182,13 @@ void NcclMember::fail(Verdict verdict, LastWords::Kind kind) noexcept {
 
 void NcclMember::abort() noexcept {
   fail({-1, "aborted"}, LastWords::Kind::aborted);
+  end_lanes();
+}
+
+bool NcclMember::abort_waits() noexcept {
+  if (!failed_) return false;
+  const std::lock_guard state(state_mutex_);
+  return (!ending_ || lanes_to_end_ > 0) && Clock::now() - failed_at_ > kStuckTime;
 }
 
 void NcclMember::end_lanes() noexcept {

@@ -17,13 +17,16 @@ bool NcclLane::start(const ncclUniqueId& id, int size, int rank, int device,
     std::exception_ptr failure;
   };
   const auto start = std::make_shared<Start>();
-  const auto call = [start, libraries = libraries_, id, size, rank, device] {
+  const auto call = [start, libraries = libraries_, max_ctas = max_ctas_, id, size, rank, device] {
     ncclComm_t communicator = nullptr;
     std::exception_ptr failure;
     try {
       check(libraries.cuda, libraries.cuda.set_device(device), "cudaSetDevice");
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 17, 0)
+      if (max_ctas > 0) config.maxCTAs = max_ctas;
+#endif
       check(libraries.nccl, libraries.nccl.comm_init(&communicator, size, id, rank, &config),
             "ncclCommInitRankConfig", nullptr);
     } catch (...) {

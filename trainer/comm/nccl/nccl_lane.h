@@ -19,8 +19,10 @@ namespace sailor {
 
 class NcclLane {
  public:
-  // The device must be current. Throws CudaError.
-  explicit NcclLane(const DeviceLibraries& libraries) : libraries_(libraries), stream_(libraries.cuda) {}
+  // `max_ctas` limits the multiprocessors that it occupies; 0 = NCCL's default. The device must be current.
+  // Throws CudaError.
+  NcclLane(const DeviceLibraries& libraries, int max_ctas)
+      : libraries_(libraries), max_ctas_(max_ctas), stream_(libraries.cuda) {}
 
   // Starts to create the communicator on `device`; members share `id`. Returns false if NCCL does not return
   // before `given_up()`; if it does later, the new communicator is aborted. Throws NcclError, CudaError.
@@ -36,6 +38,7 @@ class NcclLane {
 
  private:
   const DeviceLibraries libraries_;
+  const int max_ctas_;
   CudaStream stream_;
   std::atomic<ncclComm_t> communicator_{nullptr};
 };

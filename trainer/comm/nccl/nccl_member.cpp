@@ -1,10 +1,21 @@
 #include "trainer/comm/nccl/nccl_member.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
 namespace sailor {
+namespace {
+
+// For sums of gradients beside the backward: enough for the bandwidth of a node's network, and a small part
+// of a device's 80 to 140 multiprocessors. 0 = NCCL's default. NCCL_MAX_CTAS is the user's choice.
+int max_ctas_for(CommUse use) {
+  constexpr int kInBackground = 16;
+  return use == CommUse::background_collectives && !std::getenv("NCCL_MAX_CTAS") ? kInBackground : 0;
+}
+
+}  // namespace
 
 void NcclMember::Waiting::operator()() {
   constexpr int kQuick = 100, kMedium = 1000, kBetweenLooks = 50;
@@ -18,10 +29,18 @@ void NcclMember::Waiting::operator()() {
 
 NcclMember::NcclMember(Setup setup)
     : setup_(std::move(setup)),
-      lanes_{NcclLane(setup_.libraries), NcclLane(setup_.libraries)},
       token_(setup_.libraries.cuda, 1),
       words_(std::make_unique<LastWordsExchange>(std::move(setup_.between))),
-      left_at_(setup_.ranks.size(), Clock::time_point::max()) {}
+      left_at_(setup_.ranks.size(), Clock::time_point::max()) {
+  const int max_ctas = max_ctas_for(setup_.use);
+  lanes_.emplace_back(setup_.libraries, max_ctas);
+  if (setup_.use == CommUse::any) lanes_.emplace_back(setup_.libraries, max_ctas);
+}
+
+std::span<const NcclMember::Lane> NcclMember::all_lanes() const {
+  static constexpr std::array<Lane, 2> kAll = {up, down};
+  return std::span(kAll).first(lanes_.size());
+}
 
 void NcclMember::join(const LaneIds& ids, Clock::time_point began) {
   Doing doing{.operation = "create", .to_all = true};
@@ -31,7 +50,7 @@ void NcclMember::join(const LaneIds& ids, Clock::time_point began) {
     operation->awaited = began;
   }
   try {
-    for (const Lane lane : {up, down}) {
+    for (const Lane lane : all_lanes()) {
       bool started = false;
       {
         const InNccl calling(*this);
@@ -88,7 +107,7 @@ void NcclMember::launch(const NcclOperationPtr& operation, Calls functions, cuda
                         cudaStream_t after) {
   const char* const name = operation->doing.operation;
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     std::unique_lock calls = lock_calls(name);
     for (const Lane lane : {up, down}) {
       if (!functions[lane]) continue;
@@ -103,7 +122,7 @@ void NcclMember::launch(const NcclOperationPtr& operation, Calls functions, cuda
       queues_[lane].push_back(operation);
     }
     operation->launched = true;
-    for (const Lane lane : {up, down}) pump(lane);
+    for (const Lane lane : all_lanes()) pump(lane);
     // What the caller enqueues next on its stream must come after it.
     if (stream) wait_for_launch(operation, calls);
   } catch (const CommError&) {
@@ -221,7 +240,7 @@ void NcclMember::wait(const NcclOperationPtr& operation) {
 bool NcclMember::done(const NcclOperationPtr& operation) noexcept {
   if (operation->done) return true;
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     const std::unique_lock calls(calls_mutex_, std::try_to_lock);
     if (calls && !failed_) progress(*operation);
   } catch (const std::exception& error) {
@@ -234,7 +253,7 @@ void NcclMember::wait_on(const NcclOperationPtr& operation, cudaStream_t stream)
   rely_on(*operation);
   const char* const name = operation->doing.operation;
   try {
-    const DeviceGuard device(setup_.libraries.cuda, setup_.device);
+    use_device(setup_.libraries.cuda, setup_.device);
     std::unique_lock calls = lock_calls(name);
     wait_for_launch(operation, calls);
     for (const Lane lane : {up, down}) {

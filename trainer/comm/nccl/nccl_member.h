@@ -4,8 +4,9 @@
 // There are two lanes, each an ncclComm_t with its own stream, because NCCL runs the operations of a
 // communicator one after the other, messages too. Messages to higher ranks of the communicator use one lane,
 // those to lower ranks the other, so that a message that waits for its receiver does not block the one that
-// the receiver waits for. Collectives use the first lane. (ncclCommSplit could create the second one from the
-// first, but a split waits for all members like a creation, and the two would have to end together.)
+// the receiver waits for. Collectives use the first lane, and a group that has nothing else has only that.
+// (ncclCommSplit could create the second one from the first, but a split waits for all members like a
+// creation, and the two would have to end together.)
 //
 // Only look() decides about failure, for the factory's watching thread and for waiting threads: a member is
 // gone, or there was no progress within the deadline. Errors of NCCL and CUDA come from the calls. Then the
@@ -26,6 +27,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,7 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
     int rank = 0;
     std::vector<int> ranks;          // of the job
     std::vector<std::string> hosts;  // by rank in the communicator
+    CommUse use = CommUse::any;
     std::chrono::milliseconds deadline{};
     std::unique_ptr<Communicator> between;  // for last words
     std::function<void()> wake_watch;       // call it to have a failure handled
@@ -104,7 +107,11 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void abort() noexcept;
   // Checks what has completed and whether the communicator has failed, and then ends it.
   void look() noexcept;
+  // Has it failed, and its abort not returned at once? ncclCommAbort frees device memory, for which it waits
+  // for whatever runs on the device: for kernels of this rank's other communicators, too.
+  bool abort_waits() noexcept;
 
+  bool takes_messages() const { return lanes_.size() > 1; }
   void* token() const { return token_.get(); }  // a byte for the device to write to
 
  private:
@@ -151,6 +158,7 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   // failed.
   std::unique_lock<std::mutex> lock_calls(const char* operation);
   CudaEvent event();
+  std::span<const Lane> all_lanes() const;
   std::vector<int> others() const;  // all members except oneself
 
   // These require state_mutex_.
@@ -176,8 +184,8 @@ class NcclMember : public std::enable_shared_from_this<NcclMember> {
   void wait_until_ended() noexcept;
   [[noreturn]] void throw_failure(const std::string& operation);
 
-  Setup setup_;  // `between` has moved to words_
-  std::array<NcclLane, 2> lanes_;
+  Setup setup_;                 // `between` has moved to words_
+  std::deque<NcclLane> lanes_;  // `up` only, if there are no messages
   const PinnedBuffer token_;
 
   std::mutex calls_mutex_;

@@ -35,17 +35,17 @@ struct NcclFactory::Impl {
       : below(factory), device(gpu), options(comm_options), libraries(device_libraries) {}
 
   // Throws NcclError, CommError.
-  NcclMember::LaneIds draw_ids(const std::string& name, Clock::time_point until) {
+  // As many as members need: NCCL keeps a thread for one until all have joined.
+  NcclMember::LaneIds draw_ids(const std::string& name, std::size_t number, Clock::time_point until) {
     struct Drawn {
       NcclMember::LaneIds ids{};
       ncclResult_t result = ncclSuccess;
     };
     const auto drawn = std::make_shared<Drawn>();
-    const auto draw = [drawn, nccl = libraries.nccl, cuda = libraries.cuda, gpu = device] {
+    const auto draw = [drawn, number, nccl = libraries.nccl, cuda = libraries.cuda, gpu = device] {
       static_cast<void>(cuda.set_device(gpu));
-      for (ncclUniqueId& id : drawn->ids) {
-        if (drawn->result == ncclSuccess) drawn->result = nccl.get_unique_id(&id);
-      }
+      for (std::size_t i = 0; i < number && drawn->result == ncclSuccess; ++i)
+        drawn->result = nccl.get_unique_id(&drawn->ids[i]);
     };
     if (!call_with_limit(draw, until, [this] { return aborted.load(); }))
       throw CommError("create", name, -1, "", aborted ? "aborted" : "ncclGetUniqueId does not return");
@@ -90,7 +90,8 @@ int NcclFactory::size() const {
   return impl_->below.size();
 }
 
-std::unique_ptr<Communicator> NcclFactory::create(const std::string& name, const std::vector<int>& ranks) {
+std::unique_ptr<Communicator> NcclFactory::make(const std::string& name, const std::vector<int>& ranks,
+                                                CommUse use) {
   if (impl_->aborted) throw CommError("create", name, -1, "", "aborted");
   const auto began = Clock::now();
   try {
@@ -99,16 +100,18 @@ std::unique_ptr<Communicator> NcclFactory::create(const std::string& name, const
     check(impl_->libraries.nccl, impl_->libraries.nccl.get_version(&own.nccl_version), "ncclGetVersion",
           nullptr);
     ::gethostname(own.host, sizeof own.host - 1);
-    if (between->rank() == 0) own.ids = impl_->draw_ids(name, began + impl_->options.deadline);
+    if (between->rank() == 0)
+      own.ids = impl_->draw_ids(name, use == CommUse::any ? 2 : 1, began + impl_->options.deadline);
     const std::vector<Greeting> all = impl_->greet(*between, own);
 
-    const DeviceGuard device(impl_->libraries.cuda, impl_->device);
+    use_device(impl_->libraries.cuda, impl_->device);
     NcclMember::Setup setup{.libraries = impl_->libraries,
                             .device = impl_->device,
                             .name = name,
                             .rank = between->rank(),
                             .ranks = ranks,
                             .hosts = {},
+                            .use = use,
                             .deadline = impl_->options.deadline,
                             .between = std::move(between),
                             .wake_watch = [watch = &impl_->watch] { watch->wake(); }};

@@ -14,6 +14,9 @@
 // runs on a stream of the communicator, and the host waits for collectives, as on the planes in host memory.
 // Collectives of overlapping communicators must be enqueued in the same order by all ranks, or on one stream.
 //
+// A group with only collectives (CommUse) has one communicator of NCCL, others have two. One in the
+// background occupies at most 16 of the device's multiprocessors, unless NCCL_MAX_CTAS is set.
+//
 // Messages of one direction, to higher or to lower ranks of the communicator, are sent one after the other in
 // the order of posting; those of one exchange(), and those of different directions, run concurrently.
 //
@@ -24,7 +27,8 @@
 // that create communicators in different orders do not find each other there, and create() names them. The
 // deadline applies to collectives, and to messages that a thread waits for, from the last progress of the
 // communicator. Results may be garbage until they are settled: see settle(). After a failure, destroy the
-// communicator and create another one under a new name.
+// communicator and create another one under a new name. An abort that does not return at once, because it
+// waits for what else runs on the device, aborts the rank's other communicators.
 //
 // A call of NCCL that does not return is ended by ncclCommAbort from another thread, or abandoned if there is
 // nothing to abort yet. Only a call of the CUDA runtime that does not return blocks the rank: that is what
@@ -53,8 +57,11 @@ class NcclFactory : public CommFactory {
 
   int rank() const override;
   int size() const override;
-  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override;
   void abort() noexcept override;
+
+ protected:
+  std::unique_ptr<Communicator> make(const std::string& name, const std::vector<int>& ranks,
+                                     CommUse use) override;
 
  private:
   struct Impl;

@@ -54,7 +54,13 @@ void NcclWatch::run() {
       if (stopping_) return;
       wanted_ = false;
     }
-    for (const auto& member : members()) member->look();
+    bool abort_waits = false;
+    for (const auto& member : members()) {
+      member->look();
+      abort_waits = abort_waits || member->abort_waits();
+    }
+    // For what the others have on the device: they cannot continue without it anyway.
+    if (abort_waits) abort_all();
   }
 }
 

@@ -38,10 +38,13 @@ class FaultyFactory : public CommFactory {
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
-  std::unique_ptr<Communicator> create(const std::string& name, const std::vector<int>& ranks) override {
-    return std::make_unique<FaultyCommunicator>(*this, inner_.create(name, ranks));
-  }
   void abort() noexcept override { inner_.abort(); }
+
+ protected:
+  std::unique_ptr<Communicator> make(const std::string& name, const std::vector<int>& ranks,
+                                     CommUse use) override {
+    return std::make_unique<FaultyCommunicator>(*this, inner_.create(name, ranks, use));
+  }
 
  private:
   class FaultyCommunicator : public Communicator {

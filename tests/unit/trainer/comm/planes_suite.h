@@ -351,16 +351,19 @@ TEST_P(Planes, AbortEndsACreationInProgress) {
 
 TEST_P(Planes, AnAbandonedHandleIsNeverWrittenTo) {
   TestJob job(GetParam(), 2);
+  std::promise<void> created;
   job.run([&](CommFactory& factory) {
     const auto comm = factory.create("c", {0, 1});
     comm->barrier();  // create() has returned to both
     if (factory.rank() == 0) {
       auto buffer = std::make_unique<std::vector<uint8_t>>(1'000'000);
+      created.get_future().wait();  // or the other one's create() would fail
       { const auto dropped = comm->recv(buffer->data(), buffer->size(), ElementType::u8, 1); }
       buffer.reset();  // a late message must not land here (the sanitizer watches)
       uint8_t x = 0;
       EXPECT_THROW(comm->recv(&x, 1, ElementType::u8, 1)->wait(), CommError);
     } else {
+      created.set_value();
       std::vector<uint8_t> data(1'000'000);
       try {
         comm->send(data.data(), data.size(), ElementType::u8, 0)->wait();

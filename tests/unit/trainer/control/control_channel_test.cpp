@@ -66,8 +66,16 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(note.rank, 1);
   EXPECT_EQ(note.step, 50);
   EXPECT_EQ(note.text, "step-50 written");
-  const auto failure = std::get<Failure>(parse_control_message(
-      to_json(Failure{.rank = 1, .node = "n", .pid = 2, .text = "x", .peer_lost = true, .lost_peer = 4})));
+  const auto failure = std::get<Failure>(parse_control_message(to_json(Failure{.rank = 1,
+                                                                               .node = "n",
+                                                                               .pid = 2,
+                                                                               .text = "x",
+                                                                               .peer_lost = true,
+                                                                               .lost_peer = 4,
+                                                                               .device_failed = true,
+                                                                               .gpu_usable = false})));
+  EXPECT_TRUE(failure.device_failed);
+  EXPECT_FALSE(failure.gpu_usable);
   EXPECT_TRUE(failure.peer_lost);
   EXPECT_EQ(failure.lost_peer, 4);
 }

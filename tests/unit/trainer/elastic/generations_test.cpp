@@ -152,6 +152,37 @@ TEST_F(GenerationsTest, AnElasticJobGoesOnWithWhoIsLeft) {
   EXPECT_THAT(out.str(), HasSubstr("elastic: 1 ranks continue after step 2 (state from memory)"));
 }
 
+TEST_F(GenerationsTest, AnElasticJobGoesOnWithoutAGpuThatFailed) {
+  begin_training(true);
+  generations->receive("rank 0", Failure{.rank = 0,
+                                         .text = "cudaMemcpyAsync: uncorrectable ECC error",
+                                         .device_failed = true,
+                                         .gpu_usable = false});
+  generations->child_ended(100, kKilled);
+  generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
+  generations->tick();
+  EXPECT_EQ(failure(), "");
+  EXPECT_EQ(num_ranks(generations->plan()), 1);
+  EXPECT_THAT(started, IsEmpty()) << "nothing is started on a GPU that failed";
+  EXPECT_THAT(out.str(), HasSubstr("lost rank 0 on n0 (pid 100): cudaMemcpyAsync: uncorrectable ECC error"));
+  EXPECT_THAT(out.str(), HasSubstr("GPU 0 of n0 is not used again"));
+}
+
+TEST_F(GenerationsTest, AGpuWithTooLittleMemoryGetsAnotherProcess) {
+  begin_training(true);
+  generations->receive("rank 0", Failure{.rank = 0, .text = "out of memory", .device_failed = true});
+  EXPECT_THAT(started, IsEmpty()) << "the process has not ended yet";
+  generations->child_ended(100, kKilled);
+  EXPECT_EQ(failure(), "");
+  EXPECT_THAT(started, ElementsAre("n0"));
+}
+
+TEST_F(GenerationsTest, WithoutAnotherGenerationTheFailureOfAGpuIsTheJobs) {
+  begin_training(false);
+  generations->receive("rank 0", Failure{.rank = 0, .text = "out of memory", .device_failed = true});
+  EXPECT_THAT(failure(), HasSubstr("rank 0 on n0 (pid 100): out of memory"));
+}
+
 TEST_F(GenerationsTest, ANodesAgentTakesItsRanksWithIt) {
   begin_training(true);
   generations->child_ended(7, 256);

@@ -7,6 +7,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "trainer/topology/gpu_environment.h"
 #include "trainer/topology/machine_topology.h"
 #include "trainer/topology/nic_environment.h"
 #include "trainer/topology/rank_binding.h"
@@ -107,41 +108,33 @@ TEST(Topology, ThisMachineIsReadToo) {
   EXPECT_EQ(here.bindings.size(), here.gpus.size());
 }
 
-TEST(NicEnvironment, TheCardBesideTheGpuByItsRdmaName) {
-  const MachineTopology box = machine("eight-gpus-nvlink");
-  for (int gpu = 0; gpu < 8; ++gpu) {
-    const std::string card = "=mlx5_" + std::to_string(gpu / 2);
-    EXPECT_THAT(nic_environment(box, gpu, {}), ElementsAre(testing::Pair("NCCL_IB_HCA", card))) << gpu;
-  }
-  EXPECT_TRUE(nic_environment(box, 8, {}).empty());
-  EXPECT_TRUE(nic_environment(box, -1, {}).empty());
+TEST(NicEnvironment, AllInterfacesOfTheJobsNetwork) {
+  EXPECT_THAT(nic_environment({"ens1f1", "ens1f0"}),
+              ElementsAre(testing::Pair("NCCL_SOCKET_IFNAME", "=ens1f0,ens1f1")));
+  EXPECT_TRUE(nic_environment({}).empty());
 }
 
-TEST(NicEnvironment, WithoutRdmaTheInterfaceWhenOthersReachIt) {
-  const MachineTopology box = machine("four-gpus-pci");
-  EXPECT_TRUE(nic_environment(box, 0, {"eth7"}).empty());
-  EXPECT_THAT(nic_environment(box, 0, {"ens1f0", "ens1f1"}),
-              ElementsAre(testing::Pair("NCCL_SOCKET_IFNAME", "=ens1f0")));
-  EXPECT_THAT(nic_environment(box, 1, {"ens1f0", "ens1f1"}),
-              ElementsAre(testing::Pair("NCCL_SOCKET_IFNAME", "=ens1f1")));
-  EXPECT_TRUE(nic_environment(box, 1, {"ens1f0"}).empty()) << "its card is on another network";
-  ASSERT_EQ(box.gpu_to_nic[3][1], Proximity::across_sockets);
-  EXPECT_TRUE(nic_environment(box, 3, {"ens1f0", "ens1f1"}).empty()) << "no card is close";
-}
-
-TEST(NicEnvironment, NothingIsSetWithoutGpus) {
-  EXPECT_TRUE(nic_environment(machine("no-gpus"), 0, {"eth0"}).empty());
-}
-
-TEST(NicEnvironment, WhatTheUserSetStays) {
-  const MachineTopology box = machine("eight-gpus-nvlink");
-  setenv("NCCL_IB_HCA", "mlx5", 1);
-  choose_nic(box, 2, "127.0.0.1");
-  EXPECT_STREQ(getenv("NCCL_IB_HCA"), "mlx5");
+TEST(NicEnvironment, TheCardsWithRdmaAreNcclsChoice) {
   unsetenv("NCCL_IB_HCA");
-  choose_nic(box, 2, "127.0.0.1");
-  EXPECT_STREQ(getenv("NCCL_IB_HCA"), "=mlx5_1");
-  unsetenv("NCCL_IB_HCA");
+  unsetenv("NCCL_SOCKET_IFNAME");
+  set_nic_environment("127.0.0.1");
+  EXPECT_EQ(getenv("NCCL_IB_HCA"), nullptr);
+  EXPECT_EQ(getenv("NCCL_SOCKET_IFNAME"), nullptr) << "one machine needs no network";
+}
+
+TEST(GpuEnvironment, IsSetUnlessTheUserHasSetIt) {
+  unsetenv("CUDA_MODULE_LOADING");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  set_gpu_environment();
+  EXPECT_STREQ(getenv("CUDA_MODULE_LOADING"), "EAGER");
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+  set_gpu_environment();
+  EXPECT_STREQ(getenv("CUDA_MODULE_LOADING"), "LAZY");
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "1");
+  unsetenv("CUDA_MODULE_LOADING");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
 TEST(RankBinding, CoresAreSharedOutWholeAndNobodyGoesWithout) {

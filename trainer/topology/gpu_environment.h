@@ -1,0 +1,18 @@
+// CUDA's environment variables for a rank.
+#pragma once
+
+namespace sailor {
+
+// Sets those below, except the ones that the user has set. Call it before other threads exist, and before
+// CUDA is used.
+//
+// CUDA_MODULE_LOADING=EAGER: by default a kernel is loaded at its first launch, for which CUDA may wait until
+// the device is idle. A receive that was posted ahead keeps it busy until the peer sends, and the peer may be
+// waiting for what this rank computes next.
+//
+// CUDA_DEVICE_MAX_CONNECTIONS=32: streams share hardware queues, by default 8, and wait for one another
+// inside a queue. A rank has three streams and up to two for every communicator; a receive must not delay
+// computation.
+void set_gpu_environment();
+
+}  // namespace sailor
