@@ -203,7 +203,16 @@ struct RankTrainer::Impl {
     }
   }
 
-  RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer, on.device}; }
+  RankState state() {
+    return {job,
+            plan,
+            layout,
+            slot,
+            stage.parameters(),
+            *optimizer,
+            on.device,
+            loss_scaler ? &*loss_scaler : nullptr};
+  }
 
   // Rank 0 speaks for the job.
   Outcome lock(const std::string& directory) {
