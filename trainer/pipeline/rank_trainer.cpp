@@ -326,6 +326,7 @@ struct RankTrainer::Impl {
     locked.clear();
   }
 
+  // With a loss scale, a norm that is not finite skips it; without one, such a step is never committed.
   void update(const StepSums& sums) {
     const bool overflow = !std::isfinite(sums.gradient_norm);
     if (!overflow) {
@@ -379,13 +380,12 @@ struct RankTrainer::Impl {
   }
 
   [[noreturn]] void stop_skipping(const StepResult& result) const {
-    throw std::runtime_error(fmt::format(
-        "step {}: gradients overflowed in {} steps in a row at training.loss_scale.minimum ({}), {} in the "
-        "whole "
-        "run; try a lower training.optimizer.lr, more training.schedule.warmup_steps, or training.precision: "
-        "bf16; stopped before the update",
-        result.step + 1, LossScaler::kMostSkippedAtMinimum, job.training.loss_scale.minimum,
-        loss_scaler->state().skipped_steps + 1));
+    throw std::runtime_error(
+        fmt::format("step {}: gradients overflowed in {} steps in a row at training.loss_scale.minimum ({}), "
+                    "in {} of the whole run; try a lower training.optimizer.lr, more "
+                    "training.schedule.warmup_steps, or training.precision: bf16; stopped before the update",
+                    result.step + 1, LossScaler::kMostSkippedAtMinimum, job.training.loss_scale.minimum,
+                    loss_scaler->state().skipped_steps + 1));
   }
 
   // As torch.nn.utils.clip_grad_norm_.
