@@ -91,6 +91,8 @@ case $action in
               --backend thread
           done
           "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype bf16 --backend thread
+          "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp16 --backend thread
+          "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp16 --force-overflow
           "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp32 --backend mpi
         done
         ;;

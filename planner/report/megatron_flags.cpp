@@ -128,6 +128,16 @@ void add_node_order(const Plan& plan, MegatronFlags& out) {
                                   fmt::join(order, " ")));
 }
 
+void add_precision(const TrainingSpec& training, std::vector<std::string>& flags) {
+  const PrecisionKind& kind = kind_of(training.precision);
+  if (const std::string flag = kind.megatron_flag; !flag.empty()) flags.push_back(flag);
+  if (!kind.scales_loss) return;
+  flags.push_back(fmt::format("--initial-loss-scale {}", training.loss_scale.initial));
+  flags.push_back(fmt::format("--min-loss-scale {}", training.loss_scale.minimum));
+  flags.push_back(fmt::format("--loss-scale-window {}", training.loss_scale.window));
+  flags.push_back(fmt::format("--hysteresis {}", training.loss_scale.hysteresis));
+}
+
 }  // namespace
 
 MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
@@ -149,8 +159,7 @@ MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
   } else if (stage.recompute == Recompute::selective) {
     out.flags.emplace_back("--recompute-granularity selective");
   }
-  if (const std::string flag = kind_of(job.training.precision).megatron_flag; !flag.empty())
-    out.flags.push_back(flag);
+  add_precision(job.training, out.flags);
   if (job.training.steps > 0) out.flags.push_back(fmt::format("--train-iters {}", job.training.steps));
   if (std::string why_not = add_model(job.model, out.flags); !why_not.empty()) return {why_not, {}, {}};
   out.notes.insert(out.notes.begin(),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "planner/spec/error.h"
@@ -20,6 +21,7 @@ constexpr int kMaxWidth = 10'000'000;
 constexpr int kMaxSequence = 100'000'000;
 constexpr int kMostGpus = 100'000'000;
 constexpr int64_t kMaxCount = 1'000'000'000'000;
+constexpr int64_t kMaxLossScale = int64_t{1} << 60;
 constexpr const char* kInBaseDirectory = "job.yaml";
 
 // Families are files of the trainer and become parts of names: plain identifiers.
@@ -184,12 +186,38 @@ ValidationSpec read_validation(const Field& field) {
   return validation;
 }
 
+int64_t read_power_of_two(const Field& field) {
+  const auto value = field.integer<int64_t>(1, kMaxLossScale);
+  if (!std::has_single_bit(static_cast<uint64_t>(value)))
+    field.fail(fmt::format(
+        "must be a power of two, such as 65536, is {}; only then does scaling round nothing", value));
+  return value;
+}
+
+LossScaleSpec read_loss_scale(const Field& field, Precision precision) {
+  if (!kind_of(precision).scales_loss)
+    field.fail(fmt::format("belongs to precision fp16, not to {}; leave it out", to_string(precision)));
+  MapField map(field, {"initial", "window", "hysteresis", "minimum"});
+  LossScaleSpec scale;
+  if (auto initial = map.optional("initial")) scale.initial = read_power_of_two(*initial);
+  if (auto window = map.optional("window")) scale.window = window->integer<int64_t>(1, kMaxCount);
+  if (auto hysteresis = map.optional("hysteresis")) scale.hysteresis = hysteresis->integer<int>(1, 1'000'000);
+  if (auto minimum = map.optional("minimum")) {
+    scale.minimum = read_power_of_two(*minimum);
+    if (scale.minimum > scale.initial)
+      minimum->fail(fmt::format("must be at most the initial scale, {}", scale.initial));
+  }
+  return scale;
+}
+
 TrainingSpec read_training(const Field& field) {
-  MapField map(field, {"global_batch", "precision", "steps", "seed", "optimizer", "schedule",
+  MapField map(field, {"global_batch", "precision", "loss_scale", "steps", "seed", "optimizer", "schedule",
                        "clip_grad_norm", "validation"});
   TrainingSpec training;
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
   if (auto precision = map.optional("precision")) training.precision = read_precision(*precision);
+  if (auto scale = map.optional("loss_scale"))
+    training.loss_scale = read_loss_scale(*scale, training.precision);
   training.steps = map.required("steps").integer<int64_t>(1, kMaxCount);
   if (auto seed = map.optional("seed"))
     training.seed = static_cast<uint64_t>(seed->integer<int64_t>(0, INT64_MAX));

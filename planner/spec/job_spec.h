@@ -78,6 +78,16 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
+// The dynamic loss scale of precision fp16; see trainer/optim/loss_scaler.h. Scales are powers of two.
+struct LossScaleSpec {
+  int64_t initial = 65536;
+  int64_t window = 1000;  // steps without overflow after which the scale is doubled
+  int hysteresis = 2;     // overflows before the scale is halved for the first time
+  int64_t minimum = 1;
+
+  bool operator==(const LossScaleSpec&) const = default;
+};
+
 // When the loss on data.validation is computed.
 struct ValidationSpec {
   int64_t every_steps = 1000;  // and after the last step
@@ -89,6 +99,7 @@ struct ValidationSpec {
 struct TrainingSpec {
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
   Precision precision = Precision::fp32;
+  LossScaleSpec loss_scale;  // used if the precision scales the loss
   int64_t steps = 0;
   uint64_t seed = 1;  // initial weights, data order and dropout
   OptimizerSpec optimizer;

@@ -22,13 +22,14 @@ struct PrecisionKind {
   int state_bytes;             // a master copy where weights are narrower
   const char* peak_flops_key;  // of a GPU type's peak_flops in catalogs
   const char* megatron_flag;   // that asks Megatron-LM for it; empty: its default, null: it has no such
+  bool scales_loss = false;    // its range is too small for gradients: see training.loss_scale
 };
 
 inline constexpr std::array kPrecisions = {
     PrecisionKind{Precision::fp32, "fp32", "F32", 4, "F32", 4, "fp32", ""},
     PrecisionKind{Precision::fp64, "fp64", "F64", 8, "F64", 8, "fp64", nullptr},
     PrecisionKind{Precision::bf16, "bf16", "BF16", 2, "F32", 4, "bf16", "--bf16"},
-    PrecisionKind{Precision::fp16, "fp16", "F16", 2, "F32", 4, "fp16", "--fp16"},
+    PrecisionKind{Precision::fp16, "fp16", "F16", 2, "F32", 4, "fp16", "--fp16", true},
 };
 
 constexpr const PrecisionKind& kind_of(Precision precision) {

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -49,15 +50,15 @@ int run_program(const std::vector<std::string>& arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-Outcome run_segment(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
-                    bool gpus) {
-  const int ranks = num_ranks(segment.plan);
+using RankWork = std::function<void(int rank, CommFactory& factory, const DevicePlane* on)>;
+
+// Runs `work` on a thread for each rank, and throws the first error of any.
+void run_ranks(int ranks, bool gpus, const RankWork& work) {
   ThreadHub hub(ranks, kCommOptions);
   std::vector<std::unique_ptr<CommFactory>> factories;
   for (int rank = 0; rank < ranks; ++rank) factories.push_back(hub.factory(rank));
 
   std::mutex mutex;
-  Outcome all;
   std::exception_ptr first_error;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -69,9 +70,7 @@ Outcome run_segment(const Case& c, const Segment& segment, const std::vector<Ref
         const std::unique_ptr<CommFactory> plane = gpu ? gpu->plane(factory, kCommOptions) : nullptr;
         const DevicePlane on{gpu ? gpu->device() : host_device(), plane ? *plane : factory};
         const ComputeOn computes(on.device);
-        const Outcome mine = train_and_compare(c, segment, reference, rank, factory, gpu ? &on : nullptr);
-        const std::lock_guard lock(mutex);
-        all.add(mine);
+        work(rank, factory, gpu ? &on : nullptr);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first_error) first_error = std::current_exception();
@@ -81,18 +80,45 @@ Outcome run_segment(const Case& c, const Segment& segment, const std::vector<Ref
   }
   for (std::thread& thread : threads) thread.join();
   if (first_error) std::rethrow_exception(first_error);
-  return all;
+}
+
+// Calls run(segment) for the parts of the training, one after the other.
+template <class Run>
+void for_each_segment(const Case& c, const Run& run) {
+  if (!c.second_plan) return run(Segment{.plan = c.plan});
+  const ScratchDirectory directory;
+  run(Segment{.plan = c.plan, .save_to = directory.path()});
+  run(Segment{.plan = *c.second_plan, .end = 2 * kSteps, .load_from = directory.path()});
 }
 
 }  // namespace
 
 Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& reference, bool gpus) {
-  if (!c.second_plan) return run_segment(c, {.plan = c.plan}, reference, gpus);
-  const ScratchDirectory directory;
-  Outcome outcome = run_segment(c, {.plan = c.plan, .save_to = directory.path()}, reference, gpus);
-  outcome.add(run_segment(c, {.plan = *c.second_plan, .end = 2 * kSteps, .load_from = directory.path()},
-                          reference, gpus));
+  Outcome outcome;
+  std::mutex mutex;
+  for_each_segment(c, [&](const Segment& segment) {
+    run_ranks(num_ranks(segment.plan), gpus, [&](int rank, CommFactory& factory, const DevicePlane* on) {
+      const Outcome mine = train_and_compare(c, segment, reference, rank, factory, on);
+      const std::lock_guard lock(mutex);
+      outcome.add(mine);
+    });
+  });
   return outcome;
+}
+
+std::vector<bool> skipped_on_threads(const Case& c, bool gpus) {
+  std::vector<bool> skipped;
+  for_each_segment(c, [&](const Segment& segment) {
+    std::vector<std::vector<bool>> by_rank(static_cast<std::size_t>(num_ranks(segment.plan)));
+    run_ranks(num_ranks(segment.plan), gpus, [&](int rank, CommFactory& factory, const DevicePlane* on) {
+      by_rank[static_cast<std::size_t>(rank)] = train_and_list_skipped(c, segment, rank, factory, on);
+    });
+    for (const std::vector<bool>& of_rank : by_rank) {
+      if (of_rank != by_rank.front()) throw std::runtime_error("ranks skipped different steps");
+    }
+    skipped.insert(skipped.end(), by_rank.front().begin(), by_rank.front().end());
+  });
+  return skipped;
 }
 
 Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference) {

@@ -193,6 +193,10 @@ Case make_case(const CaseOptions& options) {
   TrainingSpec& training = result.job.training;
   training.precision = options.precision;
   training.seed = random();
+  // The scale grows every few steps. From 2^11 it stays below what the gradients of these models bear; 2^28
+  // is far above, and from where it has come down to it grows too far again and again.
+  training.loss_scale.initial = int64_t{1} << (options.force_overflow ? 28 : 11);
+  training.loss_scale.window = options.force_overflow ? 3 : 8;
   training.steps = kSteps;
   training.optimizer.lr = 1e-4;       // with epsilon: see main.cpp
   training.optimizer.epsilon = 1e-3;  // not the usual 1e-8

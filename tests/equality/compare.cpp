@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "planner/plan/rank_layout.h"
@@ -87,6 +88,11 @@ void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
       outcome_.worst = fmt::format("{} at step {}", what, result.step);
     outcome_.grad_err = worse(outcome_.grad_err, error);
   };
+  if (result.skipped != expected.skipped || result.loss_scale != expected.loss_scale)
+    count(INFINITY, fmt::format("loss scale {} ({}), not {} ({}),", result.loss_scale,
+                                result.skipped ? "skipped" : "updated", expected.loss_scale,
+                                expected.skipped ? "skipped" : "updated"));
+  if (result.skipped) return;  // its gradients are not finite
   count(std::abs(result.grad_norm - expected.grad_norm) / expected.grad_norm, "norm");
   for (const OptimizerSlice& slice : trainer_.optimizer().slices()) {
     const at::Tensor& whole = expected.gradients.at(slice.name);
@@ -98,24 +104,40 @@ void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
   }
 }
 
-Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
-                          int rank, CommFactory& factory, const DevicePlane* on) {
+namespace {
+
+Outcome train(const Case& c, const Segment& segment, int rank, CommFactory& factory, const DevicePlane* on,
+              const std::function<void(Comparison&, const StepResult&)>& after_step) {
   const TokenData data = c.data();
   RankTrainer trainer(c.job, segment.plan, rank, factory, data, /*pacer=*/nullptr, on);
   Comparison comparison(c, segment.plan, rank, trainer);
   comparison.set_initial_values();
   if (!segment.load_from.empty() && trainer.load(segment.load_from).path.empty())
     throw std::runtime_error("there is no checkpoint to go on from");
-  while (trainer.next_step() < segment.end) {
-    const ReferenceStep& expected = reference[static_cast<std::size_t>(trainer.next_step())];
-    comparison.add(trainer.step(), expected);
-  }
+  while (trainer.next_step() < segment.end) after_step(comparison, trainer.step());
   if (!segment.save_to.empty()) {
     trainer.save(segment.save_to, /*keep=*/1);
     for (const SaveResult& result : trainer.saves(/*wait=*/true))
       if (!result.error.empty()) throw std::runtime_error(result.error);
   }
   return comparison.outcome();
+}
+
+}  // namespace
+
+Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
+                          int rank, CommFactory& factory, const DevicePlane* on) {
+  return train(c, segment, rank, factory, on, [&](Comparison& comparison, const StepResult& result) {
+    comparison.add(result, reference[static_cast<std::size_t>(result.step)]);
+  });
+}
+
+std::vector<bool> train_and_list_skipped(const Case& c, const Segment& segment, int rank,
+                                         CommFactory& factory, const DevicePlane* on) {
+  std::vector<bool> skipped;
+  train(c, segment, rank, factory, on,
+        [&](Comparison&, const StepResult& result) { skipped.push_back(result.skipped); });
+  return skipped;
 }
 
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job) {

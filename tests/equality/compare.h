@@ -60,6 +60,9 @@ struct Segment {
 
 Outcome train_and_compare(const Case& c, const Segment& segment, const std::vector<ReferenceStep>& reference,
                           int rank, CommFactory& factory, const DevicePlane* on = nullptr);
+// The same without a reference: which of the segment's steps were skipped.
+std::vector<bool> train_and_list_skipped(const Case& c, const Segment& segment, int rank,
+                                         CommFactory& factory, const DevicePlane* on = nullptr);
 
 // Unsharded initial values of every parameter, as in train_and_compare().
 std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job);

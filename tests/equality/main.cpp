@@ -19,10 +19,17 @@
 // the ends of the model. They add up like a random walk, u sqrt(66 layers + 16), and the largest of the many
 // elements of a gradient is up to four deviations off. Dropout rounds once more at each of its places, two in
 // a block and one at the end, and again backward. A loss is the mean of many tokens' and stays within u.
+//
+// fp16 rounds to 11 significant bits, u = 2^-12, as long as the loss scale keeps gradients above its smallest
+// normal number; the bounds are the same otherwise. The scale of every step is compared too. With
+// --force-overflow it starts far too high: the trainer runs once to see which steps it skips, the same on all
+// ranks, and again for the comparison with a reference that skips the same steps. Where exactly a scale
+// overflows depends on rounding, and so on the plan.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -43,10 +50,61 @@ struct Tolerance {
 Tolerance tolerance(const JobSpec& job) {
   if (job.training.precision == Precision::fp64) return {1e-12, 1e-12};
   if (job.training.precision == Precision::fp32) return {1e-5, 1e-5};
-  constexpr double kUnit = 1.0 / 512;
+  const double unit = job.training.precision == Precision::fp16 ? 1.0 / 4096 : 1.0 / 512;
   const bool dropout = job.model.dropout > 0;
   const double errors = (dropout ? 70.0 : 66.0) * job.model.layers + (dropout ? 18 : 16);
-  return {kUnit, 4 * kUnit * std::sqrt(errors)};
+  return {unit, 4 * unit * std::sqrt(errors)};
+}
+
+// Steps that a loss scale that starts far too high does not skip: the first ones must be, and later ones too,
+// but by far not all.
+std::string unlikely(const std::vector<bool>& skipped) {
+  const auto updated = std::find(skipped.begin(), skipped.end(), false);
+  if (updated - skipped.begin() < 4) return "the first steps did not overflow";
+  if (std::find(updated, skipped.end(), true) == skipped.end()) return "the scale did not grow too far again";
+  if (std::count(skipped.begin(), skipped.end(), false) < 4) return "almost all steps overflowed";
+  return {};
+}
+
+// What comes of one case: the outcome, and what else is wrong.
+std::string run_case(const CaseOptions& options, const Case& c, const std::string& backend, bool gpus,
+                     bool tell, Outcome& outcome) {
+  const std::vector<bool> skipped =
+      options.force_overflow ? skipped_on_threads(c, gpus) : std::vector<bool>();
+  const int steps = options.resume || options.lose_ranks ? 2 * kSteps : kSteps;
+  const auto reference = run_reference(c.job, initial_values_of(c.job), c.data(), steps, skipped);
+  if (options.lose_ranks) {
+    const LossesOutcome losses = train_with_losses(options, c, backend, reference);
+    outcome = losses.outcome;
+    if (tell || !losses.problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, losses.story);
+    return losses.problem;
+  }
+  outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference, gpus);
+  return options.force_overflow ? unlikely(skipped) : "";
+}
+
+// Prints the row of a case; true if it is as it should be.
+bool compare_case(const CaseOptions& options, const std::string& backend, bool gpus, bool tell) {
+  const Case c = make_case(options);
+  Outcome outcome;
+  bool ok = false;
+  try {
+    const std::string problem = run_case(options, c, backend, gpus, tell, outcome);
+    const Tolerance limit = tolerance(c.job);
+    ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok &&
+         problem.empty();
+    if (!problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, problem);
+    if (!ok) fmt::print(stderr, "case {}: worst is {}\n", options.index, outcome.worst);
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "case {}: {}\n", options.index, error.what());
+    outcome.loss_err = outcome.grad_err = std::numeric_limits<double>::infinity();
+  }
+  fmt::print("{},\"{}\",{},{:.2e},{:.2e},{},{}\n", options.index, c.layout, c.features, outcome.loss_err,
+             outcome.grad_err, outcome.max_in_flight, ok ? "yes" : "no");
+  std::fflush(stdout);
+  return ok;
 }
 
 int run(int argc, char** argv) {
@@ -59,7 +117,7 @@ int run(int argc, char** argv) {
   for (const PrecisionKind& kind : kPrecisions) precisions[kind.name] = kind.precision;
   app.add_option("--seed", options.seed, "seed of the cases");
   app.add_option("--count", count, "number of cases")->check(CLI::PositiveNumber);
-  app.add_option("--dtype", options.precision, "fp32, fp64 or bf16")
+  app.add_option("--dtype", options.precision, "fp32, fp64, bf16 or fp16")
       ->transform(CLI::CheckedTransformer(precisions));
   app.add_option("--backend", backend, "thread or mpi; with --lose-ranks thread or socket")
       ->check(CLI::IsMember({"thread", "mpi", "socket"}));
@@ -72,6 +130,8 @@ int run(int argc, char** argv) {
       "--lose-ranks", options.lose_ranks,
       "lose ranks at random points, and go on for as many steps with what the others have, under other "
       "plans and with ranks that join; thread backend, or socket");
+  app.add_flag("--force-overflow", options.force_overflow,
+               "with --dtype fp16: a loss scale with which gradients overflow; thread backend");
   app.add_flag("--gpus", gpus, "every rank computes on a GPU of its own; thread backend");
   app.add_flag("--tell", tell, "with --lose-ranks: what was lost where, on stderr");
   app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself under mpirun
@@ -92,6 +152,9 @@ int run(int argc, char** argv) {
   if (!options.lose_ranks && backend == "socket") throw InputError("--backend socket: needs --lose-ranks");
   if (options.resume && options.lose_ranks) throw InputError("--resume: not with --lose-ranks");
   if (gpus && (backend != "thread" || options.lose_ranks)) throw InputError("--gpus: needs --backend thread");
+  if (options.force_overflow &&
+      (options.precision != Precision::fp16 || backend != "thread" || options.lose_ranks))
+    throw InputError("--force-overflow: needs --dtype fp16 and --backend thread, without --lose-ranks");
   at::set_num_threads(1);
   scalar_type(options.precision);  // says what cannot be trained
   model_family(options.family);
@@ -101,36 +164,7 @@ int run(int argc, char** argv) {
   fmt::print("# seed {}\ncase,layout,features,loss_err,grad_err,max_in_flight,ok\n", options.seed);
   bool all_ok = true;
   for (options.index = 0; options.index < count; ++options.index) {
-    const Case c = make_case(options);
-    Outcome outcome;
-    bool ok = false;
-    try {
-      const auto reference = run_reference(c.job, initial_values_of(c.job), c.data(),
-                                           options.resume || options.lose_ranks ? 2 * kSteps : kSteps);
-      std::string problem;
-      if (options.lose_ranks) {
-        const LossesOutcome losses = train_with_losses(options, c, backend, reference);
-        outcome = losses.outcome;
-        problem = losses.problem;
-        if (tell || !problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, losses.story);
-        if (!problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, problem);
-      } else {
-        outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference, gpus);
-      }
-      const Tolerance limit = tolerance(c.job);
-      ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok &&
-           problem.empty();
-      if (!ok) fmt::print(stderr, "case {}: worst is {}\n", options.index, outcome.worst);
-    } catch (const InputError&) {
-      throw;
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "case {}: {}\n", options.index, error.what());
-      outcome.loss_err = outcome.grad_err = std::numeric_limits<double>::infinity();
-    }
-    fmt::print("{},\"{}\",{},{:.2e},{:.2e},{},{}\n", options.index, c.layout, c.features, outcome.loss_err,
-               outcome.grad_err, outcome.max_in_flight, ok ? "yes" : "no");
-    std::fflush(stdout);
-    all_ok = all_ok && ok;
+    all_ok = compare_case(options, backend, gpus, tell) && all_ok;
   }
   return all_ok ? kDone : kFailed;
 }

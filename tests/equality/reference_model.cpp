@@ -59,6 +59,25 @@ void reference_update(const OptimizerSpec& spec, int64_t t, at::Tensor weight, c
   value.sub_(spec.lr * m / (v.sqrt() + spec.epsilon));
 }
 
+// The loss scale of each step (Megatron-LM's DynamicGradScaler), without a lower limit.
+struct ReferenceLossScale {
+  const LossScaleSpec& spec;
+  double scale = static_cast<double>(spec.initial);
+  int64_t growth_tracker = 0;
+  int64_t hysteresis_tracker = spec.hysteresis;
+
+  void update(bool found_inf) {
+    if (found_inf) {
+      growth_tracker = 0;
+      if (--hysteresis_tracker <= 0) scale *= 0.5;
+    } else if (++growth_tracker == spec.window) {
+      growth_tracker = 0;
+      hysteresis_tracker = spec.hysteresis;
+      scale *= 2;
+    }
+  }
+};
+
 template <class T>
 void put(std::ostream& out, const T& value) {
   out.write(reinterpret_cast<const char*>(&value), sizeof value);
@@ -73,7 +92,7 @@ T get(std::istream& in) {
 }  // namespace
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
-                                         int steps) {
+                                         int steps, const std::vector<bool>& skipped) {
   Weights weights;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
@@ -81,6 +100,8 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
     moments[entry.first] = {at::zeros_like(entry.second.detach()), at::zeros_like(entry.second.detach())};
   }
   std::vector<ReferenceStep> results;
+  ReferenceLossScale loss_scale{job.training.loss_scale};
+  int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
     std::vector<at::Tensor> rows;
     for (int64_t i = 0; i < job.training.global_batch; ++i) {
@@ -94,12 +115,17 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
 
     ReferenceStep result;
     result.loss = loss.item<double>();
+    result.skipped = !skipped.empty() && skipped.at(static_cast<std::size_t>(step));
+    if (job.training.precision == Precision::fp16) result.loss_scale = loss_scale.scale;
+    loss_scale.update(result.skipped);
+    if (!result.skipped) ++updates;
     double squares = 0;
     for (auto& entry : weights) {
       const at::Tensor gradient = entry.second.grad().clone();
       result.largest_gradient = std::max(result.largest_gradient, gradient.abs().max().item<double>());
       squares += gradient.to(at::kDouble).pow(2).sum().item<double>();
-      reference_update(job.training.optimizer, step + 1, entry.second, gradient, moments.at(entry.first));
+      if (!result.skipped)
+        reference_update(job.training.optimizer, updates, entry.second, gradient, moments.at(entry.first));
       entry.second.mutable_grad().zero_();
       result.gradients[entry.first] = gradient;
     }
@@ -116,6 +142,8 @@ void save_reference(const std::vector<ReferenceStep>& steps, const std::string& 
     put(out, step.loss);
     put(out, step.largest_gradient);
     put(out, step.grad_norm);
+    put(out, step.loss_scale);
+    put(out, step.skipped);
     put(out, static_cast<uint64_t>(step.gradients.size()));
     for (const auto& entry : step.gradients) {
       put(out, static_cast<uint64_t>(entry.first.size()));
@@ -136,6 +164,8 @@ std::vector<ReferenceStep> load_reference(const std::string& path, at::ScalarTyp
     step.loss = get<double>(in);
     step.largest_gradient = get<double>(in);
     step.grad_norm = get<double>(in);
+    step.loss_scale = get<double>(in);
+    step.skipped = get<bool>(in);
     for (uint64_t n = get<uint64_t>(in); n > 0; --n) {
       std::string name(get<uint64_t>(in), '\0');
       in.read(name.data(), static_cast<std::streamsize>(name.size()));

@@ -18,12 +18,16 @@ struct ReferenceStep {
   double loss = 0;
   double largest_gradient = 0;  // max |g| over the model
   double grad_norm = 0;
+  double loss_scale = 0;                        // of training in fp16
+  bool skipped = false;                         // no update, because the trainer's gradients overflowed
   std::map<std::string, at::Tensor> gradients;  // unsharded tensors by parameter name
 };
 
-// `initial` has every parameter's unsharded initial value by name.
+// `initial` has every parameter's unsharded initial value by name. `skipped`: the steps without an update, if
+// any.
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const std::map<std::string, at::Tensor>& initial,
-                                         const TokenData& data, int steps);
+                                         const TokenData& data, int steps,
+                                         const std::vector<bool>& skipped = {});
 
 // As a file, for ranks in other processes.
 void save_reference(const std::vector<ReferenceStep>& steps, const std::string& path);

@@ -1,24 +1,25 @@
 #include "tests/fake_nccl/fake_room.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <stdexcept>
+
+#include "trainer/comm/narrow_float.h"
 
 namespace sailor::fake {
 namespace {
 
-struct Bf16 {
-  uint16_t bits = 0;
-  Bf16() = default;
-  explicit Bf16(float value) {  // to nearest even
-    const auto wide = std::bit_cast<uint32_t>(value);
-    bits = static_cast<uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16);
+// Rounds after every addition, as NCCL does along a ring.
+template <class Bits>
+struct Rounded {
+  Bits bits;
+  Rounded() = default;
+  explicit Rounded(float value) { narrow(value, bits); }
+  explicit operator float() const { return widen(bits); }
+  friend Rounded operator+(Rounded a, Rounded b) {
+    return Rounded(static_cast<float>(a) + static_cast<float>(b));
   }
-  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-  // Rounds after every addition, as NCCL does along a ring.
-  friend Bf16 operator+(Bf16 a, Bf16 b) { return Bf16(static_cast<float>(a) + static_cast<float>(b)); }
-  friend bool operator<(Bf16 a, Bf16 b) { return static_cast<float>(a) < static_cast<float>(b); }
+  friend bool operator<(Rounded a, Rounded b) { return static_cast<float>(a) < static_cast<float>(b); }
 };
 
 // result = in[0] op in[1] op ..., `count` elements from `first` on.
@@ -48,7 +49,9 @@ std::vector<char> reduce_any(const std::vector<const Task*>& tasks, std::size_t 
     case ncclFloat64:
       return reduce<double>(tasks, first, count);
     case ncclBfloat16:
-      return reduce<Bf16>(tasks, first, count);
+      return reduce<Rounded<Bf16>>(tasks, first, count);
+    case ncclFloat16:
+      return reduce<Rounded<Fp16>>(tasks, first, count);
     case ncclInt64:
       return reduce<int64_t>(tasks, first, count);
     case ncclUint8:
@@ -72,6 +75,7 @@ std::size_t size_of(ncclDataType_t type) {
     case ncclInt64:
       return 8;
     case ncclBfloat16:
+    case ncclFloat16:
       return 2;
     case ncclUint8:
       return 1;

@@ -66,7 +66,7 @@ def equality(bench, count):
     families = (bench.program("equality", "--families") or "").split()
     bench.rows.add("equality: families", len(families), ok=bool(families))
     for family in families:
-        for dtype in ("fp32", "bf16"):
+        for dtype in ("fp32", "bf16", "fp16"):
             arguments = ["--gpus", "--layout", "1", "--family", family, "--dtype", dtype, "--seed", "7", "--count", str(count)]
             compare(bench, f"equality {family} {dtype}", arguments)
     # A checkpoint from the device, gone on from on the device.

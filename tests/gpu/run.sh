@@ -7,7 +7,7 @@ usage() {
 usage: tests/gpu/run.sh [--programs DIR] [--out DIR] [--peak-flops N] [--only PART]
 
 Needs a machine with an NVIDIA GPU, its driver and PyTorch 2.x. Tests a communicator that is aborted and rebuilt; losses and gradients of
-every model family, compared with processors, in fp32 and bf16; a checkpoint from and to the device; profiles, and their predictions
+every model family, compared with processors, in fp32, bf16 and fp16; a checkpoint from and to the device; profiles, and their predictions
 compared with measured steps; steps of GPT-2 124M and 1.5B, compared with PyTorch eager and compiled. Prints a table, writes gpu.json and
 gpu.log to DIR (default: $OUT, else the current directory). Takes about ten minutes. Without a GPU it prints "no GPU" and exits with 0.
 

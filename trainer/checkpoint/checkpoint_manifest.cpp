@@ -10,6 +10,7 @@
 #include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "trainer/checkpoint/block_checksums.h"
+#include "trainer/checkpoint/loss_scale_json.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace sailor {
@@ -149,6 +150,7 @@ std::string to_json(const CheckpointManifest& manifest) {
                {"checksum_block_bytes", kChecksumBlockBytes},
                {"tensors", Json::array()},
                {"files", Json::array()}};
+  if (manifest.loss_scale.scale > 0) json["loss_scale"] = loss_scale_json<Json>(manifest.loss_scale);
   for (const CheckpointTensor& tensor : manifest.tensors)
     json["tensors"].push_back({{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
   for (const CheckpointFile& file : manifest.files) {
@@ -175,6 +177,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& pa
       throw std::runtime_error("its blocks have another size");
     manifest.step = json.at("step");
     manifest.optimizer_steps = json.at("optimizer_steps");
+    if (json.contains("loss_scale")) manifest.loss_scale = loss_scale_of(json.at("loss_scale"));
     manifest.model = decode_model(json.at("model"));
     manifest.precision = decode_precision(json.at("precision"));
     manifest.optimizer = json.at("optimizer");

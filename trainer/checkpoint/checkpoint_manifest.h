@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/spec/job_spec.h"
+#include "trainer/optim/loss_scaler.h"
 
 namespace sailor {
 
@@ -47,6 +48,7 @@ struct CheckpointTensor {
 struct CheckpointManifest {
   int64_t step = 0;             // finished iterations: the index of the next one
   int64_t optimizer_steps = 0;  // number of updates
+  LossScaleState loss_scale;    // in the file if the loss was scaled
   ModelSpec model;
   Precision precision = Precision::fp32;
   std::string optimizer;  // name

@@ -40,6 +40,7 @@ CheckpointManifest make_manifest(const JobSpec& job, const std::string& plan, co
   CheckpointManifest manifest;
   manifest.step = snapshot.version().steps_done;
   manifest.optimizer_steps = snapshot.optimizer_steps();
+  manifest.loss_scale = snapshot.loss_scale();
   manifest.model = job.model;
   manifest.precision = job.training.precision;
   manifest.optimizer = job.training.optimizer.name;

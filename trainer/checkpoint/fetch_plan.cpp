@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/fetch_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <iterator>
 #include <set>
@@ -88,8 +89,11 @@ class FetchPlanner {
 NumberList told(const std::vector<HeldState>& held) {
   NumberList list = {static_cast<int64_t>(held.size())};
   for (const HeldState& state : held) {
-    list.insert(list.end(), {state.version.steps_done, state.version.lineage, state.optimizer_steps,
-                             state.copy ? 1 : 0, static_cast<int64_t>(state.ranges.size())});
+    const LossScaleState& scale = state.loss_scale;
+    list.insert(list.end(),
+                {state.version.steps_done, state.version.lineage, state.optimizer_steps, state.copy ? 1 : 0,
+                 static_cast<int64_t>(state.ranges.size()), std::bit_cast<int64_t>(scale.scale),
+                 scale.clean_steps, scale.tolerated, scale.skipped_steps, scale.skipped_at_minimum});
     for (const HeldRange& range : state.ranges)
       list.insert(list.end(), {static_cast<int64_t>(range.parameter), range.first, range.count});
   }
@@ -107,7 +111,8 @@ std::vector<KnownState> heard(const std::vector<NumberList>& lists) {
       state.optimizer_steps = next[2];
       state.copy = next[3] != 0;
       const auto ranges = static_cast<std::size_t>(next[4]);
-      next += 5;
+      state.loss_scale = {std::bit_cast<double>(next[5]), next[6], next[7], next[8], next[9]};
+      next += 10;
       for (std::size_t r = 0; r < ranges; ++r, next += 3)
         state.ranges.push_back(
             {static_cast<std::size_t>(next[0]), {next[1], next[1] + next[2], static_cast<int>(rank), s, r}});

@@ -22,6 +22,7 @@ struct KnownRange {
 struct KnownState {
   StateVersion version;
   int64_t optimizer_steps = 0;
+  LossScaleState loss_scale{};
   bool copy = false;
   std::vector<std::pair<std::size_t, KnownRange>> ranges;  // by parameter
 };

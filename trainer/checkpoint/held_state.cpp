@@ -23,8 +23,10 @@ std::map<std::string, std::size_t> parameter_indices(const std::map<std::string,
 }  // namespace
 
 HeldState held_by(const RankState& state, const StateVersion& version) {
-  HeldState held{
-      .version = version, .optimizer_steps = state.optimizer.steps_done(), .device = &state.device};
+  HeldState held{.version = version,
+                 .optimizer_steps = state.optimizer.steps_done(),
+                 .loss_scale = state.loss_scale(),
+                 .device = &state.device};
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
   const std::map<std::string, std::size_t> indices = parameter_indices(specs);
   const std::vector<OptimizerSlice>& slices = state.optimizer.slices();
@@ -48,7 +50,10 @@ HeldState held_by(const RankState& state, const StateVersion& version) {
 }
 
 HeldState held_by(const JobSpec& job, const RankLayout& layout, const StateSnapshot& snapshot) {
-  HeldState held{.version = snapshot.version(), .optimizer_steps = snapshot.optimizer_steps(), .copy = true};
+  HeldState held{.version = snapshot.version(),
+                 .optimizer_steps = snapshot.optimizer_steps(),
+                 .loss_scale = snapshot.loss_scale(),
+                 .copy = true};
   const std::map<std::string, std::size_t> indices = parameter_indices(specs_by_name(job, layout));
   // pieces_to_write() puts the states of a range behind its values.
   for (const ShardPiece& piece : snapshot.pieces()) {

@@ -27,6 +27,7 @@ struct HeldRange {
 struct HeldState {
   StateVersion version;
   int64_t optimizer_steps = 0;
+  LossScaleState loss_scale{};
   bool copy = false;  // not in use by a trainer
   // Device whose memory has the ranges.
   Device* device = &host_device();

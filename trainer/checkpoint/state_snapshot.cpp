@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "trainer/checkpoint/loss_scale_json.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace sailor {
@@ -46,6 +47,7 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   whole_ = false;
   version_ = version;
   optimizer_steps_ = state.optimizer.steps_done();
+  loss_scale_ = state.loss_scale();
   optimizer_states_ = state_names(state.optimizer);
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
@@ -92,11 +94,10 @@ std::string StateSnapshot::description() const {
   nlohmann::json pieces = nlohmann::json::array();
   for (const ShardPiece& piece : pieces_)
     pieces.push_back({piece.tensor, piece.dtype, piece.first, piece.count});
-  return nlohmann::json{{"steps_done", version_.steps_done},
-                        {"lineage", version_.lineage},
-                        {"optimizer_steps", optimizer_steps_},
-                        {"optimizer_states", optimizer_states_},
-                        {"pieces", pieces}}
+  return nlohmann::json{
+      {"steps_done", version_.steps_done},     {"lineage", version_.lineage},
+      {"optimizer_steps", optimizer_steps_},   {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
+      {"optimizer_states", optimizer_states_}, {"pieces", pieces}}
       .dump();
 }
 
@@ -105,6 +106,7 @@ void StateSnapshot::expect(const std::string& description) {
   const nlohmann::json json = nlohmann::json::parse(description);
   version_ = {json.at("steps_done"), json.at("lineage")};
   optimizer_steps_ = json.at("optimizer_steps");
+  loss_scale_ = loss_scale_of(json.at("loss_scale"));
   optimizer_states_ = json.at("optimizer_states");
   pieces_.clear();
   for (const nlohmann::json& piece : json.at("pieces"))

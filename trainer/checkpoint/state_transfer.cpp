@@ -54,7 +54,7 @@ class Needs {
   const std::vector<NeededRange>& ranges() const { return ranges_; }
 
   // Everything has arrived.
-  void finish(int64_t optimizer_steps) {
+  void finish(const KnownState& transferred) {
     for (const Parameter* parameter : target_.parameters) {
       const auto staged = staging_.find(parameter->name);
       if (staged != staging_.end()) parameter->value.detach().view({-1}).copy_(staged->second);
@@ -66,7 +66,8 @@ class Needs {
           state.tensor.copy_(staging_.at(slices[i].name).narrow(0, slices[i].first, slices[i].count));
       }
     }
-    target_.optimizer.set_steps_done(optimizer_steps);
+    target_.optimizer.set_steps_done(transferred.optimizer_steps);
+    if (target_.loss_scaler) target_.loss_scaler->continue_from(transferred.loss_scale);
   }
 
  private:
@@ -249,7 +250,7 @@ std::optional<TransferredState> transfer_state(Communicator& world, const std::v
   device.order(device.copies(), device.compute());
   const auto chosen =
       std::find_if(known.begin(), known.end(), [&](const KnownState& state) { return choice.admits(state); });
-  if (needs) needs->finish(chosen->optimizer_steps);
+  if (needs) needs->finish(*chosen);
   return transferred;
 }
 

@@ -26,11 +26,11 @@ struct TransferredState {
   int64_t bytes_received = 0;  // by this rank
 };
 
-// Fills the parameters and the optimizer of `target`. Called by all ranks of its plan, which `world` has in
-// their order, and by further ranks that are not in the plan and only send: their `target` is nullptr. Each
-// passes all states that it holds, or none. Nothing if no state is complete, and then nothing was changed.
-// States in use are preferred to copies of the same version. Throws CommError, after which `target` is
-// undefined and the held states are unchanged.
+// Fills the parameters, the optimizer and the loss scale of `target`. Called by all ranks of its plan, which
+// `world` has in their order, and by further ranks that are not in the plan and only send: their `target` is
+// nullptr. Each passes all states that it holds, or none. Nothing if no state is complete, and then nothing
+// was changed. States in use are preferred to copies of the same version. Throws CommError, after which
+// `target` is undefined and the held states are unchanged.
 std::optional<TransferredState> transfer_state(Communicator& world, const std::vector<HeldState>& held,
                                                const RankState* target, Precision precision);
 

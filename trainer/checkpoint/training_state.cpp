@@ -208,6 +208,7 @@ void read_state(CheckpointReader& reader, const RankState& state) {
     slices_of.erase(parameter->name);
   }
   state.optimizer.set_steps_done(reader.manifest().optimizer_steps);
+  if (state.loss_scaler) state.loss_scaler->continue_from(reader.manifest().loss_scale);
 }
 
 at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter) {

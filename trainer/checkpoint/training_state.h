@@ -17,6 +17,7 @@
 #include "trainer/checkpoint/shard_writer.h"
 #include "trainer/comm/device.h"
 #include "trainer/model/parameter.h"
+#include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/optimizer.h"
 
 namespace sailor {
@@ -31,7 +32,10 @@ struct RankState {
   const RankSlot& slot;
   const std::vector<Parameter*> parameters;
   Optimizer& optimizer;
-  Device& device = host_device();  // device whose memory has the tensors
+  Device& device = host_device();     // device whose memory has the tensors
+  LossScaler* loss_scaler = nullptr;  // if the precision needs one
+
+  LossScaleState loss_scale() const { return loss_scaler ? loss_scaler->state() : LossScaleState(); }
 };
 
 // Ranges {first, count} of a parameter's elements (rows of padding included) that a rank writes of those that
@@ -44,8 +48,9 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state);
 // The tensors of a checkpoint of this model with these optimizer states, in order.
 std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states);
 
-// Fills the rank's parameters and optimizer states, converting if the precision differs. Throws InputError
-// when the checkpoint lacks a state, CheckpointDamaged; values filled until then stay.
+// Fills the rank's parameters, optimizer states and loss scale, converting if the precision differs: without
+// a loss scale in the checkpoint training starts from the initial one. Throws InputError when the checkpoint
+// lacks a state, CheckpointDamaged; values filled until then stay.
 void read_state(CheckpointReader& reader, const RankState& state);
 
 // An unsharded parameter of a checkpoint of its model, without padding.

@@ -15,6 +15,7 @@ std::size_t element_size(ElementType type) {
     case ElementType::f64:
       return 8;
     case ElementType::bf16:
+    case ElementType::f16:
       return 2;
     case ElementType::i64:
       return 8;
@@ -32,6 +33,8 @@ const char* to_string(ElementType type) {
       return "f64";
     case ElementType::bf16:
       return "bf16";
+    case ElementType::f16:
+      return "f16";
     case ElementType::i64:
       return "i64";
     case ElementType::u8:

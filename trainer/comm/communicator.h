@@ -30,7 +30,7 @@
 
 namespace sailor {
 
-enum class ElementType { f32, f64, bf16, i64, u8 };
+enum class ElementType { f32, f64, bf16, f16, i64, u8 };
 enum class ReduceOp { sum, max };
 using Stream = void*;
 
@@ -104,9 +104,9 @@ class Communicator {
     return ranks_;
   }  // ranks of the job, by rank within this communicator
 
-  // In place. Reductions run in rank order, with fp32 accumulation for bf16, so that the result has the same
-  // bits on every member and in every run (`nccl`: the same on every member; order and rounding are NCCL's).
-  // sum and max for every element type.
+  // In place. Reductions run in rank order, with fp32 accumulation for bf16 and f16, so that the result has
+  // the same bits on every member and in every run (`nccl`: the same on every member; order and rounding are
+  // NCCL's). sum and max for every element type.
   virtual void all_reduce(void* data, std::size_t count, ElementType type, ReduceOp op,
                           Stream stream = nullptr) = 0;
   // `in` holds size() blocks of `count`; `out` receives the reduction of block rank(). `out` may be that

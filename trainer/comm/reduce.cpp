@@ -2,29 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstdint>
+
+#include "trainer/comm/narrow_float.h"
 
 namespace sailor {
 namespace {
 
 constexpr std::size_t kBlock =
     1024;  // elements accumulated at a time, so that `out` may be one of the inputs
-
-struct Bf16 {
-  uint16_t bits;
-};
-
-float widen(Bf16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
-
-Bf16 narrow(float x) {
-  if (std::isnan(x)) return {0x7fc0};
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return {static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
-}
 
 // The type in which elements are summed, and the way there and back.
 template <class T>
@@ -33,12 +19,20 @@ struct Accumulated {
   static T in(T x) { return x; }
   static T out(T x) { return x; }
 };
-template <>
-struct Accumulated<Bf16> {
+template <class T>
+struct AccumulatedWide {
   using type = float;
-  static float in(Bf16 x) { return widen(x); }
-  static Bf16 out(float x) { return narrow(x); }
+  static float in(T x) { return widen(x); }
+  static T out(float x) {
+    T result;
+    narrow(x, result);
+    return result;
+  }
 };
+template <>
+struct Accumulated<Bf16> : AccumulatedWide<Bf16> {};
+template <>
+struct Accumulated<Fp16> : AccumulatedWide<Fp16> {};
 
 template <class T>
 void reduce_typed(ReduceOp op, std::span<const void* const> inputs, void* out, std::size_t count) {
@@ -75,6 +69,8 @@ void reduce_in_order(ReduceOp op, ElementType type, std::span<const void* const>
       return reduce_typed<double>(op, inputs, out, count);
     case ElementType::bf16:
       return reduce_typed<Bf16>(op, inputs, out, count);
+    case ElementType::f16:
+      return reduce_typed<Fp16>(op, inputs, out, count);
     case ElementType::i64:
       return reduce_typed<int64_t>(op, inputs, out, count);
     case ElementType::u8:

@@ -1,5 +1,5 @@
 // Elementwise reduction in host memory, in a fixed order: result = ((in[0] + in[1]) + in[2]) + ... for every
-// element on every rank. bf16 is accumulated in fp32 and rounded once, to nearest even. Pure.
+// element on every rank. bf16 and f16 are accumulated in fp32 and rounded once, to nearest even. Pure.
 #pragma once
 
 #include <cstddef>

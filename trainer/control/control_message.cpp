@@ -68,6 +68,8 @@ Json encode(const StepReport& m) {
   put_optional(json, "loss", m.loss);
   put_optional(json, "gradient_norm", m.gradient_norm);
   put_optional(json, "learning_rate", m.learning_rate);
+  put_optional(json, "loss_scale", m.loss_scale);
+  json["skipped"] = m.skipped;
   put_optional(json, "validation_loss", m.validation_loss);
   for (const TracedTask& task : m.tasks)
     json["tasks"].push_back({static_cast<int>(task.kind), task.microbatch, task.start_s, task.end_s});
@@ -176,6 +178,8 @@ StepReport decode_step(const Json& j) {
           .loss = take_optional(j, "loss"),
           .gradient_norm = take_optional(j, "gradient_norm"),
           .learning_rate = take_optional(j, "learning_rate"),
+          .loss_scale = take_optional(j, "loss_scale"),
+          .skipped = j.at("skipped"),
           .validation_loss = take_optional(j, "validation_loss"),
           .data_digest = j.at("data_digest"),
           .step_s = j.at("step_s"),

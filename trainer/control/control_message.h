@@ -48,7 +48,8 @@ struct Alive {
   double in_step_s = 0;  // of a rank: time since its current step began; 0 = not in a step
 };
 
-// One iteration on one rank. Only ranks of the last stage know loss and gradient norm.
+// One iteration on one rank. Only ranks of the last stage know loss and gradient norm; nobody knows the norm
+// of gradients that overflowed.
 struct StepReport {
   int generation = 1;
   int rank = 0;
@@ -56,6 +57,8 @@ struct StepReport {
   std::optional<double> loss{};
   std::optional<double> gradient_norm{};
   std::optional<double> learning_rate{};
+  std::optional<double> loss_scale{};        // in precisions that need one
+  bool skipped = false;                      // gradients overflowed: nothing was updated
   std::optional<double> validation_loss{};   // after this step, if it was computed
   int64_t data_digest = 0;                   // of the tokens of the global batch; the same under every plan
   double step_s = 0;                         // without validation

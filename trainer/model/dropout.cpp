@@ -74,7 +74,7 @@ at::Tensor dropped_by_loop(const at::Tensor& input, const DropoutPlace& first, d
   const int64_t sequences = x.size(0), size = x.numel() / std::max<int64_t>(1, sequences);
   const int64_t pieces = (size + kPiece - 1) / kPiece;
   const uint32_t threshold = dropout_threshold(rate);
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "dropout", [&] {
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "dropout", [&] {
     using Factor = at::opmath_type<scalar_t>;
     const auto scale = static_cast<Factor>(1 / (1 - rate));
     const scalar_t* in = x.data_ptr<scalar_t>();

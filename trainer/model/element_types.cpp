@@ -11,7 +11,7 @@ namespace {
 
 constexpr ElementTypeNames kTypes[] = {
     {at::kFloat, ElementType::f32, "F32", "float32"},       {at::kDouble, ElementType::f64, "F64", "float64"},
-    {at::kBFloat16, ElementType::bf16, "BF16", "bfloat16"}, {at::kHalf, std::nullopt, "F16", "float16"},
+    {at::kBFloat16, ElementType::bf16, "BF16", "bfloat16"}, {at::kHalf, ElementType::f16, "F16", "float16"},
     {at::kLong, ElementType::i64, nullptr, nullptr},        {at::kByte, ElementType::u8, nullptr, nullptr},
 };
 
@@ -34,6 +34,10 @@ const ElementTypeNames* find_stored(const std::string& stored_as) {
 
 at::ScalarType scalar_type(Precision precision) {
   return find_stored(kind_of(precision).element_type)->type;
+}
+
+bool has_16_bits(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf;
 }
 
 ElementType element_type(at::ScalarType type) {

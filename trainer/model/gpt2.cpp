@@ -1,3 +1,4 @@
+#include "trainer/model/activations.h"
 #include "trainer/model/ends.h"
 #include "trainer/model/layer_norm_block.h"
 #include "trainer/model/registry.h"

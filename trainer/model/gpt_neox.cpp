@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "trainer/model/activations.h"
 #include "trainer/model/attention.h"
 #include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
@@ -18,7 +19,7 @@ class GptNeoxBlock : public Layer {
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
     const at::Tensor attended = x + dropout_(attention(norm1_(x)), batch, DropoutSite::attention);
     const at::Tensor& mlp_reads = parallel_ ? x : attended;
-    return attended + dropout_(fc2_(at::gelu(fc1_(norm2_(mlp_reads)))), batch, DropoutSite::mlp);
+    return attended + dropout_(fc2_(gelu_by_erf(fc1_(norm2_(mlp_reads)))), batch, DropoutSite::mlp);
   }
 
  private:

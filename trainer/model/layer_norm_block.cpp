@@ -33,8 +33,4 @@ at::Tensor LayerNormBlock::attention(const at::Tensor& x) const {
   return proj_(merge_heads(attend(split_heads(qkv, heads, heads), scale_, window_)));
 }
 
-at::Tensor gelu_by_tanh(const at::Tensor& x) {
-  return at::gelu(x, "tanh");
-}
-
 }  // namespace sailor

@@ -43,7 +43,4 @@ class LayerNormBlock : public Layer {
   InputSplitLinear fc2_;
 };
 
-// GELU of the first transformers, with tanh.
-at::Tensor gelu_by_tanh(const at::Tensor& x);
-
 }  // namespace sailor

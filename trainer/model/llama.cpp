@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "trainer/model/activations.h"
 #include "trainer/model/attention.h"
 #include "trainer/model/dropout.h"
 #include "trainer/model/ends.h"
@@ -43,7 +44,7 @@ class LlamaBlock : public Layer {
   at::Tensor mlp(const at::Tensor& x) const {
     const at::Tensor both = gate_up_(x);
     const at::Tensor pairs = both.view({both.size(0), both.size(1), both.size(2) / 2, 2});
-    return down_(at::silu(pairs.select(3, 0)) * pairs.select(3, 1));
+    return down_(swish(pairs.select(3, 0)) * pairs.select(3, 1));
   }
 
   Dropout dropout_;

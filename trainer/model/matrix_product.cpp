@@ -80,7 +80,8 @@ void multiply(at::Tensor&, const at::Tensor&, const at::Tensor&, float) {}
 }  // namespace
 
 bool needs_fp32_products(const at::Tensor& x) {
-  return x.scalar_type() == at::kBFloat16 && x.device().is_cpu() && !processor_has_bf16_products();
+  if (!x.device().is_cpu()) return false;
+  return x.scalar_type() == at::kHalf || (x.scalar_type() == at::kBFloat16 && !processor_has_bf16_products());
 }
 
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "trainer/model/element_types.h"
+
 namespace sailor {
 namespace {
 
@@ -38,19 +40,19 @@ LayerNorm::LayerNorm(ParameterMaker& make, const std::string& name)
       epsilon(make.model().norm_epsilon) {}
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
-  if (x.scalar_type() != at::kBFloat16 || !x.device().is_cpu())
+  if (!has_16_bits(x.scalar_type()) || !x.device().is_cpu())
     return at::layer_norm(x, {x.size(-1)}, weight, bias, epsilon);
   // In 32 bit: what is summed over all tokens loses too much in 16, in which processors do it.
   return at::layer_norm(x.to(at::kFloat), {x.size(-1)}, weight.to(at::kFloat), bias.to(at::kFloat), epsilon)
-      .to(at::kBFloat16);
+      .to(x.scalar_type());
 }
 
 RmsNorm::RmsNorm(ParameterMaker& make, const std::string& name)
     : weight(make.take(name + ".weight")), epsilon(make.model().norm_epsilon) {}
 
 at::Tensor RmsNorm::operator()(const at::Tensor& x) const {
-  if (x.scalar_type() != at::kBFloat16) return RmsNormFunction::apply(x, weight, epsilon);
-  return RmsNormFunction::apply(x.to(at::kFloat), weight.to(at::kFloat), epsilon).to(at::kBFloat16);
+  if (!has_16_bits(x.scalar_type())) return RmsNormFunction::apply(x, weight, epsilon);
+  return RmsNormFunction::apply(x.to(at::kFloat), weight.to(at::kFloat), epsilon).to(x.scalar_type());
 }
 
 }  // namespace sailor

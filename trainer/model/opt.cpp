@@ -1,3 +1,4 @@
+#include "trainer/model/activations.h"
 #include "trainer/model/ends.h"
 #include "trainer/model/layer_norm_block.h"
 #include "trainer/model/registry.h"
@@ -7,7 +8,7 @@ namespace sailor {
 std::unique_ptr<Layer> build_opt(const LayerContext& context, int index) {
   if (index == 0) return std::make_unique<PositionedEmbedding>(context);
   if (index > context.model.layers) return std::make_unique<NormedHead<LayerNorm>>(context);
-  return std::make_unique<LayerNormBlock>(context, index, LayerNormBlockSpec{.activation = at::relu});
+  return std::make_unique<LayerNormBlock>(context, index, LayerNormBlockSpec{.activation = rectified});
 }
 
 }  // namespace sailor

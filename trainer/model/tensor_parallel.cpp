@@ -66,8 +66,8 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     const int64_t columns = logits.size(1);
     const int64_t first = alone(tp) ? 0 : columns * tp->rank();
     const int64_t real = std::clamp<int64_t>(vocabulary - first, 0, columns);
-    const bool narrow = logits.scalar_type() == at::kBFloat16;
-    at::Tensor scores = narrow ? logits.detach().to(at::kFloat) : logits.detach();
+    const at::ScalarType type = logits.scalar_type();
+    at::Tensor scores = has_16_bits(type) ? logits.detach().to(at::kFloat) : logits.detach();
     if (real < columns)
       scores.narrow(1, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
 
@@ -101,7 +101,7 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
 
     context->save_for_backward({sums[0], column, here});
     context->saved_data["exponentials"] = scores;
-    context->saved_data["narrow"] = narrow;
+    context->saved_data["type"] = static_cast<int64_t>(type);
     return (sums[0].log() - sums[1]).sum();
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -112,8 +112,8 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     const at::Tensor factor = (gradients[0] / saved[0]).unsqueeze(1);
     gradient.mul_(factor);
     gradient.scatter_add_(1, saved[1], (saved[2].to(gradient.scalar_type()) * -gradients[0]).unsqueeze(1));
-    if (context->saved_data["narrow"].toBool()) gradient = gradient.to(at::kBFloat16);
-    return {gradient, Variable(), Variable(), Variable()};
+    const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
+    return {gradient.to(type), Variable(), Variable(), Variable()};
   }
 };
 

@@ -26,7 +26,7 @@ at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, 
 
 // Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] with int64 `targets`
 // [tokens], which are indices over all ranks' columns. Columns from `vocabulary` on are padding and do not
-// count. The backward overwrites the logits. bf16 logits give a loss in fp32, like fp32 ones.
+// count. The backward overwrites the logits. 16-bit logits give a loss in fp32, like fp32 ones.
 at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
                                     Communicator* tp);
 

@@ -36,18 +36,22 @@ void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
   const AdamWCoefficients c = coefficients(slice.decay, gradient_scale);
-  auto run = [&]<class T>(T* value, Bf16* rounded) {
+  auto run = [&]<class T, class R>(T* value, R* rounded) {
     adamw_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
                  states[kM].tensor.data_ptr<T>() + first, states[kV].tensor.data_ptr<T>() + first, count, c);
   };
+  constexpr void* no_copy = nullptr;
   switch (slice.value.scalar_type()) {
     case at::kDouble:
-      return run(slice.value.data_ptr<double>(), nullptr);
+      return run(slice.value.data_ptr<double>(), no_copy);
     case at::kBFloat16:
       return run(states[kMaster].tensor.data_ptr<float>(),
                  reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
+    case at::kHalf:
+      return run(states[kMaster].tensor.data_ptr<float>(),
+                 reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
     default:
-      return run(slice.value.data_ptr<float>(), nullptr);
+      return run(slice.value.data_ptr<float>(), no_copy);
   }
 }
 

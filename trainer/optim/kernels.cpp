@@ -1,7 +1,7 @@
 #include "trainer/optim/kernels.h"
 
-#include <bit>
 #include <cmath>
+#include <type_traits>
 
 namespace sailor {
 namespace {
@@ -9,19 +9,9 @@ namespace {
 // Loops are written once and compiled for the baseline and for wider vectors (the `wide` functions below).
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
-ALWAYS_INLINE Bf16 to_bf16(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-  return static_cast<Bf16>(x == x ? rounded : 0x7fc0u);  // adding could carry a NaN's payload away
-}
-// Never called: only floats have a rounded copy.
-ALWAYS_INLINE Bf16 to_bf16(double) {
-  return 0;
-}
-
-template <class T, bool kRounded>
-ALWAYS_INLINE void adamw_loop(T* __restrict p, Bf16* __restrict rounded, const T* __restrict g,
-                              T* __restrict m, T* __restrict v, int64_t count, const AdamWCoefficients& c) {
+template <class T, class R>
+ALWAYS_INLINE void adamw_loop(T* __restrict p, R* __restrict rounded, const T* __restrict g, T* __restrict m,
+                              T* __restrict v, int64_t count, const AdamWCoefficients& c) {
   const T beta1 = static_cast<T>(c.beta1), one_minus_beta1 = static_cast<T>(1 - c.beta1);
   const T beta2 = static_cast<T>(c.beta2), one_minus_beta2 = static_cast<T>(1 - c.beta2);
   const T epsilon = static_cast<T>(c.epsilon), keep = static_cast<T>(c.keep);
@@ -32,14 +22,14 @@ ALWAYS_INLINE void adamw_loop(T* __restrict p, Bf16* __restrict rounded, const T
     m[i] = beta1 * m[i] + one_minus_beta1 * gradient;
     v[i] = beta2 * v[i] + one_minus_beta2 * gradient * gradient;
     p[i] = keep * p[i] - step_size * m[i] / (std::sqrt(v[i] * second_correction) + epsilon);
-    if constexpr (kRounded) rounded[i] = to_bf16(p[i]);
+    if constexpr (!std::is_void_v<R>) narrow(p[i], rounded[i]);
   }
 }
 
 enum class Momentum { none, heavy_ball, nesterov };
 
-template <class T, bool kRounded, Momentum kMomentum>
-ALWAYS_INLINE void sgd_loop(T* __restrict p, Bf16* __restrict rounded, const T* __restrict g, T* __restrict b,
+template <Momentum kMomentum, class T, class R>
+ALWAYS_INLINE void sgd_loop(T* __restrict p, R* __restrict rounded, const T* __restrict g, T* __restrict b,
                             int64_t count, const SgdCoefficients& c) {
   const T lr = static_cast<T>(c.learning_rate), decay = static_cast<T>(c.weight_decay);
   const T momentum = static_cast<T>(c.momentum), scale = static_cast<T>(c.gradient_scale);
@@ -50,51 +40,31 @@ ALWAYS_INLINE void sgd_loop(T* __restrict p, Bf16* __restrict rounded, const T* 
       gradient = kMomentum == Momentum::nesterov ? gradient + momentum * b[i] : b[i];
     }
     p[i] -= lr * gradient;
-    if constexpr (kRounded) rounded[i] = to_bf16(p[i]);
+    if constexpr (!std::is_void_v<R>) narrow(p[i], rounded[i]);
   }
 }
 
-template <class T>
-ALWAYS_INLINE void adamw_any(T* p, Bf16* rounded, const T* g, T* m, T* v, int64_t count,
-                             const AdamWCoefficients& c) {
-  if (rounded) {
-    adamw_loop<T, true>(p, rounded, g, m, v, count, c);
-  } else {
-    adamw_loop<T, false>(p, rounded, g, m, v, count, c);
-  }
-}
-
-template <class T, Momentum kMomentum>
-ALWAYS_INLINE void sgd_rounded_or_not(T* p, Bf16* rounded, const T* g, T* b, int64_t count,
-                                      const SgdCoefficients& c) {
-  if (rounded) {
-    sgd_loop<T, true, kMomentum>(p, rounded, g, b, count, c);
-  } else {
-    sgd_loop<T, false, kMomentum>(p, rounded, g, b, count, c);
-  }
-}
-
-template <class T>
-ALWAYS_INLINE void sgd_any(T* p, Bf16* rounded, const T* g, T* b, int64_t count, const SgdCoefficients& c) {
+template <class T, class R>
+ALWAYS_INLINE void sgd_any(T* p, R* rounded, const T* g, T* b, int64_t count, const SgdCoefficients& c) {
   if (!b) {
-    sgd_rounded_or_not<T, Momentum::none>(p, rounded, g, b, count, c);
+    sgd_loop<Momentum::none>(p, rounded, g, b, count, c);
   } else if (c.nesterov) {
-    sgd_rounded_or_not<T, Momentum::nesterov>(p, rounded, g, b, count, c);
+    sgd_loop<Momentum::nesterov>(p, rounded, g, b, count, c);
   } else {
-    sgd_rounded_or_not<T, Momentum::heavy_ball>(p, rounded, g, b, count, c);
+    sgd_loop<Momentum::heavy_ball>(p, rounded, g, b, count, c);
   }
 }
 
 #undef ALWAYS_INLINE
 
 #ifdef __x86_64__
-template <class T>
-[[gnu::target("avx2")]] void adamw_wide(T* p, Bf16* rounded, const T* g, T* m, T* v, int64_t count,
+template <class T, class R>
+[[gnu::target("avx2")]] void adamw_wide(T* p, R* rounded, const T* g, T* m, T* v, int64_t count,
                                         const AdamWCoefficients& c) {
-  adamw_any(p, rounded, g, m, v, count, c);
+  adamw_loop(p, rounded, g, m, v, count, c);
 }
-template <class T>
-[[gnu::target("avx2")]] void sgd_wide(T* p, Bf16* rounded, const T* g, T* b, int64_t count,
+template <class T, class R>
+[[gnu::target("avx2")]] void sgd_wide(T* p, R* rounded, const T* g, T* b, int64_t count,
                                       const SgdCoefficients& c) {
   sgd_any(p, rounded, g, b, count, c);
 }
@@ -107,26 +77,29 @@ bool has_wide_vectors() {
 
 }  // namespace
 
-template <class T>
-void adamw_update(T* p, Bf16* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c) {
+template <class T, class R>
+void adamw_update(T* p, R* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c) {
 #ifdef __x86_64__
   if (has_wide_vectors()) return adamw_wide(p, rounded, g, m, v, count, c);
 #endif
-  adamw_any(p, rounded, g, m, v, count, c);
+  adamw_loop(p, rounded, g, m, v, count, c);
 }
 
-template <class T>
-void sgd_update(T* p, Bf16* rounded, const T* g, T* momentum, int64_t count, const SgdCoefficients& c) {
+template <class T, class R>
+void sgd_update(T* p, R* rounded, const T* g, T* momentum, int64_t count, const SgdCoefficients& c) {
 #ifdef __x86_64__
   if (has_wide_vectors()) return sgd_wide(p, rounded, g, momentum, count, c);
 #endif
   sgd_any(p, rounded, g, momentum, count, c);
 }
 
-template void adamw_update(float*, Bf16*, const float*, float*, float*, int64_t, const AdamWCoefficients&);
-template void adamw_update(double*, Bf16*, const double*, double*, double*, int64_t,
-                           const AdamWCoefficients&);
-template void sgd_update(float*, Bf16*, const float*, float*, int64_t, const SgdCoefficients&);
-template void sgd_update(double*, Bf16*, const double*, double*, int64_t, const SgdCoefficients&);
+#define INSTANTIATE(T, R)                                                                  \
+  template void adamw_update(T*, R*, const T*, T*, T*, int64_t, const AdamWCoefficients&); \
+  template void sgd_update(T*, R*, const T*, T*, int64_t, const SgdCoefficients&);
+INSTANTIATE(float, Bf16)
+INSTANTIATE(float, Fp16)
+INSTANTIATE(float, void)
+INSTANTIATE(double, void)
+#undef INSTANTIATE
 
 }  // namespace sailor

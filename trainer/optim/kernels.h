@@ -2,14 +2,15 @@
 // Without libtorch, so that they can be compiled with their own flags.
 //
 // Only additions, multiplications, divisions and square roots in a fixed order, never fused: IEEE 754 makes
-// the result equal on every CPU, for any vector width. Instantiated for float and double.
+// the result equal on every CPU, for any vector width. T is float or double, R the type of a rounded copy:
+// Bf16 or Fp16 of floats, or void, and then there is none.
 #pragma once
 
 #include <cstdint>
 
-namespace sailor {
+#include "trainer/comm/narrow_float.h"
 
-using Bf16 = uint16_t;  // the upper half of a float
+namespace sailor {
 
 struct AdamWCoefficients {
   double beta1 = 0, beta2 = 0, epsilon = 0;
@@ -22,10 +23,10 @@ struct AdamWCoefficients {
   double learning_rate = 0, weight_decay = 0;
 };
 
-// Updates p, m, v in place from g, `count` elements each; the arrays do not overlap. `rounded`, unless
-// nullptr, receives p rounded to nearest even (float only).
-template <class T>
-void adamw_update(T* p, Bf16* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c);
+// Updates p, m, v in place from g, `count` elements each; the arrays do not overlap. `rounded` receives p
+// rounded to nearest even; nullptr for void.
+template <class T, class R>
+void adamw_update(T* p, R* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c);
 
 struct SgdCoefficients {
   double learning_rate = 0, weight_decay = 0, momentum = 0, gradient_scale = 1;
@@ -33,7 +34,7 @@ struct SgdCoefficients {
 };
 
 // As above; `momentum` is nullptr without momentum.
-template <class T>
-void sgd_update(T* p, Bf16* rounded, const T* g, T* momentum, int64_t count, const SgdCoefficients& c);
+template <class T, class R>
+void sgd_update(T* p, R* rounded, const T* g, T* momentum, int64_t count, const SgdCoefficients& c);
 
 }  // namespace sailor

@@ -16,6 +16,10 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // elements that are worth a thread
 
+bool needs_master(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf;
+}
+
 void check(const OptimizerSlice& slice) {
   auto fail = [&slice](const char* what) {
     throw std::invalid_argument(fmt::format("optimizer: {}: {}", slice.name, what));
@@ -28,8 +32,8 @@ void check(const OptimizerSlice& slice) {
   const auto gradient = slice.gradient.scalar_type();
   const bool fits = value == at::kDouble
                         ? gradient == at::kDouble
-                        : (value == at::kFloat || value == at::kBFloat16) && gradient == at::kFloat;
-  if (!fits) fail("types of value and gradient do not fit: f32 or bf16 with f32, f64 with f64");
+                        : (value == at::kFloat || needs_master(value)) && gradient == at::kFloat;
+  if (!fits) fail("types of value and gradient do not fit: f32, bf16 or f16 with f32, f64 with f64");
 }
 
 }  // namespace
@@ -43,8 +47,7 @@ Optimizer::Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::
     slice.gradient = slice.gradient.detach().view({-1});
     std::vector<OptimizerState> state;
     for (const std::string& name : state_names) state.push_back({name, at::zeros_like(slice.gradient)});
-    if (slice.value.scalar_type() == at::kBFloat16)
-      state.push_back({kMasterState, slice.value.to(at::kFloat)});
+    if (needs_master(slice.value.scalar_type())) state.push_back({kMasterState, slice.value.to(at::kFloat)});
     states_.push_back(std::move(state));
     ends_.push_back(total += slice.count);
   }

@@ -9,7 +9,8 @@
 // updated by libtorch's kernels there, on the calling thread's stream; a gradient scale other than 1 rounds
 // the gradients.
 //
-// bf16 values have an fp32 master copy, which is updated; the value is the master rounded to nearest even.
+// Values of 16 bits have an fp32 master copy, which is updated; the value is the master rounded to nearest
+// even.
 // State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
 #pragma once
 
@@ -30,16 +31,16 @@ struct OptimizerSlice {
   bool decay = false;   // weight decay applies
   int64_t first = 0;    // elements [first, first + count) of the rank's flat parameter
   int64_t count = 0;    // > 0
-  at::Tensor value;     // 1-D view of them in the model's type: f32, f64 or bf16
+  at::Tensor value;     // 1-D view of them in the model's type: f32, f64, bf16 or f16
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
 };
 
-// The optimizer state that bf16 values are rounded from.
+// The optimizer state that values of 16 bits are rounded from.
 constexpr const char* kMasterState = "master";
 
 // State of a slice that must be saved to resume.
 struct OptimizerState {
-  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (bf16 values)
+  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (16-bit values)
   at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
 };
 

@@ -32,7 +32,9 @@ GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move
   }
 }
 
-void GradientBuffer::begin_iteration() {
+void GradientBuffer::begin_iteration(double loss_scale) {
+  if (same_type_ && loss_scale != 1) throw std::logic_error("gradients that are summed in place are scaled");
+  factor_ = 1 / loss_scale;
   flat_.zero_();
   for (std::size_t i = 0; i < order_.size(); ++i) {
     at::Tensor& gradient = order_[i]->value.mutable_grad();
@@ -45,7 +47,7 @@ void GradientBuffer::collect(const std::vector<std::size_t>& parameters) {
   const at::NoGradGuard no_graph;
   for (const std::size_t i : parameters) {
     at::Tensor& gradient = order_[i]->value.mutable_grad();
-    if (gradient.defined()) views_[i].add_(gradient);
+    if (gradient.defined()) views_[i].add_(gradient, factor_);
     gradient.reset();
   }
 }

@@ -3,8 +3,8 @@
 // the caller, so that what is reduced together is contiguous.
 //
 // Parameters of the buffer's type have their part of it as their gradient, to which the backward adds in
-// place. Others get their own gradient, which is added to the buffer after every layer. One thread per
-// object.
+// place. Others get their own gradient, which is added to the buffer after every layer, divided by the loss
+// scale: what the buffer has is never scaled. One thread per object.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -30,8 +30,10 @@ class GradientBuffer {
   const at::Tensor& view(std::size_t i) const { return views_[i]; }
   const at::Tensor& flat() const { return flat_; }
 
-  // Before the first backward of an iteration: clears the buffer. Its content stays readable until then.
-  void begin_iteration();
+  // Before the first backward of an iteration, whose loss is multiplied by `loss_scale`: clears the buffer.
+  // Its content stays readable until then. Only gradients in another type than the buffer's can be scaled
+  // (throws std::logic_error).
+  void begin_iteration(double loss_scale = 1);
   // After a backward that reached order()[i] for each i of `parameters`, and no other parameter.
   void collect(const std::vector<std::size_t>& parameters);
 
@@ -41,6 +43,7 @@ class GradientBuffer {
   std::vector<at::Tensor> views_;
   at::Tensor flat_;
   bool same_type_ = true;
+  double factor_ = 1;  // of what is added
 };
 
 }  // namespace sailor

@@ -122,8 +122,8 @@ void GradientSync::make_staging() {
       at::empty({std::max(elements, replicated) * flat.element_size()}, flat.options().dtype(at::kByte));
 }
 
-void GradientSync::begin_iteration() {
-  buffer_.begin_iteration();
+void GradientSync::begin_iteration(double loss_scale) {
+  buffer_.begin_iteration(loss_scale);
 }
 
 void GradientSync::layer_finished(int layer, bool last) {

@@ -42,7 +42,7 @@ class GradientSync {
                Device& device = host_device());
   ~GradientSync();
 
-  void begin_iteration();
+  void begin_iteration(double loss_scale = 1);  // see GradientBuffer
   // Call it when the backward of one microbatch through a layer is done; `last`: no other microbatch follows.
   // For the last microbatch, call it from the last layer down.
   void layer_finished(int layer, bool last);

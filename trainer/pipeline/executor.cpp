@@ -98,8 +98,8 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
   at::Tensor gradient;
   if (last(step.chunk)) {
-    gradient =
-        at::full({}, 1.0 / static_cast<double>(work.global_tokens), flights.front().outputs.back().options());
+    gradient = at::full({}, work.loss_scale / static_cast<double>(work.global_tokens),
+                        flights.front().outputs.back().options());
   } else {
     gradient = take_message(step.microbatch);
   }

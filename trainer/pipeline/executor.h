@@ -43,6 +43,7 @@ struct PipelineWork {
   std::function<Batch(int, bool)> load;  // a microbatch; false: no chunk here reads its tokens
   // Only for training:
   int64_t global_tokens = 0;
+  double loss_scale = 1;                          // factor on the loss in the backward
   std::function<void(int, bool)> layer_finished;  // end of a layer's backward; true: of the last microbatch
 };
 
@@ -54,7 +55,8 @@ class PipelineExecutor {
                    std::vector<Chunk> chunks, StageLink* previous, StageLink* next, Pacer* pacer,
                    StepRecorder& recorder);
 
-  // One iteration. The loss is divided by global_tokens before the backward. Throws CommError.
+  // One iteration. The loss is divided by global_tokens and multiplied by
+  // loss_scale before the backward. Throws CommError.
   PipelineResult run(const PipelineWork& work);
 
   // Forward only, without gradients. Returns the sum of the cross entropies of all tokens where the last

@@ -24,6 +24,7 @@
 #include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"
+#include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/pipeline/executor.h"
@@ -67,6 +68,7 @@ struct RankTrainer::Impl {
   GradientSync gradient_sync;
   std::unique_ptr<Communicator> world;  // all ranks, for a few numbers per step
   std::unique_ptr<Optimizer> optimizer;
+  std::optional<LossScaler> loss_scaler;  // if the precision needs one; equal on all ranks
   StepRecorder recorder;
   PipelineExecutor executor;
   std::string locked;                             // the checkpoint directory with our lock
@@ -99,6 +101,7 @@ struct RankTrainer::Impl {
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
+    if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
@@ -157,6 +160,7 @@ struct RankTrainer::Impl {
       return batch;
     };
     work.global_tokens = job.training.global_batch * job.model.sequence;
+    work.loss_scale = loss_scaler ? loss_scaler->scale() : 1;
     work.layer_finished = [this](int layer, bool last) { gradient_sync.layer_finished(layer, last); };
     return work;
   }
@@ -210,7 +214,16 @@ struct RankTrainer::Impl {
     }
   }
 
-  RankState state() { return {job, plan, layout, slot, stage.parameters(), *optimizer, on.device}; }
+  RankState state() {
+    return {job,
+            plan,
+            layout,
+            slot,
+            stage.parameters(),
+            *optimizer,
+            on.device,
+            loss_scaler ? &*loss_scaler : nullptr};
+  }
 
   // Rank 0 speaks for the job.
   Outcome lock(const std::string& directory) {
@@ -374,9 +387,14 @@ struct RankTrainer::Impl {
     locked.clear();
   }
 
+  // With a loss scale, a norm that is not finite skips it; without one, such a step is never committed.
   void update(const StepSums& sums) {
-    on.device.order(on.device.copies(), on.device.compute());  // of the state before
-    optimizer->step(learning_rate(job.training, next_step()), clipping_factor(sums.gradient_norm));
+    const bool overflow = !std::isfinite(sums.gradient_norm);
+    if (!overflow) {
+      on.device.order(on.device.copies(), on.device.compute());  // of the state before
+      optimizer->step(learning_rate(job.training, next_step()), clipping_factor(sums.gradient_norm));
+    }
+    if (loss_scaler) loss_scaler->step_ended(overflow);
     progress.updated();
   }
 
@@ -422,6 +440,15 @@ struct RankTrainer::Impl {
         std::isnan(loss_is_bad ? result.loss : result.grad_norm) ? "not a number" : "infinite", where));
   }
 
+  [[noreturn]] void stop_skipping(const StepResult& result) const {
+    throw std::runtime_error(
+        fmt::format("step {}: gradients overflowed in {} steps in a row at training.loss_scale.minimum ({}), "
+                    "in {} of the whole run; try a lower training.optimizer.lr, more "
+                    "training.schedule.warmup_steps, or training.precision: bf16; stopped before the update",
+                    result.step + 1, LossScaler::kMostSkippedAtMinimum, job.training.loss_scale.minimum,
+                    loss_scaler->state().skipped_steps + 1));
+  }
+
   // As torch.nn.utils.clip_grad_norm_.
   double clipping_factor(double norm) const {
     return job.training.clip_grad_norm ? std::min(1.0, *job.training.clip_grad_norm / (norm + 1e-6)) : 1.0;
@@ -435,6 +462,7 @@ struct RankTrainer::Impl {
     result.step = next_step();
     result.tokens = job.training.global_batch * job.model.sequence;
     result.learning_rate = learning_rate(job.training, next_step());
+    if (loss_scaler) result.loss_scale = loss_scaler->scale();
     progress.step_begins();
     Clock::duration early{};  // work of the update that is done before it
     const auto do_early = [&](const auto& work) {
@@ -442,8 +470,8 @@ struct RankTrainer::Impl {
       recorder.timed(TaskKind::update, -1, work);
       early += Clock::now() - start;
     };
-    do_early([&] { gradient_sync.begin_iteration(); });
     const PipelineWork work = training_work();
+    do_early([&] { gradient_sync.begin_iteration(work.loss_scale); });
     const PipelineResult run = executor.run(work);
     result.max_in_flight = run.max_in_flight;
 
@@ -461,7 +489,10 @@ struct RankTrainer::Impl {
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
     result.data_digest = static_cast<int64_t>(numbers[2]);
-    if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) stop_not_finite(result, own_loss);
+    result.skipped = loss_scaler && std::isfinite(result.loss) && !std::isfinite(result.grad_norm);
+    if (result.skipped && !loss_scaler->may_skip()) stop_skipping(result);
+    if (!std::isfinite(result.loss) || (!std::isfinite(result.grad_norm) && !result.skipped))
+      stop_not_finite(result, own_loss);
     const StepSums sums{result.loss, result.grad_norm};
     progress.committed(sums);
 
@@ -470,7 +501,7 @@ struct RankTrainer::Impl {
       update(sums);
       pace_update(update_start);
     });
-    recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
+    if (!result.skipped) recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
     recorder.finish();
     result.forward_s = recorder.total_s(TaskKind::forward);
     result.backward_s = recorder.total_s(TaskKind::backward);

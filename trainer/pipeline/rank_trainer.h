@@ -34,9 +34,11 @@
 namespace sailor {
 
 struct StepResult {
-  int64_t step = 0;      // 0 is the first
-  double loss = 0;       // mean over the tokens of the global batch; the same on every rank
-  double grad_norm = 0;  // L2 norm of the whole model's gradient before clipping; the same on every rank
+  int64_t step = 0;       // 0 is the first
+  double loss = 0;        // mean over the tokens of the global batch; the same on every rank
+  double grad_norm = 0;   // L2 norm of the whole model's gradient before clipping; the same on every rank
+  double loss_scale = 0;  // of this step; 0 = the precision needs none
+  bool skipped = false;   // gradients overflowed: nothing was updated, and grad_norm is not finite
   double learning_rate = 0;
   int64_t tokens = 0;       // of the global batch
   int64_t data_digest = 0;  // of the global batch's tokens, the same under every plan (token_digest.h)
@@ -83,7 +85,8 @@ class RankTrainer {
 
   // One iteration. The gradients of optimizer().slices() stay readable until the next call. Throws
   // std::runtime_error on every rank, naming step and ranks, when the loss or the gradient is not finite:
-  // parameters and optimizer are then unchanged.
+  // parameters and optimizer are then unchanged. With a loss scale, a gradient that is not finite skips the
+  // update instead, on every rank, until too many have (loss_scaler.h).
   StepResult step();
   // The result of the next step includes its single tasks.
   void trace_next_step();

@@ -96,6 +96,7 @@ void MetricsWriter::write(const StepReport& report) {
   add("loss/validation", report.validation_loss);
   add("gradient_norm", report.gradient_norm);
   add("learning_rate", report.learning_rate);
+  add("loss_scale", report.loss_scale);
   add("step_s", report.step_s);
   add("tokens_per_s", report.step_s > 0
                           ? std::optional<double>(static_cast<double>(facts_.tokens) / report.step_s)

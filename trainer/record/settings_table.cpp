@@ -25,6 +25,11 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
   if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);
   row("optimizer", optimizer);
+  if (kind_of(t.precision).scales_loss)
+    row("loss scale",
+        fmt::format("{}, halved after {} overflows, doubled after {} steps without, at least {}",
+                    t.loss_scale.initial, t.loss_scale.hysteresis, t.loss_scale.window,
+                    t.loss_scale.minimum));
   row("data",
       fmt::format("{} ({}), unigram entropy {:.4f} nats per token", job.data.train, data, unigram_entropy));
   if (!job.data.validation.empty())

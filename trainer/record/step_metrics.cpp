@@ -40,6 +40,8 @@ std::string step_line(const StepReport& report, const StepFacts& facts) {
   if (report.validation_loss) line += fmt::format(" | val {:.4f}", *report.validation_loss);
   if (report.gradient_norm) line += fmt::format(" | norm {:.3f}", *report.gradient_norm);
   if (report.learning_rate) line += fmt::format(" | lr {:.1e}", *report.learning_rate);
+  if (report.loss_scale) line += fmt::format(" | scale {}", *report.loss_scale);
+  if (report.skipped) line += " (overflow, skipped)";
   const std::optional<double> mfu = facts.mfu(report.step_s);
   return line + fmt::format(" | {:.0f} ms | {:.0f} tok/s | MFU {}", 1e3 * report.step_s,
                             tokens_per_s(facts.tokens, report.step_s),
@@ -57,6 +59,10 @@ std::string step_json(const StepReport& report, const StepFacts& facts) {
                {"mfu", number_or_null(facts.mfu(report.step_s))},
                {"data_digest", report.data_digest},
                {"phases_s", report.phases_s}};
+  if (report.loss_scale) {
+    json["loss_scale"] = *report.loss_scale;
+    json["skipped"] = report.skipped;
+  }
   return json.dump();
 }
 

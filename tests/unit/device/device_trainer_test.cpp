@@ -103,13 +103,15 @@ TEST(DeviceTrainer, UnlikeDegreesTiedMatricesAndShardedOptimizers) {
   }
 }
 
-TEST(DeviceTrainer, InterleavedStagesAndBf16) {
-  JobSpec job = deep_job();
-  job.training.precision = Precision::bf16;
-  Plan plan = make_plan(job, /*microbatch=*/2, {{1, 2, 1, 2}}, {4});
-  plan.interleave = 2;
-  // Sums of two in 16 bit: one rounding, in any order.
-  EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host));
+TEST(DeviceTrainer, InterleavedStagesAnd16Bits) {
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    JobSpec job = deep_job();
+    job.training.precision = precision;
+    Plan plan = make_plan(job, /*microbatch=*/2, {{1, 2, 1, 2}}, {4});
+    plan.interleave = 2;
+    // Sums of two in 16 bit: one rounding, in any order.
+    EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host));
+  }
 }
 
 // Ranks as threads that come through a checkpoint, another plan, and a fault, on either kind of plane.

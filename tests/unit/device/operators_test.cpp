@@ -74,6 +74,7 @@ TEST(Operators, UpdateAsTheLoopsDo) {
     compare(spec, at::kFloat, 2e-6);
     compare(spec, at::kDouble, 1e-14);
     compare(spec, at::kBFloat16, 1.0 / 256);  // a master may round to either neighbour
+    compare(spec, at::kHalf, 1.0 / 2048);
   }
 }
 

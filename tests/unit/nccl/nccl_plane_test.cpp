@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -15,6 +14,7 @@
 #include "tests/fake_nccl/fake_cuda.h"
 #include "tests/fake_nccl/fault_script.h"
 #include "tests/unit/nccl/nccl_job.h"
+#include "trainer/comm/narrow_float.h"
 #include "trainer/comm/nccl/cuda_handles.h"
 
 namespace sailor {
@@ -71,14 +71,18 @@ class NcclPlane : public ::testing::Test {
   }
 };
 
-TEST_F(NcclPlane, SumsInBf16) {
+TEST_F(NcclPlane, SumsIn16Bits) {
   TestJob job(nccl_over("thread"), 3);
   job.run([](CommFactory& factory) {
-    const auto bf16 = [](float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); };
     const auto group = factory.create("c", all_ranks(3));
-    uint16_t value = bf16(static_cast<float>(factory.rank()) + 0.5f);
-    group->all_reduce(&value, 1, ElementType::bf16, ReduceOp::sum);
-    EXPECT_EQ(value, bf16(4.5f));
+    Bf16 bf16;
+    Fp16 fp16;
+    narrow(static_cast<float>(factory.rank()) + 0.5f, bf16);
+    narrow(static_cast<float>(factory.rank()) + 0.5f, fp16);
+    group->all_reduce(&bf16, 1, ElementType::bf16, ReduceOp::sum);
+    group->all_reduce(&fp16, 1, ElementType::f16, ReduceOp::sum);
+    EXPECT_EQ(widen(bf16), 4.5f);
+    EXPECT_EQ(widen(fp16), 4.5f);
   });
 }
 

@@ -57,7 +57,8 @@ TEST(RealLibraries, OneRankOnAGpuCommunicatesAbortsAndRebuilds) {
   auto* const to = static_cast<float*>(out.get());
   for (const char* name : {"first", "second"}) {
     const auto group = factory.create(name, {0});
-    for (const ElementType type : {ElementType::f32, ElementType::bf16, ElementType::f64, ElementType::i64}) {
+    for (const ElementType type :
+         {ElementType::f32, ElementType::bf16, ElementType::f16, ElementType::f64, ElementType::i64}) {
       std::fill_n(from, kCount, 1.5f);
       std::fill_n(to, kCount, 0.0f);
       const std::size_t count = kCount * sizeof(float) / element_size(type);

@@ -16,6 +16,8 @@ ncclDataType_t nccl_type(ElementType type) {
       return ncclFloat64;
     case ElementType::bf16:
       return ncclBfloat16;
+    case ElementType::f16:
+      return ncclFloat16;
     case ElementType::i64:
       return ncclInt64;
     case ElementType::u8:

@@ -76,6 +76,16 @@ TEST(MegatronFlags, InterleavingRecomputationAndZero) {
     EXPECT_TRUE(has(m, flag)) << flag;
 }
 
+TEST(MegatronFlags, Fp16HasTheLossScaleOfTheJob) {
+  test::Instance in = eight_blocks();
+  in.job.training.precision = Precision::fp16;
+  in.job.training.loss_scale = {.initial = 4096, .window = 500, .hysteresis = 3, .minimum = 2};
+  const MegatronFlags m = megatron_flags(in.job, test::make_plan(in, 1, {{{0, 10, "fast", 1}}}));
+  for (const char* flag : {"--fp16", "--initial-loss-scale 4096", "--min-loss-scale 2",
+                           "--loss-scale-window 500", "--hysteresis 3"})
+    EXPECT_TRUE(has(m, flag)) << flag;
+}
+
 TEST(MegatronFlags, SaysWhyItCannotRunAPlan) {
   const auto why = [](const std::vector<std::vector<test::StageSpec>>& pipelines) {
     const MegatronFlags m = flags_of(pipelines);

@@ -25,7 +25,7 @@ std::string parser_says(const json& job) {
 json whole_job() {
   return json::parse(R"({
     "model": {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 128},
-    "training": {"global_batch": 4, "steps": 10, "optimizer": {"name": "adamw"},
+    "training": {"global_batch": 4, "steps": 10, "precision": "fp16", "loss_scale": {}, "optimizer": {"name": "adamw"},
                  "schedule": {"name": "cosine"}, "validation": {}},
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
@@ -94,6 +94,7 @@ TEST(JobSchema, WordsOfEnumerationsAreThoseOfTheParser) {
       for (const json& word : node["enum"]) {
         json job = whole_job();
         job[place] = word;
+        if (key == "precision") job[json::json_pointer(path)].erase("loss_scale");  // of one of them
         EXPECT_EQ(parser_says(job), "no error") << path << "/" << key << " " << word;
         ++words;
       }

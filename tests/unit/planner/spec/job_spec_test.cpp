@@ -253,6 +253,30 @@ TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
               HasSubstr("metrics.trace_step: must be an integer from 1 to 10"));
 }
 
+TEST(JobSpec, TheLossScaleBelongsToFp16) {
+  const auto job_with = [](const std::string& keys) {
+    return with("  optimizer: {name: adamw, lr: 3.0e-4}", keys);
+  };
+  const std::string fp16 = "  precision: fp16\n";
+  const LossScaleSpec usual = parse_job_spec(job_with(fp16), "job.yaml").training.loss_scale;
+  EXPECT_EQ(usual, (LossScaleSpec{.initial = 65536, .window = 1000, .hysteresis = 2, .minimum = 1}));
+  const std::string keys = "  loss_scale: {initial: 1024, window: 5, hysteresis: 1, minimum: 2}";
+  EXPECT_EQ(parse_job_spec(job_with(fp16 + keys), "job.yaml").training.loss_scale,
+            (LossScaleSpec{.initial = 1024, .window = 5, .hysteresis = 1, .minimum = 2}));
+
+  const auto error = [&](const std::string& text) { return error_of(job_with(text)); };
+  EXPECT_EQ(error("  precision: bf16\n  loss_scale: {initial: 1024}"),
+            "job.yaml:8: training.loss_scale: belongs to precision fp16, not to bf16; leave it out");
+  EXPECT_THAT(error(fp16 + "  loss_scale: {initial: 1000}"),
+              HasSubstr("job.yaml:8: training.loss_scale.initial: must be a power of two, such as 65536"));
+  EXPECT_THAT(error(fp16 + "  loss_scale: {initial: 0}"), HasSubstr("training.loss_scale.initial: must be"));
+  EXPECT_THAT(error(fp16 + "  loss_scale: {initial: 4, minimum: 8}"),
+              HasSubstr("training.loss_scale.minimum: must be at most the initial scale, 4"));
+  EXPECT_THAT(error(fp16 + "  loss_scale: {window: 0}"), HasSubstr("training.loss_scale.window: must be"));
+  EXPECT_THAT(error(fp16 + "  loss_scale: {hysteresis: -1}"), HasSubstr("training.loss_scale.hysteresis"));
+  EXPECT_THAT(error(fp16 + "  loss_scale: {factor: 2}"), HasSubstr("factor"));
+}
+
 TEST(JobSpec, NumbersInQuotesAreTexts) {
   EXPECT_THAT(error_of(with("steps: 10", "steps: \"10\"")), HasSubstr("is the text \"10\""));
 }

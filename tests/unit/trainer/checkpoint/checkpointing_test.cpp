@@ -137,9 +137,15 @@ std::vector<PlanPair> plan_pairs() {
   return pairs;
 }
 
+double bound_of(Precision precision) {
+  if (precision == Precision::fp64) return 1e-12;
+  if (precision == Precision::fp32) return 1e-5;
+  return precision == Precision::fp16 ? 2.5e-3 : 2e-2;
+}
+
 TEST_F(Checkpointing, AnyPlanGoesOnFromWhatAnyOtherHasSaved) {
   for (PlanPair& pair : plan_pairs()) {
-    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
+    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16, Precision::fp16}) {
       SCOPED_TRACE(pair.name + ", " + to_string(precision));
       pair.job.training.precision = precision;
       fs::remove_all(directory_);
@@ -150,8 +156,8 @@ TEST_F(Checkpointing, AnyPlanGoesOnFromWhatAnyOtherHasSaved) {
       EXPECT_EQ(second.loaded.path, directory_ + "/step-3");
       ASSERT_EQ(first.losses.size(), 3u);
       ASSERT_EQ(second.losses.size(), 3u);
-      // bf16: activations round to 2^-9, differently under another plan.
-      const double bound = precision == Precision::fp64 ? 1e-12 : precision == Precision::fp32 ? 1e-5 : 2e-2;
+      // Activations round to 2^-9 in bf16 and 2^-12 in fp16, differently under another plan.
+      const double bound = bound_of(precision);
       for (std::size_t i = 0; i < 3; ++i) {
         EXPECT_EQ(first.losses[i], whole.losses[i]);
         EXPECT_NEAR(second.losses[i], whole.losses[3 + i], bound * whole.losses[3 + i]) << "step " << 4 + i;
@@ -167,7 +173,7 @@ TEST_F(Checkpointing, AnyPlanGoesOnFromWhatAnyOtherHasSaved) {
 
 TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
   for (const Zero zero : {Zero::none, Zero::optimizer}) {
-    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
       JobSpec job = job_to_save();
       job.training.precision = precision;
       Plan plan = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3});
@@ -180,6 +186,42 @@ TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
       EXPECT_EQ(second.sums, whole.sums);
     }
   }
+}
+
+// Three overflows; a scale that is half of the initial one for the first, a quarter for the others.
+TEST_F(Checkpointing, TheLossScaleGoesOnUnderAnyPlan) {
+  JobSpec job = job_to_save();
+  job.training.precision = Precision::fp16;
+  job.training.loss_scale = {.initial = int64_t{1} << 40, .window = 5};
+  const Plan writer = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3}),
+             reader = checkpoint_plan(job, {{1, 1}}, {8});
+  train(job, writer, false, 3, true);
+  const LossScaleState saved = open_checkpoint(directory_ + "/step-3").loss_scale;
+  EXPECT_EQ(saved, (LossScaleState{.scale = 0x1p38, .skipped_steps = 3}));
+  EXPECT_EQ(open_checkpoint(directory_ + "/step-3").optimizer_steps, 0);
+
+  const TokenData data = repeating_data(job);
+  const auto scale_of = [&](const JobSpec& resumed) {
+    double scale = -1;
+    TestJob ranks("thread", num_ranks(reader));
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(resumed, reader, factory.rank(), factory, data);
+      trainer.load(directory_);
+      const StepResult result = trainer.step();
+      save_now(trainer, directory_ + "/next", 1);
+      if (factory.rank() == 0) scale = result.loss_scale;
+    });
+    return scale;
+  };
+  EXPECT_EQ(scale_of(job), 0x1p38);
+  EXPECT_EQ(open_checkpoint(directory_ + "/next/step-4").loss_scale,
+            (LossScaleState{.scale = 0x1p37, .skipped_steps = 4}));
+  JobSpec wide = job;
+  wide.training.precision = Precision::bf16;
+  EXPECT_EQ(scale_of(wide), 0) << "another precision has no use for it";
+  fs::remove_all(directory_);
+  train(wide, writer, false, 3, true);
+  EXPECT_EQ(scale_of(job), 0x1p40) << "a checkpoint that has none";
 }
 
 // What the manifest says is checked by open_checkpoint(): every element in exactly one place.
@@ -445,7 +487,7 @@ TEST_F(Checkpointing, ADiskThatIsTooSmallIsToldBeforeAnythingIsWritten) {
 }
 
 TEST_F(Checkpointing, WhatIsExportedIsWhatTheRanksHave) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     JobSpec job = job_to_save();
     job.training.precision = precision;
     job.model.tied_embeddings = true;  // as config.json of this family can say

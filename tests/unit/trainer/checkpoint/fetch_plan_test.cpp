@@ -83,6 +83,26 @@ TEST(FetchPlan, EveryElementComesOnceFromWhoHasItWhateverTheCuts) {
   }
 }
 
+TEST(FetchPlan, WhatARankTellsIsHeardInFull) {
+  const LossScaleState scale{
+      .scale = 0x1p17, .clean_steps = 3, .tolerated = 1, .skipped_steps = 40, .skipped_at_minimum = 2};
+  const HeldState state{.version = {7, 11},
+                        .optimizer_steps = 5,
+                        .loss_scale = scale,
+                        .copy = true,
+                        .ranges = {{.parameter = 2, .first = 10, .count = 4}, {.parameter = 3, .count = 1}}};
+  const std::vector<KnownState> known = heard({told({}), told({HeldState{}, state})});
+  ASSERT_EQ(known.size(), 2u);
+  EXPECT_EQ(known[0].loss_scale, LossScaleState());
+  EXPECT_EQ(known[1].version, state.version);
+  EXPECT_EQ(known[1].optimizer_steps, 5);
+  EXPECT_EQ(known[1].loss_scale, scale);
+  EXPECT_TRUE(known[1].copy);
+  ASSERT_EQ(known[1].ranges.size(), 2u);
+  EXPECT_EQ(known[1].ranges[0].second.end, 14);
+  EXPECT_EQ(known[1].ranges[0].second.rank, 1);
+}
+
 TEST(FetchPlan, TheNewestWholeStateComesFirstAndCopiesOfItLast) {
   const auto state = [](int64_t steps, int64_t lineage, bool copy) {
     return KnownState{.version = {steps, lineage}, .optimizer_steps = steps, .copy = copy, .ranges = {}};

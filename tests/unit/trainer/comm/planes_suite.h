@@ -6,14 +6,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <bit>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <numeric>
 
 #include "tests/unit/trainer/comm/ranks.h"
+#include "trainer/comm/narrow_float.h"
 
 namespace sailor {
 namespace {
@@ -73,6 +76,24 @@ TEST_P(Planes, Bf16IsAccumulatedInFp32) {
     uint16_t value = bf16(comm->rank() == 0 ? 256.0f : 1.0f);
     comm->all_reduce(&value, 1, ElementType::bf16, ReduceOp::sum);
     EXPECT_EQ(value, bf16(258.0f));
+  });
+}
+
+TEST_P(Planes, F16IsAccumulatedInFp32AndOverflowsToInfinity) {
+  if (GetParam().above) GTEST_SKIP() << "rounding is its library's";
+  TestJob job(GetParam(), 3);
+  job.run([&](CommFactory& factory) {
+    const auto comm = factory.create("c", all_ranks(3));
+    const bool first = comm->rank() == 0;
+    // The spacing at 2048 is 2. The sum 3 * 30000 is above the largest number, 65504.
+    std::array<Fp16, 3> values;
+    narrow(first ? 2048.0f : 1.0f, values[0]);
+    narrow(30000.0f, values[1]);
+    narrow(first ? 60000.0f : -20000.0f, values[2]);
+    comm->all_reduce(values.data(), values.size(), ElementType::f16, ReduceOp::sum);
+    EXPECT_EQ(widen(values[0]), 2050.0f);
+    EXPECT_EQ(widen(values[1]), std::numeric_limits<float>::infinity());
+    EXPECT_NEAR(widen(values[2]), 20000.0f, 32.0f);
   });
 }
 

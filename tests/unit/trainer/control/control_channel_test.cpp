@@ -41,6 +41,8 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
                         .loss = 2.5,
                         .gradient_norm = 1.25,
                         .learning_rate = 1e-3,
+                        .loss_scale = 1024,
+                        .skipped = true,
                         .validation_loss = 3.5,
                         .data_digest = int64_t{1} << 40,
                         .step_s = 0.5,
@@ -53,6 +55,8 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(back.step, 7);
   EXPECT_EQ(back.loss, 2.5);
   EXPECT_EQ(back.learning_rate, 1e-3);
+  EXPECT_EQ(back.loss_scale, 1024);
+  EXPECT_TRUE(back.skipped);
   EXPECT_EQ(back.validation_loss, 3.5);
   EXPECT_EQ(back.data_digest, int64_t{1} << 40);
   EXPECT_EQ(back.tasks, step.tasks);

@@ -49,12 +49,15 @@ TEST(Attention, GroupedQueriesShareTheirKeyAndValue) {
 
 // Equal scores over 2,000 tokens: every weight is 1/2000, and a sum that is rounded to 8 bits at every token
 // stops growing at about an eighth.
-TEST(Attention, ManyTokensOfBf16AreSummedInFp32) {
+TEST(Attention, ManyTokensOf16BitsAreSummedInFp32) {
   const int64_t tokens = 2000;
-  const at::Tensor none = at::zeros({1, 1, tokens, 4}, at::kBFloat16), ones = at::ones_like(none);
-  const at::Tensor last = attend({none, none, ones}, 1.0)[0][0][tokens - 1];
-  EXPECT_EQ(last.scalar_type(), at::kBFloat16);
-  EXPECT_LT((last.to(at::kDouble) - 1).abs().max().item<double>(), 1.0 / 128) << last;
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor none = at::zeros({1, 1, tokens, 4}, type), ones = at::ones_like(none);
+    const at::Tensor last = attend({none, none, ones}, 1.0)[0][0][tokens - 1];
+    EXPECT_EQ(last.scalar_type(), type);
+    const double limit = type == at::kHalf ? 1.0 / 1024 : 1.0 / 128;
+    EXPECT_LT((last.to(at::kDouble) - 1).abs().max().item<double>(), limit) << last;
+  }
 }
 
 TEST(Attention, AWindowOfOneSeesOnlyItselfAndOneOfAllIsNone) {

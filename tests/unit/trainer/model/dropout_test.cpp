@@ -29,7 +29,7 @@ at::Tensor activation(at::ScalarType type = at::kDouble) {
 }
 
 TEST(Dropout, LeavesOutItsShareAndScalesTheRest) {
-  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
     const at::Tensor x = activation(type), y = make_dropout(0.25)(x, batch_of(2, 0), DropoutSite::mlp);
     ASSERT_EQ(y.scalar_type(), type);
     const at::Tensor out = y.eq(0);

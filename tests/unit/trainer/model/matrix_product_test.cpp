@@ -44,26 +44,29 @@ TEST(MatrixProduct, OfDoublesIsThatOfATen) {
   EXPECT_TRUE(at::equal(matrix_product(a, b), at::mm(a, b)));
 }
 
-// A result of bf16 is rounded once, to 8 bits: partial sums of 8 bits would be off by several per cent here.
-TEST(MatrixProduct, OfBf16IsSummedInFp32) {
+// A result of 16 bits is rounded once: partial sums of 8 bits would be off by several per cent here.
+TEST(MatrixProduct, Of16BitsIsSummedInFp32) {
   at::manual_seed(6);
   const int64_t k = 2000;
-  const at::Tensor a = at::rand({9, k}).to(at::kBFloat16), b = at::rand({k, 11}).to(at::kBFloat16),
-                   bias = at::randn({11}).to(at::kBFloat16), before = at::randn({9, 11}).to(at::kBFloat16);
-  const at::Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
-  const auto off = [](const at::Tensor& ours, const at::Tensor& expected) {
-    return ((ours.to(at::kDouble) - expected) / expected).abs().max().item<double>();
-  };
-  const double limit = 1.0 / 256;  // half a step of 8 bits, and what fp32 and the bias's rounding add
-  for (const at::Tensor& left : layouts(a))
-    for (const at::Tensor& right : layouts(b)) {
-      EXPECT_EQ(matrix_product(left, right).scalar_type(), at::kBFloat16);
-      EXPECT_LT(off(matrix_product(left, right), exact), limit);
-      EXPECT_LT(off(matrix_product(left, right, bias), exact + bias), limit);
-      at::Tensor sum = before.clone();
-      add_matrix_product(sum, left, right);
-      EXPECT_LT(off(sum, exact + before), limit);
-    }
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor a = at::rand({9, k}).to(type), b = at::rand({k, 11}).to(type),
+                     bias = at::randn({11}).to(type), before = at::randn({9, 11}).to(type);
+    const at::Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+    const auto off = [](const at::Tensor& ours, const at::Tensor& expected) {
+      return ((ours.to(at::kDouble) - expected) / expected).abs().max().item<double>();
+    };
+    // Half a step of 8 or 11 bits, and what fp32 and the bias's rounding add.
+    const double limit = type == at::kHalf ? 1.0 / 2048 : 1.0 / 256;
+    for (const at::Tensor& left : layouts(a))
+      for (const at::Tensor& right : layouts(b)) {
+        EXPECT_EQ(matrix_product(left, right).scalar_type(), type);
+        EXPECT_LT(off(matrix_product(left, right), exact), limit);
+        EXPECT_LT(off(matrix_product(left, right, bias), exact + bias), limit);
+        at::Tensor sum = before.clone();
+        add_matrix_product(sum, left, right);
+        EXPECT_LT(off(sum, exact + before), limit);
+      }
+  }
 }
 
 TEST(MatrixProduct, OfNothingIsNothingAndWrongSizesAreErrors) {

@@ -60,7 +60,7 @@ TEST(AdamW, FollowsTheClosedFormElementByElement) {
 }
 
 TEST(AdamW, TheFirstStepHasTheSizeOfTheLearningRateInEveryPrecision) {
-  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
     const OptimizerSlice slice = make_slice(dtype, true);
     const at::Tensor before = slice.value.to(at::kDouble).clone();
     const auto optimizer = make_optimizer({}, {slice});
@@ -98,35 +98,37 @@ TEST(Sgd, FollowsTheClosedFormWithAndWithoutMomentum) {
   }
 }
 
-// Steps that are far below the spacing of bf16 values add up in the master copy.
-TEST(Optimizer, ABf16ValueIsItsMasterCopyRounded) {
-  OptimizerSpec spec;
-  spec.name = "sgd";
-  const OptimizerSlice low = make_slice(at::kBFloat16, true, 1000), high = make_slice(at::kFloat, true, 1000);
-  high.value.copy_(low.value);
-  const auto a = make_optimizer(spec, {low}), b = make_optimizer(spec, {high});
-  low.gradient.copy_(at::linspace(-1, 1, 1000));
-  high.gradient.copy_(low.gradient);
-  const at::Tensor before = low.value.clone();
-  for (int i = 0; i < 50; ++i) {
-    a->step(1e-3, 1);
-    b->step(1e-3, 1);
-  }
-  EXPECT_EQ(a->state(0).back().name, "master");
-  EXPECT_TRUE(at::equal(a->state(0).back().tensor, high.value));
-  EXPECT_TRUE(at::equal(low.value, high.value.to(at::kBFloat16)));
-  EXPECT_FALSE(at::equal(low.value, before));
+// Steps that are far below the spacing of 16-bit values add up in the master copy.
+TEST(Optimizer, A16BitValueIsItsMasterCopyRounded) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    OptimizerSpec spec;
+    spec.name = "sgd";
+    const OptimizerSlice low = make_slice(type, true, 1000), high = make_slice(at::kFloat, true, 1000);
+    high.value.copy_(low.value);
+    const auto a = make_optimizer(spec, {low}), b = make_optimizer(spec, {high});
+    low.gradient.copy_(at::linspace(-1, 1, 1000));
+    high.gradient.copy_(low.gradient);
+    const at::Tensor before = low.value.clone();
+    for (int i = 0; i < 50; ++i) {
+      a->step(1e-3, 1);
+      b->step(1e-3, 1);
+    }
+    EXPECT_EQ(a->state(0).back().name, "master");
+    EXPECT_TRUE(at::equal(a->state(0).back().tensor, high.value));
+    EXPECT_TRUE(at::equal(low.value, high.value.to(type)));
+    EXPECT_FALSE(at::equal(low.value, before));
 
-  low.value.fill_(3);
-  a->values_were_loaded();
-  EXPECT_TRUE(at::equal(a->state(0).back().tensor, at::full({1000}, 3.0f)));
+    low.value.fill_(3);
+    a->values_were_loaded();
+    EXPECT_TRUE(at::equal(a->state(0).back().tensor, at::full({1000}, 3.0f)));
+  }
 }
 
 // ZeRO-1 cuts parameters anywhere, and threads cut them again.
 TEST(Optimizer, AnyCutAndAnyNumberOfThreadsGiveTheSameBits) {
   constexpr int64_t kCount = 200'003;
   for (const char* name : {"adamw", "sgd"}) {
-    for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
       OptimizerSpec spec;
       spec.name = name;
       spec.weight_decay = 0.1;

@@ -184,7 +184,7 @@ std::vector<std::vector<double>> trained(const JobSpec& job, const Plan& plan, c
 }
 
 TEST(RankTrainer, RecomputationChangesNoBit) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     JobSpec job = job_to_train();
     job.training.precision = precision;
     Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
@@ -234,23 +234,87 @@ TEST(RankTrainer, AShardedOptimizerHoldsItsPartOfTheState) {
   EXPECT_LE(std::abs(updated[0] - updated[1]), 1);
 }
 
-TEST(RankTrainer, Bf16TrainsFromMasterCopies) {
+TEST(RankTrainer, A16BitModelTrainsFromMasterCopies) {
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    JobSpec job = job_to_train();
+    job.training.precision = precision;
+    job.training.optimizer.lr = 1e-4;  // updates below the spacing of many values
+    const TokenData data = repeating_data(job);
+    TestJob ranks("thread", 3);
+    const Plan plan = training_plan(job, {{1, 1}, {1}}, {2, 2});
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      const StepResult first = trainer.step();
+      EXPECT_EQ(first.loss_scale, precision == Precision::fp16 ? 65536 : 0);
+      double last = first.loss;
+      for (int i = 1; i < 60; ++i) last = trainer.step().loss;
+      EXPECT_LT(last, first.loss);
+      for (const Parameter* parameter : trainer.parameters())
+        EXPECT_EQ(parameter->value.scalar_type(), precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
+      for (const OptimizerSlice& slice : trainer.optimizer().slices())
+        EXPECT_EQ(slice.gradient.scalar_type(), at::kFloat);
+    });
+  }
+}
+
+// Every rank skips the same steps. A skipped step counts as an iteration, but changes neither values nor the
+// optimizer; clipping sees the gradient of the loss itself.
+TEST(RankTrainer, AnOverflowSkipsTheUpdateOnEveryRank) {
   JobSpec job = job_to_train();
-  job.training.precision = Precision::bf16;
-  job.training.optimizer.lr = 1e-4;  // updates far below the spacing of bf16 values
+  job.training.precision = Precision::fp16;
+  job.training.loss_scale = {.initial = int64_t{1} << 24, .hysteresis = 1};
+  job.training.clip_grad_norm = 0.1;
+  const TokenData data = repeating_data(job);
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+    Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
+    plan.zero = zero;
+    TestJob ranks("thread", num_ranks(plan));
+    std::mutex mutex;
+    std::map<int64_t, std::set<std::pair<bool, double>>> seen;
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      double expected_scale = 1 << 24;
+      int64_t updates = 0;
+      for (int64_t i = 0; i < 20; ++i) {
+        std::vector<at::Tensor> before;
+        for (const Parameter* parameter : trainer.parameters())
+          before.push_back(parameter->value.detach().clone());
+        const StepResult result = trainer.step();
+        EXPECT_EQ(result.step, i);
+        EXPECT_EQ(result.loss_scale, expected_scale);
+        EXPECT_EQ(result.skipped, !std::isfinite(result.grad_norm));
+        if (result.skipped) expected_scale /= 2;
+        if (!result.skipped) ++updates;
+        EXPECT_EQ(trainer.optimizer().steps_done(), updates);
+        for (std::size_t p = 0; p < before.size(); ++p)
+          EXPECT_TRUE(!result.skipped || at::equal(before[p], trainer.parameters()[p]->value));
+        const std::lock_guard lock(mutex);
+        seen[i].insert({result.skipped, result.loss_scale});
+      }
+      EXPECT_GT(updates, 5);
+    });
+    EXPECT_TRUE(seen[0].begin()->first);
+    for (const auto& [i, of_ranks] : seen) EXPECT_EQ(of_ranks.size(), 1u) << "ranks disagree at step " << i;
+  }
+}
+
+TEST(RankTrainer, OverflowsWithoutEndAtTheMinimumAreOneErrorOnEveryRank) {
+  JobSpec job = job_to_train();
+  job.training.precision = Precision::fp16;
+  job.training.loss_scale.initial = job.training.loss_scale.minimum = int64_t{1} << 40;
   const TokenData data = repeating_data(job);
   TestJob ranks("thread", 3);
   const Plan plan = training_plan(job, {{1, 1}, {1}}, {2, 2});
   ranks.run([&](CommFactory& factory) {
     RankTrainer trainer(job, plan, factory.rank(), factory, data);
-    const double first = trainer.step().loss;
-    double last = first;
-    for (int i = 1; i < 60; ++i) last = trainer.step().loss;
-    EXPECT_LT(last, first);
-    for (const Parameter* parameter : trainer.parameters())
-      EXPECT_EQ(parameter->value.scalar_type(), at::kBFloat16);
-    for (const OptimizerSlice& slice : trainer.optimizer().slices())
-      EXPECT_EQ(slice.gradient.scalar_type(), at::kFloat);
+    for (int i = 0; i < 9; ++i) EXPECT_TRUE(trainer.step().skipped);
+    try {
+      trainer.step();
+      ADD_FAILURE() << "no error";
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("step 10: gradients overflowed in 10 steps in a row at "
+                                                     "training.loss_scale.minimum (1099511627776)"));
+    }
   });
 }
 

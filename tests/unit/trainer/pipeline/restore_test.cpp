@@ -134,6 +134,7 @@ class Restoring : public ::testing::TestWithParam<const char*> {
     }
     const auto done = static_cast<std::size_t>(what.steps_done);
     const double bound = job.training.precision == Precision::bf16   ? 2e-2
+                         : job.training.precision == Precision::fp16 ? 2.5e-3
                          : job.training.precision == Precision::fp64 ? 1e-12
                                                                      : 1e-5;
     for (const auto& [name, elements] : expected.states[done])
@@ -151,7 +152,7 @@ class Restoring : public ::testing::TestWithParam<const char*> {
 constexpr std::chrono::microseconds kTheyHear = 300ms;
 
 TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
-  for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16, Precision::fp16}) {
     SCOPED_TRACE(to_string(precision));
     JobSpec job = job_to_restore();
     job.training.precision = precision;

@@ -1,5 +1,6 @@
 #include "trainer/record/step_metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 
 namespace sailor {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(StepLine, IsOneLineWithEveryFigure) {
   StepFacts facts{.steps = 1000, .tokens = 4096};
@@ -21,6 +25,23 @@ TEST(StepLine, IsOneLineWithEveryFigure) {
   EXPECT_EQ(step_line(report, facts),
             "step   12/1000 | loss 5.3120 | val 5.4000 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU "
             "25.0 %");
+}
+
+TEST(StepLine, SaysTheLossScaleAndThatAStepWasSkipped) {
+  const StepFacts facts{.steps = 1000, .tokens = 4096};
+  StepReport report = kStepReport;
+  report.loss_scale = 65536;
+  EXPECT_EQ(
+      step_line(report, facts),
+      "step   12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | scale 65536 | 800 ms | 5120 tok/s | MFU -");
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"loss_scale\":65536.0,\"skipped\":false"));
+  report.gradient_norm.reset();
+  report.skipped = true;
+  EXPECT_THAT(step_line(report, facts),
+              HasSubstr("loss 5.3120 | lr 3.0e-04 | scale 65536 (overflow, skipped) |"));
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"gradient_norm\":null"));
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"skipped\":true"));
+  EXPECT_THAT(step_json(kStepReport, facts), Not(HasSubstr("skipped"))) << "in fp32 nothing is scaled";
 }
 
 TEST(StepCsv, HasAColumnForEveryNameAndNothingForWhatIsNotKnown) {
