@@ -273,6 +273,12 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   for (const BusyNode& busy : inputs.snapshot.busy) types.insert(busy.node.gpu_type);
   inputs.framework = framework_of(inputs.site, inputs.catalog, types);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);
+  const auto usable = [&](const std::string& type) {
+    return inputs.profiles.layers.contains(type) ||
+           !lacking_precision(inputs.catalog.at(type), inputs.job.training.precision).empty();
+  };
+  if (!types.empty() && std::none_of(types.begin(), types.end(), usable))
+    throw no_profile(inputs.site.profiles, inputs.job, inputs.catalog);
   name_regions(inputs);
   inputs.notes = notes_of(inputs);
   inputs.notes.insert(inputs.notes.end(), unknown.begin(), unknown.end());

@@ -154,6 +154,17 @@ bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found,
 
 }  // namespace
 
+InputError no_profile(const std::vector<std::string>& directories, const JobSpec& job,
+                      const Catalog& catalog) {
+  return InputError(
+      job.where("model"),
+      fmt::format(
+          "model: no GPU type of {} has a profile of {} in {} in {}, make one with `sailor profile {}` "
+          "on a node of each type",
+          catalog.file, job.model.name, to_string(job.training.precision), fmt::join(directories, ", "),
+          job.file));
+}
+
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework) {
   Found found = read_directories(directories, job);
@@ -180,15 +191,7 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
         type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
   }
   set.files = in_order_of(found.files, set.files);
-  if (set.layers.empty()) {
-    throw InputError(
-        job.where("model"),
-        fmt::format(
-            "model: no GPU type of {} has a profile of {} in {} in {}, make one with `sailor profile {}` "
-            "on a node of each type",
-            catalog.file, job.model.name, to_string(job.training.precision), fmt::join(directories, ", "),
-            job.file));
-  }
+  if (set.layers.empty()) throw no_profile(directories, job, catalog);
   return set;
 }
 

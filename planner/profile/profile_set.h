@@ -10,6 +10,7 @@
 #include "planner/profile/layer_profile.h"
 #include "planner/profile/network_profile.h"
 #include "planner/spec/catalog.h"
+#include "planner/spec/error.h"
 #include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
 
@@ -31,6 +32,10 @@ struct ProfileSet {
 // that makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework = own_framework());
+
+// No GPU type that could be used has a profile or an estimate.
+InputError no_profile(const std::vector<std::string>& directories, const JobSpec& job,
+                      const Catalog& catalog);
 
 // One line for the user about those of `gpu_types` whose times are estimates; empty if there are none.
 std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
