@@ -1,7 +1,6 @@
 // sailor simulate: what one given plan would do.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "planner/cli/cluster_source.h"
@@ -21,9 +20,7 @@ namespace {
 
 // The inputs' own, and which layer times of this plan's GPU types are estimates.
 std::vector<std::string> notes_of(const PlanningInputs& inputs, const Plan& plan) {
-  std::set<std::string> types;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
+  std::set<std::string> types = gpu_types_of(plan);
   std::vector<std::string> notes = inputs.notes;
   for (const SnapshotNode& node : inputs.snapshot.nodes)
     if (!node.free_gpus.empty()) types.erase(node.gpu_type);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "planner/cli/cluster_source.h"
 #include "planner/inputs/load_inputs.h"
 #include "planner/simulator/native_model.h"
@@ -48,10 +46,7 @@ std::optional<SitePredictor::Predicted> SitePredictor::predict(const MeasuredRun
   JobSpec job = job_of(record);
   job.file = "JOB.yaml";  // for advice only
   try {
-    std::set<std::string> types;
-    for (const PlanPipeline& pipeline : record.plan.pipelines)
-      for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
-    FrameworkStyle style = framework_of(site_->config, site_->catalog, types);
+    FrameworkStyle style = framework_of(site_->config, site_->catalog, gpu_types_of(record.plan));
     const ProfileSet& profiles = profiles_of(job, style);
     for (const auto& [key, value] : record.options) style.set(key, value, record.where);
     const Snapshot snapshot;

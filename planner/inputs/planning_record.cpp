@@ -74,6 +74,12 @@ bool is_name(const std::string& name) {
   return true;
 }
 
+std::string framework_text(const PlanningInputs& inputs) {
+  if (!inputs.site.framework.empty()) return read_text_file(inputs.site.framework);
+  const bool on_gpus = inputs.framework.name == own_framework(Ranks::gpus).name;
+  return own_framework_text(on_gpus ? Ranks::gpus : Ranks::processors);
+}
+
 }  // namespace
 
 PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& request) {
@@ -84,10 +90,7 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
   site.profiles = {"profiles"};
   files["sailor.yaml"] = to_yaml(site);
   files[site.catalog] = to_yaml(inputs.catalog);
-  files[site.framework] = !inputs.site.framework.empty() ? read_text_file(inputs.site.framework)
-                          : inputs.framework.name == own_framework(Ranks::gpus).name
-                              ? own_framework_text(Ranks::gpus)
-                              : own_framework_text(Ranks::processors);
+  files[site.framework] = framework_text(inputs);
   // Profiles are read in the order of their names, and the first one of a GPU type counts.
   for (size_t i = 0; i < inputs.profiles.files.size(); ++i) {
     const std::string& file = inputs.profiles.files[i];

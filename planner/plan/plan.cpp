@@ -13,6 +13,13 @@ int num_groups(const Plan& plan, const PlanPipeline& pipeline) {
   return static_cast<int>(pipeline.stages.size()) / std::max(1, plan.interleave);
 }
 
+std::set<std::string> gpu_types_of(const Plan& plan) {
+  std::set<std::string> types;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) types.insert(stage.gpu_type);
+  return types;
+}
+
 int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct Plan {
 
 // Groups of GPUs of a pipeline: one per stage, or per `interleave` stages.
 int num_groups(const Plan& plan, const PlanPipeline& pipeline);
+std::set<std::string> gpu_types_of(const Plan& plan);
 // Number of GPUs of the plan = number of trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).

@@ -20,7 +20,7 @@
 // elements of a gradient is up to four deviations off. Dropout rounds once more at each of its places, two in
 // a block and one at the end, and again backward. A loss is the mean of many tokens' and stays within u.
 //
-// fp16 rounds to 11 significant bits, u = 2^-12, as long as the loss scale keeps gradients above its smallest
+// fp16 rounds to 11 significant bits, u = 2^-12, while the loss scale keeps gradients above its smallest
 // normal number; the bounds are the same otherwise. The scale of every step is compared too. With
 // --force-overflow it starts far too high: the trainer runs once to see which steps it skips, the same on all
 // ranks, and again for the comparison with a reference that skips the same steps. Where exactly a scale

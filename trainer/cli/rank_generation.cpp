@@ -201,11 +201,9 @@ std::string RankGeneration::memory_error(const std::string& cause) const {
                                      static_cast<double>(plan_.prediction->peak_memory_bytes) / kGiB)
                        : "without a prediction";
   return fmt::format(
-      "the plan does not fit into the memory of the GPU: {}, it has {:.1f} GiB, of which {:.1f} GiB are in "
-      "use "
-      "by all processes; the same plan would fail again: measure the model on this GPU type (sailor "
-      "profile), "
-      "or leave more memory free ({})",
+      "the plan does not fit into the memory of the GPU: {}, it has {:.1f} GiB, of which {:.1f} GiB are "
+      "in use by all processes; the same plan would fail again: measure the model on this GPU type "
+      "(sailor profile), or leave more memory free ({})",
       predicted, static_cast<double>(device.total_bytes()) / kGiB,
       static_cast<double>(device.used_bytes()) / kGiB, cause);
 }

@@ -2,9 +2,8 @@
 // is OpenBLAS, oneDNN (part of libtorch) is 15 to 20 % faster for fp32 on processors with AVX-512. bf16 on an
 // x86-64 processor for which oneDNN has no bf16 is multiplied in fp32 and rounded once, which is both faster
 // and more accurate than ATen's loops; so is fp16 on every processor, for which libtorch 1.13 has no products
-// at all. Everything else uses ATen: other types, devices and processors, and
-// matrices with strides in both dimensions. The choice only depends on the processor and the matrices, never
-// on time.
+// at all. Everything else uses ATen: other types, devices and processors, and matrices with strides in both
+// dimensions. The choice only depends on the processor and the matrices, never on time.
 //
 // Matrices are two-dimensional; transposed views (t()) are supported equally. Not differentiable. Safe from
 // any thread.

@@ -10,8 +10,7 @@
 // the gradients.
 //
 // Values of 16 bits have an fp32 master copy, which is updated; the value is the master rounded to nearest
-// even.
-// State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
+// even. State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
 #pragma once
 
 #include <ATen/ATen.h>

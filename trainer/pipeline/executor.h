@@ -55,8 +55,8 @@ class PipelineExecutor {
                    std::vector<Chunk> chunks, StageLink* previous, StageLink* next, Pacer* pacer,
                    StepRecorder& recorder);
 
-  // One iteration. The loss is divided by global_tokens and multiplied by
-  // loss_scale before the backward. Throws CommError.
+  // One iteration. The loss is divided by global_tokens and multiplied by loss_scale before the backward.
+  // Throws CommError.
   PipelineResult run(const PipelineWork& work);
 
   // Forward only, without gradients. Returns the sum of the cross entropies of all tokens where the last

@@ -34,8 +34,7 @@ struct NcclFactory::Impl {
   Impl(CommFactory& factory, int gpu, CommOptions comm_options, const DeviceLibraries& device_libraries)
       : below(factory), device(gpu), options(comm_options), libraries(device_libraries) {}
 
-  // Throws NcclError, CommError.
-  // As many as members need: NCCL keeps a thread for one until all have joined.
+  // As many as members need: NCCL keeps a thread for one until all have joined. Throws NcclError, CommError.
   NcclMember::LaneIds draw_ids(const std::string& name, std::size_t number, Clock::time_point until) {
     struct Drawn {
       NcclMember::LaneIds ids{};

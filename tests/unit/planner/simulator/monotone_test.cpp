@@ -1,4 +1,4 @@
-// What must hold of every prediction: better hardware never makes a plan slower, larger or too large. Dice
+// What must hold of every prediction: better hardware never makes a plan slower, larger or too large. Random
 // plans on random clusters under every shipped framework description.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The installed catalog, and what a site's catalog adds to it.
+// Catalog files, the installed one, and what a site's adds to it.
 #include "planner/spec/catalog.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
+std::string catalog_error(const std::string& text) {
+  return test::error_of([&] { parse_catalog(text, "/d/f.yaml"); });
+}
+
 struct SiteCatalog {
   ScratchDirectory scratch;
 
@@ -22,6 +26,71 @@ struct SiteCatalog {
     return load_catalog(path);
   }
 };
+
+TEST(Catalog, ReadsUnitsAndEmulation) {
+  Catalog catalog = parse_catalog(
+      "sailor_catalog: 1\n"
+      "gpu_types:\n"
+      "  real: {memory: 40GiB, peak_flops: {fp32: 19.5e12}, memory_bandwidth: 1555GB/s, usd_per_hour: 3.67 "
+      "USD}\n"
+      "  slow: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}}\n",
+      "c");
+  EXPECT_EQ(catalog.at("real").memory_bytes, int64_t{40} << 30);
+  EXPECT_DOUBLE_EQ(catalog.at("real").memory_bandwidth_bytes_per_s, 1555e9);
+  EXPECT_DOUBLE_EQ(catalog.at("slow").emulation->slowdown, 40);
+  EXPECT_FALSE(catalog.at("real").emulation);
+  try {
+    catalog.at("reel");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown GPU type \"reel\", did you mean \"real\"? (types: c)");
+  }
+}
+
+TEST(Catalog, RefusesWhatMakesNoSense) {
+  auto error = [](const std::string& type) {
+    return catalog_error("sailor_catalog: 1\ngpu_types:\n  a: " + type + "\n");
+  };
+  EXPECT_THAT(error("{memory: 1GiB, watts: {idle: 9, busy: 8}}"),
+              HasSubstr("watts: busy must be at least idle"));
+  EXPECT_THAT(error("{memory: 1GiB, watts: {idle: 9}}"), HasSubstr("busy"));
+  EXPECT_THAT(error("{memory: 0}"), HasSubstr("f.yaml:3: gpu_types.a.memory: must be above 0"));
+  EXPECT_THAT(error("{memory: -1GiB}"), HasSubstr("must be a size such as"));
+  EXPECT_THAT(error("{memory: 9e30}"), HasSubstr("too large"));
+  EXPECT_THAT(error("{}"), HasSubstr("missing key \"memory\""));
+  EXPECT_THAT(error("{memory: 1GiB, emulate: {profile: cpu, slowdown: 0}}"),
+              HasSubstr("must be a number above 0"));
+  EXPECT_THAT(catalog_error("sailor_catalog: 2\ngpu_types: {}\n"), HasSubstr("version 2 is not supported"));
+  EXPECT_THAT(catalog_error("gpu_types: {}\n"), HasSubstr("missing key \"sailor_catalog\""));
+}
+
+TEST(Catalog, SaysWhatLinksAreTakenFor) {
+  const std::string types =
+      "sailor_catalog: 1\ngpu_types: {big: {memory: 1GiB}, small: {memory: 1GiB}}\nlinks:\n";
+  const Catalog catalog =
+      parse_catalog(types +
+                        "  - {scope: intra_node, from: big, to: big, latency: 2us, rate: 200GB/s}\n"
+                        "  - {scope: inter_node, rate: 100Gbit/s, node_rate: 25GB/s}\n"
+                        "  - {scope: inter_zone, rate: 2GB/s}\n  - {scope: inter_region, rate: 1GB/s}\n",
+                    "c");
+  ASSERT_EQ(catalog.links.size(), 4u);
+  EXPECT_EQ(catalog.links[0].scope, AssumedLink::Scope::intra_node);
+  EXPECT_EQ(catalog.links[0].from, "big");
+  EXPECT_DOUBLE_EQ(catalog.links[0].latency_s, 2e-6);
+  EXPECT_DOUBLE_EQ(catalog.links[0].bytes_per_s, 200e9);
+  EXPECT_EQ(catalog.links[1].to, "");
+  EXPECT_DOUBLE_EQ(catalog.links[1].bytes_per_s, 12.5e9);
+  EXPECT_DOUBLE_EQ(catalog.links[1].node_bytes_per_s, 25e9);
+  EXPECT_EQ(catalog.links[2].scope, AssumedLink::Scope::inter_zone);
+  EXPECT_EQ(catalog.links[3].scope, AssumedLink::Scope::inter_region);
+  const auto error = [&](const std::string& link) { return catalog_error(types + "  - " + link + "\n"); };
+  EXPECT_THAT(error("{scope: intra_node}"), HasSubstr("missing key \"rate\""));
+  EXPECT_THAT(error("{scope: intra_node, rate: 0}"), HasSubstr("must be above 0"));
+  EXPECT_THAT(error("{scope: somewhere, rate: 1GB/s}"),
+              HasSubstr("intra_node, inter_node, inter_zone or inter_region"));
+  EXPECT_THAT(error("{scope: intra_node, rate: 1GB/s, from: bog}"),
+              HasSubstr("f.yaml:4: links[0].from: unknown GPU type \"bog\", did you mean \"big\"?"));
+}
 
 TEST(InstalledCatalog, NodesHaveCardsAndGpusSayTheirPrecisions) {
   SiteCatalog site;
@@ -89,8 +158,7 @@ TEST(InstalledCatalog, WritingAndReadingGivesTheSame) {
 
 TEST(InstalledCatalog, RefusesWhatMakesNoSense) {
   const auto error = [](const std::string& type) {
-    return test::error_of(
-        [&] { parse_catalog("sailor_catalog: 1\ngpu_types:\n  a: " + type + "\n", "f.yaml"); });
+    return catalog_error("sailor_catalog: 1\ngpu_types:\n  a: " + type + "\n");
   };
   EXPECT_THAT(error("{memory: 80}"),
               HasSubstr("f.yaml:3: gpu_types.a.memory: is 80 bytes; with a unit: 80GiB"));
