@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "planner/profile/analytic_profile.h"
+#include "planner/profile/estimated_profile.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
@@ -81,7 +82,8 @@ void complete(LayerProfile& profile, const LayerProfile& estimate) {
       }
     profile.estimated.insert(key);
   }
-  if (!added.empty()) profile.uncertainty = estimate.uncertainty;
+  // One cell says nothing of how the ratio varies.
+  if (!added.empty()) profile.uncertainty = profile.cells.size() == 1 ? kUncalibrated : estimate.uncertainty;
   profile.cells.merge(added);
 }
 

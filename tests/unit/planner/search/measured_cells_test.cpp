@@ -6,6 +6,7 @@
 #include <ranges>
 #include <set>
 
+#include "planner/profile/estimated_profile.h"
 #include "planner/profile/profile_set.h"
 #include "planner/search/search.h"
 #include "planner/spec/text_file.h"
@@ -137,6 +138,8 @@ TEST_F(MeasuredCells, OfOneFactorScaleTheOthersByIt) {
     for (size_t layer = 0; layer < cell.size(); ++layer)
       EXPECT_NEAR(chip.cells.at(key)[layer].forward_s / cell[layer].forward_s, 1.5, 1e-9);
   EXPECT_GT(chip.uncertainty, 0);
+  EXPECT_LT(chip.uncertainty, kUncalibrated);
+  EXPECT_EQ(with(measured({{2, {1}}}, [] { return 1.5; })).layers.at("chip").uncertainty, kUncalibrated);
 }
 
 TEST_F(MeasuredCells, AreInterpolatedBetweenAndHeldBeyond) {
