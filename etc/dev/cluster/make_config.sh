@@ -72,7 +72,6 @@ SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_min_interval=0,sched_interval=2,bf_continue
 GresTypes=gpu
 AccountingStorageType=accounting_storage/none
-AccountingStorageTRES=gres/gpu
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
 MpiDefault=none
