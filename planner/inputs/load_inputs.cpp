@@ -7,6 +7,7 @@
 #include <ctime>
 #include <set>
 
+#include "planner/simulator/cost.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 
@@ -199,6 +200,15 @@ std::string lacking_precision(const GpuType& type, Precision precision) {
                      fmt::join(has, " and "));
 }
 
+// That plans cost less than they do, for want of a price.
+std::string price_note(const PlanningInputs& inputs, const std::string& type) {
+  for (const SnapshotNode& node : inputs.snapshot.nodes)
+    if (node.gpu_type == type && !usd_per_gpu_hour(inputs.context(), node))
+      return fmt::format("type {}: no {} is known, plans count 0 USD for its GPUs", type,
+                         node.spot ? "spot_usd_per_hour" : "usd_per_hour");
+  return "";
+}
+
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   std::map<std::string, size_t> unusable;
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
@@ -218,6 +228,8 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   for (const std::string& type : types) {
     if (std::string note = stale_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   }
+  for (const std::string& type : types)
+    if (std::string note = price_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   for (std::string note : {assumed_links_note(inputs), assumed_zone_links_note(inputs)})
     if (!note.empty()) notes.push_back(std::move(note));
   for (const auto& [type, gpus] : unusable) {
@@ -266,6 +278,8 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   inputs.snapshot = snapshot(inputs.site);
   check_zones(inputs.job, overrides, inputs.site, inputs.snapshot);
   fill_prices(inputs.site.usd_per_hour, inputs.snapshot.usd_per_hour);
+  fill_prices(inputs.site.spot_usd_per_hour, inputs.snapshot.spot_usd_per_hour);
+  if (!inputs.snapshot.usd_per_unit_hour) inputs.snapshot.usd_per_unit_hour = inputs.site.usd_per_unit_hour;
   fill_prices(inputs.site.egress_usd_per_gb, inputs.snapshot.egress_usd_per_gb);
   std::vector<std::string> unknown = drop_unknown_types(inputs.snapshot, inputs.catalog);
   std::set<std::string> types;
