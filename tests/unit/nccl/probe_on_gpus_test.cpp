@@ -51,6 +51,7 @@ class ProbeOnGpus : public testing::Test {
 
   std::string directory_ = testing::TempDir() + "probe_on_gpus." + std::to_string(getpid());
   ProbeRequest request_;
+  const int living_ = fake::living_communicators();  // of other tests
 };
 
 TEST_F(ProbeOnGpus, LinksAndCollectivesAreMeasuredOverNcclAndMessagesOverSocketsToo) {
@@ -79,7 +80,7 @@ TEST_F(ProbeOnGpus, LinksAndCollectivesAreMeasuredOverNcclAndMessagesOverSockets
   EXPECT_THAT(fake::take_violations(), IsEmpty());
   for (const fake::Created& communicator : fake::take_created())
     EXPECT_TRUE(communicator.max_ctas == 0 || communicator.max_ctas == 16);
-  EXPECT_EQ(fake::living_communicators(), 0);
+  EXPECT_LE(fake::living_communicators(), living_) << "none is left behind";
 }
 
 TEST_F(ProbeOnGpus, TheMemoryOfTheGpuLimitsMessagesBetweenGpusOnly) {
