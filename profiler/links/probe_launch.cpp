@@ -80,15 +80,15 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
 void become_allocation(std::vector<std::string> arguments) {
   std::erase(arguments, "--on-nodes");
   const Snapshot cluster = read_live_cluster();
-  std::map<std::pair<std::string, std::string>, size_t> taken;  // by GPU type and zone
-  std::map<std::string, std::vector<std::string>> by_partition;
+  std::map<std::pair<std::string, std::string>, size_t> taken;            // by GPU type and zone
+  std::map<std::pair<std::string, int>, std::vector<std::string>> alike;  // by partition and number of GPUs
   for (const SnapshotNode& node : cluster.nodes) {
     if (taken[{node.gpu_type, node.zone}]++ < kNodesOfAKind)
-      by_partition[node.partition].push_back(node.name);
+      alike[{node.partition, node.gpus}].push_back(node.name);
   }
-  if (by_partition.empty()) throw std::runtime_error("no node with GPUs is free");
+  if (alike.empty()) throw std::runtime_error("no node with GPUs is free");
   std::vector<JobPart> parts;
-  for (const auto& [partition, nodes] : by_partition) parts.push_back({partition, nodes});
+  for (const auto& [key, nodes] : alike) parts.push_back({key.first, nodes, key.second});
   become_program(site_scheduler().job_command("sailor-probe", parts, rank_program(arguments)));
 }
 
