@@ -72,10 +72,10 @@ void SeriesBench::enqueue(int64_t bytes) {
   data_.exchange(there_and_back, stream)->wait_on(stream);
 }
 
-double SeriesBench::own_part_s(int64_t bytes) {
+double SeriesBench::own_part_s(int64_t bytes, Round round) {
   const bool on_gpu = device_.asynchronous();
   const int64_t times = on_gpu ? std::clamp<int64_t>(kBytesInARow / bytes, 1, kMostInARow) : 1;
-  std::shared_ptr<void> held = device_.hold(device_.compute());
+  std::shared_ptr<void> held = round == Round::counts ? device_.hold(device_.compute()) : nullptr;
   // So that members start together, whenever their hosts are ready.
   if (on_gpu) data_.all_reduce(buffer_.get(), 1, ElementType::f32, ReduceOp::max, device_.compute());
   const auto begin = device_.mark();
@@ -90,8 +90,8 @@ double SeriesBench::own_part_s(int64_t bytes) {
   return std::max(seconds - answer_s_, 0.5 * seconds);
 }
 
-double SeriesBench::round_s(int64_t bytes) {
-  double seconds = own_part_s(bytes);
+double SeriesBench::round_s(int64_t bytes, Round round) {
+  double seconds = own_part_s(bytes, round);
   // A single sender is rank 0, which already has the value.
   if (series_.is_collective() || series_.pairs() > 1)
     control_.all_reduce(&seconds, 1, ElementType::f64, ReduceOp::max);
@@ -99,12 +99,12 @@ double SeriesBench::round_s(int64_t bytes) {
 }
 
 Samples SeriesBench::sample(int64_t bytes, const MeasuringOptions& options) {
-  for (int i = 0; i < options.warm_up; ++i) round_s(bytes);
+  for (int i = 0; i < options.warm_up; ++i) round_s(bytes, Round::warm_up);
   Samples samples;
   const auto begin = Clock::now();
   // Asked after every eighth more of them only: asking takes a message, and sorting of all samples.
   while (agreed(!enough(samples, seconds_since(begin), options))) {
-    for (int i = samples.size() / 8; i >= 0; --i) samples.add(round_s(bytes));
+    for (int i = samples.size() / 8; i >= 0; --i) samples.add(round_s(bytes, Round::counts));
   }
   return samples;
 }

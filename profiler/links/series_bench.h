@@ -40,8 +40,11 @@ class SeriesBench {
 
  private:
   Samples sample(int64_t bytes, const MeasuringOptions& options);
-  double round_s(int64_t bytes);  // on every member, the same
-  double own_part_s(int64_t bytes);
+  // On every member, the same. The first ones make connections and load kernels, for which CUDA may wait
+  // until the device is idle: no stream is held then.
+  enum class Round { warm_up, counts };
+  double round_s(int64_t bytes, Round round);
+  double own_part_s(int64_t bytes, Round round);
 
   void enqueue(int64_t bytes);
   char* data() { return buffer_.get() + kAnswerBytes; }
