@@ -112,6 +112,12 @@ std::string stale_note(const PlanningInputs& inputs, const std::string& type) {
                      type, profile->second.file, days, inputs.job.file);
 }
 
+// Which measurement is missing, when there are others.
+std::string over_transport(const PlanningInputs& inputs) {
+  return inputs.profiles.measured_otherwise ? fmt::format(" over {}", name_of(inputs.framework.transport))
+                                            : "";
+}
+
 // Links without a measurement between GPUs of one zone that plans may use; empty if there are none.
 std::string assumed_links_note(const PlanningInputs& inputs) {
   std::map<std::string, std::map<std::string, int>> nodes;  // by zone, by type
@@ -139,9 +145,9 @@ std::string assumed_links_note(const PlanningInputs& inputs) {
   const std::vector<std::string> named(
       all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(kMostNamed, all.size())));
   return fmt::format(
-      "links without a measurement ({}{}) are assumed as in {}; measure them with `sailor probe "
+      "links without a measurement{} ({}{}) are assumed as in {}; measure them with `sailor probe "
       "--on-nodes`",
-      fmt::join(named, ", "),
+      over_transport(inputs), fmt::join(named, ", "),
       all.size() > kMostNamed ? fmt::format(", {} more", all.size() - kMostNamed) : "", inputs.catalog.file);
 }
 
@@ -184,10 +190,11 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
     }
   if (named.empty()) return "";
   return fmt::format(
-      "links between zones without a measurement are assumed as in {} ({}{}); measure them with `sailor "
+      "links between zones without a measurement{} are assumed as in {} ({}{}); measure them with `sailor "
       "probe "
       "--on-nodes`",
-      inputs.catalog.file, fmt::join(named, "; "), more > 0 ? fmt::format("; {} more", more) : "");
+      over_transport(inputs), inputs.catalog.file, fmt::join(named, "; "),
+      more > 0 ? fmt::format("; {} more", more) : "");
 }
 
 // That the matrix units of a type do not compute in a precision, and in which they do; empty if they may.
