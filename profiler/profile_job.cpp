@@ -93,20 +93,20 @@ NetworkProfile measure_network(const std::string& path, const MeasuringOptions& 
   std::vector<int64_t> sizes;
   for (int64_t bytes = int64_t{4} << 10; bytes <= int64_t{16} << 20; bytes *= 4) sizes.push_back(bytes);
   const LinkEnd any{.gpu_type = "", .zone = "", .gpus = 0};
-  const NetworkFile::Link link = {
-      .from = any,
-      .to = any,
-      .points = measure_messages(sizes, options),
-      .latency_s = {},
-      .measured = measured.text() + ", socket data plane over the loopback interface",
-      .messages = {}};
+  const NetworkFile::Link link = {.from = any,
+                                  .to = any,
+                                  .transport = Transport::sockets,
+                                  .points = measure_messages(sizes, options),
+                                  .latency_s = {},
+                                  .measured = measured.text() + ", over the loopback interface",
+                                  .messages = {}};
   NetworkFile here;
   here.links.push_back(link);
   if (!path.empty()) {
     // What `sailor probe` measured of particular links stays, and comes before this link of any GPUs.
     NetworkFile network = earlier_network(path, outcome);
     network.measured = link.measured;
-    network.link(any, any, NetworkProfile::Scope::any) = link;
+    network.link(any, any, NetworkProfile::Scope::any, Transport::sockets) = link;
     save_network_file(network, path);
   }
   return to_profile(here);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <set>
 
+#include "planner/simulator/cost.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 
@@ -111,6 +112,12 @@ std::string stale_note(const PlanningInputs& inputs, const std::string& type) {
                      type, profile->second.file, days, inputs.job.file);
 }
 
+// Which measurement is missing, when there are others.
+std::string over_transport(const PlanningInputs& inputs) {
+  return inputs.profiles.measured_otherwise ? fmt::format(" over {}", name_of(inputs.framework.transport))
+                                            : "";
+}
+
 // Links without a measurement between GPUs of one zone that plans may use; empty if there are none.
 std::string assumed_links_note(const PlanningInputs& inputs) {
   std::map<std::string, std::map<std::string, int>> nodes;  // by zone, by type
@@ -138,9 +145,9 @@ std::string assumed_links_note(const PlanningInputs& inputs) {
   const std::vector<std::string> named(
       all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(kMostNamed, all.size())));
   return fmt::format(
-      "links without a measurement ({}{}) are assumed as in {}; measure them with `sailor probe "
+      "links without a measurement{} ({}{}) are assumed as in {}; measure them with `sailor probe "
       "--on-nodes`",
-      fmt::join(named, ", "),
+      over_transport(inputs), fmt::join(named, ", "),
       all.size() > kMostNamed ? fmt::format(", {} more", all.size() - kMostNamed) : "", inputs.catalog.file);
 }
 
@@ -183,10 +190,11 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
     }
   if (named.empty()) return "";
   return fmt::format(
-      "links between zones without a measurement are assumed as in {} ({}{}); measure them with `sailor "
+      "links between zones without a measurement{} are assumed as in {} ({}{}); measure them with `sailor "
       "probe "
       "--on-nodes`",
-      inputs.catalog.file, fmt::join(named, "; "), more > 0 ? fmt::format("; {} more", more) : "");
+      over_transport(inputs), inputs.catalog.file, fmt::join(named, "; "),
+      more > 0 ? fmt::format("; {} more", more) : "");
 }
 
 // That the matrix units of a type do not compute in a precision, and in which they do; empty if they may.
@@ -197,6 +205,15 @@ std::string lacking_precision(const GpuType& type, Precision precision) {
     if (type.flops(kind.precision)) has.push_back(kind.name);
   return fmt::format("its matrix units have no {}, only {} (training.precision)", to_string(precision),
                      fmt::join(has, " and "));
+}
+
+// That plans cost less than they do, for want of a price.
+std::string price_note(const PlanningInputs& inputs, const std::string& type) {
+  for (const SnapshotNode& node : inputs.snapshot.nodes)
+    if (node.gpu_type == type && !usd_per_gpu_hour(inputs.context(), node))
+      return fmt::format("type {}: no {} is known, plans count 0 USD for its GPUs", type,
+                         node.spot ? "spot_usd_per_hour" : "usd_per_hour");
+  return "";
 }
 
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
@@ -218,6 +235,8 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   for (const std::string& type : types) {
     if (std::string note = stale_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   }
+  for (const std::string& type : types)
+    if (std::string note = price_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
   for (std::string note : {assumed_links_note(inputs), assumed_zone_links_note(inputs)})
     if (!note.empty()) notes.push_back(std::move(note));
   for (const auto& [type, gpus] : unusable) {
@@ -266,6 +285,8 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   inputs.snapshot = snapshot(inputs.site);
   check_zones(inputs.job, overrides, inputs.site, inputs.snapshot);
   fill_prices(inputs.site.usd_per_hour, inputs.snapshot.usd_per_hour);
+  fill_prices(inputs.site.spot_usd_per_hour, inputs.snapshot.spot_usd_per_hour);
+  if (!inputs.snapshot.usd_per_unit_hour) inputs.snapshot.usd_per_unit_hour = inputs.site.usd_per_unit_hour;
   fill_prices(inputs.site.egress_usd_per_gb, inputs.snapshot.egress_usd_per_gb);
   std::vector<std::string> unknown = drop_unknown_types(inputs.snapshot, inputs.catalog);
   std::set<std::string> types;

@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 using Scope = NetworkProfile::Scope;
 
 const std::vector<std::string> kScopes = {"any", "intra_node", "inter_node"};
+const std::vector<std::string> kTransports = {"nccl", "sockets"};
 const std::vector<std::string> kOperations = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
 constexpr int kMostRanks = 1'000'000;
 // Of one message; sums and extrapolations stay in range.
@@ -39,6 +40,11 @@ LinkEnd read_end(const std::optional<Field>& field) {
   if (auto zone = map.optional("zone")) end.zone = zone->name();
   if (auto gpus = map.optional("gpus")) end.gpus = gpus->integer<int>(1, 4096);
   return end;
+}
+
+std::optional<Transport> read_transport(MapField& map) {
+  if (auto word = map.optional("transport")) return static_cast<Transport>(word->choice(kTransports));
+  return std::nullopt;
 }
 
 std::vector<std::pair<double, double>> read_points(const Field& field) {
@@ -75,23 +81,30 @@ std::vector<NetworkMeasurement> read_measurements(const Field& field) {
 }
 
 NetworkFile::Link read_link(const Field& item) {
-  MapField map(item, {"from", "to", "scope", "points", "latency_s", "bytes_per_s", "node_bytes_per_s",
-                      "measured", "messages"});
+  MapField map(item, {"from", "to", "scope", "transport", "points", "latency_s", "bytes_per_s",
+                      "node_bytes_per_s", "step_latency_s", "step_bytes_per_s", "measured", "messages"});
   NetworkFile::Link link;
   link.from = read_end(map.optional("from"));
   link.to = read_end(map.optional("to"));
   if (auto word = map.optional("scope")) link.scope = static_cast<Scope>(word->choice(kScopes));
+  link.transport = read_transport(map);
   if (auto points = map.optional("points")) link.points = read_points(*points);
   if (auto latency = map.optional("latency_s")) link.latency_s = latency->number(0, kMost_s);
   if (auto rate = map.optional("bytes_per_s"))
     link.bytes_per_s = rate->number(kLeastBytes_per_s, kMostBytes_per_s);
   if (auto rate = map.optional("node_bytes_per_s"))
     link.node_bytes_per_s = rate->number(kLeastBytes_per_s, kMostBytes_per_s);
+  if (auto latency = map.optional("step_latency_s")) link.step_latency_s = latency->number(0, kMost_s);
+  if (auto rate = map.optional("step_bytes_per_s"))
+    link.step_bytes_per_s = rate->number(kLeastBytes_per_s, kMostBytes_per_s);
+  if (link.step_latency_s > 0 && !(link.step_bytes_per_s > 0))
+    map.fail("\"step_latency_s\" needs \"step_bytes_per_s\"");
   if (auto text = map.optional("measured")) link.measured = text->text_or_empty();
   if (auto messages = map.optional("messages")) link.messages = read_measurements(*messages);
   if (!link.has_curve()) {
-    if (link.latency_s || link.node_bytes_per_s > 0)
-      map.fail("\"latency_s\" and \"node_bytes_per_s\" need \"bytes_per_s\" or \"points\"");
+    if (link.latency_s || link.node_bytes_per_s > 0 || link.step_bytes_per_s > 0)
+      map.fail(
+          "\"latency_s\", \"node_bytes_per_s\" and \"step_bytes_per_s\" need \"bytes_per_s\" or \"points\"");
     if (link.messages.empty()) map.required("points");  // says that it is missing
   } else if (link.latency_s && !link.points.empty() && *link.latency_s > link.points.front().second) {
     map.required("latency_s").fail("must not be above the time of the first point");
@@ -100,12 +113,13 @@ NetworkFile::Link read_link(const Field& item) {
 }
 
 NetworkFile::Collective read_collective(const Field& item) {
-  MapField map(item, {"operation", "members", "ranks", "nodes", "measured", "measurements"});
+  MapField map(item, {"operation", "members", "ranks", "nodes", "transport", "measured", "measurements"});
   NetworkFile::Collective collective;
   collective.operation = kOperations[map.required("operation").choice(kOperations)];
   for (const Field& member : map.required("members").items()) collective.members.push_back(member.text());
   collective.ranks = map.required("ranks").integer<int>(1, kMostRanks);
   collective.nodes = map.required("nodes").integer<int>(1, kMostRanks);
+  collective.transport = read_transport(map);
   if (auto text = map.optional("measured")) collective.measured = text->text_or_empty();
   collective.measurements = read_measurements(map.required("measurements"));
   return collective;
@@ -147,10 +161,15 @@ std::string with_list(const Json& head, const char* key, const std::string& list
 
 std::string link_text(const NetworkFile::Link& link) {
   Json json = {{"from", end_json(link.from)}, {"to", end_json(link.to)}, {"scope", to_string(link.scope)}};
+  if (link.transport) json["transport"] = to_string(*link.transport);
   if (!link.measured.empty()) json["measured"] = link.measured;
   if (link.latency_s) json["latency_s"] = *link.latency_s;
   if (link.bytes_per_s > 0) json["bytes_per_s"] = link.bytes_per_s;
   if (link.node_bytes_per_s > 0) json["node_bytes_per_s"] = link.node_bytes_per_s;
+  if (link.step_bytes_per_s > 0) {
+    json["step_latency_s"] = link.step_latency_s;
+    json["step_bytes_per_s"] = link.step_bytes_per_s;
+  }
   if (!link.points.empty()) {
     Json points = Json::array();
     for (const auto& [bytes, seconds] : link.points) {
@@ -168,6 +187,7 @@ std::string collective_text(const NetworkFile::Collective& collective) {
                {"members", collective.members},
                {"ranks", collective.ranks},
                {"nodes", collective.nodes}};
+  if (collective.transport) json["transport"] = to_string(*collective.transport);
   if (!collective.measured.empty()) json["measured"] = collective.measured;
   return with_list(json, "measurements", measurements_text(collective.measurements));
 }
@@ -179,17 +199,23 @@ const char* to_string(Scope scope) {
 }
 
 LinkCurve NetworkFile::Link::curve() const {
-  if (points.empty()) return LinkCurve::from_rates(latency_s.value_or(0), bytes_per_s, node_bytes_per_s);
-  return LinkCurve::from_points(points, latency_s, bytes_per_s, node_bytes_per_s);
+  LinkCurve curve = points.empty()
+                        ? LinkCurve::from_rates(latency_s.value_or(0), bytes_per_s, node_bytes_per_s)
+                        : LinkCurve::from_points(points, latency_s, bytes_per_s, node_bytes_per_s);
+  if (step_bytes_per_s > 0) curve.set_steps(step_latency_s, step_bytes_per_s);
+  return curve;
 }
 
-NetworkFile::Link& NetworkFile::link(const LinkEnd& from, const LinkEnd& to, Scope scope) {
+NetworkFile::Link& NetworkFile::link(const LinkEnd& from, const LinkEnd& to, Scope scope,
+                                     std::optional<Transport> transport) {
   for (Link& link : links) {
-    if (same(link.from, from) && same(link.to, to) && link.scope == scope) return link;
+    if (same(link.from, from) && same(link.to, to) && link.scope == scope && link.transport == transport)
+      return link;
   }
   links.push_back({.from = from,
                    .to = to,
                    .scope = scope,
+                   .transport = transport,
                    .points = {},
                    .latency_s = {},
                    .measured = "",
@@ -199,12 +225,13 @@ NetworkFile::Link& NetworkFile::link(const LinkEnd& from, const LinkEnd& to, Sco
 
 NetworkFile::Collective& NetworkFile::collective(const std::string& operation,
                                                  const std::vector<std::string>& members, int ranks,
-                                                 int nodes) {
+                                                 int nodes, std::optional<Transport> transport) {
   for (Collective& c : collectives) {
-    if (std::tie(c.operation, c.members, c.ranks, c.nodes) == std::tie(operation, members, ranks, nodes))
+    if (std::tie(c.operation, c.members, c.ranks, c.nodes, c.transport) ==
+        std::tie(operation, members, ranks, nodes, transport))
       return c;
   }
-  collectives.push_back({operation, members, ranks, nodes, "", {}});
+  collectives.push_back({operation, members, ranks, nodes, transport, "", {}});
   return collectives.back();
 }
 
@@ -250,6 +277,15 @@ NetworkProfile to_profile(const NetworkFile& network) {
     if (link.has_curve()) profile.add({link.from, link.to, link.scope, link.curve()});
   }
   return profile;
+}
+
+NetworkProfile to_profile(const NetworkFile& network, Transport transport) {
+  NetworkFile applicable = network;
+  std::erase_if(applicable.links,
+                [&](const auto& link) { return link.transport.value_or(transport) != transport; });
+  std::stable_partition(applicable.links.begin(), applicable.links.end(),
+                        [](const auto& link) { return link.transport.has_value(); });
+  return to_profile(applicable);
 }
 
 }  // namespace sailor

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/profile/network_profile.h"
+#include "planner/spec/transport.h"
 
 namespace sailor {
 
@@ -30,13 +31,17 @@ struct NetworkFile {
   struct Link {
     LinkEnd from{.gpu_type = "", .zone = "", .gpus = 0}, to{.gpu_type = "", .zone = "", .gpus = 0};
     NetworkProfile::Scope scope = NetworkProfile::Scope::any;
+    // What it was measured over; nothing: not known, and the link applies to every transport.
+    std::optional<Transport> transport;
     // The curve: points, rates, or both (see network_profile.h). Without either, the link is still being
     // measured, and the planner ignores it.
     std::vector<std::pair<double, double>> points;  // bytes, seconds
     std::optional<double> latency_s;
     double bytes_per_s = 0;       // 0 = not given
     double node_bytes_per_s = 0;  // 0 = not given
-    std::string measured;         // when, where, with what
+    // Of a step of a collective along this link, fitted to measured ones; 0 = not given: as messages.
+    double step_latency_s = 0, step_bytes_per_s = 0;
+    std::string measured;  // when, where, with what
     std::vector<NetworkMeasurement> messages;
 
     bool has_curve() const { return !points.empty() || bytes_per_s > 0; }
@@ -48,6 +53,7 @@ struct NetworkFile {
     std::vector<std::string> members;  // "4 x TYPE in ZONE", one for each kind of node
     int ranks = 0;
     int nodes = 0;
+    std::optional<Transport> transport;
     std::string measured;
     std::vector<NetworkMeasurement> measurements;
   };
@@ -58,9 +64,10 @@ struct NetworkFile {
   std::vector<Collective> collectives;
 
   // The entry for these ends, created if missing. The reference is valid until another entry is created.
-  Link& link(const LinkEnd& from, const LinkEnd& to, NetworkProfile::Scope scope);
+  Link& link(const LinkEnd& from, const LinkEnd& to, NetworkProfile::Scope scope,
+             std::optional<Transport> transport = {});
   Collective& collective(const std::string& operation, const std::vector<std::string>& members, int ranks,
-                         int nodes);
+                         int nodes, std::optional<Transport> transport = {});
 };
 
 // Throw InputError with file and line.
@@ -70,8 +77,10 @@ std::string to_json(const NetworkFile& network);
 // Atomic: readers see the old or the new file, even after a crash. Throws std::runtime_error.
 void save_network_file(const NetworkFile& network, const std::string& path);
 
-// The links that have a curve.
+// The links that have a curve: all, or those for ranks that communicate over `transport`, which are those
+// that were measured over it, then those that do not say over what.
 NetworkProfile to_profile(const NetworkFile& network);
+NetworkProfile to_profile(const NetworkFile& network, Transport transport);
 
 const char* to_string(NetworkProfile::Scope scope);  // "any", "intra_node", "inter_node"
 

@@ -127,6 +127,20 @@ double LinkCurve::time_s(double bytes, double senders) const {
   return bytes * fit_gpus_ / 1e9 / fit_gb_per_s(bytes);
 }
 
+void LinkCurve::set_steps(double latency_s, double bytes_per_s) {
+  if (!(latency_s >= 0) || !(bytes_per_s > 0))
+    throw std::invalid_argument("LinkCurve: the rate of steps is not positive or their latency is negative");
+  step_latency_s_ = latency_s;
+  step_bytes_per_s_ = bytes_per_s;
+}
+
+double LinkCurve::step_transfer_s(double bytes, double senders) const {
+  if (!(step_bytes_per_s_ > 0)) return time_s(bytes, senders) - latency_s_;
+  double rate = step_bytes_per_s_;
+  if (node_bytes_per_s_ > 0) rate = std::min(rate, node_bytes_per_s_ / senders);
+  return bytes / rate;
+}
+
 double LinkCurve::points_time_s(double bytes) const {
   auto above = std::lower_bound(points_.begin(), points_.end(), bytes,
                                 [](const auto& point, double size) { return point.first < size; });
@@ -215,12 +229,8 @@ void NetworkProfile::add(const NetworkProfile& other) {
   for (const Link& link : other.links_) add(link);
 }
 
-NetworkProfile read_network_profile(const Document& document) {
-  return to_profile(read_network_file(document));
-}
-
 NetworkProfile parse_network_profile(const std::string& json, const std::string& file_name) {
-  return read_network_profile(parse_json(json, file_name));
+  return to_profile(parse_network_file(json, file_name));
 }
 
 NetworkProfile load_network_profile(const std::string& path) {

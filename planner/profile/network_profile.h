@@ -9,7 +9,8 @@
 // inter_node | any. Links are symmetric unless both directions are listed. The most specific link wins; of
 // equals, the one that was added first. Instead of, or in addition to, "points" a link may have "latency_s",
 // "bytes_per_s" (one GPU) and "node_bytes_per_s" (all GPUs of a node together; absent = no limit).
-// network_file.h describes the whole file, with the measurements behind the curves.
+// "transport": nccl | sockets is what it was measured over; such a link applies only to ranks that
+// communicate over it. network_file.h describes the whole file, with the measurements behind the curves.
 #pragma once
 
 #include <array>
@@ -51,12 +52,19 @@ class LinkCurve {
   static LinkCurve from_fit(std::array<double, 3> coefficients, int gpus = 1);
   // node_bytes_per_s 0 = no limit.
   static LinkCurve from_rates(double latency_s, double bytes_per_s, double node_bytes_per_s);
+  // Steps of collectives differ from messages: a library does all steps in one kernel, with more channels
+  // than a message has. Requires latency_s >= 0, bytes_per_s > 0.
+  void set_steps(double latency_s, double bytes_per_s);
 
   // Seconds until each of `senders` GPUs of one node has sent its message of `bytes`; 0 for 0 bytes. Requires
   // bytes >= 0, senders > 0.
   double time_s(double bytes, double senders = 1) const;
   // Time of the smallest message; 0 if unknown.
   double latency_s() const { return latency_s_; }
+  // Of a step of a collective in which each of `senders` GPUs of one node sends `bytes` along the link: its
+  // latency, and its time beyond that. Those of messages unless set.
+  double step_latency_s() const { return step_bytes_per_s_ > 0 ? step_latency_s_ : latency_s_; }
+  double step_transfer_s(double bytes, double senders) const;
   // Does the curve know the bandwidth of a node, which may have several network cards?
   bool knows_cards() const { return points_.empty() ? bytes_per_s_ > 0 : node_bytes_per_s_ > 0; }
   // The published formula: `bytes` is the whole tensor, at the rate of a message of that size.
@@ -68,6 +76,7 @@ class LinkCurve {
 
   int fit_gpus_ = 1;
   double latency_s_ = 0, bytes_per_s_ = 0, node_bytes_per_s_ = 0;  // 0 = not known
+  double step_latency_s_ = 0, step_bytes_per_s_ = 0;               // 0 = as messages
   std::vector<std::pair<double, double>> points_;
   std::array<double, 3> fit_{};
 };

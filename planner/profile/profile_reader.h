@@ -11,6 +11,5 @@ namespace sailor {
 
 ProfileFile read_profile_file(const Document& document);
 NetworkFile read_network_file(const Document& document);
-NetworkProfile read_network_profile(const Document& document);
 
 }  // namespace sailor

@@ -34,7 +34,7 @@ std::vector<std::string> json_files(const std::string& directory) {
 struct Found {
   std::map<std::string, ProfileFile> by_type;
   std::map<std::string, std::vector<ProfileFile>> of_other_models;  // by type
-  NetworkProfile network;
+  NetworkFile network;                                              // the links of all files
   std::vector<std::string> network_files;
   std::vector<std::string> files;  // all of them, in the order in which they were read
   std::vector<std::string> notes;
@@ -47,7 +47,8 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
       Document document = parse_json(read_text_file(file), file);
       found.files.push_back(file);
       if (document.root.find("sailor_network_profile") != nullptr) {
-        found.network.add(read_network_profile(document));
+        const NetworkFile network = read_network_file(document);
+        found.network.links.insert(found.network.links.end(), network.links.begin(), network.links.end());
         if (found.network.file.empty()) found.network.file = file;
         found.network_files.push_back(file);
       } else if (document.root.find("sailor_layer_profile") != nullptr) {
@@ -182,7 +183,11 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
                          const Catalog& catalog, const FrameworkStyle& framework) {
   Found found = read_directories(directories, job);
   ProfileSet set;
-  set.network = std::move(found.network);
+  set.network = to_profile(found.network, framework.transport);
+  set.measured_otherwise =
+      std::any_of(found.network.links.begin(), found.network.links.end(), [&](const auto& link) {
+        return link.has_curve() && link.transport.value_or(framework.transport) != framework.transport;
+      });
   assume_links(catalog, set.network);
   set.notes = std::move(found.notes);
   set.files = found.network_files;

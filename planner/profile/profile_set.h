@@ -20,9 +20,10 @@ struct ProfileSet {
   // by GPU type; without types that have neither a profile nor an estimate
   std::map<std::string, LayerProfile> layers;
   ModelSizes sizes;
-  NetworkProfile network;
-  std::vector<std::string> notes;  // e.g. "type X: no profile of this model in DIR"
-  std::vector<std::string> files;  // the files that were read, in order
+  NetworkProfile network;           // of the framework's transport
+  bool measured_otherwise = false;  // the files have links that were measured over another transport
+  std::vector<std::string> notes;   // e.g. "type X: no profile of this model in DIR"
+  std::vector<std::string> files;   // the files that were read, in order
 };
 
 // Searches `directories` for *.json profile files (product format) that match the job's model and precision.

@@ -44,6 +44,7 @@ void TraceCluster::add(const ReplayPool& pool, int gpus) {
     node.gpu_type = pool.gpu_type;
     node.gpus = pool.gpus_per_node;
     node.free_gpus.resize(static_cast<size_t>(now));
+    node.shared = now < node.gpus;
     std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
     snapshot_.nodes.push_back(std::move(node));
     gpus -= now;
@@ -60,6 +61,7 @@ void TraceCluster::remove(const ReplayPool& pool, int gpus, LostGpus& lost) {
     while (gpus > 0 && !node.free_gpus.empty()) {
       lost.emplace(node.name, node.free_gpus.back());
       node.free_gpus.pop_back();
+      node.shared = true;
       --gpus;
     }
     if (node.free_gpus.empty())

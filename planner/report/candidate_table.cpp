@@ -1,6 +1,7 @@
 #include "planner/report/candidate_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "planner/report/prediction_json.h"
 #include "planner/search/problem/goal.h"
 #include "planner/simulator/assumed_links.h"
+#include "planner/simulator/cost.h"
 #include "planner/simulator/iteration_shares.h"
 #include "planner/simulator/tightest_stage.h"
 
@@ -63,6 +65,34 @@ std::string assumed_links_text(const PlanningContext& context, const SearchResul
   const double share = assumed_links_share(context, best.plan, best.prediction, result.cost_model);
   if (share < kTellShare) return "";
   return fmt::format("{:.0f} % of the best plan's time rests on links that were not measured\n", 100 * share);
+}
+
+// "on demand", "spot", ...
+std::string prices_text(const PlanBill& bill) {
+  std::vector<const char*> prices;
+  if (bill.on_demand) prices.push_back("on demand");
+  if (bill.spot) prices.push_back("spot");
+  if (bill.by_units) prices.push_back("billing units");
+  return fmt::format("{}", fmt::join(prices, " and "));
+}
+
+// What the best plan's cost is that of. The published model pays GPUs, on demand.
+std::string bill_text(const PlanningContext& context, const SearchResult& result) {
+  if (result.cost_model != CostModel::native) return "";
+  const PlanBill bill = bill_of(context, result.candidates.front().plan);
+  const auto plural = [](int count) { return count == 1 ? "" : "s"; };
+  std::string out = fmt::format("the best plan pays {} GPU{}", bill.paid_gpus, plural(bill.paid_gpus));
+  if (bill.paid_gpus != bill.used_gpus)
+    out += fmt::format(" of {} whole node{}, uses {}", bill.whole_nodes, plural(bill.whole_nodes),
+                       bill.used_gpus);
+  return out + fmt::format(": {:.4g} USD per hour ({})\n", 3600 * bill.usd_per_s, prices_text(bill));
+}
+
+json bill_json(const PlanBill& bill) {
+  return {{"gpus", bill.paid_gpus},
+          {"whole_nodes", bill.whole_nodes},
+          {"usd_per_hour", 3600 * bill.usd_per_s},
+          {"prices", prices_text(bill)}};
 }
 
 }  // namespace
@@ -134,7 +164,7 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   out += estimate_note(uncertainty);
-  if (!result.candidates.empty()) out += assumed_links_text(context, result);
+  if (!result.candidates.empty()) out += bill_text(context, result) + assumed_links_text(context, result);
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
   return out + candidate_footer(context, result);
 }
@@ -151,6 +181,8 @@ std::string result_json(const PlanningContext& context, const SearchResult& resu
                           {"tokens_per_s", tokens * p.iterations_per_s()},
                           {"bottleneck", shares.bottleneck()},
                           {"shares", shares_json(shares)}});
+    if (result.cost_model == CostModel::native)
+      candidates.back()["bill"] = bill_json(bill_of(context, candidate.plan));
     for (const Expense expense : context.job.expenses())
       candidates.back()[kind_of(expense).per_run_key] =
           steps > 0 ? json(steps * p.total(expense)) : json(nullptr);

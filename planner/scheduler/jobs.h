@@ -112,6 +112,7 @@ struct NodeProgram {
 struct JobPart {
   std::string partition;
   std::vector<std::string> nodes;
+  int gpus = 0;  // requested on each node: steps get those that the job requested; 0 = none
 };
 
 }  // namespace sailor

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 namespace sailor::native {
 
@@ -32,6 +33,11 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
     out.microbatches.push_back(pipeline.microbatches);
   }
   out.nodes = static_cast<int>(nodes.size());
+  auto bills = std::make_shared<std::vector<std::optional<NodeBill>>>(nodes.size());
+  for (const SnapshotNode& node : kinds.context().snapshot.nodes)
+    if (const auto it = nodes.find(node.name); it != nodes.end())
+      (*bills)[static_cast<size_t>(it->second)] = bill_of(kinds.context(), node);
+  out.bills = std::move(bills);
   return out;
 }
 

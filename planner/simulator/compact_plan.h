@@ -2,6 +2,8 @@
 // types. The order of pipelines and the meaning of interleave are those of Plan.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct CompactPlan {
   std::vector<CompactStage> stages;  // of the first pipeline, then of the second, ...
   std::vector<int> first;            // first stage of each pipeline; one more entry for the end
   std::vector<int> microbatches;     // by pipeline
+  // By node, nothing for those that the snapshot does not have. Null: none of them is known.
+  std::shared_ptr<const std::vector<std::optional<NodeBill>>> bills;
 
   int pipelines() const { return static_cast<int>(microbatches.size()); }
   // GPU groups of a pipeline; each has `interleave` of its stages.

@@ -40,6 +40,56 @@ void add_distinct(std::vector<const LinkCurve*>& links, const LinkCurve& link) {
   if (std::find(links.begin(), links.end(), &link) == links.end()) links.push_back(&link);
 }
 
+const CompactStage& member(const CompactPlan& plan, const PlanClasses& classes, const LayerGroup& group,
+                           int pipeline) {
+  const auto of_class = static_cast<size_t>(classes.of_pipeline[static_cast<size_t>(pipeline)]);
+  return plan.of(pipeline)[static_cast<size_t>(group.stage_of[of_class])];
+}
+
+// Sets `order` to the pipelines in the order of the group's ring: like NCCL's, it enters and leaves every
+// node once, and the nodes are in the order in which the group's ranks name them first.
+void set_ring_order(const CompactPlan& plan, const PlanClasses& classes, const LayerGroup& group,
+                    std::vector<int>& order) {
+  std::vector<int> first(static_cast<size_t>(plan.nodes), -1), key;  // first pipeline of each node
+  for (int j = 0; j < plan.pipelines(); ++j) {
+    const int node = member(plan, classes, group, j).node;
+    if (node >= 0 && first[static_cast<size_t>(node)] < 0) first[static_cast<size_t>(node)] = j;
+    key.push_back(node < 0 ? j : first[static_cast<size_t>(node)]);
+  }
+  order.resize(key.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return key[static_cast<size_t>(a)] < key[static_cast<size_t>(b)]; });
+}
+
+// Parameters of the group's layers, of a whole replica. Tied matrices are one where the same ranks hold both.
+double whole_parameters(const CompactPlan& plan, const PlanClasses& classes, const LayerGroup& group,
+                        const StageKinds& kinds) {
+  const int kind = member(plan, classes, group, 0).kind;
+  const std::vector<LayerSizes>& sizes = *kinds[kind].sizes;
+  double parameters = kinds.parameters(kind, group.first_layer, group.end_layer);
+  if (group.first_layer == 0 && group.end_layer == static_cast<int>(sizes.size()))
+    parameters -= static_cast<double>(sizes.back().tied_parameters);
+  return parameters * kinds.shape(kind).parts();
+}
+
+// Bytes that sums and gathers move per parameter, were there infinitely many replicas: a replica of R sends
+// (R - 1) / R of it along a ring, and over a mesh 1 / R to each of the others.
+double moved_bytes(const CompactPlan& plan, const PlanningContext& context) {
+  const FrameworkStyle& style = context.framework;
+  const Precision precision = context.job.training.precision;
+  const double gradients = style.sync_bytes_at(precision);
+  if (!shards_optimizer(std::max(plan.zero, style.zero))) return 2 * gradients;
+  const bool all_reduce = style.zero1_all_reduce && style.sums != FrameworkStyle::Sums::mesh;
+  return (all_reduce ? 2 : 1) * gradients + style.weight_bytes(precision);
+}
+
+// Adds `gb` from a replica of one kind to one of another.
+void add_traffic(StageKinds& kinds, int from, int to, double gb, PerExpense<Spent>& spent) {
+  const PerExpense<double>& per_gb = kinds.traffic_per_gb(from, to);
+  for (const Expense expense : kExpenses) spent[expense].traffic += per_gb[expense] * gb;
+}
+
 class Rings {
  public:
   Rings(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
@@ -87,8 +137,7 @@ class Rings {
 
  private:
   const CompactStage& stage_of(const LayerGroup& group, int pipeline) const {
-    const auto of_class = static_cast<size_t>(classes_.of_pipeline[static_cast<size_t>(pipeline)]);
-    return plan_.of(pipeline)[static_cast<size_t>(group.stage_of[of_class])];
+    return member(plan_, classes_, group, pipeline);
   }
   // That of the first pipeline of a class; the others differ in their nodes.
   const CompactStage& any_of(const LayerGroup& group, size_t of_class) const {
@@ -142,25 +191,15 @@ class Rings {
     for (size_t i = 0; i < gpus_of.size(); ++i) rings_[i / most_groups] += gpus_of[i];
   }
 
-  // The pipelines in the order of the ring: like NCCL's, it enters and leaves every node once.
-  const std::vector<int>& ring_order(const LayerGroup& group) {
-    order_.resize(static_cast<size_t>(plan_.pipelines()));
-    std::iota(order_.begin(), order_.end(), 0);
-    const auto by_node = [&](int a, int b) { return stage_of(group, a).node < stage_of(group, b).node; };
-    if (!std::is_sorted(order_.begin(), order_.end(), by_node))
-      std::stable_sort(order_.begin(), order_.end(), by_node);
-    return order_;
-  }
-
   Links links_of(const LayerGroup& group) {
     const int D = plan_.pipelines();
     Links links;
     links.ring.ranks = D;
-    const std::vector<int>& order = ring_order(group);
+    set_ring_order(plan_, classes_, group, order_);
     std::vector<char> used(static_cast<size_t>(plan_.nodes), 0);
     for (int j = 0; j < D; ++j) {
-      const CompactStage& a = stage_of(group, order[static_cast<size_t>(j)]);
-      const CompactStage& b = stage_of(group, order[static_cast<size_t>((j + 1) % D)]);
+      const CompactStage& a = stage_of(group, order_[static_cast<size_t>(j)]);
+      const CompactStage& b = stage_of(group, order_[static_cast<size_t>((j + 1) % D)]);
       const bool same_node = on_one_node(a, b);
       add_distinct(same_node ? links.intra : links.inter, kinds_.link(a.kind, b.kind, same_node));
       if (a.node < 0) {
@@ -200,25 +239,26 @@ void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
                       const std::vector<LayerGroup>& groups, StageKinds& kinds, PerExpense<Spent>& spent) {
   const int D = plan.pipelines();
   if (D < 2) return;
-  // Neighbours in the ring of pipelines, by class; most are alike.
-  std::vector<int> pairs(classes.pipelines.size() * classes.pipelines.size(), 0);
-  for (int j = 0; j < D; ++j)
-    ++pairs[static_cast<size_t>(classes.of_pipeline[static_cast<size_t>(j)]) * classes.pipelines.size() +
-            static_cast<size_t>(classes.of_pipeline[static_cast<size_t>((j + 1) % D)])];
   const PlanningContext& context = kinds.context();
-  const double bytes_each = context.framework.sync_bytes_at(context.job.training.precision);
-  for (size_t pair = 0; pair < pairs.size(); ++pair) {
-    if (pairs[pair] == 0) continue;
-    const size_t a = pair / classes.pipelines.size(), b = pair % classes.pipelines.size();
-    for (const LayerGroup& group : groups) {
-      const int from = plan.of(classes.pipelines[a].pipeline)[static_cast<size_t>(group.stage_of[a])].kind;
-      const int to = plan.of(classes.pipelines[b].pipeline)[static_cast<size_t>(group.stage_of[b])].kind;
-      const double gb = kinds.parameters(from, group.first_layer, group.end_layer) *
-                        kinds[from].shape.parts() * bytes_each / 1e9;
-      const PerExpense<double>& per_gb = kinds.traffic_per_gb(from, to);
-      for (const Expense expense : kExpenses)
-        spent[expense].traffic += pairs[pair] * per_gb[expense] * gb * 2 * (D - 1.0) / D;
+  const bool mesh = context.framework.sums == FrameworkStyle::Sums::mesh;
+  const double part = moved_bytes(plan, context) / D / 1e9;
+  std::vector<int> order;
+  for (const LayerGroup& group : groups) {
+    const double gb = whole_parameters(plan, classes, group, kinds) * part;
+    if (!mesh) {
+      set_ring_order(plan, classes, group, order);
+      for (int j = 0; j < D; ++j)
+        add_traffic(kinds, member(plan, classes, group, order[static_cast<size_t>(j)]).kind,
+                    member(plan, classes, group, order[static_cast<size_t>((j + 1) % D)]).kind, gb * (D - 1),
+                    spent);
+      continue;
     }
+    for (const PipelineClass& a : classes.pipelines)
+      for (const PipelineClass& b : classes.pipelines) {
+        const double pairs = a.count * (b.count - (&a == &b ? 1.0 : 0.0));
+        add_traffic(kinds, member(plan, classes, group, a.pipeline).kind,
+                    member(plan, classes, group, b.pipeline).kind, pairs * gb, spent);
+      }
   }
 }
 

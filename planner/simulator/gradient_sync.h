@@ -1,5 +1,5 @@
-// Gradient reduction over the pipelines along rings: its time under a framework's style, and the cost of
-// traffic between zones. Pure.
+// Gradient reduction over the pipelines: its time along rings under a framework's style, and the cost of
+// traffic between zones, along rings or over a mesh. Pure.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct SyncTimes {
 std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& classes,
                                   const std::vector<LayerGroup>& groups, StageKinds& kinds);
 
-// Adds the expenses of gradient traffic between zones.
+// Adds the expenses of gradient traffic between zones: of all bytes that sums and gathers send there.
 void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
                       const std::vector<LayerGroup>& groups, StageKinds& kinds, PerExpense<Spent>& spent);
 

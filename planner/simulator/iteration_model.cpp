@@ -388,8 +388,33 @@ void IterationModel::add_messages(const CompactPlan& plan, const PlanClasses& cl
   }
 }
 
-void IterationModel::set_spent(const CompactPlan& plan, const IterationDetails& details,
-                               Iteration& out) const {
+double IterationModel::usd_per_s(const CompactPlan& plan) {
+  const auto bill_of = [&](const CompactStage& stage) -> const NodeBill* {
+    if (stage.node < 0 || !plan.bills) return nullptr;
+    const auto& bill = (*plan.bills)[static_cast<size_t>(stage.node)];
+    return bill ? &*bill : nullptr;
+  };
+  is_paid_.resize(std::max(is_paid_.size(), static_cast<size_t>(plan.nodes)));
+  double sum = 0;
+  for (int j = 0; j < plan.pipelines(); ++j)
+    for (const CompactStage& stage : plan.of(j).first(plan.groups(j))) {
+      const NodeBill* bill = bill_of(stage);
+      if (bill == nullptr) {
+        sum += kinds_[stage.kind].rate[Expense::cost].idle_per_s;
+        continue;
+      }
+      char& is_paid = is_paid_[static_cast<size_t>(stage.node)];
+      if (bill->whole_gpus == 0 || !is_paid)
+        sum += bill->paid(kinds_.shape(stage.kind).gpus()) * bill->usd_per_gpu_s;
+      is_paid = 1;
+    }
+  for (const CompactStage& stage : plan.stages)
+    if (stage.node >= 0) is_paid_[static_cast<size_t>(stage.node)] = 0;
+  return sum;
+}
+
+void IterationModel::set_spent(const CompactPlan& plan, const IterationDetails& details, Iteration& out) {
+  out.spent[Expense::cost].gpus = out.iteration_s * usd_per_s(plan);
   for (size_t c = 0; c < details.classes.pipelines.size(); ++c) {
     const PipelineClass& of = details.classes.pipelines[c];
     const auto stages = plan.of(of.pipeline);
@@ -399,9 +424,8 @@ void IterationModel::set_spent(const CompactPlan& plan, const IterationDetails& 
       for (size_t i = g; i < stages.size(); i += groups)
         busy_s += details.times[c][i].forward_s + details.times[c][i].backward_s;
       busy_s *= plan.microbatches[static_cast<size_t>(of.pipeline)];
-      for (const Expense expense : kExpenses)
-        out.spent[expense].gpus +=
-            of.count * kinds_[stages[g].kind].rate[expense].spent(out.iteration_s, busy_s);
+      out.spent[Expense::energy].gpus +=
+          of.count * kinds_[stages[g].kind].rate[Expense::energy].spent(out.iteration_s, busy_s);
     }
   }
   if (!kinds_.pays_for_traffic()) return;

@@ -109,7 +109,8 @@ class IterationModel {
   // Returns whether it finished: no rank or card needs more than `most_s`.
   bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums, double most_s);
   void sum_over_rings(const CompactPlan& plan, IterationDetails& details);
-  void set_spent(const CompactPlan& plan, const IterationDetails& details, Iteration& out) const;
+  double usd_per_s(const CompactPlan& plan);
+  void set_spent(const CompactPlan& plan, const IterationDetails& details, Iteration& out);
   void add_messages(const CompactPlan& plan, const PlanClasses& classes, PerExpense<Spent>& spent) const;
 
   StageKinds& kinds_;
@@ -117,6 +118,7 @@ class IterationModel {
   MeshSums sums_;
   std::vector<TimelineFloor> floors_;  // by class of pipelines
   KnownValues<bool> stage_fits_;
+  std::vector<char> is_paid_;  // by node; all false between plans
   int64_t steps_ = 0;
 };
 

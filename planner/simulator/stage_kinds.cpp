@@ -19,7 +19,7 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
   kind.zone = zone;
   kind.shape = shape;
   for (const Expense expense : kExpenses)
-    kind.rate[expense] = shape.gpus() * gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
+    kind.rate[expense] = shape.gpus() * least_gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
   kind.capacity_bytes = context_.catalog.at(gpu_type).memory_bytes;
   std::vector<double> parameters(1, 0);
   for (const LayerSizes& layer : *kind.sizes)

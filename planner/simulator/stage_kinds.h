@@ -22,7 +22,7 @@ namespace sailor::native {
 struct StageKind {
   std::string gpu_type, zone;
   ReplicaShape shape;
-  PerExpense<GpuRate> rate;  // of all GPUs of a replica
+  PerExpense<GpuRate> rate;  // of all GPUs of a replica, on the cheapest nodes
   int64_t capacity_bytes = 0;
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;

@@ -71,8 +71,9 @@ TypicalNode read_typical_node(const Field& field) {
 }
 
 GpuType read_gpu_type(const std::string& name, const Field& field) {
-  MapField map(field, {"memory", "peak_flops", "memory_bandwidth", "compute_units", "base_memory",
-                       "efficiency", "usd_per_hour", "watts", "emulate", "device", "node"});
+  MapField map(field,
+               {"memory", "peak_flops", "memory_bandwidth", "compute_units", "base_memory", "efficiency",
+                "usd_per_hour", "spot_usd_per_hour", "watts", "emulate", "device", "node"});
   GpuType type;
   type.name = name;
   Field memory = map.required("memory");
@@ -89,6 +90,7 @@ GpuType read_gpu_type(const std::string& name, const Field& field) {
   if (auto base = map.optional("base_memory")) type.base_memory_bytes = base->bytes();
   if (auto efficiency = map.optional("efficiency")) type.efficiency = read_efficiency(*efficiency);
   if (auto price = map.optional("usd_per_hour")) type.usd_per_hour = price->usd();
+  if (auto price = map.optional("spot_usd_per_hour")) type.spot_usd_per_hour = price->usd();
   if (auto watts = map.optional("watts")) type.power = read_power(*watts);
   if (auto emulate = map.optional("emulate")) type.emulation = read_emulation(*emulate);
   type.on_processors = type.emulation.has_value();
@@ -153,7 +155,8 @@ std::string type_yaml(const GpuType& type) {
   const GpuEfficiency& e = type.efficiency;
   add("efficiency", fmt::format("{{gemm: {}, gemm_half_depth: {}, memory: {}, unaligned: {}, attention: {}}}",
                                 e.gemm, e.gemm_half_depth, e.memory, e.unaligned, e.attention));
-  if (type.usd_per_hour > 0) add("usd_per_hour", type.usd_per_hour);
+  if (type.usd_per_hour) add("usd_per_hour", *type.usd_per_hour);
+  if (type.spot_usd_per_hour) add("spot_usd_per_hour", *type.spot_usd_per_hour);
   if (type.power)
     add("watts", fmt::format("{{idle: {}, busy: {}}}", type.power->idle_watts, type.power->busy_watts));
   if (type.emulation)

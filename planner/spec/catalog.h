@@ -4,7 +4,8 @@
 //     sailor_catalog: 1
 //     gpu_types:
 //       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
-//              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, efficiency: {gemm: 0.9},
+//              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, spot_usd_per_hour: 1.5,
+//              efficiency: {gemm: 0.9},
 //              watts: {idle: 60, busy: 400}, node: {link: 212GB/s, cards: 4, card: 25GB/s}}
 //       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
 //       cpu: {memory: 2GiB, device: cpu}
@@ -80,7 +81,8 @@ struct GpuType {
   int compute_units = 0;                     // streaming multiprocessors; 0 = unknown
   int64_t base_memory_bytes = 0;             // memory of a process before any tensor, if not measured
   GpuEfficiency efficiency;
-  double usd_per_hour = 0;        // one GPU, on demand; a snapshot's prices override it
+  // One GPU, on demand and spot; nothing = unknown. Prices of a snapshot override them.
+  std::optional<double> usd_per_hour, spot_usd_per_hour;
   std::optional<GpuPower> power;  // nothing = unknown
   std::optional<Emulation> emulation;
   bool on_processors = false;  // ranks compute on processors, emulated types included

@@ -41,6 +41,7 @@ Read word(Enum FrameworkStyle::*member, std::vector<std::string> words) {
 const std::map<std::string, Read>& keys() {
   using S = FrameworkStyle;
   static const std::map<std::string, Read> known = {
+      {"transport", word(&S::transport, {"nccl", "sockets"})},
       {"sends", word(&S::sends, {"asynchronous", "asynchronous_in_turn", "blocking", "blocking_in_turn"})},
       {"forwards_first_single_group", flag(&S::forwards_first_single_group)},
       {"partitioned_messages", flag(&S::partitioned_messages)},

@@ -16,13 +16,15 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/transport.h"
 #include "planner/spec/zero.h"
 
 namespace sailor {
 
 struct FrameworkStyle {
   std::string name;
-  std::string file;  // for errors and explanations
+  std::string file;                       // for errors and explanations
+  Transport transport = Transport::nccl;  // of messages and collectives: links measured over it apply
 
   // --- Schedule
   enum class Sends { asynchronous, asynchronous_in_turn, blocking, blocking_in_turn };

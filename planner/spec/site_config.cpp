@@ -24,12 +24,14 @@ std::vector<std::string> read_names(const std::optional<Field>& field) {
 }
 
 ZoneRule read_zone(const Field& field, bool with_rule) {
-  MapField map(field, with_rule ? std::vector<std::string>{"zone", "region", "partitions", "features"}
-                                : std::vector<std::string>{"zone", "region"});
+  MapField map(field, with_rule
+                          ? std::vector<std::string>{"zone", "region", "partitions", "features", "price"}
+                          : std::vector<std::string>{"zone", "region", "price"});
   ZoneRule rule;
   rule.zone = map.required("zone").name();
   rule.region = rule.zone;
   if (auto region = map.optional("region")) rule.region = region->name();
+  if (auto price = map.optional("price")) rule.spot = price->choice(price_names()) == 1;
   if (!with_rule) return rule;
   rule.partitions = read_names(map.optional("partitions"));
   rule.features = read_names(map.optional("features"));
@@ -43,9 +45,10 @@ ZoneRule read_zone(const Field& field, bool with_rule) {
 
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document), {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days",
-                                 "gres", "default_zone", "zones", "umbrella_partition", "usd_per_hour",
-                                 "egress_usd_per_gb", "watts", "planner", "elastic", "defaults"});
+  MapField map(Field(document),
+               {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days", "gres",
+                "default_zone", "zones", "umbrella_partition", "usd_per_hour", "spot_usd_per_hour", "billing",
+                "egress_usd_per_gb", "watts", "planner", "elastic", "defaults"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -68,6 +71,8 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   }
   if (auto umbrella = map.optional("umbrella_partition")) site.umbrella_partition = umbrella->name();
   if (auto prices = map.optional("usd_per_hour")) site.usd_per_hour = read_price_table(*prices);
+  if (auto prices = map.optional("spot_usd_per_hour")) site.spot_usd_per_hour = read_price_table(*prices);
+  if (auto billing = map.optional("billing")) site.usd_per_unit_hour = read_unit_price(*billing);
   if (auto prices = map.optional("egress_usd_per_gb")) site.egress_usd_per_gb = read_price_table(*prices);
   if (auto watts = map.optional("watts"))
     for (const auto& [type, field] : watts->entries()) site.power[type] = read_power(field);
@@ -106,7 +111,8 @@ SiteConfig load_site_config(const std::string& path) {
 
 std::string to_yaml(const SiteConfig& site) {
   const auto place = [](const ZoneRule& rule) {
-    return fmt::format("zone: {}, region: {}", yaml_text(rule.zone), yaml_text(rule.region));
+    return fmt::format("zone: {}, region: {}{}", yaml_text(rule.zone), yaml_text(rule.region),
+                       rule.spot ? ", price: spot" : "");
   };
   std::string out = "sailor_site: 1\n";
   if (!site.catalog.empty()) out += fmt::format("catalog: {}\n", yaml_text(site.catalog));
@@ -127,6 +133,8 @@ std::string to_yaml(const SiteConfig& site) {
   if (!site.umbrella_partition.empty())
     out += fmt::format("umbrella_partition: {}\n", yaml_text(site.umbrella_partition));
   out += yaml_table("usd_per_hour", site.usd_per_hour);
+  out += yaml_table("spot_usd_per_hour", site.spot_usd_per_hour);
+  out += yaml_unit_price(site.usd_per_unit_hour);
   out += yaml_table("egress_usd_per_gb", site.egress_usd_per_gb);
   if (!site.power.empty()) out += "watts:\n";
   for (const auto& [type, power] : site.power)

@@ -8,9 +8,11 @@
 //     gres: {a100: NAME}                    # GRES type in Slurm -> GPU type; absent = the same name
 //     default_zone: {zone: z1, region: r1}
 //     zones:
-//       - {zone: z2, region: r1, partitions: [fast], features: [rack7]}    # first match decides
+//       - {zone: z2, region: r1, partitions: [fast], features: [rack7], price: spot}    # first match decides
 //     umbrella_partition: all               # a partition over all GPU nodes, if there is one
 //     usd_per_hour: {NAME: {z1: 3.5}}
+//     spot_usd_per_hour: {NAME: {z1: 1.5}}
+//     billing: {usd_per_unit_hour: 0.2}     # price of nodes by Slurm's billing weights, instead
 //     egress_usd_per_gb: {z1: {z2: 0.01}}
 //     watts: {NAME: {idle: 60, busy: 400}}  # overrides the catalog, for --objective=energy
 //     planner: {time_limit: 10s, effort: 1}
@@ -20,6 +22,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +35,7 @@ struct ZoneRule {
   std::string region;
   std::vector<std::string> partitions;
   std::vector<std::string> features;
+  bool spot = false;  // spot prices apply
 };
 
 struct SiteConfig {
@@ -41,10 +45,11 @@ struct SiteConfig {
   std::string framework;              // absolute path; empty = our own trainer's
   int profile_max_age_days = 180;     // 0 = any age
   std::map<std::string, std::string> gres;
-  ZoneRule default_zone{"default", "default", {}, {}};
+  ZoneRule default_zone{"default", "default", {}, {}, false};
   std::vector<ZoneRule> zones;
   std::string umbrella_partition;
-  std::map<std::string, std::map<std::string, double>> usd_per_hour;
+  std::map<std::string, std::map<std::string, double>> usd_per_hour, spot_usd_per_hour;
+  std::optional<double> usd_per_unit_hour;  // of a billing unit; nothing = GPUs have prices
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;
   std::map<std::string, GpuPower> power;  // by GPU type
   double planner_time_limit_s = 10.0;

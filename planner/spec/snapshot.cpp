@@ -56,6 +56,9 @@ SnapshotNode read_place(const MapField& map) {
   node.gpu_type = map.required("gpu_type").name();
   node.gpus = map.required("gpus").integer<int>(0, kMaxGpusPerNode);
   if (auto leaf_switch = map.optional("switch")) node.leaf_switch = leaf_switch->name();
+  if (auto price = map.optional("price")) node.spot = price->choice(price_names()) == 1;
+  if (auto units = map.optional("billing_units")) node.billing_units = units->positive();
+  if (auto shared = map.optional("shared")) node.shared = shared->boolean();
   return node;
 }
 
@@ -69,6 +72,7 @@ SnapshotNode read_free(const MapField& map) {
         item.fail("GPU indices must ascend, each once");
       node.free_gpus.push_back(gpu);
     }
+    if (!map.optional("shared")) node.shared = static_cast<int>(node.free_gpus.size()) < node.gpus;
   } else {
     all_free(node);
   }
@@ -94,6 +98,14 @@ std::string yaml_place(const SnapshotNode& node) {
 
 std::string yaml_switch(const SnapshotNode& node) {
   return node.leaf_switch.empty() ? "" : ", switch: " + yaml_text(node.leaf_switch);
+}
+
+std::string yaml_price(const SnapshotNode& node) {
+  std::string out = node.spot ? ", price: spot" : "";
+  if (node.billing_units > 0) out += fmt::format(", billing_units: {}", node.billing_units);
+  if (node.shared != (static_cast<int>(node.free_gpus.size()) < node.gpus))
+    out += fmt::format(", shared: {}", node.shared);
+  return out;
 }
 
 // Holds of all nodes of a snapshot together.
@@ -133,15 +145,15 @@ std::map<std::pair<std::string, std::string>, int> Snapshot::free_by_zone_and_ty
 
 Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document),
-               {"sailor_snapshot", "nodes", "busy", "usd_per_hour", "egress_usd_per_gb", "not_free"});
+  MapField map(Field(document), {"sailor_snapshot", "nodes", "busy", "usd_per_hour", "spot_usd_per_hour",
+                                 "billing", "egress_usd_per_gb", "not_free"});
   require_version(map, "sailor_snapshot", 1);
   Snapshot snapshot;
   snapshot.file = file_name;
   NodeRules rules;
   for (const Field& item : map.required("nodes").items()) {
-    const MapField entry(
-        item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus", "free_gpus", "switch"});
+    const MapField entry(item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus",
+                                "free_gpus", "switch", "price", "billing_units", "shared"});
     SnapshotNode node = read_free(entry);
     for (std::string& name : names_of(entry)) {
       node.name = std::move(name);
@@ -152,7 +164,7 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   if (auto busy_nodes = map.optional("busy")) {
     for (const Field& item : busy_nodes->items()) {
       const MapField entry(item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus",
-                                  "switch", "state", "free_in_s"});
+                                  "switch", "price", "billing_units", "shared", "state", "free_in_s"});
       BusyNode busy = read_busy(entry);
       for (std::string& name : names_of(entry)) {
         busy.node.name = std::move(name);
@@ -162,6 +174,8 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
     }
   }
   if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);
+  if (auto prices = map.optional("spot_usd_per_hour")) snapshot.spot_usd_per_hour = read_price_table(*prices);
+  if (auto billing = map.optional("billing")) snapshot.usd_per_unit_hour = read_unit_price(*billing);
   if (auto prices = map.optional("egress_usd_per_gb")) snapshot.egress_usd_per_gb = read_price_table(*prices);
   if (auto lines = map.optional("not_free")) {
     for (const Field& item : lines->items()) snapshot.not_free.push_back(item.text());
@@ -177,16 +191,18 @@ std::string to_yaml(const Snapshot& snapshot) {
   std::string out = "sailor_snapshot: 1\nnodes:";
   out += snapshot.nodes.empty() ? " []\n" : "\n";
   for (const SnapshotNode& node : snapshot.nodes) {
-    out += fmt::format("  - {{{}, free_gpus: [{}]{}}}\n", yaml_place(node), fmt::join(node.free_gpus, ", "),
-                       yaml_switch(node));
+    out += fmt::format("  - {{{}, free_gpus: [{}]{}{}}}\n", yaml_place(node), fmt::join(node.free_gpus, ", "),
+                       yaml_switch(node), yaml_price(node));
   }
   if (!snapshot.busy.empty()) out += "busy:\n";
   for (const BusyNode& busy : snapshot.busy) {
-    out += fmt::format("  - {{{}{}, state: {}{}}}\n", yaml_place(busy.node), yaml_switch(busy.node),
-                       yaml_text(busy.state),
+    out += fmt::format("  - {{{}{}{}, state: {}{}}}\n", yaml_place(busy.node), yaml_switch(busy.node),
+                       yaml_price(busy.node), yaml_text(busy.state),
                        busy.free_in_s ? fmt::format(", free_in_s: {:.0f}", *busy.free_in_s) : "");
   }
   out += yaml_table("usd_per_hour", snapshot.usd_per_hour);
+  out += yaml_table("spot_usd_per_hour", snapshot.spot_usd_per_hour);
+  out += yaml_unit_price(snapshot.usd_per_unit_hour);
   out += yaml_table("egress_usd_per_gb", snapshot.egress_usd_per_gb);
   if (!snapshot.not_free.empty()) out += "not_free:\n";
   for (const std::string& line : snapshot.not_free) out += "  - " + yaml_text(line) + "\n";

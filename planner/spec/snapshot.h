@@ -6,12 +6,14 @@
 //     sailor_snapshot: 1
 //     nodes:
 //       - {name: a1, partition: fast, zone: z1, region: r1, gpu_type: NAME, gpus: 4, free_gpus: [0, 1, 3],
-//          switch: s1}
+//          switch: s1, price: spot, billing_units: 96}
 //       - {name: "b[1-3,7]", zone: z1, gpu_type: NAME, gpus: 8}    # a host list of Slurm: b1, b2, b3, b7
 //       - {name: c, count: 32, zone: z1, gpu_type: NAME, gpus: 8}  # c1 to c32
 //     busy:                                         # nodes that other jobs use now
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
-//     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU; overrides the catalog
+//     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU, on demand; overrides the catalog
+//     spot_usd_per_hour: {NAME: {z1: 1.5}}
+//     billing: {usd_per_unit_hour: 0.2}            # price of nodes with billing_units
 //     egress_usd_per_gb: {z1: {z2: 0.01}}          # absent pairs cost nothing
 #pragma once
 
@@ -31,6 +33,11 @@ struct SnapshotNode {
   int gpus = 0;                // GPUs that the node has
   std::vector<int> free_gpus;  // indices of those that a new job could get now, ascending
   std::string leaf_switch;     // nodes below one leaf switch are neighbours; empty = unknown
+  // A job takes only the GPUs of its plan, else the whole node. In files the default for a node of which
+  // some GPUs are free.
+  bool shared = false;
+  bool spot = false;         // spot prices apply, not those on demand
+  double billing_units = 0;  // of the whole node, in Slurm's billing weights; 0 = unknown
 };
 
 // A node that other jobs use now and a new job could have later.
@@ -45,6 +52,8 @@ struct Snapshot {
   std::vector<SnapshotNode> nodes;
   std::vector<BusyNode> busy;
   std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
+  std::map<std::string, std::map<std::string, double>> spot_usd_per_hour;  // the same
+  std::optional<double> usd_per_unit_hour;  // price of a billing unit; nothing = GPUs have prices
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;  // [from zone][to zone]
   std::vector<std::string> not_free;  // "NODE: reason" of unavailable nodes, busy ones too, for explanations
 

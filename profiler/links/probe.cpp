@@ -12,6 +12,7 @@
 
 #include "planner/process/seconds_since.h"
 #include "profiler/links/link_fit.h"
+#include "profiler/links/ring_check.h"
 #include "profiler/links/series_bench.h"
 
 namespace sailor {
@@ -45,8 +46,9 @@ static_assert(std::is_trivially_copyable_v<Order> && std::is_trivially_copyable_
 // Measures the sizes of one order, as a member of the series.
 class SeriesRun {
  public:
-  SeriesRun(const ProbeSeries& series, const Order& order, Communicator& group)
-      : order_(order), group_(group), bench_(series, group) {}
+  SeriesRun(const ProbeSeries& series, const Order& order, Communicator& control, Communicator& data,
+            Device& device)
+      : order_(order), bench_(series, control, data, device) {}
 
   // The next size; nothing more after a report that is the last. Rank 0 of the group gets the result.
   Report next() {
@@ -85,7 +87,6 @@ class SeriesRun {
   int same_everywhere(int warm_up) { return bench_.agreed(warm_up > 1) ? 2 : 1; }
 
   const Order& order_;
-  Communicator& group_;
   SeriesBench bench_;
   Clock::time_point begin_ = Clock::now();
   int at_ = 0;
@@ -104,8 +105,10 @@ class Keeper {
       throw std::runtime_error(fmt::format("cannot make {}: {}", directory.string(), error.message()));
     if (fs::exists(request.file)) network_ = load_network_file(request.file);
     network_.measured = request.measured;
-    const std::vector<int64_t> sizes = probe_sizes(request.max_bytes);
     for (const ProbeSeries& s : series_) {
+      const std::vector<int64_t> sizes = probe_sizes(
+          s.transport == Transport::nccl ? std::min(request.max_bytes, request.gpu_bytes.value_or(INT64_MAX))
+                                         : request.max_bytes);
       std::vector<int64_t>& todo = todo_.emplace_back();
       for (const int64_t bytes : sizes) {
         const NetworkMeasurement* known = request.again ? nullptr : find(measurements(s), bytes, s.pairs());
@@ -159,19 +162,31 @@ class Keeper {
         fmt::format("{} of {}, {}", number, series_to_do_,
                     series_left_ > 0 ? fmt::format("at most {:.0f} s left", left_s) : "the last");
     return fmt::format(
-        "[{}] {}: {} sizes, {:.1f} us at {} bytes, {:.1f} MB/s at {} bytes, +-{:.1f} % at worst", place,
+        "[{}] {}: {} sizes, {:.1f} us at {} bytes, {:.1f} MB/s at {} bytes, +-{:.1f} % at worst{}", place,
         describe(s), taken_, 1e6 * all.front().seconds, all.front().bytes,
         1e-6 * static_cast<double>(largest.bytes) * largest.pairs / largest.seconds, largest.bytes,
-        100 * error);
+        100 * error, check(s, largest));
   }
 
   const ProbeOutcome& outcome() const { return outcome_; }
 
+  // How well the planner's arithmetic predicts the largest size of a collective.
+  std::string check(const ProbeSeries& s, const NetworkMeasurement& largest) {
+    if (!s.is_collective()) return "";
+    const auto predicted_s = ring_time_s(network_, collective(s), static_cast<double>(largest.bytes));
+    if (!predicted_s) return "";
+    return fmt::format("; predicted from the links: {:+.1f} %", 100 * (*predicted_s / largest.seconds - 1));
+  }
+
  private:
   std::vector<NetworkMeasurement>& measurements(const ProbeSeries& s) {
-    if (!s.is_collective()) return network_.link(s.from, s.to, s.scope).messages;
-    return network_.collective(s.operation, s.kinds, static_cast<int>(s.members.size()), s.nodes)
-        .measurements;
+    if (!s.is_collective()) return network_.link(s.from, s.to, s.scope, s.transport).messages;
+    return collective(s).measurements;
+  }
+
+  NetworkFile::Collective& collective(const ProbeSeries& s) {
+    return network_.collective(s.operation, s.kinds, static_cast<int>(s.members.size()), s.nodes,
+                               s.transport);
   }
 
   static NetworkMeasurement* find(std::vector<NetworkMeasurement>& measurements, int64_t bytes, int pairs) {
@@ -192,13 +207,13 @@ class Keeper {
       return std::pair(a.pairs, a.bytes) < std::pair(b.pairs, b.bytes);
     });
     if (s.is_collective()) {
-      network_.collective(s.operation, s.kinds, static_cast<int>(s.members.size()), s.nodes).measured =
-          request_.measured;
+      collective(s).measured = request_.measured;
     } else {
-      NetworkFile::Link& link = network_.link(s.from, s.to, s.scope);
+      NetworkFile::Link& link = network_.link(s.from, s.to, s.scope, s.transport);
       link.measured = request_.measured;
       fit_curve(link);
     }
+    fit_steps(network_);
   }
 
   void save() const {
@@ -234,8 +249,9 @@ std::vector<int64_t> probe_sizes(int64_t max_bytes) {
 }
 
 ProbeOutcome probe(CommFactory& factory, const std::vector<ProbeRank>& ranks, const ProbeRequest& request,
-                   const std::function<void(const std::string&)>& progress) {
-  const std::vector<ProbeSeries> all_series = probe_series(ranks, request.collectives);
+                   const std::function<void(const std::string&)>& progress,
+                   const std::optional<DevicePlane>& gpu) {
+  const std::vector<ProbeSeries> all_series = probe_series(ranks, request.collectives, request.only);
   std::vector<int> everybody(ranks.size());
   std::iota(everybody.begin(), everybody.end(), 0);
   const bool keeps = factory.rank() == 0;
@@ -263,11 +279,15 @@ ProbeOutcome probe(CommFactory& factory, const std::vector<ProbeRank>& ranks, co
     const int first = series.members.front();
     const bool member =
         std::find(series.members.begin(), series.members.end(), factory.rank()) != series.members.end();
-    std::unique_ptr<Communicator> group;
+    std::unique_ptr<Communicator> control, data;
     std::optional<SeriesRun> run;
     if (member) {
-      group = factory.create(fmt::format("probe/{}", number), series.members);
-      run.emplace(series, order, *group);
+      control = factory.create(fmt::format("probe/{}", number), series.members);
+      if (series.transport == Transport::nccl)
+        data = gpu.value().factory.create(
+            fmt::format("probe/{}/data", number), series.members,
+            series.is_collective() ? CommUse::background_collectives : CommUse::any);
+      run.emplace(series, order, *control, data ? *data : *control, data ? gpu->device : host_device());
     }
     for (Report report; !report.last && (member || keeps);) {
       if (member) report = run->next();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -10,7 +11,9 @@
 
 #include "planner/process/subprocess.h"
 #include "planner/scheduler/scheduler.h"
+#include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
+#include "planner/spec/site_config.h"
 #include "profiler/live_cluster.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/launch/mpirun_path.h"
@@ -21,6 +24,7 @@ namespace {
 
 constexpr const char* kKinds = "SAILOR_NODE_KINDS";  // NODE=TYPE@ZONE, comma between nodes
 constexpr size_t kNodesOfAKind = 2;                  // enough for links between and within them
+constexpr int kRanksOnProcessors = 2;
 
 std::string self() {
   return std::filesystem::read_symlink("/proc/self/exe");
@@ -48,6 +52,13 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
   const Allocation job = site_scheduler().own_allocation();
   const Snapshot cluster = read_live_cluster(/*busy_too=*/true);
   std::vector<HostRanks> hosts;
+  const Catalog catalog = load_catalog(load_site_config(site_config_path()).catalog);
+  const auto ranks_on = [&](const SnapshotNode& node) {
+    if (per_node > 0) return per_node;
+    const auto type = catalog.gpu_types.find(node.gpu_type);
+    const bool gpus = type != catalog.gpu_types.end() && !type->second.on_processors;
+    return gpus ? std::max(1, node.gpus) : kRanksOnProcessors;
+  };
   std::string kinds;
   for (const AllocatedNode& node : job.nodes) {
     const SnapshotNode* known = cluster.find(node.name);
@@ -55,7 +66,7 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
       throw InputError(
           fmt::format("node {} of job {} has no GPU type in the site's catalog: see `sailor cluster`",
                       node.name, job.job_id));
-    hosts.push_back({node.name, static_cast<size_t>(per_node)});
+    hosts.push_back({node.name, static_cast<size_t>(ranks_on(*known))});
     kinds += fmt::format("{}{}={}@{}", kinds.empty() ? "" : ",", node.name, known->gpu_type, known->zone);
   }
   setenv(kKinds, kinds.c_str(), 1);
@@ -69,15 +80,15 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
 void become_allocation(std::vector<std::string> arguments) {
   std::erase(arguments, "--on-nodes");
   const Snapshot cluster = read_live_cluster();
-  std::map<std::pair<std::string, std::string>, size_t> taken;  // by GPU type and zone
-  std::map<std::string, std::vector<std::string>> by_partition;
+  std::map<std::pair<std::string, std::string>, size_t> taken;            // by GPU type and zone
+  std::map<std::pair<std::string, int>, std::vector<std::string>> alike;  // by partition and number of GPUs
   for (const SnapshotNode& node : cluster.nodes) {
     if (taken[{node.gpu_type, node.zone}]++ < kNodesOfAKind)
-      by_partition[node.partition].push_back(node.name);
+      alike[{node.partition, node.gpus}].push_back(node.name);
   }
-  if (by_partition.empty()) throw std::runtime_error("no node with GPUs is free");
+  if (alike.empty()) throw std::runtime_error("no node with GPUs is free");
   std::vector<JobPart> parts;
-  for (const auto& [partition, nodes] : by_partition) parts.push_back({partition, nodes});
+  for (const auto& [key, nodes] : alike) parts.push_back({key.first, nodes, key.second});
   become_program(site_scheduler().job_command("sailor-probe", parts, rank_program(arguments)));
 }
 

@@ -15,7 +15,8 @@ bool is_launched();
 // Each replaces this process by a launcher that starts this program as ranks, with `arguments`. Throw
 // InputError, std::runtime_error.
 [[noreturn]] void become_ranks_here(int ranks, const std::vector<std::string>& arguments);
-// On every node of this process's job; kind_of_node() then returns their kinds.
+// On every node of this process's job; kind_of_node() then returns their kinds. `per_node` 0: a rank for each
+// GPU of a node, two where ranks compute on processors.
 [[noreturn]] void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments);
 // In a new job of up to two free nodes of every GPU type and zone; `arguments` lose "--on-nodes".
 [[noreturn]] void become_allocation(std::vector<std::string> arguments);

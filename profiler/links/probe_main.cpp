@@ -10,6 +10,7 @@
 #include <chrono>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -22,6 +23,7 @@
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 #include "profiler/links/probe.h"
+#include "profiler/links/probe_gpus.h"
 #include "profiler/links/probe_launch.h"
 #include "profiler/links/probe_report.h"
 #include "profiler/profile_directory.h"
@@ -29,6 +31,8 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/control/control_endpoint.h"
 #include "trainer/launch/agent.h"
+#include "trainer/topology/gpu_environment.h"
+#include "trainer/topology/nic_environment.h"
 #include "trainer/topology/topology_report.h"
 
 namespace {
@@ -47,7 +51,7 @@ struct Arguments {
   std::string network;
   int ranks = 0;
   bool on_nodes = false;
-  int per_node = 2;
+  int per_node = 0;  // 0 = as many as it has GPUs
   bool quiet = false;
   ProbeRequest request;
 };
@@ -140,12 +144,14 @@ std::string how_measured(const std::vector<Card>& cards) {
   for (const Card& card : cards) nodes.insert(card.rank.node);
   const std::string where =
       nodes.size() > 4 ? fmt::format("{} nodes", nodes.size()) : fmt::format("{}", fmt::join(nodes, ", "));
-  return fmt::format("{:%Y-%m-%d %H:%M} UTC on {}, {} ranks, socket data plane",
-                     fmt::gmtime(std::chrono::system_clock::now()), where, cards.size());
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC on {}, {} ranks", fmt::gmtime(std::chrono::system_clock::now()),
+                     where, cards.size());
 }
 
 int run_rank(Arguments arguments) {
   ProbeRequest& request = arguments.request;
+  set_gpu_environment();
+  set_nic_environment(own_address(arguments.network));
   const ProbeRank kind = own_kind(arguments);
   Listener listener(own_address(arguments.network));
   const BootstrapResult world = bootstrap(to_text(Card{
@@ -172,9 +178,14 @@ int run_rank(Arguments arguments) {
   CommOptions options;
   options.deadline = std::chrono::seconds(600 + static_cast<int64_t>(request.seconds));
   SocketFactory factory(world.rank, endpoints, world.secret, listener, options);
-  const ProbeOutcome outcome = probe(factory, ranks, request, [&arguments](const std::string& line) {
+  const std::unique_ptr<Gpu> gpu = open_gpus(factory, request, ranks);
+  const std::unique_ptr<CommFactory> plane = gpu ? gpu->plane(factory, options) : nullptr;
+  std::optional<DevicePlane> on;
+  if (gpu) on.emplace(DevicePlane{gpu->device(), *plane});
+  const auto tell = [&arguments](const std::string& line) {
     if (!arguments.quiet) std::cerr << line << std::endl;
-  });
+  };
+  const ProbeOutcome outcome = probe(factory, ranks, request, tell, on);
   if (!speaks) return kDone;
   for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
   if (outcome.measurements == 0)
@@ -244,7 +255,14 @@ void add_options(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_flag_callback(
       "--messages-only", [&arguments] { arguments.request.collectives = false; },
-      "do not measure collectives, which the planner does not use");
+      "do not measure collectives");
+  app.add_option_function<std::string>(
+         "--transport",
+         [&arguments](const std::string& text) {
+           arguments.request.only = text == "nccl" ? Transport::nccl : Transport::sockets;
+         },
+         "measure only over this one: nccl or sockets (default: NCCL between GPUs, then sockets)")
+      ->check(CLI::IsMember({"nccl", "sockets"}));
   app.add_flag("-q,--quiet", arguments.quiet, "print only notes and errors on stderr");
   app.add_flag("--again", arguments.request.again, "measure again what the file already has");
   CLI::Option* here = app.add_option("--ranks", arguments.ranks, "number of ranks to start on this machine")
@@ -252,9 +270,9 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--on-nodes", arguments.on_nodes,
                "start ranks on two free nodes of every GPU type and zone of the cluster, as a Slurm job")
       ->excludes(here);
-  app.add_option("--per-node", arguments.per_node, "number of ranks on each node of a Slurm job")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  app.add_option("--per-node", arguments.per_node,
+                 "number of ranks on each node of a Slurm job (default: its GPUs; 2 without GPUs)")
+      ->check(CLI::Range(1, 64));
 }
 
 }  // namespace

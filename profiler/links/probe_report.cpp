@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "profiler/links/ring_check.h"
 
 namespace sailor {
 namespace {
@@ -38,6 +41,10 @@ std::string scope_text(NetworkProfile::Scope scope) {
   return scope == NetworkProfile::Scope::inter_node ? "between nodes" : "anywhere";
 }
 
+std::string transport_text(std::optional<Transport> transport) {
+  return transport ? fmt::format(", over {}", name_of(*transport)) : "";
+}
+
 std::string curve_text(const NetworkFile::Link& link) {
   if (!link.has_curve()) return "  not enough measurements to plan with: probe again\n";
   const LinkCurve curve = link.curve();
@@ -47,6 +54,9 @@ std::string curve_text(const NetworkFile::Link& link) {
   std::string text = fmt::format("  latency {}, {}", time_text(curve.latency_s()), rate_text(rate));
   if (link.node_bytes_per_s > 0)
     text += fmt::format(", all GPUs of a node together {}", rate_text(link.node_bytes_per_s));
+  if (link.step_bytes_per_s > 0)
+    text += fmt::format("\n  steps of collectives: latency {}, {}", time_text(link.step_latency_s),
+                        rate_text(link.step_bytes_per_s));
   return text + "\n";
 }
 
@@ -63,9 +73,10 @@ constexpr const char* kHeading = "       SIZE PAIRS         TIME    BANDWIDTH SA
 
 std::string probe_report(const NetworkFile& network) {
   std::string text = network.measured.empty() ? "" : "measured " + network.measured + "\n\n";
-  bool unsure = false;
+  bool unsure = false, rings = false;
   for (const NetworkFile::Link& link : network.links) {
-    text += fmt::format("{} -> {}, {}\n", end_text(link.from), end_text(link.to), scope_text(link.scope));
+    text += fmt::format("{} -> {}, {}{}\n", end_text(link.from), end_text(link.to), scope_text(link.scope),
+                        transport_text(link.transport));
     text += curve_text(link);
     if (!link.measured.empty() && link.measured != network.measured)
       text += "  measured " + link.measured + "\n";
@@ -90,10 +101,16 @@ std::string probe_report(const NetworkFile& network) {
     text += "\n";
   }
   for (const NetworkFile::Collective& c : network.collectives) {
-    text += fmt::format("{} of {} ranks on {} node{}: {}\n{}\n", c.operation, c.ranks, c.nodes,
-                        c.nodes > 1 ? "s" : "", fmt::join(c.members, " + "), kHeading);
+    const bool predicted = ring_time_s(network, c, 1).has_value();
+    text += fmt::format("{} of {} ranks on {} node{}{}: {}\n{}{}\n", c.operation, c.ranks, c.nodes,
+                        c.nodes > 1 ? "s" : "", transport_text(c.transport), fmt::join(c.members, " + "),
+                        kHeading, predicted ? "     RING  RESIDUAL" : "");
     for (const NetworkMeasurement& m : c.measurements) {
-      text += measurement_row(m) + (m.precise ? "\n" : " ~\n");
+      text += measurement_row(m);
+      if (const auto ring_s = ring_time_s(network, c, static_cast<double>(m.bytes)))
+        text += fmt::format(" {:>10} {:>+6.1f} %", time_text(*ring_s), 100 * (m.seconds / *ring_s - 1));
+      text += m.precise ? "\n" : " ~\n";
+      rings = rings || predicted;
       unsure = unsure || !m.precise;
     }
     text += "\n";
@@ -102,7 +119,9 @@ std::string probe_report(const NetworkFile& network) {
   text +=
       "TIME is a median, +- half of its 95 % confidence interval, OUTLIERS samples above twice the median, "
       "RESIDUAL\nTIME over LINE: latency + bytes / bandwidth.";
+
   text += unsure ? " ~ time was up before +- was 2 %.\n" : "\n";
+  if (rings) text += "RING is what the planner predicts for a ring from the links over NCCL.\n";
   return text;
 }
 

@@ -24,11 +24,12 @@ std::string name_of(const LinkEnd& kind) {
 }
 
 // Nodes by name in the order of their first ranks. A node whose ranks are of several kinds counts as several.
-std::vector<Node> nodes_of(const std::vector<ProbeRank>& ranks) {
+std::vector<Node> nodes_of(const std::vector<ProbeRank>& ranks, Transport transport) {
   std::vector<Node> nodes;
   std::map<std::tuple<std::string, std::string, std::string>, size_t> index;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const ProbeRank& r = ranks[rank];
+    if (transport == Transport::nccl && !r.gpu) continue;
     const auto [it, added] = index.try_emplace({r.node, r.gpu_type, r.zone}, nodes.size());
     if (added) nodes.push_back({{.gpu_type = r.gpu_type, .zone = r.zone, .gpus = 0}, {}});
     nodes[it->second].ranks.push_back(static_cast<int>(rank));
@@ -117,10 +118,9 @@ void add_collectives(const std::vector<const Node*>& nodes, const std::vector<in
   }
 }
 
-}  // namespace
-
-std::vector<ProbeSeries> probe_series(const std::vector<ProbeRank>& ranks, bool collectives) {
-  const std::vector<Node> nodes = nodes_of(ranks);
+std::vector<ProbeSeries> series_over(Transport transport, const std::vector<ProbeRank>& ranks,
+                                     bool collectives) {
+  const std::vector<Node> nodes = nodes_of(ranks, transport);
   const auto kinds = kinds_of(nodes);
   std::vector<ProbeSeries> all;
   add_messages(kinds, false, all);
@@ -140,13 +140,32 @@ std::vector<ProbeSeries> probe_series(const std::vector<ProbeRank>& ranks, bool 
   return all;
 }
 
+}  // namespace
+
+std::vector<ProbeSeries> probe_series(const std::vector<ProbeRank>& ranks, bool collectives,
+                                      std::optional<Transport> only) {
+  const bool gpus = std::any_of(ranks.begin(), ranks.end(), [](const ProbeRank& r) { return r.gpu; });
+  std::vector<ProbeSeries> all;
+  for (const Transport transport : {Transport::nccl, Transport::sockets}) {
+    if (only.value_or(transport) != transport) continue;
+    std::vector<ProbeSeries> some =
+        series_over(transport, ranks, collectives && (transport == Transport::nccl || !gpus));
+    for (ProbeSeries& series : some) {
+      series.transport = transport;
+      all.push_back(std::move(series));
+    }
+  }
+  return all;
+}
+
 std::string describe(const ProbeSeries& series) {
   if (series.is_collective())
-    return fmt::format("{} of {} on {} node{}", series.operation, fmt::join(series.kinds, " + "),
-                       series.nodes, series.nodes > 1 ? "s" : "");
-  return fmt::format("{} to {}, {}, {}", name_of(series.from), name_of(series.to),
+    return fmt::format("{} of {} on {} node{}, over {}", series.operation, fmt::join(series.kinds, " + "),
+                       series.nodes, series.nodes > 1 ? "s" : "", name_of(series.transport));
+  return fmt::format("{} to {}, {}, {}, over {}", name_of(series.from), name_of(series.to),
                      series.scope == Scope::intra_node ? "within a node" : "between nodes",
-                     series.pairs() > 1 ? fmt::format("{} pairs at once", series.pairs()) : "one pair");
+                     series.pairs() > 1 ? fmt::format("{} pairs at once", series.pairs()) : "one pair",
+                     name_of(series.transport));
 }
 
 }  // namespace sailor

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "planner/profile/layer_profile.h"
-#include "planner/profile/network_profile.h"
+#include "planner/profile/network_file.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "spank_plugin/slurm/commands/gres.h"
@@ -37,6 +37,50 @@ std::string type_of(const Site& site, const std::string& slurm_type) {
 
 std::string counted(int count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+bool concerns(const NetworkFile::Link& link, const std::string& gpu_type) {
+  const auto end = [&](const LinkEnd& e) { return e.gpu_type.empty() || e.gpu_type == gpu_type; };
+  return link.has_curve() && (end(link.from) || end(link.to));
+}
+
+// Were the links of the cluster's GPUs measured over NCCL? Types whose ranks compute on processors use
+// sockets.
+Finding check_links(const Site& site, const SlurmView& cluster, const std::vector<NetworkFile>& networks) {
+  if (networks.empty())
+    return warning("links", "no network profile: links are assumed as in the catalog",
+                   "`sailor probe --on-nodes` measures one");
+  std::vector<std::string> assumed, unnamed;  // GPU types
+  for (const auto& [slurm_type, count] : nodes_by_type(cluster)) {
+    const auto type = site.catalog.gpu_types.find(type_of(site, slurm_type));
+    if (type == site.catalog.gpu_types.end() || type->second.on_processors) continue;
+    bool over_nccl = false, over_any = false;
+    for (const NetworkFile& network : networks)
+      for (const NetworkFile::Link& link : network.links) {
+        if (!concerns(link, type->first)) continue;
+        over_nccl = over_nccl || link.transport == Transport::nccl;
+        over_any = over_any || !link.transport;
+      }
+    if (!over_nccl) (over_any ? unnamed : assumed).push_back(type->first);
+  }
+  const char* const remedy =
+      "`sailor probe --on-nodes` measures links between GPUs over NCCL, where the trainer was built with "
+      "CUDA";
+  if (!assumed.empty())
+    return warning(
+        "links",
+        fmt::format("no link between GPUs of {} was measured over NCCL: they are assumed as in the "
+                    "catalog",
+                    fmt::join(assumed, ", ")),
+        remedy);
+  if (!unnamed.empty())
+    return warning(
+        "links",
+        fmt::format("the links of {} do not say that they were measured over NCCL (`transport`), and "
+                    "are used for GPUs: over sockets they would be too slow",
+                    fmt::join(unnamed, ", ")),
+        remedy);
+  return well("links", counted(static_cast<int>(networks.size()), "network profile"));
 }
 
 }  // namespace
@@ -87,7 +131,7 @@ Findings check_gres(const Site& site, const SlurmView& cluster) {
 Findings check_profiles(const Site& site, const SlurmView& cluster) {
   Findings findings;
   std::map<std::string, int> profiles;  // by what was measured
-  int links = 0;
+  std::vector<NetworkFile> networks;
   if (site.config.profiles.empty())
     findings.push_back(
         problem("profiles", site.config.file + " has no profile directories", "add `profiles: [DIRECTORY]`"));
@@ -103,8 +147,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
       if (entry.path().extension() != ".json") continue;
       try {
         if (read_text_file(entry.path()).find("\"sailor_network_profile\"") != std::string::npos) {
-          load_network_profile(entry.path());
-          ++links;
+          networks.push_back(load_network_file(entry.path()));
         } else {
           ++profiles[load_profile_file(entry.path()).gpu_type];
         }
@@ -130,11 +173,7 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
           well("profiles", fmt::format("{} of {}", counted(found->second, "model"), measured)));
     }
   }
-  if (links == 0)
-    findings.push_back(warning("links", "no network profile: links are assumed as in the catalog",
-                               "`sailor probe --on-nodes` measures one"));
-  else
-    findings.push_back(well("links", counted(links, "network profile")));
+  findings.push_back(check_links(site, cluster, networks));
   return findings;
 }
 

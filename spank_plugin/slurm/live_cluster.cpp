@@ -11,6 +11,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/name_list.h"
 #include "planner/spec/text.h"
+#include "spank_plugin/slurm/billing.h"
 #include "spank_plugin/slurm/commands/gres.h"
 #include "spank_plugin/slurm/feature_expression.h"
 
@@ -99,6 +100,20 @@ std::string busy_state(const SlurmNode& node) {
   return node.promised_to != 0 ? "waited for by another job" : "powered down";
 }
 
+// Of a job that takes the node whole, in this partition.
+double units_of(const SlurmNode& node, const SlurmPartition& partition, bool largest) {
+  BilledNode billed{node.cpus, node.memory_mb, {}};
+  if (partition.memory_per_cpu_mb > 0)
+    billed.memory_mb = std::min(node.memory_mb, partition.memory_per_cpu_mb * node.cpus);
+  else if (partition.memory_per_node_mb > 0)
+    billed.memory_mb = std::min(node.memory_mb, partition.memory_per_node_mb);
+  for (const Gres& gres : parse_gres(node.gres)) {
+    billed.gres[gres.name] += gres.count;
+    if (!gres.type.empty()) billed.gres[gres.name + ":" + gres.type] += gres.count;
+  }
+  return billing_units(partition.billing_weights, billed, largest);
+}
+
 // Decides node by node; keeps what is the same for all of them.
 class Offers {
  public:
@@ -123,6 +138,8 @@ class Offers {
     cluster.now = view_.now;
     cluster.snapshot.file = "slurm";
     cluster.snapshot.usd_per_hour = site_.usd_per_hour;
+    cluster.snapshot.spot_usd_per_hour = site_.spot_usd_per_hour;
+    cluster.snapshot.usd_per_unit_hour = site_.usd_per_unit_hour;
     cluster.snapshot.egress_usd_per_gb = site_.egress_usd_per_gb;
     for (const SlurmNode& node : view_.nodes) {
       std::vector<Gpus> gpus = gpus_of(node);
@@ -212,6 +229,10 @@ class Offers {
     entry.free_gpus.resize(gpus.count);
     std::iota(entry.free_gpus.begin(), entry.free_gpus.end(), 0);
     entry.leaf_switch = node.leaf_switch;
+    entry.spot = zone.spot;
+    if (site_.usd_per_unit_hour)
+      entry.billing_units =
+          units_of(node, *usable_partitions_of_.at(node.name).front(), view_.largest_weight_counts);
     return entry;
   }
 

@@ -56,6 +56,8 @@ SlurmNode read_node(const node_info_t& info) {
       SLURM_SUCCESS) {
     node.allocated_cpus = cpus;
   }
+  node.cpus = info.cpus_efctv > 0 ? info.cpus_efctv : info.cpus;
+  node.memory_mb = static_cast<int64_t>(info.real_memory - std::min(info.real_memory, info.mem_spec_limit));
   return node;
 }
 
@@ -102,6 +104,12 @@ void read_jobs(std::vector<SlurmNode>& nodes) {
   }
 }
 
+// Of `default_memory`, in Slurm's form: the memory of jobs that ask for none.
+void set_memory(uint64_t default_memory, SlurmPartition& partition) {
+  const auto mb = static_cast<int64_t>(default_memory & ~MEM_PER_CPU);
+  ((default_memory & MEM_PER_CPU) != 0 ? partition.memory_per_cpu_mb : partition.memory_per_node_mb) = mb;
+}
+
 SlurmPartition read_partition(const partition_info_t& info) {
   SlurmPartition partition;
   partition.name = text(info.name);
@@ -117,7 +125,23 @@ SlurmPartition read_partition(const partition_info_t& info) {
   partition.max_time_s = minutes(info.max_time);
   partition.default_time_s = minutes(info.default_time);
   partition.nodes = expand_hosts(text(info.nodes));
+  partition.billing_weights = text(info.billing_weights_str);
+  set_memory(info.def_mem_per_cpu, partition);
   return partition;
+}
+
+// What partitions leave to the cluster's settings; the settings are only asked for if there are weights.
+void read_settings(SlurmView& view) {
+  if (std::none_of(view.partitions.begin(), view.partitions.end(),
+                   [](const SlurmPartition& partition) { return !partition.billing_weights.empty(); }))
+    return;
+  slurm_conf_t* raw = nullptr;
+  if (slurm_load_ctl_conf(0, &raw) != SLURM_SUCCESS) fail("settings");
+  const std::unique_ptr<slurm_conf_t, Releaser<slurm_free_ctl_conf>> conf(raw);
+  view.largest_weight_counts = (conf->priority_flags & PRIORITY_FLAGS_MAX_TRES) != 0;
+  for (SlurmPartition& partition : view.partitions)
+    if (partition.memory_per_cpu_mb == 0 && partition.memory_per_node_mb == 0)
+      set_memory(conf->def_mem_per_cpu, partition);
 }
 
 }  // namespace
@@ -178,6 +202,7 @@ SlurmView read_slurm() {
   for (uint32_t i = 0; i < partitions->record_count; ++i) {
     view.partitions.push_back(read_partition(partitions->partition_array[i]));
   }
+  read_settings(view);
 
   // The RES flag of a node comes seconds late and says nothing of reservations to come.
   reserve_info_msg_t* raw_reservations = nullptr;

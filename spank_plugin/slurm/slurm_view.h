@@ -13,6 +13,8 @@ struct SlurmNode {
   std::string name;
   uint32_t state = 0;  // NODE_STATE_* base and flags
   int allocated_cpus = 0;
+  int cpus = 0;  // that jobs can have
+  int64_t memory_mb = 0;
   std::string gres;  // e.g. gpu:NAME:4
   std::string gres_used;
   std::vector<std::string> features;
@@ -34,6 +36,9 @@ struct SlurmPartition {
   std::optional<int> max_nodes;
   std::optional<double> max_time_s;
   std::optional<double> default_time_s;
+  std::string billing_weights;  // TRESBillingWeights; empty = Slurm counts CPUs
+  // Memory of jobs that ask for none; 0 and 0 = that of the node.
+  int64_t memory_per_cpu_mb = 0, memory_per_node_mb = 0;
   std::vector<std::string> nodes;
 };
 
@@ -47,6 +52,7 @@ struct SlurmReservation {
 
 struct SlurmView {
   int64_t now = 0;
+  bool largest_weight_counts = false;  // PriorityFlags=MAX_TRES
   std::vector<SlurmNode> nodes;
   std::vector<SlurmPartition> partitions;  // visible to the user
   std::vector<SlurmReservation> reservations;

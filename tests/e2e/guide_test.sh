@@ -25,7 +25,8 @@ cmake --install build | tests/package_test.sh | cmake --install
 sailor profile --on-nodes job.yaml | tests/e2e/profile_test.sh | run sailor profile --on-nodes
 sailor probe --on-nodes | tests/e2e/probe_test.sh | run sailor probe --on-nodes
 mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | tests/probe/namespaces_test.sh | mpirun
-salloc -p fast -N2 --exclusive sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
+sailor probe --ranks 8 --gpu-type H100-80 --transport nccl | tests/unit/nccl/probe_on_gpus_test.cpp | probe(factory, ranks, request_
+salloc -p fast -N2 --exclusive --gres=gpu:4 sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
 TABLE
 }
 # Commands of other tools.

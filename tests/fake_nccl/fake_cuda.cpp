@@ -1,6 +1,7 @@
 #include "tests/fake_nccl/fake_cuda.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -73,6 +74,7 @@ struct EventState {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t recorded = 0, reached = 0;
+  std::chrono::steady_clock::time_point at;  // when it was reached last
 };
 struct Event {
   std::shared_ptr<EventState> state = std::make_shared<EventState>();
@@ -142,6 +144,7 @@ cudaError_t event_record(cudaEvent_t event, cudaStream_t stream) {
   enqueue(stream, [state, number] {
     const std::lock_guard lock(state->mutex);
     state->reached = std::max(state->reached, number);
+    state->at = std::chrono::steady_clock::now();
     state->changed.notify_all();
   });
   return cudaSuccess;
@@ -180,9 +183,30 @@ cudaError_t event_synchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// Nothing takes time here but for the host.
-cudaError_t event_elapsed_time(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = 0;
+cudaError_t event_elapsed_time(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  const std::scoped_lock lock(of(from).state->mutex, of(to).state->mutex);
+  *milliseconds = std::chrono::duration<float, std::milli>(of(to).state->at - of(from).state->at).count();
+  return cudaSuccess;
+}
+
+cudaError_t device_malloc(void** result, std::size_t bytes) {
+  if (const auto error = scripted("cudaMalloc")) return error;
+  need_context("cudaMalloc", device);
+  if (bytes > free_bytes) return last_error = cudaErrorMemoryAllocation;
+  *result = std::malloc(bytes);
+  return *result ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t device_free(void* data) {
+  need_context("cudaFree", device);
+  std::free(data);
+  return cudaSuccess;
+}
+
+cudaError_t launch_host_func(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (const auto error = scripted("cudaLaunchHostFunc")) return error;
+  need_context("cudaLaunchHostFunc", device);
+  enqueue(stream, [=] { function(data); });
   return cudaSuccess;
 }
 
@@ -265,6 +289,9 @@ const CudaLibrary& cuda() {
                                       .get_device_count = get_device_count,
                                       .device_by_pci = device_by_pci,
                                       .get_device_properties = get_device_properties,
+                                      .malloc = device_malloc,
+                                      .free = device_free,
+                                      .launch_host_func = launch_host_func,
                                       .host_alloc = host_alloc,
                                       .free_host = free_host,
                                       .get_last_error = get_last_error,

@@ -44,8 +44,8 @@ std::string job_yaml(const JobSpec& job) {
 std::string catalog_yaml(const Catalog& catalog) {
   std::string text = "sailor_catalog: 1\ngpu_types:\n";
   for (const auto& [name, type] : catalog.gpu_types)
-    text +=
-        fmt::format("  {}: {{memory: {}, usd_per_hour: {}}}\n", name, type.memory_bytes, type.usd_per_hour);
+    text += fmt::format("  {}: {{memory: {}, usd_per_hour: {}}}\n", name, type.memory_bytes,
+                        type.usd_per_hour.value_or(0));
   return text;
 }
 

@@ -42,6 +42,15 @@ std::shared_ptr<char> Device::host_memory(std::size_t bytes) {
   return {new char[bytes], std::default_delete<char[]>()};
 }
 
+std::shared_ptr<char> Device::device_memory(std::size_t bytes) {
+  return {new char[bytes](), std::default_delete<char[]>()};
+}
+
+std::shared_ptr<void> Device::hold(Stream stream) {
+  static_cast<void>(stream);
+  return nullptr;
+}
+
 std::shared_ptr<TimeMark> Device::mark() {
   return std::make_shared<HostMark>();
 }

@@ -67,6 +67,12 @@ class Device {
   // Host memory that the device can access directly. Not cleared.
   virtual std::shared_ptr<char> host_memory(std::size_t bytes);
 
+  // Memory of the device, e.g. for messages. Throws DeviceFailure.
+  virtual std::shared_ptr<char> device_memory(std::size_t bytes);
+
+  // What is enqueued on `stream` from now on starts when the result is released, or after a second: the time
+  // of the device then does not include that of enqueuing. Hold one stream at a time.
+  virtual std::shared_ptr<void> hold(Stream stream);
   // The current point of the compute stream.
   virtual std::shared_ptr<TimeMark> mark();
   // Waits until `to` has been reached.

@@ -162,6 +162,7 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   plan.zero = of.zero;
   plan.interleave = of.interleave;
   plan.nodes = static_cast<int>(space.nodes.size());
+  plan.bills = space.bills;
   plan.stages.clear();
   plan.microbatches.clear();
   plan.first.assign(1, 0);

@@ -21,8 +21,8 @@ Space::Space(const PlanningContext& context, const Resources& resources)
         of_pool.push_back(&node);
     std::sort(of_pool.begin(), of_pool.end(), [&](const SnapshotNode* a, const SnapshotNode* b) {
       const auto key = [&](const SnapshotNode* n) {
-        return std::tuple(-static_cast<int>(n->free_gpus.size()), -below.at(n->leaf_switch), n->leaf_switch,
-                          n->name);
+        return std::tuple(-static_cast<int>(n->free_gpus.size()), bill_of(context, *n).usd_per_gpu_s,
+                          -below.at(n->leaf_switch), n->leaf_switch, n->name);
       };
       return key(a) < key(b);
     });
@@ -36,6 +36,9 @@ Space::Space(const PlanningContext& context, const Resources& resources)
     out.gpus = resources.free_gpus(static_cast<int>(p));
     pools.push_back(std::move(out));
   }
+  auto of_nodes = std::make_shared<std::vector<std::optional<NodeBill>>>();
+  for (const SnapshotNode* node : nodes) of_nodes->push_back(bill_of(context, *node));
+  bills = std::move(of_nodes);
   std::set<int> sizes;
   for (size_t o = 0; o < resources.options.size(); ++o) {
     const Option& option = resources.options[o];

@@ -4,6 +4,8 @@
 // demand: not thread-safe.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +46,8 @@ class Space {
   std::vector<SpacePool> pools;  // those of single zones first
   std::vector<SpaceOption> options;
   std::vector<const SnapshotNode*> nodes;
-  std::vector<int> pool_of_node;  // in one zone
+  std::vector<int> pool_of_node;                                      // in one zone
+  std::shared_ptr<const std::vector<std::optional<NodeBill>>> bills;  // by node
   mutable StageKinds kinds;
   std::vector<int> microbatches;  // sizes for which any option has times, ascending
 

@@ -36,15 +36,19 @@ std::vector<Pool> make_pools(const Snapshot& usable) {
 
 // Rate of the tracked expense for GPUs of the pool. Throws if the rate of an expense that is minimized or
 // limited is unknown.
-GpuRate rate_of(const PlanningContext& context, const Goal& goal, const Pool& pool) {
+GpuRate rate_of(const PlanningContext& context, CostModel model, const Goal& goal, const Pool& pool) {
+  const bool by_node = model == CostModel::native;
   for (const Expense expense : kExpenses) {
-    if (!goal.carries(expense) || gpu_rate(context, expense, pool.gpu_type, pool.zone)) continue;
+    if (!goal.carries(expense) || (by_node ? least_gpu_rate(context, expense, pool.gpu_type, pool.zone)
+                                           : gpu_rate(context, expense, pool.gpu_type, pool.zone)))
+      continue;
     const ExpenseKind& kind = kind_of(expense);
+    const bool lacks_spot = by_node && gpu_rate(context, expense, pool.gpu_type, pool.zone);
     throw InputError(
         {context.catalog.file, 0},
         fmt::format("gpu_types.{0} has no {1}, without which plans cannot be chosen or limited by {2}: "
                     "add it, or leave the type out (--max-gpus {0}=0)",
-                    pool.gpu_type, kind.rate_key, kind.name));
+                    pool.gpu_type, lacks_spot ? "spot_usd_per_hour" : kind.rate_key, kind.name));
   }
   return gpu_rate(context, goal.followed(), pool.gpu_type, pool.zone).value_or(GpuRate{});
 }
@@ -94,7 +98,7 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
     option.gpu_type = pool.gpu_type;
     option.zone = pool.zone;
     option.region = pool.region;
-    option.rate = shape.gpus() * rate_of(context, goal, pool);
+    option.rate = shape.gpus() * rate_of(context, options.cost_model, goal, pool);
     option.capacity_bytes = context.catalog.at(pool.gpu_type).memory_bytes;
     out.options.push_back(option);
   }

@@ -58,6 +58,7 @@ std::vector<std::string> salloc_over_parts(const std::string& name, const std::v
     words.insert(words.end(),
                  {"--job-name=" + name, "--exclusive", fmt::format("--nodes={}", part.nodes.size()),
                   fmt::format("--nodelist={}", fmt::join(part.nodes, ",")), "--partition=" + part.partition});
+    if (part.gpus > 0) words.push_back(fmt::format("--gres=gpu:{}", part.gpus));
   }
   words.insert(words.end(), command.begin(), command.end());
   return words;

@@ -172,10 +172,39 @@ TEST_F(SiteFiles, ProfilesAreCountedByWhatTheyMeasured) {
                       {"tp": 1, "layer": "block", "parameters": 1, "output_elements": 1, "activation_bytes": 1},
                       {"tp": 1, "layer": "head", "parameters": 1, "output_elements": 1, "activation_bytes": 1}]})");
   const Findings findings = check_profiles(site(), cluster);
-  EXPECT_THAT(levels(findings), ElementsAre(kWarning, kOk, kOk)) << to_text(findings);
+  EXPECT_THAT(levels(findings), ElementsAre(kWarning, kOk, kWarning)) << to_text(findings);
   EXPECT_EQ(findings[1].text, "1 model of cpu");
   write(dir + "/profiles/broken.json", "{");
   EXPECT_EQ(check_profiles(site(), cluster)[0].level, kProblem);
+}
+
+// BIG-80 is a GPU, small computes on processors.
+TEST_F(SiteFiles, LinksOfGpusAreMeasuredOverNccl) {
+  const auto links = [&](const std::string& list) {
+    write(dir + "/profiles/network.json", R"({"sailor_network_profile": 1, "links": [)" + list + "]}");
+    return check_profiles(site(), cluster).back();
+  };
+  const std::string nccl = R"({"from": {"gpu_type": "BIG-80"}, "transport": "nccl", "bytes_per_s": 2e11})",
+                    sockets = R"({"transport": "sockets", "bytes_per_s": 1e9})";
+  EXPECT_EQ(links(nccl).level, kOk);
+  EXPECT_EQ(links(sockets + ", " + nccl).level, kOk);
+  EXPECT_EQ(links(sockets).level, kWarning);
+  EXPECT_THAT(links(sockets).text,
+              HasSubstr("no link between GPUs of BIG-80 was measured over NCCL: they are assumed as in the"));
+  EXPECT_THAT(links(sockets).remedy, HasSubstr("sailor probe --on-nodes"));
+  EXPECT_EQ(links(R"({"from": {"gpu_type": "small"}, "to": {"gpu_type": "small"}, "transport": "nccl",
+                      "bytes_per_s": 2e11})")
+                .level,
+            kWarning);
+  EXPECT_THAT(links(R"({"bytes_per_s": 1e9})").text, HasSubstr("the links of BIG-80 do not say"));
+  EXPECT_EQ(
+      links(R"({"messages": [{"bytes": 1, "seconds": 1, "samples": 1, "error": 0}], "transport": "nccl"})")
+          .level,
+      kWarning)
+      << "not enough to plan with";
+  cluster.nodes.clear();
+  add("n3", "gpu:small:2");
+  EXPECT_EQ(links(sockets).level, kOk) << "ranks on processors use sockets";
 }
 
 }  // namespace

@@ -58,6 +58,27 @@ class LiveClusterTest : public testing::Test {
   NodeWishes wishes;
 };
 
+TEST_F(LiveClusterTest, NodesHaveTheBillingUnitsOfTheirPartition) {
+  for (SlurmNode& node : view.nodes) {
+    node.cpus = 64;
+    node.memory_mb = 64 * 1024;
+  }
+  view.partitions[1].billing_weights = "CPU=0.5,Mem=0.25G,GRES/gpu:big=10";
+  view.partitions[1].memory_per_cpu_mb = 512;
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.nodes[0].billing_units, 0);  // they have no price
+  site.usd_per_unit_hour = 0.1;
+  site.default_zone.spot = true;
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  EXPECT_EQ(cluster.snapshot.usd_per_unit_hour, 0.1);
+  EXPECT_DOUBLE_EQ(cluster.snapshot.nodes[0].billing_units, 32 + 8 + 40);
+  EXPECT_DOUBLE_EQ(cluster.snapshot.nodes[2].billing_units, 64);
+  EXPECT_TRUE(cluster.snapshot.nodes[0].spot);
+  EXPECT_FALSE(cluster.snapshot.nodes[0].shared);
+  view.partitions[1].memory_per_cpu_mb = 0;
+  view.largest_weight_counts = true;
+  EXPECT_DOUBLE_EQ(live_cluster(view, site, wishes).snapshot.nodes[0].billing_units, 40);
+}
+
 TEST_F(LiveClusterTest, IdleGpuNodesAreOfferedWithTheirOwnPartitionNotTheUmbrella) {
   LiveCluster cluster = live_cluster(view, site, wishes);
   ASSERT_EQ(cluster.snapshot.nodes.size(), 4u);

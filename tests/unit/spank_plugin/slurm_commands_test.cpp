@@ -69,10 +69,10 @@ TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
 }
 
 TEST(SallocOverParts, AComponentPerPart) {
-  EXPECT_THAT(salloc_over_parts("j", {{"p", {"n1", "n2"}}, {"q", {"m1"}}}, {"x", "-a"}),
+  EXPECT_THAT(salloc_over_parts("j", {{"p", {"n1", "n2"}, 4}, {"q", {"m1"}}}, {"x", "-a"}),
               ElementsAre("salloc", "--quiet", "--job-name=j", "--exclusive", "--nodes=2", "--nodelist=n1,n2",
-                          "--partition=p", ":", "--job-name=j", "--exclusive", "--nodes=1", "--nodelist=m1",
-                          "--partition=q", "x", "-a"));
+                          "--partition=p", "--gres=gpu:4", ":", "--job-name=j", "--exclusive", "--nodes=1",
+                          "--nodelist=m1", "--partition=q", "x", "-a"));
 }
 
 TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {

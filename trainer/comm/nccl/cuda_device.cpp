@@ -1,11 +1,47 @@
 #include "trainer/comm/nccl/cuda_device.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
 namespace sailor {
 namespace {
 
 cudaStream_t cuda_stream(Stream stream) {
   return static_cast<cudaStream_t>(stream);
 }
+
+constexpr std::chrono::seconds kLongestHold{1};
+
+// A host function in a stream, which ends when the gate is opened.
+class Gate {
+ public:
+  // Requires that the device is current.
+  static std::shared_ptr<Gate> in(const CudaLibrary& cuda, cudaStream_t stream) {
+    const auto gate = std::make_shared<Gate>();
+    auto of_stream = std::make_unique<std::shared_ptr<Gate>>(gate);
+    check(cuda, cuda.launch_host_func(stream, pass, of_stream.get()), "cudaLaunchHostFunc");
+    static_cast<void>(of_stream.release());  // pass() has it
+    return gate;
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+
+ private:
+  static void CUDART_CB pass(void* data) {
+    const std::unique_ptr<std::shared_ptr<Gate>> gate(static_cast<std::shared_ptr<Gate>*>(data));
+    Gate& g = **gate;
+    std::unique_lock lock(g.mutex_);
+    g.opened_.wait_for(lock, kLongestHold, [&g] { return g.open_; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
 
 class CudaMark : public TimeMark {
  public:
@@ -58,6 +94,19 @@ std::shared_ptr<char> CudaDevice::host_memory(std::size_t bytes) {
   use_device(cuda_, index_);
   const auto buffer = std::make_shared<PinnedBuffer>(cuda_, bytes);
   return {buffer, static_cast<char*>(buffer->get())};
+}
+
+std::shared_ptr<char> CudaDevice::device_memory(std::size_t bytes) {
+  use_device(cuda_, index_);
+  const auto buffer = std::make_shared<DeviceBuffer>(cuda_, bytes);
+  return {buffer, static_cast<char*>(buffer->get())};
+}
+
+std::shared_ptr<void> CudaDevice::hold(Stream stream) {
+  if (stream == nullptr) return nullptr;
+  use_device(cuda_, index_);
+  const std::shared_ptr<Gate> gate = Gate::in(cuda_, cuda_stream(stream));
+  return {gate.get(), [gate](void*) { gate->open(); }};
 }
 
 std::shared_ptr<TimeMark> CudaDevice::mark() {

@@ -35,6 +35,8 @@ class CudaDevice : public Device {
   void wait(Stream stream) override;
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override;
   std::shared_ptr<char> host_memory(std::size_t bytes) override;
+  std::shared_ptr<char> device_memory(std::size_t bytes) override;
+  std::shared_ptr<void> hold(Stream stream) override;
   std::shared_ptr<TimeMark> mark() override;
   double seconds_between(const TimeMark& from, const TimeMark& to) override;
   int64_t used_bytes() override;

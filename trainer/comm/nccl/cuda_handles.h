@@ -95,6 +95,23 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
+// Memory of the device.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(const CudaLibrary& cuda, std::size_t bytes) : device_(cuda) {
+    check(cuda, cuda.malloc(&data_, bytes), "cudaMalloc");
+  }
+  ~DeviceBuffer() { static_cast<void>(device_.current().free(data_)); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  void* get() const { return data_; }
+
+ private:
+  const OwnDevice device_;
+  void* data_ = nullptr;
+};
+
 // Host memory that the device can access directly.
 class PinnedBuffer {
  public:

@@ -27,6 +27,9 @@ CudaLibrary load_cuda() {
   library.find("cudaGetDeviceCount", cuda.get_device_count);
   library.find("cudaDeviceGetByPCIBusId", cuda.device_by_pci);
   library.find("cudaGetDeviceProperties", cuda.get_device_properties);
+  library.find("cudaMalloc", cuda.malloc);
+  library.find("cudaFree", cuda.free);
+  library.find("cudaLaunchHostFunc", cuda.launch_host_func);
   library.find("cudaHostAlloc", cuda.host_alloc);
   library.find("cudaFreeHost", cuda.free_host);
   library.find("cudaGetLastError", cuda.get_last_error);

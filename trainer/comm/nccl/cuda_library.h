@@ -29,6 +29,9 @@ struct CudaLibrary {
   decltype(&::cudaGetDeviceCount) get_device_count;
   decltype(&::cudaDeviceGetByPCIBusId) device_by_pci;
   cudaError_t (*get_device_properties)(cudaDeviceProp*, int);
+  cudaError_t (*malloc)(void**, std::size_t);
+  decltype(&::cudaFree) free;
+  decltype(&::cudaLaunchHostFunc) launch_host_func;
   cudaError_t (*host_alloc)(void**, std::size_t, unsigned);  // one of two overloads in the headers
   decltype(&::cudaFreeHost) free_host;
   decltype(&::cudaGetLastError) get_last_error;

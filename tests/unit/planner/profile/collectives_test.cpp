@@ -47,6 +47,17 @@ TEST(Collectives, MeasuredPointsCountAsLatencyOfTheSmallestAndTheRest) {
   EXPECT_NEAR(ring_all_reduce_s({2, 2, 1, nullptr, &points}, 100), 2 * 1e-4, 1e-15);
 }
 
+TEST(Collectives, StepsThatWereMeasuredCountInsteadOfMessages) {
+  LinkCurve intra = LinkCurve::from_rates(15e-6, 150e9, 0), inter = LinkCurve::from_rates(30e-6, 20e9, 80e9);
+  intra.set_steps(2e-6, 200e9);
+  EXPECT_DOUBLE_EQ(ring_all_reduce_s({4, 1, 1, &intra, nullptr}, 4e6), 2 * 3 * (2e-6 + 1e6 / 200e9));
+  EXPECT_DOUBLE_EQ(intra.time_s(1e6), 15e-6 + 1e6 / 150e9) << "messages are as they were";
+  // The cards of a node are the limit, whatever a step could do alone.
+  inter.set_steps(5e-6, 50e9);
+  EXPECT_DOUBLE_EQ(ring_all_reduce_s({2, 2, 1, nullptr, &inter}, 2e6), 2 * (5e-6 + 1e6 / 50e9));
+  EXPECT_DOUBLE_EQ(ring_all_reduce_s({2, 2, 4, nullptr, &inter}, 2e6), 2 * (5e-6 + 1e6 / 20e9));
+}
+
 // Four nodes of one rank: ring 2 (3 latencies + 3/4 of the bytes), tree 2 (2 latencies + all bytes). They
 // meet where a quarter of the bytes takes a latency: at 4 x 1e-5 s x 10 GB/s = 400 kB.
 TEST(Collectives, TheTreeIsChosenForManyNodesAndFewBytes) {

@@ -59,6 +59,33 @@ TEST(NetworkFile, EntriesAreFoundByWhatTheyAreOf) {
   EXPECT_EQ(network.collectives.size(), 2u);
 }
 
+TEST(NetworkFile, LinksOfDifferentTransportsAreDifferentLinksAndEachRankUsesItsOwn) {
+  const LinkEnd any{"", "", 0}, x{"X", "", 0};
+  NetworkFile network;
+  network.link(any, any, Scope::any).bytes_per_s = 1e9;  // of a file that says nothing
+  network.link(any, any, Scope::any, Transport::sockets).bytes_per_s = 2e9;
+  network.link(x, x, Scope::intra_node, Transport::nccl).bytes_per_s = 200e9;
+  ASSERT_EQ(network.links.size(), 3u);
+  network.links[2].step_latency_s = 2e-6;
+  network.links[2].step_bytes_per_s = 300e9;
+  network.collective("all_reduce", {"8 x X"}, 8, 1, Transport::nccl).measurements = {
+      {.bytes = 1, .seconds = 1, .samples = 1}};
+  const NetworkFile read = parse_network_file(to_json(network), "n.json");
+  EXPECT_EQ(to_json(read), to_json(network));
+  EXPECT_EQ(read.links[0].transport, std::nullopt);
+  EXPECT_EQ(read.links[1].transport, Transport::sockets);
+  EXPECT_EQ(read.collectives[0].transport, Transport::nccl);
+  EXPECT_EQ(read.links[2].curve().step_latency_s(), 2e-6);
+
+  const auto rate = [&](Transport transport, bool same_node) {
+    return 1e9 / to_profile(read, transport).find({"X", "z", 1}, {"X", "z", 1}, same_node)->time_s(1e9);
+  };
+  EXPECT_DOUBLE_EQ(rate(Transport::nccl, true), 200e9);
+  EXPECT_DOUBLE_EQ(rate(Transport::nccl, false), 1e9) << "nothing better is known";
+  EXPECT_DOUBLE_EQ(rate(Transport::sockets, true), 2e9) << "what was measured over it comes first";
+  EXPECT_DOUBLE_EQ(rate(Transport::sockets, false), 2e9);
+}
+
 TEST(NetworkFile, BrokenOnesAreRefusedWithFileAndLine) {
   const std::string text = to_json(example_network());
   const auto error_with = [&](const std::string& from, const std::string& to) -> std::string {
@@ -76,6 +103,10 @@ TEST(NetworkFile, BrokenOnesAreRefusedWithFileAndLine) {
   EXPECT_THAT(error_with("\"error\":0.1", "\"error\":-1"), HasSubstr("n.json:7: links[0].messages[1].error"));
   EXPECT_THAT(error_with("\"time_up\"", "\"tired\""), HasSubstr("must be precise or time_up"));
   EXPECT_THAT(error_with("\"pairs\":4", "\"pairs\":1"), HasSubstr("is listed twice"));
+  EXPECT_THAT(error_with("\"scope\"", "\"transport\":\"ncl\", \"scope\""),
+              HasSubstr("n.json:5: links[0].transport: must be nccl or sockets"));
+  EXPECT_THAT(error_with("\"latency_s\"", "\"step_latency_s\""),
+              HasSubstr("n.json:5: links[0]: \"step_latency_s\" needs \"step_bytes_per_s\""));
   EXPECT_THAT(error_with("all_reduce", "all_sing"), HasSubstr("collectives[0].operation"));
   for (size_t cut = 1; cut + 3 < text.size(); cut += 7)
     EXPECT_THROW(parse_network_file(text.substr(0, cut), "n.json"), InputError) << cut;

@@ -402,6 +402,40 @@ TEST(ProfileSet, EstimatesHaveTheTpDegreesThatLinksAllow) {
       << "measured";
 }
 
+// The rate of TCP must not take the place of what the catalog says of NVLink.
+TEST(ProfileSet, GpusAreNotPlannedWithLinksMeasuredOverSockets) {
+  const std::string directory = test::scratch_directory("socket_links");
+  const Catalog types = parse_catalog(
+      "sailor_catalog: 1\n"
+      "gpu_types: {G: {memory: 80GiB, peak_flops: {fp32: 1e13}, memory_bandwidth: 1e12,\n"
+      "                compute_units: 100, base_memory: 1GiB, node: {link: 212GB/s}}}\n",
+      "catalog.yaml");
+  const auto rate = [&](Ranks ranks) {
+    JobSpec spec = profiled_job();
+    spec.model.family = "gpt2";
+    const ProfileSet set = load_profiles({directory}, spec, types, own_framework(ranks));
+    const LinkCurve* link = set.network.find({"G", "z", 1}, {"G", "z", 1}, true);
+    return std::tuple(1e12 / link->time_s(1e12), set.network.is_assumed({"G", "z", 1}, {"G", "z", 1}, true),
+                      set.measured_otherwise);
+  };
+  const auto links = [&](const std::string& list) {
+    write_file_atomically(directory + "/network.json",
+                          "{\"sailor_network_profile\": 1, \"links\": [" + list + "]}");
+  };
+  const std::string sockets = R"({"transport": "sockets", "bytes_per_s": 1e9})";
+  links(sockets);
+  const auto [assumed_rate, assumed, otherwise] = rate(Ranks::gpus);
+  EXPECT_NEAR(assumed_rate, 212e9, 1e9);
+  EXPECT_TRUE(assumed && otherwise);
+  EXPECT_EQ(rate(Ranks::processors), std::tuple(1e9, false, false));
+  links(sockets + R"(, {"transport": "nccl", "bytes_per_s": 150e9})");
+  EXPECT_EQ(rate(Ranks::gpus), std::tuple(150e9, false, true));
+  EXPECT_EQ(rate(Ranks::processors), std::tuple(1e9, false, true));
+  links(R"({"bytes_per_s": 3e9})");  // as files were before
+  EXPECT_EQ(rate(Ranks::gpus), std::tuple(3e9, false, false));
+  EXPECT_EQ(rate(Ranks::processors), std::tuple(3e9, false, false));
+}
+
 TEST(ProfileSet, EmulatedTypesAreTheirBaseStretched) {
   std::string path = reference_directory("emulated");
   save_profile_file(example_profile(), path + "/cpu.json");

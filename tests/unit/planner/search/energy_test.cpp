@@ -91,8 +91,9 @@ TEST_P(EnergyTest, NoOtherSearchFindsAThriftierPlanAndTheBoundHolds) {
 TEST_P(EnergyTest, WithOneRateItIsCost) {
   for (uint64_t seed = 1; seed <= 15; ++seed) {
     Instance in = energy_instance(seed, GetParam());
+    for (SnapshotNode& node : in.snapshot.nodes) node.shared = true;  // energy is of the GPUs in the plan
     for (auto& [name, type] : in.catalog.gpu_types)
-      type.power = GpuPower{type.usd_per_hour / 3600, type.usd_per_hour / 3600};
+      type.power = GpuPower{*type.usd_per_hour / 3600, *type.usd_per_hour / 3600};
     const SearchResult cost = ask(in, Expense::cost), energy = ask(in, Expense::energy);
     ASSERT_EQ(cost.candidates.empty(), energy.candidates.empty());
     if (cost.candidates.empty()) continue;

@@ -187,6 +187,62 @@ TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
   EXPECT_NEAR(spent[Expense::cost].traffic, (0.01 + 0.02) * 8e-3 * 2 / 2, 1e-15);
 }
 
+// USD of the first stage's sums, 8 MB of gradients, over pipelines in these zones at 1 USD per GB between
+// them.
+double usd_of_sums(const FrameworkStyle& style, const std::vector<std::string>& zones,
+                   const std::vector<std::string>& nodes, Zero zero = Zero::none) {
+  Instance in = sync_instance();
+  in.job.training.global_batch = static_cast<int64_t>(zones.size());
+  in.job.training.precision = Precision::bf16;
+  in.snapshot.egress_usd_per_gb = {{"z1", {{"z2", 1.0}}}, {"z2", {{"z1", 1.0}}}};
+  std::vector<std::vector<std::string>> of_stages;
+  for (const std::string& node : nodes) of_stages.push_back({node, node});
+  Plan plan = sync_plan(in, of_stages, 1);
+  plan.zero = zero;
+  for (size_t j = 0; j < zones.size(); ++j) plan.pipelines[j].stages[0].zone = zones[j];
+  const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
+  Asked a(context, plan);
+  PerExpense<Spent> spent;
+  native::add_sync_traffic(a.compact, a.classes, a.groups, a.kinds, spent);
+  return spent[Expense::cost].traffic;
+}
+
+TEST(GradientSync, ARingCrossesZonesOnceForEachNeighbourInTheOrderOfNodes) {
+  FrameworkStyle style = one_bucket();
+  style.sync_bytes = 4;
+  const double gb = 2e6 * 4 / 1e9;
+  // Two crossings, with 2 (R - 1) / R of the gradients on each.
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}), 2 * 1.5 * gb, 1e-15);
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z2", "z1", "z2"}, {"a", "b", "c", "d"}), 4 * 1.5 * gb, 1e-15);
+  // Nodes are entered once, whatever the order of pipelines.
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z2", "z1", "z2"}, {"a", "b", "a", "b"}), 2 * 1.5 * gb, 1e-15);
+  // A sharded optimizer sums once and gathers 16-bit weights.
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}, Zero::optimizer),
+              2 * 0.75 * (gb + gb / 2), 1e-15);
+}
+
+TEST(GradientSync, InAMeshEveryReplicaSendsItsPartsToEveryOther) {
+  FrameworkStyle style = one_bucket();
+  style.sums = FrameworkStyle::Sums::mesh;
+  style.sync_bytes = 4;
+  const double gb = 2e6 * 4 / 1e9;
+  // 2 x 2 pairs in each direction, with a quarter of the gradients twice.
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}), 8 * 2 * gb / 4, 1e-15);
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z2", "z1", "z2"}, {"a", "b", "a", "b"}), 8 * 2 * gb / 4, 1e-15);
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z2", "z2", "z2"}, {"a", "b", "c", "d"}), 6 * 2 * gb / 4, 1e-15);
+  EXPECT_NEAR(usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}, Zero::optimizer),
+              8 * (gb + gb / 2) / 4, 1e-15);
+  // Of 64 replicas, half in each zone, 16.25 times as much as along a ring.
+  std::vector<std::string> zones, nodes;
+  for (int j = 0; j < 64; ++j) {
+    zones.push_back(j < 32 ? "z1" : "z2");
+    nodes.push_back("n" + std::to_string(j));
+  }
+  const double mesh = usd_of_sums(style, zones, nodes);
+  style.sums = FrameworkStyle::Sums::rings;
+  EXPECT_NEAR(mesh / usd_of_sums(style, zones, nodes), 2 * 32 * 32 * 2.0 / 64 / (2 * 2 * 63.0 / 64), 1e-9);
+}
+
 // The arithmetic of NCCL's tests: all-reduce time = bytes / bus bandwidth * 2 (n - 1) / n, where the bus
 // bandwidth is the slowest link's of a rank; https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md.
 TEST(GradientSync, SumsOnGpusTakeWhatNcclsBusBandwidthSays) {

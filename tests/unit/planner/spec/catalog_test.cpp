@@ -108,7 +108,8 @@ TEST(InstalledCatalog, NodesHaveCardsAndGpusSayTheirPrecisions) {
     EXPECT_TRUE(type.flops(Precision::fp32));
     EXPECT_GT(*type.flops(Precision::fp16), *type.flops(Precision::fp32));
     EXPECT_TRUE(type.power);
-    EXPECT_GT(type.usd_per_hour, 0);
+    EXPECT_GT(type.usd_per_hour.value_or(1), 0);
+    EXPECT_LT(type.spot_usd_per_hour.value_or(0), type.usd_per_hour.value_or(1));
     EXPECT_GE(type.memory_bytes, int64_t{11} << 30);
   }
   EXPECT_FALSE(catalog.at("V100-32").flops(Precision::bf16));

@@ -43,6 +43,30 @@ TEST(Snapshot, WritingAndReadingGivesTheSame) {
   EXPECT_EQ((second.free_by_zone_and_type().at({"z1", "big"})), 3);
 }
 
+TEST(Snapshot, SaysWhatAJobPaysForItsNodes) {
+  const std::string yaml =
+      "sailor_snapshot: 1\n"
+      "nodes:\n"
+      "  - {name: a1, zone: z, region: z, gpu_type: x, gpus: 2, free_gpus: [0, 1], price: spot, "
+      "billing_units: 9.5}\n"
+      "  - {name: a2, zone: z, region: z, gpu_type: x, gpus: 2, free_gpus: [0, 1], shared: true}\n"
+      "  - {name: a3, zone: z, region: z, gpu_type: x, gpus: 2, free_gpus: [1]}\n"
+      "  - {name: a4, zone: z, region: z, gpu_type: x, gpus: 2, free_gpus: [1], shared: false}\n"
+      "spot_usd_per_hour:\n  x: {z: 1.5}\n"
+      "billing: {usd_per_unit_hour: 0.25}\n";
+  const Snapshot snapshot = parse_snapshot(yaml, "s");
+  EXPECT_EQ(to_yaml(snapshot), yaml);
+  EXPECT_TRUE(snapshot.nodes[0].spot);
+  EXPECT_FALSE(snapshot.nodes[0].shared);
+  EXPECT_FALSE(snapshot.nodes[1].spot);
+  EXPECT_TRUE(snapshot.nodes[2].shared) << "others use the rest of it";
+  EXPECT_EQ(snapshot.usd_per_unit_hour, 0.25);
+  EXPECT_THAT(error_of(parse_snapshot,
+                       "sailor_snapshot: 1\nnodes:\n  - {name: a, zone: z, gpu_type: x, gpus: 1, "
+                       "price: cheap}\n"),
+              HasSubstr("price"));
+}
+
 TEST(Snapshot, SwitchesAndBusyNodesAreKept) {
   const std::string yaml =
       "sailor_snapshot: 1\n"
@@ -150,8 +174,9 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
       "sailor_site: 1\ncatalog: /c/cat.yaml\nprofiles: [/p/a, \"/p/b c\"]\nframework: /f/own.yaml\n"
       "profile_max_age_days: 7\ngres: {a100: A-40, \"1g.5gb\": \"yes\"}\n"
       "default_zone: {zone: z1, region: r1}\n"
-      "zones: [{zone: z2, region: r2, partitions: [p, q]}, {zone: z3, features: [f, \"g:h\"]}]\n"
-      "umbrella_partition: all\nusd_per_hour: {A-40: {z1: 3.25}}\n"
+      "zones: [{zone: z2, region: r2, partitions: [p, q], price: spot}, {zone: z3, features: [f, \"g:h\"]}]\n"
+      "umbrella_partition: all\nusd_per_hour: {A-40: {z1: 3.25}}\nspot_usd_per_hour: {A-40: {z2: 1}}\n"
+      "billing: {usd_per_unit_hour: 0.5}\n"
       "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms, effort: 2}\n"
       "watts: {A-40: {idle: 60, busy: 400}}\n"
       "elastic: {grow: false, time_limit: 1.5s}\ndefaults: {objective: cost}\n";
@@ -168,6 +193,10 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
   EXPECT_EQ(again.zones[1].region, "z3");
   EXPECT_EQ(again.umbrella_partition, "all");
   EXPECT_EQ(again.usd_per_hour, site.usd_per_hour);
+  EXPECT_EQ(again.spot_usd_per_hour.at("A-40").at("z2"), 1);
+  EXPECT_EQ(again.usd_per_unit_hour, 0.5);
+  EXPECT_TRUE(again.zones[0].spot);
+  EXPECT_FALSE(again.default_zone.spot);
   EXPECT_EQ(again.egress_usd_per_gb, site.egress_usd_per_gb);
   EXPECT_EQ(again.power.at("A-40").busy_watts, 400);
   EXPECT_EQ(again.planner_time_limit_s, 0.25);

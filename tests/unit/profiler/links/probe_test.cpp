@@ -34,20 +34,20 @@ TEST(ProbeSeries, OneNodeSpeaksForItsKindAndSinglePairsComeFirst) {
   for (const ProbeSeries& s : all) texts.push_back(describe(s));
   ASSERT_GE(texts.size(), 10u);
   texts.resize(10);
-  EXPECT_THAT(texts, ElementsAre("a-type in z to a-type in z, within a node, one pair",
-                                 "b-type to b-type, within a node, one pair",
-                                 "a-type in z to a-type in z, between nodes, one pair",
-                                 "a-type in z to b-type, between nodes, one pair",
-                                 "b-type to a-type in z, between nodes, one pair",
-                                 "b-type to b-type, between nodes, one pair",
-                                 "a-type in z to a-type in z, between nodes, 2 pairs at once",
-                                 "a-type in z to b-type, between nodes, 2 pairs at once",
-                                 "b-type to a-type in z, between nodes, 2 pairs at once",
-                                 "b-type to b-type, between nodes, 2 pairs at once"));
+  EXPECT_THAT(texts, ElementsAre("a-type in z to a-type in z, within a node, one pair, over sockets",
+                                 "b-type to b-type, within a node, one pair, over sockets",
+                                 "a-type in z to a-type in z, between nodes, one pair, over sockets",
+                                 "a-type in z to b-type, between nodes, one pair, over sockets",
+                                 "b-type to a-type in z, between nodes, one pair, over sockets",
+                                 "b-type to b-type, between nodes, one pair, over sockets",
+                                 "a-type in z to a-type in z, between nodes, 2 pairs at once, over sockets",
+                                 "a-type in z to b-type, between nodes, 2 pairs at once, over sockets",
+                                 "b-type to a-type in z, between nodes, 2 pairs at once, over sockets",
+                                 "b-type to b-type, between nodes, 2 pairs at once, over sockets"));
   EXPECT_THAT(all[2].members, ElementsAre(0, 2));
   EXPECT_THAT(all[7].members, ElementsAre(0, 1, 4, 5)) << "senders, then receivers";
   EXPECT_THAT(all[8].members, ElementsAre(4, 5, 0, 1));
-  EXPECT_EQ(describe(all.back()), "broadcast of 4 x a-type in z + 4 x b-type on 4 nodes");
+  EXPECT_EQ(describe(all.back()), "broadcast of 4 x a-type in z + 4 x b-type on 4 nodes, over sockets");
 }
 
 TEST(ProbeSeries, OneRankHasNothingToMeasureAndTwoHaveOneLink) {
@@ -58,6 +58,33 @@ TEST(ProbeSeries, OneRankHasNothingToMeasureAndTwoHaveOneLink) {
   const auto eight = probe_series(std::vector<ProbeRank>(8, {"a", "X", ""}));
   EXPECT_EQ(eight[1].pairs(), 4);
   EXPECT_EQ(eight[1].scope, Scope::intra_node);
+}
+
+TEST(ProbeSeries, RanksWithGpusMeasureOverNcclAndThenMessagesOverSockets) {
+  std::vector<ProbeRank> ranks;
+  for (const char* node : {"a1", "a2"})
+    for (int i = 0; i < 4; ++i) ranks.push_back({node, "X", "", true});
+  ranks.push_back({"c", "cpu", "", false});
+  std::vector<std::string> over_nccl, over_sockets;
+  for (const ProbeSeries& s : probe_series(ranks)) {
+    (s.transport == Transport::nccl ? over_nccl : over_sockets).push_back(describe(s));
+    if (s.transport == Transport::nccl) {
+      EXPECT_TRUE(over_sockets.empty()) << "what matters most comes first";
+      EXPECT_EQ(std::count(s.members.begin(), s.members.end(), 8), 0) << "has no GPU";
+    } else {
+      EXPECT_FALSE(s.is_collective());
+    }
+  }
+  ASSERT_GE(over_nccl.size(), 4u);
+  EXPECT_EQ(over_nccl[0], "X to X, within a node, one pair, over NCCL");
+  EXPECT_EQ(over_nccl[2], "X to X, within a node, 2 pairs at once, over NCCL");
+  EXPECT_EQ(over_nccl[3], "X to X, between nodes, 4 pairs at once, over NCCL")
+      << "the cards of a node are shared";
+  EXPECT_EQ(over_nccl.back(), "broadcast of 8 x X on 2 nodes, over NCCL");
+  EXPECT_EQ(over_nccl.size(), 4u + 3 * 4);
+  EXPECT_THAT(over_sockets, testing::Contains("X to cpu, between nodes, one pair, over sockets"));
+  EXPECT_EQ(probe_series(ranks, true, Transport::nccl).size(), over_nccl.size());
+  EXPECT_EQ(probe_series(ranks, true, Transport::sockets).size(), over_sockets.size());
 }
 
 class Probe : public testing::Test {
@@ -100,6 +127,7 @@ TEST_F(Probe, MeasuresLinksAndCollectivesIntoAFileThatThePlannerReads) {
   for (const auto& link : network.links) {
     EXPECT_TRUE(link.has_curve());
     EXPECT_EQ(link.measured, "in a test");
+    EXPECT_EQ(link.transport, Transport::sockets);
     for (const NetworkMeasurement& m : link.messages) {
       ++measurements;
       EXPECT_GE(m.samples, 5);
