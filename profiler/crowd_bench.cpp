@@ -5,19 +5,22 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <new>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "planner/process/seconds_since.h"
 #include "profiler/link_bench.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/model/torch_device.h"
 
 namespace sailor {
 namespace {
-
-constexpr size_t kKinds = std::tuple_size_v<StackBench::ByKind>;
 
 double busy_s(const LayerMeasurement& m) {
   return m.times.forward_s + m.times.backward_s;
@@ -33,7 +36,7 @@ double student_95(size_t samples) {
 StackBench::ByKind slowest(const StackBench::ByKind* members, int count) {
   StackBench::ByKind result = members[0];
   for (int i = 1; i < count; ++i)
-    for (size_t k = 0; k < kKinds; ++k)
+    for (size_t k = 0; k < result.size(); ++k)
       if (busy_s(members[i][k]) > busy_s(result[k])) result[k] = members[i][k];
   return result;
 }
@@ -41,7 +44,7 @@ StackBench::ByKind slowest(const StackBench::ByKind* members, int count) {
 StackBench::ByKind mean(const std::vector<StackBench::ByKind>& groups) {
   StackBench::ByKind result = groups[0];
   const auto count = static_cast<double>(groups.size());
-  for (size_t k = 0; k < kKinds; ++k)
+  for (size_t k = 0; k < result.size(); ++k)
     for (double LayerTimes::*part :
          {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::update_s}) {
       double sum_s = 0;
@@ -51,19 +54,35 @@ StackBench::ByKind mean(const std::vector<StackBench::ByKind>& groups) {
   return result;
 }
 
+// Of a GPU, or of this machine: libtorch's own allocator has no type for that.
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (const auto failure = device_failure(error)) return failure->out_of_memory();
+  return std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
+
+// What rank 0 thinks.
+bool agreed(Communicator& all, bool wanted) {
+  unsigned char opinion = wanted ? 1 : 0;
+  all.broadcast(&opinion, 1, ElementType::u8, 0);
+  return opinion == 1;
+}
+
 }  // namespace
 
 CrowdBench::CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives, bool gpus)
     : job_(std::move(job)), ranks_(ranks), gpus_(gpus), collective_options_(collectives) {}
 
-std::vector<StackBench::ByKind> CrowdBench::measure(int tp, const std::vector<int>& microbatches,
-                                                    const MeasuringOptions& options) {
+CrowdBench::Series CrowdBench::measure(int tp, const std::vector<int>& microbatches,
+                                       const MeasuringOptions& options, double most_s) {
   const bool real_groups = tp > 1 && tp <= ranks_;
   const int width = real_groups ? tp : 1;
   const int groups = ranks_ / width, ranks = groups * width;
   std::vector<std::vector<StackBench::ByKind>> measured(  // by microbatch and rank
       microbatches.size(), std::vector<StackBench::ByKind>(static_cast<size_t>(ranks)));
-  run_ranks(ranks, [&](Communicator& all, CommFactory& factory) {
+  std::atomic<bool> full = false;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto measure_rank = [&](Communicator& all, CommFactory& factory) {
     at::set_num_threads(1);  // one rank has one core to itself; a property of the thread
     const int group = all.rank() / width;
     const std::unique_ptr<Gpu> gpu = gpus_ ? open_gpu({.rank = all.rank(), .ranks = ranks}) : nullptr;
@@ -77,12 +96,28 @@ std::vector<StackBench::ByKind> CrowdBench::measure(int tp, const std::vector<in
       own = (plane ? *plane : factory).create(fmt::format("group/{}", group), members);
     }
     StackBench bench(job_, tp, {.all = &all, .group = own.get(), .device = &device});
-    for (size_t i = 0; i < microbatches.size(); ++i)
+    for (size_t i = 0; i < microbatches.size(); ++i) {
+      if (i > 0 && !agreed(all, seconds_since(begin) < most_s)) break;
       measured[i][static_cast<size_t>(all.rank())] = bench.measure(microbatches[i], options);
-  });
+    }
+  };
+  try {
+    run_ranks(ranks, [&](Communicator& all, CommFactory& factory) {
+      try {
+        measure_rank(all, factory);
+      } catch (const std::exception& error) {
+        if (is_out_of_memory(error)) full = true;
+        throw;
+      }
+    });
+  } catch (const std::exception&) {  // without the rank that has failed the others cannot go on
+    if (!full) throw;
+  }
 
-  std::vector<StackBench::ByKind> results;
+  Series series;
+  series.out_of_memory = full;
   for (const std::vector<StackBench::ByKind>& members : measured) {
+    if (std::ranges::any_of(members, &StackBench::ByKind::empty)) break;
     std::vector<StackBench::ByKind> by_group;
     for (int group = 0; group < groups; ++group)
       by_group.push_back(slowest(members.data() + group * width, width));
@@ -91,9 +126,9 @@ std::vector<StackBench::ByKind> CrowdBench::measure(int tp, const std::vector<in
       m.times.forward_s += collectives_s(tp, m.forward_bytes);
       m.times.backward_s += collectives_s(tp, m.backward_bytes);
     }
-    results.push_back(std::move(kinds));
+    series.cells.push_back(std::move(kinds));
   }
-  return results;
+  return series;
 }
 
 double CrowdBench::collectives_s(int tp, const std::vector<int64_t>& sizes_bytes) {
@@ -111,7 +146,7 @@ double CrowdBench::collectives_s(int tp, const std::vector<int64_t>& sizes_bytes
 StackBench::ByKind typical(const std::vector<StackBench::ByKind>& measurements) {
   StackBench::ByKind result = measurements.at(0);
   const auto count = static_cast<double>(measurements.size());
-  for (size_t k = 0; k < kKinds; ++k) {
+  for (size_t k = 0; k < result.size(); ++k) {
     Samples forward, backward, update;
     double sum_s = 0, square_sum = 0, within = 0;
     result[k].samples = result[k].outliers = 0;

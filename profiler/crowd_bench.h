@@ -3,6 +3,7 @@
 // (stack_bench.h); TP groups are real while they fit. Not thread-safe.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -19,10 +20,16 @@ class CrowdBench {
   // cost of a collective for TP degrees above `ranks`, which have no real group, so that it has to be added.
   CrowdBench(JobSpec job, int ranks, const MeasuringOptions& collectives, bool gpus = false);
 
+  struct Series {
+    std::vector<StackBench::ByKind> cells;  // in the order of the microbatches; the last ones may be missing
+    bool out_of_memory = false;             // the first missing one does not fit
+  };
+
   // The times of one rank, in the order of `microbatches`: of the slowest member of a TP group, averaged over
-  // groups. Throws InputError when the model cannot be split over `tp` GPUs, CommError.
-  std::vector<StackBench::ByKind> measure(int tp, const std::vector<int>& microbatches,
-                                          const MeasuringOptions& options);
+  // groups. Ends before the first microbatch that does not fit into memory, and begins none but the first
+  // after `most_s` seconds. Throws InputError when the model cannot be split over `tp` GPUs, CommError.
+  Series measure(int tp, const std::vector<int>& microbatches, const MeasuringOptions& options,
+                 double most_s = std::numeric_limits<double>::infinity());
 
  private:
   double collectives_s(int tp, const std::vector<int64_t>& sizes_bytes);

@@ -13,21 +13,6 @@
 #include "trainer/parallel/gradient_buffer.h"
 
 namespace sailor {
-namespace {
-
-int layer_index(LayerKind kind, const ModelSpec& model) {
-  switch (kind) {
-    case LayerKind::embedding:
-      return 0;
-    case LayerKind::block:
-      return 1;
-    case LayerKind::head:
-      return model.layers + 1;
-  }
-  return 0;
-}
-
-}  // namespace
 
 struct LayerBench::State {
   ModelSpec model;
@@ -60,7 +45,7 @@ struct LayerBench::State {
 };
 
 LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& device)
-    : state_(new State{.model = job.model,
+    : state_(new State{.model = with_every_kind(job.model),
                        .kind = kind,
                        .dtype = scalar_type(job.training.precision),
                        .place = place_of(device),
@@ -70,13 +55,13 @@ LayerBench::LayerBench(const JobSpec& job, LayerKind kind, int tp, Device& devic
   check_split(job.model, tp);
   if (tp > 1) s.tp = std::make_unique<CopyingCommunicator>(tp, !device.asynchronous());
   LayerContext context;
-  context.model = job.model;
+  context.model = s.model;
   context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
   context.dtype = s.dtype;
   context.device = s.place;
   context.seed = job.training.seed;
   context.tp = s.tp.get();
-  s.layer = build_layer(context, layer_index(kind, job.model));
+  s.layer = build_layer(context, layer_of_kind(s.model, kind));
 }
 
 LayerBench::~LayerBench() = default;

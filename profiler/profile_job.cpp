@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -15,12 +14,11 @@
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "profiler/cpu_quota.h"
-#include "profiler/crowd_bench.h"
 #include "profiler/equipment.h"
 #include "profiler/layer_bench.h"
+#include "profiler/layer_rounds.h"
 #include "profiler/link_bench.h"
 #include "profiler/overhead_bench.h"
-#include "profiler/profile_journal.h"
 #include "profiler/sync_bench.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/model/torch_device.h"
@@ -31,18 +29,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<LayerKind, 3> kLayerKinds = {LayerKind::embedding, LayerKind::block, LayerKind::head};
-constexpr std::array<const char*, 3> kKindNames = {"embedding", "block", "head"};
 // Shares of the time that the user gives.
 constexpr double kLayerShare = 0.8;
 constexpr double kLinkShare = 0.1;
 constexpr double kOverheadShare = 0.04;
 constexpr double kSyncShare = 0.04;
 constexpr int kSizesMicrobatch = 4;
-constexpr int kRounds = 3;       // of all cells, one after the other
-constexpr int kMostRounds = 20;  // of cells that are not precise yet, while there is time
+// By default.
+constexpr int kMostMicrobatch = 64, kMostProcessorMicrobatch = 8, kLeastProcessorTp = 4, kMostProcessorTp = 8;
 constexpr int kSamplesPerRound = 5;
 constexpr double kQuotaPeriods = 4;  // that a measurement lasts at least, when there is a quota
+
+// Older profiles do not tell local blocks from others.
+bool has_all_kinds(const ProfileFile& profile) {
+  return std::ranges::all_of(layer_kinds(profile.model), [&](LayerKind kind) {
+    return std::ranges::count(profile.times, kind, &ProfileFile::TimeCell::kind) > 0;
+  });
+}
 
 // What earlier runs measured of the same thing with the same equipment; empty when there is nothing, or
 // nothing that can be read.
@@ -56,6 +59,8 @@ ProfileFile earlier(const std::string& path, const JobSpec& job, const std::stri
     } else if (!same_equipment(profile.measured, equipment)) {
       outcome.notes.push_back(
           fmt::format("{}: was measured with something else ({}); replaced", path, profile.measured.text()));
+    } else if (!has_all_kinds(profile)) {
+      outcome.notes.push_back(fmt::format("{}: has no times of local blocks; replaced", path));
     } else {
       return profile;
     }
@@ -65,26 +70,10 @@ ProfileFile earlier(const std::string& path, const JobSpec& job, const std::stri
   return {};
 }
 
-void put(ProfileFile& profile, const ProfileFile::TimeCell& cell) {
-  std::erase_if(profile.times, [&cell](const auto& c) {
-    return c.microbatch == cell.microbatch && c.shape == cell.shape && c.kind == cell.kind;
-  });
-  profile.times.push_back(cell);
-}
-
 void put(ProfileFile& profile, const ProfileFile::SizeCell& cell) {
   std::erase_if(profile.sizes,
                 [&cell](const auto& c) { return c.shape == cell.shape && c.kind == cell.kind; });
   profile.sizes.push_back(cell);
-}
-
-void sort_cells(ProfileFile& profile) {
-  std::sort(profile.times.begin(), profile.times.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.shape, a.microbatch, a.kind) < std::tuple(b.shape, b.microbatch, b.kind);
-  });
-  std::sort(profile.sizes.begin(), profile.sizes.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.shape, a.kind) < std::tuple(b.shape, b.kind);
-  });
 }
 
 NetworkFile earlier_network(const std::string& path, ProfileOutcome& outcome) {
@@ -144,41 +133,62 @@ void measure_overheads(const JobSpec& job, const ProfileRequest& request, int ra
   profile.overhead_samples = {1, iteration.samples, sync.samples};
 }
 
-bool precise(const StackBench::ByKind& cell) {
-  double whole_s = 0, unsure_s = 0;  // of an embedding, a block and a head
-  for (const LayerMeasurement& m : cell) {
-    const double busy_s = m.times.forward_s + m.times.backward_s;
-    whole_s += busy_s;
-    unsure_s += m.relative_error * busy_s;
-  }
-  return unsure_s <= MeasuringOptions().relative_error * whole_s;
+// 1, 2, 4 ... up to `most`.
+std::vector<int> doublings(int most) {
+  std::vector<int> values;
+  for (int value = 1; value <= most; value *= 2) values.push_back(value);
+  return values;
 }
 
-using Benches = std::map<int, std::vector<std::unique_ptr<LayerBench>>>;  // by TP degree
+std::vector<int> tps_of(const JobSpec& job, const ProfileRequest& request, int ranks) {
+  if (!request.tps.empty()) return request.tps;
+  std::vector<int> tps =
+      doublings(request.gpus > 0 ? request.gpus : std::clamp(ranks, kLeastProcessorTp, kMostProcessorTp));
+  std::erase_if(tps, [&](int tp) { return tp > 1 && !job.model.splits_over({tp}); });
+  return tps;
+}
 
-// Of the TP degrees that can be measured; notes say why others cannot. Throws InputError when none can.
-Benches make_benches(const JobSpec& job, const ProfileRequest& request, Device& device,
-                     ProfileOutcome& outcome) {
-  Benches benches;
+std::vector<int> microbatches_of(const ProfileRequest& request) {
+  if (!request.microbatches.empty()) return request.microbatches;
+  return doublings(request.gpus > 0 ? kMostMicrobatch : kMostProcessorMicrobatch);
+}
+
+// Of all kinds of layers. A sequence of a large model may fill a GPU.
+void measure_sizes(const JobSpec& job, int tp, Device& device, ProfileFile& profile) {
+  for (const LayerKind kind : layer_kinds(job.model)) {
+    for (int microbatch = kSizesMicrobatch;; microbatch = 1) {
+      try {
+        put(profile, {tp, kind, LayerBench(job, kind, tp, device).sizes(microbatch)});
+        break;
+      } catch (const std::exception& error) {
+        const auto failure = device_failure(error);
+        if (microbatch == 1 || !failure || !failure->out_of_memory()) throw;
+      }
+    }
+  }
+}
+
+// The TP degrees of `tps` that can be measured; notes say why others cannot. Throws InputError when none can.
+std::vector<int> measure_sizes(const JobSpec& job, const std::vector<int>& tps, const ProfileRequest& request,
+                               Device& device, ProfileFile& profile, ProfileOutcome& outcome) {
+  std::vector<int> measured;
   std::string reason;
-  for (const int tp : request.tps) {
+  for (const int tp : tps) {
     if (request.gpus > 0 && tp > request.gpus) {
       outcome.notes.push_back(fmt::format(
           "TP degree {} skipped: measuring it needs as many GPUs, this node has {}", tp, request.gpus));
       continue;
     }
     try {
-      std::vector<std::unique_ptr<LayerBench>> kinds;
-      for (const LayerKind kind : kLayerKinds)
-        kinds.push_back(std::make_unique<LayerBench>(job, kind, tp, device));
-      benches[tp] = std::move(kinds);
+      measure_sizes(job, tp, device, profile);
+      measured.push_back(tp);
     } catch (const InputError& e) {
       outcome.notes.push_back(fmt::format("TP degree {} skipped: {}", tp, e.what()));
       reason = e.what();
     }
   }
-  if (benches.empty()) throw InputError({job.file, 0}, reason);
-  return benches;
+  if (measured.empty()) throw InputError({job.file, 0}, reason);
+  return measured;
 }
 
 int ranks_of(const ProfileRequest& request) {
@@ -192,7 +202,8 @@ int ranks_of(const ProfileRequest& request) {
 MeasuringOptions layer_options(const ProfileRequest& request, size_t cells, int ranks,
                                ProfileOutcome& outcome) {
   MeasuringOptions options;
-  options.max_seconds = kLayerShare * request.seconds / (2.0 * kRounds * static_cast<double>(cells));
+  options.max_seconds =
+      kLayerShare * request.seconds / (2.0 * LayerRounds::kRounds * static_cast<double>(cells));
   options.min_samples = kSamplesPerRound;
   const CpuQuota quota = cpu_quota();
   if (request.gpus == 0 && quota.processors < ranks) {
@@ -204,101 +215,6 @@ MeasuringOptions layer_options(const ProfileRequest& request, size_t cells, int 
   }
   return options;
 }
-
-// The rounds in which all cells are measured, kept in a journal and in the profile's file as they are done.
-class LayerRounds {
- public:
-  // Keeps references. Takes up what the journal of an interrupted run has.
-  LayerRounds(const JobSpec& job, const ProfileRequest& request, int ranks, const MeasuringOptions& options,
-              const std::string& file, ProfileFile& profile)
-      : request_(request),
-        options_(options),
-        file_(file),
-        profile_(profile),
-        crowd_(job, ranks, collectives_of(options), request.gpus > 0),
-        journal_(file, profile.measured) {}
-
-  // Until all cells have kRounds rounds and are precise, or the time is over.
-  void measure(const std::vector<int>& tps, const std::function<void(double done, double total)>& advance) {
-    for (const auto& [cell, rounds] : journal_.rounds())
-      if (std::find(tps.begin(), tps.end(), cell.first) != tps.end()) put_cell(cell.first, cell.second);
-    const auto begin = Clock::now();
-    // Rounds after the first kRounds, of some cells, count for nothing.
-    const double cells = kRounds * static_cast<double>(tps.size() * request_.microbatches.size());
-    double cells_done = 0;
-    for (size_t round = 0; round < kMostRounds; ++round) {
-      const double elapsed_s = seconds_since(begin);
-      if (round >= kRounds && elapsed_s >= kLayerShare * request_.seconds) break;
-      for (const int tp : tps) {
-        if (const std::vector<int> due = due_in(round, tp); !due.empty()) measure_round(tp, due);
-        cells_done += static_cast<double>(request_.microbatches.size());
-        if (advance && round < kRounds) advance(cells_done, cells);
-      }
-    }
-  }
-
-  // A line for every cell; their number. The journal has done its work.
-  int tell_all(const std::function<void(const std::string&)>& tell) {
-    int cells = 0;
-    for (const auto& [key, of_cell] : journal_.rounds()) {
-      const StackBench::ByKind cell = typical(of_cell);
-      std::string line = fmt::format("microbatch {:>3}  tp {}", key.second, key.first);
-      for (size_t k = 0; k < kLayerKinds.size(); ++k) {
-        const LayerMeasurement& m = cell[k];
-        line += fmt::format(" | {} {:.3f} + {:.3f} + {:.3f} ms, {} samples, +-{:.1f} %", kKindNames[k],
-                            1e3 * m.times.forward_s, 1e3 * m.times.backward_s, 1e3 * m.times.update_s,
-                            m.samples, 100 * m.relative_error);
-      }
-      tell(line);
-      ++cells;
-    }
-    journal_.finish();
-    return cells;
-  }
-
- private:
-  static MeasuringOptions collectives_of(const MeasuringOptions& layers) {
-    MeasuringOptions options;
-    options.max_seconds = layers.max_seconds;
-    return options;
-  }
-
-  // Microbatches of the TP degree that this round measures; those of earlier rounds an interrupted run did.
-  std::vector<int> due_in(size_t round, int tp) const {
-    std::vector<int> due;
-    for (const int microbatch : request_.microbatches) {
-      const auto found = journal_.rounds().find({tp, microbatch});
-      if (found != journal_.rounds().end() && found->second.size() > round) continue;
-      if (round < kRounds || !precise(typical(journal_.rounds().at({tp, microbatch}))))
-        due.push_back(microbatch);
-    }
-    return due;
-  }
-
-  void measure_round(int tp, const std::vector<int>& microbatches) {
-    const std::vector<StackBench::ByKind> measured = crowd_.measure(tp, microbatches, options_);
-    for (size_t i = 0; i < measured.size(); ++i) {
-      journal_.add(tp, microbatches[i], measured[i]);
-      put_cell(tp, microbatches[i]);
-    }
-    sort_cells(profile_);
-    save_profile_file(profile_, file_);
-  }
-
-  void put_cell(int tp, int microbatch) {
-    const StackBench::ByKind cell = typical(journal_.rounds().at({tp, microbatch}));
-    for (size_t k = 0; k < kLayerKinds.size(); ++k)
-      put(profile_, {microbatch, tp, kLayerKinds[k], cell[k].times, cell[k].samples, cell[k].outliers,
-                     cell[k].relative_error});
-  }
-
-  const ProfileRequest& request_;
-  const MeasuringOptions options_;
-  const std::string file_;
-  ProfileFile& profile_;
-  CrowdBench crowd_;
-  ProfileJournal journal_;
-};
 
 }  // namespace
 
@@ -327,7 +243,6 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   const std::unique_ptr<Gpu> gpu = request.gpus > 0 ? open_gpu({}) : nullptr;
   Device& device = gpu ? gpu->device() : host_device();
   const ComputeOn computes(device);
-  const Benches benches = make_benches(job, request, device, outcome);
 
   const int ranks = ranks_of(request);
   MeasuredWith equipment = this_equipment(ranks);
@@ -337,6 +252,9 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
   profile.model = job.model;
   profile.precision = job.training.precision;
   profile.measured = equipment;
+  const std::vector<int> microbatches = microbatches_of(request);
+  const std::vector<int> tps =
+      measure_sizes(job, tps_of(job, request, ranks), request, device, profile, outcome);
   measure_overheads(job, request, ranks, outcome, profile);
   tell(
       fmt::format("base memory {:.0f} MiB, {:.2f} ms per iteration and {:.2f} ms per MB of gradients "
@@ -344,16 +262,21 @@ ProfileOutcome profile_job(const JobSpec& job, const ProfileRequest& request,
                   static_cast<double>(request.base_memory_bytes) / (1 << 20),
                   1e3 * profile.overheads.iteration_overhead_s, 1e9 * profile.overheads.sync_s_per_byte));
 
-  for (auto& [tp, kinds] : benches)
-    for (size_t k = 0; k < kLayerKinds.size(); ++k)
-      put(profile, {tp, kLayerKinds[k], kinds[k]->sizes(kSizesMicrobatch)});
-  std::vector<int> tps;
-  for (const auto& [tp, kinds] : benches) tps.push_back(tp);
-  const MeasuringOptions options =
-      layer_options(request, tps.size() * request.microbatches.size(), ranks, outcome);
-  LayerRounds rounds(job, request, ranks, options, outcome.layer_file, profile);
-  rounds.measure(tps, advance);
+  const MeasuringOptions options = layer_options(request, tps.size() * microbatches.size(), ranks, outcome);
+  LayerRounds rounds({.job = job,
+                      .microbatches = microbatches,
+                      .tps = tps,
+                      .ranks = ranks,
+                      .gpus = request.gpus > 0,
+                      .open_ended = request.gpus > 0 && request.microbatches.empty(),
+                      .seconds = kLayerShare * request.seconds},
+                     options, outcome.layer_file, profile);
+  rounds.measure(advance);
+  for (const std::string& note : rounds.notes()) outcome.notes.push_back(note);
   outcome.cells = rounds.tell_all(tell);
+  if (outcome.cells == 0)
+    throw std::runtime_error(
+        fmt::format("{}: no microbatch of the model fits into the memory of a GPU", job.file));
   return outcome;
 }
 

@@ -1,7 +1,8 @@
 // Measures everything about this machine for planning one job, and stores it as it goes: a layer profile, and
 // a network profile of the `socket` data plane. An interrupted run keeps its finished cells, and the next one
 // continues from there (profile_journal.h). Every cell is measured in several rounds, and again until it is
-// known to 2 % or the time is over.
+// known to 2 % or the time is over. A microbatch that does not fit into memory ends the series of its TP
+// degree; the planner estimates what was not measured (planner/profile/completed_profile.h).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,11 @@ namespace sailor {
 struct ProfileRequest {
   std::string gpu_type = "cpu";  // name of the profile
   std::string directory;         // created if missing
-  std::vector<int> microbatches = {1, 2, 4, 8};
-  std::vector<int> tps = {1, 2, 4};
+  // Empty: 1, 2, 4, 8 on processors; on GPUs 1, 2, 4 ... 64 while memory and time last.
+  std::vector<int> microbatches;
+  // Empty: the powers of two that divide the model, up to the number of GPUs; on processors up to that of
+  // ranks, at least to 4 and at most to 8.
+  std::vector<int> tps;
   int ranks = 0;                  // concurrent ranks on this machine in a job; 0 = one per core, or per GPU
   int gpus = 0;                   // number of this machine's GPUs to measure; 0 = its processors
   double seconds = 40;            // approximate maximum for the whole run

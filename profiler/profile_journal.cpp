@@ -38,12 +38,9 @@ LayerMeasurement measurement(const Json& json) {
 }
 
 // What must be equal for rounds to be of one profile.
-Json conditions(const MeasuredWith& equipment) {
-  return {{"host", equipment.host},
-          {"device", equipment.device},
-          {"driver", equipment.driver},
-          {"libraries", equipment.libraries},
-          {"ranks", equipment.ranks}};
+Json conditions(const MeasuredWith& equipment, size_t kinds) {
+  return {{"host", equipment.host},           {"device", equipment.device}, {"driver", equipment.driver},
+          {"libraries", equipment.libraries}, {"ranks", equipment.ranks},   {"kinds", kinds}};
 }
 
 std::string line_of(int tp, int microbatch, const StackBench::ByKind& measured) {
@@ -59,9 +56,9 @@ std::string ProfileJournal::path_of(const std::string& profile_path) {
   return (path.parent_path() / ("." + path.filename().string() + ".unfinished")).string();
 }
 
-ProfileJournal::ProfileJournal(const std::string& profile_path, const MeasuredWith& equipment)
+ProfileJournal::ProfileJournal(const std::string& profile_path, const MeasuredWith& equipment, size_t kinds)
     : path_(path_of(profile_path)) {
-  const Json own = conditions(equipment);
+  const Json own = conditions(equipment, kinds);
   bool usable = false;
   if (fs::exists(path_)) {
     std::istringstream lines(read_text_file(path_));
@@ -74,9 +71,9 @@ ProfileJournal::ProfileJournal(const std::string& profile_path, const MeasuredWi
         continue;
       }
       try {
-        StackBench::ByKind kinds;
-        for (size_t k = 0; k < kinds.size(); ++k) kinds[k] = measurement(json.at("kinds").at(k));
-        rounds_[{json.at("tp").get<int>(), json.at("microbatch").get<int>()}].push_back(kinds);
+        StackBench::ByKind round;
+        for (size_t k = 0; k < kinds; ++k) round.push_back(measurement(json.at("kinds").at(k)));
+        rounds_[{json.at("tp").get<int>(), json.at("microbatch").get<int>()}].push_back(round);
       } catch (const nlohmann::json::exception&) {
         break;
       }

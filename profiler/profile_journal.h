@@ -18,8 +18,9 @@ class ProfileJournal {
   using Rounds = std::map<std::pair<int, int>, std::vector<StackBench::ByKind>>;  // by (TP, microbatch)
 
   // The journal of the profile at `profile_path`. Lines of an earlier run are kept if it used the same
-  // `equipment` and number of ranks; otherwise they are dropped. Throws std::runtime_error.
-  ProfileJournal(const std::string& profile_path, const MeasuredWith& equipment);
+  // `equipment` and number of ranks, and measured as many kinds of layers; otherwise they are dropped. Throws
+  // std::runtime_error.
+  ProfileJournal(const std::string& profile_path, const MeasuredWith& equipment, size_t kinds);
 
   const Rounds& rounds() const { return rounds_; }
   // Appends, and syncs to disk. Throws std::runtime_error.

@@ -49,9 +49,10 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   std::vector<std::string> command = {
       program_path("sailor-profile"), std::filesystem::absolute(job_file), "--layers-only", "--out",
       std::filesystem::absolute(request.directory.empty() ? default_profile_directory() : request.directory)};
-  command.insert(command.end(), {"--microbatches", fmt::format("{}", fmt::join(request.microbatches, ",")),
-                                 "--tp", fmt::format("{}", fmt::join(request.tps, ",")), "--seconds",
-                                 fmt::format("{}", request.seconds)});
+  command.insert(command.end(), {"--seconds", fmt::format("{}", request.seconds)});
+  for (const auto& [option, values] :
+       {std::pair("--microbatches", request.microbatches), {"--tp", request.tps}})
+    if (!values.empty()) command.insert(command.end(), {option, fmt::format("{}", fmt::join(values, ","))});
   if (request.ranks > 0) command.insert(command.end(), {"--ranks", std::to_string(request.ranks)});
   for (const NodeJob& job : jobs)
     std::cerr << fmt::format("type {}: measured on {}\n", job.gpu_type, job.node);
@@ -103,10 +104,15 @@ int main(int argc, char** argv) {
                                      "catalog name of the measured type: the GPUs of this node, or its CPUs");
   type->excludes(nodes)->capture_default_str();
   app.add_option("--out", request.directory, "profile directory (default: the first of the site config)");
-  app.add_option("--microbatches", request.microbatches, "sequences per microbatch")
+  app.add_option(
+         "--microbatches", request.microbatches,
+         "sequences per microbatch (default: 1, 2, 4, 8; on GPUs 1, 2, 4 ... 64 while memory and time last)")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 16));
-  app.add_option("--tp", request.tps, "TP degrees")->delimiter(',')->check(CLI::Range(1, 64));
+  app.add_option("--tp", request.tps,
+                 "TP degrees (default: 1, 2, 4 ... that divide the model, up to the GPUs of this node)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64));
   app.add_option("--ranks", request.ranks,
                  "concurrent ranks, as a job has on this machine (default: one per core)")
       ->check(CLI::Range(1, 4096));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "planner/process/seconds_since.h"
@@ -53,40 +54,43 @@ class Spans {
 
 struct StackBench::State {
   struct Member {
-    LayerKind kind;
+    std::size_t kind;  // in `kinds`
     std::unique_ptr<Layer> layer;
     std::vector<std::size_t> parameters;  // in the buffer
   };
   // Seconds of the layers of one kind, added up over a pass.
-  using Seconds = std::array<double, 3>;
+  using Seconds = std::vector<double>;
 
   ModelSpec model;
   OptimizerSpec optimizer;
   at::ScalarType dtype = at::kFloat;
   std::unique_ptr<CopyingCommunicator> copying;
   Company company;
+  std::vector<LayerKind> kinds;
   std::vector<Member> stack;
   std::unique_ptr<GradientBuffer> gradients;
-  int blocks = 0;
 
   void build(const JobSpec& job, int tp) {
     check_split(job.model, tp);
-    model = job.model;
+    model = with_every_kind(job.model);
+    kinds = layer_kinds(model);
     optimizer = job.training.optimizer;
     dtype = scalar_type(job.training.precision);
     if (tp > 1 && !company.group)
       copying = std::make_unique<CopyingCommunicator>(tp, !company.device->asynchronous());
     LayerContext context;
-    context.model = job.model;
+    context.model = model;
     context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, {tp});
     context.dtype = dtype;
     context.device = place_of(*company.device);
     context.seed = job.training.seed;
     context.tp = company.group ? company.group : copying.get();
-    blocks = std::min(kMostBlocks, model.layers);
-    stack.push_back({LayerKind::embedding, build_layer(context, 0), {}});
-    for (int i = 1; i <= blocks; ++i) stack.push_back({LayerKind::block, build_layer(context, i), {}});
-    stack.push_back({LayerKind::head, build_layer(context, model.layers + 1), {}});
+    const int blocks = std::min(kMostBlocks, model.layers);
+    for (int layer = 0; layer <= model.layers + 1; ++layer) {
+      if (layer > blocks && layer <= model.layers) continue;
+      const auto kind = std::ranges::find(kinds, kind_of_layer(model, layer)) - kinds.begin();
+      stack.push_back({static_cast<std::size_t>(kind), build_layer(context, layer), {}});
+    }
     std::vector<Parameter*> order;
     for (Member& member : stack) {
       for (Parameter& parameter : member.layer->parameters()) {
@@ -98,7 +102,10 @@ struct StackBench::State {
     gradients->begin_iteration();
   }
   // Layers of a kind in the stack: what a pass adds up is divided by it.
-  double count(LayerKind kind) const { return kind == LayerKind::block ? blocks : 1; }
+  double count(std::size_t kind) const {
+    return static_cast<double>(std::ranges::count(stack, kind, &Member::kind));
+  }
+  Seconds no_seconds() const { return Seconds(kinds.size(), 0.0); }
 
   // Whether all members take one more sample: the first one's opinion.
   bool another(bool wanted) const {
@@ -130,7 +137,7 @@ struct StackBench::State {
     meet();
     collectives();
     for (const Member& member : stack) {
-      const auto kind = static_cast<size_t>(member.kind);
+      const std::size_t kind = member.kind;
       at::Tensor input;
       if (!outputs.empty()) input = outputs.back().detach().set_requires_grad(true);
       spans.time(forward_s[kind], [&] { outputs.push_back(member.layer->forward(input, batch)); });
@@ -141,7 +148,7 @@ struct StackBench::State {
     at::Tensor gradient =
         at::full({}, 1.0 / static_cast<double>(batch.inputs.numel()), outputs.back().options());
     for (size_t i = stack.size(); i-- > 0;) {
-      const auto kind = static_cast<size_t>(stack[i].kind);
+      const std::size_t kind = stack[i].kind;
       spans.time(backward_s[kind], [&] {
         outputs[i].backward(gradient);
         outputs[i].reset();
@@ -155,12 +162,12 @@ struct StackBench::State {
 
   // All that a rank does per parameter and iteration, in the trainer's order.
   Seconds update(std::vector<std::unique_ptr<Optimizer>>& optimizers) {
-    Seconds seconds{};
+    Seconds seconds = no_seconds();
     double norm = 0;
     Spans spans(*company.device);
     const auto for_each_layer = [&](const auto& function) {
       for (size_t i = 0; i < stack.size(); ++i) {
-        spans.time(seconds[static_cast<size_t>(stack[i].kind)], [&] { function(i); });
+        spans.time(seconds[stack[i].kind], [&] { function(i); });
       }
     };
     for_each_layer([&](size_t i) {
@@ -188,19 +195,20 @@ StackBench::~StackBench() = default;
 StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& options) {
   State& s = *state_;
   const Batch batch{s.tokens(microbatch), s.tokens(microbatch)};
-  ByKind result;
-  std::array<Samples, 3> forward, backward, both, update;
+  const size_t kinds = s.kinds.size();
+  ByKind result(kinds);
+  std::vector<Samples> forward(kinds), backward(kinds), both(kinds), update(kinds);
   Samples whole, whole_update;
   for (int i = 0; i < options.warm_up; ++i) {
-    State::Seconds ignored{};
+    State::Seconds ignored = s.no_seconds();
     s.pass(batch, ignored, ignored, result);
   }
   for (const auto begin = Clock::now(); s.another(!enough(whole, seconds_since(begin), options));) {
-    State::Seconds forward_s{}, backward_s{};
+    State::Seconds forward_s = s.no_seconds(), backward_s = s.no_seconds();
     s.pass(batch, forward_s, backward_s, result);
     double sum_s = 0;
     for (size_t k = 0; k < result.size(); ++k) {
-      const double count = s.count(static_cast<LayerKind>(k));
+      const double count = s.count(k);
       forward[k].add(forward_s[k] / count);
       backward[k].add(backward_s[k] / count);
       both[k].add((forward_s[k] + backward_s[k]) / count);
@@ -223,14 +231,14 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
   for (const auto begin = Clock::now(); s.another(!enough(whole_update, seconds_since(begin), options));) {
     s.meet();
     const State::Seconds seconds = s.update(optimizers);
-    for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(static_cast<LayerKind>(k)));
-    whole_update.add(seconds[0] + seconds[1] + seconds[2]);
+    for (size_t k = 0; k < result.size(); ++k) update[k].add(seconds[k] / s.count(k));
+    whole_update.add(std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
   // Each part without interruptions, which are then distributed evenly, wherever they occurred in the
   // measurement.
   double usual_s = 0, usual_update_s = 0;
   for (size_t k = 0; k < result.size(); ++k) {
-    const double count = s.count(static_cast<LayerKind>(k));
+    const double count = s.count(k);
     usual_s += count * (forward[k].usual_mean() + backward[k].usual_mean());
     usual_update_s += count * update[k].usual_mean();
   }

@@ -10,7 +10,6 @@
 // of real ones is measured separately and has to be added. One thread per object.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -33,7 +32,7 @@ struct LayerMeasurement {
 
 class StackBench {
  public:
-  using ByKind = std::array<LayerMeasurement, 3>;  // by LayerKind
+  using ByKind = std::vector<LayerMeasurement>;  // in the order of layer_kinds()
 
   // The concurrently measuring ranks: all members of `all` call the same functions and take every sample
   // together. `group` is the real TP group of this one, part of `all`. All outlive the object.

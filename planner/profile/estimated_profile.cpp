@@ -9,7 +9,6 @@
 namespace sailor {
 namespace {
 
-constexpr int kMostMicrobatch = 64, kMostTp = 8;
 constexpr double kLeastUncertainty = 0.05;
 
 std::optional<TransformerShape> known_shape(const ModelSpec& model) {
@@ -49,13 +48,17 @@ std::vector<double> log_ratios(const Estimator& estimator, const std::vector<Pro
   std::vector<double> ratios;
   for (const ProfileFile& profile : measured) {
     if (profile.precision != estimator.precision) continue;
-    ModelSpec one_block = profile.model;
-    one_block.layers = 1;
-    const std::optional<TransformerShape> shape = known_shape(one_block);
+    ModelSpec every_kind = profile.model;
+    every_kind.layers = 0;  // a file applies to any number of blocks
+    every_kind = with_every_kind(every_kind);
+    const std::optional<TransformerShape> shape = known_shape(every_kind);
     if (!shape) continue;
     for (const ProfileFile::TimeCell& cell : profile.times) {
-      if (cell.kind != LayerKind::block || (cell.shape.gpus() > 1 && estimator.link() == nullptr)) continue;
-      const LayerTimes estimate = estimator.cell(*shape, cell.microbatch, cell.shape.tp)[1];
+      if (cell.kind == LayerKind::embedding || cell.kind == LayerKind::head ||
+          (cell.shape.gpus() > 1 && estimator.link() == nullptr))
+        continue;
+      const LayerTimes estimate = estimator.cell(
+          *shape, cell.microbatch, cell.shape.tp)[static_cast<size_t>(layer_of_kind(every_kind, cell.kind))];
       const double seen_s = cell.times.forward_s + cell.times.backward_s;
       if (seen_s > 0) ratios.push_back(std::log(seen_s / (estimate.forward_s + estimate.backward_s)));
     }
@@ -67,7 +70,8 @@ std::vector<double> log_ratios(const Estimator& estimator, const std::vector<Pro
 
 std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpec& model, Precision precision,
                                              const std::vector<ProfileFile>& measured,
-                                             const NetworkProfile& network, const FrameworkStyle& style) {
+                                             const NetworkProfile& network, const FrameworkStyle& style,
+                                             const EstimatedCells& cells) {
   const std::optional<TransformerShape> shape = known_shape(model);
   if (!shape || type.emulation || !has_kernel_model(type, precision)) return std::nullopt;
   const Estimator estimator{type, network, style, precision};
@@ -83,15 +87,16 @@ std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpe
   profile.overheads.base_memory_bytes = type.base_memory_bytes;
   if (!measured.empty()) profile.overheads = measured.front().overheads;
   const double correction = std::exp(mean);
-  for (int tp = 1; tp <= kMostTp; tp *= 2) {
-    if (tp > 1 && (!model.splits_over({tp}) || estimator.link() == nullptr)) break;
-    for (int microbatch = 1; microbatch <= kMostMicrobatch; microbatch *= 2) {
+  for (const int tp : cells.tps) {
+    if (tp > 1 && (!model.splits_over({tp}) || estimator.link() == nullptr)) continue;
+    for (const int microbatch : cells.microbatches) {
       LayerProfile::Cell cell = estimator.cell(*shape, microbatch, tp);
       for (LayerTimes& times : cell) {
         times.forward_s *= correction;
         times.backward_s *= correction;
         times.attention_s *= correction;
       }
+      profile.estimated.emplace(microbatch, ReplicaShape{tp});
       profile.cells.emplace(std::pair(microbatch, ReplicaShape{tp}), std::move(cell));
     }
   }

@@ -13,25 +13,70 @@ namespace sailor {
 
 namespace {
 
-// The three entries of one cell, by LayerKind.
 template <typename T>
-using ByKind = std::map<LayerKind, T>;
+using ByKind = std::map<LayerKind, T>;  // the entries of one cell
 
-// One entry per layer: embedding, `blocks` copies of the block, head. Empty when a kind is missing.
+// One entry per layer of the model. Empty when a kind is missing.
 template <typename T>
-std::vector<T> unroll_kinds(const ByKind<T>& kinds, int blocks) {
-  if (kinds.size() != 3) return {};
-  std::vector<T> layers(static_cast<size_t>(blocks) + 2, kinds.at(LayerKind::block));
-  layers.front() = kinds.at(LayerKind::embedding);
-  layers.back() = kinds.at(LayerKind::head);
+std::vector<T> unroll_kinds(const ByKind<T>& kinds, const ModelSpec& model) {
+  for (const LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head})
+    if (!kinds.contains(kind)) return {};
+  std::vector<T> layers;
+  for (int layer = 0; layer < model.num_all_layers(); ++layer) {
+    const auto own = kinds.find(kind_of_layer(model, layer));
+    layers.push_back(own != kinds.end() ? own->second : kinds.at(LayerKind::block));
+  }
   return layers;
 }
 
-void require_blocks(int blocks) {
+ModelSpec with_blocks(ModelSpec model, int blocks) {
   if (blocks < 1) throw std::invalid_argument(fmt::format("a model of {} blocks", blocks));
+  model.layers = blocks;
+  return model;
 }
 
 }  // namespace
+
+const std::vector<std::string>& layer_kind_names() {
+  static const std::vector<std::string> names = {"embedding", "block", "local_block", "head"};
+  return names;
+}
+
+const std::string& to_string(LayerKind kind) {
+  return layer_kind_names()[static_cast<size_t>(kind)];
+}
+
+std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
+  if (model.attention_window > 0)
+    return {LayerKind::embedding, LayerKind::block, LayerKind::local_block, LayerKind::head};
+  return {LayerKind::embedding, LayerKind::block, LayerKind::head};
+}
+
+LayerKind kind_of_layer(const ModelSpec& model, int layer) {
+  if (layer == 0) return LayerKind::embedding;
+  if (layer > model.layers) return LayerKind::head;
+  return model.attends_locally(layer) ? LayerKind::local_block : LayerKind::block;
+}
+
+int layer_of_kind(const ModelSpec& model, LayerKind kind) {
+  switch (kind) {
+    case LayerKind::embedding:
+      return 0;
+    case LayerKind::block:
+      return 1;
+    case LayerKind::local_block:
+      return 2;
+    case LayerKind::head:
+      break;
+  }
+  return model.layers + 1;
+}
+
+ModelSpec with_every_kind(ModelSpec model) {
+  const int kinds_of_blocks = static_cast<int>(layer_kinds(model).size()) - 2;
+  model.layers = std::max(model.layers, kinds_of_blocks);
+  return model;
+}
 
 std::vector<int> LayerProfile::microbatches() const {
   std::set<int> values;
@@ -55,7 +100,7 @@ bool matches(const ProfileFile& profile, const ModelSpec& model, Precision preci
 }
 
 LayerProfile unroll(const ProfileFile& profile, int blocks) {
-  require_blocks(blocks);
+  const ModelSpec model = with_blocks(profile.model, blocks);
   std::map<std::pair<int, ReplicaShape>, ByKind<LayerTimes>> kinds;
   for (const ProfileFile::TimeCell& cell : profile.times) {
     kinds[{cell.microbatch, cell.shape}][cell.kind] = cell.times;
@@ -66,19 +111,19 @@ LayerProfile unroll(const ProfileFile& profile, int blocks) {
   layers.overheads = profile.overheads;
   layers.measured = profile.measured;
   for (const auto& [key, cell] : kinds) {
-    LayerProfile::Cell unrolled = unroll_kinds(cell, blocks);
+    LayerProfile::Cell unrolled = unroll_kinds(cell, model);
     if (!unrolled.empty()) layers.cells.emplace(key, std::move(unrolled));
   }
   return layers;
 }
 
 ModelSizes unroll_sizes(const ProfileFile& profile, int blocks) {
-  require_blocks(blocks);
+  const ModelSpec model = with_blocks(profile.model, blocks);
   std::map<ReplicaShape, ByKind<LayerSizes>> kinds;
   for (const ProfileFile::SizeCell& cell : profile.sizes) kinds[cell.shape][cell.kind] = cell.sizes;
   ModelSizes sizes;
   for (const auto& [shape, cell] : kinds) {
-    std::vector<LayerSizes> unrolled = unroll_kinds(cell, blocks);
+    std::vector<LayerSizes> unrolled = unroll_kinds(cell, model);
     if (unrolled.empty()) continue;
     if (profile.model.tied_embeddings) {  // measured alone, a head holds the matrix
       const int64_t rows = (int64_t{profile.model.vocabulary} + shape.parts() - 1) / shape.parts();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,9 +66,15 @@ class LayerProfile {
   std::map<std::pair<int, ReplicaShape>, Cell> cells;
   PlatformOverheads overheads;
   MeasuredWith measured;
-  double uncertainty = 0;  // relative; above 0 the times are estimates (estimated_profile.h)
+  // Cells whose times are estimates (estimated_profile.h), and their relative uncertainty; 0 without any.
+  std::set<std::pair<int, ReplicaShape>> estimated;
+  double uncertainty = 0;
 
-  bool is_estimated() const { return uncertainty > 0; }
+  bool is_estimated(int microbatch, ReplicaShape shape) const {
+    return estimated.contains({microbatch, shape});
+  }
+  // No cell was measured.
+  bool is_estimated() const { return !cells.empty() && estimated.size() == cells.size(); }
   const Cell* find(int microbatch, ReplicaShape shape) const {
     auto it = cells.find({microbatch, shape});
     return it == cells.end() ? nullptr : &it->second;
@@ -91,9 +98,22 @@ struct ModelSizes {
   }
 };
 
+// Layers of one kind cost the same. A local block is one whose tokens attend to a window of the sequence only
+// (ModelSpec::attends_locally).
+enum class LayerKind { embedding, block, local_block, head };
+const std::vector<std::string>& layer_kind_names();  // by LayerKind, as in files
+const std::string& to_string(LayerKind kind);
+// Those of a model with any number of blocks, ascending.
+std::vector<LayerKind> layer_kinds(const ModelSpec& model);
+LayerKind kind_of_layer(const ModelSpec& model, int layer);
+// The first layer of a kind. The model may have too few blocks for it.
+int layer_of_kind(const ModelSpec& model, LayerKind kind);
+// The model with as many blocks as it has kinds of them, if it has fewer.
+ModelSpec with_every_kind(ModelSpec model);
+
 // The product's own file (JSON, `"sailor_layer_profile": 1`): one entry per layer kind, so that one profile
-// applies to any number of blocks. This is its content before it is expanded to a job's layers.
-enum class LayerKind { embedding, block, head };
+// applies to any number of blocks. This is its content before it is expanded to a job's layers. Older files
+// have no entries of local blocks: those of blocks are then of both.
 
 struct ProfileFile {
   std::string file;

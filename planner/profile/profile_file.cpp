@@ -1,6 +1,7 @@
 // Layer profiles as files: reading with checks, writing.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -15,13 +16,8 @@ namespace {
 constexpr int kMaxTp = 4096;
 constexpr int kMaxMicrobatch = 1'000'000;
 
-const std::vector<std::string>& kind_names() {
-  static const std::vector<std::string> names = {"embedding", "block", "head"};
-  return names;
-}
-
 LayerKind read_kind(const Field& field) {
-  return static_cast<LayerKind>(field.choice(kind_names()));
+  return static_cast<LayerKind>(field.choice(layer_kind_names()));
 }
 
 ModelSpec read_model(const Field& field) {
@@ -126,17 +122,24 @@ ProfileFile read_profile_file(const Document& document) {
     if (!seen_sizes.insert({cell.shape, cell.kind}).second) item.fail("this (tp, layer) is listed twice");
     profile.sizes.push_back(cell);
   }
-  // A cell is of use only when all three kinds of layers were measured, and their sizes are known.
+  // A cell is of use only when all kinds of layers were measured, and their sizes are known. Local blocks are
+  // in all cells, or in none of an older file.
+  std::vector<LayerKind> kinds = layer_kinds(profile.model);
+  const auto is_local = [](const auto& cell) { return cell.kind == LayerKind::local_block; };
+  const bool local =
+      std::ranges::any_of(profile.times, is_local) || std::ranges::any_of(profile.sizes, is_local);
+  if (local && std::ranges::count(kinds, LayerKind::local_block) == 0)
+    times.fail("local blocks of a model without attention_window");
+  if (!local) std::erase(kinds, LayerKind::local_block);
   for (const ProfileFile::TimeCell& cell : profile.times) {
-    for (LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head}) {
-      const std::string& name = kind_names()[static_cast<size_t>(kind)];
+    for (const LayerKind kind : kinds) {
       if (!seen_times.contains({cell.microbatch, cell.shape, kind})) {
         times.fail(fmt::format("microbatch {}, tp {} has no entry for the layer \"{}\"", cell.microbatch,
-                               cell.shape.tp, name));
+                               cell.shape.tp, to_string(kind)));
       }
       if (!seen_sizes.contains({cell.shape, kind})) {
         map.required("sizes").fail(
-            fmt::format("tp {} has no entry for the layer \"{}\"", cell.shape.tp, name));
+            fmt::format("tp {} has no entry for the layer \"{}\"", cell.shape.tp, to_string(kind)));
       }
     }
   }
@@ -186,7 +189,7 @@ std::string to_json(const ProfileFile& profile) {
   for (const ProfileFile::TimeCell& cell : profile.times) {
     times.push_back({{"microbatch", cell.microbatch},
                      {"tp", cell.shape.tp},
-                     {"layer", kind_names()[static_cast<size_t>(cell.kind)]},
+                     {"layer", to_string(cell.kind)},
                      {"forward_s", cell.times.forward_s},
                      {"backward_s", cell.times.backward_s},
                      {"update_s", cell.times.update_s},
@@ -197,7 +200,7 @@ std::string to_json(const ProfileFile& profile) {
   Json sizes = Json::array();
   for (const ProfileFile::SizeCell& cell : profile.sizes) {
     sizes.push_back({{"tp", cell.shape.tp},
-                     {"layer", kind_names()[static_cast<size_t>(cell.kind)]},
+                     {"layer", to_string(cell.kind)},
                      {"parameters", cell.sizes.parameters},
                      {"output_elements", cell.sizes.output_elements},
                      {"activation_bytes", cell.sizes.activation_bytes},

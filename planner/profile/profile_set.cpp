@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 #include <set>
 
-#include "planner/profile/analytic_profile.h"
+#include "planner/profile/completed_profile.h"
 #include "planner/profile/estimated_profile.h"
 #include "planner/profile/profile_reader.h"
 #include "planner/spec/error.h"
@@ -143,14 +144,26 @@ bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found,
   static const std::vector<ProfileFile> none;
   const auto others = found.of_other_models.find(type.name);
   const std::vector<ProfileFile>& measured = others == found.of_other_models.end() ? none : others->second;
-  const Precision precision = job.training.precision;
-  auto profile = estimate_profile(type, job.model, precision, measured, set.network, framework);
+  auto profile = estimate_profile(type, job.model, job.training.precision, measured, set.network, framework);
   if (!profile) return false;
-  for (const ReplicaShape& shape : profile->shapes())
-    set.sizes.by_shape.emplace(shape, analytic_sizes(shape_of(job.model), framework, precision, shape));
   set.layers.emplace(type.name, std::move(*profile));
   for (const ProfileFile& other : measured) set.files.push_back(other.file);
   return true;
+}
+
+// The measured profile of a type, and what else its GPUs can do: measuring never narrows what is searched.
+LayerProfile with_estimates(const GpuType& type, const ProfileFile& file, const JobSpec& job,
+                            const FrameworkStyle& framework, const NetworkProfile& network) {
+  LayerProfile profile = unroll(file, job.model.layers);
+  EstimatedCells cells;
+  for (const auto& [microbatch, shape] : profile.cells | std::views::keys) {
+    cells.microbatches.insert(microbatch);
+    cells.tps.insert(shape.tp);
+  }
+  if (const auto estimate =
+          estimate_profile(type, job.model, job.training.precision, {file}, network, framework, cells))
+    complete(profile, *estimate);
+  return profile;
 }
 
 }  // namespace
@@ -178,12 +191,11 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
   assume_links(catalog, set.network);
   set.notes = std::move(found.notes);
   set.files = found.network_files;
-  // What was measured first: estimates must not take the place of measured sizes.
   for (const auto& [name, type] : catalog.gpu_types) {
     const auto it = found.by_type.find(profiled_as(name, type));
     if (it == found.by_type.end()) continue;
     set.files.push_back(it->second.file);
-    LayerProfile profile = unroll(it->second, job.model.layers);
+    LayerProfile profile = with_estimates(type, it->second, job, framework, set.network);
     if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
     set.layers.emplace(name, std::move(profile));
     set.sizes.by_shape.merge(unroll_sizes(it->second, job.model.layers).by_shape);
@@ -195,6 +207,10 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
         fmt::join(directories, ", "),
         type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
   }
+  std::set<ReplicaShape> shapes;
+  for (const auto& [name, profile] : set.layers)
+    for (const ReplicaShape& shape : profile.shapes()) shapes.insert(shape);
+  complete(set.sizes, job.model, job.training.precision, framework, shapes);
   set.files = in_order_of(found.files, set.files);
   if (set.layers.empty()) throw no_profile(directories, job, catalog);
   return set;

@@ -27,8 +27,9 @@ struct ProfileSet {
 };
 
 // Searches `directories` for *.json profile files (product format) that match the job's model and precision.
-// A catalog type with `emulate` gets the named type's profile, with times multiplied by its slowdown. A type
-// without measurements gets an estimate for `framework` if the catalog has enough data (estimates_note()).
+// A catalog type with `emulate` gets the named type's profile, with times multiplied by its slowdown. If the
+// catalog has enough data of a type, it also gets estimates for `framework`: of what its profile lacks
+// (completed_profile.h), or of everything if it has none (estimates_note()).
 // Throws InputError when a file is broken, or when no type of the catalog has a profile (naming the command
 // that makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
@@ -38,7 +39,7 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
 InputError no_profile(const std::vector<std::string>& directories, const JobSpec& job,
                       const Catalog& catalog);
 
-// One line for the user about those of `gpu_types` whose times are estimates; empty if there are none.
+// One line for the user about those of `gpu_types` without any measured time; empty if there are none.
 std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
                            const std::set<std::string>& gpu_types);
 

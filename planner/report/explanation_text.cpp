@@ -55,7 +55,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += ", activations recomputed";
   else if (!stages.empty())
     out += ", activations recomputed in " + (stages == "some" ? "some stages" : "stages " + stages);
-  return out + "\n" + estimate_note(p.uncertainty);
+  return out + "\n" + estimate_note(p);
 }
 
 std::string time_table(const Candidate& chosen, const IterationShares& s) {

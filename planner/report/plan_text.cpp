@@ -95,6 +95,14 @@ std::string estimate_note(double uncertainty) {
              : "";
 }
 
+std::string estimate_note(const Prediction& prediction) {
+  const double share = prediction.estimated_share();
+  if (prediction.uncertainty <= 0 || share >= 1) return estimate_note(prediction.uncertainty);
+  return fmt::format("~ estimated: {} % of the layer times of this plan were not measured (+-{:.0f} %)\n",
+                     share < 0.01 ? "less than 1" : fmt::format("{:.0f}", 100 * share),
+                     100 * prediction.uncertainty);
+}
+
 const char* status_name(SearchStatus status) {
   switch (status) {
     case SearchStatus::found:

@@ -27,6 +27,7 @@ std::string tp_text(const Plan& plan);
 // Prefix of values that rest on estimated layer times, and the line that explains it.
 std::string estimate_mark(const Prediction& prediction);
 std::string estimate_note(double uncertainty);
+std::string estimate_note(const Prediction& prediction);  // with the share of the times that are estimates
 const char* status_name(SearchStatus status);
 
 }  // namespace sailor

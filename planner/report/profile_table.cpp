@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
-const char* name_of(LayerKind kind) {
-  return kind == LayerKind::embedding ? "embedding" : kind == LayerKind::block ? "block" : "head";
-}
-
 std::string counted(int samples) {
   return samples == 0 ? "" : fmt::format(" ({} sample{})", samples, samples == 1 ? "" : "s");
 }
@@ -44,19 +40,19 @@ std::string head(const ProfileFile& profile) {
 
 std::string profile_table(const ProfileFile& profile) {
   std::string text = head(profile);
-  text += fmt::format("\n{:>3} {:>4} {:<10} {:>13} {:>13} {:>13} {:>8} {:>8} {:>8}\n", "TP", "MB", "LAYER",
+  text += fmt::format("\n{:>3} {:>4} {:<11} {:>13} {:>13} {:>13} {:>8} {:>8} {:>8}\n", "TP", "MB", "LAYER",
                       "FORWARD ms", "BACKWARD ms", "UPDATE ms", "SAMPLES", "OUTLIERS", "+- %");
   for (const ProfileFile::TimeCell& cell : profile.times) {
-    text += fmt::format("{:>3} {:>4} {:<10} {:>13.4f} {:>13.4f} {:>13.4f} {:>8} {:>8} {:>8}\n", cell.shape.tp,
-                        cell.microbatch, name_of(cell.kind), 1e3 * cell.times.forward_s,
+    text += fmt::format("{:>3} {:>4} {:<11} {:>13.4f} {:>13.4f} {:>13.4f} {:>8} {:>8} {:>8}\n", cell.shape.tp,
+                        cell.microbatch, to_string(cell.kind), 1e3 * cell.times.forward_s,
                         1e3 * cell.times.backward_s, 1e3 * cell.times.update_s, cell.samples, cell.outliers,
                         cell.relative_error > 0 ? fmt::format("{:.1f}", 100 * cell.relative_error) : "-");
   }
-  text += fmt::format("\n{:>3} {:<10} {:>14} {:>16} {:>16} {:>15} {:>8}\n", "TP", "LAYER", "PARAMETERS",
+  text += fmt::format("\n{:>3} {:<11} {:>14} {:>16} {:>16} {:>15} {:>8}\n", "TP", "LAYER", "PARAMETERS",
                       "OUTPUT elements", "ACTIVATIONS MiB", "WORKSPACE MiB", "SAMPLES");
   for (const ProfileFile::SizeCell& cell : profile.sizes) {
-    text += fmt::format("{:>3} {:<10} {:>14} {:>16} {:>16.4f} {:>15.4f} {:>8}\n", cell.shape.tp,
-                        name_of(cell.kind), cell.sizes.parameters, cell.sizes.output_elements,
+    text += fmt::format("{:>3} {:<11} {:>14} {:>16} {:>16.4f} {:>15.4f} {:>8}\n", cell.shape.tp,
+                        to_string(cell.kind), cell.sizes.parameters, cell.sizes.output_elements,
                         static_cast<double>(cell.sizes.activation_bytes) / kMiB,
                         static_cast<double>(cell.sizes.workspace_bytes) / kMiB, cell.samples);
   }

@@ -140,7 +140,7 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
       out += fmt::format(" = compute {:.4g} + transfer {:.4g}", spent.gpus, spent.traffic);
   }
   out += "\n";
-  out += estimate_note(prediction.uncertainty);
+  out += estimate_note(prediction);
   return out;
 }
 

@@ -75,7 +75,7 @@ class Predicting {
       s.send_backward_s = times.send_backward_s;
       s.update_s = update_s[static_cast<size_t>(stages[i].end_layer)] -
                    update_s[static_cast<size_t>(stages[i].first_layer)];
-      s.estimated = kind.profile->is_estimated();
+      s.estimated = kind.profile->is_estimated(compact_.microbatch, kind.shape);
       s.in_flight = chunks_in_flight(schedule, static_cast<int>(group), static_cast<int>(groups),
                                      compact_.microbatches[static_cast<size_t>(pipeline)])[i / groups];
       s.busy_fraction =
@@ -83,7 +83,7 @@ class Predicting {
       s.memory = memory[group];
       s.capacity_bytes = kind.capacity_bytes;
       out.fits = out.fits && s.memory.total() <= s.capacity_bytes;
-      out.uncertainty = std::max(out.uncertainty, kind.profile->uncertainty);
+      if (s.estimated) out.uncertainty = std::max(out.uncertainty, kind.profile->uncertainty);
       out.stages.push_back(s);
     }
   }

@@ -74,6 +74,8 @@ struct Prediction {
   double usd_per_iteration() const { return total(Expense::cost); }
   Figures figures() const { return {iteration_s, totals(spent)}; }
   int64_t peak_memory_bytes() const;
+  // Of the layer times of a microbatch through all stages, the share that rests on estimates.
+  double estimated_share() const;
 };
 
 }  // namespace sailor

@@ -18,6 +18,16 @@ CostModel parse_cost_model(const std::string& text) {
   throw InputError("unknown cost model \"" + text + "\" (native or published)");
 }
 
+double Prediction::estimated_share() const {
+  double all_s = 0, estimated_s = 0;
+  for (const StagePrediction& stage : stages) {
+    const double busy_s = stage.forward_s + stage.backward_s;
+    all_s += busy_s;
+    if (stage.estimated) estimated_s += busy_s;
+  }
+  return all_s > 0 ? estimated_s / all_s : 0;
+}
+
 int64_t Prediction::peak_memory_bytes() const {
   int64_t peak = 0;
   for (const StagePrediction& stage : stages) peak = std::max(peak, stage.memory.total());

@@ -46,6 +46,10 @@ struct ModelSpec {
   int key_value_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int rotated_elements() const { return static_cast<int>(hidden / heads * rotary_fraction); }  // of a head
   int position_rows() const { return positions > 0 ? positions : sequence; }
+  // Is this layer a block whose tokens attend to the last `attention_window` ones only?
+  bool attends_locally(int layer) const {
+    return attention_window > 0 && layer > 0 && layer <= layers && layer % 2 == 0;
+  }
   // Can every block be split over the GPUs of this replica?
   bool splits_over(ReplicaShape replica) const {
     const int tp = replica.tp;

@@ -84,8 +84,8 @@ TransformerShape shape_of(const ModelSpec& model) {
   if (family->learned_positions) shape.position_rows = model.position_rows() + family->unused_positions;
   shape.biases = family->biases;
   shape.qkv_biases = family->qkv_biases;
-  if (model.attention_window > 0) {
-    for (int block = 1; block < model.layers; block += 2) {
+  for (int block = 0; block < model.layers; ++block) {
+    if (model.attends_locally(block + 1)) {
       shape.other_blocks.push_back({block, block + 1, shape.hidden, shape.heads, shape.head_width,
                                     shape.feed_forward, shape.sequence, model.attention_window});
     }

@@ -8,9 +8,10 @@ namespace sailor {
 std::unique_ptr<Layer> build_gpt_neo(const LayerContext& context, int index) {
   if (index == 0) return std::make_unique<PositionedEmbedding>(context);
   if (index > context.model.layers) return std::make_unique<NormedHead<LayerNorm>>(context);
-  const LayerNormBlockSpec spec = {.activation = gelu_by_tanh,
-                                   .scaled_scores = false,
-                                   .window = index % 2 == 0 ? context.model.attention_window : 0};
+  const LayerNormBlockSpec spec = {
+      .activation = gelu_by_tanh,
+      .scaled_scores = false,
+      .window = context.model.attends_locally(index) ? context.model.attention_window : 0};
   return std::make_unique<LayerNormBlock>(context, index, spec);
 }
 

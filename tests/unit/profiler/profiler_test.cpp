@@ -2,10 +2,14 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <set>
 #include <thread>
 
 #include "planner/profile/layer_profile.h"
@@ -17,6 +21,7 @@
 #include "profiler/crowd_bench.h"
 #include "profiler/equipment.h"
 #include "profiler/layer_bench.h"
+#include "profiler/layer_rounds.h"
 #include "profiler/link_bench.h"
 #include "profiler/memory_meter.h"
 #include "profiler/profile_job.h"
@@ -49,6 +54,8 @@ JobSpec tiny_job() {
 
 constexpr MeasuringOptions kQuick{
     .relative_error = 0.5, .min_samples = 5, .max_samples = 20, .max_seconds = 0.05, .warm_up = 1};
+
+constexpr size_t kBlock = 1;  // in StackBench::ByKind
 
 TEST(Samples, TheMedianIgnoresAnInterruptionAndTheErrorShrinksWithSamples) {
   Samples samples;
@@ -104,9 +111,11 @@ TEST(BaseMemory, IsThatOfARankWithLibtorch) {
 TEST(LayerBench, TimesArePositiveAndParametersAreTheShards) {
   const JobSpec job = tiny_job();
   const StackBench::ByKind measured = StackBench(job, 1).measure(2, kQuick);
-  for (const LayerKind kind : {LayerKind::embedding, LayerKind::block, LayerKind::head}) {
+  ASSERT_EQ(measured.size(), layer_kinds(job.model).size());
+  for (size_t k = 0; k < measured.size(); ++k) {
+    const LayerKind kind = layer_kinds(job.model)[k];
     LayerBench whole(job, kind, 1), half(job, kind, 2);
-    const LayerMeasurement& m = measured[static_cast<size_t>(kind)];
+    const LayerMeasurement& m = measured[k];
     EXPECT_GT(m.times.forward_s, 0);
     EXPECT_GT(m.times.backward_s, 0);
     EXPECT_GT(m.times.update_s, 0);
@@ -128,7 +137,7 @@ TEST(LayerBench, ABlockHoldsThePublishedNumberOfParameters) {
 
 TEST(LayerBench, ABlockPassesItsActivationsTwiceEachWay) {
   const JobSpec job = tiny_job();
-  const LayerMeasurement m = StackBench(job, 2).measure(3, kQuick)[static_cast<size_t>(LayerKind::block)];
+  const LayerMeasurement m = StackBench(job, 2).measure(3, kQuick)[kBlock];
   const int64_t bytes = 3 * job.model.sequence * job.model.hidden * 4;
   EXPECT_THAT(m.forward_bytes, testing::ElementsAre(bytes, bytes));
   EXPECT_THAT(m.backward_bytes, testing::ElementsAre(bytes, bytes));
@@ -162,7 +171,7 @@ TEST(StackBench, MembersOfARealGroupMeasureTogetherCollectivesIncluded) {
 TEST(CrowdBench, EveryDegreeIsMeasuredWhetherItsGroupFitsOrNot) {
   CrowdBench crowd(tiny_job(), 2, kQuick);
   for (const int tp : {1, 2, 4}) {
-    const std::vector<StackBench::ByKind> cells = crowd.measure(tp, {1, 2}, kQuick);
+    const std::vector<StackBench::ByKind> cells = crowd.measure(tp, {1, 2}, kQuick).cells;
     ASSERT_EQ(cells.size(), 2u);
     for (const StackBench::ByKind& kinds : cells)
       for (const LayerMeasurement& m : kinds) {
@@ -171,8 +180,27 @@ TEST(CrowdBench, EveryDegreeIsMeasuredWhetherItsGroupFitsOrNot) {
         EXPECT_GE(m.samples, kQuick.min_samples);
       }
     // Without a real group the collectives of a block are counted, so that their cost can be added.
-    EXPECT_EQ(cells[0][static_cast<size_t>(LayerKind::block)].forward_bytes.empty(), tp <= 2);
+    EXPECT_EQ(cells[0][kBlock].forward_bytes.empty(), tp <= 2);
   }
+}
+
+// In a process of its own, whose address space is limited.
+TEST(CrowdBenchDeathTest, AMicrobatchThatDoesNotFitEndsTheSeries) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto measure = [] {
+    JobSpec job = tiny_job();
+    CrowdBench(job, 2, kQuick).measure(1, {1}, kQuick);  // threads and libraries are there
+    std::ifstream statm("/proc/self/statm");
+    uint64_t pages = 0;
+    statm >> pages;
+    const rlim_t bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (uint64_t{1} << 30);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    const CrowdBench::Series series = CrowdBench(job, 2, kQuick).measure(2, {1, 2, 1 << 20, 4}, kQuick);
+    std::cerr << series.cells.size() << (series.out_of_memory ? " fit" : " measured");
+    _exit(0);
+  };
+  EXPECT_EXIT(measure(), testing::ExitedWithCode(0), "^2 fit$");
 }
 
 TEST(Samples, TheUsualMeanHoldsSmallDisturbancesAndNoInterruptions) {
@@ -204,7 +232,7 @@ TEST(Samples, MeasuringGoesOnForTheLeastTimeButNeverBeyondTheMost) {
 }
 
 TEST(CrowdBench, TheTypicalMeasurementIsTheMeanOfEachPart) {
-  std::vector<StackBench::ByKind> rounds(3);
+  std::vector<StackBench::ByKind> rounds(3, StackBench::ByKind(3));
   const double forward_s[] = {1, 9, 2}, backward_s[] = {7, 3, 5};  // 9: interrupted
   for (size_t i = 0; i < rounds.size(); ++i) {
     rounds[i][1].times.forward_s = forward_s[i];
@@ -218,7 +246,7 @@ TEST(CrowdBench, TheTypicalMeasurementIsTheMeanOfEachPart) {
 }
 
 TEST(CrowdBench, TheErrorShrinksWithRoundsThatAgreeAndNotWithOthers) {
-  std::vector<StackBench::ByKind> agree(4), apart(4);
+  std::vector<StackBench::ByKind> agree(4, StackBench::ByKind(3)), apart = agree;
   for (size_t i = 0; i < 4; ++i) {
     agree[i][0].times.forward_s = 1;
     apart[i][0].times.forward_s = i % 2 == 0 ? 0.9 : 1.1;
@@ -249,8 +277,9 @@ TEST(LinkBench, LargeMessagesTakeLongerAndEveryoneReduces) {
 struct ProfileJobTest : testing::Test {
   std::string directory = testing::TempDir() + "/profiles." + std::to_string(getpid());
   ~ProfileJobTest() override { fs::remove_all(directory); }
-  ProfileOutcome profile(std::vector<int> microbatches, std::vector<int> tps) {
-    return profile_job(tiny_job(),
+  ProfileOutcome profile(std::vector<int> microbatches, std::vector<int> tps,
+                         const JobSpec& job = tiny_job()) {
+    return profile_job(job,
                        {.gpu_type = "cpu",
                         .directory = directory,
                         .microbatches = microbatches,
@@ -288,14 +317,14 @@ TEST_F(ProfileJobTest, AnInterruptedRunIsContinuedAndACompleteOneIsMeasuredAnew)
   fs::create_directories(directory);
   const std::string path = layer_profile_path(directory, tiny_job(), "cpu");
   const int ranks = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  StackBench::ByKind kinds;
+  StackBench::ByKind kinds(3);
   for (LayerMeasurement& m : kinds) {
     m.times.forward_s = 123;
     m.times.backward_s = 4;
     m.samples = 5;
   }
   {
-    ProfileJournal journal(path, this_equipment(ranks));
+    ProfileJournal journal(path, this_equipment(ranks), 3);
     for (int round = 0; round < 3; ++round) journal.add(1, 2, kinds);
   }
   profile({1, 2}, {1});
@@ -352,6 +381,62 @@ TEST_F(ProfileJobTest, DegreesThatDoNotDivideTheModelAreLeftOutWithANote) {
   ASSERT_EQ(outcome.notes.size(), 1u);
   EXPECT_THAT(outcome.notes[0], HasSubstr("TP degree 3"));
   EXPECT_THROW(profile({1}, {3}), InputError);
+}
+
+TEST_F(ProfileJobTest, ByDefaultMeasuresEveryDegreeThatDividesTheModel) {
+  const ProfileFile file = load_profile_file(profile({}, {}).layer_file);
+  std::set<std::pair<int, int>> cells;
+  for (const ProfileFile::TimeCell& cell : file.times) cells.emplace(cell.shape.tp, cell.microbatch);
+  std::set<std::pair<int, int>> expected;
+  for (const int tp : {1, 2, 4})
+    for (const int microbatch : {1, 2, 4, 8}) expected.emplace(tp, microbatch);
+  EXPECT_EQ(cells, expected);
+}
+
+JobSpec windowed_job() {
+  JobSpec job = tiny_job();
+  job.model.family = "gpt-neo";
+  job.model.attention_window = 4;
+  return job;
+}
+
+TEST_F(ProfileJobTest, LocalBlocksAreMeasuredApart) {
+  JobSpec job = windowed_job();
+  job.model.layers = 1;  // of which none is local; the profile is for any number of blocks
+  const std::string path = profile({1}, {1}, job).layer_file;
+  const ProfileFile file = load_profile_file(path);
+  std::vector<LayerKind> times, sizes;
+  for (const ProfileFile::TimeCell& cell : file.times) times.push_back(cell.kind);
+  for (const ProfileFile::SizeCell& cell : file.sizes) sizes.push_back(cell.kind);
+  EXPECT_EQ(times, layer_kinds(job.model));
+  EXPECT_EQ(sizes, layer_kinds(job.model));
+  EXPECT_GT(file.sizes[2].sizes.activation_bytes + file.sizes[2].sizes.workspace_bytes, 0);
+
+  ProfileFile old = file;
+  std::erase_if(old.times, [](const auto& cell) { return cell.kind == LayerKind::local_block; });
+  std::erase_if(old.sizes, [](const auto& cell) { return cell.kind == LayerKind::local_block; });
+  save_profile_file(old, path);
+  const ProfileOutcome again = profile({2}, {1}, job);
+  EXPECT_THAT(again.notes, testing::Contains(HasSubstr("no times of local blocks; replaced")));
+  EXPECT_EQ(load_profile_file(path).times.size(), 4u);
+}
+
+TEST_F(ProfileJobTest, TheTimeEndsAnOpenEndedSeriesAfterItsFirstMicrobatch) {
+  fs::create_directories(directory);
+  ProfileFile file;
+  LayerRounds rounds({.job = tiny_job(),
+                      .microbatches = {1, 2, 4},
+                      .tps = {1, 2},
+                      .ranks = 2,
+                      .gpus = false,
+                      .open_ended = true,
+                      .seconds = 0},
+                     kQuick, directory + "/tiny.json", file);
+  rounds.measure({});
+  EXPECT_THAT(rounds.notes(),
+              testing::ElementsAre(HasSubstr("TP degree 1: microbatches from 2 on were not"),
+                                   HasSubstr("TP degree 2: microbatches from 2 on were not")));
+  EXPECT_EQ(rounds.tell_all([](const std::string&) {}), 2);
 }
 
 }  // namespace

@@ -214,6 +214,61 @@ TEST(NetworkProfile, ALinkHasPointsOrRatesOrBoth) {
   EXPECT_THAT(error(R"("scope": "any")"), HasSubstr("missing key \"points\""));
 }
 
+ProfileFile windowed_profile() {
+  ProfileFile profile = example_profile();
+  profile.model.attention_window = 16;
+  const auto as_local = [](auto& cells, const auto& halved) {
+    auto local = cells;
+    std::erase_if(local, [](const auto& cell) { return cell.kind != LayerKind::block; });
+    for (auto& cell : local) {
+      cell.kind = LayerKind::local_block;
+      halved(cell);
+      cells.push_back(cell);
+    }
+  };
+  as_local(profile.times, [](ProfileFile::TimeCell& cell) { cell.times.forward_s /= 2; });
+  as_local(profile.sizes, [](ProfileFile::SizeCell& cell) { cell.sizes.workspace_bytes += 7; });
+  return profile;
+}
+
+TEST(LayerProfile, EveryKindOfBlockHasItsOwnTimesAndSizes) {
+  const ProfileFile file = parse_profile_file(to_json(windowed_profile()), "p");
+  const LayerProfile::Cell cell = *unroll(file, 5).find(1, {1});
+  const std::vector<LayerSizes> sizes = *unroll_sizes(file, 5).find({1});
+  for (size_t layer = 1; layer <= 5; ++layer) {
+    EXPECT_DOUBLE_EQ(cell[layer].forward_s, layer % 2 == 0 ? 0.0015 : 0.003) << layer;
+    EXPECT_EQ(sizes[layer].workspace_bytes, layer % 2 == 0 ? 107 : 100) << layer;
+  }
+}
+
+TEST(LayerProfile, OlderFilesHaveOneTimeForAllBlocks) {
+  ProfileFile old = example_profile();
+  old.model.attention_window = 16;
+  const LayerProfile::Cell cell = *unroll(parse_profile_file(to_json(old), "p"), 4).find(1, {1});
+  EXPECT_EQ(cell[1].forward_s, cell[2].forward_s);
+}
+
+TEST(LayerProfile, LocalBlocksAreInAllCellsOrInNone) {
+  const auto error = [](const ProfileFile& file) -> std::string {
+    try {
+      parse_profile_file(to_json(file), "p");
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error(windowed_profile()), "no error");
+  ProfileFile file = windowed_profile();
+  file.times.pop_back();
+  EXPECT_THAT(error(file), HasSubstr("microbatch 2, tp 2 has no entry for the layer \"local_block\""));
+  file = windowed_profile();
+  file.sizes.pop_back();
+  EXPECT_THAT(error(file), HasSubstr("tp 2 has no entry for the layer \"local_block\""));
+  file = windowed_profile();
+  file.model.attention_window = 0;
+  EXPECT_THAT(error(file), HasSubstr("local blocks of a model without attention_window"));
+}
+
 TEST(LayerProfile, MoreSequencesNeverTakeLessTime) {
   LayerProfile profile;
   profile.cells[{1, {1}}] = {{5, 8, 1}, {1, 2, 1}};

@@ -66,6 +66,26 @@ TEST(StageTable, EqualStagesOfEqualPipelinesAreOneRow) {
   EXPECT_EQ(rows(stage_table(plan, simulate(in.context(), plan))).size(), 7u);
 }
 
+TEST(StageTable, SaysHowMuchOfTheLayerTimesIsEstimated) {
+  test::Instance in = two_small_types();
+  const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
+  EXPECT_EQ(rows(stage_table(plan, simulate(in.context(), plan))).size(), 4u) << "all was measured";
+  LayerProfile& slow = in.profiles.layers.at("slow");
+  slow.uncertainty = 0.2;
+  slow.estimated.insert({2, {1}});
+  EXPECT_EQ(rows(stage_table(plan, simulate(in.context(), plan))).size(), 4u) << "of another microbatch";
+  slow.estimated.insert({1, {1}});
+  Prediction prediction = simulate(in.context(), plan);
+  prediction.stages[0].forward_s = prediction.stages[0].backward_s = 1;
+  prediction.stages[1].forward_s = 1;
+  prediction.stages[1].backward_s = 2;
+  EXPECT_THAT(rows(stage_table(plan, prediction)).back(),
+              "~ estimated: 60 % of the layer times of this plan were not measured (+-20 %)");
+  prediction.stages[0].estimated = true;
+  EXPECT_THAT(rows(stage_table(plan, prediction)).back(),
+              "~ estimated: layer times were not measured (+-20 %)");
+}
+
 TEST(StageTable, ShowsRecomputationAndInterleaving) {
   const test::Instance in = two_small_types();
   Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
