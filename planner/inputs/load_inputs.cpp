@@ -191,8 +191,7 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
   if (named.empty()) return "";
   return fmt::format(
       "links between zones without a measurement{} are assumed as in {} ({}{}); measure them with `sailor "
-      "probe "
-      "--on-nodes`",
+      "probe --on-nodes`",
       over_transport(inputs), inputs.catalog.file, fmt::join(named, "; "),
       more > 0 ? fmt::format("; {} more", more) : "");
 }

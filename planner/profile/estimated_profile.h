@@ -21,9 +21,9 @@ struct EstimatedCells {
 
 // Nothing when the catalog lacks data of the type, or the shape of the model's family is unknown. Covers all
 // of `cells` whose TP degree divides the model and is 1, or for which `network` has a link inside a node.
-// `measured` are profiles of other models on this type: the mean ratio of their
-// times to the estimates corrects the estimate, and the spread of the ratios is the uncertainty; without any
-// it is kUncalibrated.
+// `measured` are profiles on this type, mostly of other models: the mean ratio of their times to the
+// estimates corrects the estimate, and the spread of the ratios is the uncertainty; without any it is
+// kUncalibrated.
 std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpec& model, Precision precision,
                                              const std::vector<ProfileFile>& measured,
                                              const NetworkProfile& network, const FrameworkStyle& style,

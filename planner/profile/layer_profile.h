@@ -114,7 +114,6 @@ ModelSpec with_every_kind(ModelSpec model);
 // The product's own file (JSON, `"sailor_layer_profile": 1`): one entry per layer kind, so that one profile
 // applies to any number of blocks. This is its content before it is expanded to a job's layers. Older files
 // have no entries of local blocks: those of blocks are then of both.
-
 struct ProfileFile {
   std::string file;
   std::string gpu_type;
