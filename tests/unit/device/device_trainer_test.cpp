@@ -17,6 +17,7 @@
 #include "tests/unit/device/fake_gpus.h"
 #include "tests/unit/planner/family_models.h"
 #include "tests/unit/trainer/small_training.h"
+#include "trainer/parallel/stage_link.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {
@@ -356,6 +357,27 @@ TEST(DeviceTrainer, HasTheCommunicatorsOfNcclThatItUses) {
 }
 
 // A device goes on with garbage after an abort: no validation loss comes of it.
+// Every launch costs host time.
+TEST(DeviceTrainer, ATensorForSeveralRanksIsOneLaunch) {
+  constexpr int kUpper = 4;
+  const CommOptions options{20s};
+  TestJob ranks("thread", 1 + kUpper, options);
+  fake::take_launches();
+  ranks.run([&](CommFactory& factory) {
+    FakeGpu gpu(factory, options);
+    StageLink link(gpu.plane().factory.create("link", all_ranks(1 + kUpper)), nullptr, 1, kUpper);
+    const at::Tensor tensor = at::arange(6, at::kFloat);
+    if (factory.rank() == 0) {
+      link.send(tensor).wait();
+    } else {
+      EXPECT_TRUE(at::equal(link.receive({6}, at::kFloat).take(), tensor));
+    }
+    link.settle();
+  });
+  EXPECT_EQ(fake::take_launches(), 1 + kUpper) << "a send, and a receive by everybody";
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
 TEST(DeviceTrainer, NoValidationLossAfterAGradientGroupHasFailed) {
   const JobSpec job = deep_job();
   const Plan plan = make_plan(job, /*microbatch=*/2, {{1}, {1}}, {2, 2});  // no other groups on the device
