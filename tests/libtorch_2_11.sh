@@ -65,7 +65,7 @@ cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DTORCH_PREFIX=
   -DTORCH_CUDA_ARCH_LIST=9.0 -DCUDA_TOOLKIT_ROOT_DIR="$cuda" -DCMAKE_CUDA_COMPILER="$cuda/bin/nvcc" \
   -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$libraries" -DSAILOR_CUDA=ON \
   -DSAILOR_SLURM=OFF -DSAILOR_TESTS=ON -DSAILOR_WERROR=ON > "$build/configure.log" 2>&1 || { tail -n 30 "$build/configure.log"; exit 1; }
-grep -q "Found Torch: $site/torch" "$build/configure.log" || { echo "another libtorch was picked: see $build/configure.log"; exit 1; }
+grep -q "^Torch_DIR:PATH=$site/torch/" "$build/CMakeCache.txt" || { echo "another libtorch was picked: see $build/CMakeCache.txt"; exit 1; }
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}   # as tests/run.sh: most files are compiled the same way
 cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet
 [[ $action != build ]] || exit 0
