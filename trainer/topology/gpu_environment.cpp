@@ -23,4 +23,9 @@ void set_gpu_environment() {
   setenv("NCCL_HOSTID", fmt::format("{}-{}", host.data(), getpid()).c_str(), /*replace=*/1);
 }
 
+void set_deterministic_environment() {
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  setenv("NCCL_NVLS_ENABLE", "0", /*replace=*/0);
+}
+
 }  // namespace sailor

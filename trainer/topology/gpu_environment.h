@@ -22,4 +22,12 @@ bool shares_gpus();
 // NCCL_SOCKET_IFNAME and NCCL_IB_DISABLE choose which.
 void set_gpu_environment();
 
+// Also sets those of a job with `training.deterministic`, except the ones that the user has set:
+//
+// CUBLAS_WORKSPACE_CONFIG=:4096:8: otherwise cuBLAS may choose another algorithm when several streams are
+// busy.
+//
+// NCCL_NVLS_ENABLE=0: sums in the switches of NVLink come in any order. Rings and trees have a fixed one.
+void set_deterministic_environment();
+
 }  // namespace sailor

@@ -17,6 +17,7 @@
 #include "tests/unit/device/fake_gpus.h"
 #include "tests/unit/planner/family_models.h"
 #include "tests/unit/trainer/small_training.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/parallel/stage_link.h"
 #include "trainer/pipeline/rank_trainer.h"
 
@@ -376,6 +377,29 @@ TEST(DeviceTrainer, ATensorForSeveralRanksIsOneLaunch) {
   });
   EXPECT_EQ(fake::take_launches(), 1 + kUpper) << "a send, and a receive by everybody";
   EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
+// Off again at the end.
+struct Deterministic {
+  Deterministic() { use_deterministic_algorithms(); }
+  ~Deterministic() { at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false); }
+};
+
+TEST(DeviceTrainer, DeterministicRunsHaveTheSameBits) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const ModelFamily& family : model_families()) {
+      JobSpec job = deep_job();
+      job.model = test::models_of(family).front().model;
+      job.training.precision = precision;
+      const Plan plan = two_by_two_by_two(job);
+      const Numbers usual = trained(job, plan, On::host);
+      const Deterministic from_now_on;
+      EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+      EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::device)) << family.name;
+      EXPECT_EQ(trained(job, plan, On::host), usual)
+          << family.name << ": processors are deterministic anyway";
+    }
+  }
 }
 
 TEST(DeviceTrainer, NoValidationLossAfterAGradientGroupHasFailed) {

@@ -152,6 +152,15 @@ TEST(GpuEnvironment, RanksThatShareAGpuAreHostsOfTheirOwnToNccl) {
     unsetenv(name);
 }
 
+TEST(GpuEnvironment, DeterministicLibrariesUnlessTheUserHasChosen) {
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"}) unsetenv(name);
+  setenv("NCCL_NVLS_ENABLE", "1", 1);
+  set_deterministic_environment();
+  EXPECT_STREQ(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+  EXPECT_STREQ(getenv("NCCL_NVLS_ENABLE"), "1");
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"}) unsetenv(name);
+}
+
 TEST(RankBinding, CoresAreSharedOutWholeAndNobodyGoesWithout) {
   for (size_t gpus = 1; gpus <= 9; ++gpus) {
     for (size_t cores = 1; cores <= 12; ++cores) {
