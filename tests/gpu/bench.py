@@ -40,9 +40,9 @@ class Bench:
     def program(self, name, *arguments, **options):
         return self.run(self.programs / name, *arguments, **options)
 
-    def equality(self, name, arguments, env=None):
+    def equality(self, name, arguments, **options):
         """One row: a comparison of losses and gradients by tests/equality, which has the bounds."""
-        out = self.program("equality", *arguments, env=env)
+        out = self.program("equality", *arguments, **options)
         rows = [] if out is None else list(csv.DictReader(line for line in out.splitlines() if not line.startswith("#")))
         worst = max((float(row["grad_err"]) for row in rows), default=float("inf"))
         self.rows.add(name, worst, "gradient", "equality's", bool(rows) and all(row["ok"] == "yes" for row in rows))
