@@ -42,6 +42,9 @@ if [[ -z ${SAILOR_REFERENCE:-} && -d $root/../shared/reference ]]; then
 fi
 export SAILOR_REFERENCE=${SAILOR_REFERENCE:-}
 
+# With ccache, the build of tests/libtorch_2_11.sh takes what does not use libtorch from this one.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
+
 configure_and_build() {  # PRESET [ninja targets]
   local preset=$1
   shift
@@ -100,7 +103,7 @@ case $action in
         configure_and_build ci model_check
         exec "$root/tests/transformers/run.sh" "$build/bin/model_check" "${SEED:-$RANDOM}"
         ;;
-      libtorch) exec "$root/tests/libtorch_2_11.sh" ;;
+      libtorch) exec "$root/tests/libtorch_2_11.sh" -j "$jobs" --all ;;
       minimal) exec "$root/tests/minimal.sh" ;;
       package)
         configure_and_build ci product

@@ -211,8 +211,8 @@ LossScaleSpec read_loss_scale(const Field& field, Precision precision) {
 }
 
 TrainingSpec read_training(const Field& field) {
-  MapField map(field, {"global_batch", "precision", "loss_scale", "steps", "seed", "optimizer", "schedule",
-                       "clip_grad_norm", "validation"});
+  MapField map(field, {"global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
+                       "optimizer", "schedule", "clip_grad_norm", "validation"});
   TrainingSpec training;
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
   if (auto precision = map.optional("precision")) training.precision = read_precision(*precision);
@@ -221,6 +221,7 @@ TrainingSpec read_training(const Field& field) {
   training.steps = map.required("steps").integer<int64_t>(1, kMaxCount);
   if (auto seed = map.optional("seed"))
     training.seed = static_cast<uint64_t>(seed->integer<int64_t>(0, INT64_MAX));
+  if (auto choice = map.optional("deterministic")) training.deterministic = choice->boolean();
   if (auto optimizer = map.optional("optimizer")) training.optimizer = read_optimizer(*optimizer);
   if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();

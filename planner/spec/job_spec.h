@@ -105,7 +105,8 @@ struct TrainingSpec {
   Precision precision = Precision::fp32;
   LossScaleSpec loss_scale;  // used if the precision scales the loss
   int64_t steps = 0;
-  uint64_t seed = 1;  // initial weights, data order and dropout
+  uint64_t seed = 1;           // initial weights, data order and dropout
+  bool deterministic = false;  // only operations that give the same bits in every run, at some speed
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping

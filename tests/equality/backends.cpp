@@ -18,9 +18,11 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/comm/thread_plane.h"
 #include "trainer/gpu/gpu.h"
+#include "trainer/launch/local_ranks.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/topology/gpu_environment.h"
 
 namespace sailor::equality {
 namespace {
@@ -50,6 +52,35 @@ int run_program(const std::vector<std::string>& arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+std::vector<std::string> mpi_command(int ranks, const std::vector<std::string>& program) {
+  std::vector<std::string> command = {"mpirun",
+                                      "--oversubscribe",
+                                      "--bind-to",
+                                      "none",
+                                      "--mca",
+                                      "btl",
+                                      "self,tcp",
+                                      "-x",
+                                      "OMP_NUM_THREADS=1",
+                                      "-n",
+                                      std::to_string(ranks)};
+  if (::geteuid() == 0) command.insert(command.begin() + 1, "--allow-run-as-root");
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
+// Calls `work` with the rank's GPU and its plane on top of `factory`, or with null if it has none.
+void on_device(int rank, int ranks, bool gpus, CommFactory& factory,
+               const std::function<void(const DevicePlane*)>& work) {
+  const std::unique_ptr<Gpu> gpu = gpus ? open_gpu({.rank = rank, .ranks = ranks}) : nullptr;
+  if (gpus && !gpu) throw std::runtime_error("there are fewer GPUs than ranks");
+  if (!gpu) return work(nullptr);
+  const std::unique_ptr<CommFactory> plane = gpu->plane(factory, kCommOptions);
+  const DevicePlane on{gpu->device(), *plane};
+  const ComputeOn computes(on.device);
+  work(&on);
+}
+
 using RankWork = std::function<void(int rank, CommFactory& factory, const DevicePlane* on)>;
 
 // Runs `work` on a thread for each rank, and throws the first error of any.
@@ -65,12 +96,7 @@ void run_ranks(int ranks, bool gpus, const RankWork& work) {
     threads.emplace_back([&, rank] {
       try {
         CommFactory& factory = *factories[static_cast<std::size_t>(rank)];
-        const std::unique_ptr<Gpu> gpu = gpus ? open_gpu({.rank = rank, .ranks = ranks}) : nullptr;
-        if (gpus && !gpu) throw std::runtime_error("there are fewer GPUs than ranks");
-        const std::unique_ptr<CommFactory> plane = gpu ? gpu->plane(factory, kCommOptions) : nullptr;
-        const DevicePlane on{gpu ? gpu->device() : host_device(), plane ? *plane : factory};
-        const ComputeOn computes(on.device);
-        work(rank, factory, gpu ? &on : nullptr);
+        on_device(rank, ranks, gpus, factory, [&](const DevicePlane* on) { work(rank, factory, on); });
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first_error) first_error = std::current_exception();
@@ -121,32 +147,27 @@ std::vector<bool> skipped_on_threads(const Case& c, bool gpus) {
   return skipped;
 }
 
-Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference) {
+Outcome run_in_processes(const CaseOptions& options, const Case& c,
+                         const std::vector<ReferenceStep>& reference, bool mpi, bool gpus) {
   const ScratchDirectory directory;
   save_reference(reference, reference_file(directory.path()));
   const int ranks = num_ranks(c.plan);
-  std::vector<std::string> command = {"mpirun",
-                                      "--oversubscribe",
-                                      "--bind-to",
-                                      "none",
-                                      "--mca",
-                                      "btl",
-                                      "self,tcp",
-                                      "-x",
-                                      "OMP_NUM_THREADS=1",
-                                      "-n",
-                                      std::to_string(ranks)};
-  if (::geteuid() == 0) command.insert(command.begin() + 1, "--allow-run-as-root");
-  for (const std::string& argument :
-       {std::filesystem::read_symlink("/proc/self/exe").string(), std::string("--as-rank-in"),
-        directory.path(), std::string("--seed"), std::to_string(options.seed), std::string("--index"),
-        std::to_string(options.index), std::string("--dtype"), std::string(to_string(options.precision)),
-        std::string("--family"), options.family}) {
-    command.push_back(argument);
-  }
-  if (!options.layout.empty()) command.insert(command.end(), {"--layout", options.layout});
-  const int code = run_program(command);
-  if (code != 0) throw std::runtime_error(fmt::format("mpirun ended with {}", code));
+  std::vector<std::string> program = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                                      "--as-rank-in",
+                                      directory.path(),
+                                      "--seed",
+                                      std::to_string(options.seed),
+                                      "--index",
+                                      std::to_string(options.index),
+                                      "--dtype",
+                                      to_string(options.precision),
+                                      "--family",
+                                      options.family};
+  if (!options.layout.empty()) program.insert(program.end(), {"--layout", options.layout});
+  if (options.zero1) program.emplace_back("--zero1");
+  if (gpus) program.emplace_back("--gpus");
+  const int code = mpi ? run_program(mpi_command(ranks, program)) : run_local_ranks(ranks, program);
+  if (code != 0) throw std::runtime_error(fmt::format("the ranks ended with {}", code));
 
   Outcome all;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -161,7 +182,8 @@ Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<
   return all;
 }
 
-int run_as_mpi_rank(const CaseOptions& options, const std::string& directory) {
+int run_as_rank(const CaseOptions& options, const std::string& directory, bool gpus) {
+  set_gpu_environment();
   const Case c = make_case(options);
   const auto reference =
       load_reference(reference_file(directory), gradient_type(scalar_type(options.precision)));
@@ -172,7 +194,10 @@ int run_as_mpi_rank(const CaseOptions& options, const std::string& directory) {
   for (const std::string& card : boot.cards) endpoints.push_back(parse_rank_card(card).endpoint);
 
   SocketFactory factory(boot.rank, endpoints, boot.secret, listener, kCommOptions);
-  const Outcome outcome = train_and_compare(c, {.plan = c.plan}, reference, boot.rank, factory);
+  Outcome outcome;
+  on_device(boot.rank, boot.size, gpus, factory, [&](const DevicePlane* on) {
+    outcome = train_and_compare(c, {.plan = c.plan}, reference, boot.rank, factory, on);
+  });
   std::ofstream out(outcome_file(directory, boot.rank));
   out << fmt::format("{} {} {} {} {}\n", std::min(outcome.loss_err, 1e300), std::min(outcome.grad_err, 1e300),
                      outcome.max_in_flight, outcome.in_flight_ok ? 1 : 0, outcome.worst);

@@ -1,4 +1,4 @@
-// Runs the ranks of a case: as threads of this process, or as processes started by mpirun.
+// Runs the ranks of a case: as threads of this process, or as processes.
 #pragma once
 
 #include "tests/equality/compare.h"
@@ -11,10 +11,11 @@ Outcome run_on_threads(const Case& c, const std::vector<ReferenceStep>& referenc
 // ranks disagree.
 std::vector<bool> skipped_on_threads(const Case& c, bool gpus = false);
 
-// Starts this program under mpirun; each process calls run_as_mpi_rank().
-Outcome run_on_mpi(const CaseOptions& options, const Case& c, const std::vector<ReferenceStep>& reference);
-// Bootstraps over MPI, trains over the socket plane, writes the outcome to `directory`. Returns the exit
-// code.
-int run_as_mpi_rank(const CaseOptions& options, const std::string& directory);
+// Starts this program for every rank, under `mpi` (mpirun) or without; each process calls run_as_rank().
+Outcome run_in_processes(const CaseOptions& options, const Case& c,
+                         const std::vector<ReferenceStep>& reference, bool mpi, bool gpus);
+// Bootstraps, trains over the socket plane, or with `gpus` over NCCL, and writes the outcome to `directory`.
+// Returns the exit code.
+int run_as_rank(const CaseOptions& options, const std::string& directory, bool gpus);
 
 }  // namespace sailor::equality

@@ -236,7 +236,7 @@ Case make_case(const CaseOptions& options) {
   }
   const int64_t microbatches = std::accumulate(shares.begin(), shares.end(), int64_t{0});
   training.global_batch = plan.global_batch = microbatches * plan.microbatch - missing;
-  plan.zero = drawn.zero;
+  plan.zero = options.zero1 ? Zero::optimizer : drawn.zero;
   plan.interleave = drawn.chunks;
   if (drawn.recompute) {
     draw_recompute(option_random, plan);

@@ -79,7 +79,8 @@ std::string run_case(const CaseOptions& options, const Case& c, const std::strin
     if (tell || !losses.problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, losses.story);
     return losses.problem;
   }
-  outcome = backend == "mpi" ? run_on_mpi(options, c, reference) : run_on_threads(c, reference, gpus);
+  outcome = backend == "thread" ? run_on_threads(c, reference, gpus)
+                                : run_in_processes(options, c, reference, backend == "mpi", gpus);
   return options.force_overflow ? unlikely(skipped) : "";
 }
 
@@ -119,8 +120,11 @@ int run(int argc, char** argv) {
   app.add_option("--count", count, "number of cases")->check(CLI::PositiveNumber);
   app.add_option("--dtype", options.precision, "fp32, fp64, bf16 or fp16")
       ->transform(CLI::CheckedTransformer(precisions));
-  app.add_option("--backend", backend, "thread or mpi; with --lose-ranks thread or socket")
-      ->check(CLI::IsMember({"thread", "mpi", "socket"}));
+  app.add_option(
+         "--backend", backend,
+         "thread, process (ranks are processes) or mpi (mpirun starts them); with --lose-ranks thread or "
+         "socket")
+      ->check(CLI::IsMember({"thread", "process", "mpi", "socket"}));
   app.add_option("--layout", options.layout, "TP degrees, stages by `,`, pipelines by `/`, such as 4,1/2");
   app.add_option("--family", options.family, "model family");
   app.add_flag("--families", families, "print the names of all families, and compare nothing");
@@ -132,9 +136,10 @@ int run(int argc, char** argv) {
       "plans and with ranks that join; thread backend, or socket");
   app.add_flag("--force-overflow", options.force_overflow,
                "with --dtype fp16: a loss scale with which gradients overflow; thread backend");
-  app.add_flag("--gpus", gpus, "every rank computes on a GPU of its own; thread backend");
+  app.add_flag("--zero1", options.zero1, "shard the optimizer states, as every second case does without it");
+  app.add_flag("--gpus", gpus, "ranks compute on GPUs; thread backend, or process");
   app.add_flag("--tell", tell, "with --lose-ranks: what was lost where, on stderr");
-  app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself under mpirun
+  app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself
   app.add_option("--index", options.index)->group("");
   try {
     app.parse(argc, argv);
@@ -147,11 +152,12 @@ int run(int argc, char** argv) {
     return kDone;
   }
   if (options.resume && backend != "thread") throw InputError("--resume: needs --backend thread");
-  if (options.lose_ranks && backend == "mpi")
+  if (options.lose_ranks && backend != "thread" && backend != "socket")
     throw InputError("--lose-ranks: needs --backend thread or socket");
   if (!options.lose_ranks && backend == "socket") throw InputError("--backend socket: needs --lose-ranks");
   if (options.resume && options.lose_ranks) throw InputError("--resume: not with --lose-ranks");
-  if (gpus && (backend != "thread" || options.lose_ranks)) throw InputError("--gpus: needs --backend thread");
+  if (gpus && ((backend != "thread" && backend != "process") || options.lose_ranks))
+    throw InputError("--gpus: needs --backend thread or process");
   if (options.force_overflow &&
       (options.precision != Precision::fp16 || backend != "thread" || options.lose_ranks))
     throw InputError("--force-overflow: needs --dtype fp16 and --backend thread, without --lose-ranks");
@@ -159,7 +165,7 @@ int run(int argc, char** argv) {
   scalar_type(options.precision);  // says what cannot be trained
   model_family(options.family);
   reference_family(options.family);
-  if (!rank_directory.empty()) return run_as_mpi_rank(options, rank_directory);
+  if (!rank_directory.empty()) return run_as_rank(options, rank_directory, gpus);
 
   fmt::print("# seed {}\ncase,layout,features,loss_err,grad_err,max_in_flight,ok\n", options.seed);
   bool all_ok = true;

@@ -37,7 +37,7 @@ std::mutex registry_mutex;
 auto* const rooms = new std::map<std::string, std::shared_ptr<Room>>;
 auto* const communicators = new std::vector<std::unique_ptr<ncclComm>>;
 std::vector<Created> created;
-std::atomic<int> living{0};
+std::atomic<int> living{0}, launches{0};
 std::atomic<int> ids{0};
 
 // Kernels that run on each device.
@@ -186,6 +186,7 @@ ncclResult_t launch(ncclComm_t communicator, std::vector<Task> tasks) {
   if (communicator->launching || !communicator->joined)
     report_violation("a call on a communicator that has one in progress");
   communicator->launching = std::move(tasks);
+  ++launches;
   // As the real one: with blocking=0 every launch has its own thread, and is in progress when the call
   // returns.
   std::thread([communicator] {
@@ -310,6 +311,10 @@ const NcclLibrary& nccl() {
 
 DeviceLibraries libraries() {
   return {nccl(), cuda()};
+}
+
+int take_launches() {
+  return launches.exchange(0);
 }
 
 std::vector<Created> take_created() {

@@ -27,4 +27,7 @@ struct Created {
 // All since the last call.
 std::vector<Created> take_created();
 
+// Groups of calls, and calls outside of groups, since the last call: each costs the host a launch.
+int take_launches();
+
 }  // namespace sailor::fake

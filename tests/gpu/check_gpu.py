@@ -1,58 +1,22 @@
 """Proves the GPU path on a machine with a GPU, and measures it: what tests/gpu/run.sh runs. One row per check on stdout, all of them in
-gpu.json. Exit 1 when a check fails, 0 without a GPU."""
+gpu.json, and what was not covered. Exit 1 when a check fails."""
 import argparse
-import csv
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from bench import Bench, Rows
+from check_ranks import ranks
+
 HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent / "bench" / "trainer"
+PARTS = ("communicator", "equality", "ranks", "prediction", "speed")
 GPU_TYPE = "measured"  # what this GPU is called in the files of this run
 # name: layers, hidden, heads, sequences of a microbatch, microbatches of a step
 MODELS = {"gpt2-124m": (12, 768, 12, 16, 2), "gpt2-1.5b": (48, 1600, 25, 8, 2)}
 SEQUENCE, VOCABULARY = 1024, 50257
-
-
-class Rows:
-    def __init__(self):
-        self.rows = []
-        print(f"{'CHECK':<34} {'VALUE':>12} {'UNIT':<10} {'BOUND':<14} OK", flush=True)
-
-    def add(self, check, value, unit="", bound="", ok=None):
-        """`ok` is None where a figure is only told."""
-        self.rows.append({"check": check, "value": value, "unit": unit, "bound": bound, "ok": ok})
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
-        mark = {None: "-", True: "yes", False: "NO"}[ok]
-        print(f"{check:<34} {text:>12} {unit:<10} {bound:<14} {mark}", flush=True)
-
-    def failed(self):
-        return [row["check"] for row in self.rows if row["ok"] is False]
-
-
-class Bench:
-    def __init__(self, programs, rows, log):
-        self.programs, self.rows, self.log = programs, rows, log
-
-    def run(self, *command, env=None, seconds=240):
-        """Standard output, or None after a failure, which is in the log."""
-        self.log.write(f"$ {' '.join(map(str, command))}\n")
-        try:
-            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=seconds,
-                                  env={**os.environ, **(env or {})})
-        except subprocess.TimeoutExpired:
-            self.log.write(f"took longer than {seconds} s\n")
-            return None
-        self.log.write(done.stdout + done.stderr)
-        self.log.flush()
-        return done.stdout if done.returncode == 0 else None
-
-    def program(self, name, *arguments, **options):
-        return self.run(self.programs / name, *arguments, **options)
 
 
 def communicator(bench):
@@ -68,16 +32,9 @@ def equality(bench, count):
     for family in families:
         for dtype in ("fp32", "bf16", "fp16"):
             arguments = ["--gpus", "--layout", "1", "--family", family, "--dtype", dtype, "--seed", "7", "--count", str(count)]
-            compare(bench, f"equality {family} {dtype}", arguments)
+            bench.equality(f"equality {family} {dtype}", arguments)
     # A checkpoint from the device, gone on from on the device.
-    compare(bench, "checkpoint from and to the device", ["--gpus", "--layout", "1", "--seed", "41", "--count", str(count), "--resume"])
-
-
-def compare(bench, name, arguments):
-    out = bench.program("equality", *arguments)
-    rows = [] if out is None else list(csv.DictReader(line for line in out.splitlines() if not line.startswith("#")))
-    worst = max((float(row["grad_err"]) for row in rows), default=float("inf"))
-    bench.rows.add(name, worst, "gradient", "equality's", bool(rows) and all(row["ok"] == "yes" for row in rows))
+    bench.equality("checkpoint from and to the device", ["--gpus", "--layout", "1", "--seed", "41", "--count", str(count), "--resume"])
 
 
 def job_file(folder, name, dtype="bf16"):
@@ -173,32 +130,46 @@ def product_flops():
     return 20 * 2 * 8192**3 / (1e-3 * start.elapsed_time(end))
 
 
+def check(part, bench, folder, args):
+    """Returns what it could not cover."""
+    if part == "communicator":
+        communicator(bench)
+    elif part == "equality":
+        equality(bench, count=2)
+    elif part == "ranks":
+        return ranks(bench, folder, args.device)
+    elif part == "prediction":
+        for name, seconds in (("gpt2-124m", 25), ("gpt2-1.5b", 40)):
+            prediction(bench, folder, name, seconds)
+    elif part == "speed":
+        products = product_flops()
+        bench.rows.add("bf16 products", products / 1e12, "TFLOP/s")
+        for name in MODELS:
+            speed(bench, folder, name, args.peak_flops or products, steps=8)
+    return []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=Path, required=True, help="directory of the programs")
     parser.add_argument("--out", type=Path, required=True, help="directory for gpu.json and the log")
     parser.add_argument("--peak-flops", type=float, help="of the data sheet, bf16 (default: what large products reach here)")
-    parser.add_argument("--only", default=".", help="only the parts whose names match: communicator, equality, prediction, speed")
+    parser.add_argument("--only", default=".", help=f"only the parts whose names match: {', '.join(PARTS)}")
+    parser.add_argument("--device", default="gpu", choices=("gpu", "cpu"), help="cpu: only the ranks, on processors")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    rows = Rows()
-    wanted = re.compile(args.only)
+    rows, missing = Rows(), []
     with open(args.out / "gpu.log", "w") as log, tempfile.TemporaryDirectory() as scratch:
-        bench, folder = Bench(args.programs, rows, log), Path(scratch)
-        if wanted.search("communicator"):
-            communicator(bench)
-        if wanted.search("equality"):
-            equality(bench, count=2)
-        if wanted.search("prediction"):
-            for name, seconds in (("gpt2-124m", 25), ("gpt2-1.5b", 40)):
-                prediction(bench, folder, name, seconds)
-        if wanted.search("speed"):
-            products = product_flops()
-            rows.add("bf16 products", products / 1e12, "TFLOP/s")
-            for name in MODELS:
-                speed(bench, folder, name, args.peak_flops or products, steps=8)
-    (args.out / "gpu.json").write_text(json.dumps({"sailor_gpu_check": 1, "rows": rows.rows}, indent=1) + "\n")
+        bench, folder = Bench(args.programs.resolve(), rows, log), Path(scratch)
+        for part in PARTS:
+            if re.search(args.only, part) and (args.device == "gpu" or part == "ranks"):
+                missing += check(part, bench, folder, args)
+            else:
+                missing.append(f"{part}, left out by --only or --device")
+    (args.out / "gpu.json").write_text(json.dumps({"sailor_gpu_check": 1, "rows": rows.rows, "not_covered": missing}, indent=1) + "\n")
     failed = rows.failed()
+    for what in missing:
+        print(f"not covered: {what}")
     print(f"{len(rows.rows)} rows, {len(failed)} failed" + (": " + ", ".join(failed) if failed else ""))
     return 1 if failed else 0
 

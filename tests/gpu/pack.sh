@@ -26,10 +26,10 @@ while (($#)); do
   esac
   shift
 done
-programs=(sailor sailor-profile sailor-rank equality bench_trainer nccl_tests)
+programs=(sailor sailor-run sailor-agent sailor-rank sailor-profile sailor-probe equality bench_trainer nccl_tests)
 
 if [[ -z $build ]]; then
-  build=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/libtorch-2.11/build
+  build=$root/build-libtorch
   "$root/tests/libtorch_2_11.sh" --build "${programs[@]}"
 fi
 

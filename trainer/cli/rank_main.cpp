@@ -29,6 +29,7 @@
 #include "trainer/launch/agent.h"
 #include "trainer/launch/rank_assignment.h"
 #include "trainer/launch/rank_identity.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/pipeline/tensor_cache.h"
 #include "trainer/process/detached_start.h"
 #include "trainer/process/process_identity.h"
@@ -111,7 +112,12 @@ struct Start {
   // network namespaces and for a cluster alike.
   Listener listener{route.local_address};
 
-  Start() { job.file = variable("SAILOR_JOB_DIRECTORY") + "/job.yaml"; }
+  Start() {
+    job.file = variable("SAILOR_JOB_DIRECTORY") + "/job.yaml";
+    if (!job.training.deterministic) return;
+    set_deterministic_environment();
+    use_deterministic_algorithms();
+  }
 };
 
 // For how long it has been inside a step that began then (RankResources::step_began_ns).

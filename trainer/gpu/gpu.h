@@ -31,9 +31,9 @@ struct GpuWish {
   int ranks = 1;
 };
 
-// Nothing if ranks compute on processors: no GPU, no driver, or SAILOR_DEVICE=cpu in the environment. Throws
-// std::runtime_error, with what to do, if there is a driver but the GPU cannot be used; DeviceFailure if that
-// is an error of the GPU.
+// Nothing if ranks compute on processors: no GPU, no driver, or SAILOR_DEVICE=cpu in the environment. With
+// SAILOR_DEVICE=shared, indices and ranks are modulo the number of GPUs. Throws std::runtime_error, with what
+// to do, if there is a driver but the GPU cannot be used; DeviceFailure if that is an error of the GPU.
 std::unique_ptr<Gpu> open_gpu(const GpuWish& wish);
 // Number of GPUs that this process may compute on; 0 if open_gpu() finds none. Throws std::runtime_error.
 int gpu_count();

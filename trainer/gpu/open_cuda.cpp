@@ -11,6 +11,7 @@
 #include "trainer/comm/nccl/nccl_plane.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/gpu/pci_addresses.h"
+#include "trainer/topology/gpu_environment.h"
 
 namespace sailor {
 namespace {
@@ -35,14 +36,15 @@ bool has_driver() {
 // Does the environment request processors?
 bool wants_processors() {
   const char* const device = std::getenv("SAILOR_DEVICE");
-  if (device == nullptr || std::string(device) == "gpu") return false;
+  if (device == nullptr || std::string(device) == "gpu" || shares_gpus()) return false;
   if (std::string(device) == "cpu") return true;
-  throw std::runtime_error(fmt::format("SAILOR_DEVICE={}: it is cpu or gpu", device));
+  throw std::runtime_error(fmt::format("SAILOR_DEVICE={}: it is cpu, gpu or shared", device));
 }
 
 std::optional<int> cuda_index(const GpuWish& wish) {
   const CudaLibrary& cuda = cuda_library();
   const int count = cuda_device_count(cuda);
+  if (shares_gpus() && count > 0) return (wish.index_on_node < 0 ? wish.rank : wish.index_on_node) % count;
   if (wish.index_on_node < 0) {
     if (count < wish.ranks) return std::nullopt;
     return wish.rank;

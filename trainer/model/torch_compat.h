@@ -38,4 +38,14 @@ inline void allow_bf16_sums(at::Context& context, bool allowed) {
 #endif
 }
 
+// With deterministic algorithms, releases since 2.2 fill new tensors with NaN, to find reads of memory that
+// was never written.
+inline void leave_new_tensors_unfilled(at::Context& context) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+  context.setDeterministicFillUninitializedMemory(false);
+#else
+  static_cast<void>(context);
+#endif
+}
+
 }  // namespace sailor

@@ -34,6 +34,12 @@ std::string set_arithmetic() {
   return "32-bit products in TF32, sums of 16-bit products in 32 bit";
 }
 
+void use_deterministic_algorithms() {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+  leave_new_tensors_unfilled(context);
+}
+
 std::optional<DeviceFailure> device_failure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const DeviceFailure*>(&error)) return *known;
   const auto* const of_torch = dynamic_cast<const c10::Error*>(&error);

@@ -31,6 +31,9 @@ class ComputeOn {
 // use TF32 where the GPU has it, which is the rate that the catalog has. Sums of 16-bit products are in 32
 // bit. Returns it in words.
 std::string set_arithmetic();
+// From now on libtorch uses only operations, in this process, that give the same bits for the same operands;
+// one that has no such form throws. cuBLAS needs set_deterministic_environment(), too.
+void use_deterministic_algorithms();
 
 // The failure of a device that `error` reports: one of libtorch's, or a DeviceFailure. Nothing if it is
 // another error, or one of the program that other devices would have, too.

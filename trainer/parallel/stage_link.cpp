@@ -45,19 +45,20 @@ PendingSend StageLink::send(const at::Tensor& tensor) {
   const at::Tensor out = tensor.detach().contiguous();
   const MessagePlan plan = lower_ ? plan_messages(out.numel(), out.element_size(), lower_tp_, upper_tp_)
                                   : plan_messages(out.numel(), out.element_size(), upper_tp_, lower_tp_);
-  std::vector<std::unique_ptr<Work>> works;
+  std::vector<Transfer> transfers;
   for (const StageMessage& message : plan.messages) {
     if (message.sender != tp_rank_) continue;
-    works.push_back(boundary_->send(static_cast<char*>(out.data_ptr()) + message.first * out.element_size(),
-                                    static_cast<std::size_t>(message.count), element_type(out.scalar_type()),
-                                    lower_ ? lower_tp_ + message.receiver : message.receiver,
-                                    stream_of(out)));
+    transfers.push_back({Transfer::Kind::send,
+                         static_cast<char*>(out.data_ptr()) + message.first * out.element_size(),
+                         static_cast<std::size_t>(message.count), element_type(out.scalar_type()),
+                         lower_ ? lower_tp_ + message.receiver : message.receiver});
   }
-  return {out, std::move(works)};
+  if (transfers.empty()) return {out, nullptr};
+  return {out, boundary_->exchange(transfers, stream_of(out))};
 }
 
 void PendingSend::wait() {
-  for (auto& work : works_) work->wait_on(stream_of(tensor_));
+  if (work_) work_->wait_on(stream_of(tensor_));
 }
 
 at::Tensor PendingReceive::take() {

@@ -8,7 +8,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -37,18 +36,17 @@ MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_t
 // A tensor being sent, kept alive until it has left.
 class PendingSend {
  public:
-  PendingSend(at::Tensor tensor, std::vector<std::unique_ptr<Work>> works)
-      : tensor_(std::move(tensor)), works_(std::move(works)) {}
+  // `work` is null if this rank sends none of it.
+  PendingSend(at::Tensor tensor, std::unique_ptr<Work> work)
+      : tensor_(std::move(tensor)), work_(std::move(work)) {}
   // Waits until it has left; on a device, makes later computations wait.
   void wait();
   // Has it left?
-  bool done() {
-    return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->done(); });
-  }
+  bool done() { return !work_ || work_->done(); }
 
  private:
   at::Tensor tensor_;  // declared first: destroyed last
-  std::vector<std::unique_ptr<Work>> works_;
+  std::unique_ptr<Work> work_;
 };
 
 // A tensor being received while something else is computed.

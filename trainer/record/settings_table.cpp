@@ -16,8 +16,8 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   row("model", fmt::format("{} ({}): {} blocks, hidden {}, heads {}, sequence {}, vocabulary {}", m.name,
                            m.family, m.layers, m.hidden, m.heads, m.sequence, m.vocabulary));
   const TrainingSpec& t = job.training;
-  row("training", fmt::format("{} steps of {} sequences, {}, seed {}", t.steps, t.global_batch,
-                              to_string(t.precision), t.seed));
+  row("training", fmt::format("{} steps of {} sequences, {}, seed {}{}", t.steps, t.global_batch,
+                              to_string(t.precision), t.seed, t.deterministic ? ", deterministic" : ""));
   std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);
   if (t.schedule.name != "constant")
     optimizer += fmt::format(", {} to {:.1e}", t.schedule.name, t.schedule.min_lr);

@@ -17,6 +17,8 @@
 #include "tests/unit/device/fake_gpus.h"
 #include "tests/unit/planner/family_models.h"
 #include "tests/unit/trainer/small_training.h"
+#include "trainer/model/torch_device.h"
+#include "trainer/parallel/stage_link.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {
@@ -356,6 +358,50 @@ TEST(DeviceTrainer, HasTheCommunicatorsOfNcclThatItUses) {
 }
 
 // A device goes on with garbage after an abort: no validation loss comes of it.
+// Every launch costs host time.
+TEST(DeviceTrainer, ATensorForSeveralRanksIsOneLaunch) {
+  constexpr int kUpper = 4;
+  const CommOptions options{20s};
+  TestJob ranks("thread", 1 + kUpper, options);
+  fake::take_launches();
+  ranks.run([&](CommFactory& factory) {
+    FakeGpu gpu(factory, options);
+    StageLink link(gpu.plane().factory.create("link", all_ranks(1 + kUpper)), nullptr, 1, kUpper);
+    const at::Tensor tensor = at::arange(6, at::kFloat);
+    if (factory.rank() == 0) {
+      link.send(tensor).wait();
+    } else {
+      EXPECT_TRUE(at::equal(link.receive({6}, at::kFloat).take(), tensor));
+    }
+    link.settle();
+  });
+  EXPECT_EQ(fake::take_launches(), 1 + kUpper) << "a send, and a receive by everybody";
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
+// Off again at the end.
+struct Deterministic {
+  Deterministic() { use_deterministic_algorithms(); }
+  ~Deterministic() { at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false); }
+};
+
+TEST(DeviceTrainer, DeterministicRunsHaveTheSameBits) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const ModelFamily& family : model_families()) {
+      JobSpec job = deep_job();
+      job.model = test::models_of(family).front().model;
+      job.training.precision = precision;
+      const Plan plan = two_by_two_by_two(job);
+      const Numbers usual = trained(job, plan, On::host);
+      const Deterministic from_now_on;
+      EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+      EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::device)) << family.name;
+      EXPECT_EQ(trained(job, plan, On::host), usual)
+          << family.name << ": processors are deterministic anyway";
+    }
+  }
+}
+
 TEST(DeviceTrainer, NoValidationLossAfterAGradientGroupHasFailed) {
   const JobSpec job = deep_job();
   const Plan plan = make_plan(job, /*microbatch=*/2, {{1}, {1}}, {2, 2});  // no other groups on the device

@@ -277,6 +277,14 @@ TEST(JobSpec, TheLossScaleBelongsToFp16) {
   EXPECT_THAT(error(fp16 + "  loss_scale: {factor: 2}"), HasSubstr("factor"));
 }
 
+TEST(JobSpec, DeterminismIsAChoice) {
+  const std::string optimizer = "  optimizer: {name: adamw, lr: 3.0e-4}";
+  EXPECT_FALSE(parse_job_spec(with(optimizer, optimizer), "job.yaml").training.deterministic);
+  EXPECT_TRUE(parse_job_spec(with(optimizer, "  deterministic: true"), "job.yaml").training.deterministic);
+  EXPECT_THAT(error_of(with(optimizer, "  deterministic: 1")),
+              HasSubstr("job.yaml:7: training.deterministic: must be true or false"));
+}
+
 TEST(JobSpec, NumbersInQuotesAreTexts) {
   EXPECT_THAT(error_of(with("steps: 10", "steps: \"10\"")), HasSubstr("is the text \"10\""));
 }

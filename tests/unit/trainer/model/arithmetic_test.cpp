@@ -22,5 +22,18 @@ TEST(Arithmetic, IsTheSameWithAnyReleaseOfLibtorch) {
 #endif
 }
 
+TEST(Arithmetic, DeterministicAlgorithmsAreASettingOfTheProcess) {
+  at::Context& context = at::globalContext();
+  EXPECT_FALSE(context.deterministicAlgorithms());
+  use_deterministic_algorithms();
+  EXPECT_TRUE(context.deterministicAlgorithms());
+  EXPECT_FALSE(context.deterministicAlgorithmsWarnOnly())
+      << "an operation without a deterministic form throws";
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+  EXPECT_FALSE(context.deterministicFillUninitializedMemory()) << "it costs time, and nothing reads them";
+#endif
+  context.setDeterministicAlgorithms(false, /*warn_only=*/false);
+}
+
 }  // namespace
 }  // namespace sailor

@@ -137,6 +137,30 @@ TEST(GpuEnvironment, IsSetUnlessTheUserHasSetIt) {
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
+TEST(GpuEnvironment, RanksThatShareAGpuAreHostsOfTheirOwnToNccl) {
+  setenv("NCCL_HOSTID", "inherited", 1);
+  setenv("SAILOR_DEVICE", "gpu", 1);
+  set_gpu_environment();
+  EXPECT_FALSE(shares_gpus());
+  EXPECT_STREQ(getenv("NCCL_HOSTID"), "inherited");
+  setenv("SAILOR_DEVICE", "shared", 1);
+  set_gpu_environment();
+  EXPECT_TRUE(shares_gpus());
+  EXPECT_THAT(getenv("NCCL_HOSTID"), testing::EndsWith(std::to_string(getpid())));
+  for (const char* name :
+       {"NCCL_HOSTID", "SAILOR_DEVICE", "CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS"})
+    unsetenv(name);
+}
+
+TEST(GpuEnvironment, DeterministicLibrariesUnlessTheUserHasChosen) {
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"}) unsetenv(name);
+  setenv("NCCL_NVLS_ENABLE", "1", 1);
+  set_deterministic_environment();
+  EXPECT_STREQ(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+  EXPECT_STREQ(getenv("NCCL_NVLS_ENABLE"), "1");
+  for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"}) unsetenv(name);
+}
+
 TEST(RankBinding, CoresAreSharedOutWholeAndNobodyGoesWithout) {
   for (size_t gpus = 1; gpus <= 9; ++gpus) {
     for (size_t cores = 1; cores <= 12; ++cores) {
