@@ -24,22 +24,12 @@
 #include "spank_plugin/second_life.h"
 #include "spank_plugin/slurm/commands/job_environment.h"
 #include "spank_plugin/slurm/live_cluster.h"
+#include "spank_plugin/slurm/submit_process.h"
 #include "spank_plugin/slurm/submitted_job.h"
-#include "spank_plugin/spank_options.h"
 #include "spank_plugin/submission_child.h"
 
 namespace sailor {
 namespace {
-
-// What init learns and the later hook needs.
-struct State {
-  long stdin_offset = 0;                          // where the script begins on standard input
-  std::optional<EnvironmentVariables> variables;  // this is the second life
-};
-State& state() {
-  static State instance;
-  return instance;
-}
 
 [[noreturn]] void end_submission(int exit_code, const std::string& line) {
   if (!line.empty()) fprintf(stderr, "sailor: %s\n", one_line(line).c_str());
@@ -199,9 +189,16 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
   end_submission(sbatch.hand_on(), "");
 }
 
-[[noreturn]] void plan_and_run_again(SubmitProgram program, int argc, char* const* argv) {
-  PluginConfig config = parse_plugin_config(argc, argv);
-  OptionValues values = given_options();
+OptionValues given_options(const sailor_submission& request) {
+  OptionValues values;
+  for (size_t i = 0; i < sailor_option_count; ++i)
+    if (request.values[i] != nullptr) values[sailor_options[i].name] = request.values[i];
+  return values;
+}
+
+[[noreturn]] void plan_and_run_again(SubmitProgram program, const sailor_submission& request) {
+  PluginConfig config = parse_plugin_config(request.argc, request.argv);
+  OptionValues values = given_options(request);
   if (std::string job = enclosing_job(program); !job.empty()) {
     throw InputError(
         fmt::format("srun --{}: inside job {} a step runs under the job's plan; remove the option",
@@ -210,7 +207,7 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
   add_environment_defaults(values, [](const char* name) -> const char* { return getenv(name); });
   SubmitOptions options = parse_submit_options(values);
   refuse_contradictions(option_value);
-  Submission submission = read_submission(program, options, state().stdin_offset);
+  Submission submission = read_submission(program, options, request.stdin_offset);
 
   bool own_config = getenv("SAILOR_CONFIG") == nullptr && !config.site_config.empty();
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
@@ -231,7 +228,7 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
     }
     EnvironmentVariables variables = variables_for(submission, planned, limits_text(values, option_value));
     if (program == SubmitProgram::sbatch && !submission.script_index)
-      lseek(STDIN_FILENO, state().stdin_offset, SEEK_SET);
+      lseek(STDIN_FILENO, request.stdin_offset, SEEK_SET);
     if (program != SubmitProgram::sbatch || !later.empty() || planned.waits) {
       // salloc and srun say themselves that they wait; of the others it is known already.
       leave_to_second_life(variables);
@@ -250,31 +247,28 @@ void attach_plan(spank_t spank, SubmitProgram program, const EnvironmentVariable
   }
 }
 
-}  // namespace
-
-void begin_submission(spank_t spank, SubmitProgram program) {
-  try {
-    forget_options_of_enclosing_job();
-    bool step = program == SubmitProgram::srun && !slurm_job_id().empty();
-    if (!step) forget_plan_of_enclosing_job();
-    register_options(spank);
-    state().variables = take_from_first_life();
-    if (program != SubmitProgram::sbatch) return;
-    if (state().variables)
-      setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the first life waits for the first line (sbatch --wait)
-    else
-      keep_script_on_stdin();
-    state().stdin_offset = std::max(0L, static_cast<long>(lseek(STDIN_FILENO, 0, SEEK_CUR)));
-  } catch (...) {
-    // Nothing of this is needed for a plain job; a planned one finds out when its options are done.
+SubmitProgram program_of(const sailor_submission& request) {
+  switch (request.program) {
+    case SAILOR_SRUN:
+      return SubmitProgram::srun;
+    case SAILOR_SALLOC:
+      return SubmitProgram::salloc;
+    default:
+      return SubmitProgram::sbatch;
   }
 }
 
-int finish_options(spank_t spank, SubmitProgram program, int argc, char* const* argv) {
-  if (given_options().empty()) return ESPANK_SUCCESS;
+}  // namespace
+
+int submit(spank_t spank, const sailor_submission& request) {
+  const SubmitProgram program = program_of(request);
   try {
-    if (!state().variables) plan_and_run_again(program, argc, argv);
-    attach_plan(spank, program, *state().variables);
+    // Left by the first run for the second; there are several components, and it is taken once.
+    static const std::optional<EnvironmentVariables> variables = take_from_first_life();
+    if (!variables) plan_and_run_again(program, request);
+    if (program == SubmitProgram::sbatch)
+      setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the first life waits for the first line (sbatch --wait)
+    attach_plan(spank, program, *variables);
     return ESPANK_SUCCESS;
   } catch (const InputError& error) {
     end_submission(kBadInput, error.what());
