@@ -13,11 +13,13 @@
 
 #include "planner/inputs/carried_plan.h"
 #include "planner/inputs/submitted_limits.h"
+#include "planner/plan/plan_json.h"
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/text.h"
 #include "spank_plugin/job_source.h"
 #include "spank_plugin/node_limits.h"
+#include "spank_plugin/permission.h"
 #include "spank_plugin/planned_command.h"
 #include "spank_plugin/planning.h"
 #include "spank_plugin/plugin_config.h"
@@ -90,13 +92,12 @@ void say_taken(const std::string& taken, const char* then) {
 }
 
 // Plans until the planned nodes are still free afterwards: another submission may have taken them meanwhile.
-PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const std::string& site_file,
+PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
                               const NodeWishes& wishes, Tries& tries) {
   while (true) {
     tries.count();
-    PlannedJob planned = plan_job(options, job, site_file, wishes, [&](const SiteConfig& site) {
-      return live_cluster(tries.view(), site, wishes);
-    });
+    PlannedJob planned =
+        plan_job(options, job, site, wishes, [&] { return live_cluster(tries.view(), site, wishes); });
     if (options.dry_run) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
@@ -189,6 +190,21 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
   end_submission(sbatch.hand_on(), "");
 }
 
+// The site config of the submission. Its policy is checked, and lowers the limits among the options.
+SiteConfig site_under_policy(const PluginConfig& config, const JobSpec& job, SubmitOptions& options) {
+  const std::string administrators =
+      config.site_config.empty() ? installed_site_config_path() : config.site_config;
+  SiteConfig site = load_site_under(administrators,
+                                    getenv("SAILOR_CONFIG") == nullptr ? administrators : site_config_path());
+  if (!site.policy) return site;
+  std::string reason = reason_not_to_plan(*site.policy, this_user());
+  if (reason.empty() && !options.plan_file.empty())
+    reason = reason_not_to_use(*site.policy, load_plan(options.plan_file));
+  if (!reason.empty()) throw Refusal(kFailed, fmt::format("{} (policy in {})", reason, site.file));
+  apply(*site.policy, job, options.overrides);
+  return site;
+}
+
 OptionValues given_options(const sailor_submission& request) {
   OptionValues values;
   for (size_t i = 0; i < sailor_option_count; ++i)
@@ -209,13 +225,14 @@ OptionValues given_options(const sailor_submission& request) {
   refuse_contradictions(option_value);
   Submission submission = read_submission(program, options, request.stdin_offset);
 
-  bool own_config = getenv("SAILOR_CONFIG") == nullptr && !config.site_config.empty();
+  const SiteConfig site = site_under_policy(config, submission.job, options);
+  if (!options.overrides.max_gpus.empty())  // also while the job grows
+    values["sailor-max-gpus"] = max_gpus_text(options.overrides.max_gpus);
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
   options.overrides.partitions = wishes.partitions;
   std::string later = reason_to_start_later(option_value);
   for (Tries tries;;) {
-    PlannedJob planned = plan_on_free_nodes(
-        options, submission.job, own_config ? config.site_config : site_config_path(), wishes, tries);
+    PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, tries);
     fputs(planned.table.c_str(), stderr);
     if (!later.empty() && !wishes.include_busy) {
       fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",

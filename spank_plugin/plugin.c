@@ -108,22 +108,15 @@ static void look_at_standard_input(void) {
 
 int slurm_spank_init(spank_t spank, int argc, char* argv[]) {
   (void)argc, (void)argv;
-  switch (spank_context()) {
-    case S_CTX_ALLOCATOR:
-      submission.program = allocator();
-      sailor_forget_inherited(1);
-      if (submission.program == SAILOR_SBATCH) look_at_standard_input();
-      break;
-    case S_CTX_LOCAL:
-      submission.program = SAILOR_SRUN;
-      sailor_forget_inherited(0);
-      break;
-    case S_CTX_REMOTE: /* slurmstepd complains about options of the submission that it does not know */
-      break;
-    default:
-      return ESPANK_SUCCESS;
-  }
+  const spank_context_t context = spank_context();
+  const int submits = context == S_CTX_ALLOCATOR || context == S_CTX_LOCAL;
+  if (!submits && context != S_CTX_REMOTE) return ESPANK_SUCCESS;
+  /* Also in slurmstepd, which complains about options of the submission that it does not know. */
   register_options(spank);
+  if (!submits) return ESPANK_SUCCESS;
+  submission.program = context == S_CTX_LOCAL ? SAILOR_SRUN : allocator();
+  sailor_forget_inherited(submission.program != SAILOR_SRUN);
+  if (submission.program == SAILOR_SBATCH) look_at_standard_input(); /* after the options are registered */
   return ESPANK_SUCCESS;
 }
 

@@ -18,3 +18,4 @@ int submit_or_fail(spank_t spank, const sailor_submission& submission) {
 
 #define submit submit_or_fail
 #include "spank_plugin/planner_library.cpp"
+#undef submit
