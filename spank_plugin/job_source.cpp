@@ -17,6 +17,11 @@ constexpr char kNotASpec[] =
     "not a job spec (its first line would be \"#!/usr/bin/env -S sailor run\"); name the job spec with "
     "--sailor-job=FILE";
 
+constexpr char kScriptIsGone[] =
+    "sbatch had read the script from a pipe when it came to the --sailor-* options in it; give one of them "
+    "on the command line, or the "
+    "script as a file";
+
 std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
@@ -31,6 +36,7 @@ void read_batch_script(const ParsedCommand& command, const SubmitOptions& option
     path = find_script(name);
     script = read_text_file(path);
   } else if (!command.wrap) {
+    if (stdin_offset < 0) throw InputError(kScriptIsGone);
     script = read_descriptor(STDIN_FILENO, stdin_offset);
   }
   refuse_components(script, name);

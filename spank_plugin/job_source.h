@@ -18,7 +18,8 @@ struct Submission {
   JobSpec job;
 };
 
-// Reads the job spec of this process's submission; a script on standard input begins at stdin_offset. Throws
+// Reads the job spec of this process's submission; a script on standard input begins at stdin_offset,
+// which is negative when it cannot be read again. Throws
 // InputError; std::runtime_error when this build of Slurm does not export what was parsed.
 Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset);
 

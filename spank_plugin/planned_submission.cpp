@@ -13,33 +13,25 @@
 
 #include "planner/inputs/carried_plan.h"
 #include "planner/inputs/submitted_limits.h"
+#include "planner/plan/plan_json.h"
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/text.h"
 #include "spank_plugin/job_source.h"
 #include "spank_plugin/node_limits.h"
+#include "spank_plugin/permission.h"
 #include "spank_plugin/planned_command.h"
 #include "spank_plugin/planning.h"
 #include "spank_plugin/plugin_config.h"
 #include "spank_plugin/second_life.h"
 #include "spank_plugin/slurm/commands/job_environment.h"
 #include "spank_plugin/slurm/live_cluster.h"
+#include "spank_plugin/slurm/submit_process.h"
 #include "spank_plugin/slurm/submitted_job.h"
-#include "spank_plugin/spank_options.h"
 #include "spank_plugin/submission_child.h"
 
 namespace sailor {
 namespace {
-
-// What init learns and the later hook needs.
-struct State {
-  long stdin_offset = 0;                          // where the script begins on standard input
-  std::optional<EnvironmentVariables> variables;  // this is the second life
-};
-State& state() {
-  static State instance;
-  return instance;
-}
 
 [[noreturn]] void end_submission(int exit_code, const std::string& line) {
   if (!line.empty()) fprintf(stderr, "sailor: %s\n", one_line(line).c_str());
@@ -100,13 +92,12 @@ void say_taken(const std::string& taken, const char* then) {
 }
 
 // Plans until the planned nodes are still free afterwards: another submission may have taken them meanwhile.
-PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const std::string& site_file,
+PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
                               const NodeWishes& wishes, Tries& tries) {
   while (true) {
     tries.count();
-    PlannedJob planned = plan_job(options, job, site_file, wishes, [&](const SiteConfig& site) {
-      return live_cluster(tries.view(), site, wishes);
-    });
+    PlannedJob planned =
+        plan_job(options, job, site, wishes, [&] { return live_cluster(tries.view(), site, wishes); });
     if (options.dry_run) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
@@ -199,9 +190,31 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
   end_submission(sbatch.hand_on(), "");
 }
 
-[[noreturn]] void plan_and_run_again(SubmitProgram program, int argc, char* const* argv) {
-  PluginConfig config = parse_plugin_config(argc, argv);
-  OptionValues values = given_options();
+// The site config of the submission. Its policy is checked, and lowers the limits among the options.
+SiteConfig site_under_policy(const PluginConfig& config, const JobSpec& job, SubmitOptions& options) {
+  const std::string administrators =
+      config.site_config.empty() ? installed_site_config_path() : config.site_config;
+  SiteConfig site = load_site_under(administrators,
+                                    getenv("SAILOR_CONFIG") == nullptr ? administrators : site_config_path());
+  if (!site.policy) return site;
+  std::string reason = reason_not_to_plan(*site.policy, this_user());
+  if (reason.empty() && !options.plan_file.empty())
+    reason = reason_not_to_use(*site.policy, load_plan(options.plan_file));
+  if (!reason.empty()) throw Refusal(kFailed, fmt::format("{} (policy in {})", reason, site.file));
+  apply(*site.policy, job, options.overrides);
+  return site;
+}
+
+OptionValues given_options(const sailor_submission& request) {
+  OptionValues values;
+  for (size_t i = 0; i < sailor_option_count; ++i)
+    if (request.values[i] != nullptr) values[sailor_options[i].name] = request.values[i];
+  return values;
+}
+
+[[noreturn]] void plan_and_run_again(SubmitProgram program, const sailor_submission& request) {
+  PluginConfig config = parse_plugin_config(request.argc, request.argv);
+  OptionValues values = given_options(request);
   if (std::string job = enclosing_job(program); !job.empty()) {
     throw InputError(
         fmt::format("srun --{}: inside job {} a step runs under the job's plan; remove the option",
@@ -210,15 +223,16 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
   add_environment_defaults(values, [](const char* name) -> const char* { return getenv(name); });
   SubmitOptions options = parse_submit_options(values);
   refuse_contradictions(option_value);
-  Submission submission = read_submission(program, options, state().stdin_offset);
+  Submission submission = read_submission(program, options, request.stdin_offset);
 
-  bool own_config = getenv("SAILOR_CONFIG") == nullptr && !config.site_config.empty();
+  const SiteConfig site = site_under_policy(config, submission.job, options);
+  if (!options.overrides.max_gpus.empty())  // also while the job grows
+    values["sailor-max-gpus"] = max_gpus_text(options.overrides.max_gpus);
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
   options.overrides.partitions = wishes.partitions;
   std::string later = reason_to_start_later(option_value);
   for (Tries tries;;) {
-    PlannedJob planned = plan_on_free_nodes(
-        options, submission.job, own_config ? config.site_config : site_config_path(), wishes, tries);
+    PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, tries);
     fputs(planned.table.c_str(), stderr);
     if (!later.empty() && !wishes.include_busy) {
       fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
@@ -231,7 +245,7 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
     }
     EnvironmentVariables variables = variables_for(submission, planned, limits_text(values, option_value));
     if (program == SubmitProgram::sbatch && !submission.script_index)
-      lseek(STDIN_FILENO, state().stdin_offset, SEEK_SET);
+      lseek(STDIN_FILENO, request.stdin_offset, SEEK_SET);
     if (program != SubmitProgram::sbatch || !later.empty() || planned.waits) {
       // salloc and srun say themselves that they wait; of the others it is known already.
       leave_to_second_life(variables);
@@ -250,31 +264,28 @@ void attach_plan(spank_t spank, SubmitProgram program, const EnvironmentVariable
   }
 }
 
-}  // namespace
-
-void begin_submission(spank_t spank, SubmitProgram program) {
-  try {
-    forget_options_of_enclosing_job();
-    bool step = program == SubmitProgram::srun && !slurm_job_id().empty();
-    if (!step) forget_plan_of_enclosing_job();
-    register_options(spank);
-    state().variables = take_from_first_life();
-    if (program != SubmitProgram::sbatch) return;
-    if (state().variables)
-      setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the first life waits for the first line (sbatch --wait)
-    else
-      keep_script_on_stdin();
-    state().stdin_offset = std::max(0L, static_cast<long>(lseek(STDIN_FILENO, 0, SEEK_CUR)));
-  } catch (...) {
-    // Nothing of this is needed for a plain job; a planned one finds out when its options are done.
+SubmitProgram program_of(const sailor_submission& request) {
+  switch (request.program) {
+    case SAILOR_SRUN:
+      return SubmitProgram::srun;
+    case SAILOR_SALLOC:
+      return SubmitProgram::salloc;
+    default:
+      return SubmitProgram::sbatch;
   }
 }
 
-int finish_options(spank_t spank, SubmitProgram program, int argc, char* const* argv) {
-  if (given_options().empty()) return ESPANK_SUCCESS;
+}  // namespace
+
+int submit(spank_t spank, const sailor_submission& request) {
+  const SubmitProgram program = program_of(request);
   try {
-    if (!state().variables) plan_and_run_again(program, argc, argv);
-    attach_plan(spank, program, *state().variables);
+    // Left by the first run for the second; there are several components, and it is taken once.
+    static const std::optional<EnvironmentVariables> variables = take_from_first_life();
+    if (!variables) plan_and_run_again(program, request);
+    if (program == SubmitProgram::sbatch)
+      setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the first life waits for the first line (sbatch --wait)
+    attach_plan(spank, program, *variables);
     return ESPANK_SUCCESS;
   } catch (const InputError& error) {
     end_submission(kBadInput, error.what());

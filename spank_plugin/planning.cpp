@@ -182,14 +182,13 @@ std::string comment_of(const Plan& plan) {
 
 }  // namespace
 
-PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string& site_config_file,
+PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig& site,
                     const NodeWishes& wishes, const ClusterSource& cluster) {
   LiveCluster live;
-  PlanningInputs inputs =
-      load_inputs(std::move(job), site_config_file, options.overrides, [&](const SiteConfig& site) {
-        live = cluster(site);
-        return live.snapshot;
-      });
+  PlanningInputs inputs = load_inputs(std::move(job), site, options.overrides, [&](const SiteConfig&) {
+    live = cluster();
+    return live.snapshot;
+  });
   if (inputs.snapshot.nodes.empty()) throw Refusal(kInfeasible, nothing_free(inputs.snapshot));
   PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now)
                                                  : use_given_plan(options, wishes, inputs);

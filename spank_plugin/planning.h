@@ -37,13 +37,13 @@ struct PlannedJob {
   bool waits = false;       // other jobs use some of its nodes, which the user accepted
 };
 
-// The free nodes, given the site config.
-using ClusterSource = std::function<LiveCluster(const SiteConfig&)>;
+// The free nodes.
+using ClusterSource = std::function<LiveCluster()>;
 
 // Searches for the best plan within wishes.max_nodes, or checks options.plan_file. `cluster` applies the
 // other wishes. Throws InputError, Refusal (no feasible plan, time limit), or std::runtime_error; exceptions
 // of `cluster` pass through.
-PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const std::string& site_config_file,
+PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig& site,
                     const NodeWishes& wishes, const ClusterSource& cluster);
 
 }  // namespace sailor

@@ -63,7 +63,7 @@ verbs=$("$work/opt/bin/sailor" --help | sed -n 's/^Verbs: //p' | tr -d ,)
 for verb in $verbs; do
   expect "sailor(1) has $verb" grep -qE "^\.(BI|B|BR) \"?$verb\b" "$root/etc/doc/man/sailor.1"
 done
-for option in $(grep -oE '"sailor-[a-z-]+"' "$root/planner/inputs/submit_options.cpp" | tr -d '"' | sort -u); do
+for option in $(grep -oE '"sailor-[a-z-]+"' "$root/planner/inputs/submit_option_table.h" | tr -d '"' | sort -u); do
   expect "spank_sailor(8) has --$option" grep -qF -- "\\-\\-${option//-/\\-}" "$root/etc/doc/man/spank_sailor.8"
   expect "the user guide has --$option" grep -qF -- "--$option" "$root/etc/doc/user-guide.md"
 done

@@ -5,7 +5,7 @@
 #
 # context: allocator (sbatch), local (srun), remote (slurmstepd), job_script (prolog and epilog), slurmd.
 # fault: throw, error: inside the plugin. unguarded: an error returned to Slurm, which the plugin never does, mostly in hooks that it does
-# not have. missing, broken, other_release: the library itself.
+# not have. missing, broken, other_release: the library itself (hook load), or the planner's library beside it (hook planner).
 # plain_rc: exit code of a plain job (srun where the context is local, else sbatch); planned_rc: of one with a plan, where 9 means that it
 # ran without its plan. Either may be "lost" (exit code 0, but it never ran) or "stuck" (not ended after 5 s).
 # node_state: the worse one after the two jobs; "busy" when the node does not become idle.
@@ -23,7 +23,7 @@ form=csv
 case ${1:-} in --table | --check) form=${1#--}; shift ;; esac
 pattern=${1:-}
 build=${SAILOR_BUILD_DIR:-$root/build}
-for plugin in spank_fault spank_other_release; do
+for plugin in spank_fault spank_fault_planner spank_other_release; do
   [ -f "$build/lib/$plugin.so" ] || { echo "sailor: tests/spank_matrix.sh: $build/lib/$plugin.so is not built" >&2; exit 1; }
 done
 export SAILOR_CLUSTER_DIR=$(mktemp -u "${TMPDIR:-/tmp}/sailor-matrix.XXXXXX")
@@ -36,6 +36,7 @@ cd "$work"
 plugins=$SAILOR_CLUSTER_DIR/plugins
 mkdir "$plugins"
 cp "$build/lib/spank_fault.so" "$plugins"
+cp "$build/lib/spank_fault_planner.so" "$plugins/sailor_planner.so"
 echo "not a library" >"$plugins/broken.so"
 cp "$build/lib/spank_other_release.so" "$plugins/other_release.so"
 cp "$root/tests/e2e/fixtures/tiny.yaml" "$work"
@@ -101,6 +102,10 @@ row() { # HOOK CONTEXT FAULT: both modes
     [[ $hook,$context,$mode,$fault =~ $pattern ]] || continue
     library=$plugins/spank_fault.so
     [ "$hook" != load ] || library=$plugins/$fault.so
+    case $hook,$fault in
+      planner,missing) rm "$plugins/sailor_planner.so" ;;
+      planner,broken) cp "$plugins/broken.so" "$plugins/sailor_planner.so" ;;
+    esac
     echo "$hook $context $fault" >"$plugins/fault"
     chmod a+r "$plugins/fault"
     plugstack $mode "$library"
@@ -123,12 +128,13 @@ row() { # HOOK CONTEXT FAULT: both modes
     if [ $mode = optional ] || [[ $fault =~ ^(throw|error)$ ]]; then
       [ "$plain $state" = "0 idle" ] || { echo "sailor: this must not be: a plain job failed or the node is $state" >&2; failed=1; }
     fi
-    if [[ $fault =~ ^(throw|error)$ ]] && [ "$planned" = 9 ]; then
+    if { [[ $fault =~ ^(throw|error)$ ]] || [ "$hook" = planner ]; } && [ "$planned" = 9 ]; then
       echo "sailor: this must not be: a job ran without its plan" >&2
       failed=1
     fi
     # The next row begins with a sound cluster.
     : >"$plugins/fault"
+    [ "$hook" != planner ] || cp "$build/lib/spank_fault_planner.so" "$plugins/sailor_planner.so"
     plugstack optional "$plugins/spank_fault.so"
     scancel -u "$SAILOR_CLUSTER_USER" 2>/dev/null || true
     if [[ $context =~ ^(slurmd|job_script)$ ]]; then restart_slurmd; fi
@@ -149,9 +155,12 @@ rows=
 for fault in missing broken other_release; do
   for context in allocator local; do row load $context $fault; done # the remote and slurmd side load it too
 done
+for fault in missing broken other_release; do
+  for context in allocator local; do row planner $context $fault; done
+done
 for fault in throw error unguarded; do
   for context in allocator local remote; do
-    row init $context $fault
+    [ $fault = throw ] || row init $context $fault # C throws nothing
     [ "$context $fault" = "remote throw" ] || [ "$context $fault" = "remote error" ] || row init_post_opt $context $fault
   done
 done

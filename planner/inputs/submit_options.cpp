@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "planner/spec/error.h"
@@ -26,47 +24,11 @@ bool parse_wait(const std::string& value, const std::string& option) {
   return value == words[1];
 }
 
-struct LimitOption {
-  explicit LimitOption(Expense expense)
-      : expense(expense),
-        name(limit_option(expense)),
-        help(fmt::format("[sailor] maximum {} per iteration", kind_of(expense).unit)),
-        environment(name) {
-    for (char& c : environment) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  }
-
-  Expense expense;
-  std::string name, help, environment;
-};
-
-const std::vector<LimitOption>& limit_options() {
-  static const std::vector<LimitOption> options(kExpenses.begin(), kExpenses.end());
-  return options;
-}
-
-std::vector<OptionDefinition> make_definitions() {
-  static const std::string objective =
-      fmt::format("[sailor] plan the job for this objective: {}", alternatives(objective_names()));
-  std::vector<OptionDefinition> definitions = {
-      {"sailor-objective", "NAME", objective.c_str(), "SAILOR_OBJECTIVE"},
-      {"sailor-min-throughput", "RATE", "[sailor] fewest iterations per second", "SAILOR_MIN_THROUGHPUT"},
-      {"sailor-max-gpus", "TYPE=N,...", "[sailor] most GPUs of each type; TYPE@ZONE=N: in that zone",
-       "SAILOR_MAX_GPUS"},
-      {"sailor-zones", "ZONE,...", "[sailor] use only these zones", "SAILOR_ZONES"},
-      {"sailor-partitions", "NAME,...", "[sailor] use only these partitions (as -p)", "SAILOR_PARTITIONS"},
-      {"sailor-dry-run", nullptr, "[sailor] print the plan and the sbatch command, submit nothing",
-       "SAILOR_DRY_RUN"},
-      {"sailor-plan", "FILE", "[sailor] use this plan instead of searching for one", "SAILOR_PLAN"},
-      {"sailor-job", "FILE", "[sailor] the job spec, when the script is not one", "SAILOR_JOB"},
-      {"sailor-wait", "plan|nodes",
-       "[sailor] plan: only nodes free now; nodes: also busy ones, queue for them", "SAILOR_WAIT"},
-      {"sailor-time-limit", "SECONDS", "[sailor] time limit of the planner", "SAILOR_TIME_LIMIT"},
-      {"sailor-effort", "FACTOR", "[sailor] factor on the search effort", "SAILOR_EFFORT"},
-  };
-  for (const LimitOption& limit : limit_options())
-    definitions.insert(definitions.begin() + 1, {limit.name.c_str(), kind_of(limit.expense).unit,
-                                                 limit.help.c_str(), limit.environment.c_str()});
-  return definitions;
+// The expense that an option limits.
+std::optional<Expense> limited_by(const std::string& option) {
+  for (const Expense expense : kExpenses)
+    if (option == limit_option(expense)) return expense;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -75,9 +37,8 @@ std::string limit_option(Expense expense) {
   return fmt::format("sailor-{}", kind_of(expense).option);
 }
 
-const std::vector<OptionDefinition>& option_definitions() {
-  static const std::vector<OptionDefinition> definitions = make_definitions();
-  return definitions;
+std::span<const OptionDefinition> option_definitions() {
+  return sailor_options;
 }
 
 void add_environment_defaults(OptionValues& values, const char* (*get)(const char* name)) {
@@ -107,10 +68,8 @@ SubmitOptions parse_submit_options(const OptionValues& values) {
   PlanOverrides& overrides = options.overrides;
   for (const auto& [name, value] : values) {
     std::string option = "--" + name;
-    const auto limit = std::find_if(limit_options().begin(), limit_options().end(),
-                                    [&](const LimitOption& of) { return of.name == name; });
-    if (limit != limit_options().end()) {
-      overrides.most[limit->expense] = parse_limit(limit->expense, value, option);
+    if (const std::optional<Expense> limit = limited_by(name)) {
+      overrides.most[*limit] = parse_limit(*limit, value, option);
     } else if (name == "sailor-objective") {
       overrides.objective = parse_objective_option(value, option);
     } else if (name == "sailor-min-throughput") {

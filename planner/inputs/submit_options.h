@@ -1,4 +1,4 @@
-// The --sailor-* options of sbatch: their names and help, and their values for the planner. Pure; independent
+// The --sailor-* options of sbatch and their values for the planner. Pure; independent
 // of SPANK.
 //
 // Values come from the command line or an #SBATCH line; a missing option takes the value of its environment
@@ -7,21 +7,17 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
+#include "planner/inputs/submit_option_table.h"
 #include "planner/spec/objective.h"
 #include "planner/spec/overrides.h"
 
 namespace sailor {
 
-struct OptionDefinition {
-  const char* name;      // without the dashes
-  const char* argument;  // one word for the help; nullptr = takes no argument
-  const char* usage;
-  const char* environment;
-};
-const std::vector<OptionDefinition>& option_definitions();
+using OptionDefinition = sailor_option;
+std::span<const OptionDefinition> option_definitions();
 // The name of the one that limits an expense: `sailor-max-cost`.
 std::string limit_option(Expense expense);
 

@@ -84,6 +84,12 @@ std::map<std::string, int> parse_max_gpus(const std::string& text, const std::st
   return limits;
 }
 
+std::string max_gpus_text(const std::map<std::string, int>& limits) {
+  std::string out;
+  for (const auto& [name, most] : limits) out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, most);
+  return out;
+}
+
 std::vector<std::string> parse_name_list(const std::string& text, const std::string& option) {
   return split_commas(text, option);
 }

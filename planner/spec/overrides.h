@@ -29,6 +29,7 @@ double parse_min_throughput(const std::string& text,
                             const std::string& option);  // iterations per second; > 0
 std::map<std::string, int> parse_max_gpus(const std::string& text,
                                           const std::string& option);  // `A=1,B@ZONE=2`
+std::string max_gpus_text(const std::map<std::string, int>& limits);   // which parse_max_gpus reads
 std::vector<std::string> parse_name_list(const std::string& text, const std::string& option);  // `a,b`
 double parse_time_limit(const std::string& text, const std::string& option);  // `2`, `500ms`; seconds, > 0
 double parse_effort(const std::string& text, const std::string& option);      // in (0, kMostEffort]

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
@@ -48,7 +49,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   MapField map(Field(document),
                {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days", "gres",
                 "default_zone", "zones", "umbrella_partition", "usd_per_hour", "spot_usd_per_hour", "billing",
-                "egress_usd_per_gb", "watts", "planner", "elastic", "defaults"});
+                "egress_usd_per_gb", "watts", "planner", "elastic", "defaults", "policy"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -102,6 +103,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
       site.default_objective = objective->text();
     }
   }
+  if (const auto policy = map.optional("policy")) site.policy = read_site_policy(*policy);
   return site;
 }
 
@@ -149,7 +151,22 @@ std::string to_yaml(const SiteConfig& site) {
 
 std::string site_config_path() {
   const char* path = std::getenv("SAILOR_CONFIG");
-  return path != nullptr && *path != '\0' ? path : "/etc/sailor/sailor.yaml";
+  return path != nullptr && *path != '\0' ? path : installed_site_config_path();
+}
+
+std::string installed_site_config_path() {
+  return "/etc/sailor/sailor.yaml";
+}
+
+SiteConfig load_site_under(const std::string& administrators, const std::string& file) {
+  std::error_code error;
+  if (administrators == file || !std::filesystem::exists(administrators, error))
+    return load_site_config(file);
+  SiteConfig site = load_site_config(administrators);
+  const SiteConfig own = load_site_config(file);
+  if (!site.policy) return own;
+  site.profiles.insert(site.profiles.begin(), own.profiles.begin(), own.profiles.end());
+  return site;
 }
 
 }  // namespace sailor

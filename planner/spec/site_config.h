@@ -19,6 +19,7 @@
 //     # May running jobs ask for more nodes? How long may training pause for planning?
 //     elastic: {grow: true, time_limit: 0.3s}
 //     defaults: {objective: throughput}
+//     policy: {planning: true}              # site_policy.h
 #pragma once
 
 #include <map>
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "planner/spec/catalog.h"
+#include "planner/spec/site_policy.h"
 
 namespace sailor {
 
@@ -57,13 +59,19 @@ struct SiteConfig {
   bool jobs_may_grow = true;
   double elastic_time_limit_s = 0.3;
   std::string default_objective;  // empty = none
+  std::optional<SitePolicy> policy;
 };
 
 SiteConfig load_site_config(const std::string& path);
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name);
-// Reading it back gives the same site; paths are written unchanged.
+// Reading it back gives the same site without its policy, which is for submissions; paths are written
+// unchanged.
 std::string to_yaml(const SiteConfig& site);
-// $SAILOR_CONFIG, else /etc/sailor/sailor.yaml.
+// $SAILOR_CONFIG, else that of the installation.
 std::string site_config_path();
+std::string installed_site_config_path();  // /etc/sailor/sailor.yaml
+// The site for the submission of a user: `file`, or, when the administrators' config exists and has a policy,
+// theirs with the profile directories of `file` before its own.
+SiteConfig load_site_under(const std::string& administrators, const std::string& file);
 
 }  // namespace sailor

@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPluginFile = "spank_sailor.so";
+constexpr const char* kPlannerFile = "sailor_planner.so";  // which the plugin opens, in its own directory
 
 std::vector<std::string> matches_of(const std::string& pattern) {
   std::vector<std::string> files;
@@ -85,6 +86,12 @@ unsigned int built_for(const std::string& plugin) {
   return *static_cast<const unsigned int*>(version);
 }
 
+void check_planner_library(const std::string& library) {
+  const std::unique_ptr<void, int (*)(void*)> opened(dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL),
+                                                     dlclose);
+  if (!opened) throw std::runtime_error(dlerror());
+}
+
 unsigned int version_number(const std::string& version) {
   unsigned int major = 0, minor = 0, micro = 0;
   if (std::sscanf(version.c_str(), "%u.%u.%u", &major, &minor, &micro) < 2) return 0;
@@ -132,6 +139,7 @@ Findings check_plugstack(const std::string& path, const std::string& plugin_dir,
                                              release_of(version), release_of(slurm_version)),
                                  "rebuild it with the headers of this release"));
     } else {
+      check_planner_library(fs::path(*file).parent_path() / kPlannerFile);
       findings.push_back(well("plugin", fmt::format("{}, built for Slurm {}, in {}", *file,
                                                     release_of(version), entry.where.text())));
     }

@@ -32,11 +32,15 @@ std::optional<std::string> find_plugin(const PlugstackEntry& entry, const std::s
 // The SLURM_VERSION_NUMBER that the plugin was built for. Throws std::runtime_error when it is not a SPANK
 // plugin or cannot be loaded.
 unsigned int built_for(const std::string& plugin);
+// The library that the plugin opens to plan. Throws std::runtime_error with the reason when it cannot be
+// loaded.
+void check_planner_library(const std::string& library);
 // SLURM_VERSION_NUMBER of "22.05.8"; 0 if it is not a version. And the release of such a number: "22.05".
 unsigned int version_number(const std::string& version);
 std::string release_of(unsigned int version_number);
 
-// Is our plugin in the stack exactly once, optional, installed, and built for this Slurm?
+// Is our plugin in the stack exactly once, optional, installed with the planner's library, and built
+// for this Slurm?
 Findings check_plugstack(const std::string& path, const std::string& plugin_dir, unsigned int slurm_version);
 
 }  // namespace sailor

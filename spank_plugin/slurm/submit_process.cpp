@@ -87,12 +87,6 @@ void move_stdin_to_memory() {
 
 }  // namespace
 
-SubmitProgram submit_program() {
-  // Each of the three has a global object of its own that the others lack.
-  if (dlsym(RTLD_DEFAULT, "sropt") != nullptr) return SubmitProgram::srun;
-  return dlsym(RTLD_DEFAULT, "saopt") != nullptr ? SubmitProgram::salloc : SubmitProgram::sbatch;
-}
-
 const char* to_string(SubmitProgram program) {
   switch (program) {
     case SubmitProgram::salloc:

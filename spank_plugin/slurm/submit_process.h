@@ -13,7 +13,6 @@
 namespace sailor {
 
 enum class SubmitProgram { sbatch, salloc, srun };
-SubmitProgram submit_program();
 const char* to_string(SubmitProgram program);
 
 // The words of this process's command line. Throws std::runtime_error.

@@ -118,6 +118,46 @@ refused "has no node \"zz\"" -w zz
 refused "--gres" --gres=gpu:1
 refused "--ntasks" --ntasks=3
 
+# What the site allows holds whatever the user's environment, options and files say.
+site=$SAILOR_CLUSTER_DIR/etc/sailor.yaml
+cp "$site" site.before
+grep -v '^gres' "$site" | sed "s#profiles:.*#profiles: [$SAILOR_CLUSTER_DIR/profiles]#; s#catalog:.*#catalog: $SAILOR_CLUSTER_DIR/etc/catalog.yaml#" >own.yaml
+printf 'gres: {a100: T4-16}\nelastic: {grow: true}\npolicy: {planning: true}\n' >>own.yaml
+chmod a+r own.yaml
+policy() { { cat site.before; echo "policy: $1"; } >"$site"; }
+denied() { # WHAT TEXT OPTION...: nothing is planned, also with a site config of the user
+  local what=$1 text=$2
+  shift 2
+  for config in "$site" "$PWD/own.yaml"; do
+    export SAILOR_CONFIG=$config
+    planned --sailor-dry-run "$@" tiny.yaml
+    expect "$what: exit 1 (${config##*/})" equal $rc 1
+    expect "$what: one line (${config##*/})" one_error "$err"
+    expect "$what: says $text (${config##*/})" contains "$err" "$text"
+  done
+  export SAILOR_CONFIG=$site
+}
+policy '{planning: false, reason: maintenance until Friday}'
+denied "planning is off" "planning is switched off on this cluster: maintenance until Friday (policy in $site)"
+run sbatch --hold -o /dev/null --wrap true
+expect "plain jobs are not concerned" equal $rc 0
+scancel "${out##* }"
+policy '{users: [nobody-else], groups: [nobody-else]}'
+denied "others may plan" "does not plan jobs of user $SAILOR_CLUSTER_USER"
+policy "{users: [$SAILOR_CLUSTER_USER], max_gpus: {A100-40: 4, V100-16: {dev-a: 0}, T4-16: 0}}"
+for config in "$site" "$PWD/own.yaml"; do
+  export SAILOR_CONFIG=$config SAILOR_MAX_GPUS=A100-40=8
+  planned --sailor-dry-run tiny.yaml
+  expect "GPUs of a job, the environment (${config##*/})" equal "$rc $(nodes)" "0 a1"
+  planned --sailor-dry-run --sailor-max-gpus=A100-40=8,V100-16=8,V100-16@dev-a=8,T4-16=4 tiny.yaml
+  expect "and an option raises it not (${config##*/})" equal "$rc $(nodes)" "0 a1"
+  planned --sailor-dry-run --sailor-max-gpus=A100-40=0 tiny.yaml
+  expect "but may lower it (${config##*/})" equal $rc 3
+  unset SAILOR_MAX_GPUS
+done
+export SAILOR_CONFIG=$site
+cp site.before "$site"
+
 # All other options pass through, to every component.
 run sbatch --hold -o /dev/null --wrap true
 first=$(sed -n 's/^Submitted batch job //p' <<<"$out")

@@ -141,6 +141,11 @@ rc=0
 cat body.sh | user timeout 60 sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -o /dev/null >"$work/.out" 2>"$work/.err" || rc=$?
 lands "pipe"
 release
+# A pipe that no option on the command line is about is Slurm's alone; a plan cannot come from options in it.
+rc=0
+sed '2i #SBATCH --sailor-objective=throughput --sailor-job=tiny.yaml' body.sh | user timeout 60 sbatch -o /dev/null >"$work/.out" 2>"$work/.err" || rc=$?
+expect "options in a pipe" equal "$rc" 2
+expect "are refused with the remedy" contains "$(cat "$work/.err")" "give one of them on the command line"
 rc=0
 user timeout 60 sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -o /dev/null --export=NONE <body.sh >"$work/.out" 2>"$work/.err" || rc=$?
 lands "redirected, --export=NONE"

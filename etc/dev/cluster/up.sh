@@ -72,7 +72,7 @@ as_user() { if [ "$UID" = 0 ]; then runuser -u "$user" -- "$@"; else "$@"; fi; }
 if [ -d "$build/bin" ] && ! as_user test -x "$build/bin"; then
   mkdir -p "$cluster_dir/build/lib"
   cp -r "$build/bin" "$cluster_dir/build/"
-  [ ! -f "$build/lib/spank_sailor.so" ] || cp "$build/lib/spank_sailor.so" "$cluster_dir/build/lib/"
+  [ ! -f "$build/lib/spank_sailor.so" ] || cp "$build"/lib/{spank_sailor,sailor_planner}.so "$cluster_dir/build/lib/"
   chmod -R a+rX "$cluster_dir/build"
   build=$cluster_dir/build
 fi

@@ -109,14 +109,6 @@ void forget_job_variable(const std::string& name) {
   unsetenv(("SLURM_SPANK_" + name).c_str());
 }
 
-void forget_options_of_enclosing_job() {
-  unset_variables_with({"_SLURM_SPANK_OPTION_sailor_", "SLURM_SPANK__SLURM_SPANK_OPTION_sailor_"});
-}
-
-void forget_plan_of_enclosing_job() {
-  unset_variables_with({"SLURM_SPANK_SAILOR_"});
-}
-
 std::vector<AllocatedNode> nodes_of_job(std::vector<std::string> (*expand)(const std::string& hosts)) {
   if (slurm_job_id().empty())
     throw std::runtime_error(

@@ -22,11 +22,6 @@ std::optional<std::string> job_variable(const std::string& name);
 // for processes that this one starts
 void set_job_variable(const std::string& name, const std::string& value);
 void forget_job_variable(const std::string& name);
-// A job that was submitted with our options passes them to every Slurm command inside it by environment,
-// where they have no meaning.
-void forget_options_of_enclosing_job();
-// The same for its plan, before a job is submitted from within; a step belongs to the job and keeps it.
-void forget_plan_of_enclosing_job();
 
 // Nodes of SLURM_JOB_NODELIST (of a component: with its suffix), and what else the batch step knows of them.
 // `expand` expands a host list. Throws std::runtime_error outside a job.

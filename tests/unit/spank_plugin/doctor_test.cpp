@@ -91,6 +91,22 @@ TEST(Plugstack, WhatIsWrongWithOurLineIsSaidWithTheRemedy) {
   EXPECT_THAT(levels(twice), ElementsAre(kProblem, kWarning, kProblem)) << "twice, required, no library";
 }
 
+TEST(Plugstack, ThePlannersLibraryMustLoad) {
+  const std::string dir = test::scratch_directory("planner-library");
+  const auto reason = [](const std::string& library) -> std::string {
+    try {
+      check_planner_library(library);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(reason(dir + "/sailor_planner.so"), HasSubstr("No such file"));
+  write(dir + "/sailor_planner.so", "no library");
+  EXPECT_THAT(reason(dir + "/sailor_planner.so"), HasSubstr(dir + "/sailor_planner.so"));
+  EXPECT_EQ(reason(SAILOR_LIBRARY_DIR "/sailor_planner.so"), "");
+}
+
 TEST(Plugstack, ReleasesAreTwoNumbers) {
   EXPECT_EQ(release_of(0x160508), "22.05");
   EXPECT_EQ(release_of(version_number("23.11.0-rc1")), "23.11");

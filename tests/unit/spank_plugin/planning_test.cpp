@@ -39,8 +39,8 @@ TEST(Planning, TheSameQuestionHasTheSamePlanInThePluginAndOnTheCommandLine) {
 
       SubmitOptions options;
       options.overrides = overrides;
-      const PlannedJob planned = plan_job(options, job, kFixtures + "sailor.yaml", NodeWishes{},
-                                          [&](const SiteConfig&) { return live(snapshot); });
+      const PlannedJob planned =
+          plan_job(options, job, inputs.site, NodeWishes{}, [&] { return live(snapshot); });
       EXPECT_EQ(to_json(planned.plan), to_json(result.candidates.front().plan)) << batch;
     }
 }

@@ -8,6 +8,7 @@
 #include "spank_plugin/slurm/commands/command_lines.h"
 #include "spank_plugin/slurm/commands/job_environment.h"
 #include "spank_plugin/slurm/commands/scontrol.h"
+#include "spank_plugin/slurm/inherited_options.h"
 
 namespace sailor {
 namespace {
@@ -234,12 +235,29 @@ TEST_F(JobEnvironment, DefaultsOfOptionsAreForgottenTheJobIsNot) {
   EXPECT_STREQ(getenv("SLURM_JOB_ID"), "1");
 }
 
-TEST_F(JobEnvironment, APlanOfAnEnclosingJobIsForgotten) {
-  set("SLURM_SPANK_SAILOR_PLAN_0", "x");
-  set("SLURM_SPANK_OTHER", "y");
-  forget_plan_of_enclosing_job();
+TEST_F(JobEnvironment, OptionsAndPlanOfAnEnclosingJobAreForgotten) {
+  const char* const options[] = {"_SLURM_SPANK_OPTION_sailor_objective",
+                                 "SLURM_SPANK__SLURM_SPANK_OPTION_sailor_objective"};
+  const auto set_all = [&] {
+    for (const char* option : options) set(option, "cost");
+    set("SLURM_SPANK_SAILOR_PLAN_0", "x");
+    set("SLURM_SPANK_SAILOR_PLAN_1", "z");
+    set("SLURM_SPANK_OTHER", "y");
+  };
+  set_all();
+  sailor_forget_inherited(0);
+  for (const char* option : options) EXPECT_EQ(getenv(option), nullptr);
   EXPECT_FALSE(site_scheduler().carried_value("SAILOR_PLAN_0"));
+  EXPECT_FALSE(site_scheduler().carried_value("SAILOR_PLAN_1"));
   EXPECT_EQ(site_scheduler().carried_value("OTHER"), "y");
+
+  set_all();
+  set("SLURM_JOB_ID", "1");
+  sailor_forget_inherited(0);
+  for (const char* option : options) EXPECT_EQ(getenv(option), nullptr);
+  EXPECT_EQ(site_scheduler().carried_value("SAILOR_PLAN_0"), "x") << "a step runs under the job's plan";
+  sailor_forget_inherited(1);
+  EXPECT_FALSE(site_scheduler().carried_value("SAILOR_PLAN_0"));
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // The parts of a planned submission that need no sbatch: options, script, command line, hand-over.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 
 #include "planner/inputs/submit_options.h"
 #include "planner/spec/error.h"
+#include "planner/spec/text.h"
 #include "spank_plugin/batch_script.h"
 #include "spank_plugin/planned_command.h"
 #include "spank_plugin/plugin_config.h"
@@ -58,6 +61,27 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   for (const OptionDefinition& definition : option_definitions()) {
     EXPECT_THAT(definition.usage, testing::StartsWith("[sailor] "));
     EXPECT_LE(std::string(definition.name).size(), 75u);
+  }
+}
+
+TEST(SubmitOptions, TheTableHasEveryObjectiveAndLimit) {
+  const auto definition = [](const std::string& name) {
+    for (const OptionDefinition& definition : option_definitions())
+      if (definition.name == name) return definition;
+    return OptionDefinition{};
+  };
+  EXPECT_EQ(definition("sailor-objective").usage,
+            "[sailor] plan the job for this objective: " + alternatives(objective_names()));
+  for (const Expense expense : kExpenses) {
+    const OptionDefinition limit = definition(limit_option(expense));
+    ASSERT_NE(limit.name, nullptr) << limit_option(expense);
+    EXPECT_STREQ(limit.argument, kind_of(expense).unit);
+    EXPECT_EQ(limit.usage, fmt::format("[sailor] maximum {} per iteration", kind_of(expense).unit));
+  }
+  for (const OptionDefinition& each : option_definitions()) {
+    std::string environment = each.name;
+    for (char& c : environment) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    EXPECT_EQ(each.environment, environment);
   }
 }
 
