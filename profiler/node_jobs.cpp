@@ -75,6 +75,7 @@ NodeProgram program_of(const NodeJob& job, const std::vector<std::string>& comma
                       .node = job.node,
                       .partition = job.partition,
                       .command = command,
+                      .gpus = job.gpus,
                       .output_file = log};
   program.command.insert(program.command.end(), {"--gpu-type", job.gpu_type});
   return program;
@@ -93,7 +94,8 @@ std::vector<NodeJob> one_node_of_each_type(const Snapshot& snapshot, const Catal
       busy.insert(type);
       continue;
     }
-    const NodeJob job{type, node.name, node.partition};
+    const NodeJob job{type, node.name, node.partition,
+                      catalog.at(node.gpu_type).on_processors ? 0 : node.gpus};
     const auto [found, is_new] = jobs.emplace(type, job);
     if (!is_new && node.name < found->second.node) found->second = job;
   }

@@ -16,6 +16,7 @@ struct NodeJob {
   std::string gpu_type;  // of the catalog; name of the measured type
   std::string node;
   std::string partition;
+  int gpus = 0;  // of the node; 0: its GPUs are emulated by processors
 };
 
 // The first completely free node of every GPU type, by type; for an emulated type, of the type whose profile

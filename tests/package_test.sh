@@ -21,6 +21,8 @@ expect "all in the prefix" equal "$(grep -c -v -e "$work/opt" -e '^-- Install co
 expect "the line for plugstack.conf" equal "$(lines "$work/opt/etc/slurm/plugstack.conf.d/sailor.conf")" \
   "optional $work/opt/lib/slurm/spank_sailor.so config=$work/opt/etc/sailor/sailor.yaml"
 expect "names a plugin" test -f "$work/opt/lib/slurm/spank_sailor.so"
+expect "and the planner's library beside it" test -f "$work/opt/lib/slurm/sailor_planner.so"
+expect "the profile directory of the site config is there" test -d "$(sed -n 's/^profiles: *\[\(.*\)\]/\1/p' "$work/opt/etc/sailor/sailor.yaml")"
 expect "the site config names a catalog" test -f "$(sed -n 's/^catalog: *\([^ ]*\).*/\1/p' "$work/opt/etc/sailor/sailor.yaml")"
 expect "the data is where the installed program looks" test -d "$work/opt/share/sailor/platforms"
 echo "# mine" >>"$work/opt/etc/sailor/sailor.yaml"
@@ -35,15 +37,23 @@ expect "/usr/local: the line is in /etc" equal "$(lines "$work/stage/etc/slurm/p
 # Only what Slurm calls is exported; no libtorch, MPI or CUDA; libslurm is the process's own.
 plugin=$work/opt/lib/slurm/spank_sailor.so
 expect "exports are Slurm's" equal "$(nm -D --defined-only "$plugin" | awk '{print $3}' | grep -vE '^(slurm_spank_[a-z_]+|(spank_)?plugin_(name|type|version))$' || true)" ""
-expect "the plugin links no more than it needs" equal "$(readelf -d "$plugin" | grep NEEDED | grep -ciE 'torch|mpi|cuda|slurm' || true)" 0
+needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p'; }
+expect "what plain commands load needs the C library only" equal "$(needed "$plugin")" libc.so.6
+planner=$work/opt/lib/slurm/sailor_planner.so
+expect "the planner's library exports what the plugin calls" equal "$(nm -D --defined-only "$planner" | awk '{print $3}' | sort | xargs)" \
+  "sailor_keep_script sailor_submit"
+expect "and links no more than it needs" equal "$(needed "$planner" | grep -ciE 'torch|mpi|cuda|slurm' || true)" 0
 
+version=$(sed -n 's/^project(sailor VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
+expect "the RPM spec has the version of the project" grep -q "^Version: *$version$" "$root/etc/packaging/sailor.spec"
 if command -v dpkg-deb >/dev/null; then
   (cd "$build" && cpack -G DEB -B "$work/deb") >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
   deb=$(ls "$work"/deb/sailor_*.deb)
   dpkg-deb -x "$deb" "$work/root"
   expect "deb: the line" equal "$(lines "$work/root/etc/slurm/plugstack.conf.d/sailor.conf")" \
     "optional /usr/lib/slurm/spank_sailor.so config=/etc/sailor/sailor.yaml"
-  for file in usr/bin/sailor usr/lib/slurm/spank_sailor.so usr/libexec/sailor/sailor-doctor usr/libexec/sailor/sailor-cluster \
+  expect "deb: the profile directory" test -d "$work/root/var/lib/sailor/profiles"
+  for file in usr/bin/sailor usr/lib/slurm/spank_sailor.so usr/lib/slurm/sailor_planner.so usr/libexec/sailor/sailor-doctor usr/libexec/sailor/sailor-cluster \
     usr/share/man/man1/sailor.1 usr/share/man/man5/sailor.yaml.5 usr/share/man/man8/spank_sailor.8 usr/share/sailor/catalog.yaml \
     usr/share/bash-completion/completions/sailor usr/share/doc/sailor/admin-guide.md; do
     expect "deb: $file" test -f "$work/root/$file"

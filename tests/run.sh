@@ -10,7 +10,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality,
-                transformers, libtorch, minimal, package, elastic, chaos or fresh
+                transformers, libtorch, minimal, package, rpm, elastic, chaos or fresh
   -j N          compile and test with N jobs (default: one per core)
 
 Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
@@ -109,6 +109,7 @@ case $action in
         configure_and_build ci product
         exec "$root/tests/package_chroot.sh"
         ;;
+      rpm) exec "$root/tests/rpm.sh" --with-trainer ;;
       elastic)
         configure_and_build ci
         ctest --test-dir "$build" -C long --output-on-failure -R '^e2e\.(elastic|growth|strangers|partition|requeue|returned_node|growth_requeue)$'
@@ -118,7 +119,7 @@ case $action in
         exec "$root/tests/chaos.sh" --seed "${SEED:-0}" --faults 200 --minutes 30
         ;;
       fresh) exec "$root/tests/fresh.sh" ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, minimal, package, elastic, chaos, fresh)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, minimal, package, rpm, elastic, chaos, fresh)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

@@ -4,6 +4,7 @@
 # Two packages: `sailor` for every node (planner, plugin, doctor; needs no libtorch), `sailor-trainer` for compute nodes.
 set(SAILOR_SYSCONFDIR "" CACHE STRING
     "Holds sailor/ and slurm/plugstack.conf.d/ (default: /etc under the prefixes /usr and /usr/local, else etc/ in the prefix)")
+set(SAILOR_STATEDIR "" CACHE STRING "Holds sailor/profiles/ (default: /var/lib under the prefixes /usr and /usr/local, else var/lib/ in the prefix)")
 
 # --prefix can change at installation, so the paths in these files are only known then.
 install(CODE "
@@ -15,6 +16,15 @@ install(CODE "
       get_filename_component(sysconf \"\${CMAKE_INSTALL_PREFIX}/etc\" ABSOLUTE)
     endif()
   endif()
+  set(state \"${SAILOR_STATEDIR}\")
+  if(state STREQUAL \"\")
+    if(CMAKE_INSTALL_PREFIX MATCHES \"^/usr(/local)?/?$\")
+      set(state /var/lib)
+    else()
+      get_filename_component(state \"\${CMAKE_INSTALL_PREFIX}/var/lib\" ABSOLUTE)
+    endif()
+  endif()
+  file(INSTALL DESTINATION \"\${state}/sailor/profiles\" TYPE DIRECTORY FILES)
   set(spank_dir \"${SAILOR_SPANK_DIR}\")
   get_filename_component(spank_dir \"\${spank_dir}\" ABSOLUTE BASE_DIR \"\${CMAKE_INSTALL_PREFIX}\")
   get_filename_component(data_dir \"\${CMAKE_INSTALL_PREFIX}/share/sailor\" ABSOLUTE)

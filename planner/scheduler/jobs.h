@@ -103,6 +103,7 @@ struct NodeProgram {
   std::string partition{};  // empty = the default one
   std::vector<std::string> command;
   bool whole_node = true;            // the whole node, unbound, instead of one task's share
+  int gpus = 0;                      // to request: a step only sees those that its job requested
   std::optional<int> immediate_s{};  // time limit for the allocation; nothing = wait in the queue
   std::optional<int> limit_s{};      // time limit of the job
   std::string output_file{};         // stdout and stderr; empty = this process's

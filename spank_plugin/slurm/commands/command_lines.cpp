@@ -46,6 +46,7 @@ std::vector<std::string> srun_program(const NodeProgram& program) {
                  {"--job-name=" + program.job_name, "--nodes=1", "--ntasks=1", "--nodelist=" + program.node});
   if (program.whole_node) command.insert(command.end(), {"--exclusive", "--cpu-bind=none"});
   add_option(command, "partition", program.partition);
+  if (program.gpus > 0) command.push_back(fmt::format("--gres=gpu:{}", program.gpus));
   command.insert(command.end(), program.command.begin(), program.command.end());
   return command;
 }

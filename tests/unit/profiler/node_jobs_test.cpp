@@ -41,8 +41,10 @@ TEST(NodeJobs, OneWhollyFreeNodeOfEachTypeAndOneForAllThatAreEmulatedAlike) {
   EXPECT_EQ(jobs[0].gpu_type, "big");
   EXPECT_EQ(jobs[0].node, "b2") << "b1 is busy in part";
   EXPECT_EQ(jobs[0].partition, "p-big");
+  EXPECT_EQ(jobs[0].gpus, 4) << "which its job requests, or it would not see them";
   EXPECT_EQ(jobs[1].gpu_type, "cpu");
   EXPECT_EQ(jobs[1].node, "r1");
+  EXPECT_EQ(jobs[1].gpus, 0) << "emulated";
   EXPECT_THAT(notes, testing::ElementsAre("type old: no node is free"));
 }
 

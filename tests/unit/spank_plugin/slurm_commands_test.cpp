@@ -61,6 +61,9 @@ TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
   EXPECT_THAT(srun_program(program),
               ElementsAre("srun", "--job-name=sailor-measure", "--nodes=1", "--ntasks=1", "--nodelist=n1",
                           "--exclusive", "--cpu-bind=none", "--partition=p", "x", "-a"));
+  program.gpus = 4;
+  EXPECT_THAT(srun_program(program), IsSupersetOf({"--exclusive", "--gres=gpu:4"}));
+  program.gpus = 0;
   program.whole_node = false;
   program.immediate_s = 20;
   program.limit_s = 60;
