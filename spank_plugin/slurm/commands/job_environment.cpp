@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <sstream>
@@ -47,14 +48,17 @@ std::string variable(const std::string& name) {
   return value ? value : "";
 }
 
-void unset_variables_with(std::initializer_list<std::string_view> prefixes, std::string_view except = "") {
+void unset_variables_with(std::initializer_list<std::string_view> prefixes,
+                          std::initializer_list<std::string_view> except) {
   std::vector<std::string> names;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (!except.empty() && text.starts_with(except)) continue;
-    for (const std::string_view prefix : prefixes) {
-      if (text.starts_with(prefix)) names.emplace_back(text.substr(0, text.find('=')));
-    }
+    const auto starts_with_one_of = [&](std::initializer_list<std::string_view> of) {
+      return std::any_of(of.begin(), of.end(),
+                         [&](std::string_view prefix) { return text.starts_with(prefix); });
+    };
+    if (starts_with_one_of(prefixes) && !starts_with_one_of(except))
+      names.emplace_back(text.substr(0, text.find('=')));
   }
   for (const std::string& name : names) unsetenv(name.c_str());
 }
@@ -151,7 +155,8 @@ void forget_srun_defaults() {
 }
 
 void forget_slurm_job() {
-  unset_variables_with({"SLURM_", "SBATCH_", "SALLOC_", "SRUN_"}, "SLURM_CONF");
+  unset_variables_with({"SLURM_", "SBATCH_", "SALLOC_", "SRUN_"},
+                       {"SLURM_CONF", "SLURM_SPANK__SLURM_SPANK_OPTION_"});
 }
 
 }  // namespace sailor

@@ -34,7 +34,8 @@ std::vector<int> parse_cpus_per_node(const std::string& text);
 // srun reads environment variables as defaults of options. The job's own values (memory, tasks, binding) are
 // wrong for a step that only supervises ranks, and some contradict the options of such a step.
 void forget_srun_defaults();
-// Removes everything that ties Slurm's programs to this process's job, and defaults of their options.
+// Removes everything that ties Slurm's programs to this process's job, and defaults of their options. Options
+// of other SPANK plugins, such as the container of the job, stay.
 void forget_slurm_job();
 
 }  // namespace sailor

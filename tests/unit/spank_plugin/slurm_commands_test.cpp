@@ -221,7 +221,10 @@ TEST_F(JobEnvironment, WhatAHelpersStepIsStartedFromKnowsNoOtherJob) {
   set("SALLOC_PARTITION", "x");
   set("SLURM_CONF", "/etc/slurm.conf");
   set("SAILOR_JOB_ID", "1");
+  set("SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image", "x.sqsh");
   site_scheduler().forget_own_job();
+  EXPECT_STREQ(getenv("SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image"), "x.sqsh")
+      << "a helper runs in the job's container";
   for (const char* name : {"SLURM_JOB_ID", "SLURM_HET_SIZE", "SALLOC_PARTITION"})
     EXPECT_EQ(getenv(name), nullptr) << name;
   EXPECT_STREQ(getenv("SLURM_CONF"), "/etc/slurm.conf");
