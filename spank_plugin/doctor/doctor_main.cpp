@@ -21,6 +21,7 @@
 #include "spank_plugin/doctor/plugstack.h"
 #include "spank_plugin/doctor/program_checks.h"
 #include "spank_plugin/doctor/site_checks.h"
+#include "spank_plugin/doctor/slurm_checks.h"
 #include "spank_plugin/slurm/installation.h"
 #include "spank_plugin/slurm/live_cluster.h"
 
@@ -188,7 +189,9 @@ int run(int argc, char** argv) {
   const std::optional<Site> site = check_site(arguments.config, findings);
   if (!arguments.here) {
     add(findings, check_launch());
+    if (slurm) add(findings, check_scheduling(*slurm));
     if (slurm && site) {
+      add(findings, check_cgroups(slurm->cgroup_conf, !site->config.umbrella_partition.empty()));
       const SlurmView view = read_slurm();
       add(findings, check_gres(*site, view));
       add(findings, check_profiles(*site, view));

@@ -5,6 +5,9 @@
 #include <slurm/slurm_errno.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include "planner/process/subprocess.h"
@@ -14,6 +17,12 @@ namespace {
 
 std::string setting(const char* value) {
   return value == nullptr ? "" : value;
+}
+
+std::string text_beside(const std::string& file, const std::string& name) {
+  const std::filesystem::path path = std::filesystem::path(file).parent_path() / name;
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
 // What a program prints, errors too, however it ends.
@@ -36,7 +45,13 @@ SlurmSettings read_slurm_settings() {
                          .plugstack = setting(conf->plugstack),
                          .auth = setting(conf->authtype),
                          .select = setting(conf->select_type),
-                         .controller_parameters = setting(conf->slurmctld_params)};
+                         .controller_parameters = setting(conf->slurmctld_params),
+                         .scheduler = setting(conf->schedtype),
+                         .scheduler_parameters = setting(conf->sched_params),
+                         .jobs_are_private = (conf->private_data & PRIVATE_DATA_JOBS) != 0,
+                         .nodes_are_private = (conf->private_data & PRIVATE_DATA_NODES) != 0,
+                         .reservations_are_private = (conf->private_data & PRIVATE_DATA_RESERVATIONS) != 0,
+                         .cgroup_conf = text_beside(setting(conf->slurm_conf), "cgroup.conf")};
   slurm_free_ctl_conf(conf);
   return settings;
 }

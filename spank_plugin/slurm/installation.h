@@ -9,6 +9,9 @@ namespace sailor {
 struct SlurmSettings {
   std::string release;  // e.g. 22.05.8
   std::string cluster, plugin_dir, plugstack, auth, select, controller_parameters;
+  std::string scheduler, scheduler_parameters;
+  bool jobs_are_private = false, nodes_are_private = false, reservations_are_private = false;
+  std::string cgroup_conf;  // text of the file beside slurm.conf on this machine; empty without one
 };
 // Throws std::runtime_error with Slurm's reason when the controller does not answer.
 SlurmSettings read_slurm_settings();

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "spank_plugin/doctor/plugstack.h"
 #include "spank_plugin/doctor/program_checks.h"
 #include "spank_plugin/doctor/site_checks.h"
+#include "spank_plugin/doctor/slurm_checks.h"
 #include "tests/unit/planner/scratch.h"
 
 namespace sailor {
@@ -112,6 +114,38 @@ TEST(Plugstack, ReleasesAreTwoNumbers) {
   EXPECT_EQ(release_of(version_number("23.11.0-rc1")), "23.11");
   EXPECT_EQ(version_number("22.05.8"), 0x160508u);
   EXPECT_EQ(version_number("unknown"), 0u);
+}
+
+// The texts of findings that contain `word`, counted.
+size_t about(const Findings& findings, const std::string& word) {
+  return static_cast<size_t>(std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.text.find(word) != std::string::npos && !finding.remedy.empty();
+  }));
+}
+
+TEST(SlurmChecks, TellWhatSettingsMeanForPlannedJobs) {
+  SlurmSettings settings;
+  settings.scheduler = "sched/backfill";
+  settings.scheduler_parameters = "bf_max_job_test=500,bf_interval=30,deferred_is_no_word";
+  EXPECT_THAT(check_scheduling(settings), testing::IsEmpty());
+  settings.scheduler_parameters = "defer,bf_interval=600";
+  settings.jobs_are_private = settings.nodes_are_private = settings.reservations_are_private = true;
+  const Findings findings = check_scheduling(settings);
+  EXPECT_EQ(findings.size(), 5u);
+  for (const char* word : {"has defer:", "bf_interval=600", "has jobs", "has nodes", "has reservations"})
+    EXPECT_EQ(about(findings, word), 1u) << word;
+  EXPECT_FALSE(has_problems(findings));
+  settings.scheduler = "sched/builtin";
+  EXPECT_EQ(about(check_scheduling(settings), "sched/builtin"), 1u);
+}
+
+TEST(SlurmChecks, CgroupConfIsReadAsSlurmReadsIt) {
+  const std::string text = "# ConstrainRAMSpace=yes\n constraindevices = Yes # all\nConstrainCores=yes\n";
+  EXPECT_THAT(check_cgroups(text, false), testing::IsEmpty());
+  EXPECT_THAT(levels(check_cgroups(text, true)), ElementsAre(kProblem));
+  EXPECT_THAT(check_cgroups(text + "ConstrainDevices=no\n", true), testing::IsEmpty());
+  EXPECT_EQ(about(check_cgroups("ConstrainRAMSpace=yes\n", true), "ConstrainRAMSpace"), 1u);
+  EXPECT_THAT(check_cgroups("", true), testing::IsEmpty());
 }
 
 TEST(Findings, AnotherDoctorReadsThem) {
