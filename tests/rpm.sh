@@ -28,10 +28,10 @@ expect "the spec has the version of the project" grep -q "^Version: *$version$" 
 expect "rpmlint: no error" grep -q ' 0 errors' <(rpmlint "$spec" 2>&1)
 
 git -C "$root" archive --prefix="sailor-$version/" -o "$work/sailor-$version.tar.gz" HEAD
-# The flags of such a distribution, which Debian's rpm does not have.
+# Flags and directories of such a distribution, which differ from those of Debian's rpm.
 rpmbuild -tb --nodeps --define "_topdir $work/rpmbuild" --define "debug_package %{nil}" "${without[@]}" \
   --define "optflags -O2 -g1 -fstack-protector-strong -Wp,-U_FORTIFY_SOURCE -Wp,-D_FORTIFY_SOURCE=2 -fcf-protection" \
-  --define "build_ldflags -Wl,-z,relro -Wl,-z,now" \
+  --define "_sharedstatedir /var/lib" --define "build_ldflags -Wl,-z,relro -Wl,-z,now" \
   "$work/sailor-$version.tar.gz" \
   >"$work/log" 2>&1 || { tail -30 "$work/log"; exit 1; }
 packages=("$work"/rpmbuild/RPMS/*/*.rpm)
