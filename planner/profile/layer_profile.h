@@ -83,11 +83,6 @@ class LayerProfile {
   std::vector<ReplicaShape> shapes() const;  // ascending, each once
 };
 
-// More sequences never take less time: a cell that says so was disturbed (small cases are launch-bound, and
-// hooks cost most there). Lowers every time to the minimum over cells with at least as many sequences and the
-// same shape.
-void make_monotone(LayerProfile& profile);
-
 // Sizes do not depend on the GPU type.
 struct ModelSizes {
   std::map<ReplicaShape, std::vector<LayerSizes>> by_shape;  // [shape][layer]

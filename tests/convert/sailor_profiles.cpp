@@ -1,5 +1,6 @@
 #include "tests/convert/sailor_profiles.h"
 
+#include "planner/profile/disturbed_times.h"
 #include "planner/profile/kernels.h"
 #include "tests/convert/convert.h"
 
@@ -49,7 +50,7 @@ std::map<std::string, ProfileSet> sailor_profiles(const std::string& reference,
   std::map<std::string, ProfileSet> sets;
   for (const char* model : {"OPT-350", "GPT-Neo-2.7"}) {
     sets[model] = load_reference_profiles(reference, model, types, ReferenceTimes::planner_copy);
-    for (auto& [type, profile] : sets[model].layers) make_monotone(profile);
+    for (auto& [type, profile] : sets[model].layers) replace_disturbed_times(profile);
   }
   add_head(sets["GPT-Neo-2.7"], sets["OPT-350"], assumptions);
   return sets;
