@@ -54,6 +54,8 @@ struct PlatformOverheads {
   double message_slowdown = 1;  // factor on messages between stages, relative to the network profile
   double sync_slowdown = 1;     // factor on gradient reduction between nodes, relative to the network profile
   double jitter = 0;            // relative slowdown of stages of a plan over several nodes
+  double node_sync_s = 0;       // per iteration of a plan over several nodes
+  double message_start_s = 0;   // per message between stages, in addition to the network profile
 };
 
 class LayerProfile {
