@@ -45,8 +45,4 @@ double all_reduce_s(const Ring& ring, double bytes) {
   return std::min(around_s, tree_s);
 }
 
-double scatter_gather_s(const LinkCurve& link, double bytes, int from, int to, double senders) {
-  return link.time_s(bytes / std::min(from, to), senders);
-}
-
 }  // namespace sailor

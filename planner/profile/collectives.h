@@ -1,4 +1,4 @@
-// Times of collectives and messages from link curves. Pure.
+// Times of collectives from link curves. Pure.
 #pragma once
 
 #include "planner/profile/network_profile.h"
@@ -24,10 +24,5 @@ double ring_all_reduce_s(const Ring& ring, double bytes);
 // The faster of the ring and a double binary tree over the nodes, between which libraries choose: 2
 // log2(nodes) steps of latency between nodes, each byte sent twice.
 double all_reduce_s(const Ring& ring, double bytes);
-
-// A tensor of `bytes` from a TP group of `from` GPUs to one of `to` GPUs: scatter-gather, approximated by one
-// message split evenly over min(from, to) parallel links (the gather inside the receiving group is much
-// faster and ignored). `senders` GPUs of the node send concurrently, including these.
-double scatter_gather_s(const LinkCurve& link, double bytes, int from, int to, double senders);
 
 }  // namespace sailor

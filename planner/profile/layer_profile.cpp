@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 
@@ -137,19 +136,6 @@ ModelSizes unroll_sizes(const ProfileFile& profile, int blocks) {
     sizes.by_shape.emplace(shape, std::move(unrolled));
   }
   return sizes;
-}
-
-void make_monotone(LayerProfile& profile) {
-  // Keys are ordered by microbatch, so every cell meets the larger ones after itself.
-  for (auto smaller = profile.cells.begin(); smaller != profile.cells.end(); ++smaller)
-    for (auto larger = std::next(smaller); larger != profile.cells.end(); ++larger) {
-      if (larger->first.second != smaller->first.second) continue;
-      for (size_t layer = 0; layer < smaller->second.size(); ++layer) {
-        LayerTimes& times = smaller->second[layer];
-        times.forward_s = std::min(times.forward_s, larger->second[layer].forward_s);
-        times.backward_s = std::min(times.backward_s, larger->second[layer].backward_s);
-      }
-    }
 }
 
 }  // namespace sailor

@@ -54,6 +54,8 @@ struct PlatformOverheads {
   double message_slowdown = 1;  // factor on messages between stages, relative to the network profile
   double sync_slowdown = 1;     // factor on gradient reduction between nodes, relative to the network profile
   double jitter = 0;            // relative slowdown of stages of a plan over several nodes
+  double node_sync_s = 0;       // per iteration of a plan over several nodes
+  double message_start_s = 0;   // per message between stages, in addition to the network profile
 };
 
 class LayerProfile {
@@ -82,11 +84,6 @@ class LayerProfile {
   std::vector<int> microbatches() const;     // ascending, each once
   std::vector<ReplicaShape> shapes() const;  // ascending, each once
 };
-
-// More sequences never take less time: a cell that says so was disturbed (small cases are launch-bound, and
-// hooks cost most there). Lowers every time to the minimum over cells with at least as many sequences and the
-// same shape.
-void make_monotone(LayerProfile& profile);
 
 // Sizes do not depend on the GPU type.
 struct ModelSizes {

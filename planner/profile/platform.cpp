@@ -12,6 +12,8 @@ namespace {
 std::map<std::string, double*> numbers_of(Platform& platform) {
   return {{"base_memory_bytes", &platform.base_memory_bytes},
           {"iteration_overhead_s", &platform.overheads.iteration_overhead_s},
+          {"node_sync_s", &platform.overheads.node_sync_s},
+          {"message_start_s", &platform.overheads.message_start_s},
           {"message_slowdown", &platform.overheads.message_slowdown},
           {"sync_slowdown", &platform.overheads.sync_slowdown},
           {"jitter", &platform.overheads.jitter},

@@ -37,7 +37,8 @@ std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, i
   return held;
 }
 
-PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave) {
+PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave, double message_bytes) {
+  const bool buffered = message_bytes <= static_cast<double>(style.buffered_message_bytes);
   PipelineSchedule schedule;
   schedule.chunks = interleave;
   switch (style.sends) {
@@ -48,10 +49,10 @@ PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave) {
       schedule.p2p = P2p::asynchronous_in_turn;
       break;
     case FrameworkStyle::Sends::blocking:
-      schedule.p2p = P2p::blocking;
+      schedule.p2p = buffered ? P2p::asynchronous : P2p::blocking;
       break;
     case FrameworkStyle::Sends::blocking_in_turn:
-      schedule.p2p = P2p::blocking_in_turn;
+      schedule.p2p = buffered ? P2p::asynchronous_in_turn : P2p::blocking_in_turn;
       break;
   }
   schedule.single_group_forwards_first = style.forwards_first_single_group;
@@ -60,7 +61,7 @@ PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave) {
 
 MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, int group) const {
   const PlanningContext& context = kinds_.context();
-  const PipelineSchedule schedule = schedule_of(context.framework, plan.interleave);
+  const PipelineSchedule schedule = schedule_of(context.framework, plan.interleave, 0);
   const auto stages = plan.of(pipeline);
   const int groups = static_cast<int>(plan.groups(pipeline)), last = static_cast<int>(stages.size()) - 1;
   const int microbatches = plan.microbatches[static_cast<size_t>(pipeline)];
@@ -179,6 +180,7 @@ double IterationModel::missing_memory(const CompactPlan& plan) {
 
 void IterationModel::set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const {
   const std::vector<PipelineClass>& classes = details.classes.pipelines;
+  const FrameworkStyle& style = kinds_.context().framework;
   details.times.resize(classes.size());
   details.layer_times.resize(classes.size());
   for (size_t c = 0; c < classes.size(); ++c) {
@@ -192,18 +194,27 @@ void IterationModel::set_times(const CompactPlan& plan, IterationDetails& detail
       const KindTimes& of_kind = kinds_.times(stage.kind, plan.microbatch);
       const PlatformOverheads& overheads = kinds_[stage.kind].profile->overheads;
       const double jitter = details.classes.several_nodes ? 1 + overheads.jitter : 1;
-      times.push_back({jitter * of_kind.forward(stage.first_layer, stage.end_layer),
-                       jitter * of_kind.backward(stage.recompute, stage.first_layer, stage.end_layer),
-                       of.send_forward_s[i], of.send_backward_s[i]});
+      const auto gathers_s = [&](int gathers, int layer) {
+        return gathers > 0 ? gathers * kinds_.message_gather_s(stage.kind, layer, plan.microbatch) : 0;
+      };
+      const double received_s = i > 0 ? gathers_s(style.forward_gathers, stage.first_layer) : 0;
+      const double returned_s =
+          i + 1 < stages.size() ? gathers_s(style.backward_gathers, stage.end_layer) : 0;
+      times.push_back(
+          {received_s + jitter * of_kind.forward(stage.first_layer, stage.end_layer),
+           returned_s + jitter * of_kind.backward(stage.recompute, stage.first_layer, stage.end_layer),
+           of.send_forward_s[i], of.send_backward_s[i]});
       details.layer_times[c].push_back({&of_kind, jitter});
-      out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s);
+      const double nodes_s = details.classes.several_nodes ? overheads.node_sync_s : 0;
+      out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s + nodes_s);
     }
   }
 }
 
 void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
                                     Iteration& out) {
-  const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
+  const PipelineSchedule schedule =
+      schedule_of(kinds_.context().framework, plan.interleave, details.classes.message_bytes);
   out.pipeline_s = 0;
   details.timelines.clear();
   details.backward_done_s.clear();
@@ -267,7 +278,8 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
 
 void IterationModel::find_timeline_floors(const CompactPlan& plan, const IterationDetails& details,
                                           Iteration& out) {
-  const PipelineSchedule schedule = schedule_of(kinds_.context().framework, plan.interleave);
+  const PipelineSchedule schedule =
+      schedule_of(kinds_.context().framework, plan.interleave, details.classes.message_bytes);
   floors_.clear();
   for (size_t c = 0; c < details.times.size(); ++c) {
     floors_.push_back(
@@ -445,7 +457,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   steps_ += 100 + 4 * static_cast<int64_t>(plan.stages.size());
   find_classes(plan, kinds_, details.classes);
   const PlanClasses& classes = details.classes;
-  const PipelineSchedule schedule = schedule_of(style, plan.interleave);
+  const PipelineSchedule schedule = schedule_of(style, plan.interleave, classes.message_bytes);
   for (const PipelineClass& of : classes.pipelines)
     check_schedule(schedule, static_cast<int>(plan.groups(of.pipeline)),
                    plan.microbatches[static_cast<size_t>(of.pipeline)]);

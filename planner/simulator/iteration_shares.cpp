@@ -45,7 +45,7 @@ void split_published(const Plan& plan, const Prediction& prediction, IterationSh
 
 void split_timeline(const FrameworkStyle& style, const Plan& plan, const Prediction& prediction,
                     IterationShares& shares) {
-  const PipelineSchedule schedule = native::schedule_of(style, plan.interleave);
+  const PipelineSchedule schedule = native::schedule_of(style, plan.interleave, prediction.message_bytes);
   std::set<std::pair<int, std::vector<double>>> seen;
   std::vector<StageTimes> binding;
   Timeline longest;

@@ -25,6 +25,7 @@ class Predicting {
     out.sync_s = iteration.sync_s;
     out.update_s = iteration.update_s;
     out.overhead_s = iteration.overhead_s;
+    out.message_bytes = details_.classes.message_bytes;
     out.spent = iteration.spent;
     for (int j = 0; j < compact_.pipelines(); ++j) predict_pipeline(j, out);
     for (size_t g = 0; g < details_.groups.size(); ++g)
@@ -60,7 +61,7 @@ class Predicting {
     std::vector<MemoryBreakdown> memory;
     for (size_t g = 0; g < groups; ++g)
       memory.push_back(model_.memory(compact_, pipeline, static_cast<int>(g)));
-    const PipelineSchedule schedule = schedule_of(context_.framework, plan_.interleave);
+    const PipelineSchedule schedule = schedule_of(context_.framework, plan_.interleave, 0);
     for (size_t i = 0; i < stages.size(); ++i) {
       const StageKind& kind = kinds_[stages[i].kind];
       const StageTimes& times = details_.times[of_class][i];

@@ -104,6 +104,7 @@ class Classifier {
 
   void classify_pipelines() {
     out_.of_pipeline.clear();
+    out_.message_bytes = 0;
     out_.pipeline_of_rank.clear();
     size_t count = 0, at = 0;
     for (int j = 0; j < plan_.pipelines(); ++j) {
@@ -138,16 +139,17 @@ class Classifier {
   }
 
   // Over the boundary before `layer`.
-  double message_s(const CompactStage& from, const CompactStage& to, int layer, int senders) const {
+  double message_s(const CompactStage& from, const CompactStage& to, int layer, int senders) {
     const PlanningContext& context = kinds_.context();
     const StageKind& kind = kinds_[from.kind];
     const double bytes = static_cast<double>((*kind.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
                          element_bytes(context.job.training.precision) * plan_.microbatch;
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
-    return kind.profile->overheads.message_slowdown *
-           (context.framework.partitioned_messages
-                ? scatter_gather_s(link, bytes, kind.shape.gpus(), kinds_[to.kind].shape.gpus(), senders)
-                : link.time_s(bytes, senders));
+    const PlatformOverheads& overheads = kind.profile->overheads;
+    const int pairs = std::min(kind.shape.gpus(), kinds_[to.kind].shape.gpus());
+    const double of_a_rank = context.framework.partitioned_messages ? bytes / pairs : bytes;
+    out_.message_bytes = std::max(out_.message_bytes, of_a_rank);
+    return overheads.message_start_s + overheads.message_slowdown * link.time_s(of_a_rank, senders);
   }
 
   // Calls visit(node, class of ranks) for each group of GPUs.

@@ -32,6 +32,7 @@ struct PlanClasses {
   int first_node = 0;                                           // node class of the plan's first stage
   bool first_is_placed = false;
   bool several_nodes = false;
+  double message_bytes = 0;  // the largest that a rank sends to another stage at once
 
   int ranks() const { return static_cast<int>(pipeline_of_rank.size()); }
   int group_of(int rank) const {

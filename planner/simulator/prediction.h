@@ -63,6 +63,7 @@ struct Prediction {
   double sync_s = 0;      // gradient all-reduce that is not overlapped
   double update_s = 0;
   double overhead_s = 0;
+  double message_bytes = 0;  // the largest that a rank sends to another stage at once
   PerExpense<Spent> spent;
   // Relative uncertainty of the layer times if some of them are estimates; 0 = all were measured.
   double uncertainty = 0;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "planner/profile/collectives.h"
+
 namespace sailor::native {
 
 int StageKinds::number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape) {
@@ -83,6 +85,14 @@ const LinkCurve& StageKinds::link(int from, int to, bool same_node) {
   const StageKind &a = (*this)[from], &b = (*this)[to];
   return link_of(context_, {a.gpu_type, a.zone, a.shape.gpus()}, {b.gpu_type, b.zone, b.shape.gpus()},
                  same_node);
+}
+
+double StageKinds::message_gather_s(int kind, int layer, int microbatch) {
+  const StageKind& of = (*this)[kind];
+  if (of.shape.tp < 2) return 0;
+  const double bytes = static_cast<double>((*of.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
+                       element_bytes(context_.job.training.precision) * microbatch;
+  return ring_pass_s({of.shape.tp, 1, 1, &link(kind, kind, true), nullptr}, bytes);
 }
 
 }  // namespace sailor::native

@@ -70,6 +70,8 @@ class StageKinds {
   const LinkCurve* find_link(int from, int to, bool same_node);
   // The same; throws InputError.
   const LinkCurve& link(int from, int to, bool same_node);
+  // An all-gather inside a TP group of what passes the boundary before `layer`.
+  double message_gather_s(int kind, int layer, int microbatch);
   // The expenses of a GB from the zone of one kind to that of the other.
   const PerExpense<double>& traffic_per_gb(int from, int to) const {
     return pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].traffic_per_gb;

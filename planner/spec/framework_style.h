@@ -29,8 +29,12 @@ struct FrameworkStyle {
   // --- Schedule
   enum class Sends { asynchronous, asynchronous_in_turn, blocking, blocking_in_turn };
   Sends sends = Sends::asynchronous;         // how neighbours exchange messages (simulator/schedule.h)
+  int64_t buffered_message_bytes = 0;        // blocking sends of a rank end at once up to this size
   bool forwards_first_single_group = false;  // see PipelineSchedule::single_group_forwards_first
   bool partitioned_messages = true;          // every rank of a TP group sends its share of a message
+  // All-gathers of a whole message inside the TP group, per microbatch: before a stage's forward, of what it
+  // received; before its backward, of the gradient it received and of what it sent.
+  int forward_gathers = 0, backward_gathers = 0;
 
   // --- Tensor parallelism
   bool sequence_parallel = false;  // tensors that TP does not split are sharded over the sequence

@@ -21,12 +21,12 @@ CalibrationRecipe recipe_of(const std::string& set) {
   CalibrationRecipe recipe;
   recipe.rule = "every 11th run, from the 11th";
   if (set == "sailor") {
-    // Two constants a platform.
     recipe.rule = "every run that is scored";
     recipe.every = 1;
     recipe.offset = 0;
     recipe.with_memory = true;
-    recipe.constants = {{"platforms.clariden.iteration_overhead_s", 0.08, 0.7},
+    recipe.constants = {{"platforms.clariden.node_sync_s", 0.08, 0.7},
+                        {"platforms.clariden.message_start_s", 0.3e-3, 0.7},
                         {"platforms.clariden.base_memory_bytes", 4e9, 0.7},
                         {"platforms.mit.message_slowdown", 1.1, 0.3},
                         {"platforms.mit.base_memory_bytes", 3e9, 0.7}};

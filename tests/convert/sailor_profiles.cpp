@@ -1,6 +1,9 @@
 #include "tests/convert/sailor_profiles.h"
 
+#include "planner/profile/disturbed_times.h"
 #include "planner/profile/kernels.h"
+#include "planner/spec/field.h"
+#include "planner/spec/text_file.h"
 #include "tests/convert/convert.h"
 
 namespace sailor::convert {
@@ -41,6 +44,24 @@ void add_head(ProfileSet& neo, const ProfileSet& opt, const Assumptions& assumpt
   }
 }
 
+// Messages inside a node, which the planner's copy of the profiles lacks: by type and number of GPUs, half of
+// which send.
+void add_links_inside(const std::string& reference, ProfileSet& set) {
+  const std::string file = reference + "/network/intra_node_bandwidths.json";
+  const Document document = parse_json(read_text_file(file), file);
+  for (const auto& [type, by_gpus] : Field(document).entries()) {
+    if (!set.layers.contains(type)) continue;
+    for (const auto& [gpus, fit] : by_gpus.entries()) {
+      const std::vector<Field> abc = fit.items().at(0).items();
+      const int count = std::stoi(gpus);
+      const LinkEnd end{type, "us-central1-a", count};
+      set.network.add(
+          {end, end, NetworkProfile::Scope::intra_node,
+           LinkCurve::from_fit({abc.at(0).number(), abc.at(1).number(), abc.at(2).number()}, count / 2)});
+    }
+  }
+}
+
 }  // namespace
 
 std::map<std::string, ProfileSet> sailor_profiles(const std::string& reference,
@@ -49,7 +70,8 @@ std::map<std::string, ProfileSet> sailor_profiles(const std::string& reference,
   std::map<std::string, ProfileSet> sets;
   for (const char* model : {"OPT-350", "GPT-Neo-2.7"}) {
     sets[model] = load_reference_profiles(reference, model, types, ReferenceTimes::planner_copy);
-    for (auto& [type, profile] : sets[model].layers) make_monotone(profile);
+    for (auto& [type, profile] : sets[model].layers) replace_disturbed_times(profile);
+    add_links_inside(reference, sets[model]);
   }
   add_head(sets["GPT-Neo-2.7"], sets["OPT-350"], assumptions);
   return sets;

@@ -68,9 +68,9 @@ TEST(Platform, NumbersAreFoundByTheirKeys) {
   EXPECT_EQ(p.find("links.nothing.latency_s"), nullptr);
   EXPECT_EQ(p.find("links.network.colour"), nullptr);
   EXPECT_EQ(p.find("gpus_per_node"), nullptr);
-  for (const char* key :
-       {"base_memory_bytes", "iteration_overhead_s", "message_slowdown", "sync_slowdown", "jitter",
-        "host_tp_block_s", "host_tp_rank_s", "host_pipelined_rank_s", "collective_start_s"})
+  for (const char* key : {"base_memory_bytes", "iteration_overhead_s", "message_slowdown", "sync_slowdown",
+                          "jitter", "node_sync_s", "message_start_s", "host_tp_block_s", "host_tp_rank_s",
+                          "host_pipelined_rank_s", "collective_start_s"})
     EXPECT_NE(p.find(key), nullptr) << key;
 }
 

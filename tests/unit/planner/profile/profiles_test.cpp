@@ -269,22 +269,6 @@ TEST(LayerProfile, LocalBlocksAreInAllCellsOrInNone) {
   EXPECT_THAT(error(file), HasSubstr("local blocks of a model without attention_window"));
 }
 
-TEST(LayerProfile, MoreSequencesNeverTakeLessTime) {
-  LayerProfile profile;
-  profile.cells[{1, {1}}] = {{5, 8, 1}, {1, 2, 1}};
-  profile.cells[{2, {1}}] = {{3, 9, 1}, {2, 4, 1}};
-  profile.cells[{4, {1}}] = {{4, 7, 1}, {4, 8, 1}};
-  profile.cells[{4, {2}}] = {{1, 1, 1}, {1, 1, 1}};
-  make_monotone(profile);
-  EXPECT_EQ(profile.find(1, {1})->at(0).forward_s, 3);
-  EXPECT_EQ(profile.find(1, {1})->at(0).backward_s, 7);
-  EXPECT_EQ(profile.find(2, {1})->at(0).forward_s, 3);
-  EXPECT_EQ(profile.find(2, {1})->at(0).backward_s, 7);
-  EXPECT_EQ(profile.find(4, {1})->at(0).forward_s, 4);
-  EXPECT_EQ(profile.find(1, {1})->at(1).forward_s, 1);
-  EXPECT_EQ(profile.find(1, {1})->at(1).backward_s, 2);
-}
-
 TEST(LayerProfile, RecomputationKeepsTheLeastThatIsKnown) {
   LayerSizes sizes;
   sizes.activation_bytes = 100;

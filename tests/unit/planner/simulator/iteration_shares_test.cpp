@@ -38,6 +38,19 @@ TEST(IterationShares, AddUpToTheIterationOfEveryPlanThatIsFound) {
   }
 }
 
+TEST(IterationShares, AddUpWithBlockingSendsThatAreBufferedOrNot) {
+  test::Instance in = two_nodes();
+  in.set_network(0, 1e7);
+  const Plan plan = test::make_plan(in, 1, {{{0, 2, "fast", 1}, {2, 5, "fast", 1}, {5, 8, "fast", 1}}});
+  FrameworkStyle style;
+  style.sends = FrameworkStyle::Sends::blocking_in_turn;
+  for (const int64_t buffered : {0, 1 << 30}) {
+    style.buffered_message_bytes = buffered;
+    const Prediction p = simulate({in.job, in.snapshot, in.catalog, in.profiles, style}, plan);
+    EXPECT_NEAR(iteration_shares(style, plan, p).total_s(), p.iteration_s, 1e-9) << buffered;
+  }
+}
+
 TEST(IterationShares, OneStageHasNoBubble) {
   const test::Instance in = two_nodes();
   const Plan plan = test::make_plan(in, 1, {{{0, 8, "fast", 1}}, {{0, 8, "fast", 1}}});

@@ -199,6 +199,8 @@ void improve_platform(Dice& random, Scenario& s) {
     PlatformOverheads& o = profile.overheads;
     o.base_memory_bytes /= 2;
     o.iteration_overhead_s /= random.between(1, 3);
+    o.node_sync_s /= random.between(1, 3);
+    o.message_start_s /= random.between(1, 3);
     o.jitter /= random.between(1, 3);
     o.message_slowdown = 1 + (o.message_slowdown - 1) / 2;
     o.sync_slowdown = 1 + (o.sync_slowdown - 1) / 2;

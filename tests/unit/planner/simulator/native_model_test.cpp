@@ -270,6 +270,83 @@ TEST(NativeModel, TheStyleSaysWhetherMessagesAreSplitOverTheTpGroup) {
   EXPECT_NEAR(with_style(in, style, plan).stages[0].send_forward_s, 4e5 / 1e9, 1e-12);
 }
 
+TEST(NativeModel, AStageGathersWhatItReceivedAndReturns) {
+  Instance in = two_types();
+  in.profiles.network = {};
+  const auto add = [&](NetworkProfile::Scope scope, double bytes_per_s) {
+    in.profiles.network.add({{"", "", 0}, {"", "", 0}, scope, LinkCurve::from_rates(1e-6, bytes_per_s, 0)});
+  };
+  add(NetworkProfile::Scope::intra_node, 10e9);
+  add(NetworkProfile::Scope::inter_node, 1e9);
+  const Plan plan = test::make_plan(in, 1, {{{0, 2, "fast", 2}, {2, 4, "fast", 2}, {4, 6, "fast", 2}}});
+  FrameworkStyle style;
+  const Prediction without = with_style(in, style, plan);
+  style.forward_gathers = 1;
+  style.backward_gathers = 2;
+  const Prediction with = with_style(in, style, plan);
+  const double gather_s = 1e-6 + 2e5 / 10e9;  // half of a message of 400 kB
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(with.stages[i].forward_s - without.stages[i].forward_s, i > 0 ? gather_s : 0, 1e-12);
+    EXPECT_NEAR(with.stages[i].backward_s - without.stages[i].backward_s, i < 2 ? 2 * gather_s : 0, 1e-12);
+    EXPECT_EQ(with.stages[i].send_forward_s, without.stages[i].send_forward_s);
+  }
+  EXPECT_GT(with.iteration_s, without.iteration_s);
+}
+
+TEST(NativeModel, OnlyWhatAFrameworkGathersNeedsALinkInsideANode) {
+  Instance in = two_types();
+  in.profiles.network = {};
+  in.profiles.network.add(
+      {{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 1e9, 0)});
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 2}, {3, 6, "fast", 2}}});
+  plan.pipelines[0].stages[0].node = "f";
+  plan.pipelines[0].stages[1].node = "g";
+  FrameworkStyle style;
+  EXPECT_GT(with_style(in, style, plan).iteration_s, 0);
+  style.forward_gathers = 1;
+  EXPECT_THROW(with_style(in, style, plan), InputError);
+}
+
+TEST(NativeModel, OnlyPlansOverSeveralNodesSynchronizeNodes) {
+  Instance in = two_types();
+  in.profiles.layers["fast"].overheads.iteration_overhead_s = 0.5;
+  in.profiles.layers["fast"].overheads.node_sync_s = 0.25;
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.node = "f";
+  EXPECT_DOUBLE_EQ(simulate(in.context(), plan).overhead_s, 0.5);
+  plan.pipelines[0].stages[1].node = "g";
+  EXPECT_DOUBLE_EQ(simulate(in.context(), plan).overhead_s, 0.75);
+}
+
+TEST(NativeModel, EveryMessageStarts) {
+  Instance in = two_types();
+  const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
+  const Prediction before = simulate(in.context(), plan);
+  in.profiles.layers["fast"].overheads.message_start_s = 0.01;
+  in.profiles.layers["fast"].overheads.message_slowdown = 2;
+  const Prediction after = simulate(in.context(), plan);
+  EXPECT_NEAR(after.stages[0].send_forward_s, 0.01 + 2 * before.stages[0].send_forward_s, 1e-12);
+  EXPECT_NEAR(after.stages[1].send_backward_s, 0.01 + 2 * before.stages[1].send_backward_s, 1e-12);
+}
+
+TEST(NativeModel, BufferedMessagesDoNotBlock) {
+  Instance in = two_types();
+  in.set_network(0, 1e7);
+  const Plan plan = test::make_plan(in, 1, {{{0, 2, "fast", 2}, {2, 4, "fast", 2}, {4, 6, "fast", 2}}});
+  const auto with = [&](FrameworkStyle::Sends sends, int64_t buffered) {
+    FrameworkStyle style;
+    style.sends = sends;
+    style.buffered_message_bytes = buffered;
+    return with_style(in, style, plan).iteration_s;
+  };
+  using enum FrameworkStyle::Sends;
+  const int64_t share = 200'000;  // of two ranks in a message of 400 kB
+  EXPECT_EQ(with(blocking, share), with(asynchronous, 0));
+  EXPECT_EQ(with(blocking_in_turn, share), with(asynchronous_in_turn, 0));
+  EXPECT_EQ(with(blocking_in_turn, share - 1), with(blocking_in_turn, 0));
+  EXPECT_GT(with(blocking_in_turn, 0), with(asynchronous_in_turn, 0));
+}
+
 TEST(NativeModel, TheScheduleIsTheStyles) {
   FrameworkStyle style;
   style.forwards_first_single_group = true;
@@ -280,9 +357,9 @@ TEST(NativeModel, TheScheduleIsTheStyles) {
       {FrameworkStyle::Sends::blocking_in_turn, P2p::blocking_in_turn}};
   for (const auto& [sends, p2p] : both) {
     style.sends = sends;
-    EXPECT_EQ(native::schedule_of(style, 3).p2p, p2p);
-    EXPECT_EQ(native::schedule_of(style, 3).chunks, 3);
-    EXPECT_TRUE(native::schedule_of(style, 3).single_group_forwards_first);
+    EXPECT_EQ(native::schedule_of(style, 3, 1).p2p, p2p);
+    EXPECT_EQ(native::schedule_of(style, 3, 1).chunks, 3);
+    EXPECT_TRUE(native::schedule_of(style, 3, 1).single_group_forwards_first);
   }
 }
 

@@ -38,6 +38,8 @@ TEST(FrameworkStyle, ReadsWordsNumbersSizesAndFlags) {
       "sync_bucket: 50MB\n"
       "overlap: 0.5\n"
       "sequence_parallel: true\n"
+      "buffered_messages: 4MiB\n"
+      "backward_gathers: 2\n"
       "vocabulary_multiple: 128\n");
   EXPECT_EQ(style.sends, FrameworkStyle::Sends::blocking_in_turn);
   EXPECT_EQ(style.gradient_sync, FrameworkStyle::Sync::overlapped);
@@ -46,6 +48,9 @@ TEST(FrameworkStyle, ReadsWordsNumbersSizesAndFlags) {
   EXPECT_EQ(style.overlap, 0.5);
   EXPECT_TRUE(style.sequence_parallel);
   EXPECT_EQ(style.vocabulary_multiple, 128);
+  EXPECT_EQ(style.buffered_message_bytes, 4 << 20);
+  EXPECT_EQ(style.forward_gathers, 0);
+  EXPECT_EQ(style.backward_gathers, 2);
 }
 
 TEST(FrameworkStyle, BytesThatAreNotGivenFollowThePrecision) {
