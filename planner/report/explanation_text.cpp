@@ -48,6 +48,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
                      D == 1 ? "" : "s", num_stages_text(plan), num_stages_text(plan) == "1" ? "" : "s",
                      num_microbatches(plan.global_batch, plan.microbatch), plan.microbatch,
                      plan.microbatch == 1 ? "" : "s");
+  if (plan.precision) out += fmt::format(", in {}", to_string(*plan.precision));
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
   if (shards_optimizer(plan.zero)) out += ", optimizer states sharded (ZeRO-1)";

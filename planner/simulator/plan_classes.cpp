@@ -142,7 +142,7 @@ class Classifier {
     const PlanningContext& context = kinds_.context();
     const StageKind& kind = kinds_[from.kind];
     const double bytes = static_cast<double>((*kind.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
-                         element_bytes(context.job.training.precision) * plan_.microbatch;
+                         element_bytes(context.precision) * plan_.microbatch;
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
     return kind.profile->overheads.message_slowdown *
            (context.framework.partitioned_messages
