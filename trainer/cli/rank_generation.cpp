@@ -120,7 +120,7 @@ RankGeneration::EmulatedParts RankGeneration::emulated_parts(const JobSpec& job,
     for (const PlanStage& stage : pipeline.stages) any = any || catalog.at(stage.gpu_type).emulation;
   }
   if (!any) return {};
-  const ProfileSet profiles = load_profiles(site.profiles, job, catalog);
+  const ProfileSet profiles = load_profiles(site.profiles, job_under(plan, job), catalog);
   EmulatedParts emulation;
   emulation.network =
       std::make_unique<EmulatedNetwork>(plan, slot.rank, catalog, profiles.network, run_directory + "/links");

@@ -103,6 +103,7 @@ Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> pre
   request.time_limit_s = time.limit_s;
   request.stop = time.stop;
   request.explain = false;
+  if (!previous.empty()) request.keep_precision = previous.front().precision;
   request.previous = std::move(previous);
   SearchResult result = search(context, plan_options(request, inputs_->site));
   if (result.status == SearchStatus::time_limit)
@@ -185,7 +186,7 @@ void Replanner::add_node(const SnapshotNode& node) {
 
 bool Replanner::could_use(const SnapshotNode& node) const {
   return inputs_ && inputs_->catalog.gpu_types.contains(node.gpu_type) &&
-         inputs_->profiles.layers.contains(node.gpu_type);
+         inputs_->profiles.usable(node.gpu_type);
 }
 
 bool Replanner::better(const Plan& plan, const Plan& than) const {

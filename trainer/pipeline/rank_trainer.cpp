@@ -85,7 +85,7 @@ struct RankTrainer::Impl {
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
        const DevicePlane* device)
-      : job(j),
+      : job(job_under(p, j)),
         plan((check_trainable(j, p), p)),
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
