@@ -12,6 +12,7 @@
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
+#include "planner/search/change_room.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
 
@@ -158,6 +159,15 @@ Replanned Replanner::plan_on(const Snapshot& snapshot, size_t gpus, const Plan& 
           fmt::format("no plan for the {} remaining GPU{}: {}", gpus, gpus == 1 ? "" : "s", why_not),
           "",
           {}};
+}
+
+std::set<int> Replanner::without_room(const Plan& from, const Plan& to) const {
+  if (!inputs_) return {};
+  try {
+    return ranks_without_room(inputs_->context(), from, to);
+  } catch (const InputError&) {  // a shape without a profile
+    return {};
+  }
 }
 
 std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {

@@ -12,6 +12,8 @@
 #include "planner/inputs/search_request.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
+#include "planner/report/candidate_table.h"
+#include "planner/simulator/change_memory.h"
 #include "planner/spec/error.h"
 #include "tests/unit/planner/scratch.h"
 #include "tests/unit/trainer/elastic/controlled_job.h"
@@ -187,6 +189,45 @@ TEST(ReplannerPrecision, StaysUnlessTheRemainingTypesLackIt) {
   const Plan back = replanner.plan_for(all, forced).plan.value();
   EXPECT_EQ(back.precision, Precision::fp16);
   EXPECT_EQ(gpu_types_of(back).count("A100-80"), 1u);
+}
+
+// Replicas on two nodes whose memory holds a training, and two states if it is large enough.
+TEST(ReplannerMemory, KnowsWhichRanksHaveNoRoomForTheStatesOfTwoPlans) {
+  const std::string directory = test::scratch_directory("memory");
+  Replanner::Options options;
+  options.site_config = directory + "/sailor.yaml";
+  std::ofstream(options.site_config) << "sailor_site: 1\ncatalog: catalog.yaml\n";
+  const JobSpec job = parse_job_spec(
+      "model: {family: gpt2, layers: 4, hidden: 256, heads: 4, sequence: 16, vocabulary: 256}\n"
+      "training: {global_batch: 2, steps: 10}\nelastic: {enabled: true}\n",
+      "job.yaml");
+  const Snapshot nodes =
+      parse_snapshot("sailor_snapshot: 1\nnodes:\n  - {name: n, count: 2, zone: z, gpu_type: box, gpus: 1}\n",
+                     "cluster.yaml");
+  const auto with_memory = [&](int64_t bytes) {
+    std::ofstream(directory + "/catalog.yaml") << fmt::format(
+        "sailor_catalog: 1\ngpu_types:\n  box: {{memory: {}, device: cpu, peak_flops: {{fp32: "
+        "1e12}}, memory_bandwidth: 10GB/s, compute_units: 4, base_memory: 1MiB}}\n",
+        bytes);
+    return load_inputs(job, options.site_config, {}, [&](const SiteConfig&) { return nodes; });
+  };
+  const PlanningInputs roomy = with_memory(int64_t{1} << 33);
+  const Candidate best = search(roomy.context(), plan_options({}, roomy.site)).candidates.at(0);
+  ASSERT_EQ(num_ranks(best.plan), 2);
+  const MemoryBreakdown& memory = best.prediction.stages.at(0).memory;
+  const int64_t change = change_bytes(memory, memory, roomy.framework);
+  ASSERT_GT(change, memory.total());
+  EXPECT_TRUE(Replanner(job, best.plan, options).without_room(best.plan, best.plan).empty());
+
+  const PlanningInputs tight = with_memory((memory.total() + change) / 2);
+  const SearchResult result = search(tight.context(), plan_options({}, tight.site));
+  ASSERT_EQ(result.status, SearchStatus::found) << "it is offered, and marked";
+  EXPECT_THAT(candidate_table(tight.context(), result), HasSubstr("restart on change"));
+  const Replanner replanner(job, best.plan, options);
+  EXPECT_EQ(replanner.without_room(best.plan, best.plan), (std::set<int>{0, 1}));
+  Plan moved = best.plan;  // the first rank's process is new: it has no state
+  moved.pipelines[0].stages[0].node = "elsewhere";
+  EXPECT_EQ(replanner.without_room(moved, best.plan).size(), 1u);
 }
 
 TEST_F(ReplannerTest, APlanThatUsesAGpuTwiceIsRefused) {

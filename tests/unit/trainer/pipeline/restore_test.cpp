@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -113,10 +114,11 @@ class Restoring : public ::testing::TestWithParam<const char*> {
   // the undisturbed training.
   void goes_on(ElasticTraining& training, const JobSpec& job, const Plan& plan,
                const std::vector<int>& members, const Undisturbed& expected, const Expected& what,
-               int64_t until) {
+               int64_t until, const std::set<int>& dropping = {}) {
     std::mutex mutex;
     WholeState state;
-    ElasticTraining::Generation generation{.plan = plan, .members = members, .until = until};
+    ElasticTraining::Generation generation{
+        .plan = plan, .members = members, .until = until, .dropping = dropping};
     generation.restored = [&](int rank, RankTrainer& trainer) {
       const std::lock_guard lock(mutex);
       add_state(state, job, plan, rank, trainer);
@@ -323,6 +325,29 @@ TEST_P(Restoring, GrowthTakesNothingFromTheDiskAndSpreadsTheWork) {
   }
   EXPECT_EQ(joined, 2) << "who has the state takes his own";
   EXPECT_EQ(received, 2 * 3 * 4 * elements) << "value, m and v, once to each that joins";
+}
+
+// Ranks without memory for two states free their own first: it comes from other replicas, else from copies or
+// the newest checkpoint.
+TEST_P(Restoring, WhoHasNoMemoryForTwoStatesGetsItFromElsewhere) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    for (const bool all : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}, {}", to_string(precision), all ? "all" : "one pipeline"));
+      fs::remove_all(directory_);
+      JobSpec job = job_to_restore();
+      job.training.precision = precision;
+      job.checkpoint.memory_copies = MemoryCopies::none;
+      const Plan before = restore_plan(job, {{1, 1}, {1, 1}}, {4, 4});
+      const Undisturbed whole = undisturbed(job, before, 10);
+      const TokenData data = repeating_data(job);
+      ElasticTraining training(job, data, GetParam(), directory_);
+      training.run(
+          {.plan = before, .members = all_ranks(4), .until = 6, .save_every = 4, .wait_for_saves = true});
+      goes_on(training, job, restore_plan(job, {{2}, {1, 1}}, {4, 4}), {2, 3, 0, 1}, whole,
+              {all ? Restored::From::checkpoint : Restored::From::peers, all ? 4 : 6}, 10,
+              all ? std::set<int>{0, 1, 2, 3} : std::set<int>{2, 3});
+    }
+  }
 }
 
 // Of a job that leaves the precision to its plans: bf16, then the remaining GPUs have only fp16, then back.
