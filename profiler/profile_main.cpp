@@ -61,18 +61,34 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   return failed == 0 ? kDone : kFailed;
 }
 
-// `named`: the user has said what is measured.
-int run(const std::string& job_file, ProfileRequest request, bool named, bool quiet) {
-  const JobSpec job = load_job_spec(job_file);
-  if (request.directory.empty()) request.directory = default_profile_directory();
-  request.gpus = gpu_count();
-  if (request.gpus > 0 && !named)
-    throw InputError("--gpu-type: name the GPUs of this node as the catalog does, or set SAILOR_DEVICE=cpu");
+// The job once in each precision that its plans may have on the type.
+std::vector<JobSpec> in_each_precision(const JobSpec& job, const std::string& gpu_type) {
+  if (!job.training.fallback_precision) return {job};
+  const std::string config = site_config_path();
+  const Catalog catalog =
+      load_catalog(std::filesystem::exists(config) ? load_site_config(config).catalog : std::string());
+  const auto type = catalog.gpu_types.find(gpu_type);
+  std::vector<JobSpec> jobs;
+  for (const Precision precision : {job.training.precision, *job.training.fallback_precision}) {
+    if (type != catalog.gpu_types.end() && type->second.lacks(precision)) continue;
+    JobSpec& one = jobs.emplace_back(job);
+    one.training.precision = precision;
+    one.training.fallback_precision.reset();
+  }
+  if (jobs.empty())
+    throw InputError({job.file, 0}, fmt::format("training.precision: {}: the matrix units of {} have neither",
+                                                job.training.precision_name(), gpu_type));
+  return jobs;
+}
+
+void measure(const JobSpec& job, ProfileRequest request, bool quiet) {
   request.base_memory_bytes =
       request.gpus > 0 ? measure_gpu_base_memory_bytes(job) : measure_base_memory_bytes(job);
   // One rank has one core to itself; so has the measurement. A GPU's times do not depend on it.
   if (request.gpus == 0) at::set_num_threads(1);
-  if (!quiet) std::cerr << "layer times are forward + backward + update\n";
+  if (!quiet)
+    std::cerr << fmt::format("layer times are forward + backward + update in {}\n",
+                             to_string(job.training.precision));
   cli::ProgressLine line("profile", quiet, {"cells", 1});
   const ProfileOutcome outcome = profile_job(
       job, request,
@@ -84,6 +100,21 @@ int run(const std::string& job_file, ProfileRequest request, bool named, bool qu
   for (const std::string& note : outcome.notes) std::cerr << "note: " << note << '\n';
   std::cout << outcome.layer_file << '\n';
   if (!outcome.network_file.empty()) std::cout << outcome.network_file << '\n';
+}
+
+// `named`: the user has said what is measured.
+int run(const std::string& job_file, ProfileRequest request, bool named, bool quiet) {
+  const JobSpec job = load_job_spec(job_file);
+  if (request.directory.empty()) request.directory = default_profile_directory();
+  request.gpus = gpu_count();
+  if (request.gpus > 0 && !named)
+    throw InputError("--gpu-type: name the GPUs of this node as the catalog does, or set SAILOR_DEVICE=cpu");
+  const std::vector<JobSpec> jobs = in_each_precision(job, request.gpu_type);
+  request.seconds /= static_cast<double>(jobs.size());
+  for (const JobSpec& one : jobs) {
+    measure(one, request, quiet);
+    request.links = false;
+  }
   return kDone;
 }
 

@@ -24,7 +24,7 @@ install(CODE "
       get_filename_component(state \"\${CMAKE_INSTALL_PREFIX}/var/lib\" ABSOLUTE)
     endif()
   endif()
-  file(INSTALL DESTINATION \"\${state}/sailor/profiles\" TYPE DIRECTORY FILES)
+  file(MAKE_DIRECTORY \"\$ENV{DESTDIR}\${state}/sailor/profiles\")
   set(spank_dir \"${SAILOR_SPANK_DIR}\")
   get_filename_component(spank_dir \"\${spank_dir}\" ABSOLUTE BASE_DIR \"\${CMAKE_INSTALL_PREFIX}\")
   get_filename_component(data_dir \"\${CMAKE_INSTALL_PREFIX}/share/sailor\" ABSOLUTE)

@@ -37,7 +37,7 @@ class Questions {
     for (const SnapshotNode& node : context.snapshot.nodes) {
       if (node.free_gpus.empty() || !listed(limits.zones, node.zone) ||
           !listed(limits.partitions, node.partition) || limits.most_gpus(node.gpu_type, node.zone) == 0 ||
-          !context.profiles.layers.contains(node.gpu_type))
+          !context.profiles.usable(node.gpu_type))
         continue;
       int& taken = by_pool[{node.gpu_type, node.zone}];
       const int gpus = std::min(static_cast<int>(node.free_gpus.size()),

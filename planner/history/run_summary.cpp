@@ -152,7 +152,7 @@ MeasuredRun measured_run(const RunSummary& summary, const JobSpec& job, const Pl
   record.name = summary.job_id.empty() ? job.model.name : summary.job_id;
   record.framework = "sailor";
   record.platform = "site";
-  record.precision = job.training.precision;
+  record.precision = precision_of(plan, job);
   record.model = job.model.name;
   record.family = job.model.family;
   record.shape = shape_of(job.model);

@@ -95,21 +95,24 @@ std::vector<std::string> drop_unknown_types(Snapshot& snapshot, const Catalog& c
 
 // For links that are assumed. The site's zones may come into use later.
 void name_regions(PlanningInputs& inputs) {
-  NetworkProfile& network = inputs.profiles.network;
-  network.set_region(inputs.site.default_zone.zone, inputs.site.default_zone.region);
-  for (const ZoneRule& rule : inputs.site.zones) network.set_region(rule.zone, rule.region);
-  for (const SnapshotNode& node : inputs.snapshot.nodes) network.set_region(node.zone, node.region);
-  for (const BusyNode& busy : inputs.snapshot.busy) network.set_region(busy.node.zone, busy.node.region);
+  for (ProfileSet* profiles : {&inputs.profiles, inputs.profiles.fallback.get()}) {
+    if (profiles == nullptr) continue;
+    NetworkProfile& network = profiles->network;
+    network.set_region(inputs.site.default_zone.zone, inputs.site.default_zone.region);
+    for (const ZoneRule& rule : inputs.site.zones) network.set_region(rule.zone, rule.region);
+    for (const SnapshotNode& node : inputs.snapshot.nodes) network.set_region(node.zone, node.region);
+    for (const BusyNode& busy : inputs.snapshot.busy) network.set_region(busy.node.zone, busy.node.region);
+  }
 }
 
 // The plan rests on figures that may no longer hold; empty when they are young enough, or of no known age.
 std::string stale_note(const PlanningInputs& inputs, const std::string& type) {
-  const auto profile = inputs.profiles.layers.find(type);
-  if (profile == inputs.profiles.layers.end() || inputs.site.profile_max_age_days == 0) return "";
-  const double days = age_days(profile->second.measured, utc_time(std::time(nullptr)));
+  const LayerProfile* profile = inputs.profiles.find(type);
+  if (profile == nullptr || inputs.site.profile_max_age_days == 0) return "";
+  const double days = age_days(profile->measured, utc_time(std::time(nullptr)));
   if (days <= inputs.site.profile_max_age_days) return "";
   return fmt::format("type {}: {} was measured {:.0f} days ago: measure it again with `sailor profile {}`",
-                     type, profile->second.file, days, inputs.job.file);
+                     type, profile->file, days, inputs.job.file);
 }
 
 // Which measurement is missing, when there are others.
@@ -123,7 +126,7 @@ std::string assumed_links_note(const PlanningInputs& inputs) {
   std::map<std::string, std::map<std::string, int>> nodes;  // by zone, by type
   std::set<std::string> several;                            // types with several free GPUs on a node
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
-    if (node.free_gpus.empty() || !inputs.profiles.layers.contains(node.gpu_type)) continue;
+    if (node.free_gpus.empty() || !inputs.profiles.usable(node.gpu_type)) continue;
     ++nodes[node.zone][node.gpu_type];
     if (node.free_gpus.size() > 1) several.insert(node.gpu_type);
   }
@@ -157,7 +160,7 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
   const std::vector<std::string>& wanted = inputs.job.resources.zones;
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
     const bool usable = wanted.empty() || std::find(wanted.begin(), wanted.end(), node.zone) != wanted.end();
-    if (usable && !node.free_gpus.empty() && inputs.profiles.layers.contains(node.gpu_type))
+    if (usable && !node.free_gpus.empty() && inputs.profiles.usable(node.gpu_type))
       types[node.zone].insert(node.gpu_type);
   }
   const NetworkProfile& network = inputs.profiles.network;
@@ -196,14 +199,36 @@ std::string assumed_zone_links_note(const PlanningInputs& inputs) {
       more > 0 ? fmt::format("; {} more", more) : "");
 }
 
-// That the matrix units of a type do not compute in a precision, and in which they do; empty if they may.
-std::string lacking_precision(const GpuType& type, Precision precision) {
-  if (type.peak_flops.empty() || type.flops(precision)) return "";
+// That the matrix units of a type do not compute in any precision of the job, and in which they do; empty if
+// they may.
+std::string lacking_precision(const GpuType& type, const TrainingSpec& training) {
+  if (!type.lacks(training.precision)) return "";
+  if (training.fallback_precision && !type.lacks(*training.fallback_precision)) return "";
   std::vector<std::string> has;
   for (const PrecisionKind& kind : kPrecisions)
     if (type.flops(kind.precision)) has.push_back(kind.name);
-  return fmt::format("its matrix units have no {}, only {} (training.precision)", to_string(precision),
+  return fmt::format("its matrix units have no {}, only {} (training.precision)", training.precision_name(),
                      fmt::join(has, " and "));
+}
+
+// Which free GPUs make a plan one in the fallback precision; empty if none do.
+std::string fallback_note(const PlanningInputs& inputs, const std::set<std::string>& types) {
+  const TrainingSpec& training = inputs.job.training;
+  if (!training.fallback_precision) return "";
+  std::vector<std::string> lacking, unprofiled;
+  for (const std::string& type : types) {
+    if (inputs.profiles.layers.contains(type) || !inputs.profiles.usable(type)) continue;
+    (inputs.catalog.at(type).lacks(training.precision) ? lacking : unprofiled).push_back(type);
+  }
+  std::vector<std::string> parts;
+  const char* const first = to_string(training.precision);
+  if (!lacking.empty())
+    parts.push_back(fmt::format("the matrix units of {} have no {}", fmt::join(lacking, ", "), first));
+  if (!unprofiled.empty())
+    parts.push_back(fmt::format("{} have no profile in {}", fmt::join(unprofiled, ", "), first));
+  if (parts.empty()) return "";
+  return fmt::format("precision {}: {}: plans with them are {}, others {}", training.precision_name(),
+                     fmt::join(parts, ", "), to_string(*training.fallback_precision), first);
 }
 
 // That plans cost less than they do, for want of a price.
@@ -218,7 +243,7 @@ std::string price_note(const PlanningInputs& inputs, const std::string& type) {
 std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   std::map<std::string, size_t> unusable;
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
-    if (!inputs.profiles.layers.contains(node.gpu_type)) unusable[node.gpu_type] += node.free_gpus.size();
+    if (!inputs.profiles.usable(node.gpu_type)) unusable[node.gpu_type] += node.free_gpus.size();
   }
   std::vector<std::string> notes;
   if (inputs.site.file.empty())
@@ -236,11 +261,12 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   }
   for (const std::string& type : types)
     if (std::string note = price_note(inputs, type); !note.empty()) notes.push_back(std::move(note));
-  for (std::string note : {assumed_links_note(inputs), assumed_zone_links_note(inputs)})
+  for (std::string note :
+       {fallback_note(inputs, types), assumed_links_note(inputs), assumed_zone_links_note(inputs)})
     if (!note.empty()) notes.push_back(std::move(note));
   for (const auto& [type, gpus] : unusable) {
     if (gpus == 0) continue;
-    const std::string lacking = lacking_precision(inputs.catalog.at(type), inputs.job.training.precision);
+    const std::string lacking = lacking_precision(inputs.catalog.at(type), inputs.job.training);
     notes.push_back(
         fmt::format("{} free GPU{} of type {} cannot be used: {}", gpus, gpus == 1 ? "" : "s", type,
                     lacking.empty() ? fmt::format("no profile of {}, make one with `sailor profile {}`",
@@ -294,8 +320,8 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   inputs.framework = framework_of(inputs.site, inputs.catalog, types);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);
   const auto usable = [&](const std::string& type) {
-    return inputs.profiles.layers.contains(type) ||
-           !lacking_precision(inputs.catalog.at(type), inputs.job.training.precision).empty();
+    return inputs.profiles.usable(type) ||
+           !lacking_precision(inputs.catalog.at(type), inputs.job.training).empty();
   };
   if (!types.empty() && std::none_of(types.begin(), types.end(), usable))
     throw no_profile(inputs.site.profiles, inputs.job, inputs.catalog);

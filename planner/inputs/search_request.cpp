@@ -17,6 +17,7 @@ PlanOptions plan_options(const SearchRequest& request, const SiteConfig& site) {
   options.stop = request.stop;
   options.explain = request.explain;
   options.previous = request.previous;
+  options.keep_precision = request.keep_precision;
   return options;
 }
 

@@ -25,9 +25,10 @@ struct SearchRequest {
   std::optional<PlanFeatures> allow;  // absent = what the trainer supports
   // Absent = the site's; an effort above 1 increases it.
   std::optional<double> time_limit_s;
-  std::optional<double> effort;  // as PlanOptions::effort; absent = the site's
-  int candidates = kCandidates;  // number to return; at least kCandidates are searched for
-  std::vector<Plan> previous;    // as PlanOptions::previous
+  std::optional<double> effort;               // as PlanOptions::effort; absent = the site's
+  int candidates = kCandidates;               // number to return; at least kCandidates are searched for
+  std::vector<Plan> previous;                 // as PlanOptions::previous
+  std::optional<Precision> keep_precision{};  // as PlanOptions::keep_precision
   const std::atomic<bool>* stop = nullptr;
   bool explain = true;
 };

@@ -44,8 +44,8 @@ std::string feature_text(const Plan& plan) {
   const std::string recompute = stages.empty() ? "" : stages == "all" ? "recompute" : "recompute:" + stages;
   std::string text;
   for (const std::string& feature :
-       {short_name(plan.zero), recompute,
-        plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : ""})
+       {std::string(plan.precision ? to_string(*plan.precision) : ""), short_name(plan.zero), recompute,
+        plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : std::string()})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;
 }

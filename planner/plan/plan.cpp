@@ -46,6 +46,12 @@ std::vector<int> share_microbatches(int64_t total, int pipelines) {
   return shares;
 }
 
+JobSpec job_under(const Plan& plan, JobSpec job) {
+  job.training.precision = precision_of(plan, job);
+  job.training.fallback_precision.reset();
+  return job;
+}
+
 std::string summary(const Plan& plan) {
   // Consecutive equal pipelines are written once.
   auto describe = [](const PlanPipeline& pipeline) {

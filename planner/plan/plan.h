@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/job_spec.h"
 #include "planner/spec/objective.h"
+#include "planner/spec/precision.h"
 #include "planner/spec/recompute.h"
 #include "planner/spec/replica_shape.h"
 #include "planner/spec/zero.h"
@@ -57,6 +59,7 @@ struct Plan {
   std::vector<PlanPipeline> pipelines;
   Zero zero = Zero::none;
   int interleave = 1;
+  std::optional<Precision> precision{};  // where the job leaves it to the plan; absent = the job's
   std::optional<PlanPrediction> prediction;
 };
 
@@ -69,6 +72,12 @@ int num_ranks(const Plan& plan);
 int64_t num_microbatches(int64_t global_batch, int microbatch);
 // Distributes `total` microbatches over `pipelines` as floor or ceiling, larger numbers first.
 std::vector<int> share_microbatches(int64_t total, int pipelines);
+// The precision in which the job is trained under the plan.
+inline Precision precision_of(const Plan& plan, const JobSpec& job) {
+  return plan.precision.value_or(job.training.precision);
+}
+// The job with the choices that it leaves to the plan.
+JobSpec job_under(const Plan& plan, JobSpec job);
 // One line for the user: `2 pipelines: 2xA tp2 | 1xB tp1, 8 microbatches of 4`.
 std::string summary(const Plan& plan);
 

@@ -130,6 +130,15 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     violations.push_back(
         fmt::format("global batch {} is not the job's {}", plan.global_batch, job.training.global_batch));
   }
+  if (plan.precision && !job.training.allows(*plan.precision))
+    violations.push_back(fmt::format("precision {} is not the job's {}", to_string(*plan.precision),
+                                     job.training.precision_name()));
+  if (!plan.precision && job.training.fallback_precision)
+    violations.push_back(
+        fmt::format("the plan does not say its precision, and the job leaves it to the plan "
+                    "(training.precision: {}): add \"precision\": \"{}\" or \"{}\"",
+                    job.training.precision_name(), to_string(job.training.precision),
+                    to_string(*job.training.fallback_precision)));
   if (plan.pipelines.empty()) violations.push_back("the plan has no pipelines");
   int64_t microbatches = 0;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {

@@ -40,7 +40,7 @@ struct Found {
   std::vector<std::string> notes;
 };
 
-Found read_directories(const std::vector<std::string>& directories, const JobSpec& job) {
+Found read_directories(const std::vector<std::string>& directories, const JobSpec& job, Precision precision) {
   Found found;
   for (const std::string& directory : directories) {
     for (const std::string& file : json_files(directory)) {
@@ -53,7 +53,7 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
         found.network_files.push_back(file);
       } else if (document.root.find("sailor_layer_profile") != nullptr) {
         ProfileFile profile = read_profile_file(document);
-        if (!matches(profile, job.model, job.training.precision)) {
+        if (!matches(profile, job.model, precision)) {
           found.of_other_models[profile.gpu_type].push_back(std::move(profile));
           continue;
         }
@@ -139,12 +139,12 @@ std::vector<std::string> in_order_of(std::vector<std::string> all, const std::ve
 }
 
 // Stands in for a profile that is missing; false when the catalog does not say enough of the type.
-bool add_estimate(const GpuType& type, const JobSpec& job, const Found& found,
+bool add_estimate(const GpuType& type, const JobSpec& job, Precision precision, const Found& found,
                   const FrameworkStyle& framework, ProfileSet& set) {
   static const std::vector<ProfileFile> none;
   const auto others = found.of_other_models.find(type.name);
   const std::vector<ProfileFile>& measured = others == found.of_other_models.end() ? none : others->second;
-  auto profile = estimate_profile(type, job.model, job.training.precision, measured, set.network, framework);
+  auto profile = estimate_profile(type, job.model, precision, measured, set.network, framework);
   if (!profile) return false;
   set.layers.emplace(type.name, std::move(*profile));
   for (const ProfileFile& other : measured) set.files.push_back(other.file);
@@ -161,9 +161,50 @@ LayerProfile with_estimates(const GpuType& type, const ProfileFile& file, const 
     cells.tps.insert(shape.tp);
   }
   if (const auto estimate =
-          estimate_profile(type, job.model, job.training.precision, {file}, network, framework, cells))
+          estimate_profile(type, job.model, file.precision, {file}, network, framework, cells))
     complete(profile, *estimate);
   return profile;
+}
+
+// Without GPU types that lack the precision where the job has another one for their plans.
+ProfileSet load_in_precision(Precision precision, const std::vector<std::string>& directories,
+                             const JobSpec& job, const Catalog& catalog, const FrameworkStyle& framework) {
+  Found found = read_directories(directories, job, precision);
+  ProfileSet set;
+  set.network = to_profile(found.network, framework.transport);
+  set.measured_otherwise =
+      std::any_of(found.network.links.begin(), found.network.links.end(), [&](const auto& link) {
+        return link.has_curve() && link.transport.value_or(framework.transport) != framework.transport;
+      });
+  assume_links(catalog, set.network);
+  set.notes = std::move(found.notes);
+  set.files = found.network_files;
+  const auto left_out = [&](const GpuType& type) {
+    return job.training.fallback_precision && type.lacks(precision);
+  };
+  for (const auto& [name, type] : catalog.gpu_types) {
+    const auto it = found.by_type.find(profiled_as(name, type));
+    if (it == found.by_type.end() || left_out(type)) continue;
+    set.files.push_back(it->second.file);
+    LayerProfile profile = with_estimates(type, it->second, job, framework, set.network);
+    if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
+    set.layers.emplace(name, std::move(profile));
+    set.sizes.by_shape.merge(unroll_sizes(it->second, job.model.layers).by_shape);
+  }
+  for (const auto& [name, type] : catalog.gpu_types) {
+    if (set.layers.contains(name) || left_out(type)) continue;
+    if (add_estimate(type, job, precision, found, framework, set)) continue;
+    set.notes.push_back(fmt::format(
+        "type {}: no profile of {} ({}) in {}{}", name, job.model.name, to_string(precision),
+        fmt::join(directories, ", "),
+        type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
+  }
+  std::set<ReplicaShape> shapes;
+  for (const auto& [name, profile] : set.layers)
+    for (const ReplicaShape& shape : profile.shapes()) shapes.insert(shape);
+  complete(set.sizes, job.model, precision, framework, shapes);
+  set.files = in_order_of(found.files, set.files);
+  return set;
 }
 
 }  // namespace
@@ -175,44 +216,24 @@ InputError no_profile(const std::vector<std::string>& directories, const JobSpec
       fmt::format(
           "model: no GPU type of {} has a profile of {} in {} in {}, make one with `sailor profile {}` "
           "on a node of each type",
-          catalog.file, job.model.name, to_string(job.training.precision), fmt::join(directories, ", "),
+          catalog.file, job.model.name, job.training.precision_name(), fmt::join(directories, ", "),
           job.file));
 }
 
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework) {
-  Found found = read_directories(directories, job);
-  ProfileSet set;
-  set.network = to_profile(found.network, framework.transport);
-  set.measured_otherwise =
-      std::any_of(found.network.links.begin(), found.network.links.end(), [&](const auto& link) {
-        return link.has_curve() && link.transport.value_or(framework.transport) != framework.transport;
-      });
-  assume_links(catalog, set.network);
-  set.notes = std::move(found.notes);
-  set.files = found.network_files;
-  for (const auto& [name, type] : catalog.gpu_types) {
-    const auto it = found.by_type.find(profiled_as(name, type));
-    if (it == found.by_type.end()) continue;
-    set.files.push_back(it->second.file);
-    LayerProfile profile = with_estimates(type, it->second, job, framework, set.network);
-    if (type.emulation) profile = emulated(std::move(profile), name, type.emulation->slowdown);
-    set.layers.emplace(name, std::move(profile));
-    set.sizes.by_shape.merge(unroll_sizes(it->second, job.model.layers).by_shape);
+  ProfileSet set = load_in_precision(job.training.precision, directories, job, catalog, framework);
+  if (job.training.fallback_precision) {
+    set.fallback = std::make_shared<ProfileSet>(
+        load_in_precision(*job.training.fallback_precision, directories, job, catalog, framework));
+    set.files.insert(set.files.end(), set.fallback->files.begin(), set.fallback->files.end());
+    std::vector<std::string> all;
+    for (const std::string& directory : directories)
+      for (std::string& file : json_files(directory)) all.push_back(std::move(file));
+    set.files = in_order_of(std::move(all), set.files);
   }
-  for (const auto& [name, type] : catalog.gpu_types) {
-    if (set.layers.contains(name) || add_estimate(type, job, found, framework, set)) continue;
-    set.notes.push_back(fmt::format(
-        "type {}: no profile of {} ({}) in {}{}", name, job.model.name, to_string(job.training.precision),
-        fmt::join(directories, ", "),
-        type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
-  }
-  std::set<ReplicaShape> shapes;
-  for (const auto& [name, profile] : set.layers)
-    for (const ReplicaShape& shape : profile.shapes()) shapes.insert(shape);
-  complete(set.sizes, job.model, job.training.precision, framework, shapes);
-  set.files = in_order_of(found.files, set.files);
-  if (set.layers.empty()) throw no_profile(directories, job, catalog);
+  if (set.layers.empty() && (!set.fallback || set.fallback->layers.empty()))
+    throw no_profile(directories, job, catalog);
   return set;
 }
 
@@ -220,9 +241,11 @@ std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
                            const std::set<std::string>& gpu_types) {
   std::map<double, std::vector<std::string>> types;  // by uncertainty
   for (const std::string& type : gpu_types) {
-    const auto profile = profiles.layers.find(type);
-    if (profile != profiles.layers.end() && profile->second.is_estimated())
-      types[profile->second.uncertainty].push_back(type);
+    double uncertainty = 0;
+    for (const ProfileSet* set : {&profiles, static_cast<const ProfileSet*>(profiles.fallback.get())})
+      if (const LayerProfile* profile = set ? set->find(type) : nullptr; profile && profile->is_estimated())
+        uncertainty = std::max(uncertainty, profile->uncertainty);
+    if (uncertainty > 0) types[uncertainty].push_back(type);
   }
   if (types.empty()) return "";
   std::vector<std::string> parts;
@@ -231,7 +254,7 @@ std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
                                 uncertainty == kUncalibrated ? "" : " and from profiles of other models",
                                 100 * uncertainty));
   return fmt::format("no profile of {} ({}): layer times of {}; measure them with `sailor profile {}`",
-                     job.model.name, to_string(job.training.precision), fmt::join(parts, ", those of "),
+                     job.model.name, job.training.precision_name(), fmt::join(parts, ", those of "),
                      job.file);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +25,17 @@ struct ProfileSet {
   bool measured_otherwise = false;  // the files have links that were measured over another transport
   std::vector<std::string> notes;   // e.g. "type X: no profile of this model in DIR"
   std::vector<std::string> files;   // the files that were read, in order
+  // The same in the job's fallback precision, where it has one. Then GPU types that lack the job's first
+  // precision have no layers above. Its files are among those above.
+  std::shared_ptr<ProfileSet> fallback{};
+
+  // The layers of a type in the first precision that it has; nullptr if no plan of the job can use it.
+  const LayerProfile* find(const std::string& gpu_type) const {
+    const auto it = layers.find(gpu_type);
+    if (it != layers.end()) return &it->second;
+    return fallback ? fallback->find(gpu_type) : nullptr;
+  }
+  bool usable(const std::string& gpu_type) const { return find(gpu_type) != nullptr; }
 };
 
 // Searches `directories` for *.json profile files (product format) that match the job's model and precision.

@@ -13,6 +13,7 @@
 #include "planner/report/prediction_json.h"
 #include "planner/search/problem/goal.h"
 #include "planner/simulator/assumed_links.h"
+#include "planner/simulator/change_memory.h"
 #include "planner/simulator/cost.h"
 #include "planner/simulator/iteration_shares.h"
 #include "planner/simulator/tightest_stage.h"
@@ -24,12 +25,28 @@ using nlohmann::json;
 
 // Of a row; the first column gets what the others leave.
 constexpr size_t kWidest = 120, kLeastGpus = 12, kWidestTp = 18, kWidestFeatures = 26;
+constexpr char kRestartOnChange[] = "restart on change";
 constexpr double kTellShare = 0.01;  // of an iteration
 
 // Does the plan cross no zones because there is only one?
 bool is_one_zone(const Snapshot& snapshot) {
   return std::all_of(snapshot.nodes.begin(), snapshot.nodes.end(),
                      [&](const SnapshotNode& node) { return node.zone == snapshot.nodes.front().zone; });
+}
+
+bool restarts_on_change(const PlanningContext& context, const SearchResult& result,
+                        const Candidate& candidate) {
+  return result.cost_model == CostModel::native &&
+         restarts_on_change(context.job, candidate.prediction, context.framework) != nullptr;
+}
+
+// Features of the plan, and what an elastic job has to expect of it.
+std::string with_text(const PlanningContext& context, const SearchResult& result,
+                      const Candidate& candidate) {
+  std::string text = cut_to(feature_text(candidate.plan), kWidestFeatures);
+  if (restarts_on_change(context, result, candidate))
+    text += (text.empty() ? "" : ", ") + std::string(kRestartOnChange);
+  return text;
 }
 
 // One row, in the order of the columns, but for the first one.
@@ -41,7 +58,7 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
   std::vector<std::string> row = {num_stages_text(plan),
                                   fmt::format("{}", plan.pipelines.size()),
                                   cut_to(tp_text(plan), kWidestTp),
-                                  cut_to(feature_text(plan), kWidestFeatures),
+                                  with_text(context, result, candidate),
                                   fmt::format("{}", plan.microbatch),
                                   estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
                                   rate_text(context.job.tokens_per_iteration() * p.iterations_per_s())};
@@ -165,6 +182,10 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   }
   out += estimate_note(uncertainty);
   if (!result.candidates.empty()) out += bill_text(context, result) + assumed_links_text(context, result);
+  if (std::any_of(result.candidates.begin(), result.candidates.end(),
+                  [&](const Candidate& candidate) { return restarts_on_change(context, result, candidate); }))
+    out += fmt::format("{}: memory does not hold the states of two plans; {}\n", kRestartOnChange,
+                       restart_source(context.job));
   if (result.candidates.empty()) out += fmt::format("no plan: {}\n", result.reason);
   return out + candidate_footer(context, result);
 }
@@ -181,6 +202,8 @@ std::string result_json(const PlanningContext& context, const SearchResult& resu
                           {"tokens_per_s", tokens * p.iterations_per_s()},
                           {"bottleneck", shares.bottleneck()},
                           {"shares", shares_json(shares)}});
+    if (context.job.elastic.enabled)
+      candidates.back()["restart_on_change"] = restarts_on_change(context, result, candidate);
     if (result.cost_model == CostModel::native)
       candidates.back()["bill"] = bill_json(bill_of(context, candidate.plan));
     for (const Expense expense : context.job.expenses())

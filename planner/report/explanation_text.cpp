@@ -10,9 +10,11 @@
 
 #include "planner/plan/feature_text.h"
 #include "planner/plan/plan_json.h"
+#include "planner/report/memory_table.h"
 #include "planner/report/plan_drawing.h"
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
+#include "planner/simulator/change_memory.h"
 #include "planner/simulator/tightest_stage.h"
 
 namespace sailor {
@@ -27,6 +29,17 @@ bool is_one_zone(const Plan& plan) {
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) zones.insert(stage.zone);
   return zones.size() <= 1;
+}
+
+// One line if the plan restarts on change.
+std::string restart_text(const PlanningContext& context, const Prediction& prediction) {
+  const StagePrediction* stage = restarts_on_change(context.job, prediction, context.framework);
+  if (stage == nullptr) return "";
+  const MemoryUnit unit = memory_unit(prediction);
+  return fmt::format(
+      "restart on change: a change of plan needs {} {} on pipeline {}, stage {}, which has {}; {}\n",
+      unit.text(change_bytes(stage->memory, stage->memory, context.framework)), unit.name, stage->pipeline,
+      stage->stage, unit.text(stage->capacity_bytes), restart_source(context.job));
 }
 
 std::string in_words(const PlanningContext& context, const Candidate& chosen) {
@@ -48,6 +61,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
                      D == 1 ? "" : "s", num_stages_text(plan), num_stages_text(plan) == "1" ? "" : "s",
                      num_microbatches(plan.global_batch, plan.microbatch), plan.microbatch,
                      plan.microbatch == 1 ? "" : "s");
+  if (plan.precision) out += fmt::format(", in {}", to_string(*plan.precision));
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
   if (shards_optimizer(plan.zero)) out += ", optimizer states sharded (ZeRO-1)";
@@ -55,7 +69,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += ", activations recomputed";
   else if (!stages.empty())
     out += ", activations recomputed in " + (stages == "some" ? "some stages" : "stages " + stages);
-  return out + "\n" + estimate_note(p);
+  return out + "\n" + restart_text(context, p) + estimate_note(p);
 }
 
 std::string time_table(const Candidate& chosen, const IterationShares& s) {
@@ -202,6 +216,9 @@ std::string explanation_json(const PlanningContext& context, const SearchResult&
   const StagePrediction& stage = chosen.prediction.stages.at(tightest.index);
   out["chosen"] = plan_and_prediction(chosen);
   out["chosen"]["given"] = explanation->given;
+  if (context.job.elastic.enabled)
+    out["chosen"]["restart_on_change"] =
+        restarts_on_change(context.job, chosen.prediction, context.framework) != nullptr;
   out["chosen"]["tokens_per_s"] = context.job.tokens_per_iteration() * chosen.prediction.iterations_per_s();
   out["chosen"]["shares"] = shares_json(explanation->shares);
   out["chosen"]["bottleneck"] = explanation->shares.bottleneck();

@@ -140,7 +140,8 @@ void add_precision(const TrainingSpec& training, std::vector<std::string>& flags
 
 }  // namespace
 
-MegatronFlags megatron_flags(const JobSpec& job, const Plan& plan) {
+MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
+  const JobSpec job = job_under(plan, whole);
   MegatronFlags out;
   out.why_not = obstacle(job, plan);
   if (out.why_not.empty()) add_node_order(plan, out);

@@ -93,7 +93,7 @@ std::string explain_limits(const PlanningContext& context, const Relaxed& relaxe
 std::string explain_memory(const PlanningContext& context, const Relaxed& relaxed) {
   int64_t largest = 0;
   for (const SnapshotNode& node : context.snapshot.nodes)
-    if (context.profiles.layers.count(node.gpu_type))
+    if (context.profiles.usable(node.gpu_type))
       largest = std::max(largest, context.catalog.at(node.gpu_type).memory_bytes);
   for (double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0}) {
     if (relaxed.spent()) return "";
@@ -118,7 +118,7 @@ std::string explain_memory(const PlanningContext& context, const Relaxed& relaxe
 std::string explain_gpus(const PlanningContext& context, const Relaxed& relaxed) {
   std::map<std::string, std::vector<SnapshotNode>> by_type;
   for (const SnapshotNode& node : context.snapshot.nodes)
-    if (context.profiles.layers.count(node.gpu_type) && !node.free_gpus.empty())
+    if (context.profiles.usable(node.gpu_type) && !node.free_gpus.empty())
       by_type[node.gpu_type].push_back(node);
   for (int copies : {1, 2, 4, 8})
     for (const auto& [type, nodes] : by_type) {
@@ -150,7 +150,7 @@ std::vector<BusyNode> wanted_busy_nodes(const PlanningContext& context) {
   std::vector<BusyNode> wanted;
   for (const BusyNode& busy : context.snapshot.busy) {
     if (limits.most_gpus(busy.node.gpu_type, busy.node.zone) > 0 && in(limits.zones, busy.node.zone) &&
-        in(limits.partitions, busy.node.partition) && context.profiles.layers.contains(busy.node.gpu_type))
+        in(limits.partitions, busy.node.partition) && context.profiles.usable(busy.node.gpu_type))
       wanted.push_back(busy);
   }
   return wanted;
@@ -224,7 +224,7 @@ std::string unprofiled_types(const PlanningContext& context) {
   std::map<std::string, int> nodes;
   for (const SnapshotNode& node : context.snapshot.nodes)
     if (!node.free_gpus.empty() && in(limits.zones, node.zone) && in(limits.partitions, node.partition) &&
-        !context.profiles.layers.contains(node.gpu_type))
+        !context.profiles.usable(node.gpu_type))
       ++nodes["type " + node.gpu_type];
   return with_node_counts(nodes);
 }

@@ -6,6 +6,7 @@
 
 #include "planner/search/explain.h"
 #include "planner/search/native/native_search.h"
+#include "planner/search/precision_search.h"
 #include "planner/search/published/published_search.h"
 #include "planner/spec/error.h"
 
@@ -13,8 +14,10 @@ namespace sailor {
 namespace {
 
 SearchResult search_once(const PlanningContext& context, const PlanOptions& options) {
-  SearchResult result = options.cost_model == CostModel::native ? native::search(context, options)
-                                                                : search_published(context, options);
+  const SearchEngine engine =
+      options.cost_model == CostModel::native ? SearchEngine(native::search) : SearchEngine(search_published);
+  SearchResult result = context.job.training.fallback_precision ? search_precisions(context, options, engine)
+                                                                : engine(context, options);
   if (result.status == SearchStatus::infeasible && options.explain)
     result.reason = explain_infeasible(context, options, result);
   return result;

@@ -12,7 +12,8 @@ constexpr double kIdealBytesPerS = 1e18;
 double assumed_links_share(const PlanningContext& context, const Plan& plan, const Prediction& prediction,
                            CostModel cost_model) {
   if (cost_model == CostModel::published || !(prediction.iteration_s > 0)) return 0;
-  ProfileSet profiles = context.profiles;
+  const PlanningContext own = under(plan, context);
+  ProfileSet profiles = own.profiles;
   using Reach = NetworkProfile::Reach;
   for (const Reach reach : {Reach::zone, Reach::region, Reach::world}) {
     NetworkProfile ideal;
@@ -21,7 +22,7 @@ double assumed_links_share(const PlanningContext& context, const Plan& plan, con
     profiles.network.assume(std::move(ideal), reach);
   }
   const double least_s =
-      simulate({context.job, context.snapshot, context.catalog, profiles, context.framework}, plan)
+      simulate({own.job, own.snapshot, own.catalog, profiles, own.framework, own.precision}, plan)
           .iteration_s;
   return std::clamp(1 - least_s / prediction.iteration_s, 0.0, 1.0);
 }

@@ -77,7 +77,7 @@ double whole_parameters(const CompactPlan& plan, const PlanClasses& classes, con
 // (R - 1) / R of it along a ring, and over a mesh 1 / R to each of the others.
 double moved_bytes(const CompactPlan& plan, const PlanningContext& context) {
   const FrameworkStyle& style = context.framework;
-  const Precision precision = context.job.training.precision;
+  const Precision precision = context.precision;
   const double gradients = style.sync_bytes_at(precision);
   if (!shards_optimizer(std::max(plan.zero, style.zero))) return 2 * gradients;
   const bool all_reduce = style.zero1_all_reduce && style.sums != FrameworkStyle::Sums::mesh;
@@ -100,7 +100,7 @@ class Rings {
 
   SyncTimes times(const LayerGroup& group) {
     const FrameworkStyle& style = context_.framework;
-    const Precision precision = context_.job.training.precision;
+    const Precision precision = context_.precision;
     const Links links = links_of(group);
     const Shard shard = shard_of(group);
     const double bytes = shard.parameters * style.sync_bytes_at(precision);

@@ -91,7 +91,7 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
   input.replicas = plan.pipelines();
   input.both_ends = groups == 1;
   input.zero = plan.zero;
-  return rank_memory(input, context.framework, context.job.training.precision);
+  return rank_memory(input, context.framework, context.precision);
 }
 
 bool IterationModel::fits(const StageMemoryInput& stage) {
@@ -140,7 +140,7 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   input.shape = kind.shape;
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
-  return rank_memory(input, context.framework, context.job.training.precision).total() <= kind.capacity_bytes;
+  return rank_memory(input, context.framework, context.precision).total() <= kind.capacity_bytes;
 }
 
 bool IterationModel::fits(const CompactPlan& plan) {
@@ -384,7 +384,7 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
 
 void IterationModel::add_messages(const CompactPlan& plan, const PlanClasses& classes,
                                   PerExpense<Spent>& spent) const {
-  const double element = element_bytes(kinds_.context().job.training.precision);
+  const double element = element_bytes(kinds_.context().precision);
   for (const PipelineClass& of : classes.pipelines) {
     const auto stages = plan.of(of.pipeline);
     for (size_t i = 0; i + 1 < stages.size(); ++i) {
@@ -481,7 +481,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
     // A sharded optimizer needs its own part of the sums only, and hands out weights afterwards.
     const bool sharded = is_sharded(plan, style);
     for (double& processor_s : sums.processor_s) processor_s /= sharded ? 2 : 1;
-    const Precision precision = kinds_.context().job.training.precision;
+    const Precision precision = kinds_.context().precision;
     for (size_t g = 0; sharded && g < details.groups.size(); ++g)
       details.gather_s[g] =
           style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums.alone_s[g] / 2;

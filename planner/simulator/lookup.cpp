@@ -9,9 +9,11 @@ namespace sailor {
 const LayerProfile& profile_of(const PlanningContext& context, const std::string& gpu_type) {
   const auto it = context.profiles.layers.find(gpu_type);
   if (it == context.profiles.layers.end())
-    throw InputError(
-        fmt::format("no layer profile of model \"{}\" on GPU type \"{}\": measure one with `sailor profile`",
-                    context.job.model.name, gpu_type));
+    throw InputError(fmt::format(
+        "no layer profile of model \"{}\"{} on GPU type \"{}\": measure one with `sailor profile`",
+        context.job.model.name,
+        context.job.training.fallback_precision ? fmt::format(" in {}", to_string(context.precision)) : "",
+        gpu_type));
   return it->second;
 }
 

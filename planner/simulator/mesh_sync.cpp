@@ -221,7 +221,7 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
   const int ranks = num_ranks(plan, kinds);
   if (ranks > 1) sums.tally_s = (ranks <= kFewRanks ? 1 : 2) * tally_latency_s(plan, classes, kinds);
   if (plan.pipelines() < 2) return;
-  const double element = context.framework.sync_bytes_at(context.job.training.precision);
+  const double element = context.framework.sync_bytes_at(context.precision);
   std::array<std::byte, 32 * 1024> stack;
   std::pmr::monotonic_buffer_resource memory(stack.data(), stack.size());
   Sum sum(plan, classes, kinds, &memory);

@@ -123,12 +123,14 @@ class Predicting {
 }  // namespace
 
 Prediction simulate(const PlanningContext& context, const Plan& plan) {
-  return Predicting(context, plan).predict(nullptr);
+  const PlanningContext own = under(plan, context);
+  return Predicting(own, plan).predict(nullptr);
 }
 
 Prediction simulate(const PlanningContext& context, const Plan& plan, std::vector<Timeline>& timelines) {
   timelines.clear();
-  return Predicting(context, plan).predict(&timelines);
+  const PlanningContext own = under(plan, context);
+  return Predicting(own, plan).predict(&timelines);
 }
 
 }  // namespace sailor::native

@@ -143,7 +143,7 @@ class Classifier {
     const PlanningContext& context = kinds_.context();
     const StageKind& kind = kinds_[from.kind];
     const double bytes = static_cast<double>((*kind.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
-                         element_bytes(context.job.training.precision) * plan_.microbatch;
+                         element_bytes(context.precision) * plan_.microbatch;
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
     const PlatformOverheads& overheads = kind.profile->overheads;
     const int pairs = std::min(kind.shape.gpus(), kinds_[to.kind].shape.gpus());

@@ -12,6 +12,17 @@ const char* to_string(CostModel model) {
   return model == CostModel::native ? "native" : "published";
 }
 
+PlanningContext in_precision(const PlanningContext& context, Precision precision) {
+  const bool same = precision == context.precision || !context.profiles.fallback;
+  return {context.job,       context.snapshot,
+          context.catalog,   same ? context.profiles : *context.profiles.fallback,
+          context.framework, precision};
+}
+
+PlanningContext under(const Plan& plan, const PlanningContext& context) {
+  return in_precision(context, plan.precision.value_or(context.precision));
+}
+
 CostModel parse_cost_model(const std::string& text) {
   if (text == "native") return CostModel::native;
   if (text == "published") return CostModel::published;
@@ -35,7 +46,8 @@ int64_t Prediction::peak_memory_bytes() const {
 }
 
 Prediction simulate(const PlanningContext& context, const Plan& plan, CostModel model) {
-  return model == CostModel::native ? native::simulate(context, plan) : published::simulate(context, plan);
+  return model == CostModel::native ? native::simulate(context, plan)
+                                    : published::simulate(under(plan, context), plan);
 }
 
 }  // namespace sailor

@@ -20,7 +20,12 @@ struct PlanningContext {
   const Catalog& catalog;
   const ProfileSet& profiles;
   const FrameworkStyle& framework = own_framework();
+  Precision precision = job.training.precision;  // of `profiles`
 };
+// The same with the profiles of the precision, of a job that leaves it to its plans.
+PlanningContext in_precision(const PlanningContext& context, Precision precision);
+// The same in the plan's precision.
+PlanningContext under(const Plan& plan, const PlanningContext& context);
 
 // native: the schedule that the framework executes, as an event timeline. published: the formulas of the
 // reference COST_MODEL.md, to compare plans of different planners by one judge.

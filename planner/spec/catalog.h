@@ -90,6 +90,8 @@ struct GpuType {
 
   // FLOP/s of its matrix units at a precision; nothing if they lack it, or it is not known.
   std::optional<double> flops(Precision precision) const;
+  // It is known what its matrix units have, and this is not among it.
+  bool lacks(Precision precision) const { return !peak_flops.empty() && !flops(precision); }
 };
 
 // The type whose measured profile is used for `type`, named `name` in the catalog: the one that emulates it,

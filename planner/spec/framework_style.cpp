@@ -72,6 +72,7 @@ const std::map<std::string, Read>& keys() {
       {"zero1",
        [](S& style, const Field& field) { style.zero = field.boolean() ? Zero::optimizer : Zero::none; }},
       {"tied_head_copy", flag(&S::tied_head_copy)},
+      {"change_moves_state", flag(&S::change_moves_state)},
       {"attention", word(&S::attention, {"fused", "unfused"})},
       {"norm_bytes", number(&S::norm_bytes)},
       {"dropout_bytes", number(&S::dropout_bytes)},

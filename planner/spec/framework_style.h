@@ -67,6 +67,8 @@ struct FrameworkStyle {
   double moments_bytes = 8;    // both moments together
   Zero zero = Zero::none;      // what is sharded over the replicas for every plan; `zero1: true` in the file
   bool tied_head_copy = true;  // tied embeddings: a head on another stage keeps its own copy
+  // In a change of an elastic job's plan the old state moves to host memory, out of the way of the new one.
+  bool change_moves_state = false;
 
   // --- Activations
   enum class Attention { fused, unfused };

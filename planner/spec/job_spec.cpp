@@ -194,9 +194,21 @@ int64_t read_power_of_two(const Field& field) {
   return value;
 }
 
-LossScaleSpec read_loss_scale(const Field& field, Precision precision) {
-  if (!kind_of(precision).scales_loss)
-    field.fail(fmt::format("belongs to precision fp16, not to {}; leave it out", to_string(precision)));
+void read_training_precision(const Field& field, TrainingSpec& training) {
+  std::vector<std::string> names = precision_names();
+  names.emplace_back(k16Bit);
+  const size_t choice = field.choice(names);
+  if (choice < kPrecisions.size()) {
+    training.precision = kPrecisions[choice].precision;
+  } else {
+    training.precision = Precision::bf16;
+    training.fallback_precision = Precision::fp16;
+  }
+}
+
+LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) {
+  if (!kind_of(training.fallback_precision.value_or(training.precision)).scales_loss)
+    field.fail(fmt::format("belongs to precision fp16, not to {}; leave it out", training.precision_name()));
   MapField map(field, {"initial", "window", "hysteresis", "minimum"});
   LossScaleSpec scale;
   if (auto initial = map.optional("initial")) scale.initial = read_power_of_two(*initial);
@@ -215,9 +227,8 @@ TrainingSpec read_training(const Field& field) {
                        "optimizer", "schedule", "clip_grad_norm", "validation"});
   TrainingSpec training;
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
-  if (auto precision = map.optional("precision")) training.precision = read_precision(*precision);
-  if (auto scale = map.optional("loss_scale"))
-    training.loss_scale = read_loss_scale(*scale, training.precision);
+  if (auto precision = map.optional("precision")) read_training_precision(*precision, training);
+  if (auto scale = map.optional("loss_scale")) training.loss_scale = read_loss_scale(*scale, training);
   training.steps = map.required("steps").integer<int64_t>(1, kMaxCount);
   if (auto seed = map.optional("seed"))
     training.seed = static_cast<uint64_t>(seed->integer<int64_t>(0, INT64_MAX));

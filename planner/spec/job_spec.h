@@ -103,6 +103,8 @@ struct ValidationSpec {
 struct TrainingSpec {
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
   Precision precision = Precision::fp32;
+  // `16-bit`: the precision of plans with a GPU type that lacks the other one. Each plan says which it has.
+  std::optional<Precision> fallback_precision;
   LossScaleSpec loss_scale;  // used if the precision scales the loss
   int64_t steps = 0;
   uint64_t seed = 1;           // initial weights, data order and dropout
@@ -111,6 +113,10 @@ struct TrainingSpec {
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping
   ValidationSpec validation;
+
+  bool allows(Precision any) const { return any == precision || any == fallback_precision; }
+  // As in job specs.
+  std::string precision_name() const { return fallback_precision ? k16Bit : to_string(precision); }
 
   bool operator==(const TrainingSpec&) const = default;
 };

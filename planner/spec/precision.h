@@ -46,4 +46,7 @@ constexpr int element_bytes(Precision precision) {
 const std::vector<std::string>& precision_names();  // in the order of the table
 Precision read_precision(const Field& field);       // a name in a file; throws InputError on another
 
+// In job specs: bf16 for plans whose GPU types all have it, fp16 for the others.
+inline constexpr char k16Bit[] = "16-bit";
+
 }  // namespace sailor

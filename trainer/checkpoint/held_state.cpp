@@ -36,14 +36,13 @@ HeldState held_by(const RankState& state, const StateVersion& version) {
                     .first = base_of(state.slot, spec) + slices[i].first};
     range.count = std::min(slices[i].count, real_elements(spec) - range.first);
     if (range.count <= 0) continue;
-    range.tensors.push_back(memory_of(slices[i].value));
-    for (const OptimizerState& optimizer_state : state.optimizer.state(i)) {
-      if (optimizer_state.name == kMasterState) {
-        range.tensors.front() = memory_of(optimizer_state.tensor);
-      } else {
-        range.tensors.push_back(memory_of(optimizer_state.tensor));
-      }
-    }
+    const std::vector<OptimizerState>& states = state.optimizer.state(i);
+    const auto master = std::find_if(states.begin(), states.end(),
+                                     [](const OptimizerState& one) { return one.name == kMasterState; });
+    // The weights of a master copy may be freed (RankTrainer::make_room()).
+    range.tensors.push_back(memory_of(master == states.end() ? slices[i].value : master->tensor));
+    for (const OptimizerState& one : states)
+      if (one.name != kMasterState) range.tensors.push_back(memory_of(one.tensor));
     held.ranges.push_back(std::move(range));
   }
   return held;

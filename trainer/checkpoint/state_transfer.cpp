@@ -39,7 +39,7 @@ class Needs {
       const at::Tensor value = parameter->value.detach().view({-1});
       const at::ScalarType exact = gradient_type(value.scalar_type());
       const bool staged = exact != value.scalar_type();
-      if (staged) staging_[parameter->name] = at::zeros_like(value, value.options().dtype(exact));
+      if (staged) staging_[parameter->name] = staging(*parameter, value.options().dtype(exact));
       add(parameter->name, 0, 0, staged ? staging_.at(parameter->name) : value);
     }
     const std::vector<OptimizerSlice>& slices = target.optimizer.slices();
@@ -71,6 +71,13 @@ class Needs {
   }
 
  private:
+  // Zero where nothing arrives: in rows of padding.
+  at::Tensor staging(const Parameter& parameter, const at::TensorOptions& options) const {
+    const auto scratch = target_.scratch.find(parameter.name);
+    if (scratch == target_.scratch.end()) return at::zeros({parameter.value.numel()}, options);
+    return scratch->second.view({-1}).zero_();
+  }
+
   const RankState& target_;
   std::vector<NeededRange> ranges_;
   std::map<std::string, at::Tensor> staging_;

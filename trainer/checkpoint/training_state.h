@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,8 @@ struct RankState {
   Optimizer& optimizer;
   Device& device = host_device();     // device whose memory has the tensors
   LossScaler* loss_scaler = nullptr;  // if the precision needs one
+  // Memory that restoring may use, by parameter: of its size, in the type in which it is updated.
+  std::map<std::string, at::Tensor> scratch{};
 
   LossScaleState loss_scale() const { return loss_scaler ? loss_scaler->state() : LossScaleState(); }
 };

@@ -120,7 +120,7 @@ RankGeneration::EmulatedParts RankGeneration::emulated_parts(const JobSpec& job,
     for (const PlanStage& stage : pipeline.stages) any = any || catalog.at(stage.gpu_type).emulation;
   }
   if (!any) return {};
-  const ProfileSet profiles = load_profiles(site.profiles, job, catalog);
+  const ProfileSet profiles = load_profiles(site.profiles, job_under(plan, job), catalog);
   EmulatedParts emulation;
   emulation.network =
       std::make_unique<EmulatedNetwork>(plan, slot.rank, catalog, profiles.network, run_directory + "/links");
@@ -141,6 +141,7 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
     : resources_(resources),
       number_(assignment.number),
       plan_(assignment.plan),
+      drops_state_(assignment.ranks.at(static_cast<size_t>(rank)).drops_state),
       givers_(static_cast<int>(assignment.ranks.size()) - num_ranks(plan_)),
       slot_(RankLayout(plan_).slots().at(static_cast<size_t>(rank))),
       checkpoints_(resources.job.checkpoint.directory.empty()
@@ -225,7 +226,11 @@ Started RankGeneration::start(RankGeneration* previous) {
   bind_to_gpu();
   const auto begin = Clock::now();
   const std::optional<DevicePlane> on = agree_on_plane();
-  RankTrainer::make_room(previous ? previous->trainer() : nullptr, factory_);
+  const bool kept =
+      RankTrainer::make_room(previous ? previous->trainer() : nullptr, factory_,
+                             {.needed_bytes = RankTrainer::state_bytes(resources_.job, plan_, slot_.rank),
+                              .drop_state = drops_state_});
+  if (!kept) std::cerr << "no memory for the states of two plans: drops its own\n";
   auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
                                                emulation_.device.get(), on ? &*on : nullptr);
   Started started{.generation = number_,

@@ -92,7 +92,8 @@ class RankGeneration {
   RankResources& resources_;
   const int number_;
   const Plan plan_;
-  const int givers_;  // ranks that are not in the plan and only send state
+  const bool drops_state_;  // before the trainer is built
+  const int givers_;        // ranks that are not in the plan and only send state
   const RankSlot slot_;
   const std::string checkpoints_;  // directory; empty = none
   const std::string address_;      // at which other ranks reach this one

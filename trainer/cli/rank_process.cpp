@@ -99,7 +99,7 @@ void RankProcess::give(const Generation& generation, int rank) {
                         generation.scope);
   inbox_.enter(generation.number, [&factory] { factory.abort(); });
   try {
-    RankTrainer::make_room(previous_ ? previous_->trainer() : nullptr, factory);
+    RankTrainer::make_room(previous_ ? previous_->trainer() : nullptr, factory, {.needed_bytes = 0});
     RankTrainer::give(previous_ ? previous_->trainer() : nullptr, resources_.job, factory);
     inbox_.leave();
     resources_.control.send(Started{.generation = generation.number,

@@ -134,7 +134,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
     options.profiles = site.profiles;
     const Catalog catalog = load_catalog(site.catalog);
     options.emulated = is_emulated(plan, catalog);
-    options.peak_flops = peak_flops(plan, catalog, job.training.precision);
+    options.peak_flops = peak_flops(plan, catalog, precision_of(plan, job));
   }
   constexpr double kLease_s = 15;  // of a job that nothing but its end can come of
   options.lease_s = arguments.lease_s.value_or(job.elastic.enabled ? job.elastic.lease_s : kLease_s);

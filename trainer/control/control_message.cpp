@@ -112,7 +112,7 @@ Json encode(const Finished& m) {
 
 Json encode(const Generation& m) {
   Json ranks = Json::array();
-  for (const GenerationRank& r : m.ranks) ranks.push_back({r.node, r.pid, r.address, r.port});
+  for (const GenerationRank& r : m.ranks) ranks.push_back({r.node, r.pid, r.address, r.port, r.drops_state});
   return {{"type", "generation"}, {"number", m.number}, {"base", m.base}, {"plan", to_json(m.plan, -1)},
           {"ranks", ranks},       {"scope", m.scope},   {"why", m.why}};
 }
@@ -218,7 +218,8 @@ Generation decode_generation(const Json& j) {
                         .plan = parse_plan(j.at("plan").get<std::string>(), "the generation's plan"),
                         .scope = j.at("scope"),
                         .why = j.at("why")};
-  for (const Json& r : j.at("ranks")) generation.ranks.push_back({r.at(0), r.at(1), r.at(2), r.at(3)});
+  for (const Json& r : j.at("ranks"))
+    generation.ranks.push_back({r.at(0), r.at(1), r.at(2), r.at(3), r.at(4)});
   return generation;
 }
 

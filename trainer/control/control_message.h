@@ -116,6 +116,8 @@ struct GenerationRank {
   int64_t pid = 0;
   std::string address{};
   int port = 0;
+  // It has no memory for the states of two plans: it frees its own before it builds what the plan needs.
+  bool drops_state = false;
 
   bool operator==(const GenerationRank&) const = default;
 };

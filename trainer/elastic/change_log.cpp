@@ -46,15 +46,19 @@ void ChangeLog::no_plan(const std::string& why, double plan_s, double wait_s) {
 }
 
 void ChangeLog::sent(int number, const std::vector<std::string>& reasons, const Replanned& made,
-                     std::optional<double> promised_s, double plan_s) {
+                     std::optional<double> promised_s, double plan_s, size_t dropping) {
   record_.begin();
   events_.write("generation", {{"generation", number},
                                {"why", reasons},
                                {"how", made.text},
                                {"plan", summary(*made.plan)},
                                {"predicted_iteration_s", or_null(promised_s)},
-                               {"plan_s", rounded_s(plan_s)}});
+                               {"plan_s", rounded_s(plan_s)},
+                               {"dropping", dropping}});
   say_(fmt::format("elastic: generation {}: {} ({})", number, summary(*made.plan), made.text));
+  if (dropping > 0)
+    say_(fmt::format("elastic: restart on change: {} rank{} no memory for the states of two plans", dropping,
+                     dropping == 1 ? " has" : "s have"));
   if (!made.table.empty()) say_(made.table.substr(0, made.table.find_last_not_of('\n') + 1));
 }
 

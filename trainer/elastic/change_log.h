@@ -35,7 +35,7 @@ class ChangeLog {
   void no_plan(const std::string& why, double plan_s, double wait_s);
   // The generation was sent to its processes.
   void sent(int number, const std::vector<std::string>& reasons, const Replanned& made,
-            std::optional<double> promised_s, double plan_s);
+            std::optional<double> promised_s, double plan_s, size_t dropping);
   // A process of the generation is ready to train.
   void started(int process, const Started& started) { record_.started(process, started); }
   // All `working` processes are ready. `steps_done`: progress before the change. Returns the number of steps

@@ -243,7 +243,10 @@ void Generations::look_for_growth() {
 }
 
 void Generations::change_to_a_better_plan(const std::string& why) {
-  reconfiguration_.change(why, steps_.reachable_by_all(), false,
+  // Where the ranks drop their state for another plan as large as this one.
+  const bool save =
+      !job_.checkpoint.directory.empty() && !next_plan_->replanner().without_room(plan_, plan_).empty();
+  reconfiguration_.change(why, steps_.reachable_by_all(), save,
                           std::max(options_.lease_s, 5 * steps_.longest_step_s()), now_s());
 }
 
@@ -297,6 +300,10 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
   const Roster& roster = members_.roster();
   const std::vector<std::string>& reasons = reconfiguration_.current().reasons;
   const int number = reconfiguration_.generation();
+  // Without checkpoints their state would be lost: then the change is attempted as it is.
+  const std::set<int> dropping = job_.checkpoint.directory.empty()
+                                     ? std::set<int>()
+                                     : next_plan_->replanner().without_room(plan_, *made.plan);
   next_plan_->take(made, std::exchange(plan_, *made.plan));
   Generation generation{.number = number,
                         .base = reconfiguration_.base(),
@@ -307,6 +314,7 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
   for (const int id : ids) {
     hellos.push_back(roster.at(id).hello);
     generation.ranks.push_back(address_of(roster.at(id)));
+    generation.ranks.back().drops_state = dropping.contains(static_cast<int>(generation.ranks.size()) - 1);
   }
   for (const int id : givers_beside(ids)) generation.ranks.push_back(address_of(roster.at(id)));
   members_.assign(ids);
@@ -316,7 +324,7 @@ void Generations::send_generation(const Replanned& made, const std::vector<int>&
   directory_.write_document("plan.json", to_json(plan_) + "\n");
   if (!planning_of(directory_.path()).empty())
     directory_.write_document("planning/cluster.yaml", to_yaml(made.nodes));
-  log_.sent(number, reasons, made, next_plan_->promised_s(plan_), plan_s);
+  log_.sent(number, reasons, made, next_plan_->promised_s(plan_), plan_s, dropping.size());
   reconfiguration_.set_idle_limit(std::max(options_.lease_s + 2, 2 * steps_.longest_step_s()));
   steps_.begin_generation(plan_.prediction ? plan_.prediction->iteration_s : 0);
 }

@@ -12,6 +12,7 @@
 #include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
+#include "planner/search/change_room.h"
 #include "planner/spec/error.h"
 #include "trainer/elastic/keep_stages.h"
 
@@ -103,6 +104,7 @@ Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> pre
   request.time_limit_s = time.limit_s;
   request.stop = time.stop;
   request.explain = false;
+  if (!previous.empty()) request.keep_precision = previous.front().precision;
   request.previous = std::move(previous);
   SearchResult result = search(context, plan_options(request, inputs_->site));
   if (result.status == SearchStatus::time_limit)
@@ -159,6 +161,15 @@ Replanned Replanner::plan_on(const Snapshot& snapshot, size_t gpus, const Plan& 
           {}};
 }
 
+std::set<int> Replanner::without_room(const Plan& from, const Plan& to) const {
+  if (!inputs_) return {};
+  try {
+    return ranks_without_room(inputs_->context(), from, to);
+  } catch (const InputError&) {  // a shape without a profile
+    return {};
+  }
+}
+
 std::optional<PlanPrediction> Replanner::prediction_of(const Plan& plan) const {
   if (plan.prediction || !inputs_) return plan.prediction;
   try {
@@ -185,7 +196,7 @@ void Replanner::add_node(const SnapshotNode& node) {
 
 bool Replanner::could_use(const SnapshotNode& node) const {
   return inputs_ && inputs_->catalog.gpu_types.contains(node.gpu_type) &&
-         inputs_->profiles.layers.contains(node.gpu_type);
+         inputs_->profiles.usable(node.gpu_type);
 }
 
 bool Replanner::better(const Plan& plan, const Plan& than) const {

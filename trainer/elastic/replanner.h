@@ -9,6 +9,7 @@
 #include <atomic>
 #include <compare>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Replanner {
                      const std::vector<Plan>& runners_up = {}, std::optional<Time> time = {}) const;
   // Is `plan` better than `than` by at least 2 % of the job's objective?
   bool better(const Plan& plan, const Plan& than) const;
+  // The ranks of the plan `to` whose GPU has no memory for their state under `from` besides
+  // (planner/search/change_room.h); none without profiles.
+  std::set<int> without_room(const Plan& from, const Plan& to) const;
   // The prediction stored in the plan, else a simulation; nothing without profiles.
   std::optional<PlanPrediction> prediction_of(const Plan& plan) const;
 

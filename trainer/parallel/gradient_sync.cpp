@@ -161,6 +161,13 @@ void GradientSync::settle() const {
   }
 }
 
+std::map<std::string, at::Tensor> GradientSync::gradients() const {
+  std::map<std::string, at::Tensor> gradients;
+  for (std::size_t i = 0; i < layout_.order.size(); ++i)
+    gradients.emplace(layout_.order[i]->name, buffer_.view(i));
+  return gradients;
+}
+
 void GradientSync::drop_gradients() {
   if (queue_) {
     try {

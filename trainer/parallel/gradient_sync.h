@@ -50,6 +50,8 @@ class GradientSync {
   void share_values();
   // After finish() or share_values(): throws unless the received values are valid.
   void settle() const;
+  // The memory of each parameter's gradient, by name: of use for other things before begin_iteration().
+  std::map<std::string, at::Tensor> gradients() const;
   // Frees the memory of the gradients: nothing can be summed afterwards. Requires that nothing is under way.
   void drop_gradients();
 

@@ -18,6 +18,7 @@
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
 #include "trainer/checkpoint/held_state.h"
+#include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/data/token_digest.h"
@@ -43,9 +44,6 @@ std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string&
   std::iota(ranks.begin(), ranks.end(), 0);
   return factory.create(name, ranks);
 }
-
-// Of a parameter's gradient, at most: in 32 bit, and in the parameter's own type.
-constexpr int64_t kGradientBytes = 6;
 
 int64_t new_lineage() {
   std::random_device random;
@@ -81,11 +79,11 @@ struct RankTrainer::Impl {
   LoadProgress tell_loading;
   std::vector<double> digests;  // of the step's microbatches' tokens, where this rank answers for them
   bool trace_next_step = false;
-  bool states_on_host = false;  // of the optimizer, after make_room()
+  bool state_on_host = false;  // after make_room()
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
        const DevicePlane* device)
-      : job(j),
+      : job(job_under(p, j)),
         plan((check_trainable(j, p), p)),
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
@@ -289,19 +287,36 @@ struct RankTrainer::Impl {
     if (owed) previous->update(*owed);
   }
 
-  static void make_room(Impl* previous, CommFactory& factory) {
+  static bool make_room(Impl* previous, CommFactory& factory, const Room& room) {
     const auto everybody = all_ranks(factory, "make room", factory.size());
     finish_generation(*everybody, previous);
-    if (previous) previous->keep_only_state();
+    if (previous) previous->keep_only_state(room);
+    return !previous || previous->progress.whole();
   }
 
-  void keep_only_state() {
+  void keep_only_state(const Room& room) {
     progress.step_begins();  // without gradients no update is possible
     on.device.wait(on.device.copies());
     executor.drop();
     gradient_sync.drop_gradients();
     for (Parameter* parameter : stage.parameters()) parameter->value.mutable_grad() = at::Tensor();
-    if (!states_on_host && lacks_room()) move_states_to_host();
+    if (room.drop_state) return drop_state();
+    if (has_master_copies()) {  // which the weights follow from
+      for (c10::StorageImpl* storage : value_storages()) storage->reset();
+    }
+    if (state_on_host || !lacks_room(room)) return;
+    try {
+      move_state_to_host();
+    } catch (const std::exception&) {  // which has no room either
+      drop_state();
+    }
+  }
+
+  // It comes from other ranks, from copies or from a checkpoint.
+  void drop_state() {
+    progress.is_replaced();
+    for (c10::StorageImpl* storage : optimizer_storages()) storage->reset();
+    for (c10::StorageImpl* storage : value_storages()) storage->reset();
   }
 
   std::set<c10::StorageImpl*> optimizer_storages() const {
@@ -313,21 +328,30 @@ struct RankTrainer::Impl {
     return storages;
   }
 
-  // For a state as large as this one, with its gradients.
-  bool lacks_room() {
+  std::set<c10::StorageImpl*> value_storages() {
+    std::set<c10::StorageImpl*> storages;
+    for (const Parameter* parameter : stage.parameters())
+      storages.insert(parameter->value.storage().unsafeGetStorageImpl());
+    return storages;
+  }
+
+  bool lacks_room(const Room& room) {
     const int64_t total = on.device.total_bytes();
     if (total == 0) return false;
-    int64_t needed = 0;
-    for (const c10::StorageImpl* storage : optimizer_storages())
-      needed += static_cast<int64_t>(storage->nbytes());
-    for (const Parameter* parameter : stage.parameters())
-      needed += parameter->value.numel() * (parameter->value.element_size() + kGradientBytes);
+    const int64_t needed = room.needed_bytes ? *room.needed_bytes : state_bytes(job, plan, slot.rank);
     return total - on.device.used_bytes() < needed;
   }
 
-  // Reads of them are copies by the device, which reads host memory as well as its own.
-  void move_states_to_host() {
-    for (c10::StorageImpl* storage : optimizer_storages()) {
+  bool has_master_copies() const {
+    const PrecisionKind& kind = kind_of(job.training.precision);
+    return kind.element_bytes < kind.state_bytes;
+  }
+
+  // Reads of it are copies by the device, which reads host memory as well as its own.
+  void move_state_to_host() {
+    std::set<c10::StorageImpl*> moved = optimizer_storages();
+    if (!has_master_copies()) moved.merge(value_storages());
+    for (c10::StorageImpl* storage : moved) {
       auto memory = std::make_unique<std::shared_ptr<char>>(on.device.host_memory(storage->nbytes()));
       char* const bytes = memory->get();
       on.device.copy(bytes, storage->data(), storage->nbytes(), on.device.copies());
@@ -336,7 +360,7 @@ struct RankTrainer::Impl {
                                     [](void* owner) { delete static_cast<std::shared_ptr<char>*>(owner); },
                                     at::kCPU});
     }
-    states_on_host = true;
+    state_on_host = true;
   }
 
   static void give(Impl* previous, const JobSpec& job, CommFactory& factory) {
@@ -355,7 +379,8 @@ struct RankTrainer::Impl {
     int64_t lineage = slot.rank == 0 ? new_lineage() : 0;
     world->broadcast(&lineage, 1, ElementType::i64, 0);
     Restored restored;
-    const RankState target = this->state();
+    RankState target = this->state();
+    target.scratch = gradient_sync.gradients();
     if (const auto state = transfer_state(everybody, previous ? previous->held() : std::vector<HeldState>(),
                                           &target, job.training.precision)) {
       restored.from = state->from_copies ? Restored::From::memory : Restored::From::peers;
@@ -561,8 +586,28 @@ LoadedCheckpoint RankTrainer::load(const std::string& directory) {
 void RankTrainer::tell_loading(LoadProgress progress) {
   impl_->tell_loading = std::move(progress);
 }
-void RankTrainer::make_room(RankTrainer* previous, CommFactory& factory) {
-  Impl::make_room(previous ? previous->impl_.get() : nullptr, factory);
+bool RankTrainer::make_room(RankTrainer* previous, CommFactory& factory, const Room& room) {
+  return Impl::make_room(previous ? previous->impl_.get() : nullptr, factory, room);
+}
+
+int64_t RankTrainer::state_bytes(const JobSpec& job, const Plan& plan, int rank) {
+  const RankLayout layout(plan);
+  const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
+  const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
+  const PrecisionKind& kind = kind_of(precision_of(plan, job));
+  const bool masters = kind.element_bytes < kind.state_bytes;
+  // The value and its gradient, each also in the type in which it is updated, and two moments.
+  const int64_t per_element = kind.element_bytes + kind.state_bytes + 2 * kind.state_bytes +
+                              (masters ? kind.element_bytes + kind.state_bytes : 0);
+  int64_t elements = 0;
+  for (const auto& [name, spec] : specs_by_name(job, layout)) {
+    const int layer = std::stoi(name);
+    for (std::size_t s = static_cast<std::size_t>(slot.stage); s < pipeline.stages.size();
+         s += pipeline.stages.size() / static_cast<std::size_t>(plan.interleave))
+      if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer)
+        elements += held_elements(slot, spec);
+  }
+  return elements * per_element;
 }
 Restored RankTrainer::restore(RankTrainer* previous, const std::string& directory, int givers) {
   return impl_->restore(previous ? previous->impl_.get() : nullptr, directory, givers);

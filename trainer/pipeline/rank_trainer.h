@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -112,11 +113,18 @@ class RankTrainer {
   void tell_loading(LoadProgress progress);
   // Before a trainer of the next generation is built beside `previous`, whose factory was aborted: completes
   // the step for which all ranks had reduced gradients, and frees what is not the state, activations and
-  // gradients. If the device has no room for another state, the optimizer's states move to host memory.
-  // `previous` is then only of use for restore() and give(). All ranks of `factory`, the one of the next
-  // generation, call it, those without a previous trainer with nullptr. Throws CommError, after which it can
-  // be called again.
-  static void make_room(RankTrainer* previous, CommFactory& factory);
+  // gradients. If the device has no room for the next one, the state moves to host memory; if that has none
+  // either, it is dropped, and restore() takes it from elsewhere. `previous` is then only of use for
+  // restore() and give(). All ranks of `factory`, the one of the next generation, call it, those without a
+  // previous trainer with nullptr. Returns whether this rank's state is still there. Throws CommError, after
+  // which it can be called again.
+  struct Room {
+    std::optional<int64_t> needed_bytes{};  // by the next trainer; absent = as much as by this one
+    bool drop_state = false;
+  };
+  static bool make_room(RankTrainer* previous, CommFactory& factory, const Room& room);
+  // Memory of values, gradients and optimizer states of a rank of the plan, without ZeRO-1.
+  static int64_t state_bytes(const JobSpec& job, const Plan& plan, int rank);
   // Restores the state of the job in this new trainer after ranks were lost or changed: the start of any
   // generation, the first one included. All ranks of this trainer's plan call it, before the first step.
   //

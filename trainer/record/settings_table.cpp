@@ -15,7 +15,7 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   const ModelSpec& m = job.model;
   row("model", fmt::format("{} ({}): {} blocks, hidden {}, heads {}, sequence {}, vocabulary {}", m.name,
                            m.family, m.layers, m.hidden, m.heads, m.sequence, m.vocabulary));
-  const TrainingSpec& t = job.training;
+  const TrainingSpec t = job_under(plan, job).training;
   row("training", fmt::format("{} steps of {} sequences, {}, seed {}{}", t.steps, t.global_batch,
                               to_string(t.precision), t.seed, t.deterministic ? ", deterministic" : ""));
   std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);

@@ -99,7 +99,7 @@ double Crossing::least_message_s(int microbatch) {
     const double links = std::min(from.shape.gpus(), to.shape.gpus());
     for (size_t l = 0; l + 1 < kind.sizes->size(); ++l) {
       const double bytes = static_cast<double>((*kind.sizes)[l].output_elements) *
-                           element_bytes(context.job.training.precision) * microbatch;
+                           element_bytes(context.precision) * microbatch;
       it->second = std::min(
           it->second, kind.profile->overheads.message_slowdown *
                           link.time_s(context.framework.partitioned_messages ? bytes / links : bytes, links));
@@ -109,7 +109,7 @@ double Crossing::least_message_s(int microbatch) {
 }
 
 NodeCrossing::NodeCrossing(const Space& space) {
-  const double element = element_bytes(space.context.job.training.precision);
+  const double element = element_bytes(space.context.precision);
   for (const SpaceOption& option : space.options) {
     const StageKind& kind = space.kinds[option.kind];
     const double slowdown = std::min(1.0, kind.profile->overheads.message_slowdown);

@@ -143,7 +143,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
 void GroupWays::find_needs(const ZoneRates& rates) {
   const int layers = space_.layers();
   const FrameworkStyle& style = space_.context.framework;
-  const Precision precision = space_.context.job.training.precision;
+  const Precision precision = space_.context.precision;
   const bool sharded = shards_optimizer(std::max(question_.zero, style.zero));
   mesh = style.sums == FrameworkStyle::Sums::mesh;
   const double shards = sharded ? question_.most_replicas : 1;
@@ -211,7 +211,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
 // each way, all together: convex in n, so no less than what one run takes and as much for each other one as
 // that would grow at one. At the ends of a pipeline runs send one way only.
 void GroupWays::find_messages(const ZoneRates& rates) {
-  const double element = element_bytes(space_.context.job.training.precision);
+  const double element = element_bytes(space_.context.precision);
   message_bytes = kNever;
   for (const SpaceOption& option : space_.options) {
     const StageKind& kind = space_.kinds[option.kind];

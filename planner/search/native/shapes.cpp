@@ -35,7 +35,7 @@ Estimates::Estimates(const Space& space) : space_(space) {
   const SpaceOption& any = space.options.front();
   const PlanningContext& context = space.context;
   const FrameworkStyle& style = context.framework;
-  const Precision precision = context.job.training.precision;
+  const Precision precision = context.precision;
   const double parameters = space.kinds.parameters(any.kind, 0, space.layers()) * any.shape.parts();
   const std::vector<LayerSizes>& sizes = *space.kinds[any.kind].sizes;
   message_bytes_ = static_cast<double>(sizes[sizes.size() / 2].output_elements) * element_bytes(precision);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct PlanOptions {
   // For replanning: the plan that ran until now, then the other candidates of its search, best first: with
   // other nodes one of them is often the best. They bound the search, and never make the result worse.
   std::vector<Plan> previous;
+  // Of a job that leaves the precision to its plans: one that runs keeps it while any plan has it.
+  std::optional<Precision> keep_precision{};
   std::set<std::string> without;  // features (below) that are disabled, for measurements
 };
 // Names for PlanOptions::without.

@@ -157,7 +157,7 @@ struct Life {
         std::optional<DevicePlane> plane;
         if (rank.gpu) plane.emplace(rank.gpu->plane());
         try {
-          RankTrainer::make_room(ranks[i].trainer.get(), *rank.host);
+          RankTrainer::make_room(ranks[i].trainer.get(), *rank.host, {});
           rank.trainer = std::make_unique<RankTrainer>(job, plan, static_cast<int>(i), *rank.host, data,
                                                        nullptr, plane ? &*plane : nullptr);
           ended[i].restored = rank.trainer->restore(ranks[i].trainer.get(), directory);
@@ -219,10 +219,10 @@ std::vector<double> losses_over_plans(On on, const std::string& directory) {
 
 // What a trainer holds after make_room(), in bytes per parameter.
 struct HeldBytes {
-  double gradients = 0, device_states = 0;
+  double gradients = 0, device_states = 0, weights = 0;
 };
 
-HeldBytes held_after_make_room(std::size_t free_bytes) {
+HeldBytes held_after_make_room(std::size_t free_bytes, std::optional<int64_t> needed_bytes = {}) {
   JobSpec job = deep_job();
   job.training.precision = Precision::bf16;
   const TokenData data = repeating_data(job);
@@ -240,7 +240,7 @@ HeldBytes held_after_make_room(std::size_t free_bytes) {
   std::vector<const void*> before_it;
   for_each_state([&](const at::Tensor& state) { before_it.push_back(state.data_ptr()); });
   fake::set_free_bytes(free_bytes);
-  RankTrainer::make_room(&trainer, *after);
+  EXPECT_TRUE(RankTrainer::make_room(&trainer, *after, {.needed_bytes = needed_bytes}));
   fake::set_free_bytes(std::size_t{1} << 30);
   HeldBytes held;
   std::size_t number = 0;
@@ -252,6 +252,9 @@ HeldBytes held_after_make_room(std::size_t free_bytes) {
   held.gradients = static_cast<double>(trainer.optimizer().slices().front().gradient.storage().nbytes()) /
                    static_cast<double>(elements);
   held.device_states /= static_cast<double>(elements);
+  for (const Parameter* parameter : trainer.parameters())
+    held.weights += static_cast<double>(parameter->value.storage().nbytes());
+  held.weights /= static_cast<double>(elements);
   return held;
 }
 
@@ -259,9 +262,14 @@ TEST(DeviceTrainer, AChangeOfPlanFreesWhatIsNotTheState) {
   const HeldBytes roomy = held_after_make_room(std::size_t{1} << 30);
   EXPECT_EQ(roomy.gradients, 0);
   EXPECT_EQ(roomy.device_states, 12) << "two moments and the master weights";
+  EXPECT_EQ(roomy.weights, 0) << "they follow from the master weights";
   const HeldBytes full = held_after_make_room(1000);
   EXPECT_EQ(full.gradients, 0);
   EXPECT_EQ(full.device_states, 0) << "they are in host memory";
+  const HeldBytes larger = held_after_make_room(std::size_t{1} << 30, std::int64_t{1} << 31);
+  EXPECT_EQ(larger.device_states, 0) << "the next plan needs more than is free";
+  const HeldBytes spare = held_after_make_room(1000, 0);
+  EXPECT_EQ(spare.device_states, 12) << "it is in no plan";
 }
 
 TEST(DeviceTrainer, HandsItsStateOverFromHostMemory) {

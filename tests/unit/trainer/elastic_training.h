@@ -43,6 +43,7 @@ class ElasticTraining {
     std::map<int, Fault> faults{};  // by rank
     std::set<int> dead_with{};      // ranks on the same node as a fault's
     int64_t fails_at = 0;           // operations count from the step with this index on
+    std::set<int> dropping{};       // ranks without memory for two states
     bool fails_in_restore = false;  // they count from the begin of restore() on
     int64_t save_every = 0;
     bool wait_for_saves = false;          // until each one is written
@@ -101,6 +102,8 @@ class ElasticTraining {
         FaultyFactory& factory = *factories[static_cast<std::size_t>(rank)];
         std::unique_ptr<RankTrainer> trainer;
         try {
+          RankTrainer::make_room(process.trainer.get(), factory,
+                                 {.drop_state = generation.dropping.contains(rank)});
           trainer = std::make_unique<RankTrainer>(job_, generation.plan, rank, factory, data_);
           live(generation, rank, factory, process, *trainer, mutex, outcome);
         } catch (...) {
@@ -141,7 +144,6 @@ class ElasticTraining {
   void live(const Generation& generation, int rank, FaultyFactory& factory, Process& process,
             RankTrainer& trainer, std::mutex& mutex, Outcome& outcome) {
     const bool fails = generation.faults.contains(rank);
-    RankTrainer::make_room(process.trainer.get(), factory);
     if (fails && generation.fails_in_restore) factory.arm();
     const Restored restored = trainer.restore(process.trainer.get(), directory_);
     process.generation = static_cast<int>(jobs_.size()) - 1;

@@ -18,6 +18,9 @@ TEST(FeatureText, NamesWhatThePlanDoes) {
   plan.zero = Zero::optimizer;
   plan.interleave = 2;
   EXPECT_EQ(feature_text(plan), "zero1 interleave:2");
+  plan.precision = Precision::fp16;
+  EXPECT_EQ(feature_text(plan), "fp16 zero1 interleave:2");
+  plan.precision.reset();
   for (PlanPipeline& pipeline : plan.pipelines)
     for (const size_t i : {0, 1, 3}) pipeline.stages[i].recompute = Recompute::full;
   EXPECT_EQ(feature_text(plan), "zero1 recompute:0-1,3 interleave:2");

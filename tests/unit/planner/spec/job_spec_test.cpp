@@ -253,6 +253,23 @@ TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
               HasSubstr("metrics.trace_step: must be an integer from 1 to 10"));
 }
 
+TEST(JobSpec, The16BitPrecisionIsBf16WithFp16ToFallBackTo) {
+  const auto training = [](const std::string& keys) {
+    return parse_job_spec(with("  optimizer: {name: adamw, lr: 3.0e-4}", keys), "job.yaml").training;
+  };
+  const TrainingSpec either = training("  precision: 16-bit\n  loss_scale: {initial: 1024}\n");
+  EXPECT_EQ(either.precision, Precision::bf16);
+  EXPECT_EQ(either.fallback_precision, Precision::fp16);
+  EXPECT_EQ(either.precision_name(), "16-bit");
+  EXPECT_EQ(either.loss_scale.initial, 1024);
+  EXPECT_TRUE(either.allows(Precision::bf16) && either.allows(Precision::fp16));
+  EXPECT_FALSE(either.allows(Precision::fp32));
+  const TrainingSpec one = training("  precision: bf16\n");
+  EXPECT_EQ(one.fallback_precision, std::nullopt);
+  EXPECT_EQ(one.precision_name(), "bf16");
+  EXPECT_FALSE(one.allows(Precision::fp16));
+}
+
 TEST(JobSpec, TheLossScaleBelongsToFp16) {
   const auto job_with = [](const std::string& keys) {
     return with("  optimizer: {name: adamw, lr: 3.0e-4}", keys);

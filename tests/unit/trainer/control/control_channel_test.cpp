@@ -87,7 +87,7 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
 TEST(ControlMessage, GenerationsSurviveTheWireWithTheirPlan) {
   Generation generation{.number = 3,
                         .base = 1,
-                        .ranks = {{"n1", 17, "10.0.0.1", 4711}, {"n2", 18, "10.0.0.2", 4712}},
+                        .ranks = {{"n1", 17, "10.0.0.1", 4711}, {"n2", 18, "10.0.0.2", 4712, true}},
                         .scope = "generation-3",
                         .why = "rank 2 is gone"};
   generation.plan.model = "m";

@@ -2,11 +2,18 @@
 // is.
 #include "trainer/elastic/replanner.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "planner/inputs/load_inputs.h"
+#include "planner/inputs/search_request.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
+#include "planner/report/candidate_table.h"
+#include "planner/simulator/change_memory.h"
 #include "planner/spec/error.h"
 #include "tests/unit/planner/scratch.h"
 #include "tests/unit/trainer/elastic/controlled_job.h"
@@ -139,6 +146,88 @@ TEST_F(ReplannerTest, PlansTheSameWithWhatARunKeeps) {
   ASSERT_TRUE(there.plan && here.plan) << here.text;
   EXPECT_EQ(to_json(*here.plan), to_json(*there.plan));
   EXPECT_EQ(replanner.planning_files(), PlanningFiles()) << "nothing is known of a site";
+}
+
+// bf16 on A100s; V100s, which lack it, join; then the A100s are lost, and come back.
+TEST(ReplannerPrecision, StaysUnlessTheRemainingTypesLackIt) {
+  Replanner::Options options;
+  options.site_config = test::scratch_directory("precision") + "/sailor.yaml";
+  std::ofstream(options.site_config) << "sailor_site: 1\n";
+  const JobSpec job = parse_job_spec(
+      "model: {family: llama, layers: 8, hidden: 1024, heads: 16, feed_forward: 4096, sequence: 1024, "
+      "vocabulary: 32000}\n"
+      "training: {global_batch: 32, steps: 10, precision: 16-bit}\nelastic: {enabled: true}\n",
+      "job.yaml");
+  const auto nodes = [](const std::string& name, const std::string& type, int count) {
+    return parse_snapshot(
+        fmt::format("sailor_snapshot: 1\nnodes:\n  - {{name: {}, count: {}, zone: z, gpu_type: "
+                    "{}, gpus: 4}}\n",
+                    name, count, type),
+        "cluster.yaml");
+  };
+  const Snapshot a100s = nodes("a", "A100-80", 1), v100s = nodes("v", "V100-32", 4);
+  const PlanningInputs inputs =
+      load_inputs(job, options.site_config, {}, [&](const SiteConfig&) { return a100s; });
+  const Plan first = search(inputs.context(), plan_options({}, inputs.site)).candidates.at(0).plan;
+  ASSERT_EQ(first.precision, Precision::bf16);
+  Replanner replanner(job, first, options);
+  std::vector<LiveGpu> on_a, on_v;
+  for (int gpu = 0; gpu < 4; ++gpu) on_a.push_back({a100s.nodes[0].name, gpu});
+  for (const SnapshotNode& node : v100s.nodes) {
+    EXPECT_TRUE(replanner.could_use(node));
+    replanner.add_node(node);
+    for (int gpu = 0; gpu < 4; ++gpu) on_v.push_back({node.name, gpu});
+  }
+  std::vector<LiveGpu> all = on_a;
+  all.insert(all.end(), on_v.begin(), on_v.end());
+
+  const Plan grown = replanner.plan_for(all, first).plan.value();
+  EXPECT_EQ(grown.precision, Precision::bf16);
+  EXPECT_EQ(gpu_types_of(grown), std::set<std::string>{"A100-80"});
+  const Plan forced = replanner.plan_for(on_v, grown).plan.value();
+  EXPECT_EQ(forced.precision, Precision::fp16);
+  const Plan back = replanner.plan_for(all, forced).plan.value();
+  EXPECT_EQ(back.precision, Precision::fp16);
+  EXPECT_EQ(gpu_types_of(back).count("A100-80"), 1u);
+}
+
+// Replicas on two nodes whose memory holds a training, and two states if it is large enough.
+TEST(ReplannerMemory, KnowsWhichRanksHaveNoRoomForTheStatesOfTwoPlans) {
+  const std::string directory = test::scratch_directory("memory");
+  Replanner::Options options;
+  options.site_config = directory + "/sailor.yaml";
+  std::ofstream(options.site_config) << "sailor_site: 1\ncatalog: catalog.yaml\n";
+  const JobSpec job = parse_job_spec(
+      "model: {family: gpt2, layers: 4, hidden: 256, heads: 4, sequence: 16, vocabulary: 256}\n"
+      "training: {global_batch: 2, steps: 10}\nelastic: {enabled: true}\n",
+      "job.yaml");
+  const Snapshot nodes =
+      parse_snapshot("sailor_snapshot: 1\nnodes:\n  - {name: n, count: 2, zone: z, gpu_type: box, gpus: 1}\n",
+                     "cluster.yaml");
+  const auto with_memory = [&](int64_t bytes) {
+    std::ofstream(directory + "/catalog.yaml") << fmt::format(
+        "sailor_catalog: 1\ngpu_types:\n  box: {{memory: {}, device: cpu, peak_flops: {{fp32: "
+        "1e12}}, memory_bandwidth: 10GB/s, compute_units: 4, base_memory: 1MiB}}\n",
+        bytes);
+    return load_inputs(job, options.site_config, {}, [&](const SiteConfig&) { return nodes; });
+  };
+  const PlanningInputs roomy = with_memory(int64_t{1} << 33);
+  const Candidate best = search(roomy.context(), plan_options({}, roomy.site)).candidates.at(0);
+  ASSERT_EQ(num_ranks(best.plan), 2);
+  const MemoryBreakdown& memory = best.prediction.stages.at(0).memory;
+  const int64_t change = change_bytes(memory, memory, roomy.framework);
+  ASSERT_GT(change, memory.total());
+  EXPECT_TRUE(Replanner(job, best.plan, options).without_room(best.plan, best.plan).empty());
+
+  const PlanningInputs tight = with_memory((memory.total() + change) / 2);
+  const SearchResult result = search(tight.context(), plan_options({}, tight.site));
+  ASSERT_EQ(result.status, SearchStatus::found) << "it is offered, and marked";
+  EXPECT_THAT(candidate_table(tight.context(), result), HasSubstr("restart on change"));
+  const Replanner replanner(job, best.plan, options);
+  EXPECT_EQ(replanner.without_room(best.plan, best.plan), (std::set<int>{0, 1}));
+  Plan moved = best.plan;  // the first rank's process is new: it has no state
+  moved.pipelines[0].stages[0].node = "elsewhere";
+  EXPECT_EQ(replanner.without_room(moved, best.plan).size(), 1u);
 }
 
 TEST_F(ReplannerTest, APlanThatUsesAGpuTwiceIsRefused) {

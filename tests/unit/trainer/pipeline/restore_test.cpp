@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "planner/plan/rank_layout.h"
 #include "tests/unit/trainer/elastic_training.h"
@@ -112,10 +114,11 @@ class Restoring : public ::testing::TestWithParam<const char*> {
   // the undisturbed training.
   void goes_on(ElasticTraining& training, const JobSpec& job, const Plan& plan,
                const std::vector<int>& members, const Undisturbed& expected, const Expected& what,
-               int64_t until) {
+               int64_t until, const std::set<int>& dropping = {}) {
     std::mutex mutex;
     WholeState state;
-    ElasticTraining::Generation generation{.plan = plan, .members = members, .until = until};
+    ElasticTraining::Generation generation{
+        .plan = plan, .members = members, .until = until, .dropping = dropping};
     generation.restored = [&](int rank, RankTrainer& trainer) {
       const std::lock_guard lock(mutex);
       add_state(state, job, plan, rank, trainer);
@@ -322,6 +325,79 @@ TEST_P(Restoring, GrowthTakesNothingFromTheDiskAndSpreadsTheWork) {
   }
   EXPECT_EQ(joined, 2) << "who has the state takes his own";
   EXPECT_EQ(received, 2 * 3 * 4 * elements) << "value, m and v, once to each that joins";
+}
+
+// Ranks without memory for two states free their own first: it comes from other replicas, else from copies or
+// the newest checkpoint.
+TEST_P(Restoring, WhoHasNoMemoryForTwoStatesGetsItFromElsewhere) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    for (const bool all : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}, {}", to_string(precision), all ? "all" : "one pipeline"));
+      fs::remove_all(directory_);
+      JobSpec job = job_to_restore();
+      job.training.precision = precision;
+      job.checkpoint.memory_copies = MemoryCopies::none;
+      const Plan before = restore_plan(job, {{1, 1}, {1, 1}}, {4, 4});
+      const Undisturbed whole = undisturbed(job, before, 10);
+      const TokenData data = repeating_data(job);
+      ElasticTraining training(job, data, GetParam(), directory_);
+      training.run(
+          {.plan = before, .members = all_ranks(4), .until = 6, .save_every = 4, .wait_for_saves = true});
+      goes_on(training, job, restore_plan(job, {{2}, {1, 1}}, {4, 4}), {2, 3, 0, 1}, whole,
+              {all ? Restored::From::checkpoint : Restored::From::peers, all ? 4 : 6}, 10,
+              all ? std::set<int>{0, 1, 2, 3} : std::set<int>{2, 3});
+    }
+  }
+}
+
+// Of a job that leaves the precision to its plans: bf16, then the remaining GPUs have only fp16, then back.
+TEST_P(Restoring, AChangeOfPrecisionKeepsMastersAndMomentsAndStartsTheLossScaleAnew) {
+  JobSpec job = job_to_restore();
+  job.training.precision = Precision::bf16;
+  job.training.fallback_precision = Precision::fp16;
+  job.training.loss_scale.initial = 1024;
+  const TokenData data = repeating_data(job);
+  ElasticTraining training(job, data, GetParam());
+  std::mutex mutex;
+  WholeState state;
+  std::vector<double> losses;
+  const auto run = [&](const Plan& plan, const std::vector<int>& members, int64_t until, double loss_scale) {
+    const WholeState before = std::exchange(state, {});
+    int compared = 0;
+    ElasticTraining::Generation generation{.plan = plan, .members = members, .until = until};
+    generation.restored = [&](int rank, RankTrainer& trainer) {
+      const at::ScalarType type = plan.precision == Precision::bf16 ? at::kBFloat16 : at::kHalf;
+      for (const Parameter* parameter : trainer.parameters()) EXPECT_EQ(parameter->value.scalar_type(), type);
+      if (before.empty()) return;
+      const std::lock_guard lock(mutex);
+      WholeState own;
+      add_state(own, job, plan, rank, trainer);
+      for (const auto& [name, elements] : own) {
+        if (name.find('/') == std::string::npos) continue;  // what the optimizer has: masters and moments
+        for (std::size_t i = 0; i < elements.size(); ++i)
+          EXPECT_TRUE(std::isnan(elements[i]) || elements[i] == before.at(name)[i]) << name << " " << i;
+        ++compared;
+      }
+    };
+    generation.after = [&](int rank, RankTrainer& trainer, const StepResult& result) {
+      EXPECT_EQ(result.loss_scale, loss_scale);
+      EXPECT_FALSE(result.skipped);
+      const std::lock_guard lock(mutex);
+      if (rank == 0) losses.push_back(result.loss);
+      if (trainer.next_step() == until) add_state(state, job, plan, rank, trainer);
+    };
+    for (const Restored& restored : training.run(generation).restored)
+      EXPECT_STREQ(to_string(restored.from), before.empty() ? "start" : "peers");
+    EXPECT_TRUE(before.empty() || compared > 10);
+  };
+  const auto in = [&](Precision precision, Plan plan) {
+    plan.precision = precision;
+    return plan;
+  };
+  run(in(Precision::bf16, restore_plan(job, {{2}, {1, 1}}, {4, 4})), all_ranks(4), 3, 0);
+  run(in(Precision::fp16, restore_plan(job, {{1, 1}}, {8})), {3, 2}, 8, 1024);
+  run(in(Precision::bf16, restore_plan(job, {{2}}, {8})), {2, 3}, 12, 0);
+  EXPECT_LT(losses.back(), losses.front());
 }
 
 INSTANTIATE_TEST_SUITE_P(Planes, Restoring, ::testing::Values("thread", "socket"));

@@ -1,0 +1,109 @@
+#include "planner/search/precision_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "planner/search/problem/candidates.h"
+#include "planner/spec/error.h"
+
+namespace sailor {
+namespace {
+
+// On the GPUs that have the precision.
+SearchResult search_in(Precision precision, const PlanningContext& context, PlanOptions options,
+                       const SearchEngine& engine) {
+  PlanningContext own = in_precision(context, precision);
+  Snapshot snapshot = context.snapshot;
+  std::erase_if(snapshot.nodes, [&](const SnapshotNode& node) {
+    return context.profiles.usable(node.gpu_type) && !own.profiles.layers.contains(node.gpu_type);
+  });
+  for (Plan& plan : options.previous) plan.precision.reset();
+  SearchResult result =
+      engine({own.job, snapshot, own.catalog, own.profiles, own.framework, own.precision}, options);
+  for (Candidate& candidate : result.candidates) candidate.plan.precision = precision;
+  return result;
+}
+
+// A plan of the fallback's search without a GPU type that needs it is one in the first precision.
+void prefer_first_precision(const PlanningContext& context, CostModel model, SearchResult& result) {
+  const Goal goal = goal_of(context.job);
+  std::erase_if(result.candidates, [&](Candidate& candidate) {
+    const std::set<std::string> types = gpu_types_of(candidate.plan);
+    if (!std::all_of(types.begin(), types.end(),
+                     [&](const std::string& type) { return context.profiles.layers.contains(type); }))
+      return false;
+    candidate.plan.precision = context.precision;
+    try {
+      candidate.prediction = simulate(context, candidate.plan, model);
+    } catch (const InputError&) {  // a shape that is profiled in the fallback only
+      return true;
+    }
+    return !candidate.prediction.fits || std::isinf(goal.allowed_value(candidate.prediction.figures()));
+  });
+}
+
+std::optional<double> lower(std::optional<double> a, std::optional<double> b) {
+  return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
+}
+
+SearchResult best_of(SearchResult a, SearchResult b, const Goal& goal, int top_k) {
+  for (Candidate& candidate : b.candidates) a.candidates.push_back(std::move(candidate));
+  const auto value = [&](const Candidate& candidate) { return goal.value(candidate.prediction.figures()); };
+  std::stable_sort(a.candidates.begin(), a.candidates.end(),
+                   [&](const Candidate& x, const Candidate& y) { return value(x) < value(y); });
+  std::set<std::string> structures;
+  std::erase_if(a.candidates, [&](const Candidate& candidate) {
+    return !structures.insert(structure_of(candidate.plan)).second;
+  });
+  a.candidates.resize(std::min(a.candidates.size(), static_cast<size_t>(std::max(1, top_k))));
+  a.bound_iteration_s = lower(a.bound_iteration_s, b.bound_iteration_s);
+  for (const Expense expense : kExpenses) a.bound[expense] = lower(a.bound[expense], b.bound[expense]);
+  for (const auto& [reason, count] : b.rejected) a.rejected[reason] += count;
+  a.stats.configurations += b.stats.configurations;
+  a.stats.labels += b.stats.labels;
+  a.stats.plans_scored += b.stats.plans_scored;
+  a.stats.search_s += b.stats.search_s;
+  a.stats.complete = a.stats.complete && b.stats.complete;
+  if (!a.candidates.empty()) {
+    a.status = SearchStatus::found;
+    a.reason.clear();
+    fill_in_predictions(a);
+  } else if (b.status == SearchStatus::time_limit) {
+    a.status = b.status;
+    a.reason = b.reason;
+  }
+  return a;
+}
+
+}  // namespace
+
+SearchResult search_precisions(const PlanningContext& context, const PlanOptions& options,
+                               const SearchEngine& engine) {
+  const Precision first = context.job.training.precision, fallback = *context.job.training.fallback_precision;
+  if (options.keep_precision) {
+    SearchResult kept = search_in(*options.keep_precision, context, options, engine);
+    if (kept.status != SearchStatus::infeasible) return kept;
+    SearchResult other =
+        search_in(*options.keep_precision == first ? fallback : first, context, options, engine);
+    return other.status == SearchStatus::infeasible ? kept : other;
+  }
+  const auto any_free = [&](bool has_first) {
+    return std::any_of(context.snapshot.nodes.begin(), context.snapshot.nodes.end(),
+                       [&](const SnapshotNode& node) {
+                         return !node.free_gpus.empty() && context.profiles.usable(node.gpu_type) &&
+                                context.profiles.layers.contains(node.gpu_type) == has_first;
+                       });
+  };
+  if (!any_free(false)) return search_in(first, context, options, engine);
+  if (!any_free(true)) return search_in(fallback, context, options, engine);
+  PlanOptions half = options;
+  half.effort_limit_s /= 2;
+  half.time_limit_s /= 2;
+  SearchResult in_first = search_in(first, context, half, engine);
+  SearchResult in_fallback = search_in(fallback, context, half, engine);
+  prefer_first_precision(context, options.cost_model, in_fallback);
+  return best_of(std::move(in_first), std::move(in_fallback), goal_of(context.job), options.top_k);
+}
+
+}  // namespace sailor
