@@ -2,6 +2,9 @@
 //
 //   bench_validate --set NAME --data PATH [--reference DIR] [--fit OUT.json | --calibration IN.json]
 //   bench_validate --set all --data DIR --reference DIR --svg FILE     every set, summaries only
+//   bench_validate --set mfu    MFU of published runs, predicted without any measurement or calibration; exit
+//   1 when
+//                               a run like ours is more than 15 % off
 //
 // CSV on stdout, then lines that begin with `#`: the whole set, and where it has parts, each part; the second
 // of a pair is about memory. Without --fit and --calibration the calibration of the set that is shipped
@@ -18,6 +21,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "tests/bench/calibration_recipe.h"
+#include "tests/bench/published_runs.h"
 #include "tests/bench/set_outcomes.h"
 #include "tests/convert/convert.h"
 
@@ -25,6 +29,8 @@ namespace sailor::bench {
 namespace {
 
 namespace fs = std::filesystem;
+
+const char* const kPublishedRuns = SAILOR_SOURCE_DIR "/tests/bench/published_runs.csv";
 
 struct Options {
   std::string set, data, reference, fit, calibration, svg, emit;
@@ -133,6 +139,12 @@ std::string file_of(const Options& options, const std::string& set) {
 
 int run(const Options& options) {
   std::vector<ScatterSeries> drawn;
+  if (options.set == "mfu")
+    return print_mfu_table(load_published_runs(options.data.empty() ? kPublishedRuns : options.data),
+                           load_assumptions(options.assumptions))
+               ? kDone
+               : kFailed;
+  if (options.data.empty()) throw InputError("--set " + options.set + " needs --data");
   if (options.set != "all") {
     run_set(options, drawn);
   } else {
@@ -161,7 +173,7 @@ int main(int argc, char** argv) {
   bench::Options options;
   CLI::App app{"Predictions against measured runs"};
   app.add_option("--set", options.set, "name of the data set")->required();
-  app.add_option("--data", options.data, "its file or directory")->required();
+  app.add_option("--data", options.data, "its file or directory");
   app.add_option("--reference", options.reference, "the reference data pack (profiles of the set sailor)");
   auto* fit =
       app.add_option("--fit", options.fit, "calibrate on this data by the set's rule, write the constants");

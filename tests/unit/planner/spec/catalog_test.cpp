@@ -110,11 +110,71 @@ TEST(InstalledCatalog, NodesHaveCardsAndGpusSayTheirPrecisions) {
     EXPECT_TRUE(type.power);
     EXPECT_GT(type.usd_per_hour.value_or(1), 0);
     EXPECT_LT(type.spot_usd_per_hour.value_or(0), type.usd_per_hour.value_or(1));
-    EXPECT_GE(type.memory_bytes, int64_t{11} << 30);
+    EXPECT_GE(type.memory_bytes, int64_t{10} << 30);
   }
   EXPECT_FALSE(catalog.at("V100-32").flops(Precision::bf16));
   EXPECT_EQ(*catalog.at("A100-80").flops(Precision::fp16), *catalog.at("A100-80").flops(Precision::bf16));
   EXPECT_EQ(catalog.at("H100-80").node.cards, 8);
+}
+
+// Relations between the values of a data sheet that a slip breaks: a rate with sparsity, a memory in other
+// units, the values of a sibling.
+TEST(InstalledCatalog, ValuesOfATypeFitTogether) {
+  for (const auto& [name, type] : load_catalog("").gpu_types) {
+    if (type.on_processors) continue;
+    SCOPED_TRACE(name);
+    const double half = *type.flops(Precision::fp16), single = *type.flops(Precision::fp32);
+    // TF32 has half the rate of bf16; without it, fp32 is computed outside the matrix units.
+    if (type.peak_flops.contains("bf16")) {
+      EXPECT_NEAR(half / single, 2, 0.03);
+    } else {
+      EXPECT_GT(half / single, 3.9);
+    }
+    EXPECT_GT(half / type.memory_bandwidth_bytes_per_s, 30);
+    EXPECT_LT(half / type.memory_bandwidth_bytes_per_s, 450);
+    EXPECT_LT(half / type.power->busy_watts, 2.3e12);
+    EXPECT_NEAR(type.power->idle_watts / type.power->busy_watts, 0.15, 0.01);
+    const double memory_s = static_cast<double>(type.memory_bytes) / type.memory_bandwidth_bytes_per_s;
+    EXPECT_GT(memory_s, 0.012);  // to read all of it
+    EXPECT_LT(memory_s, 0.085);
+    EXPECT_GT(type.base_memory_bytes, int64_t{1} << 29);
+    EXPECT_LT(type.base_memory_bytes, type.memory_bytes / 5);
+    EXPECT_LT(type.node.link_bytes_per_s, type.memory_bandwidth_bytes_per_s / 5);
+    EXPECT_GE(type.compute_units, 40);
+    EXPECT_LE(type.compute_units, 200);
+    EXPECT_LE(type.efficiency.gemm, 0.9);
+  }
+}
+
+// The number in a name that is one of gigabytes, of which the driver reports nearly all.
+TEST(InstalledCatalog, MemoryIsThatOfTheName) {
+  for (const auto& [name, type] : load_catalog("").gpu_types) {
+    const size_t dash = name.rfind('-');
+    if (name.starts_with("RTX") || dash == std::string::npos ||
+        name.find_first_not_of("0123456789", dash + 1) != std::string::npos)
+      continue;
+    const double nominal = std::stod(name.substr(dash + 1)),
+                 reported = static_cast<double>(type.memory_bytes) / (1 << 30);
+    EXPECT_LE(reported, nominal) << name;
+    EXPECT_GE(reported, 0.91 * nominal) << name;
+  }
+}
+
+TEST(InstalledCatalog, EveryTypeNamesItsSource) {
+  std::ifstream file(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  std::string before, line, comment;
+  int types = 0;
+  while (std::getline(file, line)) {
+    if (line.starts_with("  #")) {
+      comment = before.starts_with("  #") ? comment + line : line;
+    } else if (line.find(": {memory: ") != std::string::npos &&
+               line.find("device: cpu") == std::string::npos) {
+      EXPECT_TRUE(comment.starts_with("  # Source: ") && before.starts_with("  #")) << line;
+      ++types;
+    }
+    before = line;
+  }
+  EXPECT_EQ(types + 1, static_cast<int>(load_catalog("").gpu_types.size()));
 }
 
 TEST(InstalledCatalog, ATypeOfTheSiteReplacesTheInstalledOne) {
