@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "planner/process/subprocess.h"
+#include "spank_plugin/slurm/releases.h"
 
 namespace sailor {
 namespace {
@@ -37,7 +38,7 @@ SlurmSettings read_slurm_settings() {
                          .auth = setting(conf->authtype),
                          .select = setting(conf->select_type),
                          .controller_parameters = setting(conf->slurmctld_params)};
-  slurm_free_ctl_conf(conf);
+  free_settings(conf);
   return settings;
 }
 
