@@ -128,7 +128,7 @@ if [[ $files == head ]]; then
 else
   git -C "$source_root" ls-files -z -co --exclude-standard | (cd "$source_root" && xargs -0 ls -d 2> /dev/null) |
     tar -c -C "$source_root" -T -
-fi | tar -x -C "$root/src"
+fi | tar -x -m -C "$root/src"  # as new, so that what an earlier build made of other files is made again
 again=("$0" "$suite" --only "$only" "${pattern[@]}")
 unshare --mount --pid --uts --fork --kill-child "${again[@]}" --inner packages
 unshare --mount --pid --uts --net --fork --kill-child "${again[@]}" --inner steps
