@@ -1,6 +1,7 @@
 #include "spank_plugin/slurm/slurm_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
