@@ -1,6 +1,7 @@
 #include "spank_plugin/job_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 #include "spank_plugin/planning.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -21,6 +21,7 @@ case ${1:-} in
 esac
 source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cuda=${CUDA_HOME:-/usr/local/cuda}
+. "$source_root/tests/debian_root.sh"
 skip() { echo "skipped: $*"; exit 77; }
 
 if [[ ${SAILOR_INNER:-} != yes ]]; then
@@ -35,10 +36,8 @@ if [[ ${SAILOR_INNER:-} != yes ]]; then
     made=$root
   fi
   trap '[[ -z $made ]] || rm -rf --one-file-system -- "$made"' EXIT
-  [[ -e $root/usr/bin/cmake ]] ||
-    debootstrap --variant=minbase --include=g++,cmake,ninja-build,make,python3 bookworm "$root" \
-      "${SAILOR_DEBIAN_MIRROR:-http://deb.debian.org/debian}" > "$root.log" 2>&1 || { tail -n 5 "$root.log" >&2; exit 1; }
-  rm -rf "$root/src" "$root/deps" "$root.log"
+  make_debian_root bookworm "$root" --include=g++,cmake,ninja-build,make,python3
+  rm -rf "$root/src" "$root/deps"
   mkdir -p "$root/src" "$root/site" "$root/cuda"
   git -C "$source_root" archive HEAD | tar -x -C "$root/src"
   "$source_root/etc/dev/dependencies.sh" "$root/deps"

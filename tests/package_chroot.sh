@@ -8,24 +8,13 @@ source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${SAILOR_BUILD_DIR:-$source_root/build}
 root=
 [ "${1:-}" != --root ] || root=$2
-[ "$UID" = 0 ] || { echo "sailor: tests/package_chroot.sh needs root" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "sailor: debootstrap is missing: apt-get install debootstrap" >&2; exit 1; }
+. "$source_root/tests/debian_root.sh"
 
 if [ "${SAILOR_INNER:-}" != yes ]; then
   made=
   if [ -z "$root" ]; then root=$(mktemp -d "${TMPDIR:-/tmp}/sailor-package-root.XXXXXX"); chmod 755 "$root"; made=$root; fi
   trap '[ -z "$made" ] || rm -rf --one-file-system -- "$made"' EXIT
-  if [ ! -e "$root/usr/bin/apt-get" ]; then
-    debootstrap --variant=minbase bookworm "$root" "${SAILOR_DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$root.log" 2>&1 ||
-      { tail -5 "$root.log"; exit 1; }
-    rm -f "$root.log"
-    cp /etc/resolv.conf "$root/etc/"
-    # This machine's own mirrors, where it has some.
-    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
-      [ ! -s "$list" ] || { rm -f "$root/etc/apt/sources.list"; break; }
-    done
-    cp -r /etc/apt/sources.list* /etc/apt/apt.conf.d "$root/etc/apt/" 2>/dev/null || true
-  fi
+  make_debian_root bookworm "$root"
   rm -rf "$root/deb" "$root/src"
   (cd "$build" && cpack -G DEB -B "$root/deb" >/dev/null)
   mkdir -p "$root/src"

@@ -10,7 +10,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality,
-                transformers, libtorch, minimal, package, rpm, elastic, chaos or fresh
+                transformers, libtorch, minimal, package, rpm, elastic, chaos or roots
   -j N          compile and test with N jobs (default: one per core)
 
 Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
@@ -118,8 +118,8 @@ case $action in
         configure_and_build ci product
         exec "$root/tests/chaos.sh" --seed "${SEED:-0}" --faults 200 --minutes 30
         ;;
-      fresh) exec "$root/tests/fresh.sh" ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, minimal, package, rpm, elastic, chaos, fresh)" >&2; exit 2 ;;
+      roots) for suite in bookworm trixie forky; do "$root/tests/roots.sh" "$suite" --fresh; done ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, libtorch, minimal, package, rpm, elastic, chaos, roots)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

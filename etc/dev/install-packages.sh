@@ -7,7 +7,8 @@ usage() {
 usage: install-packages.sh [--test] [--fuzz]
 
 Installs the packages that etc/dev/packages lists under `build`, and with --test or --fuzz also those under `test` or `fuzz`.
-Needs root only when packages are missing.
+Needs root only when packages are missing. The names are those of Debian 12, 13 and 14 (bookworm, trixie, forky), with which this
+was tried. Ubuntu 24.04 (noble) has the same names; it was not tried. Elsewhere a package may be missing or have another name.
 USAGE
 }
 
@@ -35,6 +36,11 @@ if ((EUID != 0)); then
   echo "sailor: these packages are missing; run as root: apt-get install ${missing[*]}" >&2
   exit 1
 fi
+release=$(. /etc/os-release && echo "${VERSION_CODENAME:-$PRETTY_NAME}")
+case $release in
+  bookworm | trixie | forky) ;;
+  *) echo "packages: tried with Debian 12, 13 and 14 only; this is $release, whose packages may have other names" ;;
+esac
 echo "packages: installing ${#missing[@]}: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 # Keep packages from starting their daemons, which are not those of a throw-away cluster.

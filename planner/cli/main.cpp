@@ -1,5 +1,6 @@
 // sailor: the command line. This file has the grammar; each verb is in the file of its name.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

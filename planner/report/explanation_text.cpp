@@ -1,6 +1,7 @@
 #include "planner/report/explanation_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

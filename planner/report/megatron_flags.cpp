@@ -1,6 +1,7 @@
 #include "planner/report/megatron_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

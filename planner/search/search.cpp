@@ -1,6 +1,7 @@
 #include "planner/search/search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "planner/simulator/assumptions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "planner/spec/field.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,7 @@
 #include "planner/spec/snapshot.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>

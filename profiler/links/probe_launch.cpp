@@ -16,7 +16,7 @@
 #include "planner/spec/site_config.h"
 #include "profiler/live_cluster.h"
 #include "trainer/launch/launcher.h"
-#include "trainer/launch/mpirun_path.h"
+#include "trainer/launch/open_mpi.h"
 #include "trainer/process/program_path.h"
 
 namespace sailor {

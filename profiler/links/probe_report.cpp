@@ -1,6 +1,7 @@
 #include "profiler/links/probe_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

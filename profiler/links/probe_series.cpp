@@ -1,6 +1,7 @@
 #include "profiler/links/probe_series.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

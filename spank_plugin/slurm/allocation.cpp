@@ -1,6 +1,7 @@
 #include "spank_plugin/slurm/allocation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

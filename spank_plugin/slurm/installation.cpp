@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "planner/process/subprocess.h"
+#include "spank_plugin/slurm/releases.h"
 
 namespace sailor {
 namespace {
@@ -52,7 +53,7 @@ SlurmSettings read_slurm_settings() {
                          .nodes_are_private = (conf->private_data & PRIVATE_DATA_NODES) != 0,
                          .reservations_are_private = (conf->private_data & PRIVATE_DATA_RESERVATIONS) != 0,
                          .cgroup_conf = text_beside(setting(conf->slurm_conf), "cgroup.conf")};
-  slurm_free_ctl_conf(conf);
+  free_settings(conf);
   return settings;
 }
 

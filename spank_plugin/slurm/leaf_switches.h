@@ -10,8 +10,7 @@ namespace sailor {
 // several switches gets the first by name. Throws nothing: plans do not require a topology.
 std::map<std::string, std::string> read_leaf_switches();
 
-// The same from `scontrol show topology`: lines `SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3]`. Releases
-// after 23.02 only provide this form.
+// The same from `scontrol show topology`: lines `SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3]`.
 std::map<std::string, std::string> parse_leaf_switches(const std::string& text);
 
 }  // namespace sailor

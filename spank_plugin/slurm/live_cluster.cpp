@@ -1,6 +1,7 @@
 #include "spank_plugin/slurm/live_cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <slurm/slurm.h>
 
 #include <algorithm>

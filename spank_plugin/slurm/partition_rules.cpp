@@ -1,6 +1,7 @@
 #include "spank_plugin/slurm/partition_rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "spank_plugin/slurm/slurm_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
@@ -15,6 +16,7 @@
 #include "planner/spec/name_list.h"
 #include "spank_plugin/slurm/allocation.h"
 #include "spank_plugin/slurm/leaf_switches.h"
+#include "spank_plugin/slurm/releases.h"
 
 namespace sailor {
 namespace {
@@ -51,11 +53,7 @@ SlurmNode read_node(const node_info_t& info) {
   node.gres = text(info.gres);
   node.gres_used = text(info.gres_used);
   node.features = split_commas(text(info.features_act != nullptr ? info.features_act : info.features));
-  uint16_t cpus = 0;
-  if (slurm_get_select_nodeinfo(info.select_nodeinfo, SELECT_NODEDATA_SUBCNT, NODE_STATE_ALLOCATED, &cpus) ==
-      SLURM_SUCCESS) {
-    node.allocated_cpus = cpus;
-  }
+  node.allocated_cpus = allocated_cpus(info);
   node.cpus = info.cpus_efctv > 0 ? info.cpus_efctv : info.cpus;
   node.memory_mb = static_cast<int64_t>(info.real_memory - std::min(info.real_memory, info.mem_spec_limit));
   return node;
@@ -94,7 +92,7 @@ void read_jobs(std::vector<SlurmNode>& nodes) {
     bool waits = (job.job_state & JOB_STATE_BASE) == JOB_PENDING && job.priority != 0 &&
                  job.eligible_time != 0 && job.eligible_time <= time(nullptr);
     if (!waits) continue;
-    for (const std::string& node : expand_hosts(text(job.req_nodes))) promised.emplace(node, job.job_id);
+    for (const std::string& node : expand_hosts(text(job.req_nodes))) promised.emplace(node, job_number(job));
   }
   for (SlurmNode& node : nodes) {
     auto it = promised.find(node.name);
@@ -137,7 +135,7 @@ void read_settings(SlurmView& view) {
     return;
   slurm_conf_t* raw = nullptr;
   if (slurm_load_ctl_conf(0, &raw) != SLURM_SUCCESS) fail("settings");
-  const std::unique_ptr<slurm_conf_t, Releaser<slurm_free_ctl_conf>> conf(raw);
+  const std::unique_ptr<slurm_conf_t, Releaser<free_settings>> conf(raw);
   view.largest_weight_counts = (conf->priority_flags & PRIORITY_FLAGS_MAX_TRES) != 0;
   for (SlurmPartition& partition : view.partitions)
     if (partition.memory_per_cpu_mb == 0 && partition.memory_per_node_mb == 0)
@@ -149,7 +147,7 @@ void read_settings(SlurmView& view) {
 std::vector<std::string> expand_hosts(const std::string& hosts) {
   std::vector<std::string> names;
   if (hosts.empty()) return names;
-  hostlist_t list = slurm_hostlist_create(hosts.c_str());
+  const HostList list = slurm_hostlist_create(hosts.c_str());
   if (list == nullptr) return names;
   while (char* host = slurm_hostlist_shift(list)) {
     names.emplace_back(host);
@@ -161,12 +159,12 @@ std::vector<std::string> expand_hosts(const std::string& hosts) {
 
 std::string compress_hosts(std::vector<std::string> names) {
   std::sort(names.begin(), names.end(), host_less);  // else b2,b3,b1 becomes b[2-3,1]
-  hostlist_t list = slurm_hostlist_create(nullptr);
+  const HostList list = slurm_hostlist_create(nullptr);
   if (list == nullptr) return fmt::format("{}", fmt::join(names, ","));
   for (const std::string& name : names) slurm_hostlist_push_host(list, name.c_str());
-  const std::unique_ptr<char, decltype(&free)> ranged(slurm_hostlist_ranged_string_malloc(list), free);
+  std::string ranged = ranged_string(list);
   slurm_hostlist_destroy(list);
-  return text(ranged.get());
+  return ranged;
 }
 
 std::vector<SlurmNode> read_nodes() {

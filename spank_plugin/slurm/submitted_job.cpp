@@ -1,7 +1,6 @@
 #include "spank_plugin/slurm/submitted_job.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
@@ -9,11 +8,13 @@
 #include <memory>
 #include <stdexcept>
 
+#include "spank_plugin/slurm/releases.h"
+
 namespace sailor {
 
 bool is_pending(uint32_t job_id) {
   job_info_msg_t* raw = nullptr;
-  if (slurm_load_job(&raw, job_id, 0) != SLURM_SUCCESS) {
+  if (load_job(&raw, job_id) != SLURM_SUCCESS) {
     if (errno == ESLURM_INVALID_JOB_ID) return false;
     throw std::runtime_error(
         fmt::format("cannot read job {} from slurmctld: {}", job_id, slurm_strerror(errno)));
@@ -27,7 +28,7 @@ bool is_pending(uint32_t job_id) {
 }
 
 void withdraw_job(uint32_t job_id) {
-  if (slurm_kill_job(job_id, SIGKILL, 0) != SLURM_SUCCESS && errno != ESLURM_ALREADY_DONE)
+  if (kill_job(job_id) != SLURM_SUCCESS && errno != ESLURM_ALREADY_DONE)
     throw std::runtime_error(fmt::format("cannot cancel job {}: {}", job_id, slurm_strerror(errno)));
 }
 

@@ -15,6 +15,7 @@
 // --emulate on: ranks wait until the time of an emulated GPU type has passed, and messages until that of an
 // emulated link has; what remains to be predicted is everything but the speed of layers and links.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>

@@ -7,6 +7,16 @@ second=$first-b
 trap 'for d in "$first" "$second"; do SAILOR_CLUSTER_DIR=$d "$here/../cluster.sh" down; done' EXIT
 fail() { echo "NOT OK: $*"; exit 1; }
 
+# A directory that the daemons' user cannot enter: said at once, and nothing is started.
+if [ "$UID" = 0 ]; then
+  closed=$(mktemp -d "${TMPDIR:-/tmp}/sailor-closed.XXXXXX")
+  said=$(SAILOR_CLUSTER_DIR=$closed/c timeout 20 "$here/../cluster.sh" up 2>&1) && fail "a cluster in a closed directory"
+  grep -q "cannot enter $closed/c: set SAILOR_CLUSTER_DIR" <<<"$said" || fail "a closed directory: $said"
+  left=$(SAILOR_CLUSTER_DIR=$closed/c bash -c '. "$1/../../etc/dev/cluster/common.sh"; our_pids' -- "$here")
+  [ -z "$left" ] || fail "processes in a closed directory: $left"
+  rmdir "$closed" || fail "a closed directory has files"
+fi
+
 SAILOR_CLUSTER_DIR=$first "$here/../cluster.sh" up >/dev/null &
 SAILOR_CLUSTER_DIR=$second "$here/../cluster.sh" up --nodes 13 --umbrella >/dev/null
 wait $!

@@ -14,8 +14,8 @@ commands_of() {
 # Commands that another test runs: "COMMAND | FILE | text in that file".
 elsewhere() {
   cat <<'TABLE'
-etc/quickstart.sh | tests/fresh.sh | etc/quickstart.sh
-tests/run.sh | tests/fresh.sh | tests/run.sh
+etc/quickstart.sh | tests/roots.sh | etc/quickstart.sh
+tests/run.sh | tests/roots.sh | tests/run.sh
 etc/dev/install-packages.sh | tests/run.sh | etc/dev/install-packages.sh
 cmake -S . -B build -G Ninja | etc/quickstart.sh | cmake -S "$root" -B "$build" -G Ninja
 cmake -S . -B build -G Ninja && cmake --build build --target sailor | etc/quickstart.sh | cmake --build "$build" --target product

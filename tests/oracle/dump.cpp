@@ -1,6 +1,7 @@
 #include "tests/oracle/dump.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 #include "tests/oracle/problem.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

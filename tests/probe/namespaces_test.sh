@@ -38,13 +38,17 @@ NODES
 cat > "$work/shell" << SHELL
 #!/bin/sh
 shift
-exec ip netns exec $b env SLURMD_NODENAME=b sh -c "\$*"
+exec ip netns exec $b unshare --uts env SLURMD_NODENAME=b sh -c "hostname $b && \$*"
 SHELL
 chmod +x "$work/shell"
+case $(mpirun --version) in
+  *"(Open MPI) 4."*) over_shell=(--mca plm rsh --mca plm_rsh_agent "$work/shell" --mca ras ^slurm --mca oob_tcp_if_include wire) ;;
+  *) over_shell=(--prtemca plm ssh --prtemca plm_ssh_agent "$work/shell" --prtemca ras ^slurm --prtemca prte_if_include wire) ;;
+esac
 probe() {
   # Before other programs: what they take must not look like the wire.
-  SLURMD_NODENAME=a nice -n -15 ip netns exec $a mpirun --allow-run-as-root --oversubscribe --bind-to none --mca plm rsh --mca plm_rsh_agent "$work/shell" \
-    --mca ras ^slurm --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include wire --mca oob_tcp_if_include wire \
+  SLURMD_NODENAME=a nice -n -15 ip netns exec $a mpirun --allow-run-as-root --oversubscribe --bind-to none "${over_shell[@]}" \
+    --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include wire \
     --host 10.209.0.1:2,10.209.0.2:2 -np 4 -x SAILOR_CONFIG \
     "$bin/sailor-probe" --cluster "$work/nodes.yaml" --network 10.209.0.0/24 --max-bytes 16MiB --seconds "${SECONDS_GIVEN:-55}" --messages-only \
     --out "$work"

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -22,8 +23,17 @@
 #include "trainer/launch/helper_job.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/launch/local_ranks.h"
+#include "trainer/launch/open_mpi.h"
 
 namespace {
+
+// Without its domain.
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const std::string whole = name.data();
+  return whole.substr(0, whole.find('.'));
+}
 
 int remote_shell(std::vector<std::string> arguments) {
   // mpirun may put options of its own before the host.
@@ -31,11 +41,13 @@ int remote_shell(std::vector<std::string> arguments) {
   if (arguments.size() < 2) throw sailor::InputError("sailor-agent remote-shell: needs HOST and COMMAND");
   const char* nodes = std::getenv("SAILOR_NODES");
   if (!nodes) throw std::runtime_error("SAILOR_NODES is not set: this program is started by sailor run");
-  const std::vector<std::string> command(arguments.begin() + 1, arguments.end());
+  std::string command =
+      fmt::format("{}", fmt::join(std::vector<std::string>(arguments.begin() + 1, arguments.end()), " "));
+  if (sailor::node_name() != host_name()) command = sailor::with_node_name_of_slurm(command);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const sailor::StepSpec step = sailor::remote_shell_step(
-      arguments.front(), fmt::format("{}", fmt::join(command, " ")), sailor::parse_allocated_nodes(nodes),
-      std::getenv("SAILOR_NO_AGENTS") != nullptr ? "" : self);
+  const sailor::StepSpec step =
+      sailor::remote_shell_step(arguments.front(), command, sailor::parse_allocated_nodes(nodes),
+                                std::getenv("SAILOR_NO_AGENTS") != nullptr ? "" : self);
   // This process becomes the step: by its number the controller knows whose step has ended.
   setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
   sailor::become_program(sailor::site_scheduler().step_command(step));

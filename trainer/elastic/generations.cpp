@@ -230,13 +230,13 @@ void Generations::look_for_growth() {
     members_.give_back(node, "the plan does not use it");
   std::vector<double> steps_s = supervisor_.progress().steps_s();
   if (steps_s.size() < kMeasuredSteps) return;
-  steps_s.erase(steps_s.begin(), steps_s.end() - kMeasuredSteps);
-  std::nth_element(steps_s.begin(), steps_s.begin() + kMeasuredSteps / 2, steps_s.end());
+  const auto median = steps_s.end() - kMeasuredSteps + kMeasuredSteps / 2;
+  std::nth_element(steps_s.end() - kMeasuredSteps, median, steps_s.end());
   const std::vector<int> usable = members_.usable();
   growth_.tick({.plan = plan_,
                 .gpus = members_.gpus_of(usable),
                 .nodes = members_.nodes_of(usable).size(),
-                .iteration_s = steps_s[kMeasuredSteps / 2],
+                .iteration_s = *median,
                 .steps_left = job_.training.steps - steps_.steps_done(),
                 .change_s = log_.change_s()},
                next_plan_->replanner(), now_s());

@@ -8,7 +8,6 @@
 
 #include "planner/plan/rank_layout.h"
 #include "planner/process/subprocess.h"
-#include "trainer/launch/mpirun_path.h"
 #include "trainer/process/program_path.h"
 
 namespace sailor {
@@ -21,13 +20,10 @@ constexpr const char* kInOwnDirectory =
 
 }  // namespace
 
-std::vector<std::string> mpirun_command(const std::string& mpirun, const std::vector<HostRanks>& hosts,
+std::vector<std::string> mpirun_command(const Mpirun& mpirun, const std::vector<HostRanks>& hosts,
                                         const std::string& agent_program,
                                         const std::vector<std::string>& program) {
-  std::vector<std::string> command = {mpirun};
-  auto option = [&command](const std::string& name, const std::string& value) {
-    command.insert(command.end(), {"--mca", name, value});
-  };
+  std::vector<std::string> command = {mpirun.path};
   const bool local = agent_program.empty();
   std::string host_list;
   size_t ranks = 0;
@@ -36,23 +32,11 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
     ranks += host.ranks;
   }
   if (geteuid() == 0) command.push_back("--allow-run-as-root");
-  option("ras", "^slurm");
   // Only the bootstrap runs over MPI: plain TCP suffices, and nodes that share a host name must not try
   // shared memory.
-  option("pml", "ob1");
-  option("btl", "self,tcp");
-  // The daemons would share their topology at an address that they assume to be free. Sometimes it is not,
-  // and they crash. Nothing is bound here, so the topology is not needed.
-  option("rtc_hwloc_vmhole", "none");
-  if (local) {
-    option("plm", "isolated");
-  } else {
-    option("plm", "rsh");
-    option("plm_rsh_agent", agent_program + " remote-shell");
-    option("plm_rsh_no_tree_spawn", "1");
-    // Otherwise the daemons would leave their Slurm step.
-    option("orte_leave_session_attached", "1");
-  }
+  command.insert(command.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,tcp"});
+  const auto daemons = daemon_options(mpirun.release, local ? "" : agent_program + " remote-shell");
+  command.insert(command.end(), daemons.begin(), daemons.end());
   command.insert(command.end(), {"--host", local ? fmt::format("localhost:{}", ranks) : host_list});
   command.insert(command.end(), {"--oversubscribe", "--bind-to", "none", "-np", std::to_string(ranks)});
   command.insert(command.end(), program.begin(), program.end());
@@ -60,14 +44,14 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
 }
 
 std::vector<std::string> local_command(size_t ranks, const std::vector<std::string>& program) {
-  if (const std::optional<std::string> mpirun = mpirun_path())
+  if (const std::optional<Mpirun> mpirun = find_mpirun())
     return mpirun_command(*mpirun, {{"localhost", ranks}}, "", program);
   std::vector<std::string> command = {program_path("sailor-agent"), "local-ranks", std::to_string(ranks)};
   command.insert(command.end(), program.begin(), program.end());
   return command;
 }
 
-std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
+std::vector<std::string> launch_command(const LaunchRequest& request, const Mpirun& mpirun,
                                         const std::string& agent_program, const std::string& rank_program) {
   const RankLayout layout(request.plan);
   std::vector<HostRanks> hosts;

@@ -12,6 +12,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/scheduler/jobs.h"
+#include "trainer/launch/open_mpi.h"
 
 namespace sailor {
 
@@ -33,7 +34,7 @@ struct HostRanks {
 };
 // Open MPI's command line that starts `program` (with its arguments) on every host, the given number of
 // times, over srun and `agent_program`. If that is empty: on this machine, whatever the names of the hosts.
-std::vector<std::string> mpirun_command(const std::string& mpirun, const std::vector<HostRanks>& hosts,
+std::vector<std::string> mpirun_command(const Mpirun& mpirun, const std::vector<HostRanks>& hosts,
                                         const std::string& agent_program,
                                         const std::vector<std::string>& program);
 
@@ -42,7 +43,7 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const std::ve
 std::vector<std::string> local_command(size_t ranks, const std::vector<std::string>& program);
 
 // The launcher's command line for the nodes of a placed plan, for explanations and tests.
-std::vector<std::string> launch_command(const LaunchRequest& request, const std::string& mpirun,
+std::vector<std::string> launch_command(const LaunchRequest& request, const Mpirun& mpirun,
                                         const std::string& agent_program, const std::string& rank_program);
 
 // The step that runs `command` on `host` for the remote shell, under an agent unless `agent_program` is

@@ -111,6 +111,13 @@ if [ "$switches" -gt 0 ]; then
     }' "$cluster_dir/etc/nodes.txt" >"$cluster_dir/etc/topology.conf"
 fi
 
+# Control groups are not used here, but later releases refuse to start where both of their versions are mounted. 22.05 does not know
+# how to do without, and does not ask.
+case $(slurmd -V) in
+  *' 22.'*) ;;
+  *) echo "CgroupPlugin=disabled" >"$cluster_dir/etc/cgroup.conf" ;;
+esac
+
 # A fresh include directory, as /etc/slurm/plugstack.conf.d on a real cluster.
 mkdir -p "$cluster_dir/etc/plugstack.conf.d"
 echo "include $cluster_dir/etc/plugstack.conf.d/*.conf" >"$cluster_dir/etc/plugstack.conf"

@@ -67,6 +67,12 @@ umask 022
 mkdir -p "$cluster_dir"/{etc,run,log,state,dev,spool,tmp,munge,profiles,work}
 : >"$cluster_dir/.sailor-cluster"
 chmod 1777 "$cluster_dir/work"
+for account in "$slurm_user" "$user"; do
+  if [ "$UID" = 0 ] && ! runuser -u "$account" -- test -x "$cluster_dir/etc"; then
+    rm -rf -- "$cluster_dir"
+    fail "user $account cannot enter $cluster_dir: set SAILOR_CLUSTER_DIR to a directory below one that everybody can enter, as /tmp"
+  fi
+done
 as_user() { if [ "$UID" = 0 ]; then runuser -u "$user" -- "$@"; else "$@"; fi; }
 # A build that the user cannot reach (a checkout in /root) is copied.
 if [ -d "$build/bin" ] && ! as_user test -x "$build/bin"; then
@@ -150,6 +156,7 @@ wait_until_idle() {
   return 1
 }
 
+trap 'stop_daemons; exit 143' INT TERM
 up=no
 for attempt in 1 2 3; do
   choose_ports

@@ -11,6 +11,15 @@ namespace {
 
 constexpr double kPays = 1 - 1e-7;
 
+std::vector<TemplateStage> with_stage_before(const std::vector<TemplateStage>& stages, size_t place,
+                                             const TemplateStage& added) {
+  const auto here = stages.begin() + static_cast<ptrdiff_t>(place);
+  std::vector<TemplateStage> more(stages.begin(), here);
+  more.push_back(added);
+  more.insert(more.end(), here, stages.end());
+  return more;
+}
+
 class Climb {
  public:
   Climb(Scorer& scorer, const PlanFeatures& offered, PlanTemplate& at, double value)
@@ -260,13 +269,11 @@ class Climb {
         for (const int option : candidates(at_.classes[c], now[g].option)) {
           TemplateStage added = now[g];
           added.option = option;
-          std::vector<TemplateStage> more = now;
-          more.insert(more.begin() + static_cast<ptrdiff_t>(g), added);
+          std::vector<TemplateStage> more = with_stage_before(now, g, added);
           next = at_;
           if (with_stages(next, c, more) && take_again(next)) return true;
           if (g + 1 == groups || now[g + 1].option != now[g].option) {
-            more = now;
-            more.insert(more.begin() + static_cast<ptrdiff_t>(g) + 1, added);
+            more = with_stage_before(now, g + 1, added);
             next = at_;
             if (with_stages(next, c, more) && take_again(next)) return true;
           }

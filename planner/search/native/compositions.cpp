@@ -42,7 +42,6 @@ class Composing {
   // Fills all pools with stages that take no longer; returns whether they hold the model.
   bool compose(double most_s) {
     double total = 0;
-    int stages = 0;
     for (Supply& supply : supplies_) {
       for (Use& use : supply.uses) {
         use.layers = std::min(use.most_layers, std::floor(most_s / use.layer_s * (1 + kLayersRounding)));
@@ -59,7 +58,6 @@ class Composing {
         use.stages = std::min(left / use.gpus, layers_);
         left -= use.stages * use.gpus;
         total += use.stages * use.layers;
-        stages += use.stages;
       }
     }
     if (total < wanted_) return false;

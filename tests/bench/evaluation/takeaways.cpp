@@ -1,5 +1,6 @@
 // The paper's two key takeaways as statements that the runs support or not: see sections.h.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

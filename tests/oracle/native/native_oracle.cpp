@@ -1,6 +1,7 @@
 #include "tests/oracle/native/native_oracle.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>

@@ -51,19 +51,20 @@ TEST(RankAssignment, AWrongNumberOfProcessesNamesTheNode) {
 TEST(LaunchCommand, HostsAndSlotsComeFromThePlan) {
   const Plan plan = two_nodes();
   const auto command =
-      launch_command({.plan = plan, .local = false, .nodes = {}, .environment = {}, .log_file = ""}, "mpirun",
-                     "/x/sailor-agent", "/x/sailor-rank");
+      launch_command({.plan = plan, .local = false, .nodes = {}, .environment = {}, .log_file = ""},
+                     {"mpirun", 4}, "/x/sailor-agent", "/x/sailor-rank");
   EXPECT_THAT(command, IsSupersetOf({"n1:3,n2:1", "/x/sailor-agent remote-shell", "rsh", "^slurm", "4",
                                      "rtc_hwloc_vmhole"}));
   EXPECT_EQ(command.back(), "/x/sailor-rank");
 }
 
 TEST(LaunchCommand, ProgramsThatStayInTheirStepsNeedNoPlan) {
-  const auto command = mpirun_command("mpirun", {{"n1", 2}, {"n2", 3}}, "/x/sailor-agent", {"/x/p", "-a"});
+  const auto command =
+      mpirun_command({"mpirun", 4}, {{"n1", 2}, {"n2", 3}}, "/x/sailor-agent", {"/x/p", "-a"});
   EXPECT_THAT(command, IsSupersetOf({"n1:2,n2:3", "/x/sailor-agent remote-shell", "5"}));
   EXPECT_EQ(std::vector<std::string>(command.end() - 2, command.end()),
             (std::vector<std::string>{"/x/p", "-a"}));
-  const auto here = mpirun_command("mpirun", {{"localhost", 2}}, "", {"/x/p"});
+  const auto here = mpirun_command({"mpirun", 4}, {{"localhost", 2}}, "", {"/x/p"});
   EXPECT_THAT(here, IsSupersetOf({"isolated", "localhost:2", "2"}));
   const auto step = remote_shell_step("n1", "orted", {{"n1", -1, 0}}, "").command;
   EXPECT_EQ(std::vector<std::string>(step.end() - 3, step.end() - 1), (std::vector<std::string>{"sh", "-c"}));

@@ -1,0 +1,30 @@
+// What differs between the releases of Slurm's library, 22.05 to 26.05, in one form for all of them. Other
+// files include this header instead of calling these functions of Slurm.
+#pragma once
+
+#include <slurm/slurm.h>
+
+#include <cstdint>
+#include <string>
+
+namespace sailor {
+
+// A pointer, which Slurm calls hostlist_t up to 23.02 and hostlist_t* since 23.11.
+using HostList = decltype(slurm_hostlist_create(nullptr));
+
+// "n[1-3],x", in the order of the list.
+std::string ranged_string(HostList list);
+
+uint32_t job_number(const slurm_job_info_t& job);
+uint16_t allocated_cpus(const node_info_t& node);
+
+// Return SLURM_SUCCESS, or another code with the reason in errno, like Slurm's functions.
+int load_job(job_info_msg_t** jobs, uint32_t job_id);
+int kill_job(uint32_t job_id);
+
+void free_settings(slurm_conf_t* settings);
+
+// One line per switch or block, as `scontrol show topology` prints them. Empty when there is no topology.
+std::string topology_text();
+
+}  // namespace sailor

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Builds and tests the project in a root of another Debian release, or in a new one of this release.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: tests/roots.sh SUITE [--fresh] [--working-tree] [--only build|tests|quickstart] [-R PATTERN]
+
+Makes a Debian root of SUITE (bookworm, trixie or forky) if there is none yet, puts a clean checkout of HEAD into it,
+and runs there, in mount, process, host name and network namespaces of its own,
+  packages     etc/dev/install-packages.sh --test   (the only step with a network)
+  build        tests/run.sh --build                 (warnings are errors)
+  tests        tests/run.sh
+  quickstart   etc/quickstart.sh, twice: the second run skips finished steps
+Prints the time of each. Fails when one fails or leaves a process behind.
+
+  --fresh         removes the root of an earlier run first; otherwise its packages and its compiler cache are used again
+  --working-tree  takes the files as they are instead of HEAD, without those that git ignores
+  --only STEP     only this step, after the packages; quickstart builds what it needs itself
+  -R PATTERN      only the tests whose names match
+
+Roots are in $SAILOR_ROOTS (default /var/tmp/sailor-roots), 5 GB each. Needs root and debootstrap.
+USAGE
+}
+
+source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$source_root/tests/debian_root.sh"
+suite=
+only=all
+fresh=no
+files=head
+inner=
+pattern=()
+while (($#)); do
+  case $1 in
+    bookworm | trixie | forky) suite=$1 ;;
+    --only) only=${2:?--only needs build, tests or quickstart}; shift ;;
+    --fresh) fresh=yes ;;
+    --working-tree) files=tree ;;
+    -R) pattern=(-R "${2:?-R needs a pattern}"); shift ;;
+    --inner) inner=$2; shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+case $only in all | build | tests | quickstart) ;; *) usage >&2; exit 2 ;; esac
+[[ -n $suite ]] || { usage >&2; exit 2; }
+root=${SAILOR_ROOTS:-/var/tmp/sailor-roots}/$suite
+
+# Processes of this namespace besides those that run the steps; kernel threads do not exist here.
+left_over() {
+  local pid name
+  for pid in /proc/[0-9]*; do
+    pid=${pid#/proc/}
+    [[ $pid == 1 || $pid == "$$" || $pid == "$BASHPID" ]] && continue
+    name=$(tr '\0' ' ' < "/proc/$pid/cmdline" 2>/dev/null) || continue
+    [[ -n $name ]] && echo "$pid $name"
+  done
+}
+
+step() {  # NAME COMMAND...
+  local name="$suite: $1" started=$SECONDS
+  shift
+  echo "== $name: $*"
+  if ! chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 ${OPENBLAS_CORETYPE:+OPENBLAS_CORETYPE="$OPENBLAS_CORETYPE"} \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" < /dev/null; then
+    echo "== $name: FAILED after $((SECONDS - started)) s"
+    exit 1
+  fi
+  local left
+  left=$(left_over)
+  if [[ -n $left ]]; then
+    printf '== %s: FAILED, processes left behind:\n%s\n' "$name" "$left"
+    exit 1
+  fi
+  echo "== $name: done in $((SECONDS - started)) s, no process left behind"
+}
+
+quickstart() {
+  step quickstart /src/etc/quickstart.sh
+  local results types
+  results=$(find "$root/tmp/sailor-quickstart/results" -mindepth 1 -maxdepth 1 | sort | tail -n 1)
+  types=$(grep -oE '"gpu_type": *"[^"]*"' "$results/plan.json" | sort -u | wc -l)
+  if ((types < 2)) || [[ ! -s $results/report.html ]]; then
+    echo "== quickstart: FAILED, its plan has $types GPU type(s) and should have several, or there is no report.html"
+    exit 1
+  fi
+  step "quickstart again" /src/etc/quickstart.sh
+}
+
+if [[ -n $inner ]]; then
+  mount --make-rprivate /
+  mount -t proc proc /proc
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  mount --rbind /sys "$root/sys"
+  hostname "sailor-$suite"
+  if [[ $inner == packages ]]; then
+    step packages /src/etc/dev/install-packages.sh --test
+    exit 0
+  fi
+  # A network without a way out, but with an interface besides the loopback: without one, Slurm cannot look up its own host, and
+  # Open MPI 5.0 crashes.
+  ip link set lo up
+  ip link add eth0 type veth peer name eth1
+  ip address add 192.0.2.1/24 dev eth0
+  ip link set eth0 up
+  ip link set eth1 up
+  [[ $only != build && $only != all ]] || step build /src/tests/run.sh --build
+  [[ $only != tests && $only != all ]] || step tests /src/tests/run.sh "${pattern[@]}"
+  [[ $only != quickstart && $only != all ]] || quickstart
+  exit 0
+fi
+
+# The session directories of Open MPI are named by process ids, which in a new namespace come again.
+rm -rf "$root"/tmp/{prte,ompi}.*
+[[ $fresh == no ]] || rm -rf --one-file-system -- "$root"
+started=$SECONDS
+mkdir -p "${root%/*}"
+make_debian_root "$suite" "$root"
+echo "== $suite: root in $root after $((SECONDS - started)) s"
+# The build stays, so that a test can be run again quickly.
+mkdir -p "$root/src"
+find "$root/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+if [[ $files == head ]]; then
+  git -C "$source_root" archive HEAD
+else
+  git -C "$source_root" ls-files -z -co --exclude-standard | (cd "$source_root" && xargs -0 ls -d 2> /dev/null) |
+    tar -c -C "$source_root" -T -
+fi | tar -x -m -C "$root/src"  # as new, so that what an earlier build made of other files is made again
+again=("$0" "$suite" --only "$only" "${pattern[@]}")
+unshare --mount --pid --uts --fork --kill-child "${again[@]}" --inner packages
+unshare --mount --pid --uts --net --fork --kill-child "${again[@]}" --inner steps
