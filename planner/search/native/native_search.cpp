@@ -70,9 +70,10 @@ PlanFeatures offered(const PlanOptions& options) {
 
 class NativeSearch {
  public:
-  NativeSearch(const PlanningContext& context, const PlanOptions& options)
+  NativeSearch(const PlanningContext& context, const PlanOptions& options, bool with_bound)
       : context_(context),
         options_(options),
+        with_bound_(with_bound),
         offered_(offered(options)),
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected)),
@@ -95,6 +96,9 @@ class NativeSearch {
     finish();
     return std::move(result_);
   }
+
+  // On a current machine.
+  double effort_s() const { return static_cast<double>(steps()) / effort_.steps_per_s; }
 
  private:
   const Effort::Size& size() const {
@@ -224,14 +228,13 @@ class NativeSearch {
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
                      [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
     result_.candidates.resize(std::min(result_.candidates.size(), wanted));
-    if (!space_.options.empty()) find_bound();
+    if (with_bound_ && !space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
     result_.stats.plans_scored = scorer_.scored();
     result_.stats.complete = !deadline_.timed_out();
     if (!result_.candidates.empty()) {
       result_.status = SearchStatus::found;
-      fill_in_predictions(result_);
     } else {
       result_.status = deadline_.timed_out() ? SearchStatus::time_limit : SearchStatus::infeasible;
       if (deadline_.timed_out())
@@ -243,6 +246,7 @@ class NativeSearch {
 
   const PlanningContext& context_;
   const PlanOptions& options_;
+  const bool with_bound_;
   const PlanFeatures offered_;
   const Effort effort_;
   Deadline deadline_;
@@ -253,10 +257,63 @@ class NativeSearch {
   std::optional<Scorer> previous_;  // of the search from previous plans
 };
 
+// The nodes that a plan uses.
+Snapshot used_part(const Snapshot& snapshot, const Plan& plan) {
+  std::set<std::string> names;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) names.insert(stage.node);
+  Snapshot out = snapshot;
+  std::erase_if(out.nodes, [&](const SnapshotNode& node) { return !names.contains(node.name); });
+  return out;
+}
+
+// Adds the candidates of another search of the same job, and what it took.
+void add_search(SearchResult& result, const SearchResult& other, const Goal& goal, size_t wanted) {
+  std::vector<Candidate> all = std::move(result.candidates);
+  all.insert(all.end(), other.candidates.begin(), other.candidates.end());
+  const auto value_of = [&](const Candidate& candidate) {
+    return goal.value(candidate.prediction.figures());
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
+  std::set<std::string> structures;
+  std::erase_if(all, [&](const Candidate& candidate) {
+    return !structures.insert(structure_of(candidate.plan)).second;
+  });
+  all.resize(std::min(all.size(), wanted));
+  result.candidates = std::move(all);
+  result.stats.configurations += other.stats.configurations;
+  result.stats.plans_scored += other.stats.plans_scored;
+  result.stats.search_s += other.stats.search_s;
+  result.stats.complete = result.stats.complete && other.stats.complete;
+}
+
+// Nodes that the best plan leaves unused took a part of the effort, most of it if their GPUs are of other
+// types. Its own nodes are searched once more, alone.
+void search_used_nodes(const PlanningContext& context, PlanOptions options, double effort_s,
+                       SearchResult& result) {
+  const Snapshot used = used_part(context.snapshot, result.candidates[0].plan);
+  options.time_limit_s -= result.stats.search_s;
+  options.effort_limit_s -= effort_s;
+  if (used.nodes.size() == context.snapshot.nodes.size() || options.time_limit_s <= 0 ||
+      options.effort_limit_s <= 0)
+    return;
+  options.previous.clear();
+  const PlanningContext alone{context.job, used, context.catalog, context.profiles, context.framework};
+  add_search(result, NativeSearch(alone, options, false).run(), goal_of(context.job),
+             static_cast<size_t>(std::max(1, options.top_k)));
+}
+
 }  // namespace
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
-  return NativeSearch(context, options).run();
+  NativeSearch whole(context, options, true);
+  const double effort_s = whole.effort_s();
+  SearchResult result = whole.run();
+  if (result.status != SearchStatus::found) return result;
+  search_used_nodes(context, options, effort_s, result);
+  fill_in_predictions(result);
+  return result;
 }
 
 }  // namespace sailor::native
