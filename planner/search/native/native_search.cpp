@@ -299,7 +299,8 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
       options.effort_limit_s <= 0)
     return;
   options.previous.clear();
-  const PlanningContext alone{context.job, used, context.catalog, context.profiles, context.framework};
+  const PlanningContext alone{context.job,      used, context.catalog, context.profiles, context.framework,
+                              context.precision};
   add_search(result, NativeSearch(alone, options, false).run(), goal_of(context.job),
              static_cast<size_t>(std::max(1, options.top_k)));
 }
@@ -308,10 +309,9 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
   NativeSearch whole(context, options, true);
-  const double effort_s = whole.effort_s();
   SearchResult result = whole.run();
   if (result.status != SearchStatus::found) return result;
-  search_used_nodes(context, options, effort_s, result);
+  search_used_nodes(context, options, whole.effort_s(), result);
   fill_in_predictions(result);
   return result;
 }
