@@ -30,7 +30,7 @@ std::string path_of_mpirun(const char* chosen) {
   }
   throw std::runtime_error(
       "mpirun is not in PATH: install Open MPI (Debian: openmpi-bin), or set SAILOR_MPIRUN (\"none\": start "
-      "ranks on this machine without it)");
+      "ranks without it)");
 }
 #endif
 
@@ -54,15 +54,6 @@ std::optional<Mpirun> find_mpirun() {
   return Mpirun{path, open_mpi_release(run_and_read({path, "--version"}), path)};
 #else
   return std::nullopt;  // our ranks have no MPI
-#endif
-}
-
-Mpirun required_mpirun() {
-  if (std::optional<Mpirun> mpirun = find_mpirun()) return *mpirun;
-#ifdef SAILOR_WITH_MPI
-  throw std::runtime_error("SAILOR_MPIRUN=none only supports runs on this machine: unset it");
-#else
-  throw std::runtime_error("this build has no MPI and only supports runs on this machine");
 #endif
 }
 
