@@ -37,9 +37,12 @@ std::string path_of_mpirun(const char* chosen) {
 }  // namespace
 
 int open_mpi_release(const std::string& version_text, const std::string& path) {
-  constexpr std::string_view kName = "(Open MPI) ";
-  const size_t name = version_text.find(kName);
-  const int release = name == std::string::npos ? 0 : std::atoi(version_text.c_str() + name + kName.size());
+  int release = 0;
+  for (const std::string_view name :
+       {"(Open MPI) ", "(OpenRTE) "}) {  // the latter from Debian's mpirun.openmpi 4
+    const size_t place = version_text.find(name);
+    if (place != std::string::npos) release = std::atoi(version_text.c_str() + place + name.size());
+  }
   if (release == 0)
     throw std::runtime_error(
         fmt::format("{} is not the mpirun of Open MPI (`{} --version`): set SAILOR_MPIRUN", path, path));
