@@ -58,7 +58,7 @@ mkdir -p "$work"
 # Plain English from files that every Debian machine has: the licences, then manual pages without their markup.
 collect_text() {
   cat /usr/share/common-licenses/{Apache-2.0,Artistic,GFDL-1.3,GPL-1,GPL-2,GPL-3,LGPL-2.1,MPL-2.0,CC0-1.0} 2> /dev/null || true
-  find /usr/share/man/man[1-8] -name '*.gz' -size -200k 2> /dev/null | LC_ALL=C sort | sed -n 1,1500p | xargs -r zcat -f |
+  find /usr/share/man/man[1-8] -name '*.gz' -xtype f -size -200k 2> /dev/null | LC_ALL=C sort | sed -n 1,1500p | xargs -r zcat -f |
     sed -e "/^[.']/d" -e 's/\\f[A-Z]//g; s/\\-/-/g; s/\\&//g; s/\\(..//g'
 }
 if [[ -n $text ]]; then

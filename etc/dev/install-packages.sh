@@ -22,11 +22,13 @@ for argument in "$@"; do
   esac
 done
 
+release=$(. /etc/os-release && echo "${VERSION_CODENAME:-$PRETTY_NAME}")
 missing=()
 while read -r package; do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [[ $status == installed ]] || missing+=("$package")
-done < <(awk -v sections="^($sections)\$" '$1 ~ sections {print $2}' "$here/packages")
+done < <(awk -v sections="^($sections)\$" -v release="$release" \
+  '$1 ~ sections && ($3 == "" || $3 == "minimal" || $3 == release) {print $2}' "$here/packages")
 
 if ((${#missing[@]} == 0)); then
   echo "packages: all installed"
@@ -36,7 +38,6 @@ if ((EUID != 0)); then
   echo "sailor: these packages are missing; run as root: apt-get install ${missing[*]}" >&2
   exit 1
 fi
-release=$(. /etc/os-release && echo "${VERSION_CODENAME:-$PRETTY_NAME}")
 case $release in
   bookworm | trixie | forky) ;;
   *) echo "packages: tried with Debian 12, 13 and 14 only; this is $release, whose packages may have other names" ;;

@@ -16,8 +16,6 @@
 #include "planner/spec/site_config.h"
 #include "profiler/live_cluster.h"
 #include "trainer/launch/launcher.h"
-#include "trainer/launch/open_mpi.h"
-#include "trainer/process/program_path.h"
 
 namespace sailor {
 namespace {
@@ -66,15 +64,14 @@ void become_ranks_of_job(int per_node, const std::vector<std::string>& arguments
       throw InputError(
           fmt::format("node {} of job {} has no GPU type in the site's catalog: see `sailor cluster`",
                       node.name, job.job_id));
-    hosts.push_back({node.name, static_cast<size_t>(ranks_on(*known))});
+    hosts.push_back({node.name, ranks_on(*known)});
     kinds += fmt::format("{}{}={}@{}", kinds.empty() ? "" : ",", node.name, known->gpu_type, known->zone);
   }
   setenv(kKinds, kinds.c_str(), 1);
   setenv("SAILOR_NODES", to_text(job.nodes).c_str(), 1);
   setenv("SAILOR_NO_AGENTS", "1", 1);  // ranks stay in their steps, and end with them
   site_scheduler().forget_step_defaults();
-  become_program(
-      mpirun_command(required_mpirun(), hosts, program_path("sailor-agent"), rank_program(arguments)));
+  become_program(job_command(hosts, rank_program(arguments)));
 }
 
 void become_allocation(std::vector<std::string> arguments) {

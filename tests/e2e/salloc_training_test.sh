@@ -18,6 +18,8 @@ trains() {
 }
 run salloc --sailor-plan=plan.json --sailor-objective=throughput ./job.yaml
 trains "salloc ./job.yaml, a given plan over two partitions" "a1 a2 v2"
+run env SAILOR_MPIRUN=none salloc --sailor-plan=plan.json --sailor-objective=throughput ./job.yaml
+trains "the same without mpirun" "a1 a2 v2"
 run salloc --sailor-objective=throughput --sailor-max-gpus=A100-40=2,V100-16=0,T4-16=0 ./job.yaml
 trains "salloc ./job.yaml" a1
 run salloc --sailor-objective=throughput --sailor-max-gpus=A100-40=0,V100-16=2,T4-16=0 --sailor-job=job.yaml sailor run job.yaml

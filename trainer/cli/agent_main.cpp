@@ -1,8 +1,11 @@
 // sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/launch/agent.h)
 // sailor-agent remote-shell HOST COMMAND...   become a step that runs COMMAND under an agent on HOST
 // (mpirun calls this)
-// sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine (trainer/launch/local_ranks.h)
-// sailor-agent helper ...               keep a helper job (trainer/launch/helper_job.h)
+// sailor-agent step HOST COMMAND...     the same for a command that needs no shell
+// sailor-agent node-ranks HOST:N,... COMMAND...  run COMMAND on the nodes of this job
+// (trainer/launch/node_ranks.h) sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine
+// (trainer/launch/local_ranks.h) sailor-agent helper ...               keep a helper job
+// (trainer/launch/helper_job.h)
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -23,6 +26,7 @@
 #include "trainer/launch/helper_job.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/launch/local_ranks.h"
+#include "trainer/launch/node_ranks.h"
 #include "trainer/launch/open_mpi.h"
 
 namespace {
@@ -35,22 +39,39 @@ std::string host_name() {
   return whole.substr(0, whole.find('.'));
 }
 
-int remote_shell(std::vector<std::string> arguments) {
+std::string own_path() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+bool with_agents() {
+  return std::getenv("SAILOR_NO_AGENTS") == nullptr;
+}
+
+std::string agent_of_steps() {
+  return with_agents() ? own_path() : "";
+}
+
+std::vector<sailor::AllocatedNode> nodes_of_job() {
+  const char* nodes = std::getenv("SAILOR_NODES");
+  if (!nodes) throw std::runtime_error("SAILOR_NODES is not set: this program is started by sailor run");
+  return sailor::parse_allocated_nodes(nodes);
+}
+
+// By the number of this process the controller knows whose step has ended.
+[[noreturn]] void become_step(const sailor::StepSpec& step) {
+  setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
+  sailor::become_program(sailor::site_scheduler().step_command(step));
+}
+
+[[noreturn]] void remote_shell(std::vector<std::string> arguments) {
   // mpirun may put options of its own before the host.
   while (!arguments.empty() && arguments.front().starts_with("-")) arguments.erase(arguments.begin());
   if (arguments.size() < 2) throw sailor::InputError("sailor-agent remote-shell: needs HOST and COMMAND");
-  const char* nodes = std::getenv("SAILOR_NODES");
-  if (!nodes) throw std::runtime_error("SAILOR_NODES is not set: this program is started by sailor run");
-  std::string command =
-      fmt::format("{}", fmt::join(std::vector<std::string>(arguments.begin() + 1, arguments.end()), " "));
+  const std::string host = arguments.front();
+  arguments.erase(arguments.begin());
+  std::string command = fmt::format("{}", fmt::join(arguments, " "));
   if (sailor::node_name() != host_name()) command = sailor::with_node_name_of_slurm(command);
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const sailor::StepSpec step =
-      sailor::remote_shell_step(arguments.front(), command, sailor::parse_allocated_nodes(nodes),
-                                std::getenv("SAILOR_NO_AGENTS") != nullptr ? "" : self);
-  // This process becomes the step: by its number the controller knows whose step has ended.
-  setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
-  sailor::become_program(sailor::site_scheduler().step_command(step));
+  become_step(sailor::remote_shell_step(host, command, nodes_of_job(), agent_of_steps()));
 }
 
 }  // namespace
@@ -59,19 +80,25 @@ int main(int argc, char** argv) try {
   const std::string mode = argc > 1 ? argv[1] : "";
   const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
   if (mode == "node" && !rest.empty()) return sailor::run_agent(rest);
-  if (mode == "remote-shell") return remote_shell(rest);
+  if (mode == "remote-shell") remote_shell(rest);
+  if (mode == "step" && rest.size() > 1)
+    become_step(
+        sailor::node_step(rest.front(), {rest.begin() + 1, rest.end()}, nodes_of_job(), agent_of_steps()));
+  if (mode == "node-ranks" && rest.size() > 1)
+    return sailor::run_node_ranks(sailor::parse_host_ranks(rest.front()), {rest.begin() + 1, rest.end()},
+                                  own_path(), with_agents());
   if (mode == "local-ranks" && rest.size() > 1) {
     const std::optional<double> ranks = sailor::parse_number(rest.front());
-    if (!ranks || !(*ranks >= 1 && *ranks <= 4096) || *ranks != static_cast<int>(*ranks))
+    if (!ranks || !(*ranks >= 1 && *ranks <= sailor::kMaxLocalRanks) || *ranks != static_cast<int>(*ranks))
       throw sailor::InputError("sailor-agent local-ranks: needs a number of ranks, not " + rest.front());
     return sailor::run_local_ranks(static_cast<int>(*ranks), {rest.begin() + 1, rest.end()});
   }
   if (mode == "helper")
-    return sailor::keep_helper_job(sailor::site_scheduler(), sailor::parse_keeper(rest),
-                                   std::filesystem::read_symlink("/proc/self/exe"));
+    return sailor::keep_helper_job(sailor::site_scheduler(), sailor::parse_keeper(rest), own_path());
   std::cerr
-      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | local-ranks N COMMAND... | "
-         "helper ...   (started by sailor run)\n";
+      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | step HOST COMMAND... | "
+         "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | helper ...   (started by sailor "
+         "run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {
   std::cerr << "sailor-agent: " << e.what() << '\n';

@@ -166,7 +166,7 @@ void Controller::reap() {
       launcher_ = -1;
       if (status == 0) continue;
       const std::string reason = last_line(directory_.log("launch.log"));
-      supervisor_.fail(fmt::format("starting the ranks failed: mpirun {}{}{} (log: {})",
+      supervisor_.fail(fmt::format("starting the ranks failed: the launcher {}{}{} (log: {})",
                                    describe_wait_status(status), reason.empty() ? "" : ": ", reason,
                                    directory_.log("launch.log")));
     } else {

@@ -16,8 +16,6 @@ struct Mpirun {
 // $SAILOR_MPIRUN, else mpirun.openmpi or mpirun in PATH. Nothing if SAILOR_MPIRUN is "none" or this was built
 // without MPI. Throws std::runtime_error if it is not found, or is not Open MPI.
 std::optional<Mpirun> find_mpirun();
-// Like the above, but throws in these cases too.
-Mpirun required_mpirun();
 
 // Of the output of `mpirun --version`, "mpirun (Open MPI) 5.0.7": 5. Throws std::runtime_error.
 int open_mpi_release(const std::string& version_text, const std::string& path);

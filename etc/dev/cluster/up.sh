@@ -176,5 +176,7 @@ quote() { printf "export %s=%q\n" "$1" "$2"; }
   quote SAILOR_CLUSTER_USER "$user"
   quote SLURM_CONF "$slurm_conf"
   quote SAILOR_CONFIG "$cluster_dir/etc/sailor.yaml"
+  # The ranks of nodes that share a host do not find each other with Open MPI 6.
+  case $(mpirun --version 2>/dev/null || true) in *'(Open MPI) 6.'*) quote SAILOR_MPIRUN none ;; esac
   if [ -d "$build/bin" ]; then printf 'export PATH=%q:$PATH\n' "$build/bin"; fi
 } | tee "$cluster_dir/exports"

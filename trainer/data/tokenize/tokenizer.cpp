@@ -26,6 +26,15 @@ class Bytes : public Tokenizer {
   int end_of_document() const override { return -1; }
 };
 
+// Later releases of SentencePiece take a span; their form for a vector is deprecated.
+template <typename Processor>
+auto decode_ids(const Processor& processor, const std::vector<int>& ids, std::string& text) {
+  if constexpr (requires { processor.Decode({ids.data(), ids.size()}, &text); })
+    return processor.Decode({ids.data(), ids.size()}, &text);
+  else
+    return processor.Decode(ids, &text);
+}
+
 class Pieces : public Tokenizer {
  public:
   explicit Pieces(const std::string& path) {
@@ -43,7 +52,7 @@ class Pieces : public Tokenizer {
   }
   std::string decode(const std::vector<int>& tokens) const override {
     std::string text;
-    if (const auto status = processor_.Decode(tokens, &text); !status.ok())
+    if (const auto status = decode_ids(processor_, tokens, text); !status.ok())
       throw std::runtime_error("SentencePiece: " + status.ToString());
     return text;
   }
@@ -56,6 +65,8 @@ class Pieces : public Tokenizer {
 // Lines of evenly spread chunks of the text. SentencePiece keeps what it is given in memory, and skips lines
 // that are longer than kLongestLine.
 class Sample : public sentencepiece::SentenceIterator {
+  using Status = decltype(std::declval<const SentenceIterator&>().status());
+
  public:
   Sample(const std::vector<std::string>& files, int64_t sample_bytes) : reader_(files, kChunkBytes) {
     stride_ = std::max<int64_t>(1, (reader_.total_bytes() + sample_bytes - 1) / sample_bytes);
@@ -88,7 +99,7 @@ class Sample : public sentencepiece::SentenceIterator {
     }
   }
   const std::string& value() const override { return line_; }
-  sentencepiece::util::Status status() const override { return {}; }
+  Status status() const override { return {}; }
 
  private:
   static constexpr std::size_t kChunkBytes = 1 << 16, kLongestLine = 4000;

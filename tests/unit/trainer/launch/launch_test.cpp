@@ -50,9 +50,7 @@ TEST(RankAssignment, AWrongNumberOfProcessesNamesTheNode) {
 
 TEST(LaunchCommand, HostsAndSlotsComeFromThePlan) {
   const Plan plan = two_nodes();
-  const auto command =
-      launch_command({.plan = plan, .local = false, .nodes = {}, .environment = {}, .log_file = ""},
-                     {"mpirun", 4}, "/x/sailor-agent", "/x/sailor-rank");
+  const auto command = mpirun_command({"mpirun", 4}, hosts_of(plan), "/x/sailor-agent", {"/x/sailor-rank"});
   EXPECT_THAT(command, IsSupersetOf({"n1:3,n2:1", "/x/sailor-agent remote-shell", "rsh", "^slurm", "4",
                                      "rtc_hwloc_vmhole"}));
   EXPECT_EQ(command.back(), "/x/sailor-rank");

@@ -14,6 +14,7 @@ using testing::StartsWith;
 
 TEST(OpenMpi, ItsReleaseIsInTheVersionText) {
   EXPECT_EQ(open_mpi_release("mpirun (Open MPI) 4.1.4\n\nReport bugs to ...\n", "mpirun"), 4);
+  EXPECT_EQ(open_mpi_release("mpirun.openmpi (OpenRTE) 4.1.4\n", "mpirun.openmpi"), 4);
   EXPECT_EQ(open_mpi_release("mpirun (Open MPI) 5.0.7\n", "mpirun"), 5);
   EXPECT_EQ(open_mpi_release("mpirun (Open MPI) 6.0.0rc2\n", "mpirun"), 6);
   EXPECT_THROW(open_mpi_release("HYDRA build details:\n    Version: 4.0.2\n", "/x/mpirun"),
