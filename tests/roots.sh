@@ -63,7 +63,7 @@ step() {  # NAME COMMAND...
   local name="$suite: $1" started=$SECONDS
   shift
   echo "== $name: $*"
-  if ! chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 ${OPENBLAS_CORETYPE:+OPENBLAS_CORETYPE="$OPENBLAS_CORETYPE"} \
+  if ! chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 CCACHE_BASEDIR=/src ${OPENBLAS_CORETYPE:+OPENBLAS_CORETYPE="$OPENBLAS_CORETYPE"} \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" < /dev/null; then
     echo "== $name: FAILED after $((SECONDS - started)) s"
     exit 1
