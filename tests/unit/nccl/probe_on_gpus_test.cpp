@@ -86,13 +86,16 @@ TEST_F(ProbeOnGpus, LinksAndCollectivesAreMeasuredOverNcclAndMessagesOverSockets
 TEST_F(ProbeOnGpus, TheMemoryOfTheGpuLimitsMessagesBetweenGpusOnly) {
   request_.gpu_bytes = 16 << 10;
   request_.collectives = false;
-  run();
   int64_t over_nccl = 0, over_sockets = 0;
-  for (const auto& link : load_network_file(request_.file).links)
-    for (const NetworkMeasurement& m : link.messages) {
-      int64_t& largest = link.transport == Transport::nccl ? over_nccl : over_sockets;
-      largest = std::max(largest, m.bytes);
-    }
+  // On a busy machine the time ends before the largest message: then there is more of it.
+  for (; over_sockets < request_.max_bytes && request_.seconds < 300; request_.seconds *= 3) {
+    run();
+    for (const auto& link : load_network_file(request_.file).links)
+      for (const NetworkMeasurement& m : link.messages) {
+        int64_t& largest = link.transport == Transport::nccl ? over_nccl : over_sockets;
+        largest = std::max(largest, m.bytes);
+      }
+  }
   EXPECT_EQ(over_nccl, 16 << 10);
   EXPECT_EQ(over_sockets, 64 << 10);
 }
