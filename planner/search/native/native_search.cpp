@@ -309,9 +309,10 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
   NativeSearch whole(context, options, true);
+  const double effort_s = whole.effort_s();
   SearchResult result = whole.run();
   if (result.status != SearchStatus::found) return result;
-  search_used_nodes(context, options, whole.effort_s(), result);
+  search_used_nodes(context, options, effort_s, result);
   fill_in_predictions(result);
   return result;
 }

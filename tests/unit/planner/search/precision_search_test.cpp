@@ -63,13 +63,13 @@ TEST(PrecisionSearch, IsBf16WhereEveryPlannedTypeHasItAndFp16Otherwise) {
 }
 
 TEST(PrecisionSearch, EveryCandidateIsInThePrecisionOfItsTypesAndAllowed) {
-  const PlanningInputs inputs = inputs_with(k16Bit, {{"H100-80", 1}, {"T4-16", 1}});
+  const PlanningInputs inputs = inputs_with(k16Bit, {{"A100-80", 1}, {"T4-16", 1}});
   const SearchResult result = searched(inputs);
   ASSERT_EQ(result.status, SearchStatus::found);
   bool either[2] = {};
   for (const Candidate& candidate : result.candidates) {
     const Plan& plan = candidate.plan;
-    const bool all_have_bf16 = gpu_types_of(plan) == std::set<std::string>{"H100-80"};
+    const bool all_have_bf16 = gpu_types_of(plan) == std::set<std::string>{"A100-80"};
     EXPECT_EQ(plan.precision, all_have_bf16 ? Precision::bf16 : Precision::fp16) << summary(plan);
     either[all_have_bf16] = true;
     EXPECT_TRUE(check_plan(plan, inputs.job).empty());
