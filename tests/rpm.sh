@@ -54,7 +54,7 @@ expect "with checked buffers" grep -qE '__(stack_chk_fail|[a-z]+_chk)' <(nm -D "
 echo "# mine" >>"$into/etc/sailor/sailor.yaml"
 expect "an upgrade" rpm -U --force "${packages[@]}"
 expect "keeps an edited site config" grep -q '^# mine' "$into/etc/sailor/sailor.yaml"
-expect "goes" rpm -e $(rpm -qa | grep '^sailor')
+expect "goes" rpm -e $(command rpm --root "$into" -qa 'sailor*')
 expect "without the line for plugstack.conf" test ! -e "$into/etc/slurm/plugstack.conf.d/sailor.conf"
 expect "without the plugin" test ! -e "$into$plugin"
 expect "and leaves the edited site config" grep -q '^# mine' "$into/etc/sailor/sailor.yaml.rpmsave"
