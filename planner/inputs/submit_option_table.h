@@ -25,6 +25,11 @@ static const struct sailor_option sailor_options[] = {
     {"sailor-job", "FILE", "[sailor] the job spec, when the script is not one", "SAILOR_JOB"},
     {"sailor-wait", "plan|nodes", "[sailor] plan: only nodes free now; nodes: also busy ones, queue for them",
      "SAILOR_WAIT"},
+    {"sailor-chain", "yes|no",
+     "[sailor] yes, the default with checkpoints: at the time limit, submit a job that goes on",
+     "SAILOR_CHAIN"},
+    {"sailor-fresh", 0, "[sailor] train from the beginning, and set earlier checkpoints aside",
+     "SAILOR_FRESH"},
     {"sailor-time-limit", "SECONDS", "[sailor] time limit of the planner", "SAILOR_TIME_LIMIT"},
     {"sailor-effort", "FACTOR", "[sailor] factor on the search effort", "SAILOR_EFFORT"},
 };

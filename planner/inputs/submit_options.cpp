@@ -15,8 +15,9 @@ std::string parse_file(const std::string& value, const std::string& option) {
   return value;
 }
 
-bool parse_wait(const std::string& value, const std::string& option) {
-  const std::vector<std::string> words = {"plan", "nodes"};
+// Whether it is the second of two words.
+bool parse_second_of(const std::vector<std::string>& words, const std::string& value,
+                     const std::string& option) {
   if (value != words[0] && value != words[1]) {
     throw InputError(fmt::format("{}: must be {}, is {}{}", option, alternatives(words), in_quotes(value),
                                  did_you_mean(value, words)));
@@ -87,7 +88,11 @@ SubmitOptions parse_submit_options(const OptionValues& values) {
     } else if (name == "sailor-job") {
       options.job_file = parse_file(value, option);
     } else if (name == "sailor-wait") {
-      options.wait_for_nodes = parse_wait(value, option);
+      options.wait_for_nodes = parse_second_of({"plan", "nodes"}, value, option);
+    } else if (name == "sailor-chain") {
+      options.chain = parse_second_of({"no", "yes"}, value, option);
+    } else if (name == "sailor-fresh") {
+      options.fresh = true;
     } else if (name == "sailor-time-limit") {
       options.time_limit_s = parse_time_limit(value, option);
     } else if (name == "sailor-effort") {

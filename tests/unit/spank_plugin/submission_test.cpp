@@ -44,6 +44,8 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
                                                 {"sailor-plan", "plan.json"},
                                                 {"sailor-job", "job.yaml"},
                                                 {"sailor-wait", "nodes"},
+                                                {"sailor-chain", "no"},
+                                                {"sailor-fresh", ""},
                                                 {"sailor-time-limit", "3"},
                                                 {"sailor-effort", "2.5"}});
   EXPECT_EQ(options.overrides.objective, Expense::cost);
@@ -56,6 +58,8 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   EXPECT_EQ(options.plan_file, "plan.json");
   EXPECT_EQ(options.job_file, "job.yaml");
   EXPECT_TRUE(options.wait_for_nodes);
+  EXPECT_EQ(options.chain, false);
+  EXPECT_TRUE(options.fresh);
   EXPECT_EQ(options.time_limit_s, 3.0);
   EXPECT_EQ(options.effort, 2.5);
   for (const OptionDefinition& definition : option_definitions()) {
@@ -87,19 +91,11 @@ TEST(SubmitOptions, TheTableHasEveryObjectiveAndLimit) {
 
 TEST(SubmitOptions, BadValuesNameTheOption) {
   const std::pair<const char*, const char*> bad[] = {
-      {"sailor-objective", "speed"},
-      {"sailor-max-cost", "-1"},
-      {"sailor-min-throughput", "fast"},
-      {"sailor-max-gpus", "X"},
-      {"sailor-max-gpus", "X=-2"},
-      {"sailor-zones", "a,,b"},
-      {"sailor-wait", "forever"},
-      {"sailor-time-limit", "0"},
-      {"sailor-effort", "0"},
-      {"sailor-effort", "much"},
-      {"sailor-effort", "1001"},
-      {"sailor-plan", ""},
-      {"sailor-job", ""},
+      {"sailor-objective", "speed"}, {"sailor-max-cost", "-1"},   {"sailor-min-throughput", "fast"},
+      {"sailor-max-gpus", "X"},      {"sailor-max-gpus", "X=-2"}, {"sailor-zones", "a,,b"},
+      {"sailor-wait", "forever"},    {"sailor-chain", "maybe"},   {"sailor-time-limit", "0"},
+      {"sailor-effort", "0"},        {"sailor-effort", "much"},   {"sailor-effort", "1001"},
+      {"sailor-plan", ""},           {"sailor-job", ""},
   };
   for (const auto& [name, value] : bad) {
     EXPECT_THAT(error_of({{name, value}}), HasSubstr(std::string("--") + name)) << value;
