@@ -61,8 +61,9 @@ struct QueuedJob {
   std::string head_node;           // node that runs its script; empty while there is none
   std::string submit_directory;
   int cpus = 0;
-  std::optional<int64_t> start_s{};  // start, or expected start
-  std::optional<int64_t> end_s{};    // time limit, or end
+  std::map<std::string, int> gpus_on{};  // that it holds, by node
+  std::optional<int64_t> start_s{};      // start, or expected start
+  std::optional<int64_t> end_s{};        // time limit, or end
 };
 
 // A request for whole nodes that run a batch script.

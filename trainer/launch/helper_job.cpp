@@ -79,11 +79,13 @@ HelperAllocation::Answer ask_for_node(Keeper& keeper, Scheduler& scheduler, cons
   return asked->answer();
 }
 
-int processors_of(Scheduler& scheduler, const std::string& job_id) {
+AllocatedNode granted_node(Scheduler& scheduler, const std::string& name, const std::string& job_id) {
   const std::optional<QueuedJob> job = scheduler.find_job(job_id);
   if (!job)
     throw std::runtime_error(fmt::format("job {} was granted, but the scheduler no longer lists it", job_id));
-  return job->cpus;
+  AllocatedNode node{.name = name, .het_group = -1, .cpus = job->cpus, .helper_job = job_id};
+  if (const auto held = job->gpus_on.find(name); held != job->gpus_on.end()) node.gpus = held->second;
+  return node;
 }
 
 }  // namespace
@@ -115,10 +117,7 @@ int keep_helper_job(Scheduler& scheduler, const HelperRequest& request, const st
   }
   HelperJob job(scheduler, *answer.job);
   if (keeper.told_to_end()) return 0;
-  const AllocatedNode node{.name = request.node,
-                           .het_group = -1,
-                           .cpus = processors_of(scheduler, *answer.job),
-                           .helper_job = *answer.job};
+  const AllocatedNode node = granted_node(scheduler, request.node, *answer.job);
   StepSpec spec = remote_shell_step(request.node, "true", {node}, agent_program);
   spec.environment = {{"SAILOR_STEP_PID", std::to_string(getpid())}, {"SAILOR_HELPER_JOB", *answer.job}};
   const StepId step = scheduler.start_step(spec);

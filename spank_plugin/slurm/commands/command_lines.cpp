@@ -31,6 +31,9 @@ std::vector<std::string> srun_step(const StepSpec& step) {
   add_option(command, "jobid", node.helper_job);
   if (node.het_group >= 0) command.push_back(fmt::format("--het-group={}", node.het_group));
   if (node.cpus > 0) command.insert(command.end(), {"-c", std::to_string(node.cpus)});
+  // In a job that asked for none itself (all nodes of a partition with several types), steps have no GPU
+  // unless they ask for it; types are refused there.
+  if (node.gpus > 0) command.push_back(fmt::format("--gpus={}", node.gpus));
   command.insert(command.end(), {"-w", node.name, "-N1", "-n1", "--export=ALL", "--input=none"});
   command.insert(command.end(), step.command.begin(), step.command.end());
   return command;

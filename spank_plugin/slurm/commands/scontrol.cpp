@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <string_view>
 
 #include "planner/spec/error.h"
 #include "planner/spec/host_list.h"
@@ -41,6 +42,27 @@ std::vector<std::string> host_names(const std::string& list) {
   }
 }
 
+int gpus_in(const std::string& gres_text) {
+  int gpus = 0;
+  for (const Gres& gres : parse_gres(gres_text)) gpus += gres.name == "gpu" ? gres.count : 0;
+  return gpus;
+}
+
+// With `-d` a job's line has ` Nodes=n[1-2] CPU_IDs=0-5 Mem=2000 GRES=gpu:big:2(IDX:0-1)` for each group of
+// equal nodes.
+std::map<std::string, int> gpus_by_node(const std::string& line) {
+  constexpr std::string_view kGroup = " Nodes=";
+  std::map<std::string, int> gpus;
+  for (size_t at = line.find(kGroup); at != std::string::npos;) {
+    const size_t next = line.find(kGroup, at + 1);
+    const std::string group = line.substr(at, next == std::string::npos ? next : next - at);
+    if (const int count = gpus_in(given(group, "GRES")); count > 0)
+      for (const std::string& node : host_names(given(group, "Nodes"))) gpus[node] = count;
+    at = next;
+  }
+  return gpus;
+}
+
 }  // namespace
 
 std::string scontrol_value(const std::string& line, const std::string& key) {
@@ -76,6 +98,7 @@ std::optional<QueuedJob> job_in_scontrol(const std::string& line) {
   job.head_node = given(line, "BatchHost");
   job.submit_directory = given(line, "WorkDir");
   job.cpus = number(line, "NumCPUs");
+  job.gpus_on = gpus_by_node(line);
   job.start_s = time_in_scontrol(line, "StartTime");
   job.end_s = time_in_scontrol(line, "EndTime");
   return job;

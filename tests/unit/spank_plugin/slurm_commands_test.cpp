@@ -17,6 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsSupersetOf;
 using testing::Not;
+using testing::Pair;
 using testing::StartsWith;
 
 TEST(SallocHelper, ExactlyThatNodeIsAskedForAtOnceOrNotAtAll) {
@@ -54,6 +55,13 @@ TEST(SrunStep, OverlapsTakesNoMemoryAndNamesItsComponent) {
 TEST(SrunStep, OfAHelperJobNamesIt) {
   const AllocatedNode node{.name = "n4", .het_group = -1, .cpus = 8, .helper_job = "42"};
   EXPECT_THAT(srun_step({node, {"c"}}), IsSupersetOf({"--jobid=42", "-c", "8", "n4"}));
+}
+
+TEST(SrunStep, AsksForTheGpusOfItsNode) {
+  AllocatedNode node{.name = "n4", .het_group = -1, .cpus = 8, .gpus = 2};
+  EXPECT_THAT(srun_step({node, {"c"}}), Contains("--gpus=2"));
+  node.gpus = 0;
+  EXPECT_THAT(srun_step({node, {"c"}}), Not(Contains(StartsWith("--g"))));
 }
 
 TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
@@ -127,6 +135,18 @@ TEST(Scontrol, AJob) {
   EXPECT_FALSE(job_in_scontrol(""));
   EXPECT_FALSE(job_in_scontrol("No jobs in the system\n"));
   EXPECT_THAT(job_in_scontrol("JobId=8 JobState=PENDING NodeList=(null)")->nodes, ElementsAre());
+}
+
+TEST(Scontrol, TheGpusOfAJobByNode) {
+  const QueuedJob job =
+      job_in_scontrol(
+          "JobId=7 JobState=RUNNING NodeList=a[1-2],t1 NumNodes=3 JOB_GRES=gpu:big:4,gpu:tiny:2 "
+          "Nodes=a[1-2] CPU_IDs=0-5 Mem=2000 GRES=gpu:big:2(IDX:0-1) "
+          "Nodes=t1 CPU_IDs=0-5 Mem=2000 GRES=gpu:tiny:1(IDX:0),gpu:1g.10gb:1(IDX:3),nic:2(IDX:0-1) "
+          "Nodes=c1 CPU_IDs=0 Mem=10 GRES= MinCPUsNode=1\n")
+          .value();
+  EXPECT_THAT(job.gpus_on, ElementsAre(Pair("a1", 2), Pair("a2", 2), Pair("t1", 2)));
+  EXPECT_THAT(read_job("RUNNING").gpus_on, ElementsAre()) << "without -d";
 }
 
 TEST(Scontrol, WhichJobsHaveFailed) {
