@@ -48,13 +48,16 @@ std::string enclosing_job(SubmitProgram program) {
 
 // The first planned node for which `use` returns a reason, with the reason; nothing if there is none.
 std::optional<std::string> first_in_use(const PlannedJob& planned, const std::vector<SlurmNode>& nodes,
-                                        std::optional<std::string> (*use)(const SlurmNode&)) {
+                                        std::optional<std::string> (*use)(const SlurmNode&,
+                                                                          const NodeNeeds&)) {
   for (const Component& component : planned.components) {
-    for (const std::string& name : component.nodes) {
+    for (size_t i = 0; i < component.nodes.size(); ++i) {
+      const std::string& name = component.nodes[i];
       auto node = std::find_if(nodes.begin(), nodes.end(),
                                [&](const SlurmNode& candidate) { return candidate.name == name; });
       if (node == nodes.end()) return name + " (gone)";
-      if (std::optional<std::string> reason = use(*node)) return fmt::format("{} ({})", name, *reason);
+      if (std::optional<std::string> reason = use(*node, component.needs[i]))
+        return fmt::format("{} ({})", name, *reason);
     }
   }
   return std::nullopt;

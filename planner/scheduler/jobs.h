@@ -88,6 +88,10 @@ struct HelperRequest {
   std::string partition{};                      // empty = the user's default
   std::optional<int64_t> end_s{};               // of the main job
   std::string account{}, qos{}, reservation{};  // of the main job; empty = not given
+  int gpus = 0;                                 // of the node, with the rest below; 0 = the whole node
+  std::string gres{};                           // name of one of them in requests
+  int cpus = 0;                                 // 0 = the scheduler's default
+  int64_t memory_mb = 0;                        // the same
 };
 
 // A program on a node that the job or its helper job already has.

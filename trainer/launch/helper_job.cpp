@@ -91,19 +91,34 @@ AllocatedNode granted_node(Scheduler& scheduler, const std::string& name, const 
 }  // namespace
 
 std::vector<std::string> keeper_command(const std::string& agent_program, const HelperRequest& request) {
-  return {agent_program,   "helper",          request.main_job,
-          request.node,    request.partition, request.end_s ? std::to_string(*request.end_s) : "",
-          request.account, request.qos,       request.reservation};
+  return {agent_program,
+          "helper",
+          request.main_job,
+          request.node,
+          request.partition,
+          request.end_s ? std::to_string(*request.end_s) : "",
+          request.account,
+          request.qos,
+          request.reservation,
+          std::to_string(request.gpus),
+          request.gres,
+          std::to_string(request.cpus),
+          std::to_string(request.memory_mb)};
 }
 
 HelperRequest parse_keeper(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 7 || arguments[0].empty() || arguments[1].empty())
-    throw std::runtime_error("sailor-agent helper: needs the seven arguments of keeper_command()");
+  constexpr size_t kArguments = 11;
+  if (arguments.size() != kArguments || arguments[0].empty() || arguments[1].empty())
+    throw std::runtime_error("sailor-agent helper: needs the eleven arguments of keeper_command()");
   HelperRequest request{.main_job = arguments[0], .node = arguments[1], .partition = arguments[2]};
   if (!arguments[3].empty()) request.end_s = std::stoll(arguments[3]);
   request.account = arguments[4];
   request.qos = arguments[5];
   request.reservation = arguments[6];
+  request.gpus = std::stoi(arguments[7]);
+  request.gres = arguments[8];
+  request.cpus = std::stoi(arguments[9]);
+  request.memory_mb = std::stoll(arguments[10]);
   return request;
 }
 

@@ -27,12 +27,23 @@ TEST(SallocHelper, ExactlyThatNodeIsAskedForAtOnceOrNotAtAll) {
   request.qos = "long";
   EXPECT_THAT(salloc_helper(request, 1000),
               ElementsAre("salloc", "--no-shell", "--immediate=5", "--job-name=sailor-17-helper", "--nodes=1",
-                          "--nodelist=n4", "--exclusive", "--comment=sailor: helps job 17",
+                          "--nodelist=n4", "--comment=sailor: helps job 17", "--exclusive", "--mem=0",
                           "--partition=fast", "--qos=long", "--time=2"));
   EXPECT_THAT(salloc_helper(request, 5000), Contains("--time=1"));
   const auto bare = salloc_helper({.main_job = "17", .node = "n4"}, 1000);
   for (const char* option : {"--time", "--account", "--qos", "--partition", "--reservation"})
     EXPECT_THAT(bare, Not(Contains(StartsWith(option))));
+}
+
+TEST(SallocHelper, OfASharedNodeTheGpusAreAskedForWithTheirPart) {
+  HelperRequest request{.main_job = "17", .node = "n4"};
+  request.gpus = 2;
+  request.gres = "gpu:1g.10gb";
+  request.cpus = 8;
+  request.memory_mb = 900;
+  EXPECT_THAT(salloc_helper(request, 0),
+              IsSupersetOf({"--ntasks=1", "--gres=gpu:1g.10gb:2", "--cpus-per-task=8", "--mem=900M"}));
+  EXPECT_THAT(salloc_helper(request, 0), Not(Contains("--exclusive")));
 }
 
 TEST(SallocHelper, TheGrantIsFoundInWhatItSays) {
@@ -68,7 +79,7 @@ TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
   NodeProgram program{.job_name = "sailor-measure", .node = "n1", .partition = "p", .command = {"x", "-a"}};
   EXPECT_THAT(srun_program(program),
               ElementsAre("srun", "--job-name=sailor-measure", "--nodes=1", "--ntasks=1", "--nodelist=n1",
-                          "--exclusive", "--cpu-bind=none", "--partition=p", "x", "-a"));
+                          "--exclusive", "--mem=0", "--cpu-bind=none", "--partition=p", "x", "-a"));
   program.gpus = 4;
   EXPECT_THAT(srun_program(program), IsSupersetOf({"--exclusive", "--gres=gpu:4"}));
   program.gpus = 0;
@@ -81,10 +92,11 @@ TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
 }
 
 TEST(SallocOverParts, AComponentPerPart) {
-  EXPECT_THAT(salloc_over_parts("j", {{"p", {"n1", "n2"}, 4}, {"q", {"m1"}}}, {"x", "-a"}),
-              ElementsAre("salloc", "--quiet", "--job-name=j", "--exclusive", "--nodes=2", "--nodelist=n1,n2",
-                          "--partition=p", "--gres=gpu:4", ":", "--job-name=j", "--exclusive", "--nodes=1",
-                          "--nodelist=m1", "--partition=q", "x", "-a"));
+  EXPECT_THAT(
+      salloc_over_parts("j", {{"p", {"n1", "n2"}, 4}, {"q", {"m1"}}}, {"x", "-a"}),
+      ElementsAre("salloc", "--quiet", "--job-name=j", "--exclusive", "--mem=0", "--nodes=2",
+                  "--nodelist=n1,n2", "--partition=p", "--gres=gpu:4", ":", "--job-name=j", "--exclusive",
+                  "--mem=0", "--nodes=1", "--nodelist=m1", "--partition=q", "x", "-a"));
 }
 
 TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {
@@ -92,8 +104,8 @@ TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {
   request.nodes = 2;
   request.time_limit_s = 61;
   EXPECT_THAT(sbatch_script(request, false),
-              ElementsAre("sbatch", "--parsable", "--job-name=job", "--nodes=2", "--exclusive", "--time=2",
-                          "--requeue", "--wrap=true"));
+              ElementsAre("sbatch", "--parsable", "--job-name=job", "--nodes=2", "--exclusive", "--mem=0",
+                          "--time=2", "--requeue", "--wrap=true"));
   EXPECT_THAT(sbatch_script(request, true), Contains("--test-only"));
   const auto start = promised_start(
       "sbatch: Job 7 to start at 2026-01-02T03:04:05 using 8 processors on nodes n1 in partition p\n");
