@@ -101,17 +101,11 @@ bool has_memory(const std::vector<std::string>& nodes, const RanksByNode& ranks,
 void request_parts(Component& component, const RanksByNode& ranks, const LiveCluster& cluster,
                    const RankRequest& request) {
   const RanksByGpu& first = ranks.at(component.nodes.front());
-  bool same_gpus = true;
-  std::string gpu = first.begin()->first;
-  for (const std::string& node : component.nodes) {
-    same_gpus = same_gpus && ranks.at(node) == first;
-    if (ranks.at(node).begin()->first != gpu) gpu = "gpu";
-  }
+  const bool same_gpus = std::all_of(component.nodes.begin(), component.nodes.end(),
+                                     [&](const std::string& node) { return ranks.at(node) == first; });
   const bool alike = component.tasks_per_node.has_value();
-  if (alike)
-    component.gres = same_gpus ? gres_text(first) : fmt::format("gpu:{}", *component.tasks_per_node);
-  else
-    component.gpu_of_task = gpu;
+  component.per_rank = !alike;
+  if (alike) component.gres = same_gpus ? gres_text(first) : fmt::format("gpu:{}", *component.tasks_per_node);
   const int cpus = request.cpus.value_or(cpus_of_rank(component.nodes, ranks, cluster));
   component.cpus_per_task = request.cpus_are_given ? 0 : cpus;
   component.memory_is_given = request.memory_is_given;
@@ -251,7 +245,7 @@ void add_memory(const Component& component, std::vector<std::string>& options) {
   if (component.memory_is_given) return;
   if (component.whole_nodes) {
     options.emplace_back("--mem=0");
-  } else if (component.memory_mb > 0 && component.gpu_of_task.empty()) {
+  } else if (component.memory_mb > 0 && !component.per_rank) {
     options.push_back(fmt::format("--mem={}M", component.memory_mb));
   } else if (component.memory_mb > 0 && component.cpus_per_task > 0) {
     const int cpus = component.cpus_per_task;
@@ -262,31 +256,38 @@ void add_memory(const Component& component, std::vector<std::string>& options) {
 }  // namespace
 
 std::vector<std::string> submit_options(const Component& component) {
-  const bool per_rank = !component.gpu_of_task.empty();
   std::vector<std::string> options = {
       fmt::format("--partition={}", component.partition),
-      fmt::format("--nodelist={}", fmt::join(per_rank ? node_of_each_task(component) : component.nodes, ",")),
+      fmt::format("--nodelist={}",
+                  fmt::join(component.per_rank ? node_of_each_task(component) : component.nodes, ",")),
       fmt::format("--nodes={}", component.nodes.size()),
       fmt::format("--ntasks={}", component.tasks),
   };
-  if (per_rank)
+  if (component.per_rank)
     options.emplace_back("--distribution=arbitrary");
   else if (component.tasks_per_node)
     options.push_back(fmt::format("--ntasks-per-node={}", *component.tasks_per_node));
   if (component.cpus_per_task > 0)
     options.push_back(fmt::format("--cpus-per-task={}", component.cpus_per_task));
   add_memory(component, options);
-  if (per_rank)
-    options.push_back("--gpus-per-task=" +
-                      (component.gpu_of_task == "gpu" ? "1" : component.gpu_of_task.substr(4) + ":1"));
+  // Without the type: steps of a job that has it here may not ask for GPUs without it. Each node has one.
+  if (component.per_rank) options.emplace_back("--gpus-per-task=1");
   if (!component.gres.empty()) options.push_back("--gres=" + component.gres);
   if (component.whole_nodes) options.emplace_back("--exclusive");
   return options;
 }
 
 std::vector<std::string> submit_options_with_tasks(const Component& component) {
-  std::vector<std::string> options = submit_options(component);
-  if (component.tasks_per_node || !component.gpu_of_task.empty()) return options;
+  Component request = component;
+  if (component.per_rank) {
+    // srun cannot start such a step. Each node is asked for as much as the one with most ranks.
+    const int most = *std::max_element(component.tasks_by_node.begin(), component.tasks_by_node.end());
+    request.per_rank = false;
+    request.gres = fmt::format("gpu:{}", most);
+    request.memory_mb *= most;
+  }
+  std::vector<std::string> options = submit_options(request);
+  if (component.tasks_per_node) return options;
   options.push_back(fmt::format("--nodelist={}", fmt::join(node_of_each_task(component), ",")));
   options.emplace_back("--distribution=arbitrary");
   return options;

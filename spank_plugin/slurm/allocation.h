@@ -30,9 +30,9 @@ struct Component {
   std::optional<int> tasks_per_node;  // if it is the same on every node
   bool whole_nodes = false;
   std::string gres;              // request per node; empty if the nodes differ
-  std::string gpu_of_task;       // name of a rank's GPU if requests are per rank: `gpu`, `gpu:TYPE`
+  bool per_rank = false;         // requests are for a rank, not for a node
   int cpus_per_task = 0;         // 0: the user's, or Slurm's default
-  int64_t memory_mb = 0;         // of a node, or of a rank if requests are per rank; 0: the same
+  int64_t memory_mb = 0;         // of a node, or of a rank with per_rank; 0: the same
   bool memory_is_given = false;  // by the user
   std::vector<NodeNeeds> needs;  // parallel to nodes
 };

@@ -100,6 +100,15 @@ expect "two types on a node: it starts" submitted
 expect "on both" equal "$(gres_of_job "$job")" "v1 gpu:t4:2(IDX:2-3),gpu:v100:2(IDX:0-1)"
 expect "as one component" equal "$(scontrol show job -o "$job" | grep -c HetJobIdSet || true)" 0
 free_all
+sed -i 's/"node": "a2", "gpus": \[0, 1\]/"node": "v2", "gpus": [1, 2]/; s/"gpu_type": "A100-40"\(.*"node": "v2"\)/"gpu_type": "V100-16"\1/
+  s/"gpu_type": "A100-40"\(.*\)"node": "a2", "gpus": \[2\]/"gpu_type": "T4-16"\1"node": "v1", "gpus": [3]/
+  s/"gpu_type": "V100-16"\(.*\)"node": "v2", "gpus": \[0\]/"gpu_type": "V100-16"\1"node": "v1", "gpus": [1]/' plan.json
+expect "ranks on two types of a node: submitted" start_training
+expect "they train" wait_until 90 steps_done 3
+expect "each has its type" equal "$(gres_of_job "$job" | sort | paste -sd' ')" "v1 gpu:t4:1(IDX:2),gpu:v100:1(IDX:0) v2 gpu:v100:2(IDX:0-1)"
+pid=$(ranks_on v1 | head -1)
+expect "and may open them" equal "$(devices_of "$pid" v1)" "0 2"
+free_all
 
 # Partitions as sbatch chooses them: the default one first, and others when they are requested.
 scontrol create partitionname=main nodes=a[1-2],v2 default=yes maxtime=60 state=up

@@ -80,11 +80,19 @@ TEST(Allocation, NodesWithDifferentNumbersOfRanksAreAskedForRankByRank) {
   EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB)[0]),
               ElementsAre("--partition=fast", "--nodelist=a1,a1,a1,a2", "--nodes=2", "--ntasks=4",
                           "--distribution=arbitrary", "--cpus-per-task=8", "--mem-per-cpu=640M",
-                          "--gpus-per-task=big:1"));
+                          "--gpus-per-task=1"));
   EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 2}, {"v1", 1}}), cluster_of({kAll}))[0]),
               testing::IsSupersetOf({"--nodelist=a1,a1,v1", "--gpus-per-task=1"}));
   EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 2}, {"v1", 2}}), cluster_of({kAll}))[0]),
               testing::IsSupersetOf({"--nodelist=a1,v1", "--ntasks-per-node=2", "--gres=gpu:2"}));
+}
+
+TEST(Allocation, SrunAsksForAsMuchOnEveryNodeAsOnTheFullest) {
+  const auto components = allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB);
+  EXPECT_THAT(submit_options_with_tasks(components[0]),
+              testing::IsSupersetOf(
+                  {"--mem=15360M", "--gres=gpu:3", "--nodelist=a1,a1,a1,a2", "--distribution=arbitrary"}));
+  EXPECT_THAT(submit_options_with_tasks(components[0]), Not(Contains(StartsWith("--gpus-per-task"))));
 }
 
 TEST(Allocation, WholeNodesAreAskedForWithAllTheyHave) {

@@ -70,7 +70,7 @@ TEST(Planning, RanksGetAsMuchMemoryAsThePlanNeedsWhereThereIsEnough) {
   };
   constexpr int64_t kGiB = int64_t{1} << 30;
   for (const Component& component : plan_with(1000 * kGiB).components) {
-    const int ranks = component.gpu_of_task.empty() ? component.tasks_per_node.value() : 1;
+    const int ranks = component.per_rank ? 1 : component.tasks_per_node.value();
     EXPECT_GT(component.memory_mb, 1024 * ranks) << "a GiB for the process alone";
   }
   // With room for one rank on a node, plans have one there, whatever GPUs are free.
