@@ -260,12 +260,11 @@ std::vector<std::string> submit_options(const Component& component) {
       fmt::format("--partition={}", component.partition),
       fmt::format("--nodelist={}",
                   fmt::join(component.per_rank ? node_of_each_task(component) : component.nodes, ",")),
-      fmt::format("--nodes={}", component.nodes.size()),
+      // 24.11 refuses a number of nodes besides a list of ranks.
+      component.per_rank ? "--distribution=arbitrary" : fmt::format("--nodes={}", component.nodes.size()),
       fmt::format("--ntasks={}", component.tasks),
   };
-  if (component.per_rank)
-    options.emplace_back("--distribution=arbitrary");
-  else if (component.tasks_per_node)
+  if (component.tasks_per_node)
     options.push_back(fmt::format("--ntasks-per-node={}", *component.tasks_per_node));
   if (component.cpus_per_task > 0)
     options.push_back(fmt::format("--cpus-per-task={}", component.cpus_per_task));
@@ -288,6 +287,7 @@ std::vector<std::string> submit_options_with_tasks(const Component& component) {
   }
   std::vector<std::string> options = submit_options(request);
   if (component.tasks_per_node) return options;
+  std::erase_if(options, [](const std::string& option) { return option.starts_with("--nodes="); });
   options.push_back(fmt::format("--nodelist={}", fmt::join(node_of_each_task(component), ",")));
   options.emplace_back("--distribution=arbitrary");
   return options;

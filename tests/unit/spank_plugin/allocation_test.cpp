@@ -78,9 +78,8 @@ TEST(Allocation, WhatTheRanksNeedIsAskedFor) {
 
 TEST(Allocation, NodesWithDifferentNumbersOfRanksAreAskedForRankByRank) {
   EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB)[0]),
-              ElementsAre("--partition=fast", "--nodelist=a1,a1,a1,a2", "--nodes=2", "--ntasks=4",
-                          "--distribution=arbitrary", "--cpus-per-task=8", "--mem-per-cpu=640M",
-                          "--gpus-per-task=1"));
+              ElementsAre("--partition=fast", "--nodelist=a1,a1,a1,a2", "--distribution=arbitrary",
+                          "--ntasks=4", "--cpus-per-task=8", "--mem-per-cpu=640M", "--gpus-per-task=1"));
   EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 2}, {"v1", 1}}), cluster_of({kAll}))[0]),
               testing::IsSupersetOf({"--nodelist=a1,a1,v1", "--gpus-per-task=1"}));
   EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 2}, {"v1", 2}}), cluster_of({kAll}))[0]),
