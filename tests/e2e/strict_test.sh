@@ -106,8 +106,8 @@ sed -i 's/"node": "a2", "gpus": \[0, 1\]/"node": "v2", "gpus": [1, 2]/; s/"gpu_t
 expect "ranks on two types of a node: submitted" start_training
 expect "they train" wait_until 90 steps_done 3
 expect "each has its type" equal "$(gres_of_job "$job" | sort | paste -sd' ')" "v1 gpu:t4:1(IDX:2),gpu:v100:1(IDX:0) v2 gpu:v100:2(IDX:0-1)"
-pid=$(ranks_on v1 | head -1)
-expect "and may open them" equal "$(devices_of "$pid" v1)" "0 2"
+ranks=$(ranks_on v1)
+expect "and may open them" equal "$(devices_of "${ranks%%$'\n'*}" v1)" "0 2"
 free_all
 
 # Partitions as sbatch chooses them: the default one first, and others when they are requested.
