@@ -152,8 +152,9 @@ std::vector<std::string> command_for(SubmitProgram program, const Submission& su
                                      const PlannedJob& planned) {
   std::vector<std::vector<std::string>> components;
   for (const Component& component : planned.components) {
-    components.push_back(program == SubmitProgram::srun ? submit_options_with_tasks(component)
-                                                        : submit_options(component));
+    components.push_back(program == SubmitProgram::srun     ? submit_options_with_tasks(component)
+                         : program == SubmitProgram::salloc ? submit_options_evenly(component)
+                                                            : submit_options(component));
   }
   return planned_command(submission.argv, submission.script_index, components,
                          extra_options(program, submission, planned), repeated_options(option_value));

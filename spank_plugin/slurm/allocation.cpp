@@ -276,18 +276,25 @@ std::vector<std::string> submit_options(const Component& component) {
   return options;
 }
 
+std::vector<std::string> submit_options_evenly(const Component& component) {
+  if (!component.per_rank) return submit_options(component);
+  const int most = *std::max_element(component.tasks_by_node.begin(), component.tasks_by_node.end());
+  Component even = component;
+  even.per_rank = false;
+  even.gres = fmt::format("gpu:{}", most);
+  even.memory_mb *= most;
+  even.tasks = most * static_cast<int>(component.nodes.size());
+  even.tasks_per_node = most;
+  return submit_options(even);
+}
+
 std::vector<std::string> submit_options_with_tasks(const Component& component) {
-  Component request = component;
-  if (component.per_rank) {
-    // srun cannot start such a step. Each node is asked for as much as the one with most ranks.
-    const int most = *std::max_element(component.tasks_by_node.begin(), component.tasks_by_node.end());
-    request.per_rank = false;
-    request.gres = fmt::format("gpu:{}", most);
-    request.memory_mb *= most;
-  }
-  std::vector<std::string> options = submit_options(request);
+  std::vector<std::string> options = submit_options_evenly(component);
   if (component.tasks_per_node) return options;
-  std::erase_if(options, [](const std::string& option) { return option.starts_with("--nodes="); });
+  std::erase_if(options, [](const std::string& option) {
+    return option.starts_with("--nodes=") || option.starts_with("--ntasks");
+  });
+  options.push_back(fmt::format("--ntasks={}", component.tasks));
   options.push_back(fmt::format("--nodelist={}", fmt::join(node_of_each_task(component), ",")));
   options.emplace_back("--distribution=arbitrary");
   return options;

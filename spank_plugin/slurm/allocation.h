@@ -50,9 +50,12 @@ struct RankRequest {
 std::vector<Component> allocate(const Plan& plan, const LiveCluster& cluster,
                                 const RankRequest& request = {});
 
-// The options of one component, the same for sbatch, salloc and srun: exactly the named nodes.
+// The options of one component for sbatch: exactly the named nodes.
 std::vector<std::string> submit_options(const Component& component);
-// srun starts the tasks itself, and distributes them evenly unless it gets a number per node.
+// For salloc, which knows no requests per rank: as much of every node as of the one with most ranks.
+std::vector<std::string> submit_options_evenly(const Component& component);
+// For srun, which starts the tasks itself, and distributes them evenly unless it gets a number per node; else
+// as for salloc.
 std::vector<std::string> submit_options_with_tasks(const Component& component);
 
 // Compares names in Slurm's order: digits by value, so that n2 comes before n10.

@@ -86,12 +86,15 @@ TEST(Allocation, NodesWithDifferentNumbersOfRanksAreAskedForRankByRank) {
               testing::IsSupersetOf({"--nodelist=a1,v1", "--ntasks-per-node=2", "--gres=gpu:2"}));
 }
 
-TEST(Allocation, SrunAsksForAsMuchOnEveryNodeAsOnTheFullest) {
+TEST(Allocation, SallocAndSrunAskForAsMuchOnEveryNodeAsOnTheFullest) {
   const auto components = allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB);
   EXPECT_THAT(submit_options_with_tasks(components[0]),
               testing::IsSupersetOf(
                   {"--mem=15360M", "--gres=gpu:3", "--nodelist=a1,a1,a1,a2", "--distribution=arbitrary"}));
   EXPECT_THAT(submit_options_with_tasks(components[0]), Not(Contains(StartsWith("--gpus-per-task"))));
+  EXPECT_THAT(submit_options_evenly(components[0]),
+              ElementsAre("--partition=fast", "--nodelist=a1,a2", "--nodes=2", "--ntasks=6",
+                          "--ntasks-per-node=3", "--cpus-per-task=8", "--mem=15360M", "--gres=gpu:3"));
 }
 
 TEST(Allocation, WholeNodesAreAskedForWithAllTheyHave) {
