@@ -9,7 +9,8 @@
 namespace sailor {
 
 Snapshot read_live_cluster(bool busy_too) {
-  std::vector<std::string> command = {program_path("sailor-cluster"), "--yaml"};
+  // Measurements take whole nodes.
+  std::vector<std::string> command = {program_path("sailor-cluster"), "--yaml", "--exclusive=exclusive"};
   if (busy_too) command.push_back("--busy");
   return parse_snapshot(run_and_read(command), "sailor-cluster");
 }

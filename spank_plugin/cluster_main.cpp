@@ -19,6 +19,7 @@ constexpr char kUsage[] =
     "usage: sailor-cluster [--yaml] [--busy] [--config FILE] [--partition=P,...] [--nodelist=N,...]\n"
     "                      [--exclude=N,...] [--constraint=F] [--reservation=R] [--account=A] [--qos=Q] "
     "[--time=T]\n"
+    "                      [--exclusive=exclusive] [--cpus-per-task=N]\n"
     "\n"
     "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
     "Nodes that it could not get are listed under not_free with the reason.\n"
@@ -32,8 +33,8 @@ struct Arguments {
   std::string config = site_config_path();
 };
 
-constexpr const char* kJobOptions[] = {"partition",   "nodelist", "exclude", "constraint",
-                                       "reservation", "account",  "qos",     "time"};
+constexpr const char* kJobOptions[] = {"partition", "nodelist", "exclude", "constraint", "reservation",
+                                       "account",   "qos",      "time",    "exclusive",  "cpus-per-task"};
 
 // `--NAME=VALUE` of one of them.
 bool take_job_option(const std::string& word, std::map<std::string, std::string>& options) {

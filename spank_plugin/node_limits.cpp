@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "planner/spec/error.h"
 #include "planner/spec/name_list.h"
@@ -47,6 +48,11 @@ NodeWishes node_wishes(const OptionLookup& option, const SubmitOptions& options,
   wishes.account = option("account").value_or("");
   wishes.qos = option("qos").value_or("");
   wishes.include_busy = options.wait_for_nodes;
+  const std::optional<std::string> exclusive = option("exclusive");
+  wishes.whole_nodes = exclusive && (exclusive->empty() || *exclusive == "exclusive");
+  if (const std::optional<std::string> cpus = option("cpus-per-task"))
+    wishes.cpus_per_rank = std::max(1, std::atoi(cpus->c_str()));
+  wishes.memory_is_given = option("mem") || option("mem-per-cpu");
   return wishes;
 }
 

@@ -18,7 +18,8 @@ namespace sailor {
 void refuse_contradictions(const OptionLookup& option);
 
 // --partition, --nodelist, --exclude, --constraint, --nodes (its upper end), --reservation, --time, --account
-// and --qos as limits. Partitions: those of --sailor-partitions, else of --partition, else of the job spec.
+// and --qos as limits; --exclusive, --cpus-per-task and --mem as what the job asks for. Partitions: those of
+// --sailor-partitions, else of --partition, else of the job spec.
 NodeWishes node_wishes(const OptionLookup& option, const SubmitOptions& options, const JobSpec& job);
 
 // The options that Slurm does not pass from the first component of a heterogeneous job to the others.

@@ -50,13 +50,16 @@ std::string enclosing_job(SubmitProgram program) {
 
 // The first planned node for which `use` returns a reason, with the reason; nothing if there is none.
 std::optional<std::string> first_in_use(const PlannedJob& planned, const std::vector<SlurmNode>& nodes,
-                                        std::optional<std::string> (*use)(const SlurmNode&)) {
+                                        std::optional<std::string> (*use)(const SlurmNode&,
+                                                                          const NodeNeeds&)) {
   for (const Component& component : planned.components) {
-    for (const std::string& name : component.nodes) {
+    for (size_t i = 0; i < component.nodes.size(); ++i) {
+      const std::string& name = component.nodes[i];
       auto node = std::find_if(nodes.begin(), nodes.end(),
                                [&](const SlurmNode& candidate) { return candidate.name == name; });
       if (node == nodes.end()) return name + " (gone)";
-      if (std::optional<std::string> reason = use(*node)) return fmt::format("{} ({})", name, *reason);
+      if (std::optional<std::string> reason = use(*node, component.needs[i]))
+        return fmt::format("{} ({})", name, *reason);
     }
   }
   return std::nullopt;
@@ -66,8 +69,8 @@ std::optional<std::string> first_in_use(const PlannedJob& planned, const std::ve
 // withdrawn meanwhile claims no node any more.
 class Tries {
  public:
-  // The jobs on these nodes will have ended.
-  explicit Tries(std::set<std::string> free_nodes) : free_nodes_(std::move(free_nodes)) {}
+  // The job that holds this will have ended.
+  explicit Tries(std::map<std::string, JobShare> free) : free_(std::move(free)) {}
 
   void count() { ++count_; }
   bool more() const { return count_ < kMost; }
@@ -89,17 +92,17 @@ class Tries {
  private:
   void correct(std::vector<SlurmNode>& nodes) const {
     forget_planned(nodes, withdrawn_nodes_);
-    forget_running(nodes, free_nodes_);
+    forget_job(nodes, free_);
   }
 
   static constexpr int kMost = 5;
-  const std::set<std::string> free_nodes_;
+  const std::map<std::string, JobShare> free_;
   int count_ = 0;
   std::set<std::string> withdrawn_nodes_;
 };
 
-std::set<std::string> nodes_of(const PreviousPart& part) {
-  return nodes_held_by(static_cast<uint32_t>(std::strtoul(part.job.c_str(), nullptr, 10)));
+std::map<std::string, JobShare> held_by_part(const PreviousPart& part) {
+  return held_by(static_cast<uint32_t>(std::strtoul(part.job.c_str(), nullptr, 10)));
 }
 
 void say_taken(const std::string& taken, const char* then) {
@@ -164,8 +167,9 @@ std::vector<std::string> command_for(SubmitProgram program, const Submission& su
                                      const PlannedJob& planned) {
   std::vector<std::vector<std::string>> components;
   for (const Component& component : planned.components) {
-    components.push_back(program == SubmitProgram::srun ? submit_options_with_tasks(component)
-                                                        : submit_options(component));
+    components.push_back(program == SubmitProgram::srun     ? submit_options_with_tasks(component)
+                         : program == SubmitProgram::salloc ? submit_options_evenly(component)
+                                                            : submit_options(component));
   }
   return planned_command(submission.argv, submission.script_index, components,
                          extra_options(program, submission, planned), repeated_options(option_value));
@@ -255,7 +259,7 @@ OptionValues given_options(const sailor_submission& request) {
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
   options.overrides.partitions = wishes.partitions;
   std::string later = reason_to_start_later(option_value);
-  for (Tries tries(previous ? nodes_of(*previous) : std::set<std::string>());;) {
+  for (Tries tries(previous ? held_by_part(*previous) : std::map<std::string, JobShare>());;) {
     PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, tries);
     fputs(planned.table.c_str(), stderr);
     if (!later.empty() && !wishes.include_busy && !previous) {

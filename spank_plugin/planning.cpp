@@ -17,6 +17,7 @@
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/stage_table.h"
+#include "planner/simulator/host_memory.h"
 #include "planner/simulator/simulate.h"
 #include "planner/spec/busy_nodes.h"
 #include "planner/spec/error.h"
@@ -181,24 +182,126 @@ std::string comment_of(const Plan& plan) {
   return line.substr(0, kMaxBytes);
 }
 
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+// The GPUs of a job are numbered from 0 on each shared node, whichever Slurm chooses.
+void number_gpus_of_job(Plan& plan, const Snapshot& snapshot) {
+  std::map<std::string, std::map<int, int>> number;  // by node: index in the snapshot -> in the job
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages)
+      for (const int gpu : stage.gpus) number[stage.node][gpu] = 0;
+  for (auto& [node, gpus] : number) {
+    int next = 0;
+    for (auto& [gpu, in_job] : gpus) in_job = next++;
+  }
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) {
+      const SnapshotNode* node = snapshot.find(stage.node, stage.gpu_type);
+      if (node == nullptr || !node->shared) continue;
+      for (int& gpu : stage.gpus) gpu = number[stage.node][gpu];
+    }
+}
+
+// Nodes with less free memory than the ranks of a plan need.
+struct ShortOfMemory {
+  std::map<std::string, int> most_ranks;  // that have room, by node
+  std::vector<std::string> reasons;
+
+  void limit(Snapshot& snapshot) const {
+    for (const auto& [name, most] : most_ranks) {
+      int left = most;
+      for (SnapshotNode& node : snapshot.nodes) {
+        if (node.name != name) continue;
+        node.free_gpus.resize(std::min(node.free_gpus.size(), static_cast<size_t>(left)));
+        left -= static_cast<int>(node.free_gpus.size());
+      }
+    }
+    std::erase_if(snapshot.nodes, [](const SnapshotNode& node) { return node.free_gpus.empty(); });
+    snapshot.not_free.insert(snapshot.not_free.begin(), reasons.begin(), reasons.end());
+  }
+};
+
+// Host memory of a rank by GPU type, the same for all of a type as in the request: what the largest needs,
+// and in an elastic job what it may need later, up to its GPU's part of what is free on every node.
+std::map<std::string, int64_t> memory_of_ranks(const PlanningInputs& inputs, const Plan& plan,
+                                               ShortOfMemory& short_of) {
+  std::map<std::string, HostMemory> needed;                 // by type
+  std::map<std::string, int64_t> share;                     // the same
+  std::map<std::string, std::map<std::string, int>> ranks;  // by node and type
+  for (const StagePrediction& predicted : simulate(inputs.context(), plan).stages) {
+    const PlanPipeline& pipeline = plan.pipelines[static_cast<size_t>(predicted.pipeline)];
+    if (predicted.stage >= num_groups(plan, pipeline)) continue;  // on the GPUs of another entry
+    const PlanStage& stage = pipeline.stages[static_cast<size_t>(predicted.stage)];
+    const SnapshotNode* node = inputs.snapshot.find(stage.node, stage.gpu_type);
+    if (node == nullptr || !node->shared || node->host.memory_bytes == 0) continue;
+    HostMemory host = host_memory(inputs.job, predicted, inputs.catalog.at(stage.gpu_type).on_processors);
+    if (const auto of_site = inputs.site.memory_per_rank_bytes) host = {*of_site, *of_site};
+    HostMemory& of_type = needed[stage.gpu_type];
+    of_type.least_bytes = std::max(of_type.least_bytes, host.least_bytes);
+    of_type.most_bytes = std::max(of_type.most_bytes, host.most_bytes);
+    const int64_t here = node->host.memory_bytes / static_cast<int64_t>(node->free_gpus.size());
+    int64_t& least_share = share.emplace(stage.gpu_type, here).first->second;
+    least_share = std::min(least_share, here);
+    ranks[stage.node][stage.gpu_type] += stage.shape.gpus();
+  }
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  for (const auto& [name, by_type] : ranks) {
+    const int64_t free = inputs.snapshot.find(name)->host.memory_bytes;
+    int64_t together = 0, largest = 1;
+    int count = 0;
+    for (const auto& [type, of_type] : by_type) {
+      together += of_type * needed[type].least_bytes;
+      largest = std::max(largest, needed[type].least_bytes);
+      count += of_type;
+    }
+    if (together <= free) continue;
+    short_of.most_ranks[name] = std::min(count - 1, static_cast<int>(free / largest));
+    short_of.reasons.push_back(fmt::format("{}: {:.1f} GiB of memory free, {} ranks need {:.1f}", name,
+                                           static_cast<double>(free) / kGiB, count,
+                                           static_cast<double>(together) / kGiB));
+  }
+  std::map<std::string, int64_t> memory;
+  for (const auto& [type, host] : needed)
+    memory[type] = std::max(host.least_bytes, std::min(host.most_bytes, share[type]));
+  return memory;
+}
+
+void finish_plan(const SubmitOptions& options, const PlanningInputs& inputs, const LiveCluster& live,
+                 const RankRequest& request, PlannedJob& planned) {
+  for (const std::string& note : inputs.notes) planned.table += "note: " + note + "\n";
+  planned.components = allocate(planned.plan, live, request);
+  number_gpus_of_job(planned.plan, live.snapshot);
+  planned.comment = comment_of(planned.plan);
+  planned.planning = planning_files(inputs, request_of(options));
+  planned.site_config = std::filesystem::absolute(inputs.site.file).lexically_normal().string();
+}
+
 }  // namespace
 
 PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig& site,
                     const NodeWishes& wishes, const ClusterSource& cluster) {
-  LiveCluster live;
-  PlanningInputs inputs = load_inputs(std::move(job), site, options.overrides, [&](const SiteConfig&) {
-    live = cluster();
-    return live.snapshot;
-  });
-  if (inputs.snapshot.nodes.empty()) throw Refusal(kInfeasible, nothing_free(inputs.snapshot));
-  PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now)
-                                                 : use_given_plan(options, wishes, inputs);
-  for (const std::string& note : inputs.notes) planned.table += "note: " + note + "\n";
-  planned.components = allocate(planned.plan, live);
-  planned.comment = comment_of(planned.plan);
-  planned.planning = planning_files(inputs, request_of(options));
-  planned.site_config = std::filesystem::absolute(inputs.site.file).lexically_normal().string();
-  return planned;
+  for (ShortOfMemory short_of;;) {
+    LiveCluster live;
+    PlanningInputs inputs = load_inputs(job, site, options.overrides, [&](const SiteConfig&) {
+      live = cluster();
+      short_of.limit(live.snapshot);
+      return live.snapshot;
+    });
+    if (inputs.snapshot.nodes.empty()) throw Refusal(kInfeasible, nothing_free(inputs.snapshot));
+    PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now)
+                                                   : use_given_plan(options, wishes, inputs);
+    RankRequest request{wishes.cpus_per_rank ? wishes.cpus_per_rank : inputs.site.cpus_per_rank,
+                        wishes.cpus_per_rank.has_value(), wishes.memory_is_given};
+    const size_t known = short_of.reasons.size();
+    if (!wishes.memory_is_given) request.memory_bytes = memory_of_ranks(inputs, planned.plan, short_of);
+    if (short_of.reasons.size() > known) {
+      if (options.plan_file.empty()) continue;  // on fewer GPUs
+      throw Refusal(kInfeasible,
+                    fmt::format("{}: cannot start now: {}", options.plan_file, short_of.reasons.front()));
+    }
+    finish_plan(options, inputs, live, request, planned);
+    return planned;
+  }
 }
 
 }  // namespace sailor

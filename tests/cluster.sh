@@ -2,7 +2,8 @@
 # The throw-away Slurm cluster: all on this machine, in one private directory, without systemd. Implemented in etc/dev/cluster/.
 usage() {
   cat <<'TEXT'
-usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--build DIR]
+usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE]
+                           [--strict] [--build DIR]
        tests/cluster.sh down
        tests/cluster.sh env
 
@@ -17,6 +18,9 @@ up    starts munge, slurmctld and one slurmd per node, waits until all nodes are
       --apart NODE  puts this node into its own network namespace, behind the device sailor-apart: `ip link set
                     sailor-apart down` disconnects it. Needs root, and a caller in its own network namespace
                     (unshare -n -m tests/cluster.sh ...)
+      --strict      jobs get only the devices and the memory that they asked for (task/cgroup with ConstrainDevices and
+                    ConstrainRAMSpace; DefMemPerCPU=1), a1 has MIG slices beside its GPUs, v1 GPUs of two types. Needs root and
+                    control groups of version 1; one such cluster at a time
       --build DIR   directory of spank_sailor.so and the programs. Default: build/ of this repository
 down  ends the jobs and daemons, and removes the directory
 env   prints the exports of a running cluster again

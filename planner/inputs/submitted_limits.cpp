@@ -20,8 +20,9 @@ const std::vector<std::string>& plan_limits() {
   }();
   return names;
 }
-// Those of Slurm that say which nodes a job may have.
-constexpr const char* kNodeLimits[] = {"nodelist", "exclude", "constraint", "reservation", "account", "qos"};
+// Those of Slurm that say which nodes a job may have, and how much of them.
+constexpr const char* kNodeLimits[] = {"nodelist", "exclude", "constraint", "reservation",
+                                       "account",  "qos",     "exclusive",  "cpus-per-task"};
 
 std::optional<std::string> find(const OptionValues& values, const std::string& name) {
   auto it = values.find(name);

@@ -39,8 +39,9 @@ std::vector<FreeNode> free_nodes(const Plan& plan, const Snapshot& snapshot) {
   for (FreeNode& free : nodes) {
     if (!free.node->leaf_switch.empty()) free.leaf_switch = switches.at(free.node->leaf_switch);
   }
-  std::sort(nodes.begin(), nodes.end(),
-            [](const auto& a, const auto& b) { return a.node->name < b.node->name; });
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.node->name, a.node->gpu_type) < std::tie(b.node->name, b.node->gpu_type);
+  });
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (const PlanStage& stage : pipeline.stages) {
       if (stage.node.empty()) continue;
@@ -155,8 +156,8 @@ const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::v
     const std::vector<int> peers = choice.peers_of(ref);
     const std::vector<const FreeNode*>& of_pipeline = own[ref.pipeline];
     auto rank = [&](const FreeNode& free) {
-      bool foreign =
-          prefer_own_nodes && std::find(of_pipeline.begin(), of_pipeline.end(), &free) == of_pipeline.end();
+      const auto is_own = [&](const FreeNode* own_node) { return own_node->node->name == free.node->name; };
+      bool foreign = prefer_own_nodes && std::none_of(of_pipeline.begin(), of_pipeline.end(), is_own);
       return std::tuple(foreign, free.gpus.size(), SwitchChoice::rank(free, pool, peers));
     };
     FreeNode* best = nullptr;

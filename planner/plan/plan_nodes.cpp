@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "planner/spec/error.h"
 
@@ -20,20 +22,21 @@ std::string region_of(const SiteConfig& site, const std::string& zone) {
 }  // namespace
 
 Snapshot nodes_of_plan(const Plan& plan) {
-  std::map<std::string, SnapshotNode> nodes;
+  std::map<std::pair<std::string, std::string>, SnapshotNode> nodes;  // by name and GPU type
+  std::set<std::pair<std::string, int>> used;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       const PlanStage& stage = pipeline.stages[s];
       if (s >= static_cast<size_t>(num_groups(plan, pipeline))) continue;  // on the GPUs of another entry
-      SnapshotNode& node = nodes[stage.node];
-      if (!node.name.empty() && (node.gpu_type != stage.gpu_type || node.zone != stage.zone))
-        throw InputError(fmt::format("plan: node {} has GPUs of type {} and of type {}", stage.node,
-                                     node.gpu_type, stage.gpu_type));
+      SnapshotNode& node = nodes[{stage.node, stage.gpu_type}];
+      if (!node.name.empty() && node.zone != stage.zone)
+        throw InputError(
+            fmt::format("plan: node {} is in zone {} and in zone {}", stage.node, node.zone, stage.zone));
       node.name = stage.node;
       node.gpu_type = stage.gpu_type;
       node.zone = node.region = stage.zone;
       for (const int gpu : stage.gpus) {
-        if (std::find(node.free_gpus.begin(), node.free_gpus.end(), gpu) != node.free_gpus.end())
+        if (!used.insert({stage.node, gpu}).second)
           throw InputError(fmt::format("plan: GPU {} of node {} is used twice", gpu, stage.node));
         node.free_gpus.push_back(gpu);
         node.gpus = std::max(node.gpus, gpu + 1);
@@ -42,7 +45,7 @@ Snapshot nodes_of_plan(const Plan& plan) {
   }
   Snapshot snapshot;
   snapshot.file = "the plan's own nodes";
-  for (auto& [name, node] : nodes) {
+  for (auto& [key, node] : nodes) {
     std::sort(node.free_gpus.begin(), node.free_gpus.end());
     snapshot.nodes.push_back(std::move(node));
   }

@@ -8,7 +8,7 @@
 namespace sailor {
 
 // Every GPU of the plan is free. Nodes have no partition, and their region is their zone. Throws InputError
-// if two stages share a GPU, or a node has two GPU types or zones.
+// if two stages share a GPU, or a node has two zones.
 Snapshot nodes_of_plan(const Plan& plan);
 
 // Sets the region of each node to the region of its zone in the site config.

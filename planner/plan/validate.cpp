@@ -89,7 +89,8 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
 
 void check_placed_stage(const PlanStage& stage, const std::string& where, const Snapshot& snapshot,
                         std::set<std::pair<std::string, int>>& used, std::vector<std::string>& violations) {
-  const SnapshotNode* node = snapshot.find(stage.node);
+  const SnapshotNode* node = snapshot.find(stage.node, stage.gpu_type);
+  if (node == nullptr) node = snapshot.find(stage.node);
   if (node == nullptr) {
     violations.push_back(where + fmt::format("the cluster has no free node {}", stage.node));
     return;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <cstdio>
 #include <sstream>
 #include <stdexcept>
 
@@ -18,7 +18,8 @@ const AllocatedNode* Allocation::find(const std::string& node) const {
 std::string to_text(const std::vector<AllocatedNode>& nodes) {
   std::string text;
   for (const AllocatedNode& node : nodes)
-    text += fmt::format("{}{}:{}:{}", text.empty() ? "" : ",", node.name, node.het_group, node.cpus);
+    text += fmt::format("{}{}:{}:{}:{}", text.empty() ? "" : ",", node.name, node.het_group, node.cpus,
+                        node.gpus);
   return text;
 }
 
@@ -26,13 +27,14 @@ std::vector<AllocatedNode> parse_allocated_nodes(const std::string& text) {
   std::vector<AllocatedNode> nodes;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
-    const size_t last = part.rfind(':');
-    const size_t first =
-        last == std::string::npos || last == 0 ? std::string::npos : part.rfind(':', last - 1);
-    if (first == std::string::npos || first == 0)
-      throw std::runtime_error(fmt::format("cannot read node \"{}\": expected NAME:HETGROUP:CPUS", part));
-    nodes.push_back(
-        {part.substr(0, first), std::atoi(part.c_str() + first + 1), std::atoi(part.c_str() + last + 1)});
+    AllocatedNode node;
+    const size_t colon = part.find(':');
+    if (colon == 0 || colon == std::string::npos ||
+        std::sscanf(part.c_str() + colon, ":%d:%d:%d", &node.het_group, &node.cpus, &node.gpus) != 3)
+      throw std::runtime_error(
+          fmt::format("cannot read node \"{}\": expected NAME:HETGROUP:CPUS:GPUS", part));
+    node.name = part.substr(0, colon);
+    nodes.push_back(std::move(node));
   }
   return nodes;
 }

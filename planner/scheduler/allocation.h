@@ -1,5 +1,5 @@
-// The nodes that a job owns, as its first node sees them: name, component of a heterogeneous job, processors.
-// Value types.
+// The nodes that a job owns, as its first node sees them: name, component of a heterogeneous job, processors,
+// GPUs. Value types.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@ struct AllocatedNode {
   int cpus = 0;        // processors of the job on this node; 0 = unknown
   // The helper job that holds the node; empty: the program's own job.
   std::string helper_job{};
+  // GPUs of the job on this node, which each step must ask for; 0 = none, or unknown.
+  int gpus = 0;
 };
 
 struct Allocation {
@@ -25,7 +27,7 @@ struct Allocation {
   const AllocatedNode* find(const std::string& node) const;
 };
 
-// Text form for the remote-shell helper: NAME:HETGROUP:CPUS, separated by commas.
+// Text form for the remote-shell helper: NAME:HETGROUP:CPUS:GPUS, separated by commas.
 std::string to_text(const std::vector<AllocatedNode>& nodes);
 std::vector<AllocatedNode> parse_allocated_nodes(const std::string& text);  // throws std::runtime_error
 

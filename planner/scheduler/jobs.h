@@ -63,8 +63,9 @@ struct QueuedJob {
   std::string head_node;           // node that runs its script; empty while there is none
   std::string submit_directory;
   int cpus = 0;
-  std::optional<int64_t> start_s{};  // start, or expected start
-  std::optional<int64_t> end_s{};    // time limit, or end
+  std::map<std::string, int> gpus_on{};  // that it holds, by node
+  std::optional<int64_t> start_s{};      // start, or expected start
+  std::optional<int64_t> end_s{};        // time limit, or end
 };
 
 // A request for whole nodes that run a batch script.
@@ -89,6 +90,10 @@ struct HelperRequest {
   std::string partition{};                      // empty = the user's default
   std::optional<int64_t> end_s{};               // of the main job
   std::string account{}, qos{}, reservation{};  // of the main job; empty = not given
+  int gpus = 0;                                 // of the node, with the rest below; 0 = the whole node
+  std::string gres{};                           // name of one of them in requests
+  int cpus = 0;                                 // 0 = the scheduler's default
+  int64_t memory_mb = 0;                        // the same
 };
 
 // A program on a node that the job or its helper job already has.

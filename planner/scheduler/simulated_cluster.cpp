@@ -342,9 +342,11 @@ void SimulatedCluster::start(Job& job, const std::vector<size_t>& nodes) {
   if (job.limit_end_s < BackfillMap::kForEver) seen.end_s = job.limit_end_s;
   seen.nodes.clear();
   seen.cpus = 0;
+  seen.gpus_on.clear();
   for (const size_t node : nodes) {
     seen.nodes.push_back(nodes_[node].name);
     seen.cpus += nodes_[node].cpus;
+    for (const auto& [type, gpus] : nodes_[node].gpus) seen.gpus_on[nodes_[node].name] += gpus;
   }
   seen.head_node = seen.nodes.front();
   note(Kind::started, job);

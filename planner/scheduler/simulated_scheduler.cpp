@@ -72,8 +72,11 @@ Allocation SimulatedScheduler::own_allocation() {
   const std::optional<QueuedJob> job = cluster_.find_job(own_id_);
   if (!job) throw std::runtime_error("this process is in no job");
   Allocation allocation{job->id, {}, job->end_s};
-  for (const std::string& name : job->nodes)
-    allocation.nodes.push_back({.name = name, .het_group = -1, .cpus = find_node(name)->cpus});
+  for (const std::string& name : job->nodes) {
+    AllocatedNode node{.name = name, .het_group = -1, .cpus = find_node(name)->cpus};
+    if (const auto held = job->gpus_on.find(name); held != job->gpus_on.end()) node.gpus = held->second;
+    allocation.nodes.push_back(std::move(node));
+  }
   return allocation;
 }
 

@@ -74,8 +74,8 @@ NodeBill bill_of(const PlanningContext& context, const SnapshotNode& node) {
 }
 
 PlanBill bill_of(const PlanningContext& context, const Plan& plan) {
-  std::map<std::string, const SnapshotNode*> nodes;
-  for (const SnapshotNode& node : context.snapshot.nodes) nodes[node.name] = &node;
+  std::map<std::pair<std::string, std::string>, const SnapshotNode*> nodes;  // by name and type
+  for (const SnapshotNode& node : context.snapshot.nodes) nodes[{node.name, node.gpu_type}] = &node;
   PlanBill bill;
   std::map<const SnapshotNode*, int> used;
   for (const PlanPipeline& pipeline : plan.pipelines)
@@ -83,7 +83,7 @@ PlanBill bill_of(const PlanningContext& context, const Plan& plan) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
       const int gpus = stage.shape.gpus();
       bill.used_gpus += gpus;
-      if (const auto node = nodes.find(stage.node); node != nodes.end()) {
+      if (const auto node = nodes.find({stage.node, stage.gpu_type}); node != nodes.end()) {
         used[node->second] += gpus;
         continue;
       }

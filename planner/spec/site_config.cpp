@@ -42,14 +42,29 @@ ZoneRule read_zone(const Field& field, bool with_rule) {
   return rule;
 }
 
+void read_request(const Field& field, SiteConfig& site) {
+  constexpr int kMostCpus = 4096;
+  MapField map(field, {"whole_nodes", "cpus_per_rank", "memory_per_rank"});
+  if (auto whole = map.optional("whole_nodes")) site.whole_nodes = whole->boolean();
+  if (auto cpus = map.optional("cpus_per_rank")) site.cpus_per_rank = cpus->integer<int>(1, kMostCpus);
+  if (auto memory = map.optional("memory_per_rank")) site.memory_per_rank_bytes = memory->bytes();
+}
+
+std::string yaml_request(const SiteConfig& site) {
+  std::string out = fmt::format("request: {{whole_nodes: {}", site.whole_nodes);
+  if (site.cpus_per_rank) out += fmt::format(", cpus_per_rank: {}", *site.cpus_per_rank);
+  if (site.memory_per_rank_bytes) out += fmt::format(", memory_per_rank: {}", *site.memory_per_rank_bytes);
+  return out + "}\n";
+}
+
 }  // namespace
 
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document),
                {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days", "gres",
-                "default_zone", "zones", "umbrella_partition", "usd_per_hour", "spot_usd_per_hour", "billing",
-                "egress_usd_per_gb", "watts", "planner", "elastic", "defaults", "policy"});
+                "default_zone", "zones", "umbrella_partition", "request", "usd_per_hour", "spot_usd_per_hour",
+                "billing", "egress_usd_per_gb", "watts", "planner", "elastic", "defaults", "policy"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;
@@ -71,6 +86,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     for (const Field& item : zones->items()) site.zones.push_back(read_zone(item, true));
   }
   if (auto umbrella = map.optional("umbrella_partition")) site.umbrella_partition = umbrella->name();
+  if (auto request = map.optional("request")) read_request(*request, site);
   if (auto prices = map.optional("usd_per_hour")) site.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("spot_usd_per_hour")) site.spot_usd_per_hour = read_price_table(*prices);
   if (auto billing = map.optional("billing")) site.usd_per_unit_hour = read_unit_price(*billing);
@@ -134,6 +150,7 @@ std::string to_yaml(const SiteConfig& site) {
   }
   if (!site.umbrella_partition.empty())
     out += fmt::format("umbrella_partition: {}\n", yaml_text(site.umbrella_partition));
+  if (site.whole_nodes || site.cpus_per_rank || site.memory_per_rank_bytes) out += yaml_request(site);
   out += yaml_table("usd_per_hour", site.usd_per_hour);
   out += yaml_table("spot_usd_per_hour", site.spot_usd_per_hour);
   out += yaml_unit_price(site.usd_per_unit_hour);

@@ -10,6 +10,8 @@
 //     zones:
 //       - {zone: z2, region: r1, partitions: [fast], features: [rack7], price: spot}    # first match decides
 //     umbrella_partition: all               # a partition over all GPU nodes, if there is one
+//     # What jobs ask for: whole nodes, or only what their ranks need; then processors and memory of a rank.
+//     request: {whole_nodes: false, cpus_per_rank: 8, memory_per_rank: 16GiB}
 //     usd_per_hour: {NAME: {z1: 3.5}}
 //     spot_usd_per_hour: {NAME: {z1: 1.5}}
 //     billing: {usd_per_unit_hour: 0.2}     # price of nodes by Slurm's billing weights, instead
@@ -50,6 +52,11 @@ struct SiteConfig {
   ZoneRule default_zone{"default", "default", {}, {}, false};
   std::vector<ZoneRule> zones;
   std::string umbrella_partition;
+  bool whole_nodes = false;  // jobs take whole nodes, else only what their ranks need
+  // Of one rank; nothing = its GPU's share of the node's processors, and the memory that planner/simulator/
+  // host_memory.h estimates.
+  std::optional<int> cpus_per_rank;
+  std::optional<int64_t> memory_per_rank_bytes;
   std::map<std::string, std::map<std::string, double>> usd_per_hour, spot_usd_per_hour;
   std::optional<double> usd_per_unit_hour;  // of a billing unit; nothing = GPUs have prices
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;

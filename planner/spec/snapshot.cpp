@@ -47,6 +47,24 @@ std::vector<std::string> names_of(const MapField& map) {
   }
 }
 
+HostOffer read_host(const Field& field) {
+  constexpr int kMostCpus = 1'000'000;
+  MapField map(field, {"gres", "cpus", "memory"});
+  HostOffer host;
+  if (auto gres = map.optional("gres")) host.gres = gres->text();
+  if (auto cpus = map.optional("cpus")) host.cpus = cpus->integer<int>(0, kMostCpus);
+  if (auto memory = map.optional("memory")) host.memory_bytes = memory->bytes();
+  return host;
+}
+
+std::string yaml_host(const HostOffer& host) {
+  if (host.gres.empty() && host.cpus == 0 && host.memory_bytes == 0) return "";
+  std::string out = ", host: {gres: " + yaml_text(host.gres);
+  if (host.cpus > 0) out += fmt::format(", cpus: {}", host.cpus);
+  if (host.memory_bytes > 0) out += fmt::format(", memory: {}MiB", host.memory_bytes >> 20);
+  return out + "}";
+}
+
 // What free and busy nodes have in common, but for the name.
 SnapshotNode read_place(const MapField& map) {
   SnapshotNode node;
@@ -60,6 +78,7 @@ SnapshotNode read_place(const MapField& map) {
   if (auto price = map.optional("price")) node.spot = price->choice(price_names()) == 1;
   if (auto units = map.optional("billing_units")) node.billing_units = units->positive();
   if (auto shared = map.optional("shared")) node.shared = shared->boolean();
+  if (auto host = map.optional("host")) node.host = read_host(*host);
   return node;
 }
 
@@ -106,7 +125,7 @@ std::string yaml_price(const SnapshotNode& node) {
   if (node.billing_units > 0) out += fmt::format(", billing_units: {}", node.billing_units);
   if (node.shared != (static_cast<int>(node.free_gpus.size()) < node.gpus))
     out += fmt::format(", shared: {}", node.shared);
-  return out;
+  return out + yaml_host(node.host);
 }
 
 // Holds of all nodes of a snapshot together.
@@ -115,8 +134,16 @@ class NodeRules {
   void check(const SnapshotNode& node, const Field& item) {
     gpus_ += node.gpus;
     if (gpus_ > kMaxGpus) item.fail(fmt::format("more than {} GPUs in all", kMaxGpus));
-    if (names_.size() == kMaxNodes) item.fail(fmt::format("more than {} nodes in all", kMaxNodes));
-    if (!names_.insert(node.name).second) item.fail("the node " + in_quotes(node.name) + " is listed twice");
+    if (seen_.size() == kMaxNodes) item.fail(fmt::format("more than {} nodes in all", kMaxNodes));
+    Seen& seen = seen_[node.name];
+    if (!seen.types.insert(node.gpu_type).second)
+      item.fail("the node " + in_quotes(node.name) + " is listed twice");
+    if (!node.free_gpus.empty()) {
+      const int first = node.free_gpus.front();
+      if (first <= seen.last_gpu)
+        item.fail(fmt::format("the node {} is listed twice with GPU {}", in_quotes(node.name), first));
+      seen.last_gpu = node.free_gpus.back();
+    }
     const std::string& region = region_of_.emplace(node.zone, node.region).first->second;
     if (region != node.region) {
       item.fail(fmt::format("the zone {} is in region {} here and in {} above", in_quotes(node.zone),
@@ -125,7 +152,12 @@ class NodeRules {
   }
 
  private:
-  std::set<std::string> names_;
+  // The entries of a node: one for each type of its GPUs, in the order of their indices.
+  struct Seen {
+    std::set<std::string> types;
+    int last_gpu = -1;
+  };
+  std::map<std::string, Seen> seen_;
   std::map<std::string, std::string> region_of_;
   int gpus_ = 0;
 };
@@ -134,6 +166,12 @@ class NodeRules {
 
 const SnapshotNode* Snapshot::find(const std::string& node) const {
   auto it = std::find_if(nodes.begin(), nodes.end(), [&](const SnapshotNode& n) { return n.name == node; });
+  return it == nodes.end() ? nullptr : &*it;
+}
+
+const SnapshotNode* Snapshot::find(const std::string& node, const std::string& gpu_type) const {
+  auto it = std::find_if(nodes.begin(), nodes.end(),
+                         [&](const SnapshotNode& n) { return n.name == node && n.gpu_type == gpu_type; });
   return it == nodes.end() ? nullptr : &*it;
 }
 
@@ -154,7 +192,7 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   NodeRules rules;
   for (const Field& item : map.required("nodes").items()) {
     const MapField entry(item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus",
-                                "free_gpus", "switch", "price", "billing_units", "shared"});
+                                "free_gpus", "switch", "price", "billing_units", "shared", "host"});
     SnapshotNode node = read_free(entry);
     for (std::string& name : names_of(entry)) {
       node.name = std::move(name);
@@ -164,8 +202,9 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   }
   if (auto busy_nodes = map.optional("busy")) {
     for (const Field& item : busy_nodes->items()) {
-      const MapField entry(item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus",
-                                  "switch", "price", "billing_units", "shared", "state", "free_in_s"});
+      const MapField entry(
+          item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus", "switch", "price",
+                 "billing_units", "shared", "host", "state", "free_in_s"});
       BusyNode busy = read_busy(entry);
       for (std::string& name : names_of(entry)) {
         busy.node.name = std::move(name);

@@ -9,6 +9,8 @@
 //          switch: s1, price: spot, billing_units: 96}
 //       - {name: "b[1-3,7]", zone: z1, gpu_type: NAME, gpus: 8}    # a host list of Slurm: b1, b2, b3, b7
 //       - {name: c, count: 32, zone: z1, gpu_type: NAME, gpus: 8}  # c1 to c32
+//       - {name: d1, zone: z1, gpu_type: NAME, gpus: 4, free_gpus: [0, 1], host: {gres: "gpu:a", cpus: 16,
+//       memory: 64GiB}}
 //     busy:                                         # nodes that other jobs use now
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU, on demand; overrides the catalog
@@ -17,12 +19,21 @@
 //     egress_usd_per_gb: {z1: {z2: 0.01}}          # absent pairs cost nothing
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace sailor {
+
+// What of a node a new job could get with all of its free GPUs, and how the scheduler calls these. From a
+// live cluster only.
+struct HostOffer {
+  std::string gres;          // request of one of its GPUs, as `gpu:a100`
+  int cpus = 0;              // 0 = unknown
+  int64_t memory_bytes = 0;  // 0 = unknown
+};
 
 struct SnapshotNode {
   std::string name;
@@ -38,6 +49,7 @@ struct SnapshotNode {
   bool shared = false;
   bool spot = false;         // spot prices apply, not those on demand
   double billing_units = 0;  // of the whole node, in Slurm's billing weights; 0 = unknown
+  HostOffer host{};
 };
 
 // A node that other jobs use now and a new job could have later.
@@ -58,6 +70,8 @@ struct Snapshot {
   std::vector<std::string> not_free;  // "NODE: reason" of unavailable nodes, busy ones too, for explanations
 
   const SnapshotNode* find(const std::string& node) const;
+  // The entry of a node with GPUs of several types: they have one each, with indices of their own.
+  const SnapshotNode* find(const std::string& node, const std::string& gpu_type) const;
   // Free GPUs by (zone, GPU type).
   std::map<std::pair<std::string, std::string>, int> free_by_zone_and_type() const;
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -79,7 +80,9 @@ void become_allocation(std::vector<std::string> arguments) {
   const Snapshot cluster = read_live_cluster();
   std::map<std::pair<std::string, std::string>, size_t> taken;            // by GPU type and zone
   std::map<std::pair<std::string, int>, std::vector<std::string>> alike;  // by partition and number of GPUs
+  std::set<std::string> seen;  // a node with GPUs of several types counts as one of the first
   for (const SnapshotNode& node : cluster.nodes) {
+    if (!seen.insert(node.name).second) continue;
     if (taken[{node.gpu_type, node.zone}]++ < kNodesOfAKind)
       alike[{node.partition, node.gpus}].push_back(node.name);
   }

@@ -191,7 +191,7 @@ int run(int argc, char** argv) {
     add(findings, check_launch());
     if (slurm) add(findings, check_scheduling(*slurm));
     if (slurm && site) {
-      add(findings, check_cgroups(slurm->cgroup_conf, !site->config.umbrella_partition.empty()));
+      add(findings, check_cgroups(slurm->cgroup_conf));
       const SlurmView view = read_slurm();
       add(findings, check_gres(*site, view));
       add(findings, check_profiles(*site, view));

@@ -78,25 +78,15 @@ Findings check_scheduling(const SlurmSettings& settings) {
   return findings;
 }
 
-Findings check_cgroups(const std::string& cgroup_conf, bool umbrella) {
+Findings check_cgroups(const std::string& cgroup_conf) {
   Findings findings;
   const std::map<std::string, std::string> set = settings_in(cgroup_conf);
-  const auto is = [&](const char* key, const char* value) {
-    return set.contains(key) && set.at(key) == value;
-  };
-  if (is("constraindevices", "yes") && umbrella)
-    findings.push_back(problem(
-        "cgroup",
-        "ConstrainDevices=yes, and the site config has an umbrella_partition: steps of its jobs request no "
-        "GPUs, and see none",
-        "remove umbrella_partition from the site config: jobs over several partitions are then "
-        "heterogeneous ones, which request their GPUs"));
-  if (is("constrainramspace", "yes"))
+  const auto constrained = set.find("constrainramspace");
+  if (constrained != set.end() && constrained->second == "yes")
     findings.push_back(
         note("cgroup", "ConstrainRAMSpace=yes: a job is killed when it uses more memory than it requested",
-             "planned jobs request no memory of their own: set DefMemPerNode or DefMemPerGPU of GPU "
-             "partitions, or "
-             "--mem of a submission, to what trainer ranks need"));
+             "planned jobs request what their ranks are estimated to need; `request: {memory_per_rank: ...}` "
+             "in the site config, or --mem of a submission, replaces the estimate"));
   return findings;
 }
 

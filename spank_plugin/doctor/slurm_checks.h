@@ -10,7 +10,7 @@ namespace sailor {
 
 // SchedulerType, SchedulerParameters and PrivateData of slurm.conf.
 Findings check_scheduling(const SlurmSettings& settings);
-// The text of cgroup.conf. `umbrella`: planned jobs over several partitions are ordinary jobs of one.
-Findings check_cgroups(const std::string& cgroup_conf, bool umbrella);
+// The text of cgroup.conf.
+Findings check_cgroups(const std::string& cgroup_conf);
 
 }  // namespace sailor

@@ -73,31 +73,11 @@ const ZoneRule& zone_of(const SlurmNode& node, const std::vector<std::string>& p
   return site.default_zone;
 }
 
-struct Gpus {
-  std::string type;  // Slurm's
-  int count = 0;
-  int used = 0;
-};
-
-// The GPUs of a node by Slurm's type.
-std::vector<Gpus> gpus_of(const SlurmNode& node) {
-  std::vector<Gpus> result;
-  for (const Gres& gres : parse_gres(node.gres)) {
-    if (gres.name == "gpu" && gres.count > 0) result.push_back({gres.type, gres.count, 0});
-  }
-  for (const Gres& used : parse_gres(node.gres_used)) {
-    for (Gpus& gpus : result) {
-      if (used.name == "gpu" && used.type == gpus.type) gpus.used += used.count;
-    }
-  }
-  return result;
-}
-
 // The state of a node that only has to be waited for, in the fewest words.
-std::string busy_state(const SlurmNode& node) {
+std::string busy_state(const SlurmNode& node, const NodeNeeds& needs) {
   if (node.state & NODE_STATE_COMPLETING) return "completing a job";
   if (node.state & NODE_STATE_PLANNED) return "planned for another job";
-  if (use_by_running_jobs(node)) return "in use";
+  if (use_by_running_jobs(node, needs)) return "in use";
   return node.promised_to != 0 ? "waited for by another job" : "powered down";
 }
 
@@ -143,20 +123,20 @@ class Offers {
     cluster.snapshot.usd_per_unit_hour = site_.usd_per_unit_hour;
     cluster.snapshot.egress_usd_per_gb = site_.egress_usd_per_gb;
     for (const SlurmNode& node : view_.nodes) {
-      std::vector<Gpus> gpus = gpus_of(node);
+      const std::vector<NodeGpus> gpus = gpus_of(node);
       if (gpus.empty()) continue;  // not a GPU node: not worth a word
-      if (std::optional<std::string> obstacle = obstacle_of(node, gpus, wishes_.include_busy)) {
+      if (std::optional<std::string> obstacle = obstacle_of(node, wishes_.include_busy)) {
         cluster.snapshot.not_free.push_back(node.name + ": " + *obstacle);
-        if (!wishes_.include_busy && !obstacle_of(node, gpus, true)) note_busy(node, gpus.front(), cluster);
+        if (!wishes_.include_busy && !obstacle_of(node, true)) note_busy(node, gpus, cluster);
         continue;
       }
-      offer(node, gpus.front(), cluster);
+      offer(node, gpus, cluster);
     }
     keep_within_partition_limits(cluster.snapshot.busy);
     std::set<std::string> offered;
     for (const SnapshotNode& node : cluster.snapshot.nodes) offered.insert(node.name);
     for (const SlurmPartition* partition : partitions_) {
-      LivePartition live{partition->name, partition->max_nodes, {}};
+      LivePartition live{partition->name, partition->max_nodes, {}, takes_whole_nodes(*partition)};
       for (const std::string& node : partition->nodes) {
         if (offered.count(node) > 0) live.nodes.push_back(node);
       }
@@ -167,8 +147,7 @@ class Offers {
 
  private:
   // Why the job cannot have the node: now, or also when it waits for those who hold it.
-  std::optional<std::string> obstacle_of(const SlurmNode& node, const std::vector<Gpus>& gpus,
-                                         bool include_busy) {
+  std::optional<std::string> obstacle_of(const SlurmNode& node, bool include_busy) {
     auto it = usable_partitions_of_.find(node.name);
     if (it == usable_partitions_of_.end()) return partition_reason(node.name);
     if (contains(wishes_.excluded_nodes, node.name)) return "excluded with --exclude";
@@ -180,11 +159,10 @@ class Offers {
       return fmt::format("not in reservation {}", reservation_->name);
     if (std::optional<std::string> obstacle = state_obstacle(node.state, {in_reservation, !include_busy}))
       return obstacle;
-    if (gpus.size() > 1) return "has GPUs of several types";
-    if (!include_busy) {
-      if (std::optional<std::string> use = use_by_others(node)) return use;
-    }
     const SlurmPartition& partition = *it->second.front();
+    if (!include_busy) {
+      if (std::optional<std::string> use = use_by_others(node, least_needs(partition))) return use;
+    }
     if (const SlurmReservation* reservation =
             conflicting_reservation(view_, node.name, job_time_s(partition, wishes_), wishes_.reservation)) {
       return fmt::format("reserved by {}", reservation->name);
@@ -217,42 +195,90 @@ class Offers {
     }
   }
 
-  SnapshotNode snapshot_node(const SlurmNode& node, const Gpus& gpus) const {
+  bool takes_whole_nodes(const SlurmPartition& partition) const {
+    return wishes_.whole_nodes || site_.whole_nodes || partition.whole_nodes;
+  }
+
+  // One rank.
+  NodeNeeds least_needs(const SlurmPartition& partition) const {
+    return {takes_whole_nodes(partition), {}, cpus_of_rank().value_or(1), 0};
+  }
+  std::optional<int> cpus_of_rank() const {
+    return wishes_.cpus_per_rank ? wishes_.cpus_per_rank : site_.cpus_per_rank;
+  }
+
+  // What the job gets of the node's GPUs of this type: those that are free, or all once it has waited.
+  SnapshotNode snapshot_node(const SlurmNode& node, const NodeGpus& gpus, int first_index,
+                             bool all_free) const {
     const ZoneRule& zone = zone_of(node, all_partitions_of_.at(node.name), site_);
-    auto type = site_.gres.find(gpus.type);
+    const SlurmPartition& partition = *usable_partitions_of_.at(node.name).front();
+    const auto type = site_.gres.find(gpus.type);
     SnapshotNode entry;
     entry.name = node.name;
-    entry.partition = usable_partitions_of_.at(node.name).front()->name;
+    entry.partition = partition.name;
     entry.zone = zone.zone;
     entry.region = zone.region;
     entry.gpu_type = type != site_.gres.end() ? type->second : (gpus.type.empty() ? "gpu" : gpus.type);
-    entry.gpus = gpus.count;
-    entry.free_gpus.resize(gpus.count);
-    std::iota(entry.free_gpus.begin(), entry.free_gpus.end(), 0);
+    entry.gpus = first_index + gpus.count;
     entry.leaf_switch = node.leaf_switch;
     entry.spot = zone.spot;
-    if (site_.usd_per_unit_hour)
-      entry.billing_units =
-          units_of(node, *usable_partitions_of_.at(node.name).front(), view_.largest_weight_counts);
+    entry.shared = !takes_whole_nodes(partition);
+    entry.host.gres = gres_name(gpus);
+    int free = gpus.count;
+    if (entry.shared) {
+      free = all_free ? gpus.count : gpus.free();
+      const int free_cpus = node.cpus - (all_free ? 0 : node.allocated_cpus);
+      const int64_t free_mb = node.memory_mb - (all_free ? 0 : node.allocated_memory_mb);
+      if (node.cpus > 0) free = std::min(free, free_cpus / cpus_of_rank().value_or(1));
+      entry.host.cpus = free * cpus_of(node, free_cpus, free);
+      if (node.memory_mb > 1) entry.host.memory_bytes = free_mb << 20;  // 1: the site does not say
+    }
+    entry.free_gpus.resize(static_cast<size_t>(free));
+    std::iota(entry.free_gpus.begin(), entry.free_gpus.end(), first_index);
+    if (site_.usd_per_unit_hour) entry.billing_units = units_of(node, partition, view_.largest_weight_counts);
     return entry;
   }
 
-  void offer(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) {
-    SnapshotNode entry = snapshot_node(node, gpus);
-    ++offered_[entry.partition];
-    cluster.snapshot.nodes.push_back(std::move(entry));
-    std::string request = gpus.type.empty() ? "gpu" : "gpu:" + gpus.type;
-    cluster.nodes.push_back({node.name, fmt::format("{}:{}", request, gpus.count)});
+  // Processors of a rank: its GPU's share of the node, or of what is free there. 0 = unknown.
+  int cpus_of(const SlurmNode& node, int free_cpus, int ranks) const {
+    if (ranks == 0) return 0;
+    if (const std::optional<int> given = cpus_of_rank()) return *given;
+    if (node.cpus == 0) return 0;
+    int gpus = 0;
+    for (const NodeGpus& of_type : gpus_of(node)) gpus += of_type.count;
+    return std::max(1, std::min(node.cpus / gpus, free_cpus / ranks));
   }
 
-  void note_busy(const SlurmNode& node, const Gpus& gpus, LiveCluster& cluster) const {
-    BusyNode busy{snapshot_node(node, gpus), busy_state(node), std::nullopt};
+  void offer(const SlurmNode& node, const std::vector<NodeGpus>& gpus, LiveCluster& cluster) {
+    ++offered_[usable_partitions_of_.at(node.name).front()->name];
+    int first_index = 0;
+    std::set<std::string> types;
+    for (const NodeGpus& of_type : gpus) {
+      SnapshotNode entry = snapshot_node(node, of_type, first_index, wishes_.include_busy);
+      first_index += of_type.count;
+      if (!types.insert(entry.gpu_type).second) {
+        cluster.snapshot.not_free.push_back(
+            fmt::format("{}: {} is GPU type {} as well: only the first counts", node.name, gres_name(of_type),
+                        entry.gpu_type));
+        continue;
+      }
+      cluster.snapshot.nodes.push_back(std::move(entry));
+    }
+  }
+
+  void note_busy(const SlurmNode& node, const std::vector<NodeGpus>& gpus, LiveCluster& cluster) const {
+    const NodeNeeds needs = least_needs(*usable_partitions_of_.at(node.name).front());
     // A job that waits for the node gets it first, for an unknown time.
     const bool only_runs =
-        use_by_running_jobs(node) && node.promised_to == 0 && (node.state & NODE_STATE_PLANNED) == 0;
-    if (only_runs && node.jobs_end)
-      busy.free_in_s = static_cast<double>(std::max<int64_t>(0, *node.jobs_end - view_.now));
-    cluster.snapshot.busy.push_back(std::move(busy));
+        use_by_running_jobs(node, needs) && node.promised_to == 0 && (node.state & NODE_STATE_PLANNED) == 0;
+    int first_index = 0;
+    for (const NodeGpus& of_type : gpus) {
+      BusyNode busy{snapshot_node(node, of_type, first_index, true), busy_state(node, needs), std::nullopt};
+      if (only_runs && node.jobs_end)
+        busy.free_in_s = static_cast<double>(std::max<int64_t>(0, *node.jobs_end - view_.now));
+      cluster.snapshot.busy.push_back(std::move(busy));
+      first_index += of_type.count;
+    }
   }
 
   // Of the busy nodes, those that a job could have in addition to the free ones, the first ones to become
@@ -286,42 +312,6 @@ class Offers {
 };
 
 }  // namespace
-
-std::optional<std::string> use_by_running_jobs(const SlurmNode& node) {
-  if (node.state & NODE_STATE_COMPLETING) return "completing a job";
-  for (const Gpus& gpus : gpus_of(node)) {
-    if (gpus.used > 0) return fmt::format("{} of {} GPUs in use", gpus.used, gpus.count);
-  }
-  uint32_t base = node.state & NODE_STATE_BASE;
-  if (node.allocated_cpus > 0 || base != NODE_STATE_IDLE) return "runs another job";
-  return std::nullopt;
-}
-
-std::optional<std::string> use_by_others(const SlurmNode& node) {
-  if (node.state & NODE_STATE_PLANNED) return "planned for another job";
-  if (std::optional<std::string> use = use_by_running_jobs(node)) return use;
-  if (node.promised_to != 0) return fmt::format("job {} waits for it", node.promised_to);
-  return std::nullopt;
-}
-
-void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& names) {
-  for (SlurmNode& node : nodes) {
-    if (names.contains(node.name)) node.state &= ~static_cast<uint32_t>(NODE_STATE_PLANNED);
-  }
-}
-
-void forget_running(std::vector<SlurmNode>& nodes, const std::set<std::string>& names) {
-  for (SlurmNode& node : nodes) {
-    if (!names.contains(node.name)) continue;
-    const uint32_t base = node.state & NODE_STATE_BASE;
-    if (base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED)
-      node.state = (node.state & ~static_cast<uint32_t>(NODE_STATE_BASE)) | NODE_STATE_IDLE;
-    node.state &= ~static_cast<uint32_t>(NODE_STATE_COMPLETING);
-    node.allocated_cpus = 0;
-    node.gres_used.clear();
-    node.jobs_end.reset();
-  }
-}
 
 std::optional<std::string> state_obstacle(uint32_t state, const StateNeeds& needs) {
   uint32_t base = state & NODE_STATE_BASE;

@@ -60,9 +60,13 @@ std::vector<const SlurmPartition*> usable_partitions(const SlurmView& view,
     bool wished = wishes.partitions.empty() || contains(wishes.partitions, partition.name);
     if (wished && !partition_obstacle(partition, wishes)) usable.push_back(&partition);
   }
-  std::stable_partition(usable.begin(), usable.end(), [&](const SlurmPartition* partition) {
-    return partition->name != umbrella_partition;
-  });
+  // As sbatch would choose, the umbrella partition last.
+  const auto place = [&](const SlurmPartition* partition) {
+    if (partition->name == umbrella_partition) return 2;
+    return partition->is_default && wishes.partitions.empty() ? 0 : 1;
+  };
+  std::stable_sort(usable.begin(), usable.end(),
+                   [&](const SlurmPartition* a, const SlurmPartition* b) { return place(a) < place(b); });
   return usable;
 }
 

@@ -21,8 +21,8 @@ struct PartitionWishes {
 // Why this user's job cannot use the partition, as text after its name ("is not up"); nothing if it can.
 std::optional<std::string> partition_obstacle(const SlurmPartition& partition, const PartitionWishes& wishes);
 
-// Usable partitions, in Slurm's order but the umbrella partition (may be empty) last. Throws InputError when
-// a requested partition does not exist.
+// Usable partitions in Slurm's order, but the default one first if none is requested, and the umbrella
+// partition (may be empty) last. Throws InputError when a requested partition does not exist.
 std::vector<const SlurmPartition*> usable_partitions(const SlurmView& view,
                                                      const std::string& umbrella_partition,
                                                      const PartitionWishes& wishes);

@@ -77,6 +77,17 @@ uint16_t allocated_cpus(const node_info_t& node) {
 #endif
 }
 
+uint64_t allocated_memory_mb(const node_info_t& node) {
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+  return node.alloc_memory;
+#else
+  uint64_t memory = 0;
+  const int code = slurm_get_select_nodeinfo(node.select_nodeinfo, SELECT_NODEDATA_MEM_ALLOC,
+                                             NODE_STATE_ALLOCATED, &memory);
+  return code == SLURM_SUCCESS ? memory : uint64_t{0};
+#endif
+}
+
 int load_job(job_info_msg_t** jobs, uint32_t job_id) {
   return load(jobs, job_id);
 }

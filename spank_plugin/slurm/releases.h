@@ -17,6 +17,7 @@ std::string ranged_string(HostList list);
 
 uint32_t job_number(const slurm_job_info_t& job);
 uint16_t allocated_cpus(const node_info_t& node);
+uint64_t allocated_memory_mb(const node_info_t& node);
 
 // Return SLURM_SUCCESS, or another code with the reason in errno, like Slurm's functions.
 int load_job(job_info_msg_t** jobs, uint32_t job_id);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -56,6 +57,8 @@ SlurmNode read_node(const node_info_t& info) {
   node.allocated_cpus = allocated_cpus(info);
   node.cpus = info.cpus_efctv > 0 ? info.cpus_efctv : info.cpus;
   node.memory_mb = static_cast<int64_t>(info.real_memory - std::min(info.real_memory, info.mem_spec_limit));
+  node.allocated_memory_mb = static_cast<int64_t>(allocated_memory_mb(info));
+  node.of_another_user = info.owner != NO_VAL && info.owner != getuid();
   return node;
 }
 
@@ -112,6 +115,8 @@ SlurmPartition read_partition(const partition_info_t& info) {
   SlurmPartition partition;
   partition.name = text(info.name);
   partition.up = info.state_up == PARTITION_UP;
+  partition.is_default = (info.flags & PART_FLAG_DEFAULT) != 0;
+  partition.whole_nodes = info.max_share == 0;
   partition.root_only = (info.flags & PART_FLAG_ROOT_ONLY) != 0;
   partition.needs_reservation = (info.flags & PART_FLAG_REQ_RESV) != 0;
   partition.allowed_accounts = split_commas(text(info.allow_accounts));

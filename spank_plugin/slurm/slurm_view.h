@@ -13,9 +13,11 @@ struct SlurmNode {
   std::string name;
   uint32_t state = 0;  // NODE_STATE_* base and flags
   int allocated_cpus = 0;
-  int cpus = 0;  // that jobs can have
-  int64_t memory_mb = 0;
-  std::string gres;  // e.g. gpu:NAME:4
+  int cpus = 0;           // that jobs can have
+  int64_t memory_mb = 0;  // the same
+  int64_t allocated_memory_mb = 0;
+  bool of_another_user = false;  // whose jobs share it with nobody
+  std::string gres;              // e.g. gpu:NAME:4
   std::string gres_used;
   std::vector<std::string> features;
   uint32_t promised_to = 0;  // a job that requests this node by name and waits only for its nodes; 0 = none
@@ -27,6 +29,8 @@ struct SlurmNode {
 struct SlurmPartition {
   std::string name;
   bool up = true;
+  bool is_default = false;
+  bool whole_nodes = false;  // OverSubscribe=EXCLUSIVE
   bool root_only = false;
   bool needs_reservation = false;
   std::vector<std::string> allowed_accounts;  // empty = all except the denied ones

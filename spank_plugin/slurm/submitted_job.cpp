@@ -6,11 +6,11 @@
 
 #include <cerrno>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
-#include <utility>
 
+#include "planner/process/subprocess.h"
 #include "spank_plugin/slurm/releases.h"
-#include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {
 namespace {
@@ -36,14 +36,13 @@ bool is_pending(uint32_t job_id) {
   return false;
 }
 
-std::set<std::string> nodes_held_by(uint32_t job_id) {
-  std::set<std::string> names;
-  const JobComponents jobs = components_of(job_id);
-  for (uint32_t i = 0; jobs && i < jobs->record_count; ++i) {
-    if (const char* nodes = jobs->job_array[i].nodes)
-      for (std::string& name : expand_hosts(nodes)) names.insert(std::move(name));
-  }
-  return names;
+std::map<std::string, JobShare> held_by(uint32_t job_id) {
+  if (!components_of(job_id)) return {};
+  std::istringstream lines(
+      run_and_read({"timeout", "10", "scontrol", "show", "job", "-d", "-o", std::to_string(job_id)}));
+  std::map<std::string, JobShare> shares;
+  for (std::string line; std::getline(lines, line);) shares.merge(shares_in_scontrol(line));
+  return shares;
 }
 
 void withdraw_job(uint32_t job_id) {

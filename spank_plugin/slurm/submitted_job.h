@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string>
+
+#include "spank_plugin/slurm/commands/job_share.h"
 
 namespace sailor {
 
@@ -12,8 +14,9 @@ namespace sailor {
 // std::runtime_error when the controller does not answer.
 bool is_pending(uint32_t job_id);
 
-// The nodes that the job holds, of all its components; none if it is unknown. Throws std::runtime_error.
-std::set<std::string> nodes_held_by(uint32_t job_id);
+// What the job holds of each node, with all its components; nothing if it is unknown. Throws
+// std::runtime_error.
+std::map<std::string, JobShare> held_by(uint32_t job_id);
 
 // Cancels it, all components. Throws std::runtime_error.
 void withdraw_job(uint32_t job_id);

@@ -33,11 +33,11 @@ for weights in CPU=0.5,Mem=0.64G CPU=1.0; do
   quarter=$(billed -w a1 -n1 -c16 --gres=gpu:a100:1)
   wait_idle
   expect "$weights: Slurm bills jobs" test "$whole" -gt 0
-  snapshot >whole.yaml
+  snapshot >shared.yaml
+  sed 's/, shared: true//' shared.yaml >whole.yaml
   expect "$weights: a node has the units of a job that takes it" contains "$(cat whole.yaml)" "billing_units: $whole"
   expect "$weights: a plan on a node costs what Slurm bills" equal "$(usd --cluster whole.yaml)" $((10 * whole))
   expect "$weights: on one of its GPUs too" equal "$(usd --cluster whole.yaml --max-gpus A100-40=1)" $((10 * whole))
-  sed 's/billing_units/shared: true, &/' whole.yaml >shared.yaml
   expect "$weights: on a GPU of a shared node what Slurm bills for a quarter" \
     equal "$(usd --cluster shared.yaml --max-gpus A100-40=1)" $((10 * quarter))
 done

@@ -101,9 +101,14 @@ partition oversubscribe=no
 run sbatch -p fast -w a1 -n 1 --gres=gpu:2 -o /dev/null --wrap 'sleep 100'
 used=$(sed -n 's/^Submitted batch job //p' <<<"$out")
 wait_until 20 eval '[ "$(squeue -h -j "$used" -o %T)" = RUNNING ]'
-plans "a node in part used" "a2" -p fast
+plans "a node in part used counts" "a1 a2" -p fast
+planned --sailor-dry-run -p fast -w a1 tiny.yaml
+expect "with what is left" contains "$out" "--ntasks=2 --ntasks-per-node=2 --cpus-per-task=16 --mem="
+plans "not for whole nodes" "a2" -p fast --exclusive
+echo 'request: {whole_nodes: true}' >>"$SAILOR_CLUSTER_DIR/etc/sailor.yaml"
 run sailor cluster
-expect "is listed with the reason" contains "$out" "a1: 2 of 4 GPUs in use"
+expect "then it is listed with the reason" contains "$out" "a1: 2 of 4 GPUs in use"
+sed -i '$d' "$SAILOR_CLUSTER_DIR/etc/sailor.yaml"
 scancel "$used"
 expect "until it is free again" wait_until 20 all_idle
 

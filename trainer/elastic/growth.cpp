@@ -60,7 +60,8 @@ std::vector<SnapshotNode> Growth::candidates(double now_s) const {
   for (const SnapshotNode& node : seen_->nodes) {
     const auto rests = not_before_s_.find(node.name);
     if (rests != not_before_s_.end() && now_s < rests->second) continue;
-    if (!helpers_.contains(node.name) && !node.free_gpus.empty()) nodes.push_back(node);
+    const bool has_it = helpers_.contains(node.name) || options_.own_nodes.contains(node.name);
+    if (!has_it && !node.free_gpus.empty()) nodes.push_back(node);
   }
   return nodes;
 }

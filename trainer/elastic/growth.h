@@ -29,8 +29,9 @@ class Growth {
     double every_s = 0;  // interval of queries; 0 = the job never grows
     // The command that prints a snapshot of what the job could get now (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
-    std::optional<int> most_nodes{};  // maximum nodes of the job
-    std::optional<double> end_s{};    // end of the job's time limit, since 1970
+    std::set<std::string> own_nodes{};  // of the job, which never gets more of their GPUs
+    std::optional<int> most_nodes{};    // maximum nodes of the job
+    std::optional<double> end_s{};      // end of the job's time limit, since 1970
     // Starts the keeper of a helper job as a child of this process.
     std::function<pid_t(const SnapshotNode& node)> start_keeper{};
   };

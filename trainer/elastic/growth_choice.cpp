@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "planner/plan/rank_layout.h"
@@ -92,6 +93,19 @@ std::vector<SnapshotNode> most_used(const Grown& grown, std::vector<SnapshotNode
   return nodes;
 }
 
+// The node with the GPUs that the plan uses. Of a shared one the job requests only these, which are then
+// numbered from 0, and their part of the free processors and memory.
+SnapshotNode to_request(SnapshotNode node, const std::set<int>& used) {
+  const auto free = static_cast<int64_t>(node.free_gpus.size());
+  std::erase_if(node.free_gpus, [&](int gpu) { return !used.contains(gpu); });
+  if (!node.shared || node.free_gpus.empty()) return node;
+  const auto taken = static_cast<int64_t>(node.free_gpus.size());
+  node.host.cpus = static_cast<int>(node.host.cpus * taken / free);
+  node.host.memory_bytes = node.host.memory_bytes / free * taken;
+  std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+  return node;
+}
+
 std::string names(const std::map<std::string, std::set<int>>& used) {
   std::string text;
   for (const auto& [node, gpus] : used) text += (text.empty() ? "" : ", ") + node;
@@ -139,10 +153,12 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
                         : pays_in_time(question.iteration_s, answer.iteration_s, question.change_s,
                                        question.steps_left, question.time_left_s);
   if (!pays) return answer;
-  for (SnapshotNode node : only(nodes, grown->used)) {
-    const std::set<int>& gpus = grown->used.at(node.name);
-    node.free_gpus.assign(gpus.begin(), gpus.end());
-    answer.nodes.push_back(std::move(node));
+  for (const SnapshotNode& node : only(nodes, grown->used)) {
+    SnapshotNode wanted = to_request(node, grown->used.at(node.name));
+    const bool has_it = std::any_of(answer.nodes.begin(), answer.nodes.end(),
+                                    [&](const SnapshotNode& other) { return other.name == node.name; });
+    // Of a node with several types a helper job gets one.
+    if (!has_it && !wanted.free_gpus.empty()) answer.nodes.push_back(std::move(wanted));
   }
   return answer;
 }

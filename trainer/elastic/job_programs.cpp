@@ -26,6 +26,7 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
   const Allocation& allocation = options.allocation;
   Growth::Options growth{.every_s = options.grow_every_s, .most_nodes = options.most_nodes};
   if (allocation.end_s) growth.end_s = static_cast<double>(*allocation.end_s);
+  for (const AllocatedNode& node : allocation.nodes) growth.own_nodes.insert(node.name);
   std::vector<std::string> look = {program_path("sailor-cluster"), "--yaml", "--config",
                                    options.replanning.site_config};
   look.insert(look.end(), options.node_limits.begin(), options.node_limits.end());
@@ -46,6 +47,12 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
     HelperRequest one = request;
     one.node = node.name;
     one.partition = node.partition;
+    if (node.shared) {
+      one.gpus = static_cast<int>(node.free_gpus.size());
+      one.gres = node.host.gres;
+      one.cpus = node.host.cpus;
+      one.memory_mb = node.host.memory_bytes >> 20;
+    }
     return spawn(keeper_command(program_path("sailor-agent"), one),
                  {.environment = {{"SAILOR_KEEPER_PARENT", std::to_string(getpid())}}, .output_file = log});
   };

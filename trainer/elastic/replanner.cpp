@@ -77,7 +77,7 @@ Snapshot Replanner::snapshot_of(const std::vector<LiveGpu>& gpus) const {
 // first plan.
 std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   const auto live = [&](const PlanStage& stage) {
-    const SnapshotNode* node = snapshot.find(stage.node);
+    const SnapshotNode* node = snapshot.find(stage.node, stage.gpu_type);
     return node != nullptr && std::all_of(stage.gpus.begin(), stage.gpus.end(), [&](int gpu) {
              return std::find(node->free_gpus.begin(), node->free_gpus.end(), gpu) != node->free_gpus.end();
            });

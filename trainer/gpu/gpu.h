@@ -25,7 +25,8 @@ class Gpu {
 };
 
 struct GpuWish {
-  int index_on_node = -1;  // in the order of PCI addresses, as in plans; -1: any, by rank
+  // Among the GPUs that this process may use, in the order of PCI addresses, as in plans; -1: any, by rank.
+  int index_on_node = -1;
   int rank = 0;
   // number of ranks on this node that select a GPU without an index: each gets its own, or none does
   int ranks = 1;

@@ -49,16 +49,18 @@ std::optional<int> cuda_index(const GpuWish& wish) {
     if (count < wish.ranks) return std::nullopt;
     return wish.rank;
   }
+  // In a job that has a part of the node, those of the job.
   const std::vector<std::string> addresses = gpu_pci_addresses();
-  if (wish.index_on_node >= static_cast<int>(addresses.size()))
-    throw std::runtime_error(
-        fmt::format("there is no GPU {}: this node has {}", wish.index_on_node, addresses.size()));
-  const std::string& pci = addresses[static_cast<std::size_t>(wish.index_on_node)];
-  if (const std::optional<int> index = cuda_device_at(cuda, pci)) return index;
-  throw std::runtime_error(fmt::format(
-      "GPU {} at {} is not one of the {} that this process may use (CUDA_VISIBLE_DEVICES, control "
-      "groups of the job)",
-      wish.index_on_node, pci, count));
+  std::vector<int> own;
+  for (const std::string& pci : addresses)
+    if (const std::optional<int> index = cuda_device_at(cuda, pci)) own.push_back(*index);
+  if (wish.index_on_node < static_cast<int>(own.size()))
+    return own[static_cast<std::size_t>(wish.index_on_node)];
+  throw std::runtime_error(
+      fmt::format("there is no GPU {}: this process may use {} of the {} GPUs of this node "
+                  "(CUDA_VISIBLE_DEVICES, control "
+                  "groups of the job)",
+                  wish.index_on_node, own.size(), addresses.size()));
 }
 
 std::string unusable(const std::string& why) {

@@ -79,29 +79,46 @@ HelperAllocation::Answer ask_for_node(Keeper& keeper, Scheduler& scheduler, cons
   return asked->answer();
 }
 
-int processors_of(Scheduler& scheduler, const std::string& job_id) {
+AllocatedNode granted_node(Scheduler& scheduler, const std::string& name, const std::string& job_id) {
   const std::optional<QueuedJob> job = scheduler.find_job(job_id);
   if (!job)
     throw std::runtime_error(fmt::format("job {} was granted, but the scheduler no longer lists it", job_id));
-  return job->cpus;
+  AllocatedNode node{.name = name, .het_group = -1, .cpus = job->cpus, .helper_job = job_id};
+  if (const auto held = job->gpus_on.find(name); held != job->gpus_on.end()) node.gpus = held->second;
+  return node;
 }
 
 }  // namespace
 
 std::vector<std::string> keeper_command(const std::string& agent_program, const HelperRequest& request) {
-  return {agent_program,   "helper",          request.main_job,
-          request.node,    request.partition, request.end_s ? std::to_string(*request.end_s) : "",
-          request.account, request.qos,       request.reservation};
+  return {agent_program,
+          "helper",
+          request.main_job,
+          request.node,
+          request.partition,
+          request.end_s ? std::to_string(*request.end_s) : "",
+          request.account,
+          request.qos,
+          request.reservation,
+          std::to_string(request.gpus),
+          request.gres,
+          std::to_string(request.cpus),
+          std::to_string(request.memory_mb)};
 }
 
 HelperRequest parse_keeper(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 7 || arguments[0].empty() || arguments[1].empty())
-    throw std::runtime_error("sailor-agent helper: needs the seven arguments of keeper_command()");
+  constexpr size_t kArguments = 11;
+  if (arguments.size() != kArguments || arguments[0].empty() || arguments[1].empty())
+    throw std::runtime_error("sailor-agent helper: needs the eleven arguments of keeper_command()");
   HelperRequest request{.main_job = arguments[0], .node = arguments[1], .partition = arguments[2]};
   if (!arguments[3].empty()) request.end_s = std::stoll(arguments[3]);
   request.account = arguments[4];
   request.qos = arguments[5];
   request.reservation = arguments[6];
+  request.gpus = std::stoi(arguments[7]);
+  request.gres = arguments[8];
+  request.cpus = std::stoi(arguments[9]);
+  request.memory_mb = std::stoll(arguments[10]);
   return request;
 }
 
@@ -115,10 +132,7 @@ int keep_helper_job(Scheduler& scheduler, const HelperRequest& request, const st
   }
   HelperJob job(scheduler, *answer.job);
   if (keeper.told_to_end()) return 0;
-  const AllocatedNode node{.name = request.node,
-                           .het_group = -1,
-                           .cpus = processors_of(scheduler, *answer.job),
-                           .helper_job = *answer.job};
+  const AllocatedNode node = granted_node(scheduler, request.node, *answer.job);
   StepSpec spec = remote_shell_step(request.node, "true", {node}, agent_program);
   spec.environment = {{"SAILOR_STEP_PID", std::to_string(getpid())}, {"SAILOR_HELPER_JOB", *answer.job}};
   const StepId step = scheduler.start_step(spec);

@@ -41,6 +41,17 @@ our_pids() {
   done | sort -un
 }
 
+# The control groups (version 1) that Slurm makes for the nodes of a throw-away cluster.
+cgroups_of_nodes() { find /sys/fs/cgroup -maxdepth 2 -type d -name 'slurm_[atv][0-9]*' 2>/dev/null; }
+cgroup_pids() { cgroups_of_nodes | while read -r group; do find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null; done; }
+remove_cgroups() { cgroups_of_nodes | while read -r group; do find "$group" -depth -type d -exec rmdir {} + 2>/dev/null; done; true; }
+cgroups_usable() {
+  local name=sailor-try-$$ controller
+  for controller in devices memory freezer; do
+    mkdir "/sys/fs/cgroup/$controller/$name" 2>/dev/null && rmdir "/sys/fs/cgroup/$controller/$name" || return 1
+  done
+}
+
 # end_processes SECONDS PID...: SIGTERM to all, then SIGKILL to those that are still there after SECONDS.
 end_processes() {
   local tries=$(($1 * 20)) pid

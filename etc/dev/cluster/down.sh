@@ -24,5 +24,6 @@ for _ in $(seq 50); do # killed processes take a moment to disappear
   sleep 0.1
 done
 [ -z "$rest" ] || fail "processes that do not end: $rest"
+[ ! -e "$cluster_dir/.strict" ] || remove_cgroups
 rm -rf -- "$cluster_dir"
 say "down"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # make_config.sh: writes the Slurm and Sailor configuration of a throw-away cluster. Called by up.sh with the settings in the
 # environment: cluster_dir, node_count, base_port, slurm_user, slurmd_user, umbrella (yes or no), switches (0 = no topology), plugin (path, may be
-# empty), address (of the nodes and slurmctld), apart (a node with another one, may be empty) and apart_address.
+# empty), address (of the nodes and slurmctld), apart (a node with another one, may be empty) and apart_address, strict (yes or no).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
@@ -29,6 +29,15 @@ make_device() {
   mknod -m 666 "$1" c 195 "$2" 2>/dev/null || { rm -f "$1"; : >"$1"; }
 }
 
+# The GPUs of a node as "TYPE COUNT" lines. With --strict, the first node of two kinds has two types: GPUs and MIG slices, GPUs of two models.
+gpus_of_node() { # NAME TYPE COUNT
+  case $strict$1 in
+    yesa1) printf '%s\n' "a100 2" "a100_1g.10gb 4" ;;
+    yesv1) printf '%s\n' "v100 2" "t4 2" ;;
+    *) echo "$2 $3" ;;
+  esac
+}
+
 port=$base_port
 : >"$cluster_dir/etc/gres.conf"
 : >"$cluster_dir/etc/nodes.conf"
@@ -36,14 +45,23 @@ while read -r name partition type count; do
   port=$((port + 1))
   mkdir -p "$cluster_dir/spool/$name" "$cluster_dir/tmp/$name" "$cluster_dir/dev/$name"
   chmod 1777 "$cluster_dir/tmp/$name"
-  for ((i = 0; i < count; i++)); do make_device "$cluster_dir/dev/$name/gpu$i" "$i"; done
+  first=0 gres=
+  while read -r of_type gpus_of_type; do
+    for ((i = first; i < first + gpus_of_type; i++)); do make_device "$cluster_dir/dev/$name/gpu$i" "$i"; done
+    echo "NodeName=$name Name=gpu Type=$of_type File=$cluster_dir/dev/$name/gpu[$first-$((first + gpus_of_type - 1))]" >>"$cluster_dir/etc/gres.conf"
+    gres+=${gres:+,}gpu:$of_type:$gpus_of_type
+    first=$((first + gpus_of_type))
+  done < <(gpus_of_node "$name" "$type" "$count")
   # CPUs and memory are far more than the machine has: whether jobs fit is decided by GPUs alone.
   node_address=$address
   [ "$name" != "$apart" ] || node_address=$apart_address
   echo "NodeName=$name NodeHostname=$host NodeAddr=$node_address Port=$port CPUs=64 Boards=1 SocketsPerBoard=1" \
-    "CoresPerSocket=64 ThreadsPerCore=1 RealMemory=64000 Gres=gpu:$type:$count State=UNKNOWN" >>"$cluster_dir/etc/nodes.conf"
-  echo "NodeName=$name Name=gpu Type=$type File=$cluster_dir/dev/$name/gpu[0-$((count - 1))]" >>"$cluster_dir/etc/gres.conf"
+    "CoresPerSocket=64 ThreadsPerCore=1 RealMemory=64000 Gres=$gres State=UNKNOWN" >>"$cluster_dir/etc/nodes.conf"
 done <"$cluster_dir/etc/nodes.txt"
+
+# With --strict, jobs have the devices and the memory that they asked for, and without a request hardly any memory.
+process_tracking=linuxproc task_plugin=none default_memory=100
+if [ "$strict" = yes ]; then process_tracking=cgroup task_plugin=cgroup default_memory=1; fi
 
 nodes_of() { awk -v p="$1" '$2 == p {print $1}' "$cluster_dir/etc/nodes.txt" | paste -sd,; }
 
@@ -64,8 +82,8 @@ SlurmctldLogFile=$cluster_dir/log/slurmctld.log
 SlurmdLogFile=$cluster_dir/log/slurmd.%n.log
 SlurmctldDebug=info
 SlurmdDebug=info
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType=proctrack/$process_tracking
+TaskPlugin=task/$task_plugin
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerType=sched/backfill
@@ -83,7 +101,7 @@ InactiveLimit=0
 KillWait=30
 MinJobAge=300
 Waittime=0
-DefMemPerCPU=100
+DefMemPerCPU=$default_memory
 TmpFS=$cluster_dir/tmp/%n
 PlugStackConfig=$cluster_dir/etc/plugstack.conf
 include $cluster_dir/etc/nodes.conf
@@ -111,9 +129,10 @@ if [ "$switches" -gt 0 ]; then
     }' "$cluster_dir/etc/nodes.txt" >"$cluster_dir/etc/topology.conf"
 fi
 
-# Control groups are not used here, but later releases refuse to start where both of their versions are mounted. 22.05 does not know
-# how to do without, and does not ask.
-case $(slurmd -V) in
+# Without --strict, control groups are not used here, but later releases refuse to start where both of their versions are mounted. 22.05
+# does not know how to do without, and does not ask.
+case $strict/$(slurmd -V) in
+  yes/*) printf '%s\n' ConstrainDevices=yes ConstrainRAMSpace=yes >"$cluster_dir/etc/cgroup.conf" ;;
   *' 22.'*) ;;
   *) echo "CgroupPlugin=disabled" >"$cluster_dir/etc/cgroup.conf" ;;
 esac
@@ -131,4 +150,9 @@ fi
 cp "$repository/etc/dev/catalog.yaml" "$cluster_dir/etc/catalog.yaml"
 cp "$repository/etc/dev/sailor.yaml" "$cluster_dir/etc/sailor.yaml"
 [ "$umbrella" = yes ] && echo "umbrella_partition: all" >>"$cluster_dir/etc/sailor.yaml"
+if [ "$strict" = yes ]; then # a type for the MIG slices
+  sed -i 's/^gres: {/&a100_1g.10gb: A100-1g.10, /' "$cluster_dir/etc/sailor.yaml"
+  echo "  A100-1g.10: {memory: 1GiB, emulate: {profile: cpu, slowdown: 150}, usd_per_hour: 0.52, watts: {idle: 8, busy: 60}}" \
+    >>"$cluster_dir/etc/catalog.yaml"
+fi
 cp "$repository/etc/dev/network.json" "$cluster_dir/profiles/network.json"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# up.sh [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--build DIR]: starts a throw-away Slurm cluster on this machine.
+# up.sh [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--strict] [--build DIR]: starts a throw-away Slurm cluster on this machine.
 # See tests/cluster.sh --help.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,6 +10,7 @@ user=
 umbrella=no
 switches=0
 apart=
+strict=no
 build=${SAILOR_BUILD_DIR:-$repository/build}
 while [ $# -gt 0 ]; do
   case $1 in
@@ -20,6 +21,7 @@ while [ $# -gt 0 ]; do
     --build) build=${2:?--build needs a directory}; shift ;;
     --build=*) build=${1#*=} ;;
     --umbrella) umbrella=yes ;;
+    --strict) strict=yes ;;
     --switches) switches=${2:?--switches needs a number}; shift ;;
     --switches=*) switches=${1#*=} ;;
     --apart) apart=${2:?--apart needs a node}; shift ;;
@@ -45,6 +47,14 @@ if [ "$UID" = 0 ] && ! grep -qsw -- "$host" /etc/hosts; then
   printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$host" >>/etc/hosts
 fi
 
+# Slurm names the control groups of a node after it: one strict cluster at a time.
+if [ "$strict" = yes ]; then
+  [ "$UID" = 0 ] || fail "--strict: control groups need root"
+  cgroups_usable || fail "--strict: this machine has no control groups for devices and memory that can be changed"
+  [ -z "$(cgroup_pids)" ] || fail "--strict: another strict cluster is up on this machine"
+  remove_cgroups
+fi
+
 # Who runs the daemons, and which ordinary user is meant to submit.
 slurmd_user=$(id -un)
 slurm_user=$slurmd_user
@@ -66,6 +76,7 @@ fi
 umask 022
 mkdir -p "$cluster_dir"/{etc,run,log,state,dev,spool,tmp,munge,profiles,work}
 : >"$cluster_dir/.sailor-cluster"
+[ "$strict" = no ] || : >"$cluster_dir/.strict"
 chmod 1777 "$cluster_dir/work"
 for account in "$slurm_user" "$user"; do
   if [ "$UID" = 0 ] && ! runuser -u "$account" -- test -x "$cluster_dir/etc"; then
@@ -101,7 +112,7 @@ if [ -n "$apart" ]; then
   ip -n "$apart_netns" link set eth0 up
 fi
 export address apart apart_address
-export cluster_dir node_count slurm_user slurmd_user umbrella switches plugin SAILOR_CLUSTER_DIR="$cluster_dir"
+export cluster_dir node_count slurm_user slurmd_user umbrella switches strict plugin SAILOR_CLUSTER_DIR="$cluster_dir"
 export SLURM_CONF=$slurm_conf
 
 # A block of unused ports, chosen at random below the ephemeral range.

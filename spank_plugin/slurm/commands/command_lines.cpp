@@ -32,6 +32,9 @@ std::vector<std::string> srun_step(const StepSpec& step) {
   add_option(command, "jobid", node.helper_job);
   if (node.het_group >= 0) command.push_back(fmt::format("--het-group={}", node.het_group));
   if (node.cpus > 0) command.insert(command.end(), {"-c", std::to_string(node.cpus)});
+  // In a job that asked for none itself (all nodes of a partition with several types), steps have no GPU
+  // unless they ask for it; types are refused there.
+  if (node.gpus > 0) command.push_back(fmt::format("--gpus={}", node.gpus));
   command.insert(command.end(), {"-w", node.name, "-N1", "-n1", "--export=ALL", "--input=none"});
   command.insert(command.end(), step.command.begin(), step.command.end());
   return command;
@@ -45,7 +48,7 @@ std::vector<std::string> srun_program(const NodeProgram& program) {
     command.insert(command.end(), {fmt::format("--immediate={}", *program.immediate_s), "--quiet"});
   command.insert(command.end(),
                  {"--job-name=" + program.job_name, "--nodes=1", "--ntasks=1", "--nodelist=" + program.node});
-  if (program.whole_node) command.insert(command.end(), {"--exclusive", "--cpu-bind=none"});
+  if (program.whole_node) command.insert(command.end(), {"--exclusive", "--mem=0", "--cpu-bind=none"});
   add_option(command, "partition", program.partition);
   if (program.gpus > 0) command.push_back(fmt::format("--gres=gpu:{}", program.gpus));
   command.insert(command.end(), program.command.begin(), program.command.end());
@@ -57,9 +60,10 @@ std::vector<std::string> salloc_over_parts(const std::string& name, const std::v
   std::vector<std::string> words = {"salloc", "--quiet"};
   for (const JobPart& part : parts) {
     if (words.size() > 2) words.push_back(":");
-    words.insert(words.end(),
-                 {"--job-name=" + name, "--exclusive", fmt::format("--nodes={}", part.nodes.size()),
-                  fmt::format("--nodelist={}", fmt::join(part.nodes, ",")), "--partition=" + part.partition});
+    words.insert(
+        words.end(),
+        {"--job-name=" + name, "--exclusive", "--mem=0", fmt::format("--nodes={}", part.nodes.size()),
+         fmt::format("--nodelist={}", fmt::join(part.nodes, ",")), "--partition=" + part.partition});
     if (part.gpus > 0) words.push_back(fmt::format("--gres=gpu:{}", part.gpus));
   }
   words.insert(words.end(), command.begin(), command.end());
@@ -67,9 +71,12 @@ std::vector<std::string> salloc_over_parts(const std::string& name, const std::v
 }
 
 std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only) {
-  std::vector<std::string> command = {"sbatch", test_only ? "--test-only" : "--parsable",
-                                      "--job-name=" + request.name, fmt::format("--nodes={}", request.nodes),
-                                      "--exclusive"};
+  std::vector<std::string> command = {"sbatch",
+                                      test_only ? "--test-only" : "--parsable",
+                                      "--job-name=" + request.name,
+                                      fmt::format("--nodes={}", request.nodes),
+                                      "--exclusive",
+                                      "--mem=0"};
   add_option(command, "partition", request.partition);
   add_option(command, "nodelist", fmt::format("{}", fmt::join(request.node_names, ",")));
   add_option(command, "constraint", request.feature);
@@ -118,8 +125,15 @@ std::vector<std::string> salloc_helper(const HelperRequest& request, int64_t now
                                       "--job-name=" + helper_job_name(request.main_job),
                                       "--nodes=1",
                                       "--nodelist=" + request.node,
-                                      "--exclusive",
                                       fmt::format("--comment=sailor: helps job {}", request.main_job)};
+  if (request.gpus == 0) {
+    command.insert(command.end(), {"--exclusive", "--mem=0"});
+  } else {
+    command.push_back("--ntasks=1");
+    command.push_back(fmt::format("--gres={}:{}", request.gres.empty() ? "gpu" : request.gres, request.gpus));
+    if (request.cpus > 0) command.push_back(fmt::format("--cpus-per-task={}", request.cpus));
+    if (request.memory_mb > 0) command.push_back(fmt::format("--mem={}M", request.memory_mb));
+  }
   add_option(command, "partition", request.partition);
   add_option(command, "account", request.account);
   add_option(command, "qos", request.qos);

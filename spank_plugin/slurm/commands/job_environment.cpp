@@ -41,6 +41,7 @@ constexpr const char* kStepDefaults[] = {"SLURM_CPU_BIND",
                                          "SLURM_NTASKS_PER_NODE",
                                          "SLURM_NTASKS_PER_SOCKET",
                                          "SLURM_THREADS_PER_CORE",
+                                         "SLURM_TRES_PER_TASK",
                                          "SLURM_WHOLE"};
 
 std::string variable(const std::string& name) {
@@ -166,7 +167,11 @@ std::vector<int> parse_cpus_per_node(const std::string& text) {
 }
 
 void forget_srun_defaults() {
-  for (const char* name : kStepDefaults) unsetenv(name);
+  for (const std::string name : kStepDefaults) {
+    unsetenv(name.c_str());
+    // srun --het-group=N reads those of the component, which have two names.
+    unset_variables_with({name + "_HET_GROUP_", name + "_PACK_GROUP_"}, {});
+  }
 }
 
 void forget_slurm_job() {

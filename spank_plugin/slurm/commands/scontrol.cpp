@@ -8,6 +8,7 @@
 #include "planner/spec/host_list.h"
 #include "planner/spec/name_list.h"
 #include "spank_plugin/slurm/commands/gres.h"
+#include "spank_plugin/slurm/commands/job_share.h"
 
 namespace sailor {
 namespace {
@@ -39,6 +40,12 @@ std::vector<std::string> host_names(const std::string& list) {
   } catch (const InputError&) {
     return {};
   }
+}
+
+int gpus_in(const std::string& gres_text) {
+  int gpus = 0;
+  for (const Gres& gres : parse_gres(gres_text)) gpus += gres.name == "gpu" ? gres.count : 0;
+  return gpus;
 }
 
 }  // namespace
@@ -78,6 +85,8 @@ std::optional<QueuedJob> job_in_scontrol(const std::string& line) {
   job.head_node = given(line, "BatchHost");
   job.submit_directory = given(line, "WorkDir");
   job.cpus = number(line, "NumCPUs");
+  for (const auto& [node, share] : shares_in_scontrol(line))
+    if (const int gpus = gpus_in(share.gres); gpus > 0) job.gpus_on[node] = gpus;
   job.start_s = time_in_scontrol(line, "StartTime");
   job.end_s = time_in_scontrol(line, "EndTime");
   return job;

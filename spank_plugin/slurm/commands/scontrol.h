@@ -15,7 +15,8 @@ std::string scontrol_value(const std::string& line, const std::string& key);
 // The value as a time (local, as Slurm prints it), in seconds since 1970; nothing if "Unknown" or absent.
 std::optional<int64_t> time_in_scontrol(const std::string& line, const std::string& key);
 
-// From `scontrol show job -o` and `scontrol show node -o`; nothing if the line is not a job or node.
+// From `scontrol show job -d -o` and `scontrol show node -o`; nothing if the line is not a job or node.
+// Without -d a job has no gpus_on.
 std::optional<QueuedJob> job_in_scontrol(const std::string& line);
 std::optional<NodeInfo> node_in_scontrol(const std::string& line);
 

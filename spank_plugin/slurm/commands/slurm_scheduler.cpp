@@ -127,7 +127,7 @@ class SlurmScheduler final : public Scheduler {
     return node_in_scontrol(ask({"show", "node", "-o", name}));
   }
   std::optional<QueuedJob> find_job(const std::string& id) override {
-    return job_in_scontrol(ask({"show", "job", "-o", id}));
+    return job_in_scontrol(ask({"show", "job", "-d", "-o", id}));
   }
   std::optional<int64_t> could_start(const JobRequest& request) override;
 
@@ -170,11 +170,14 @@ Allocation SlurmScheduler::own_allocation() {
   allocation.nodes = nodes_of_job(expand_by_scontrol);
   allocation.job_id = slurm_job_id();
   allocation.end_s = job_end_in_environment();
-  if (allocation.end_s) return allocation;
-  try {  // nothing when the job has no time limit, or Slurm does not say
-    allocation.end_s = time_in_scontrol(
-        run_and_read(in_time({"scontrol", "show", "job", "-o", allocation.job_id})), "EndTime");
-  } catch (const std::runtime_error&) {
+  // Nothing if Slurm does not answer. There is a line for each component.
+  for (const QueuedJob& component :
+       all_lines(ask({"show", "job", "-d", "-o", allocation.job_id}), job_in_scontrol)) {
+    if (!allocation.end_s) allocation.end_s = component.end_s;
+    for (AllocatedNode& node : allocation.nodes) {
+      if (const auto held = component.gpus_on.find(node.name); held != component.gpus_on.end())
+        node.gpus = held->second;
+    }
   }
   return allocation;
 }

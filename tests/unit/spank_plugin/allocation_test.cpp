@@ -18,8 +18,9 @@ LiveCluster cluster_of(std::vector<LivePartition> partitions) {
   auto add = [&](const std::string& name, const std::string& partition, const std::string& type, int gpus) {
     SnapshotNode node{name, partition, "z", "r", type, gpus, std::vector<int>(gpus), ""};
     std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+    node.shared = !cluster.partitions.front().whole_nodes;
+    node.host = {"gpu:" + type, 8 * gpus, int64_t{gpus} << 34};
     cluster.snapshot.nodes.push_back(node);
-    cluster.nodes.push_back({name, "gpu:" + type + ":" + std::to_string(gpus)});
   };
   add("a1", "fast", "big", 4);
   add("a10", "fast", "big", 4);
@@ -31,6 +32,7 @@ LiveCluster cluster_of(std::vector<LivePartition> partitions) {
 const LivePartition kFast{"fast", {}, {"a1", "a10", "a2"}};
 const LivePartition kSlow{"slow", {}, {"v1"}};
 const LivePartition kAll{"all", {}, {"a1", "a10", "a2", "v1"}};
+const RankRequest kFiveGiB{.memory_bytes = {{"big", int64_t{5} << 30}, {"small", int64_t{2} << 30}}};
 
 // One pipeline; each stage is (node, GPUs).
 Plan plan_on(std::vector<std::pair<std::string, int>> stages) {
@@ -46,6 +48,7 @@ Plan plan_on(std::vector<std::pair<std::string, int>> stages) {
     stage.end_layer = ++layer;
     stage.shape.tp = gpus;
     stage.node = node;
+    stage.gpu_type = node.starts_with("v") ? "small" : "big";
     stage.gpus.resize(gpus);
     std::iota(stage.gpus.begin(), stage.gpus.end(), 0);
     plan.pipelines[0].stages.push_back(stage);
@@ -58,7 +61,88 @@ TEST(Allocation, OnePartitionGivesAnOrdinaryJobOnExactlyTheNodes) {
   ASSERT_EQ(components.size(), 1u);
   EXPECT_THAT(submit_options(components[0]),
               ElementsAre("--partition=fast", "--nodelist=a2,a10", "--nodes=2", "--ntasks=8",
-                          "--ntasks-per-node=4", "--gres=gpu:big:4", "--exclusive"));
+                          "--ntasks-per-node=4", "--cpus-per-task=8", "--gres=gpu:big:4"));
+}
+
+TEST(Allocation, WhatTheRanksNeedIsAskedFor) {
+  const auto components = allocate(plan_on({{"a1", 2}, {"a2", 2}}), cluster_of({kFast}), kFiveGiB);
+  EXPECT_THAT(submit_options(components[0]),
+              ElementsAre("--partition=fast", "--nodelist=a1,a2", "--nodes=2", "--ntasks=4",
+                          "--ntasks-per-node=2", "--cpus-per-task=8", "--mem=10240M", "--gres=gpu:big:2"));
+  ASSERT_EQ(components[0].needs.size(), 2u);
+  EXPECT_FALSE(components[0].needs[1].whole);
+  EXPECT_EQ(components[0].needs[1].cpus, 16);
+  EXPECT_EQ(components[0].needs[1].memory_mb, 10240);
+  EXPECT_THAT(components[0].needs[1].gpus, ElementsAre(testing::Pair("gpu:big", 2)));
+}
+
+TEST(Allocation, NodesWithDifferentNumbersOfRanksAreAskedForRankByRank) {
+  EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB)[0]),
+              ElementsAre("--partition=fast", "--nodelist=a1,a1,a1,a2", "--distribution=arbitrary",
+                          "--ntasks=4", "--cpus-per-task=8", "--mem-per-cpu=640M", "--gpus-per-task=1"));
+  EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 2}, {"v1", 1}}), cluster_of({kAll}))[0]),
+              testing::IsSupersetOf({"--nodelist=a1,a1,v1", "--gpus-per-task=1"}));
+  EXPECT_THAT(submit_options(allocate(plan_on({{"a1", 2}, {"v1", 2}}), cluster_of({kAll}))[0]),
+              testing::IsSupersetOf({"--nodelist=a1,v1", "--ntasks-per-node=2", "--gres=gpu:2"}));
+}
+
+TEST(Allocation, SallocAndSrunAskForAsMuchOnEveryNodeAsOnTheFullest) {
+  const auto components = allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB);
+  EXPECT_THAT(submit_options_with_tasks(components[0]),
+              testing::IsSupersetOf(
+                  {"--mem=15360M", "--gres=gpu:3", "--nodelist=a1,a1,a1,a2", "--distribution=arbitrary"}));
+  EXPECT_THAT(submit_options_with_tasks(components[0]), Not(Contains(StartsWith("--gpus-per-task"))));
+  EXPECT_THAT(submit_options_evenly(components[0]),
+              ElementsAre("--partition=fast", "--nodelist=a1,a2", "--nodes=2", "--ntasks=6",
+                          "--ntasks-per-node=3", "--cpus-per-task=8", "--mem=15360M", "--gres=gpu:3"));
+}
+
+TEST(Allocation, WholeNodesAreAskedForWithAllTheyHave) {
+  LivePartition whole = kFast;
+  whole.whole_nodes = true;
+  const auto components = allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({whole}), kFiveGiB);
+  EXPECT_THAT(submit_options(components[0]),
+              ElementsAre("--partition=fast", "--nodelist=a1,a2", "--nodes=2", "--ntasks=4", "--mem=0",
+                          "--gres=gpu:big:4", "--exclusive"));
+  EXPECT_TRUE(components[0].needs[0].whole);
+}
+
+TEST(Allocation, WhatTheUserGivesIsNotAskedForAgain) {
+  RankRequest request = kFiveGiB;
+  request.cpus = 3;
+  request.cpus_are_given = request.memory_is_given = true;
+  const auto components = allocate(plan_on({{"a1", 2}}), cluster_of({kFast}), request);
+  EXPECT_THAT(submit_options(components[0]),
+              ElementsAre("--partition=fast", "--nodelist=a1", "--nodes=1", "--ntasks=2",
+                          "--ntasks-per-node=2", "--gres=gpu:big:2"));
+  EXPECT_EQ(components[0].needs[0].cpus, 6);
+}
+
+TEST(Allocation, GpusOfSeveralTypesOnANodeAreAskedForByType) {
+  LiveCluster cluster = cluster_of({kFast});
+  SnapshotNode slices = cluster.snapshot.nodes[0];
+  slices.gpu_type = "slice";
+  slices.free_gpus = {4, 5};
+  slices.host.gres = "gpu:1g.10gb";
+  cluster.snapshot.nodes.push_back(slices);
+  Plan plan = plan_on({{"a1", 2}, {"a1", 1}});
+  plan.pipelines[0].stages[1].gpu_type = "slice";
+  EXPECT_THAT(submit_options(allocate(plan, cluster)[0]), Contains("--gres=gpu:1g.10gb:1,gpu:big:2"));
+  // Slurm has no such request for ranks of which the types differ from node to node.
+  plan.pipelines[0].stages.push_back(plan_on({{"a2", 1}}).pipelines[0].stages[0]);
+  const auto components = allocate(plan, cluster);
+  ASSERT_EQ(components.size(), 2u);
+  EXPECT_EQ(components[0].partition, components[1].partition);
+  EXPECT_EQ(components[1].gres, "gpu:big:1");
+}
+
+TEST(Allocation, NodesWithLittleMemoryAreAComponentOfTheirOwn) {
+  LiveCluster cluster = cluster_of({kAll});
+  cluster.snapshot.nodes.back().host.memory_bytes = int64_t{6} << 30;
+  const auto components = allocate(plan_on({{"a1", 2}, {"v1", 2}}), cluster, kFiveGiB);
+  ASSERT_EQ(components.size(), 2u);
+  EXPECT_THAT(submit_options(components[0]), Contains("--mem=10240M"));
+  EXPECT_THAT(submit_options(components[1]), Contains("--mem=4096M"));
 }
 
 TEST(Allocation, TwoPartitionsGiveComponentsInTheOrderOfTheirNodes) {

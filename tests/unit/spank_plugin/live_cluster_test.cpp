@@ -17,6 +17,8 @@ SlurmNode idle(const std::string& name, const std::string& gres) {
   node.name = name;
   node.state = NODE_STATE_IDLE;
   node.gres = gres;
+  node.cpus = 64;
+  node.memory_mb = 64'000;
   return node;
 }
 
@@ -73,7 +75,7 @@ TEST_F(LiveClusterTest, NodesHaveTheBillingUnitsOfTheirPartition) {
   EXPECT_DOUBLE_EQ(cluster.snapshot.nodes[0].billing_units, 32 + 8 + 40);
   EXPECT_DOUBLE_EQ(cluster.snapshot.nodes[2].billing_units, 64);
   EXPECT_TRUE(cluster.snapshot.nodes[0].spot);
-  EXPECT_FALSE(cluster.snapshot.nodes[0].shared);
+  EXPECT_TRUE(cluster.snapshot.nodes[0].shared);
   view.partitions[1].memory_per_cpu_mb = 0;
   view.largest_weight_counts = true;
   EXPECT_DOUBLE_EQ(live_cluster(view, site, wishes).snapshot.nodes[0].billing_units, 40);
@@ -86,7 +88,7 @@ TEST_F(LiveClusterTest, IdleGpuNodesAreOfferedWithTheirOwnPartitionNotTheUmbrell
   EXPECT_EQ(cluster.snapshot.nodes[0].gpu_type, "BIG-40");
   EXPECT_THAT(cluster.snapshot.nodes[0].free_gpus, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(cluster.snapshot.nodes[2].gpu_type, "small");
-  EXPECT_EQ(cluster.nodes[2].gres, "gpu:small:2");
+  EXPECT_EQ(cluster.snapshot.nodes[2].host.gres, "gpu:small");
   EXPECT_EQ(cluster.partitions.back().name, "all");
   EXPECT_THAT(cluster.snapshot.not_free, IsEmpty());
 }
@@ -104,7 +106,6 @@ TEST_F(LiveClusterTest, NodesInABadStateAreNotFree) {
       {NODE_STATE_IDLE | NODE_STATE_REBOOT_REQUESTED, "rebooting"},
       {NODE_STATE_IDLE | NODE_STATE_PLANNED, "planned for another job"},
       {NODE_STATE_IDLE | NODE_STATE_COMPLETING, "completing a job"},
-      {NODE_STATE_ALLOCATED, "runs another job"},
       {NODE_STATE_UNKNOWN, "in an unknown state"},
   };
   for (const auto& [state, expected] : states) {
@@ -114,12 +115,61 @@ TEST_F(LiveClusterTest, NodesInABadStateAreNotFree) {
   }
 }
 
-TEST_F(LiveClusterTest, PartlyUsedNodesAreNotFree) {
+TEST_F(LiveClusterTest, PartlyUsedNodesAreOfferedWithWhatIsLeft) {
+  SlurmNode& node = view.nodes[0];
+  node.state = NODE_STATE_ALLOCATED;
+  node.gres_used = "gpu:big:1(IDX:2)";
+  node.allocated_cpus = 34;
+  node.allocated_memory_mb = 60'000;
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  const SnapshotNode& entry = cluster.snapshot.nodes[0];
+  EXPECT_EQ(entry.name, "a1");
+  EXPECT_TRUE(entry.shared);
+  EXPECT_EQ(entry.gpus, 4);
+  EXPECT_THAT(entry.free_gpus, ElementsAre(0, 1, 2)) << "as the job's steps number them";
+  EXPECT_EQ(entry.host.cpus, 3 * 10) << "a GPU's share of the node would be 16";
+  EXPECT_EQ(entry.host.memory_bytes, int64_t{4000} << 20);
+  EXPECT_EQ(cluster.snapshot.nodes[1].host.cpus, 64);
+  wishes.cpus_per_rank = 12;
+  EXPECT_THAT(live_cluster(view, site, wishes).snapshot.nodes[0].free_gpus, ElementsAre(0, 1));
+  wishes.include_busy = true;
+  EXPECT_THAT(live_cluster(view, site, wishes).snapshot.nodes[0].free_gpus, ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(LiveClusterTest, NodesOfWhichNothingIsLeftAreNotFree) {
+  view.nodes[0].gres_used = "gpu:big:4(IDX:0-3)";
+  view.nodes[1].allocated_cpus = 64;
+  view.nodes[2].of_another_user = true;
+  EXPECT_EQ(reason("a1"), "4 of 4 GPUs in use");
+  EXPECT_EQ(reason("a2"), "64 of 64 CPUs in use");
+  EXPECT_EQ(reason("b1"), "runs jobs of a user who shares it with nobody");
+  wishes.cpus_per_rank = 33;
+  view.nodes[1].allocated_cpus = 32;
+  EXPECT_EQ(reason("a2"), "32 of 64 CPUs in use");
+  EXPECT_EQ(use_by_others(view.nodes[1], {false, {{"gpu:big", 2}}, 32, 64'000}), std::nullopt);
+  view.nodes[1].allocated_memory_mb = 1;
+  EXPECT_EQ(use_by_others(view.nodes[1], {false, {{"gpu:big", 2}}, 32, 64'000}),
+            "1 of 64000 MB of memory in use");
+}
+
+TEST_F(LiveClusterTest, WhereJobsTakeWholeNodesPartlyUsedOnesAreNotFree) {
   view.nodes[0].gres_used = "gpu:big:1(IDX:2)";
   view.nodes[1].allocated_cpus = 3;
-  EXPECT_EQ(reason("a1"), "1 of 4 GPUs in use");
-  EXPECT_EQ(reason("a2"), "runs another job");
-  EXPECT_THAT(offered(), ElementsAre("b1", "b2"));
+  const auto check = [this](const char* who) {
+    EXPECT_EQ(reason("a1"), "1 of 4 GPUs in use") << who;
+    EXPECT_EQ(reason("a2"), "runs another job") << who;
+    EXPECT_THAT(offered(), ElementsAre("b1", "b2")) << who;
+  };
+  view.partitions[1].whole_nodes = true;
+  check("the partition");
+  EXPECT_TRUE(live_cluster(view, site, wishes).snapshot.nodes[0].shared) << "of another partition";
+  view.partitions[1].whole_nodes = false;
+  wishes.whole_nodes = true;
+  check("the user");
+  wishes.whole_nodes = false;
+  site.whole_nodes = true;
+  check("the site");
+  EXPECT_FALSE(live_cluster(view, site, wishes).snapshot.nodes[0].shared);
 }
 
 TEST_F(LiveClusterTest, AnIdleNodeThatAJobWaitsForIsNotFree) {
@@ -133,13 +183,13 @@ TEST_F(LiveClusterTest, AnIdleNodeThatAJobWaitsForIsNotFree) {
 TEST_F(LiveClusterTest, ANodePlannedForAWithdrawnJobIsFree) {
   view.nodes[0].state = NODE_STATE_IDLE | NODE_STATE_PLANNED;
   view.nodes[1].state = NODE_STATE_MIXED | NODE_STATE_PLANNED;
-  view.nodes[1].gres_used = "gpu:big:1(IDX:2)";
+  view.nodes[1].gres_used = "gpu:big:4(IDX:0-3)";
   view.nodes[2].state = NODE_STATE_IDLE | NODE_STATE_PLANNED;
   forget_planned(view.nodes, {"a1", "a2", "gone"});
   EXPECT_THAT(offered(), ElementsAre("a1", "b2"));
-  EXPECT_EQ(reason("a2"), "1 of 4 GPUs in use");
+  EXPECT_EQ(reason("a2"), "4 of 4 GPUs in use");
   EXPECT_EQ(reason("b1"), "planned for another job");
-  EXPECT_EQ(use_by_others(view.nodes[0]), std::nullopt);
+  EXPECT_EQ(use_by_others(view.nodes[0], {}), std::nullopt);
 }
 
 TEST_F(LiveClusterTest, BusyNodesAreOfferedToAJobThatWaitsForThem) {
@@ -151,10 +201,10 @@ TEST_F(LiveClusterTest, BusyNodesAreOfferedToAJobThatWaitsForThem) {
 }
 
 TEST_F(LiveClusterTest, NodesThatOnlyHaveToBeWaitedForAreBusy) {
-  view.nodes[0].gres_used = "gpu:big:2(IDX:0-1)";
+  view.nodes[0].gres_used = "gpu:big:4(IDX:0-3)";
   view.nodes[0].jobs_end = view.now + 900;
   view.nodes[0].leaf_switch = "s1";
-  view.nodes[1].gres_used = "gpu:big:2(IDX:0-1)";
+  view.nodes[1].gres_used = "gpu:big:4(IDX:0-3)";
   view.nodes[1].jobs_end = view.now + 60;
   view.nodes[1].promised_to = 17;
   view.nodes[2].state = NODE_STATE_IDLE | NODE_STATE_POWERED_DOWN;
@@ -184,7 +234,7 @@ TEST_F(LiveClusterTest, BusyNodesBeyondWhatThePartitionGivesAJobAreOfNoUse) {
   view.partitions = {partition("fast", {"a1", "a2"}), partition("slow", {"b1", "b2"})};
   view.partitions[0].max_nodes = 1;
   for (size_t i : {0u, 1u}) {
-    view.nodes[i].allocated_cpus = 1;
+    view.nodes[i].allocated_cpus = 64;
     view.nodes[i].jobs_end = view.now + 900 - 100 * static_cast<int64_t>(i);
   }
   LiveCluster cluster = live_cluster(view, site, wishes);
@@ -257,9 +307,34 @@ TEST_F(LiveClusterTest, ExcludedNodesAreNotOffered) {
   EXPECT_THAT(offered(), ElementsAre("a1", "b2"));
 }
 
-TEST_F(LiveClusterTest, NodesWithSeveralGpuTypesAreNotOffered) {
-  view.nodes[0].gres = "gpu:big:2,gpu:small:2";
-  EXPECT_EQ(reason("a1"), "has GPUs of several types");
+TEST_F(LiveClusterTest, GpuTypesSideBySideAndMigSlicesAreEntriesOfTheirOwn) {
+  site.gres["a100_1g.10gb"] = "SLICE-10";
+  view.nodes[0].gres = "gpu:big:2(S:0),gpu:a100_1g.10gb:7(S:0-1)";
+  view.nodes[0].gres_used = "gpu:big:0(IDX:N/A),gpu:a100_1g.10gb:3(IDX:2-4)";
+  const Snapshot snapshot = live_cluster(view, site, wishes).snapshot;
+  ASSERT_EQ(snapshot.nodes.size(), 5u);
+  EXPECT_THAT(snapshot.find("a1", "BIG-40")->free_gpus, ElementsAre(0, 1));
+  const SnapshotNode* slices = snapshot.find("a1", "SLICE-10");
+  ASSERT_NE(slices, nullptr);
+  EXPECT_THAT(slices->free_gpus, ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(slices->host.gres, "gpu:a100_1g.10gb");
+  EXPECT_EQ(slices->host.cpus, 4 * 7) << "64 processors for 9 GPUs";
+  EXPECT_EQ(snapshot.find("a1", "other"), nullptr);
+  const Snapshot read = parse_snapshot(to_yaml(snapshot), "written");
+  EXPECT_EQ(to_yaml(read), to_yaml(snapshot));
+}
+
+TEST_F(LiveClusterTest, TheDefaultPartitionComesFirstUnlessOthersAreRequested) {
+  view.partitions = {partition("debug", {"a1", "a2"}), partition("all", {"a1", "a2", "b1", "b2"}),
+                     partition("main", {"a1", "a2", "b1"})};
+  view.partitions[2].is_default = true;
+  LiveCluster cluster = live_cluster(view, site, wishes);
+  EXPECT_EQ(cluster.partitions.front().name, "main");
+  EXPECT_EQ(cluster.partitions.back().name, "all");
+  EXPECT_EQ(cluster.snapshot.find("a1")->partition, "main");
+  EXPECT_EQ(cluster.snapshot.find("b2")->partition, "all");
+  wishes.partitions = {"main", "debug"};
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.find("a1")->partition, "debug");
 }
 
 TEST_F(LiveClusterTest, TheFirstZoneRuleThatNamesPartitionOrFeatureDecides) {
@@ -348,19 +423,34 @@ TEST_F(LiveClusterTest, PoweredDownNodesAreOfferedToAJobThatWaitsForThem) {
   EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
 }
 
-TEST_F(LiveClusterTest, NodesOfAJobThatEndsAreFree) {
+TEST_F(LiveClusterTest, WhatAJobHoldsThatEndsIsFree) {
   for (SlurmNode& node : view.nodes) {
     if (node.name != "a1" && node.name != "b1") continue;
     node.state = NODE_STATE_ALLOCATED | NODE_STATE_COMPLETING;
     node.allocated_cpus = 8;
     node.gres_used = node.gres + "(IDX:0-1)";
   }
-  forget_running(view.nodes, {"a1", "gone"});
+  const std::string gres = view.nodes[0].gres;
+  forget_job(view.nodes, {{"a1", {8, 0, gres + "(IDX:0-1)"}}, {"gone", {8, 0, gres}}});
   EXPECT_THAT(offered(), testing::UnorderedElementsAre("a1", "a2", "b2"));
   for (SlurmNode& node : view.nodes)
     if (node.name == "a2") node.state = NODE_STATE_IDLE | NODE_STATE_DRAIN;
-  forget_running(view.nodes, {"a2"});
+  forget_job(view.nodes, {{"a2", {8, 0, gres}}});
   EXPECT_EQ(reason("a2"), "drained");
+}
+
+TEST_F(LiveClusterTest, WhatOthersHoldOfItsNodesIsNot) {
+  SlurmNode& node = view.nodes[0];
+  node.state = NODE_STATE_MIXED;
+  node.gres = "gpu:x:4";
+  node.gres_used = "gpu:x:3(IDX:0-2)";
+  node.allocated_cpus = 6;
+  node.allocated_memory_mb = 3000;
+  forget_job(view.nodes, {{node.name, {4, 2000, "gpu:x:2(IDX:0-1)"}}});
+  EXPECT_EQ(node.gres_used, "gpu:x:1");
+  EXPECT_EQ(node.allocated_cpus, 2);
+  EXPECT_EQ(node.allocated_memory_mb, 1000);
+  EXPECT_EQ(node.state & NODE_STATE_BASE, static_cast<uint32_t>(NODE_STATE_MIXED));
 }
 
 }  // namespace

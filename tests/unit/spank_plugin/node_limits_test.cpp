@@ -44,6 +44,18 @@ TEST(NodeLimits, OptionsThatNameNodesBecomeLimits) {
   EXPECT_FALSE(wishes.include_busy);
 }
 
+TEST(NodeLimits, WhatTheJobAsksForBesideGpus) {
+  NodeWishes wishes =
+      node_wishes(given({{"exclusive", "exclusive"}, {"cpus-per-task", "3"}, {"mem", "4G"}}), {}, {});
+  EXPECT_TRUE(wishes.whole_nodes);
+  EXPECT_EQ(wishes.cpus_per_rank, 3);
+  EXPECT_TRUE(wishes.memory_is_given);
+  wishes = node_wishes(given({{"exclusive", "user"}}), {}, {});
+  EXPECT_FALSE(wishes.whole_nodes);
+  EXPECT_EQ(wishes.cpus_per_rank, std::nullopt);
+  EXPECT_FALSE(wishes.memory_is_given);
+}
+
 TEST(NodeLimits, NothingGivenLimitsNothing) {
   NodeWishes wishes = node_wishes(given({}), {}, {});
   EXPECT_THAT(wishes.partitions, IsEmpty());

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "planner/inputs/load_inputs.h"
 #include "planner/inputs/search_request.h"
 #include "planner/plan/plan_json.h"
@@ -12,6 +14,12 @@ namespace {
 
 const std::string kFixtures = SAILOR_SOURCE_DIR "/tests/golden/fixtures/";
 
+// As the free GPUs of live clusters are.
+Snapshot numbered_from_0(Snapshot snapshot) {
+  for (SnapshotNode& node : snapshot.nodes) std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+  return snapshot;
+}
+
 // All nodes of the snapshot, in one partition.
 LiveCluster live(const Snapshot& snapshot) {
   LiveCluster cluster;
@@ -19,13 +27,12 @@ LiveCluster live(const Snapshot& snapshot) {
   cluster.partitions = {{"all", {}, {}}};
   for (const SnapshotNode& node : snapshot.nodes) {
     cluster.partitions[0].nodes.push_back(node.name);
-    cluster.nodes.push_back({node.name, "gpu:" + std::to_string(node.gpus)});
   }
   return cluster;
 }
 
 TEST(Planning, TheSameQuestionHasTheSamePlanInThePluginAndOnTheCommandLine) {
-  const Snapshot snapshot = load_snapshot(kFixtures + "snapshot.yaml");
+  const Snapshot snapshot = numbered_from_0(load_snapshot(kFixtures + "snapshot.yaml"));
   for (const int64_t batch : {8, 21})
     for (const Objective objective : {Objective::throughput, Objective(Expense::cost)}) {
       JobSpec job = load_job_spec(kFixtures + "job.yaml");
@@ -43,6 +50,50 @@ TEST(Planning, TheSameQuestionHasTheSamePlanInThePluginAndOnTheCommandLine) {
           plan_job(options, job, inputs.site, NodeWishes{}, [&] { return live(snapshot); });
       EXPECT_EQ(to_json(planned.plan), to_json(result.candidates.front().plan)) << batch;
     }
+}
+
+// The fixture's cluster with shared nodes that have this much memory.
+LiveCluster with_memory(int64_t bytes) {
+  LiveCluster cluster = live(load_snapshot(kFixtures + "snapshot.yaml"));
+  for (SnapshotNode& node : cluster.snapshot.nodes) {
+    node.shared = true;
+    node.host = {"gpu", 8, bytes};
+  }
+  return cluster;
+}
+
+TEST(Planning, RanksGetAsMuchMemoryAsThePlanNeedsWhereThereIsEnough) {
+  const JobSpec job = load_job_spec(kFixtures + "job.yaml");
+  const SiteConfig site = load_site_config(kFixtures + "sailor.yaml");
+  const auto plan_with = [&](int64_t bytes) {
+    return plan_job({}, job, site, {}, [bytes] { return with_memory(bytes); });
+  };
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  for (const Component& component : plan_with(1000 * kGiB).components) {
+    const int ranks = component.per_rank ? 1 : component.tasks_per_node.value();
+    EXPECT_GT(component.memory_mb, 1024 * ranks) << "a GiB for the process alone";
+  }
+  // With room for one rank on a node, plans have one there, whatever GPUs are free.
+  const PlannedJob narrow = plan_with(3 * kGiB / 2);
+  for (const Component& component : narrow.components)
+    for (const int tasks : component.tasks_by_node) EXPECT_EQ(tasks, 1);
+  try {
+    plan_with(kGiB);
+    FAIL() << "no rank has room";
+  } catch (const Refusal& refusal) {
+    EXPECT_EQ(refusal.exit_code(), 3);
+    EXPECT_NE(std::string(refusal.what()).find("GiB of memory free"), std::string::npos) << refusal.what();
+  }
+}
+
+TEST(Planning, TheGpusOfASharedNodeAreNumberedAsTheJobSeesThem) {
+  const JobSpec job = load_job_spec(kFixtures + "job.yaml");
+  const SiteConfig site = load_site_config(kFixtures + "sailor.yaml");
+  LiveCluster cluster = with_memory(0);
+  for (SnapshotNode& node : cluster.snapshot.nodes) node.free_gpus = {1};
+  const PlannedJob planned = plan_job({}, job, site, {}, [&] { return cluster; });
+  for (const PlanPipeline& pipeline : planned.plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) EXPECT_EQ(stage.gpus, std::vector<int>{0});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "planner/scheduler/scheduler.h"
 #include "spank_plugin/slurm/commands/command_lines.h"
 #include "spank_plugin/slurm/commands/job_environment.h"
+#include "spank_plugin/slurm/commands/job_share.h"
 #include "spank_plugin/slurm/commands/scontrol.h"
 #include "spank_plugin/slurm/inherited_options.h"
 
@@ -17,6 +18,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsSupersetOf;
 using testing::Not;
+using testing::Pair;
 using testing::StartsWith;
 
 TEST(SallocHelper, ExactlyThatNodeIsAskedForAtOnceOrNotAtAll) {
@@ -26,12 +28,23 @@ TEST(SallocHelper, ExactlyThatNodeIsAskedForAtOnceOrNotAtAll) {
   request.qos = "long";
   EXPECT_THAT(salloc_helper(request, 1000),
               ElementsAre("salloc", "--no-shell", "--immediate=5", "--job-name=sailor-17-helper", "--nodes=1",
-                          "--nodelist=n4", "--exclusive", "--comment=sailor: helps job 17",
+                          "--nodelist=n4", "--comment=sailor: helps job 17", "--exclusive", "--mem=0",
                           "--partition=fast", "--qos=long", "--time=2"));
   EXPECT_THAT(salloc_helper(request, 5000), Contains("--time=1"));
   const auto bare = salloc_helper({.main_job = "17", .node = "n4"}, 1000);
   for (const char* option : {"--time", "--account", "--qos", "--partition", "--reservation"})
     EXPECT_THAT(bare, Not(Contains(StartsWith(option))));
+}
+
+TEST(SallocHelper, OfASharedNodeTheGpusAreAskedForWithTheirPart) {
+  HelperRequest request{.main_job = "17", .node = "n4"};
+  request.gpus = 2;
+  request.gres = "gpu:1g.10gb";
+  request.cpus = 8;
+  request.memory_mb = 900;
+  EXPECT_THAT(salloc_helper(request, 0),
+              IsSupersetOf({"--ntasks=1", "--gres=gpu:1g.10gb:2", "--cpus-per-task=8", "--mem=900M"}));
+  EXPECT_THAT(salloc_helper(request, 0), Not(Contains("--exclusive")));
 }
 
 TEST(SallocHelper, TheGrantIsFoundInWhatItSays) {
@@ -56,11 +69,18 @@ TEST(SrunStep, OfAHelperJobNamesIt) {
   EXPECT_THAT(srun_step({node, {"c"}}), IsSupersetOf({"--jobid=42", "-c", "8", "n4"}));
 }
 
+TEST(SrunStep, AsksForTheGpusOfItsNode) {
+  AllocatedNode node{.name = "n4", .het_group = -1, .cpus = 8, .gpus = 2};
+  EXPECT_THAT(srun_step({node, {"c"}}), Contains("--gpus=2"));
+  node.gpus = 0;
+  EXPECT_THAT(srun_step({node, {"c"}}), Not(Contains(StartsWith("--g"))));
+}
+
 TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
   NodeProgram program{.job_name = "sailor-measure", .node = "n1", .partition = "p", .command = {"x", "-a"}};
   EXPECT_THAT(srun_program(program),
               ElementsAre("srun", "--job-name=sailor-measure", "--nodes=1", "--ntasks=1", "--nodelist=n1",
-                          "--exclusive", "--cpu-bind=none", "--partition=p", "x", "-a"));
+                          "--exclusive", "--mem=0", "--cpu-bind=none", "--partition=p", "x", "-a"));
   program.gpus = 4;
   EXPECT_THAT(srun_program(program), IsSupersetOf({"--exclusive", "--gres=gpu:4"}));
   program.gpus = 0;
@@ -73,10 +93,11 @@ TEST(SrunProgram, TakesTheWholeNodeOrHurries) {
 }
 
 TEST(SallocOverParts, AComponentPerPart) {
-  EXPECT_THAT(salloc_over_parts("j", {{"p", {"n1", "n2"}, 4}, {"q", {"m1"}}}, {"x", "-a"}),
-              ElementsAre("salloc", "--quiet", "--job-name=j", "--exclusive", "--nodes=2", "--nodelist=n1,n2",
-                          "--partition=p", "--gres=gpu:4", ":", "--job-name=j", "--exclusive", "--nodes=1",
-                          "--nodelist=m1", "--partition=q", "x", "-a"));
+  EXPECT_THAT(
+      salloc_over_parts("j", {{"p", {"n1", "n2"}, 4}, {"q", {"m1"}}}, {"x", "-a"}),
+      ElementsAre("salloc", "--quiet", "--job-name=j", "--exclusive", "--mem=0", "--nodes=2",
+                  "--nodelist=n1,n2", "--partition=p", "--gres=gpu:4", ":", "--job-name=j", "--exclusive",
+                  "--mem=0", "--nodes=1", "--nodelist=m1", "--partition=q", "x", "-a"));
 }
 
 TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {
@@ -84,8 +105,8 @@ TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {
   request.nodes = 2;
   request.time_limit_s = 61;
   EXPECT_THAT(sbatch_script(request, false),
-              ElementsAre("sbatch", "--parsable", "--job-name=job", "--nodes=2", "--exclusive", "--time=2",
-                          "--requeue", "--wrap=true"));
+              ElementsAre("sbatch", "--parsable", "--job-name=job", "--nodes=2", "--exclusive", "--mem=0",
+                          "--time=2", "--requeue", "--wrap=true"));
   EXPECT_THAT(sbatch_script(request, true), Contains("--test-only"));
   const auto start = promised_start(
       "sbatch: Job 7 to start at 2026-01-02T03:04:05 using 8 processors on nodes n1 in partition p\n");
@@ -149,6 +170,23 @@ TEST(Scontrol, WhichJobsWerePushedOut) {
   EXPECT_TRUE(read_job("PREEMPTED").preempted);
   EXPECT_TRUE(job_in_scontrol("JobId=8 JobState=RUNNING PreemptTime=2026-01-02T03:04:05")->preempted);
   EXPECT_FALSE(job_in_scontrol("JobId=8 JobState=RUNNING PreemptTime=None")->preempted);
+}
+
+TEST(Scontrol, TheGpusOfAJobByNode) {
+  const QueuedJob job =
+      job_in_scontrol(
+          "JobId=7 JobState=RUNNING NodeList=a[1-2],t1 NumNodes=3 JOB_GRES=gpu:big:4,gpu:tiny:2 "
+          "Nodes=a[1-2] CPU_IDs=0-5 Mem=2000 GRES=gpu:big:2(IDX:0-1) "
+          "Nodes=t1 CPU_IDs=0-5 Mem=2000 GRES=gpu:tiny:1(IDX:0),gpu:1g.10gb:1(IDX:3),nic:2(IDX:0-1) "
+          "Nodes=c1 CPU_IDs=0 Mem=10 GRES= MinCPUsNode=1\n")
+          .value();
+  EXPECT_THAT(job.gpus_on, ElementsAre(Pair("a1", 2), Pair("a2", 2), Pair("t1", 2)));
+  const JobShare share =
+      shares_in_scontrol("JobId=7 Nodes=a1 CPU_IDs=0-5,8 Mem=2000 GRES=gpu:2(IDX:0-1)").at("a1");
+  EXPECT_EQ(share.cpus, 7);
+  EXPECT_EQ(share.memory_mb, 2000);
+  EXPECT_EQ(share.gres, "gpu:2(IDX:0-1)");
+  EXPECT_THAT(read_job("RUNNING").gpus_on, ElementsAre()) << "without -d";
 }
 
 TEST(Scontrol, WhichJobsHaveFailed) {
@@ -256,8 +294,12 @@ TEST_F(JobEnvironment, WhatAHelpersStepIsStartedFromKnowsNoOtherJob) {
 TEST_F(JobEnvironment, DefaultsOfOptionsAreForgottenTheJobIsNot) {
   set("SLURM_JOB_ID", "1");
   set("SLURM_CPUS_PER_TASK", "2");
+  set("SLURM_GPUS_PER_TASK_HET_GROUP_0", "1");
+  set("SLURM_JOB_NODELIST_HET_GROUP_0", "n1");
   set("SLURM_EXPORT_ENV", "NONE");
   site_scheduler().forget_step_defaults();
+  EXPECT_EQ(getenv("SLURM_GPUS_PER_TASK_HET_GROUP_0"), nullptr) << "srun --het-group=0 would read it";
+  EXPECT_STREQ(getenv("SLURM_JOB_NODELIST_HET_GROUP_0"), "n1");
   EXPECT_EQ(getenv("SLURM_CPUS_PER_TASK"), nullptr);
   EXPECT_EQ(getenv("SLURM_EXPORT_ENV"), nullptr);
   EXPECT_STREQ(getenv("SLURM_JOB_ID"), "1");

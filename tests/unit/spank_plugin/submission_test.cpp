@@ -155,7 +155,14 @@ TEST(PluginConfig, UnknownWordsAreErrors) {
 }
 
 std::vector<std::string> component(const std::string& partition, const std::string& node) {
-  return submit_options({partition, {node}, 1, {1}, 1, "gpu:x:1"});
+  Component component;
+  component.partition = partition;
+  component.nodes = {node};
+  component.tasks = 1;
+  component.tasks_by_node = {1};
+  component.tasks_per_node = 1;
+  component.gres = "gpu:x:1";
+  return submit_options(component);
 }
 
 TEST(PlannedCommand, KeepsTheUsersWordsAndPutsThePlanBeforeTheScript) {
@@ -165,8 +172,8 @@ TEST(PlannedCommand, KeepsTheUsersWordsAndPutsThePlanBeforeTheScript) {
   EXPECT_EQ(
       shell_line(command),
       "sbatch -J 'a b' --partition=p --nodelist=n1 --nodes=1 --ntasks=1 --ntasks-per-node=1 --gres=gpu:x:1 "
-      "--exclusive --no-kill : --cpus-per-task=2 --partition=q --nodelist=n2 --nodes=1 --ntasks=1 "
-      "--ntasks-per-node=1 --gres=gpu:x:1 --exclusive job.yaml --epochs :");
+      "--no-kill : --cpus-per-task=2 --partition=q --nodelist=n2 --nodes=1 --ntasks=1 "
+      "--ntasks-per-node=1 --gres=gpu:x:1 job.yaml --epochs :");
 }
 
 TEST(PlannedCommand, StaysBeforeTheEndOfOptionsMark) {

@@ -251,6 +251,10 @@ TEST_P(SchedulerInsideAJob, AProcessKnowsItsJobAndItsNodes) {
   EXPECT_EQ(allocation.nodes[0].name, nodes[0]);
   EXPECT_EQ(allocation.nodes[0].het_group, -1);
   EXPECT_GT(allocation.nodes[0].cpus, 0);
+  int gpus = 0;  // the job has the whole node
+  const NodeInfo node = scheduler.find_node(nodes[0]).value();
+  for (const auto& [type, count] : node.gpus) gpus += count;
+  EXPECT_EQ(allocation.nodes[0].gpus, gpus);
   EXPECT_TRUE(allocation.end_s);
   EXPECT_EQ(scheduler.own_node(), nodes[0]);
   EXPECT_EQ(scheduler.find_job(own->id)->state, JobState::running);

@@ -175,7 +175,8 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
       "profile_max_age_days: 7\ngres: {a100: A-40, \"1g.5gb\": \"yes\"}\n"
       "default_zone: {zone: z1, region: r1}\n"
       "zones: [{zone: z2, region: r2, partitions: [p, q], price: spot}, {zone: z3, features: [f, \"g:h\"]}]\n"
-      "umbrella_partition: all\nusd_per_hour: {A-40: {z1: 3.25}}\nspot_usd_per_hour: {A-40: {z2: 1}}\n"
+      "umbrella_partition: all\nrequest: {whole_nodes: true, cpus_per_rank: 3, memory_per_rank: 2GiB}\n"
+      "usd_per_hour: {A-40: {z1: 3.25}}\nspot_usd_per_hour: {A-40: {z2: 1}}\n"
       "billing: {usd_per_unit_hour: 0.5}\n"
       "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms, effort: 2}\n"
       "watts: {A-40: {idle: 60, busy: 400}}\n"
@@ -192,6 +193,9 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
   EXPECT_THAT(again.zones[1].features, ElementsAre("f", "g:h"));
   EXPECT_EQ(again.zones[1].region, "z3");
   EXPECT_EQ(again.umbrella_partition, "all");
+  EXPECT_TRUE(again.whole_nodes);
+  EXPECT_EQ(again.cpus_per_rank, 3);
+  EXPECT_EQ(again.memory_per_rank_bytes, int64_t{2} << 30);
   EXPECT_EQ(again.usd_per_hour, site.usd_per_hour);
   EXPECT_EQ(again.spot_usd_per_hour.at("A-40").at("z2"), 1);
   EXPECT_EQ(again.usd_per_unit_hour, 0.5);

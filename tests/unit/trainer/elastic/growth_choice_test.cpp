@@ -86,6 +86,20 @@ TEST_F(GrowthChoice, ANodeAsQuickAsTheJobsOwnIsTaken) {
   EXPECT_GT(answer.iteration_s, 0.4 * asked.iteration_s);
 }
 
+TEST_F(GrowthChoice, OfASharedNodeTheJobAsksForTheGpusThatItUsesWithTheirPart) {
+  SnapshotNode shared = node_of("q2", "quick", "east", 8);
+  shared.free_gpus = {2, 3, 5, 7};
+  shared.shared = true;
+  shared.host = {"gpu:q", 40, int64_t{8} << 30};
+  PlanOverrides overrides;
+  overrides.max_gpus["quick"] = 3;
+  const GrowthAnswer answer = choose_growth(question({shared}, overrides));
+  ASSERT_EQ(answer.nodes.size(), 1u) << answer.why;
+  EXPECT_THAT(answer.nodes[0].free_gpus, ElementsAre(0)) << "as the helper job numbers its GPU";
+  EXPECT_EQ(answer.nodes[0].host.cpus, 10);
+  EXPECT_EQ(answer.nodes[0].host.memory_bytes, int64_t{2} << 30);
+}
+
 TEST_F(GrowthChoice, OfEqualNodesNoMoreAreTakenThanHelp) {
   // Eight sequences per iteration: more than eight GPUs bring next to nothing.
   std::vector<SnapshotNode> free;

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "planner/process/scratch_directory.h"
@@ -31,6 +32,7 @@ struct GrowthTest : testing::Test {
   JobSpec job = load_job_spec(kGrowthFixtures + "job.yaml");
   std::string keeper = "exec sleep 1000";  // what stands for a keeper
   std::vector<std::string> asked, said;
+  std::set<std::string> own_nodes;
   double now_s = 0;
   Plan plan;
   std::optional<Replanner> replanner;
@@ -71,6 +73,7 @@ struct GrowthTest : testing::Test {
     options.look_command = [this] {
       return std::vector<std::string>{"cat", scratch.path() + "/snapshot.yaml"};
     };
+    options.own_nodes = own_nodes;
     options.start_keeper = [this](const SnapshotNode& node) {
       asked.push_back(node.name);
       return spawn({"sh", "-c", keeper},
@@ -172,6 +175,14 @@ TEST_F(GrowthTest, AHelperJobThatEndsTakesItsNodeAlong) {
 
 TEST_F(GrowthTest, AJobWithAsManyNodesAsItMayHaveAsksForNone) {
   make(1);
+  growth->tick(training(), *replanner, now_s);
+  look();
+  EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST_F(GrowthTest, WhatIsFreeOnItsOwnNodesIsNotAskedFor) {
+  own_nodes = {"q2", "q3"};
+  make();
   growth->tick(training(), *replanner, now_s);
   look();
   EXPECT_THAT(asked, IsEmpty());

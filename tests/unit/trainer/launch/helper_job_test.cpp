@@ -17,6 +17,10 @@ TEST(HelperJob, TheKeepersCommandLineSaysWhatIsAsked) {
   HelperRequest request{.main_job = "17", .node = "n4"};
   request.end_s = 99;
   request.account = "us";
+  request.gpus = 2;
+  request.gres = "gpu:a";
+  request.cpus = 8;
+  request.memory_mb = 4096;
   const auto command = keeper_command("/x/sailor-agent", request);
   const HelperRequest back = parse_keeper({command.begin() + 2, command.end()});
   EXPECT_EQ(back.main_job, "17");
@@ -24,6 +28,10 @@ TEST(HelperJob, TheKeepersCommandLineSaysWhatIsAsked) {
   EXPECT_EQ(back.end_s, 99);
   EXPECT_EQ(back.account, "us");
   EXPECT_EQ(back.partition, "");
+  EXPECT_EQ(back.gpus, 2);
+  EXPECT_EQ(back.gres, "gpu:a");
+  EXPECT_EQ(back.cpus, 8);
+  EXPECT_EQ(back.memory_mb, 4096);
   EXPECT_THROW(parse_keeper({"17"}), std::runtime_error);
 }
 

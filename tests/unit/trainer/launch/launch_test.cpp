@@ -80,13 +80,16 @@ TEST(RemoteShell, AStepIsOnTheNodeUnderAnAgent) {
 }
 
 TEST(Allocation, NodesSurviveTheEnvironment) {
-  const auto back = parse_allocated_nodes(to_text({{"n1", -1, 8}, {"n-2", 3, 0}}));
+  const auto back = parse_allocated_nodes(to_text({{"n1", -1, 8}, {"n-2", 3, 0, "", 2}}));
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[1].name, "n-2");
   EXPECT_EQ(back[1].het_group, 3);
   EXPECT_EQ(back[0].het_group, -1);
   EXPECT_EQ(back[0].cpus, 8);
-  EXPECT_THROW(parse_allocated_nodes("n1"), std::runtime_error);
+  EXPECT_EQ(back[0].gpus, 0);
+  EXPECT_EQ(back[1].gpus, 2);
+  for (const char* wrong : {"n1", "n1:0:8", ":0:8:0"})
+    EXPECT_THROW(parse_allocated_nodes(wrong), std::runtime_error) << wrong;
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "planner/simulator/host_memory.h"
+
+#include <algorithm>
+
+namespace sailor {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kBaseOnProcessors = kGiB, kBaseWithGpu = 4 * kGiB;
+
+int copies_of_state(const JobSpec& job) {
+  int copies = job.elastic.enabled ? 1 : 0;
+  if (!job.checkpoint.directory.empty())
+    copies += job.checkpoint.memory_copies == MemoryCopies::neighbour ? 2 : 1;
+  return copies;
+}
+
+}  // namespace
+
+HostMemory host_memory(const JobSpec& job, const StagePrediction& stage, bool on_processors) {
+  const MemoryBreakdown& memory = stage.memory;
+  const int64_t base = on_processors ? kBaseOnProcessors : kBaseWithGpu;
+  const int64_t state = memory.weights_bytes + memory.optimizer_bytes + memory.master_bytes;
+  const int64_t total = memory.total();
+  const int64_t varying = copies_of_state(job) * state + (on_processors ? total : 0);
+  HostMemory host{base + varying, base + varying};
+  if (job.elastic.enabled && total > 0 && stage.capacity_bytes > total) {
+    const double growth = static_cast<double>(stage.capacity_bytes) / static_cast<double>(total);
+    host.most_bytes = base + static_cast<int64_t>(growth * static_cast<double>(varying));
+  }
+  return host;
+}
+
+}  // namespace sailor
