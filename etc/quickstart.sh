@@ -16,7 +16,8 @@ usage: etc/quickstart.sh [--job JOB.yaml] [--text FILE] [--dir DIR] [--objective
   SBATCH OPTIONS   passed to sbatch, for example --sailor-max-gpus=T4-16=0
 
 Needs Debian 12, 13 or 14 (etc/dev/install-packages.sh --help says more about releases), and root unless the packages
-are installed. A second run reuses packages, build, text and profile. The script stops the cluster and leaves no process behind, even when it is interrupted.
+are installed. A second run reuses packages, build, text and profile. The script stops the cluster and leaves no process
+behind, even when it is interrupted.
 USAGE
 }
 

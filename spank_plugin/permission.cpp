@@ -39,13 +39,11 @@ std::string reason_not_to_plan(const SitePolicy& policy, const User& user) {
 
 std::string reason_not_to_use(const SitePolicy& policy, const Plan& plan) {
   std::map<std::string, int> gpus;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    for (int group = 0; group < num_groups(plan, pipeline); ++group) {
-      const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
-      gpus[stage.gpu_type] += stage.shape.gpus();
-      gpus[stage.gpu_type + "@" + stage.zone] += stage.shape.gpus();
+  for (const auto& [type, zones] : gpu_counts_of(plan))
+    for (const auto& [zone, count] : zones) {
+      gpus[type] += count;
+      gpus[type + "@" + zone] = count;
     }
-  }
   for (const auto& [name, most] : policy.max_gpus)
     if (gpus.contains(name) && gpus.at(name) > most)
       return fmt::format("the plan has {} GPUs of {}, this cluster allows a job {}", gpus.at(name), name,

@@ -1,7 +1,8 @@
 # Debian roots made by debootstrap (sourced, not run).
 
 # make_debian_root SUITE DIR [DEBOOTSTRAP OPTIONS]: unless there is a root in DIR already. Packages come from SAILOR_DEBIAN_MIRROR,
-# else from where this machine gets its own. Fails with the last lines of debootstrap's log.
+# else from where this machine gets its own; those of Ubuntu (noble) from SAILOR_UBUNTU_MIRROR. Fails with the last lines of
+# debootstrap's log.
 make_debian_root() {
   local suite=$1 root=$2 mirror=${SAILOR_DEBIAN_MIRROR:-} script=
   shift 2
@@ -18,6 +19,11 @@ make_debian_root() {
     awk '$1 == "Debian" {print $2; exit}')
   # An older debootstrap does not know the names of later releases, which are all made in the same way.
   [[ -e /usr/share/debootstrap/scripts/$suite ]] || script=/usr/share/debootstrap/scripts/sid
+  if [[ $suite == noble ]]; then
+    mirror=${SAILOR_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
+    script=/usr/share/debootstrap/scripts/gutsy
+    set -- --components=main,universe "$@"
+  fi
   local part=$root.part  # so that a root is complete or not there
   rm -rf --one-file-system -- "$part"
   mkdir -p "$part"

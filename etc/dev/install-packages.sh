@@ -7,8 +7,9 @@ usage() {
 usage: install-packages.sh [--test] [--fuzz]
 
 Installs the packages that etc/dev/packages lists under `build`, and with --test or --fuzz also those under `test` or `fuzz`.
-Needs root only when packages are missing. The names are those of Debian 12, 13 and 14 (bookworm, trixie, forky), with which this
-was tried. Ubuntu 24.04 (noble) has the same names; it was not tried. Elsewhere a package may be missing or have another name.
+Needs root only when packages are missing. The names are those of Debian 12, 13 and 14 (bookworm, trixie, forky) and of Ubuntu 24.04
+(noble), which has no libtorch: set TORCH_PREFIX to the `torch` folder of an installed PyTorch there. Elsewhere a package may be missing
+or have another name.
 USAGE
 }
 
@@ -28,7 +29,7 @@ while read -r package; do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [[ $status == installed ]] || missing+=("$package")
 done < <(awk -v sections="^($sections)\$" -v release="$release" \
-  '$1 ~ sections && ($3 == "" || $3 == "minimal" || $3 == release) {print $2}' "$here/packages")
+  '$1 ~ sections && ($3 == "" || $3 == "minimal" || $3 == release || ($3 ~ /^not-/ && $3 != "not-" release)) {print $2}' "$here/packages")
 
 if ((${#missing[@]} == 0)); then
   echo "packages: all installed"
@@ -39,8 +40,8 @@ if ((EUID != 0)); then
   exit 1
 fi
 case $release in
-  bookworm | trixie | forky) ;;
-  *) echo "packages: tried with Debian 12, 13 and 14 only; this is $release, whose packages may have other names" ;;
+  bookworm | trixie | forky | noble) ;;
+  *) echo "packages: tried with Debian 12, 13 and 14 and Ubuntu 24.04 only; this is $release, whose packages may have other names" ;;
 esac
 echo "packages: installing ${#missing[@]}: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive

@@ -20,6 +20,16 @@ std::set<std::string> gpu_types_of(const Plan& plan) {
   return types;
 }
 
+std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan) {
+  std::map<std::string, std::map<std::string, int>> gpus;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (int i = 0; i < num_groups(plan, pipeline); ++i) {
+      const PlanStage& stage = pipeline.stages[static_cast<size_t>(i)];
+      gpus[stage.gpu_type][stage.zone] += stage.shape.gpus();
+    }
+  return gpus;
+}
+
 int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {

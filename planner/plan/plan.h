@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -66,6 +67,8 @@ struct Plan {
 // Groups of GPUs of a pipeline: one per stage, or per `interleave` stages.
 int num_groups(const Plan& plan, const PlanPipeline& pipeline);
 std::set<std::string> gpu_types_of(const Plan& plan);
+// Number of its GPUs by type, then zone.
+std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan);
 // Number of GPUs of the plan = number of trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).

@@ -11,9 +11,11 @@ namespace sailor {
 
 class ScratchDirectory {
  public:
-  // Throws std::runtime_error.
-  ScratchDirectory() : path_((std::filesystem::temp_directory_path() / "sailor-XXXXXX").string()) {
-    if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a temporary directory");
+  // Its path begins with `prefix`. Throws std::runtime_error.
+  explicit ScratchDirectory(const std::filesystem::path& prefix = std::filesystem::temp_directory_path() /
+                                                                  "sailor-")
+      : path_(prefix.string() + "XXXXXX") {
+    if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a temporary directory " + path_);
   }
   ~ScratchDirectory() {
     std::error_code ignored;

@@ -20,17 +20,6 @@ std::string tp_of(const PlanPipeline& pipeline, size_t groups) {
   return equal ? fmt::format("{}", pipeline.stages.at(0).shape.tp) : text;
 }
 
-// GPUs by type, then zone.
-std::map<std::string, std::map<std::string, int>> gpus_used(const Plan& plan) {
-  std::map<std::string, std::map<std::string, int>> gpus;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (int i = 0; i < num_groups(plan, pipeline); ++i) {
-      const PlanStage& stage = pipeline.stages[static_cast<size_t>(i)];
-      gpus[stage.gpu_type][stage.zone] += stage.shape.gpus();
-    }
-  return gpus;
-}
-
 }  // namespace
 
 std::string cut_to(std::string text, size_t width) {
@@ -48,7 +37,7 @@ std::string gpus_by_type(const Plan& plan) {
 
 std::string gpus_by_type_and_zone(const Plan& plan, bool one_zone, size_t width) {
   std::string full, counted;
-  for (const auto& [type, zones] : gpus_used(plan)) {
+  for (const auto& [type, zones] : gpu_counts_of(plan)) {
     int all = 0;
     for (const auto& [zone, count] : zones) {
       all += count;

@@ -48,23 +48,11 @@ std::optional<double> lower(std::optional<double> a, std::optional<double> b) {
 }
 
 SearchResult best_of(SearchResult a, SearchResult b, const Goal& goal, int top_k) {
-  for (Candidate& candidate : b.candidates) a.candidates.push_back(std::move(candidate));
-  const auto value = [&](const Candidate& candidate) { return goal.value(candidate.prediction.figures()); };
-  std::stable_sort(a.candidates.begin(), a.candidates.end(),
-                   [&](const Candidate& x, const Candidate& y) { return value(x) < value(y); });
-  std::set<std::string> structures;
-  std::erase_if(a.candidates, [&](const Candidate& candidate) {
-    return !structures.insert(structure_of(candidate.plan)).second;
-  });
-  a.candidates.resize(std::min(a.candidates.size(), static_cast<size_t>(std::max(1, top_k))));
+  add_candidates(a, std::move(b.candidates), goal, top_k);
   a.bound_iteration_s = lower(a.bound_iteration_s, b.bound_iteration_s);
   for (const Expense expense : kExpenses) a.bound[expense] = lower(a.bound[expense], b.bound[expense]);
   for (const auto& [reason, count] : b.rejected) a.rejected[reason] += count;
-  a.stats.configurations += b.stats.configurations;
-  a.stats.labels += b.stats.labels;
-  a.stats.plans_scored += b.stats.plans_scored;
-  a.stats.search_s += b.stats.search_s;
-  a.stats.complete = a.stats.complete && b.stats.complete;
+  a.stats += b.stats;
   if (!a.candidates.empty()) {
     a.status = SearchStatus::found;
     a.reason.clear();

@@ -7,15 +7,17 @@
 # of which the planner may use; from the start of sbatch to its end. started-N: the same on the few nodes that are up, for a job that starts at
 # once and is checked. Exits with 1 when plain jobs take 1 ms or 300 kB more, or a planned one 1 s.
 #
-# usage: tests/bench/submit_latency.sh [--runs N] [--nodes N]      default 60 runs, 1000 nodes (most of them powered-down cloud nodes)
+# usage: tests/bench/submit_latency.sh [--runs N] [--nodes N] [--plain]      default 60 runs, 1000 nodes (most of them powered-down cloud nodes)
+#     --plain   only plain jobs
 set -euo pipefail
 umask 022
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-runs=60 nodes=1000
+runs=60 nodes=1000 planned=10
 while [ $# -gt 0 ]; do
   case $1 in
     --runs) runs=$2; shift ;;
     --nodes) nodes=$2; shift ;;
+    --plain) planned=0 ;;
     *) sed -n 's/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
   shift
@@ -91,17 +93,17 @@ for ((i = 0; i < 20; i++)); do
     SLURM_CONF=$conf peak_kb $turn.kb sbatch --hold -o /dev/null --wrap true
   done
 done
-for ((i = 0; i < 10; i++)); do
+for ((i = 0; i < $2; i++)); do
   timed planned sbatch --hold --sailor-objective=throughput --sailor-wait=nodes tiny.yaml
 done
-for ((i = 0; i < 10; i++)); do
+for ((i = 0; i < $2; i++)); do
   scancel -u "$(id -un)"
   while squeue -h -t running,completing -o %A | grep -q .; do sleep 0.1; done
   timed started sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -o /dev/null --wrap 'sleep 60'
 done
 SCRIPT
 chmod a+rx measure.sh
-if [ "$UID" = 0 ]; then runuser -u "$SAILOR_CLUSTER_USER" -- ./measure.sh "$runs"; else ./measure.sh "$runs"; fi
+if [ "$UID" = 0 ]; then runuser -u "$SAILOR_CLUSTER_USER" -- ./measure.sh "$runs" "$planned"; else ./measure.sh "$runs" "$planned"; fi
 if grep -q failed: errors; then cat errors >&2; exit 1; fi
 
 quantile() { sort -n "$1" | awk -v q="$2" '{v[NR] = $1} END {i = int(q * (NR - 1) + 1.5); print v[i]}'; }
@@ -112,10 +114,13 @@ row() {
 echo case,runs,median_ms,p90_ms,median_kb
 row without without
 row with with
-row "planned-$seen" planned
-row "started-$seen" started
-awk -v a="$(quantile without 0.5)" -v b="$(quantile with 0.5)" -v c="$(quantile planned 0.5)" -v d="$(quantile started 0.5)" \
-  -v kb=$(($(quantile with.kb 0.5) - $(quantile without.kb 0.5))) 'BEGIN {
-  printf "# plain jobs: %.2f ms (limit 1) and %d kB (limit 300) more, planned: %.0f and %.0f ms (limit 1000)\n", (b - a) / 1000, kb, c / 1000, d / 1000
-  exit !(b - a < 1000 && kb < 300 && c < 1e6 && d < 1e6)
-}'
+declare -i more_us=$(quantile with 0.5)-$(quantile without 0.5) more_kb=$(quantile with.kb 0.5)-$(quantile without.kb 0.5) slowest_us=0
+echo "# plain jobs: $more_us us (limit 1000) and $more_kb kB (limit 300) more"
+if ((planned > 0)); then
+  for case in planned started; do
+    row "$case-$seen" $case
+    if (($(quantile $case 0.5) > slowest_us)); then slowest_us=$(quantile $case 0.5); fi
+  done
+  echo "# planned jobs: $((slowest_us / 1000)) ms (limit 1000)"
+fi
+((more_us < 1000 && more_kb < 300 && slowest_us < 1000000))

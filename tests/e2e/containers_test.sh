@@ -43,12 +43,7 @@ expect "no process is left" wait_until 30 no_training_processes
 
 # A helper job.
 echo "umbrella_partition: all" >>"$SAILOR_CLUSTER_DIR/etc/sailor.yaml"
-setup_elastic 100000 fp64
-rm "$SAILOR_CLUSTER_DIR"/profiles/gpt2-*.json
-cp "$e2e/fixtures/elastic_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
-chmod a+r "$SAILOR_CLUSTER_DIR/profiles/elastic_profile.json"
-sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 60/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 80/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 3000/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
-sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/' job.yaml
+setup_growth
 run sbatch -p all -w a2,v1,v2,t1,t2 -N 5 --exclusive --container-image="$image" --wrap 'sleep 3600'
 held=$(job_submitted)
 run sbatch --sailor-objective=throughput --container-image="$image" job.yaml

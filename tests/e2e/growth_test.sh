@@ -6,14 +6,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" growth
 
-setup_elastic 100000 fp64
-# The profile decides whether a node pays. This one does not depend on the load of this machine.
-rm "$SAILOR_CLUSTER_DIR"/profiles/gpt2-*.json
-cp "$e2e/fixtures/elastic_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
-chmod a+r "$SAILOR_CLUSTER_DIR/profiles/elastic_profile.json"
-# Iterations that are long compared with other work on two cores; the T4s are useless.
-sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 60/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 80/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 3000/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
-sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/' job.yaml
+setup_growth
 sed -i 's/steps: 100000/steps: 120/' reference.yaml
 
 # hold NODES: another user's plain job on these nodes; sets held to its id.

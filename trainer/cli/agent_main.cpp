@@ -1,11 +1,11 @@
-// sailor-agent node COMMAND...          run COMMAND as the agent of this node (trainer/launch/agent.h)
-// sailor-agent remote-shell HOST COMMAND...   become a step that runs COMMAND under an agent on HOST
-// (mpirun calls this)
-// sailor-agent step HOST COMMAND...     the same for a command that needs no shell
-// sailor-agent node-ranks HOST:N,... COMMAND...  run COMMAND on the nodes of this job
-// (trainer/launch/node_ranks.h) sailor-agent local-ranks N COMMAND...  run COMMAND N times on this machine
-// (trainer/launch/local_ranks.h) sailor-agent helper ...               keep a helper job
-// (trainer/launch/helper_job.h)
+// The agent of a node, and the small programs with which ranks are started (trainer/launch):
+//
+//     sailor-agent node COMMAND...              runs COMMAND as the agent of this node (agent.h)
+//     sailor-agent remote-shell HOST COMMAND... for mpirun: a step that runs COMMAND on HOST under an agent
+//     sailor-agent step HOST COMMAND...         the same for a command that needs no shell
+//     sailor-agent node-ranks HOST:N,... COMMAND...   runs COMMAND on nodes of this job (node_ranks.h)
+//     sailor-agent local-ranks N COMMAND...     runs COMMAND N times on this machine (local_ranks.h)
+//     sailor-agent helper ...                   keeps a helper job (helper_job.h)
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -11,8 +10,8 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 
+#include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
@@ -27,26 +26,11 @@ namespace fs = std::filesystem;
 constexpr double kEndSteps_s = 3;  // between SIGTERM and SIGKILL
 constexpr int kLook_ms = 20;       // between two looks into the directory
 
-// Private to this user, and removed with its content.
-class MeetingPlace {
- public:
-  MeetingPlace() {
-    const char* run_directory = std::getenv("SAILOR_RUN_DIRECTORY");
-    path_ = fs::absolute(run_directory ? run_directory : ".").string() + "/.start-XXXXXX";
-    if (!mkdtemp(path_.data()))
-      throw std::runtime_error(fmt::format("cannot make a directory {} in which the ranks meet", path_));
-  }
-  ~MeetingPlace() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  MeetingPlace(const MeetingPlace&) = delete;
-  MeetingPlace& operator=(const MeetingPlace&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+// Where the ranks meet: all nodes see it.
+fs::path meeting_prefix() {
+  const char* run_directory = std::getenv("SAILOR_RUN_DIRECTORY");
+  return fs::absolute(run_directory ? run_directory : ".") / ".start-";
+}
 
 // The exit code of the start on a node; nothing while it goes on.
 std::optional<int> code_of_start(const std::string& file) {
@@ -96,7 +80,7 @@ std::vector<HostRanks> parse_host_ranks(const std::string& text) {
 int run_node_ranks(const std::vector<HostRanks>& hosts, const std::vector<std::string>& program,
                    const std::string& agent_program, bool with_agents) {
   SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT});
-  const MeetingPlace place;
+  const ScratchDirectory place(meeting_prefix());
   int total = 0;
   for (const HostRanks& host : hosts) total += host.ranks;
   std::vector<std::string> starts;  // files that appear when a node's ranks have started

@@ -267,27 +267,6 @@ Snapshot used_part(const Snapshot& snapshot, const Plan& plan) {
   return out;
 }
 
-// Adds the candidates of another search of the same job, and what it took.
-void add_search(SearchResult& result, const SearchResult& other, const Goal& goal, size_t wanted) {
-  std::vector<Candidate> all = std::move(result.candidates);
-  all.insert(all.end(), other.candidates.begin(), other.candidates.end());
-  const auto value_of = [&](const Candidate& candidate) {
-    return goal.value(candidate.prediction.figures());
-  };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
-  std::set<std::string> structures;
-  std::erase_if(all, [&](const Candidate& candidate) {
-    return !structures.insert(structure_of(candidate.plan)).second;
-  });
-  all.resize(std::min(all.size(), wanted));
-  result.candidates = std::move(all);
-  result.stats.configurations += other.stats.configurations;
-  result.stats.plans_scored += other.stats.plans_scored;
-  result.stats.search_s += other.stats.search_s;
-  result.stats.complete = result.stats.complete && other.stats.complete;
-}
-
 // Nodes that the best plan leaves unused took a part of the effort, most of it if their GPUs are of other
 // types. Its own nodes are searched once more, alone.
 void search_used_nodes(const PlanningContext& context, PlanOptions options, double effort_s,
@@ -301,18 +280,18 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
   options.previous.clear();
   const PlanningContext alone{context.job,      used, context.catalog, context.profiles, context.framework,
                               context.precision};
-  add_search(result, NativeSearch(alone, options, false).run(), goal_of(context.job),
-             static_cast<size_t>(std::max(1, options.top_k)));
+  SearchResult again = NativeSearch(alone, options, false).run();
+  add_candidates(result, std::move(again.candidates), goal_of(context.job), options.top_k);
+  result.stats += again.stats;
 }
 
 }  // namespace
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
   NativeSearch whole(context, options, true);
-  const double effort_s = whole.effort_s();
   SearchResult result = whole.run();
   if (result.status != SearchStatus::found) return result;
-  search_used_nodes(context, options, effort_s, result);
+  search_used_nodes(context, options, whole.effort_s(), result);
   fill_in_predictions(result);
   return result;
 }

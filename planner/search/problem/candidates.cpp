@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "planner/plan/place.h"
@@ -26,6 +27,19 @@ std::string structure_of(const Plan& plan) {
   for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
   for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);
   return key;
+}
+
+void add_candidates(SearchResult& result, std::vector<Candidate> others, const Goal& goal, int count) {
+  std::vector<Candidate>& all = result.candidates;
+  for (Candidate& candidate : others) all.push_back(std::move(candidate));
+  const auto value = [&](const Candidate& candidate) { return goal.value(candidate.prediction.figures()); };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
+  std::set<std::string> structures;
+  std::erase_if(all, [&](const Candidate& candidate) {
+    return !structures.insert(structure_of(candidate.plan)).second;
+  });
+  all.resize(std::min(all.size(), static_cast<size_t>(std::max(1, count))));
 }
 
 void fill_in_predictions(SearchResult& result) {

@@ -18,6 +18,9 @@ namespace sailor {
 // each kind of pipeline, and its features.
 std::string structure_of(const Plan& plan);
 
+// Adds the candidates of another search of the same job: of each structure the best remains, at most `count`
+// in all, best first.
+void add_candidates(SearchResult& result, std::vector<Candidate> others, const Goal& goal, int count);
 // Writes its prediction into every plan.
 void fill_in_predictions(SearchResult& result);
 

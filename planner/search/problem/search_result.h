@@ -26,6 +26,16 @@ struct SearchStats {
   int64_t plans_scored = 0;
   double search_s = 0;    // wall time; not part of the result
   bool complete = false;  // the whole space was searched
+
+  // With those of another search of the same job.
+  SearchStats& operator+=(const SearchStats& other) {
+    configurations += other.configurations;
+    labels += other.labels;
+    plans_scored += other.plans_scored;
+    search_s += other.search_s;
+    complete = complete && other.complete;
+    return *this;
+  }
 };
 
 struct SearchResult {
