@@ -95,11 +95,11 @@ BusyNode read_busy(const MapField& map) {
 }
 
 WaitingJob read_waiting(const Field& item) {
-  const MapField map(item, {"nodes", "names", "start_in_s", "limit_s"});
+  const MapField map(item, {"nodes", "names", "partition", "start_in_s", "limit_s"});
   WaitingJob job;
   job.nodes = map.required("nodes").integer<int>(1, kMaxNodes);
-  const Field names = map.required("names");
-  job.names = expand(names.text(), names);
+  if (auto names = map.optional("names")) job.names = expand(names->text(), *names);
+  if (auto partition = map.optional("partition")) job.partition = partition->text();
   if (auto seconds = map.optional("start_in_s")) job.start_in_s = seconds->non_negative();
   if (auto seconds = map.optional("limit_s")) job.limit_s = seconds->non_negative();
   return job;
@@ -222,8 +222,9 @@ std::string to_yaml(const Snapshot& snapshot) {
   }
   if (!snapshot.queue.empty()) out += "queue:\n";
   for (const WaitingJob& job : snapshot.queue) {
-    out += fmt::format("  - {{nodes: {}, names: {}", job.nodes,
-                       yaml_text(fmt::format("{}", fmt::join(job.names, ","))));
+    out += fmt::format("  - {{nodes: {}", job.nodes);
+    if (!job.names.empty()) out += ", names: " + yaml_text(fmt::format("{}", fmt::join(job.names, ",")));
+    if (!job.partition.empty()) out += ", partition: " + yaml_text(job.partition);
     if (job.start_in_s) out += fmt::format(", start_in_s: {:.0f}", *job.start_in_s);
     if (job.limit_s) out += fmt::format(", limit_s: {:.0f}", *job.limit_s);
     out += "}\n";

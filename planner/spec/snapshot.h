@@ -12,7 +12,7 @@
 //     busy:                                         # nodes that other jobs use now
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     queue:                                        # jobs that wait, in the scheduler's order
-//       - {nodes: 2, names: "a[1-3]", start_in_s: 900, limit_s: 3600}
+//       - {nodes: 2, names: "a[1-3]", start_in_s: 900, limit_s: 3600}  # or `partition: fast`, or neither
 //     time: 1764087000                              # when it was taken, in seconds since 1970
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU, on demand; overrides the catalog
 //     spot_usd_per_hour: {NAME: {z1: 1.5}}
@@ -54,7 +54,8 @@ struct BusyNode {
 // A job that waits, and gets its nodes before a new one.
 struct WaitingJob {
   int nodes = 1;
-  std::vector<std::string> names;      // nodes of which it takes some
+  std::vector<std::string> names{};    // nodes of which it takes some; empty = those of the partition
+  std::string partition{};             // empty = any
   std::optional<double> start_in_s{};  // expected start; nothing = when its nodes come free
   std::optional<double> limit_s{};     // time limit; nothing = none
 };

@@ -21,12 +21,12 @@ class Options {
   Options(const Snapshot& snapshot, const SearchResult& now, const StartQuestion& question,
           const ShortSearch& plan)
       : snapshot_(snapshot), question_(question), plan_(plan), times_(snapshot, question.length_s) {
-    if (now.status == SearchStatus::found) add(now.candidates.front(), snapshot, 0);
+    if (now.status != SearchStatus::found) return;
+    add(now.candidates.front(), snapshot, 0);
+    starts_and_grows_ = question.grows && !question.deadline_s;
   }
 
   std::vector<StartOption> collect() {
-    const bool grows_instead = question_.grows && snapshot_.queue.empty() && !question_.deadline_s;
-    if (grows_instead && !options_.empty()) return std::move(options_);
     for (const double wait_s : times_.next_times(kNextTimes)) search({wait_s, times_.free_at(wait_s)});
     for (const std::vector<size_t>& kind : times_.kinds()) grow(kind);
     return std::move(options_);
@@ -50,6 +50,9 @@ class Options {
   std::optional<double> search(const StartTimes::Slot& slot) {
     if (beyond(slot.wait_s) || slot.nodes.empty() || !searched_.insert(slot.nodes).second)
       return std::nullopt;
+    if (starts_and_grows_ && std::none_of(slot.nodes.begin(), slot.nodes.end(),
+                                          [&](size_t node) { return times_.contested(node); }))
+      return std::nullopt;  // it gets them while it runs
     Snapshot then = snapshot_;
     then.nodes.clear();
     then.busy.clear();
@@ -79,8 +82,8 @@ class Options {
   }
 
   bool beyond(double wait_s) const {
-    return wait_s >= best_end_s_ || wait_s > question_.most_wait_s.value_or(kNever_s) ||
-           wait_s > question_.deadline_s.value_or(kNever_s);
+    if (wait_s >= best_end_s_ || wait_s > question_.most_wait_s.value_or(kNever_s)) return true;
+    return !options_.empty() && wait_s > question_.deadline_s.value_or(kNever_s);
   }
 
   const Snapshot& snapshot_;
@@ -89,7 +92,8 @@ class Options {
   const StartTimes times_;
   std::set<std::vector<size_t>> searched_;
   std::vector<StartOption> options_;
-  double best_end_s_ = kNever_s;  // options that end later are not searched for
+  bool starts_and_grows_ = false;  // a plan starts now, and can take nodes later
+  double best_end_s_ = kNever_s;   // options that end later are not searched for
 };
 
 double expected_end_s(const StartOption& option) {

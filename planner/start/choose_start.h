@@ -61,10 +61,10 @@ struct StartChoice {
 //                  the earliest end
 //   a deadline     the cheapest of the options that end in time
 //
-// Plans that would reach the job's time limit are only taken if all do.
-// Of ends within 2 % of each other the one that takes fewest GPU hours is chosen. A start that the
-// scheduler does not confirm counts a tenth later. A job that grows starts now if it can and no job waits
-// for nodes: it gets those that become free.
+// Plans that would reach the job's time limit are only taken if all do. Of ends within 2 % of each other the
+// one that takes fewest GPU hours is chosen. A start that the scheduler does not confirm counts a tenth
+// later. A job that can start now and grows does not wait for nodes that no waiting job wants: it gets them
+// while it runs.
 StartChoice choose_start(const Snapshot& snapshot, const SearchResult& now, const StartQuestion& question,
                          const ShortSearch& plan, const AskScheduler& ask);
 

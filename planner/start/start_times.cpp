@@ -24,6 +24,7 @@ StartTimes::StartTimes(const Snapshot& snapshot, std::optional<double> length_s)
     const SnapshotNode& node = *nodes_[i];
     kinds[{node.partition, node.zone, node.gpu_type, node.free_gpus.size()}].push_back(i);
   }
+  contested_.resize(nodes_.size());
   for (auto& [key, kind] : kinds) kinds_.push_back(std::move(kind));
   take_busy(snapshot);
   take_queue(snapshot);
@@ -47,8 +48,9 @@ void StartTimes::take_busy(const Snapshot& snapshot) {
 // In the order of the queue, each job where it fits first.
 void StartTimes::take_queue(const Snapshot& snapshot) {
   for (const WaitingJob& job : snapshot.queue) {
-    const std::vector<size_t> candidates = indices_of(job.names);
+    const std::vector<size_t> candidates = nodes_for(job);
     const auto count = static_cast<size_t>(job.nodes);
+    for (const size_t node : candidates) contested_[node] = node >= snapshot.nodes.size();
     const int64_t limit_s = whole_seconds(job.limit_s);
     const int64_t from_s = whole_seconds(job.start_in_s.value_or(0));
     if (candidates.size() < count) continue;  // on nodes that the new job cannot have
@@ -62,6 +64,14 @@ std::vector<size_t> StartTimes::indices_of(const std::vector<std::string>& names
   for (size_t i = 0; i < nodes_.size(); ++i)
     if (std::find(names.begin(), names.end(), nodes_[i]->name) != names.end()) indices.push_back(i);
   return indices;
+}
+
+std::vector<size_t> StartTimes::nodes_for(const WaitingJob& job) const {
+  if (!job.names.empty()) return indices_of(job.names);
+  std::vector<size_t> nodes;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (job.partition.empty() || nodes_[i]->partition == job.partition) nodes.push_back(i);
+  return nodes;
 }
 
 std::optional<StartTimes::Slot> StartTimes::earliest(const std::vector<size_t>& among, size_t count) const {

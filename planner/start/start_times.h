@@ -26,6 +26,9 @@ class StartTimes {
     double wait_s = 0;
     std::vector<size_t> nodes;
   };
+  // Does another job use the node now that a waiting job could take?
+  bool contested(size_t node) const { return contested_[node]; }
+
   // The earliest start on `count` of the nodes; nothing if it is unknown. Requires count >= 1.
   std::optional<Slot> earliest(const std::vector<size_t>& among, size_t count) const;
   // On all nodes of these names. Requires at least one.
@@ -39,9 +42,11 @@ class StartTimes {
   void take_busy(const Snapshot& snapshot);
   void take_queue(const Snapshot& snapshot);
   std::vector<size_t> indices_of(const std::vector<std::string>& names) const;
+  std::vector<size_t> nodes_for(const WaitingJob& job) const;
 
   std::vector<const SnapshotNode*> nodes_;
   std::vector<std::vector<size_t>> kinds_;
+  std::vector<bool> contested_;
   BackfillMap map_;
   int64_t length_s_;
 };

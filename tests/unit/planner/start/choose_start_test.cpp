@@ -136,6 +136,9 @@ TEST_F(ChooseStartTest, ADeadlineIsMetByTheCheapest) {
   const StartChoice late = choose();
   EXPECT_FALSE(late.in_time);
   EXPECT_GT(late.options[0].end_s(), 3500);
+  snapshot.nodes.clear();
+  question.deadline_s = 60;
+  EXPECT_THAT(choose().options, testing::Not(testing::IsEmpty()));  // what is possible instead
 }
 
 TEST_F(ChooseStartTest, ForAnExpenseNothingIsPaidForTime) {
@@ -162,8 +165,8 @@ TEST_F(ChooseStartTest, AJobThatGrowsWaitsOnlyBehindOthers) {
   busy("a2", 1000);
   question.grows = true;
   EXPECT_THAT(chosen(), ElementsAre("a1"));
-  EXPECT_EQ(searches, 1);
-  snapshot.queue = {{1, {"a2"}, 1000, 600}};
+  EXPECT_EQ(searches, 1);  // it gets a2 while it runs
+  snapshot.queue = {{.nodes = 1, .names = {"a2"}, .start_in_s = 1000, .limit_s = 600}};
   EXPECT_THAT(chosen(), ElementsAre("a1", "a2"));
 }
 
@@ -193,7 +196,7 @@ TEST_F(ChooseStartTest, TheStatedStartIsTheRealOne) {
   busy("a1", 600);
   busy("a2", 900);
   busy("a3", 90000);
-  snapshot.queue = {{1, {"a1"}, 600, 1200}};
+  snapshot.queue = {{.nodes = 1, .names = {"a1"}, .start_in_s = 600, .limit_s = 1200}};
   question.length_s = 20000;
   ask = [&](const StartOption& option) -> std::optional<double> {
     return static_cast<double>(
