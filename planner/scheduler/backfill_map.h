@@ -18,6 +18,7 @@ class BackfillMap {
 
   void take(const std::vector<size_t>& nodes, int64_t begin_s, int64_t end_s, const std::string& owner);
   void release(const std::string& owner);
+  void release_all(size_t node) { taken_.at(node).clear(); }
 
   struct Slot {
     int64_t begin_s = 0;

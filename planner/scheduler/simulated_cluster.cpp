@@ -13,7 +13,7 @@ using Kind = SimulatedEvent::Kind;
 using Preempted = SimulatedPartition::Preempted;
 
 SimulatedCluster::SimulatedCluster(SimulatedSite site)
-    : site_(std::move(site)), now_s_(site_.start_s), plan_(site_.nodes.size()) {
+    : site_(std::move(site)), now_s_(site_.start_s), plan_(site_.nodes.size()), changed_(site_.nodes.size()) {
   for (const SimulatedNode& node : site_.nodes) {
     index_[node.name] = nodes_.size();
     NodeInfo info;
@@ -109,6 +109,7 @@ std::string SimulatedCluster::add(Job job) {
   note(Kind::submitted, job);
   const std::string id = job.seen.id;
   const bool last = comes_last(job);
+  if (!last) mark_changed(job.fits);
   active_.insert(job.number);
   Job& added = jobs_.emplace(job.number, std::move(job)).first->second;
   if (last)
@@ -252,10 +253,7 @@ std::vector<size_t> SimulatedCluster::usable(const Job& job) const {
 }
 
 bool SimulatedCluster::comes_last(const Job& job) const {
-  const int tier = partition_of(job).tier;
-  const bool one_tier = std::all_of(site_.partitions.begin(), site_.partitions.end(),
-                                    [&](const SimulatedPartition& other) { return other.tier == tier; });
-  return one_tier && std::all_of(active_.begin(), active_.end(), [&](int64_t number) {
+  return one_tier() && std::all_of(active_.begin(), active_.end(), [&](int64_t number) {
            const Job& other = jobs_.at(number);
            return !other.waits() || other.request.nice <= job.request.nice;
          });
@@ -263,16 +261,6 @@ bool SimulatedCluster::comes_last(const Job& job) const {
 
 std::optional<BackfillMap::Slot> SimulatedCluster::slot_of(const Job& job) const {
   return plan_.earliest(usable(job), job.width(), std::max(now_s_, job.eligible_s), job.limit_s);
-}
-
-BackfillMap SimulatedCluster::running() const {
-  BackfillMap map(nodes_.size());
-  for (const int64_t number : active_) {
-    const Job& job = jobs_.at(number);
-    if (!job.runs()) continue;
-    map.take(job.holds, now_s_, job.preempting ? job.ends_s : job.limit_end_s, job.seen.id);
-  }
-  return map;
 }
 
 std::vector<SimulatedCluster::Job*> SimulatedCluster::waiting() {
@@ -289,19 +277,61 @@ std::vector<SimulatedCluster::Job*> SimulatedCluster::waiting() {
 
 void SimulatedCluster::schedule_on_other_nodes() {
   for (auto& [number, job] : jobs_) job.has_preempted = false;  // its nodes may be gone
+  changed_.assign(changed_.size(), true);
   schedule();
 }
 
+bool SimulatedCluster::one_tier() const {
+  return std::all_of(site_.partitions.begin(), site_.partitions.end(), [&](const SimulatedPartition& other) {
+    return other.tier == site_.partitions.front().tier;
+  });
+}
+
+void SimulatedCluster::mark_changed(const std::vector<size_t>& nodes) {
+  for (const size_t node : nodes) changed_[node] = true;
+}
+
+// With the nodes of jobs that may move to or from changed ones, and so on. Where jobs preempt others, or wait
+// without reservation, all nodes.
+void SimulatedCluster::mark_concerned(const std::vector<Job*>& queue) {
+  if (site_.backfill == SimulatedSite::Backfill::easy || !one_tier()) changed_.assign(changed_.size(), true);
+  const auto changed = [this](size_t node) { return static_cast<bool>(changed_[node]); };
+  for (const Job* job : queue)
+    if (job->seen.start_s && *job->seen.start_s <= now_s_) mark_changed(job->fits);
+  for (bool more = true; more;) {
+    more = false;
+    for (const Job* job : queue) {
+      if (std::none_of(job->fits.begin(), job->fits.end(), changed) ||
+          std::all_of(job->fits.begin(), job->fits.end(), changed))
+        continue;
+      mark_changed(job->fits);
+      more = true;
+    }
+  }
+}
+
 void SimulatedCluster::schedule() {
-  plan_ = running();
+  const std::vector<Job*> queue = waiting();
+  mark_concerned(queue);
+  for (size_t node = 0; node < changed_.size(); ++node)
+    if (changed_[node]) plan_.release_all(node);
+  for (const int64_t number : active_) {
+    const Job& job = jobs_.at(number);
+    if (!job.runs()) continue;
+    const int64_t end_s = job.preempting ? job.ends_s : job.limit_end_s;
+    for (const size_t node : job.holds)
+      if (changed_[node]) plan_.take({node}, now_s_, end_s, job.seen.id);
+  }
   reserved_ = false;
-  for (Job* job : waiting()) {
+  for (Job* job : queue) {
+    if (!changed_[job->fits.front()]) continue;  // with all of its nodes
     const auto slot = slot_of(*job);
     const bool starts = slot && slot->begin_s == now_s_;
     // Those on their way out have freed their nodes, or will; what is free now is another question.
     if (!starts && job->eligible_s <= now_s_ && !job->has_preempted && preempt_for(*job)) return schedule();
     take(*job, slot);
   }
+  changed_.assign(changed_.size(), false);
 }
 
 void SimulatedCluster::take(Job& job, const std::optional<BackfillMap::Slot>& slot) {
@@ -393,6 +423,7 @@ void SimulatedCluster::start(Job& job, const std::vector<size_t>& nodes) {
 }
 
 void SimulatedCluster::release(Job& job) {
+  mark_changed(job.waits() ? job.fits : job.holds);
   job.holds.clear();
   job.preempting = false;
   job.has_preempted = false;
@@ -410,6 +441,7 @@ void SimulatedCluster::finish(Job& job, JobState state) {
 void SimulatedCluster::wait_again(Job& job) {
   release(job);
   active_.insert(job.number);
+  mark_changed(job.fits);
   job.seen.state = JobState::pending;
   job.seen.failed = false;
   ++job.seen.restarts;

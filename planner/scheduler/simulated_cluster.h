@@ -134,12 +134,15 @@ class SimulatedCluster {
   int64_t number_of(const std::string& id) const;  // 0 = there is no such job
   std::vector<size_t> fitting(const Job& job) const;
   std::vector<size_t> usable(const Job& job) const;  // of job.fits, those that take new jobs now
-  BackfillMap running() const;
   std::vector<Job*> waiting();
   // A job of this request waits behind all others, and preempts none.
   bool comes_last(const Job& job) const;
+  bool one_tier() const;
+  void mark_changed(const std::vector<size_t>& nodes);
+  void mark_concerned(const std::vector<Job*>& queue);
   std::optional<BackfillMap::Slot> slot_of(const Job& job) const;  // on plan_
 
+  // Plans again the waiting jobs that changed nodes concern.
   void schedule();
   // Starts the job, or reserves its nodes.
   void take(Job& job, const std::optional<BackfillMap::Slot>& slot);
@@ -161,8 +164,9 @@ class SimulatedCluster {
   std::map<int64_t, Job> jobs_;          // by number
   std::set<int64_t> active_;             // of them, those that wait or run
   int64_t next_number_ = 1;
-  BackfillMap plan_;       // running jobs and reservations
-  bool reserved_ = false;  // plan_ has a reservation
+  BackfillMap plan_;           // running jobs and reservations
+  std::vector<bool> changed_;  // nodes whose part of plan_ is out of date
+  bool reserved_ = false;      // plan_ has a reservation
   std::multimap<int64_t, std::function<void()>> planned_;
   std::vector<SimulatedEvent> history_;
 };
