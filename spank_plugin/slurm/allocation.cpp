@@ -128,6 +128,8 @@ std::vector<std::string> submit_options_with_tasks(const Component& component) {
   std::vector<std::string> hosts;  // one per task
   for (size_t i = 0; i < component.nodes.size(); ++i)
     hosts.insert(hosts.end(), static_cast<size_t>(component.tasks_by_node[i]), component.nodes[i]);
+  // 24.11 refuses a number of nodes besides such a list.
+  std::erase_if(options, [](const std::string& option) { return option.starts_with("--nodes="); });
   options.push_back(fmt::format("--nodelist={}", fmt::join(hosts, ",")));
   options.emplace_back("--distribution=arbitrary");
   return options;

@@ -1,8 +1,9 @@
 #include "spank_plugin/slurm/leaf_switches.h"
 
+#include <exception>
 #include <sstream>
 
-#include "spank_plugin/slurm/releases.h"
+#include "planner/process/subprocess.h"
 #include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {
@@ -35,7 +36,12 @@ std::map<std::string, std::string> parse_leaf_switches(const std::string& text) 
 }
 
 std::map<std::string, std::string> read_leaf_switches() {
-  return parse_leaf_switches(topology_text());
+  try {
+    return parse_leaf_switches(
+        run_and_read({"timeout", "10", "sh", "-c", "exec scontrol show topology 2>/dev/null"}));
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 }  // namespace sailor

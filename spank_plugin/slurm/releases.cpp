@@ -3,9 +3,6 @@
 #include <slurm/slurm_version.h>
 
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
 
 // What a release has is asked of its headers, not concluded from its number. These functions are templates,
 // so that the calls of other releases are not compiled.
@@ -53,27 +50,6 @@ void free_of(Settings* settings) {
     slurm_free_conf(settings);
 }
 
-template <typename Reply>
-int load_topology(Reply** reply) {
-  if constexpr (requires { slurm_load_topo(reply); })
-    return slurm_load_topo(reply);
-  else  // 26.05: the default topology of several
-    return slurm_load_topo(reply, nullptr);
-}
-
-template <typename Reply>
-void print_topology(FILE* out, Reply* reply) {
-  if constexpr (requires { reply->record_count; }) {  // 22.05 complains about an empty one
-    if (reply->record_count == 0) return;
-  }
-  if constexpr (requires { slurm_print_topo_info_msg(out, reply, 1); })
-    slurm_print_topo_info_msg(out, reply, 1);
-  else if constexpr (requires { slurm_print_topo_info_msg(out, reply, nullptr, 1); })  // 24.11
-    slurm_print_topo_info_msg(out, reply, nullptr, 1);
-  else  // 26.05
-    slurm_print_topo_info_msg(out, reply, nullptr, nullptr, 1);
-}
-
 }  // namespace
 
 std::string ranged_string(HostList list) {
@@ -111,21 +87,6 @@ int kill_job(uint32_t job_id) {
 
 void free_settings(slurm_conf_t* settings) {
   free_of(settings);
-}
-
-std::string topology_text() {
-  topo_info_response_msg_t* raw = nullptr;
-  if (load_topology(&raw) != SLURM_SUCCESS || raw == nullptr) return "";
-  const std::unique_ptr<topo_info_response_msg_t, decltype(&slurm_free_topo_info_msg)> reply(
-      raw, slurm_free_topo_info_msg);
-  char* text = nullptr;
-  size_t size = 0;
-  FILE* out = open_memstream(&text, &size);
-  if (out == nullptr) return "";
-  print_topology(out, raw);
-  fclose(out);
-  const std::unique_ptr<char, decltype(&::free)> owner(text, ::free);
-  return std::string(text, size);
 }
 
 }  // namespace sailor

@@ -24,7 +24,4 @@ int kill_job(uint32_t job_id);
 
 void free_settings(slurm_conf_t* settings);
 
-// One line per switch or block, as `scontrol show topology` prints them. Empty when there is no topology.
-std::string topology_text();
-
 }  // namespace sailor

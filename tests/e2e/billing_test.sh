@@ -15,7 +15,7 @@ billed() {
   run sbatch -p fast -o /dev/null "$@" --wrap 'sleep 60'
   job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
   wait_until 30 eval 'scontrol show job -o "$job" | grep -q JobState=RUNNING'
-  scontrol show job -o "$job" | sed -n 's/.* TRES=[^ ]*billing=\([0-9]*\).*/\1/p'
+  scontrol show job -o "$job" | sed -nE 's/.* (Alloc)?TRES=[^ ]*billing=([0-9]*).*/\2/p'
   scancel "$job"
 }
 # usd OPTION...: what the best plan costs in an hour, in thousandths of a dollar.

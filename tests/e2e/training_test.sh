@@ -11,7 +11,9 @@ expect "on exactly the planned nodes" equal "$(nodes_of_job "$job")" "a1 a2 v2"
 expect "across partitions" equal "$(partitions_of_job "$job")" "fast medium"
 expect "one rank per GPU of the plan" equal "$(pids_of sailor-rank | wc -l)" 4
 titles=$(for pid in $(pids_of sailor-rank); do tr '\0' '\n' <"/proc/$pid/cmdline" | head -1; done | sort)
-expect "which ps shows by pipeline, stage and generation" equal "$(head -1 <<<"$titles")" "sailor: rank 0 p0 s0 t0/2 g1"
+program=$(command -v sailor-rank)
+title="sailor: rank 0 p0 s0 t0/2 g1"
+expect "which ps shows by pipeline, stage and generation" equal "$(head -1 <<<"$titles")" "${title::${#program}}" # no longer than the command
 expect "an agent on every node" equal "$(pids_of sailor-agent | wc -l)" 3
 expect "it ends" wait_until 120 job_ended "$job"
 summary=sailor-$job/summary.json
