@@ -28,7 +28,7 @@ std::string absolute(const std::string& path) {
 }
 
 void read_batch_script(const ParsedCommand& command, const SubmitOptions& options, long stdin_offset,
-                       Submission& submission) {
+                       const std::string& spec_path, Submission& submission) {
   std::string script;
   std::string name = command.wrap ? "--wrap" : "standard input";
   std::string path;
@@ -43,8 +43,8 @@ void read_batch_script(const ParsedCommand& command, const SubmitOptions& option
   refuse_components(script, name);
   if (!options.job_file.empty()) return;
   if (!is_job_spec(script)) throw InputError({name}, kNotASpec);
-  submission.job = parse_job_spec(script, name);
-  submission.job_path = path;
+  submission.job_path = spec_path.empty() ? path : spec_path;
+  submission.job = parse_job_spec(script, spec_path.empty() ? name : spec_path);
 }
 
 void read_command(SubmitProgram program, const SubmitOptions& options, Submission& submission) {
@@ -71,7 +71,8 @@ void read_command(SubmitProgram program, const SubmitOptions& options, Submissio
 
 }  // namespace
 
-Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset) {
+Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset,
+                           const std::string& spec_path) {
   Submission submission;
   submission.argv = command_line();
   std::optional<ParsedCommand> command = parse_command(submission.argv);
@@ -82,8 +83,9 @@ Submission read_submission(SubmitProgram program, const SubmitOptions& options, 
   }
   if (command->has_components) throw InputError("the planner chooses the components of the job; remove ':'");
   submission.script_index = command->script_index;
+  submission.options = std::move(command->options);
   if (program == SubmitProgram::sbatch) {
-    read_batch_script(*command, options, stdin_offset, submission);
+    read_batch_script(*command, options, stdin_offset, spec_path, submission);
   } else {
     read_command(program, options, submission);
   }

@@ -14,13 +14,16 @@ namespace sailor {
 struct Submission {
   std::vector<std::string> argv;
   std::optional<size_t> script_index;  // of the script or command
-  std::string job_path;                // absolute; empty when the spec is on standard input
+  std::vector<GivenOption> options;
+  std::string job_path;  // absolute; empty when the spec is on standard input
   JobSpec job;
 };
 
 // Reads the job spec of this process's submission; a script on standard input begins at stdin_offset,
-// which is negative when it cannot be read again. Throws
-// InputError; std::runtime_error when this build of Slurm does not export what was parsed.
-Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset);
+// which is negative when it cannot be read again. `spec_path` is the path of the spec of which the script is
+// a copy; empty if it is none. Throws InputError; std::runtime_error when this build of Slurm does not export
+// what was parsed.
+Submission read_submission(SubmitProgram program, const SubmitOptions& options, long stdin_offset,
+                           const std::string& spec_path);
 
 }  // namespace sailor

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "planner/inputs/carried_plan.h"
 #include "planner/inputs/submitted_limits.h"
@@ -18,6 +19,7 @@
 #include "planner/spec/site_config.h"
 #include "planner/spec/text.h"
 #include "spank_plugin/job_source.h"
+#include "spank_plugin/next_part.h"
 #include "spank_plugin/node_limits.h"
 #include "spank_plugin/permission.h"
 #include "spank_plugin/planned_command.h"
@@ -67,6 +69,9 @@ std::optional<std::string> first_in_use(const PlannedJob& planned, const std::ve
 // withdrawn meanwhile claims no node any more.
 class Tries {
  public:
+  // The jobs on these nodes will have ended.
+  explicit Tries(std::set<std::string> free_nodes) : free_nodes_(std::move(free_nodes)) {}
+
   void count() { ++count_; }
   bool more() const { return count_ < kMost; }
   void withdrawn(const PlannedJob& planned) {
@@ -75,20 +80,30 @@ class Tries {
   }
   SlurmView view() const {
     SlurmView view = read_slurm();
-    forget_planned(view.nodes, withdrawn_nodes_);
+    correct(view.nodes);
     return view;
   }
   std::vector<SlurmNode> nodes() const {
     std::vector<SlurmNode> nodes = read_nodes();
-    forget_planned(nodes, withdrawn_nodes_);
+    correct(nodes);
     return nodes;
   }
 
  private:
+  void correct(std::vector<SlurmNode>& nodes) const {
+    forget_planned(nodes, withdrawn_nodes_);
+    forget_running(nodes, free_nodes_);
+  }
+
   static constexpr int kMost = 5;
+  const std::set<std::string> free_nodes_;
   int count_ = 0;
   std::set<std::string> withdrawn_nodes_;
 };
+
+std::set<std::string> nodes_of(const PreviousPart& part) {
+  return nodes_held_by(static_cast<uint32_t>(std::strtoul(part.job.c_str(), nullptr, 10)));
+}
 
 void say_taken(const std::string& taken, const char* then) {
   fprintf(stderr, "sailor: since the job was planned, others took %s; %s\n", taken.c_str(), then);
@@ -164,6 +179,12 @@ std::vector<std::string> command_for(SubmitProgram program, const Submission& su
                          extra_options(program, submission, planned), repeated_options(option_value));
 }
 
+// Of the batch script.
+std::vector<std::string> arguments_of(const Submission& submission) {
+  const size_t first = submission.script_index ? *submission.script_index + 1 : submission.argv.size();
+  return {submission.argv.begin() + static_cast<long>(first), submission.argv.end()};
+}
+
 EnvironmentVariables variables_for(const Submission& submission, const PlannedJob& planned,
                                    const std::string& limits) {
   EnvironmentVariables variables = plan_environment(planned.plan, planned.planning);
@@ -230,8 +251,11 @@ OptionValues given_options(const sailor_submission& request) {
   }
   add_environment_defaults(values, [](const char* name) -> const char* { return getenv(name); });
   SubmitOptions options = parse_submit_options(values);
+  options.chain = options.chain && program == SubmitProgram::sbatch;
   refuse_contradictions(option_value);
-  Submission submission = read_submission(program, options, request.stdin_offset);
+  const std::optional<PreviousPart> previous = take_previous_part();
+  Submission submission =
+      read_submission(program, options, request.stdin_offset, previous ? previous->spec : "");
 
   const SiteConfig site = site_under_policy(config, submission.job, options);
   if (!options.overrides.max_gpus.empty())  // also while the job grows
@@ -239,10 +263,10 @@ OptionValues given_options(const sailor_submission& request) {
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
   options.overrides.partitions = wishes.partitions;
   std::string later = reason_to_start_later(option_value);
-  for (Tries tries;;) {
+  for (Tries tries(previous ? nodes_of(*previous) : std::set<std::string>());;) {
     PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, tries);
     fputs(planned.table.c_str(), stderr);
-    if (!later.empty() && !wishes.include_busy && !planned.waits) {
+    if (!later.empty() && !wishes.include_busy && !planned.waits && !previous) {
       fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
               later.c_str());
     }
@@ -252,6 +276,8 @@ OptionValues given_options(const sailor_submission& request) {
       end_submission(kDone, "");
     }
     EnvironmentVariables variables = variables_for(submission, planned, limits_text(values, option_value));
+    add_chain_variables(variables, options, submission.job,
+                        resubmission_of(submission.options, arguments_of(submission)), previous);
     if (program == SubmitProgram::sbatch && !submission.script_index)
       lseek(STDIN_FILENO, request.stdin_offset, SEEK_SET);
     if (program != SubmitProgram::sbatch || !later.empty() || planned.waits) {

@@ -11,7 +11,7 @@ extern "C" {
 
 /* Changes with this header: the two libraries are installed together, and an upgrade may be caught half-way.
  */
-#define SAILOR_PLANNER_INTERFACE 1
+#define SAILOR_PLANNER_INTERFACE 2
 
 enum sailor_program { SAILOR_SBATCH, SAILOR_SALLOC, SAILOR_SRUN };
 

@@ -98,6 +98,7 @@ quickstart() {
 if [[ -n $inner ]]; then
   mount --make-rprivate /
   mount -t proc proc /proc
+  mount --bind "$root" "$root"  # so that / is a mount point there
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   mount --rbind /sys "$root/sys"

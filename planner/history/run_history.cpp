@@ -56,11 +56,17 @@ void read_events(RunHistory& history) {
 
 }  // namespace
 
+std::vector<StepMetrics> read_steps(const std::string& directory) {
+  std::vector<StepMetrics> steps;
+  for (const Json& json : json_lines(directory + "/metrics.jsonl")) steps.push_back(step_of(json));
+  return steps;
+}
+
 RunHistory read_run_history(const std::string& directory) {
   RunHistory history;
   history.directory = directory;
   history.plan = load_plan(directory + "/plan.json");
-  for (const Json& json : json_lines(directory + "/metrics.jsonl")) history.steps.push_back(step_of(json));
+  history.steps = read_steps(directory);
   read_events(history);
   history.summary = read_run_summary(directory + "/summary.json");
   return history;

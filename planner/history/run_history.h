@@ -66,5 +66,7 @@ struct RunHistory {
 // Throws InputError when the plan of the directory cannot be read. Files that are missing or partly written
 // are skipped.
 RunHistory read_run_history(const std::string& directory);
+// Only the steps.
+std::vector<StepMetrics> read_steps(const std::string& directory);
 
 }  // namespace sailor

@@ -13,7 +13,7 @@ namespace sailor {
 
 struct RunStatus {
   std::string directory;
-  std::string state;  // starting | training | changing | waiting | finished | failed | cancelled
+  std::string state;  // starting | training | changing | waiting | finished | continued | failed | cancelled
   std::string error;  // of a run that has ended badly
   int generation = 1;
   std::string plan;  // summary of the one in force

@@ -52,6 +52,7 @@ std::string summary_text(const RunSummary& s) {
                         *s.last_loss, s.unigram_entropy);
   if (s.validation_loss) text += fmt::format(", validation loss {:.4f}", *s.validation_loss);
   text += '\n';
+  if (!s.next_job.empty()) text += fmt::format("training continues in job {}\n", s.next_job);
   if (s.measured_iteration_s) {
     text += fmt::format("iteration: measured {:.1f} ms (median)", 1e3 * *s.measured_iteration_s);
     if (s.predicted_iteration_s)
@@ -83,6 +84,7 @@ std::string summary_json(const RunSummary& s) {
                {"job_id", s.job_id},
                {"status", s.status},
                {"error", s.error},
+               {"next_job", s.next_job},
                {"emulated", s.emulated},
                {"steps", s.steps},
                {"first_loss", number_or_null(s.first_loss)},
@@ -124,6 +126,7 @@ std::optional<RunSummary> read_run_summary(const std::string& path) {
   s.job_id = word_in(json, "job_id");
   s.status = word_in(json, "status");
   s.error = word_in(json, "error");
+  s.next_job = word_in(json, "next_job");
   s.emulated = json.contains("emulated") && json["emulated"] == true;
   s.steps = integer_in<int64_t>(json, "steps");
   s.first_loss = number_in(json, "first_loss");

@@ -31,8 +31,9 @@ struct RankSummary {
 
 struct RunSummary {
   std::string job_id;
-  std::string status;  // finished | failed | cancelled
-  std::string error;   // of a failed run
+  std::string status;      // finished | continued | failed | cancelled
+  std::string error;       // of a failed or cancelled run
+  std::string next_job{};  // that continues the training
   bool emulated = false;
   int64_t steps = 0;
   std::optional<double> first_loss;

@@ -6,6 +6,10 @@
 //     SAILOR_JOB                          absolute path of the job spec, when it came from a file
 //     SAILOR_CONFIG                       absolute path of the site config
 //     SAILOR_LIMITS                       the limits of the submission (submitted_limits.h)
+//     SAILOR_SUBMISSION                   the submission, if another job may continue the training
+//                                         (planner/scheduler/continuation.h)
+//     SAILOR_RUN                          run directory of the training that this job continues
+//     SAILOR_FRESH                        set if earlier checkpoints are to be set aside
 #pragma once
 
 #include <optional>

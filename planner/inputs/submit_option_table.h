@@ -30,6 +30,11 @@ static const struct sailor_option sailor_options[] = {
      "SAILOR_WAIT"},
     {"sailor-deadline", "TIME",
      "[sailor] the cheapest plan that ends by then: HH:MM, YYYY-MM-DDTHH:MM, now+12h", "SAILOR_DEADLINE"},
+    {"sailor-chain", "yes|no",
+     "[sailor] yes, the default with checkpoints: at the time limit, submit a job that goes on",
+     "SAILOR_CHAIN"},
+    {"sailor-fresh", 0, "[sailor] train from the beginning, and set earlier checkpoints aside",
+     "SAILOR_FRESH"},
     {"sailor-time-limit", "SECONDS", "[sailor] time limit of the planner", "SAILOR_TIME_LIMIT"},
     {"sailor-effort", "FACTOR", "[sailor] factor on the search effort", "SAILOR_EFFORT"},
 };

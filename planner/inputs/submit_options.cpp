@@ -42,6 +42,16 @@ bool take_time(std::string_view& text, const char* format, std::tm& time) {
   return true;
 }
 
+// Whether it is the second of two words.
+bool parse_second_of(const std::vector<std::string>& words, const std::string& value,
+                     const std::string& option) {
+  if (value != words[0] && value != words[1]) {
+    throw InputError(fmt::format("{}: must be {}, is {}{}", option, alternatives(words), in_quotes(value),
+                                 did_you_mean(value, words)));
+  }
+  return value == words[1];
+}
+
 // The expense that an option limits.
 std::optional<Expense> limited_by(const std::string& option) {
   for (const Expense expense : kExpenses)
@@ -141,6 +151,10 @@ SubmitOptions parse_submit_options(const OptionValues& values) {
     } else if (name == "sailor-deadline") {
       parse_deadline(value, std::time(nullptr));
       options.deadline = value;
+    } else if (name == "sailor-chain") {
+      options.chain = parse_second_of({"no", "yes"}, value, option);
+    } else if (name == "sailor-fresh") {
+      options.fresh = true;
     } else if (name == "sailor-time-limit") {
       options.time_limit_s = parse_time_limit(value, option);
     } else if (name == "sailor-effort") {

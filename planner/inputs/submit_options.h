@@ -30,12 +30,14 @@ void add_environment_defaults(OptionValues& values, const char* (*get)(const cha
 struct SubmitOptions {
   PlanOverrides overrides;
   bool dry_run = false;
-  std::string plan_file;               // empty = search
-  std::string job_file;                // empty = the script is the job spec
-  bool wait_for_nodes = false;         // plan with busy nodes too, and queue for them
-  bool choose_start = true;            // start now or later, whichever ends first (planner/start)
-  std::optional<double> most_wait_s;   // for that; nothing = any wait
-  std::string deadline;                // for the end of the job; empty = none
+  std::string plan_file;              // empty = search
+  std::string job_file;               // empty = the script is the job spec
+  bool wait_for_nodes = false;        // plan with busy nodes too, and queue for them
+  bool choose_start = true;           // start now or later, whichever ends first (planner/start)
+  std::optional<double> most_wait_s;  // for that; nothing = any wait
+  std::string deadline;               // for the end of the job; empty = none
+  bool chain = true;                  // another job continues this one, if it has checkpoints
+  bool fresh = false;
   std::optional<double> time_limit_s;  // of the planner
   std::optional<double> effort;
 };

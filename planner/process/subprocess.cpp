@@ -32,14 +32,16 @@ struct FileActions {
 
 struct Attributes {
   posix_spawnattr_t value;
-  Attributes() {
+  explicit Attributes(bool own_group = false) {
     posix_spawnattr_init(&value);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawnattr_setsigmask(&value, &none);
     posix_spawnattr_setsigdefault(&value, &all);
-    posix_spawnattr_setflags(&value, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;  // whose number is 0: that of the process
+    posix_spawnattr_setflags(&value,
+                             static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
   }
   ~Attributes() { posix_spawnattr_destroy(&value); }
 };
@@ -73,7 +75,7 @@ pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options) {
   }
   if (options.stdout_descriptor >= 0)
     posix_spawn_file_actions_adddup2(&actions.value, options.stdout_descriptor, STDOUT_FILENO);
-  Attributes attributes;
+  Attributes attributes(options.own_group);
   const std::vector<std::string> environment = merged_environment(options.environment);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, argv.at(0).c_str(), &actions.value, &attributes.value,

@@ -15,6 +15,7 @@ struct SpawnOptions {
   std::map<std::string, std::string> environment;  // added to this process's
   std::string output_file{};                       // stdout and stderr, appended; empty = inherited
   int stdout_descriptor = -1;                      // stdout alone, instead of output_file
+  bool own_group = false;                          // in a process group of its own
 };
 
 // Starts `argv` (argv[0] is looked up in PATH) with default signal handling, nothing blocked, and /dev/null

@@ -56,6 +56,8 @@ struct QueuedJob {
   JobState state = JobState::other;
   // The launch, the script or a node failed, in a job that is completing or has ended.
   bool failed = false;
+  // It ends, or has ended, at its time limit; to make room for a job of higher priority.
+  bool out_of_time = false, preempted = false;
   int restarts = 0;
   std::vector<std::string> nodes;  // nodes that it holds, or held last
   std::string head_node;           // node that runs its script; empty while there is none

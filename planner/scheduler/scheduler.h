@@ -73,6 +73,10 @@ class Scheduler {
   // Returns the job's id. Throws std::runtime_error with the scheduler's reason. Some sites accept a job that
   // can never start.
   virtual std::string submit(const JobRequest& request) = 0;
+  // Submits this process's job again, with the script and options of its submission, as the next part of a
+  // training (continuation.h). It is planned anew and starts when the job of this process has ended. Returns
+  // its id. Afterwards this process is in no job. Throws std::runtime_error with the reason.
+  virtual std::string submit_next_part(const std::string& run_directory) = 0;
   virtual std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) = 0;
   // Cancels a job of this user. A job that has already ended is not an error.
   virtual void give_back(const std::string& job) = 0;

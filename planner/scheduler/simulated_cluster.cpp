@@ -385,6 +385,7 @@ void SimulatedCluster::preempt(Job& job) {
   const bool again = partition.preempted == Preempted::requeued && job.request.requeue;
   note(Kind::preempting, job);
   job.preempting = true;
+  job.seen.preempted = true;
   if (partition.grace_s > 0) {
     if (now_s_ + partition.grace_s >= job.ends_s) return;  // it is done by then
     job.ends_s = now_s_ + partition.grace_s;
@@ -408,7 +409,7 @@ void SimulatedCluster::start(Job& job, const std::vector<size_t>& nodes) {
   }
   QueuedJob& seen = job.seen;
   seen.state = JobState::running;
-  seen.failed = false;
+  seen.failed = seen.out_of_time = seen.preempted = false;
   seen.start_s = now_s_;
   seen.end_s.reset();
   if (job.limit_end_s < BackfillMap::kForEver) seen.end_s = job.limit_end_s;
@@ -434,6 +435,7 @@ void SimulatedCluster::finish(Job& job, JobState state) {
   active_.erase(job.number);
   job.seen.state = state;
   job.seen.failed = state == JobState::failed || state == JobState::node_failed;
+  job.seen.out_of_time = state == JobState::timed_out;
   job.seen.end_s = now_s_;
   note(Kind::ended, job);
 }

@@ -96,6 +96,16 @@ std::string SimulatedScheduler::submit(const JobRequest& request) {
   return id;
 }
 
+std::string SimulatedScheduler::submit_next_part(const std::string&) {
+  const std::optional<QueuedJob> own = cluster_.find_job(own_id_);
+  if (!own) throw std::runtime_error("this process is in no job");
+  JobRequest request{.name = own->name, .partition = own->partition, .script = "next part"};
+  request.node_names = own->nodes;
+  if (own->start_s && own->end_s) request.time_limit_s = static_cast<int>(*own->end_s - *own->start_s);
+  forget_own_job();
+  return submit(request);
+}
+
 std::unique_ptr<HelperAllocation> SimulatedScheduler::allocate_more(const HelperRequest& request) {
   constexpr int64_t kLeast_s = 60;
   JobRequest job{.name = helper_name(request.main_job), .partition = request.partition};

@@ -7,8 +7,9 @@
 namespace sailor {
 
 // Leaf switch by node name, from the controller; empty if its topology plugin has no switches. A node on
-// several switches gets the first by name. Throws nothing: plans do not require a topology. scontrol is asked,
-// because libslurm of 24.11 cannot load the topology plugins, which need symbols of Slurm's own programs.
+// several switches gets the first by name. Throws nothing: plans do not require a topology. scontrol is
+// asked, because libslurm of 24.11 cannot load the topology plugins, which need symbols of Slurm's own
+// programs.
 std::map<std::string, std::string> read_leaf_switches();
 
 // The same from `scontrol show topology`: lines `SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3]`.

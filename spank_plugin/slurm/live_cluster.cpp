@@ -313,6 +313,19 @@ void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& 
   }
 }
 
+void forget_running(std::vector<SlurmNode>& nodes, const std::set<std::string>& names) {
+  for (SlurmNode& node : nodes) {
+    if (!names.contains(node.name)) continue;
+    const uint32_t base = node.state & NODE_STATE_BASE;
+    if (base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED)
+      node.state = (node.state & ~static_cast<uint32_t>(NODE_STATE_BASE)) | NODE_STATE_IDLE;
+    node.state &= ~static_cast<uint32_t>(NODE_STATE_COMPLETING);
+    node.allocated_cpus = 0;
+    node.gres_used.clear();
+    node.jobs_end.reset();
+  }
+}
+
 std::optional<std::string> state_obstacle(uint32_t state, const StateNeeds& needs) {
   uint32_t base = state & NODE_STATE_BASE;
   if (base == NODE_STATE_DOWN) return "down";

@@ -68,4 +68,7 @@ std::optional<std::string> use_by_running_jobs(const SlurmNode& node);
 // nodes until Slurm's next backfill cycle (SchedulerParameters bf_interval, 30 s by default).
 void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& names);
 
+// Ignores the jobs that run on these nodes: a planned job that ends has them completely.
+void forget_running(std::vector<SlurmNode>& nodes, const std::set<std::string>& names);
+
 }  // namespace sailor

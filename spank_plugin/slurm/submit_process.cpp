@@ -51,6 +51,14 @@ class SavedGetopt {
   int errors_;
 };
 
+// Of a short option; empty if there is none.
+std::string long_name(const option* table, int short_name) {
+  for (; table->name != nullptr; ++table) {
+    if (table->val == short_name && table->flag == nullptr) return table->name;
+  }
+  return "";
+}
+
 // Copies everything that is left on descriptor 0 into memory and makes that descriptor 0. Nothing is lost
 // when memory runs out before the first byte; later failures leave sbatch a truncated pipe, so they end the
 // submission.
@@ -137,7 +145,8 @@ std::optional<ParsedCommand> parse_command(const std::vector<std::string>& argv)
   while (!after_script) {
     int index = -1;
     int found = getopt_long(count, words.data(), short_options, table.get(), &index);
-    const std::string name = index >= 0 ? table.get()[index].name : "";
+    const std::string name = index >= 0 ? table.get()[index].name : long_name(table.get(), found);
+    if (found != -1 && !name.empty()) parsed.options.push_back({name, optarg != nullptr ? optarg : ""});
     if (found == -1)
       after_script = true;
     else if (found == '?' || found == 'h' || found == 'V' || name == "help" || name == "usage" ||

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/scheduler/continuation.h"
+
 namespace sailor {
 
 enum class SubmitProgram { sbatch, salloc, srun };
@@ -24,7 +26,8 @@ struct ParsedCommand {
   std::optional<size_t> script_index;
   bool wrap = false;
   bool submits = true;  // false: --help, --version and the like, or a command line that will be rejected
-  bool has_components = false;  // the user wrote `:`
+  bool has_components = false;       // the user wrote `:`
+  std::vector<GivenOption> options;  // in the order given
 };
 // Uses the program's own parser. Nothing when this Slurm does not export its option table.
 std::optional<ParsedCommand> parse_command(const std::vector<std::string>& argv);

@@ -142,12 +142,3 @@ revive_nodes() {
 now() { date +%s.%N; }
 seconds_since() { awk "BEGIN { printf \"%.1f\", $(now) - $1 }"; }
 
-# Every step of both runs used the same data, and its losses agree to TOLERANCE (relative); at least LEAST steps.
-same_losses() {  # METRICS.csv METRICS.csv TOLERANCE LEAST
-  awk -F, -v tolerance="$3" -v least="$4" '
-    FNR == 1 { for (i = 1; i <= NF; i++) { if ($i == "loss") column = i; if ($i == "data_digest") data = i }; next }
-    NR == FNR { loss[$1] = $column; saw[$1] = $data; next }
-    $1 in loss && $data != saw[$1] { printf "  step %s saw other data: %s, not %s\n", $1, $data, saw[$1]; others++ }
-    $1 in loss { d = ($column - loss[$1]) / loss[$1]; if (d < 0) d = -d; if (d > worst) { worst = d; at = $1 } n++ }
-    END { printf "  %d steps compared, largest difference %.1e at step %d\n", n, worst, at; exit !(n >= least && worst <= tolerance && !others) }' "$1" "$2"
-}

@@ -140,6 +140,24 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::string& directory,
   return std::nullopt;
 }
 
+std::string set_checkpoints_aside(const std::string& directory) {
+  const std::vector<std::string> paths = list_checkpoints(directory);
+  if (paths.empty()) return "";
+  std::error_code error;
+  std::string aside;
+  for (int number = 1; aside.empty(); ++number) {
+    const std::string name = fmt::format("{}/earlier-{}", directory, number);
+    if (fs::create_directory(name, error)) aside = name;
+    check(error, "make", name);
+  }
+  for (const std::string& path : paths) {
+    fs::rename(path, aside + "/" + fs::path(path).filename().string(), error);
+    check(error, "rename", path);
+  }
+  sync_folder(directory);
+  return aside;
+}
+
 std::string begin_checkpoint(const std::string& directory, int64_t step) {
   std::error_code error;
   fs::create_directories(directory, error);

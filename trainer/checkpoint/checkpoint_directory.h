@@ -2,6 +2,7 @@
 //
 //     step-50/           complete: manifest.json, DONE, rank-00000.safetensors, ...
 //     step-60.tmp/       being written, or left by a job that ended meanwhile
+//     earlier-1/         checkpoints of a training before one that began anew
 //
 // DONE is written last and has the checksum of manifest.json, which has those of everything else; then the
 // directory is renamed, and all of it is synced to disk. An incomplete checkpoint is never loaded. One job
@@ -35,6 +36,10 @@ struct FoundCheckpoint {
 // The newest one that open_checkpoint() accepts; adds a line to `skipped` for each newer one.
 std::optional<FoundCheckpoint> newest_checkpoint(const std::string& directory,
                                                  std::vector<std::string>& skipped);
+
+// Moves all checkpoints to a new directory earlier-N in `directory`, and returns its path; empty if there are
+// none. The caller has the directory's lock (directory_lock.h).
+std::string set_checkpoints_aside(const std::string& directory);
 
 // Creates the empty directory for checkpoint `step`, and returns its path; removes unfinished ones.
 std::string begin_checkpoint(const std::string& directory, int64_t step);

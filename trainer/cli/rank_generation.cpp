@@ -292,14 +292,19 @@ void RankGeneration::save_if_due() {
   if (checkpoints_.empty()) return;
   const int64_t every = resources_.job.checkpoint.every_steps;
   const bool last = steps_done() == resources_.job.training.steps;
-  if ((every > 0 && steps_done() % every == 0) || last)
-    trainer_->save(checkpoints_, resources_.job.checkpoint.keep);
+  if ((every > 0 && steps_done() % every == 0) || last) save();
   for (const SaveResult& result : trainer_->saves(/*wait=*/last)) report(result);
 }
 
+void RankGeneration::save() {
+  trainer_->save(checkpoints_, resources_.job.checkpoint.keep);
+  saving_step_ = steps_done();
+}
+
+// Saves unless the state of this step is being saved already, and waits until it is on disk.
 void RankGeneration::save_now() {
   if (checkpoints_.empty()) return;
-  trainer_->save(checkpoints_, resources_.job.checkpoint.keep);
+  if (saving_step_ != steps_done()) save();
   for (const SaveResult& result : trainer_->saves(/*wait=*/true)) report(result);
 }
 
@@ -307,7 +312,8 @@ void RankGeneration::report(const SaveResult& result) {
   if (result.error.empty()) {
     tell(fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training stood still for {:.2f} s",
                      result.saved.path, 1e-6 * static_cast<double>(result.saved.bytes), result.written_s,
-                     result.stopped_s));
+                     result.stopped_s),
+         result.stopped_s + result.written_s);
   } else if (resources_.job.checkpoint.stop_on_error) {
     throw std::runtime_error(result.error);
   } else {
@@ -317,9 +323,10 @@ void RankGeneration::report(const SaveResult& result) {
 }
 
 // Rank 0 speaks for all.
-void RankGeneration::tell(const std::string& text) {
-  if (slot_.rank == 0)
-    resources_.control.send(Note{.generation = number_, .rank = 0, .step = steps_done(), .text = text});
+void RankGeneration::tell(const std::string& text, std::optional<double> save_s) {
+  if (slot_.rank != 0) return;
+  resources_.control.send(
+      Note{.generation = number_, .rank = 0, .step = steps_done(), .text = text, .save_s = save_s});
 }
 
 void RankGeneration::finish() {

@@ -84,9 +84,10 @@ class RankGeneration {
   int64_t peak_bytes() const;
   StepReport do_step();
   void save_if_due();
+  void save();
   void save_now();
   void report(const SaveResult& result);
-  void tell(const std::string& text);
+  void tell(const std::string& text, std::optional<double> save_s = {});
   void finish();
 
   RankResources& resources_;
@@ -102,6 +103,7 @@ class RankGeneration {
   std::unique_ptr<CommFactory> gpu_factory_;  // on top of it; null without a GPU
   std::unique_ptr<RankTrainer> trainer_;
   bool stepped_ = false;
+  int64_t saving_step_ = -1;  // the step whose state was saved last, or is being saved
 };
 
 }  // namespace sailor

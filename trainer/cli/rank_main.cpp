@@ -33,6 +33,7 @@
 #include "trainer/pipeline/tensor_cache.h"
 #include "trainer/process/detached_start.h"
 #include "trainer/process/process_identity.h"
+#include "trainer/process/signals.h"
 #include "trainer/topology/gpu_environment.h"
 
 namespace {
@@ -145,9 +146,10 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
                          .in_step_s = [&step_began_ns] { return seconds_in_step(step_began_ns); }});
   // Ranks share a node's cores; more threads only on request of the user.
   if (!std::getenv("OMP_NUM_THREADS")) at::set_num_threads(1);
-  // Slurm sends it to all processes of a step: what follows of it is the agent's and the controller's
-  // business.
-  if (start.job.elastic.enabled) std::signal(SIGTERM, SIG_IGN);
+  // The scheduler sends signals to all processes of a step: agents and the controller act on them.
+  if (start.job.elastic.enabled || !start.job.checkpoint.directory.empty()) {
+    for (const int number : kSignalsToStop) std::signal(number, SIG_IGN);
+  }
   hello.role = ControlRole::rank;
   hello.node = node_name();
   hello.host = host_name();

@@ -20,6 +20,7 @@
 #include "planner/spec/site_config.h"
 #include "planner/spec/text_file.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/directory_lock.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
 #include "trainer/record/model_flops.h"
@@ -29,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace sailor;
 
+constexpr int64_t kBytesPerParameter = 12;  // of a checkpoint: the value and two moments
+
 struct Arguments {
   std::string job_file;
   std::string plan_file;
@@ -36,6 +39,7 @@ struct Arguments {
   bool local = false;
   std::optional<double> lease_s;
   int64_t trace_step = 0;
+  bool fresh = false;
 };
 
 // What the submission sent along with the job.
@@ -68,12 +72,32 @@ void check(const JobSpec& job, const Plan& plan, const Arguments& arguments, con
   }
 }
 
-// A run goes on from the newest checkpoint that is complete: it must be one of this job.
-void check_checkpoints(const JobSpec& job) {
-  if (job.checkpoint.directory.empty()) return;
+std::string checkpoints_of(const JobSpec& job) {
+  return relative_to_file(job.checkpoint.directory, job.file);
+}
+
+// A job that was started before, or that continues another one, keeps their checkpoints.
+void begin_anew(const JobSpec& job, const Arguments& arguments, const Scheduler& scheduler,
+                const std::string& run_directory) {
+  const bool asked = arguments.fresh || !submitted(scheduler, "SAILOR_FRESH").empty();
+  const bool restarted =
+      scheduler.own_job().value_or(OwnJob{}).restarts > 0 && fs::exists(run_directory + "/plan.json");
+  if (!asked || restarted || job.checkpoint.directory.empty() || !submitted(scheduler, "SAILOR_RUN").empty())
+    return;
+  const DirectoryLock lock(checkpoints_of(job));
+  if (const std::string aside = set_checkpoints_aside(checkpoints_of(job)); !aside.empty())
+    std::cout << "sailor: earlier checkpoints are set aside in " << aside << std::endl;
+}
+
+// A run continues from the newest checkpoint that is complete, which must be one of this job. Returns its
+// step; 0 if there is none.
+int64_t steps_in_checkpoints(const JobSpec& job) {
+  if (job.checkpoint.directory.empty()) return 0;
   std::vector<std::string> skipped;  // the ranks report them when they load
-  const auto found = newest_checkpoint(relative_to_file(job.checkpoint.directory, job.file), skipped);
-  if (found) require_fit(found->manifest, found->path, job);
+  const auto found = newest_checkpoint(checkpoints_of(job), skipped);
+  if (!found) return 0;
+  require_fit(found->manifest, found->path, job);
+  return found->manifest.step;
 }
 
 // Whether a GPU type of the plan is emulated on this cluster.
@@ -88,8 +112,18 @@ bool is_emulated(const Plan& plan, const Catalog& catalog) {
 
 std::string default_directory(const Arguments& arguments, const Scheduler& scheduler) {
   if (arguments.local) return "sailor-local";
+  if (const std::string run = submitted(scheduler, "SAILOR_RUN"); !run.empty()) return run;
   const OwnJob job = scheduler.own_job().value_or(OwnJob{});
   return fmt::format("{}/sailor-{}", job.submit_directory.empty() ? "." : job.submit_directory, job.id);
+}
+
+// `sailor status JOBID` and the like find the run of a job that continues another one.
+void link_to_run(const Arguments& arguments, const Scheduler& scheduler, const std::string& run_directory) {
+  if (!arguments.directory.empty() || submitted(scheduler, "SAILOR_RUN").empty()) return;
+  const fs::path run(run_directory);
+  const fs::path link = run.parent_path() / fmt::format("sailor-{}", own_job_id(scheduler));
+  std::error_code error;  // without the link only the name is missing
+  if (!fs::exists(link, error)) fs::create_directory_symlink(run.filename(), link, error);
 }
 
 int run(const Arguments& arguments, Scheduler& scheduler) {
@@ -109,14 +143,31 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
   if (!job.data.validation.empty()) TokenData::open_validation(job);
-  check_checkpoints(job);
+  const std::string run_directory =
+      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory;
+  begin_anew(job, arguments, scheduler, run_directory);
+  const int64_t saved = steps_in_checkpoints(job);
+  // A start that was lost in its last moments completes its summary.
+  const bool lacks_summary =
+      fs::exists(run_directory + "/plan.json") && !fs::exists(run_directory + "/summary.json");
+  if (saved >= job.training.steps && !lacks_summary) {
+    std::cout << fmt::format(
+        "sailor: nothing to do: all {} steps are trained, and saved in {}; to train again, give --fresh "
+        "(sbatch --sailor-fresh)\n",
+        job.training.steps, checkpoints_of(job));
+    return kDone;
+  }
 
   ControllerOptions options;
+  if (!job.checkpoint.directory.empty()) {
+    options.saved_steps = [job] { return steps_in_checkpoints(job); };
+    options.checkpoint_bytes = kBytesPerParameter * shape_of(job.model).parameters();
+  }
   options.local = arguments.local;
   options.allocation = allocation;
   options.job_directory = fs::path(job_file).parent_path();
-  options.run_directory =
-      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory;
+  options.run_directory = run_directory;
+  link_to_run(arguments, scheduler, run_directory);
   options.data = data.describe();
   options.unigram_entropy = data.unigram_entropy();
   options.step_flops = static_cast<double>(job.training.global_batch * job.model.sequence) *
@@ -160,6 +211,8 @@ int main(int argc, char** argv) {
   app.add_option("--plan", arguments.plan_file, "use this plan instead of the job's own");
   app.add_option("--directory", arguments.directory,
                  "run directory for metrics, logs and the summary (default: sailor-JOBID)");
+  app.add_flag("--fresh", arguments.fresh,
+               "train from the beginning, and set earlier checkpoints aside; not when a job restarts");
   app.add_flag("--local", arguments.local, "run all ranks on this machine, without Slurm; needs --plan");
   app.add_option("--trace-step", arguments.trace_step,
                  "write a timeline of this step, for chrome://tracing or Perfetto")

@@ -94,8 +94,10 @@ Json encode(const ProcessEnded& m) {
 }
 
 Json encode(const Note& m) {
-  return {
+  Json json = {
       {"type", "note"}, {"generation", m.generation}, {"rank", m.rank}, {"step", m.step}, {"text", m.text}};
+  put_optional(json, "save_s", m.save_s);
+  return json;
 }
 
 Json encode(const Finished& m) {
@@ -141,7 +143,7 @@ Json encode(const Started& m) {
 }
 
 Json encode(const Leaving& m) {
-  return {{"type", "leaving"}, {"node", m.node}, {"grace_s", m.grace_s}};
+  return {{"type", "leaving"}, {"node", m.node}, {"grace_s", m.grace_s}, {"continues", m.continues}};
 }
 
 Json encode(const EndProcess& m) {
@@ -246,8 +248,11 @@ ControlMessage decode(const Json& j) {
   if (type == "ended")
     return ProcessEnded{.node = j.at("node"), .pid = j.at("pid"), .wait_status = j.at("wait_status")};
   if (type == "note")
-    return Note{
-        .generation = j.at("generation"), .rank = j.at("rank"), .step = j.at("step"), .text = j.at("text")};
+    return Note{.generation = j.at("generation"),
+                .rank = j.at("rank"),
+                .step = j.at("step"),
+                .text = j.at("text"),
+                .save_s = take_optional(j, "save_s")};
   if (type == "finished") return decode_finished(j);
   if (type == "generation") return decode_generation(j);
   if (type == "interrupt")
@@ -256,7 +261,8 @@ ControlMessage decode(const Json& j) {
   if (type == "idle")
     return Idle{.generation = j.at("generation"), .rank = j.at("rank"), .steps_done = j.at("steps_done")};
   if (type == "started") return decode_started(j);
-  if (type == "leaving") return Leaving{.node = j.at("node"), .grace_s = j.at("grace_s")};
+  if (type == "leaving")
+    return Leaving{.node = j.at("node"), .grace_s = j.at("grace_s"), .continues = j.at("continues")};
   if (type == "end_process") return EndProcess{.node = j.at("node"), .pid = j.at("pid")};
   if (type == "start_process")
     return StartProcess{.node = j.at("node"), .place = j.at("place"), .gpu = j.at("gpu")};

@@ -96,6 +96,7 @@ struct Note {
   int rank = 0;
   int64_t step = 0;  // number of iterations in the training state
   std::string text{};
+  std::optional<double> save_s{};  // duration of the save that it is about
 };
 
 // A rank has completed all its steps.
@@ -164,10 +165,11 @@ struct Started {
   int device_contexts = 0;  // number that this process has ever created
 };
 
-// Agent -> controller: its node got a SIGTERM and will end after `grace_s`.
+// Agent -> controller: its node got a signal and will end after `grace_s`.
 struct Leaving {
   std::string node{};
   double grace_s = 0;
+  bool continues = false;  // the signal asks the whole job to go on in another one (signals.h)
 };
 
 // Controller -> agent: kill this process of its node.

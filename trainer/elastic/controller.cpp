@@ -8,10 +8,12 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <ctime>
 #include <iostream>
 #include <optional>
+#include <vector>
 
+#include "planner/history/run_history.h"
 #include "planner/history/run_summary.h"
 #include "planner/plan/plan_json.h"
 #include "planner/process/seconds_since.h"
@@ -22,6 +24,7 @@
 #include "trainer/control/data_secret.h"
 #include "trainer/elastic/generations.h"
 #include "trainer/elastic/job_programs.h"
+#include "trainer/elastic/stop_signs.h"
 #include "trainer/elastic/supervisor.h"
 #include "trainer/launch/agent.h"
 #include "trainer/launch/launcher.h"
@@ -38,7 +41,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kOrderlyEnd_s = 2;   // time for agents and ranks to exit after a stop
 constexpr double kChildrenEnd_s = 3;  // then for the remaining children: keepers wait for Slurm
-constexpr int kLeave_s = 20;          // to save the state after a SIGTERM: Slurm kills after 30
 
 // On imagined nodes, if it is not placed.
 Plan on_nodes(Plan plan) {
@@ -57,7 +59,9 @@ class Controller {
         own_job_(scheduler.own_job().value_or(OwnJob{})),
         out_(out),
         directory_(options.run_directory),
-        signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP}),
+        signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}),
+        stop_signs_(stop_options(), scheduler),
+        saved_at_start_(saved_steps()),
         server_(ControlServer::Options{.bind_address = options.local ? "127.0.0.1" : "*",
                                        .lease_s = options.lease_s}),
         supervisor_(job, plan),
@@ -79,14 +83,18 @@ class Controller {
  private:
   Replanner::Options keep_planning() const;
   Generations::Options generation_options() const;
+  StopSigns::Options stop_options() const;
+  int64_t saved_steps() const { return options_.saved_steps ? options_.saved_steps() : 0; }
   void launch();
   void turn(std::chrono::milliseconds wait);
   void reap();
   void show_steps();
   bool must_end();
-  bool leaves_in_order();
+  void look_for_a_reason_to_stop();
+  bool has_stopped();
   void end_everything(const Stop& stop);
   int conclude();
+  int conclude_stop(RunSummary& summary);
 
   const JobSpec& job_;
   const Plan plan_;  // of the first generation
@@ -96,6 +104,8 @@ class Controller {
   std::ostream& out_;
   RunDirectory directory_;
   SignalDescriptor signals_;
+  StopSigns stop_signs_;
+  const int64_t saved_at_start_;
   ControlServer server_;
   Supervisor supervisor_;
   const StepFacts facts_;
@@ -103,8 +113,9 @@ class Controller {
   Generations generations_;
   pid_t launcher_ = -1;
   Clock::time_point started_ = Clock::now();
-  std::optional<int> signal_;
-  std::optional<Clock::time_point> leave_by_;  // deadline of a job that saves its state before it ends
+  std::vector<std::string> launch_variables_;
+  std::optional<StopReason> stop_;
+  std::optional<double> save_by_s_;  // after started_; set while the ranks of a job that stops save
   bool no_children_ = false;
 };
 
@@ -136,20 +147,31 @@ Generations::Options Controller::generation_options() const {
   return generations;
 }
 
+StopSigns::Options Controller::stop_options() const {
+  StopSigns::Options options{.job = options_.allocation.job_id,
+                             .began_s = std::time(nullptr),
+                             .checkpoint_bytes = options_.checkpoint_bytes};
+  if (options_.saved_steps) options.end_s = options_.allocation.end_s;
+  return options;
+}
+
 void Controller::launch() {
   become_subreaper();
   scheduler_.forget_step_defaults();
   std::map<std::string, std::string> environment = server_.endpoint().to_environment();
   environment["SAILOR_DATA_SECRET"] = make_data_secret();
   if (options_.elastic) environment["SAILOR_ELASTIC"] = "1";
+  if (options_.saved_steps) environment["SAILOR_SAVES"] = "1";
   environment["SAILOR_NODES"] = to_text(options_.allocation.nodes);
   environment["SAILOR_JOB_ID"] = options_.allocation.job_id;
   environment["SAILOR_RESTART_COUNT"] = std::to_string(own_job_.restarts);
   environment["SAILOR_RUN_DIRECTORY"] = directory_.path();
   environment["SAILOR_JOB_DIRECTORY"] = options_.job_directory;
   environment["SAILOR_TRACE_STEP"] = std::to_string(options_.trace_step);
-  for (const auto& [name, value] : environment)
+  for (const auto& [name, value] : environment) {
     setenv(name.c_str(), value.c_str(), 1);  // for processes that this one starts later
+    launch_variables_.push_back(name);
+  }
   launcher_ = start_ranks({.plan = plan_,
                            .local = options_.local,
                            .nodes = options_.allocation.nodes,
@@ -181,7 +203,7 @@ void Controller::turn(std::chrono::milliseconds wait) {
   for (const ControlServer::Received& received : server_.poll(wait, wake))
     generations_.receive(received.peer, received.message);
   for (const int number : signals_.take()) {
-    if (number != SIGCHLD && !signal_) signal_ = number;
+    if (number != SIGCHLD) stop_signs_.signalled(number, seconds_since(started_));
   }
   reap();
 }
@@ -203,7 +225,8 @@ void Controller::show_steps() {
 
 bool Controller::must_end() {
   if (supervisor_.all_finished()) return true;
-  if (signal_) return !leaves_in_order();
+  look_for_a_reason_to_stop();
+  if (stop_) return has_stopped();
   if (!supervisor_.all_joined() && seconds_since(started_) > options_.join_timeout_s)
     supervisor_.fail(fmt::format("ranks {} did not join within {:.0f} s; see {}",
                                  fmt::join(supervisor_.missing_ranks(), ", "), options_.join_timeout_s,
@@ -213,15 +236,24 @@ bool Controller::must_end() {
   return supervisor_.failure().decided(seconds_since(started_));
 }
 
-// After a SIGTERM, a job whose ranks can be told to stop saves its state first, if there is time.
-bool Controller::leaves_in_order() {
-  if (*signal_ != SIGTERM || !generations_.goes_on() || job_.checkpoint.directory.empty()) return false;
-  if (!leave_by_) {
-    leave_by_ = Clock::now() + std::chrono::seconds(kLeave_s);
-    generations_.stop_and_save(kLeave_s);
-  }
+void Controller::look_for_a_reason_to_stop() {
+  if (stop_) return;
+  const TrainingProgress& progress = supervisor_.progress();
+  stop_ = stop_signs_.reason({.told_to_leave = generations_.told_to_leave(),
+                              .longest_step_s = generations_.longest_step_s(),
+                              .save_s = progress.save_s()},
+                             std::time(nullptr));
+  if (!stop_ || !options_.saved_steps || progress.steps_done() == 0) return;
+  save_by_s_ = seconds_since(started_) + stop_->within_s;
+  out_ << stop_->text << ": saving the training state" << std::endl;
+  generations_.stop_and_save(stop_->within_s);
+}
+
+bool Controller::has_stopped() {
+  if (!save_by_s_ || stop_signs_.impatient()) return true;
   generations_.tick();
-  return !generations_.stopped() && Clock::now() < *leave_by_;
+  const double now_s = seconds_since(started_);
+  return generations_.stopped() || now_s > *save_by_s_ || supervisor_.failure().decided(now_s);
 }
 
 void Controller::end_everything(const Stop& stop) {
@@ -245,9 +277,8 @@ int Controller::conclude() {
   if (supervisor_.all_finished()) {
     summary.status = "finished";
     exit_code = kDone;
-  } else if (signal_) {
-    summary.status = "cancelled";
-    summary.error = fmt::format("stopped by signal {} ({})", *signal_, strsignal(*signal_));
+  } else if (stop_ && !(save_by_s_ && supervisor_.failure().text())) {
+    exit_code = conclude_stop(summary);
   } else {
     summary.status = "failed";
     summary.error = supervisor_.failure().text().value_or("");
@@ -262,8 +293,37 @@ int Controller::conclude() {
   return exit_code;
 }
 
+// Submits the next part of the training if there is to be one. Completes the summary, and returns the exit
+// code.
+int Controller::conclude_stop(RunSummary& summary) {
+  summary.status = "cancelled";
+  summary.error = stop_->text;
+  const int64_t saved = saved_steps();
+  if (saved > 0) summary.error += fmt::format("; the state after step {} is saved", saved);
+  if (!scheduler_.carried_value("SAILOR_SUBMISSION")) return kFailed;
+  const AfterStop then = after_stop(*stop_, scheduler_.find_job(options_.allocation.job_id),
+                                    own_job_.restarts, saved > saved_at_start_);
+  if (then == AfterStop::starts_again) summary.error += "; the scheduler starts the job again";
+  if (then == AfterStop::no_progress)
+    summary.error += "; no other job continues, because this one saved no step: give it more time (--time)";
+  if (then != AfterStop::continues) return kFailed;
+  summary.status = "failed";
+  for (const std::string& name : launch_variables_) unsetenv(name.c_str());
+  try {
+    summary.next_job = scheduler_.submit_next_part(directory_.path());
+  } catch (const std::runtime_error& error) {
+    summary.error += fmt::format(
+        "; the job that continues was not submitted ({}): submit this one again to continue", error.what());
+    return kFailed;
+  }
+  summary.status = "continued";
+  summary.error.clear();
+  return kDone;
+}
+
 int Controller::run(const std::string& job_text) {
-  directory_.remove("summary.json");  // of a previous run in the same directory
+  directory_.remove("summary.json");  // of a previous start in the same directory
+  supervisor_.progress().continue_from(read_steps(directory_.path()));
   directory_.write_document("plan.json", to_json(plan_) + "\n");
   directory_.write_document("job.yaml", job_text);
   out_ << settings_table(job_, plan_, options_.data, options_.unigram_entropy, options_.emulated,

@@ -2,11 +2,15 @@
 // of the job together, after the last step, a failure or a signal. Unreachable ranks exit when their lease
 // expires.
 //
+// A job with checkpoints saves its state when it is told to stop and before its time limit. If its submission
+// can be repeated, it then submits the job that continues (job_stop.h).
+//
 // A failure ends the job, unless the job is elastic: then it continues with the remaining GPUs, in a new
 // generation (generations.h).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -40,6 +44,9 @@ struct ControllerOptions {
   std::vector<std::string> node_limits{};
   std::optional<int> most_nodes{};
   double nodes_s = 600;  // maximum wait of an elastic job for nodes while no plan is possible
+  // A job with checkpoints stops in an orderly way, and before its time limit.
+  int64_t checkpoint_bytes = 0;            // size of one, for the time that it takes
+  std::function<int64_t()> saved_steps{};  // in the newest checkpoint; 0 = none. Empty: the job has none
   double lease_s = 15;
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };

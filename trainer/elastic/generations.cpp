@@ -100,7 +100,7 @@ void Generations::receive(const std::string& peer, const ControlMessage& message
   if (const auto node = roster.node_of_agent(peer)) {
     if (const auto* ended = std::get_if<ProcessEnded>(&message))
       signs().process_ended(*node, ended->pid, ended->wait_status);
-    if (const auto* leaves = std::get_if<Leaving>(&message)) leaving(*node, leaves->grace_s);
+    if (const auto* leaves = std::get_if<Leaving>(&message)) leaving(*node, *leaves);
     return;
   }
   const auto* failure = std::get_if<Failure>(&message);
@@ -123,7 +123,7 @@ void Generations::about_training(int process, const ControlMessage& message) {
     log_.started(process, *begins);
     reconfiguration_.started(process, number, now_s());
   } else if (const auto* idle = std::get_if<Idle>(&message)) {
-    if (goes_on()) reconfiguration_.idle(process, idle->generation, now_s());
+    if (goes_on() || stopping_) reconfiguration_.idle(process, idle->generation, now_s());
   }
 }
 
@@ -132,27 +132,37 @@ void Generations::child_ended(int64_t pid, int wait_status) {
   signs().child_ended(pid, wait_status);
 }
 
-void Generations::leaving(const std::string& node, double grace_s) {
-  if (!members_.leaving(node, grace_s)) return;
+void Generations::leaving(const std::string& node, const Leaving& what) {
+  if (!next_plan_ || what.continues) {
+    if (!told_to_leave_) told_to_leave_ = what;
+    return;
+  }
+  if (!members_.leaving(node, what.grace_s)) return;
   // It is unknown whether the other nodes will get the same signal.
   const bool save = !job_.checkpoint.directory.empty();
   reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.reachable_by_all(), save,
-                          grace_s / 2, now_s());
+                          what.grace_s / 2, now_s());
 }
 
 void Generations::stop_and_save(double within_s) {
   stopping_ = true;
   members_.start_nobody();
+  stop_by_s_ = now_s() + within_s;
   events_.write("told_to_go", {{"within_s", within_s}});
+  stop_when_running();
+}
+
+void Generations::stop_when_running() {
+  if (!stopping_ || reconfiguration_.state() != Reconfiguration::State::running) return;
   reconfiguration_.change("the job must end", steps_.reachable_by_all(), !job_.checkpoint.directory.empty(),
-                          within_s, now_s());
+                          stop_by_s_ - now_s(), now_s());
 }
 
 bool Generations::stopped() const {
   using State = Reconfiguration::State;
-  return stopping_ &&
-         (reconfiguration_.state() == State::planning || reconfiguration_.state() == State::waiting ||
-          reconfiguration_.state() == State::ended);
+  const State state = reconfiguration_.state();
+  return stopping_ && ((state == State::planning && (saving_ || !next_plan_)) || state == State::waiting ||
+                       state == State::ended);
 }
 
 void Generations::tick() {
@@ -163,6 +173,7 @@ void Generations::tick() {
     look_for_a_better_plan();
   }
   reconfiguration_.tick(now_s());
+  stop_when_running();
   carry_out();
   if (goes_on()) {
     look_at_a_longer_search();
@@ -258,6 +269,7 @@ void Generations::carry_out() {
         for (const int id : reconfiguration_.working())
           server_.send(members_.roster().at(id).peer,
                        Interrupt{interrupt->generation, interrupt->after_step, interrupt->save});
+        saving_ = interrupt->save;
         log_.interrupted(*interrupt, reconfiguration_.current().reasons);
       } else if (const auto* drop = std::get_if<DropProcess>(&action)) {
         members_.drop(drop->process, drop->why);
@@ -273,7 +285,7 @@ void Generations::carry_out() {
 }
 
 void Generations::make_plan() {
-  if (stopping_) return;
+  if (!next_plan_ || (stopping_ && saving_)) return;
   const double start_s = now_s();
   const Replanned made = next_plan_->make(plan_, members_.gpus_of(members_.usable()));
   const std::optional<std::vector<int>> ids = made.plan ? members_.processes_of(*made.plan) : std::nullopt;

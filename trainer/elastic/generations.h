@@ -59,8 +59,10 @@ class Generations {
 
   // Can another generation follow now?
   bool goes_on() const { return next_plan_ && reconfiguration_.generation() > 0; }
-  // Makes all ranks stop in an orderly way and save, because the job must end `within_s` from now. Requires
-  // goes_on().
+  // Why all of the job must stop: a node of a job that is not elastic leaves, or a node was told so.
+  const std::optional<Leaving>& told_to_leave() const { return told_to_leave_; }
+  // Makes all ranks stop in an orderly way and save, because the job must end `within_s` from now. During a
+  // change of plan they stop when it is complete. Requires that a step has been done.
   void stop_and_save(double within_s);
   // Whether all of them have done so, or no longer can.
   bool stopped() const;
@@ -70,6 +72,8 @@ class Generations {
   // Writes the last event.
   void log_end(const std::string& status, const std::string& error);
 
+  // Of the plan in force, or predicted for it.
+  double longest_step_s() const { return steps_.longest_step_s(); }
   // The plan in force, or the one sent last.
   const Plan& plan() const { return plan_; }
 
@@ -82,7 +86,8 @@ class Generations {
   void joined(int process);
   void begin_when_complete();
   void about_training(int process, const ControlMessage& message);
-  void leaving(const std::string& node, double grace_s);
+  void leaving(const std::string& node, const Leaving& what);
+  void stop_when_running();
   void look_for_losses();
   void look_for_a_stall();
   bool at_rest() const;
@@ -115,6 +120,9 @@ class Generations {
   std::set<int> holders_;               // processes with current state
   std::optional<double> look_again_s_;  // time of the next check for a better plan
   bool stopping_ = false;
+  bool saving_ = false;  // the ranks were last told to stop after a step and to save
+  double stop_by_s_ = 0;
+  std::optional<Leaving> told_to_leave_;
 };
 
 }  // namespace sailor

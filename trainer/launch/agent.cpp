@@ -111,10 +111,11 @@ std::string node_name() {
 
 int run_agent(const std::vector<std::string>& command) {
   become_subreaper();
-  SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP});
+  SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
   const ControlEndpoint endpoint = ControlEndpoint::from_environment();
   const ControlRoute route = find_control_route(endpoint, kControllerWait_s);
   const bool elastic = std::getenv("SAILOR_ELASTIC") != nullptr;
+  const bool saves = std::getenv("SAILOR_SAVES") != nullptr;
   Orders orders;
   ControlClient control(
       endpoint, route.controller_address,
@@ -157,11 +158,11 @@ int run_agent(const std::vector<std::string>& command) {
     const bool no_children = pid < 0;
     if (no_children && (!elastic || end || orders.must_end())) break;
     for (const int number : wait_for_signals(signals, orders.wake(), leave_by ? 200 : -1)) {
-      if (number == SIGTERM && elastic) {
+      if (number != SIGCHLD && (elastic || saves)) {
         if (leave_by) continue;  // Slurm signals all processes, and srun forwards it
         leave_by = Clock::now() +
                    std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(leave_s()));
-        control.send(Leaving{node, leave_s()});
+        control.send(Leaving{node, leave_s(), asks_to_continue(number)});
       } else if (number != SIGCHLD) {
         end = true;
       }

@@ -3,8 +3,9 @@
 // until the last rank has ended, and so keeps the Slurm step alive.
 //
 // In an elastic job it runs until the job ends: it restarts ranks and kills ranks that hang, on request of
-// the controller. On a SIGTERM it first notifies the controller, so that the node can leave in an orderly
-// way. On the node of a helper job (helper_job.h), it also ends that job when the controller is gone.
+// the controller. In a job that is elastic or saves checkpoints it first notifies the controller of a signal,
+// so that the node can leave in an orderly way. On the node of a helper job (helper_job.h), it also ends that
+// job when the controller is gone.
 #pragma once
 
 #include <sys/types.h>

@@ -73,7 +73,9 @@ std::vector<HostRanks> hosts_of(const Plan& plan) {
 }
 
 pid_t start_ranks(const LaunchRequest& request) {
-  SpawnOptions options{.environment = request.environment, .output_file = request.log_file};
+  // When mpirun of Open MPI 5 fails, it interrupts all of its process group.
+  SpawnOptions options{
+      .environment = request.environment, .output_file = request.log_file, .own_group = true};
   options.environment["SAILOR_NODES"] = to_text(request.nodes);
   options.environment["SAILOR_LAUNCH"] = request.local ? "local" : "slurm";
   const std::string rank_program = program_path("sailor-rank");

@@ -1,10 +1,18 @@
 // Signals as file descriptors for an event loop, instead of signal handlers.
 #pragma once
 
+#include <csignal>
 #include <initializer_list>
 #include <vector>
 
 namespace sailor {
+
+// Signals that ask a job to stop. The last two mean that it should go on in another job: users send them
+// ahead of a time limit (sbatch --signal).
+inline constexpr int kSignalsToStop[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr bool asks_to_continue(int number) {
+  return number == SIGUSR1 || number == SIGUSR2;
+}
 
 // Blocks the given signals in this process and makes them readable. Construct before starting threads. Not
 // thread-safe.

@@ -28,6 +28,7 @@ void TrainingProgress::add(const StepReport& step) {
   steps_s_.push_back(step.step_s);
   training_s_ += step.step_s;
   ++steps_done_;
+  if (!first_step_) first_step_ = step.step;
   last_step_ = step.step;
   if (step.loss && !first_loss_) first_loss_ = step.loss;
   if (step.loss) last_loss_ = step.loss;
@@ -37,6 +38,7 @@ void TrainingProgress::add(const StepReport& step) {
 void TrainingProgress::noted(const Note& note) {
   if (note.rank != 0) return;
   progress_.emplace_back(note);
+  if (note.save_s) save_s_ = note.save_s;
   last_step_ = note.step;
 }
 
@@ -64,6 +66,22 @@ void TrainingProgress::summarize(int64_t tokens_per_step, RunSummary& summary) c
   if (summary.measured_iteration_s && *summary.measured_iteration_s > 0)
     summary.tokens_per_s = static_cast<double>(tokens_per_step) / *summary.measured_iteration_s;
   summary.training_s = training_s_;
+  add_earlier(summary);
+}
+
+void TrainingProgress::add_earlier(RunSummary& summary) const {
+  std::optional<double> first_loss, last_loss, validation_loss;
+  for (const StepMetrics& step : earlier_) {
+    if (first_step_ ? step.step >= *first_step_ : step.step > last_step_) continue;
+    ++summary.steps;
+    summary.training_s += step.step_s.value_or(0);
+    if (!first_loss) first_loss = step.loss;
+    if (step.loss) last_loss = step.loss;
+    if (step.validation_loss) validation_loss = step.validation_loss;
+  }
+  if (first_loss) summary.first_loss = first_loss;
+  if (!summary.last_loss) summary.last_loss = last_loss;
+  if (!summary.validation_loss) summary.validation_loss = validation_loss;
 }
 
 }  // namespace sailor

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "spank_plugin/slurm/commands/scontrol.h"
 
@@ -79,6 +80,27 @@ std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only
   command.push_back(request.requeue ? "--requeue" : "--no-requeue");
   command.push_back("--wrap=" + request.script);
   return command;
+}
+
+std::vector<std::string> sbatch_next_part(const Resubmission& submission, const std::string& name,
+                                          const std::string& ending_job, const std::string& script) {
+  std::vector<std::string> command = {"sbatch"};
+  for (const GivenOption& option : submission.options)
+    command.push_back("--" + option.name + (option.value.empty() ? "" : "=" + option.value));
+  // Those of #SBATCH lines in the script come first.
+  command.insert(command.end(), {"--parsable", "--job-name=" + name, "--begin=now",
+                                 "--dependency=afterany:" + ending_job, "--open-mode=append", script});
+  command.insert(command.end(), submission.arguments.begin(), submission.arguments.end());
+  return command;
+}
+
+std::optional<std::string> submitted_id(const std::string& sbatch_output) {
+  std::istringstream lines(sbatch_output);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string id = line.substr(0, line.find(';'));  // ID, or ID;CLUSTER
+    if (!id.empty() && id.find_first_not_of("0123456789") == std::string::npos) return id;
+  }
+  return std::nullopt;
 }
 
 std::optional<int64_t> promised_start(const std::string& sbatch_output) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/scheduler/continuation.h"
 #include "planner/scheduler/jobs.h"
 
 namespace sailor {
@@ -20,6 +21,11 @@ std::vector<std::string> salloc_over_parts(const std::string& name, const std::v
 
 // sbatch; with `test_only` it submits nothing and prints when the job could start.
 std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only);
+// sbatch, for the next part of a training: `script` is the one of the job that ends.
+std::vector<std::string> sbatch_next_part(const Resubmission& submission, const std::string& name,
+                                          const std::string& ending_job, const std::string& script);
+// The job id in the output of `--parsable`, among other lines; nothing if there is none.
+std::optional<std::string> submitted_id(const std::string& sbatch_output);
 // The start time, since 1970, in the output of `test_only`.
 std::optional<int64_t> promised_start(const std::string& sbatch_output);
 

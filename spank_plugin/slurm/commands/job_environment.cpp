@@ -84,6 +84,10 @@ std::string slurm_job_id() {
   return variable("SLURM_JOB_ID");
 }
 
+std::string slurm_job_name() {
+  return variable("SLURM_JOB_NAME");
+}
+
 std::optional<OwnJob> slurm_own_job() {
   const std::string id = slurm_job_id();
   if (id.empty()) return std::nullopt;
@@ -97,6 +101,17 @@ std::optional<OwnJob> slurm_own_job() {
 
 std::string slurm_own_node() {
   return variable("SLURMD_NODENAME");
+}
+
+std::map<std::string, std::string> sbatch_defaults() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (text.starts_with("SBATCH_") && equals != std::string_view::npos)
+      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
 }
 
 std::optional<std::string> job_variable(const std::string& name) {

@@ -3,6 +3,7 @@
 // process: not while other threads use it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +14,12 @@
 namespace sailor {
 
 std::string slurm_job_id();  // of this process's job; empty outside
+std::string slurm_job_name();
 std::optional<OwnJob> slurm_own_job();
 std::string slurm_own_node();  // of a process in a step
+
+// The variables of this process that are defaults of sbatch's options.
+std::map<std::string, std::string> sbatch_defaults();
 
 // A value that the plugin sends with a job: set by spank_job_control_setenv(), Slurm gives it to the job as
 // SLURM_SPANK_<NAME>, independent of --export, also after a requeue.

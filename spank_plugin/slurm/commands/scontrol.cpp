@@ -71,6 +71,8 @@ std::optional<QueuedJob> job_in_scontrol(const std::string& line) {
   const std::string reason = scontrol_value(line, "Reason");
   job.failed = job.state == JobState::failed || job.state == JobState::node_failed ||
                reason == "JobLaunchFailure" || reason == "NonZeroExitCode" || reason == "NodeDown";
+  job.out_of_time = job.state == JobState::timed_out || reason == "TimeLimit";
+  job.preempted = job.state == JobState::preempted || time_in_scontrol(line, "PreemptTime").has_value();
   job.restarts = number(line, "Restarts");
   if (const std::string nodes = given(line, "NodeList"); !nodes.empty()) job.nodes = host_names(nodes);
   job.head_node = given(line, "BatchHost");

@@ -132,6 +132,7 @@ class SlurmScheduler final : public Scheduler {
   std::optional<int64_t> could_start(const JobRequest& request) override;
 
   std::string submit(const JobRequest& request) override;
+  std::string submit_next_part(const std::string& run_directory) override;
   std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) override {
     return std::make_unique<Salloc>(request);
   }
@@ -188,12 +189,50 @@ std::optional<int64_t> SlurmScheduler::could_start(const JobRequest& request) {
 
 std::string SlurmScheduler::submit(const JobRequest& request) {
   const Said said = say(in_time(sbatch_script(request, false)));
-  std::istringstream lines(said.text);
-  for (std::string line; said.status == 0 && std::getline(lines, line);) {  // among warnings
-    const size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
-    if (digits > 0) return line.substr(0, digits);
-  }
+  const std::optional<std::string> id = submitted_id(said.text);  // among warnings
+  if (said.status == 0 && id) return *id;
   throw std::runtime_error(said.text.substr(0, said.text.find('\n')));
+}
+
+struct Submitted {
+  int status = 0;  // wait status of sbatch
+  std::optional<std::string> id;
+};
+
+// Runs sbatch for the next part in the directory of the first submission. The plan goes to standard error,
+// which is the log of this job.
+Submitted submit_again(const Resubmission& submission, const OwnJob& own, const std::string& name,
+                       const std::string& script) {
+  std::vector<std::string> command = {"timeout",           "300", "sh", "-c", "cd \"$0\" && exec \"$@\"",
+                                      own.submit_directory};
+  for (const std::string& word : sbatch_next_part(submission, name, own.id, script)) command.push_back(word);
+  const FileDescriptor printed = memory_file("sbatch");
+  const pid_t child =
+      spawn(command, {.environment = submission.environment, .stdout_descriptor = printed.get()});
+  Submitted submitted;
+  while (waitpid(child, &submitted.status, 0) < 0 && errno == EINTR) continue;
+  submitted.id = submitted_id(read_all(printed.get()));
+  return submitted;
+}
+
+std::string SlurmScheduler::submit_next_part(const std::string& run_directory) {
+  constexpr int kNoPlan = 3;
+  const std::optional<OwnJob> own = slurm_own_job();
+  const std::optional<std::string> sent = job_variable("SAILOR_SUBMISSION");
+  if (!own || !sent) throw std::runtime_error("this job was not submitted in a way that can be repeated");
+  Resubmission submission = parse_resubmission(*sent);
+  const PreviousPart part{own->id, job_variable("SAILOR_JOB").value_or(""), run_directory};
+  const std::string name = slurm_job_name(), script = run_directory + "/next-part";
+  run_and_read(in_time({"scontrol", "write", "batch_script", own->id, script}));
+  forget_slurm_job();
+  submission.environment["SAILOR_CONTINUES"] = to_json(part);
+  Submitted submitted = submit_again(submission, *own, name, script);
+  if (!submitted.id && WIFEXITED(submitted.status) && WEXITSTATUS(submitted.status) == kNoPlan) {
+    submission.options.push_back({"sailor-wait", "nodes"});  // after the user's, which it overrides
+    submitted = submit_again(submission, *own, name, script);
+  }
+  if (!submitted.id) throw std::runtime_error("sbatch " + describe_wait_status(submitted.status));
+  return *submitted.id;
 }
 
 }  // namespace

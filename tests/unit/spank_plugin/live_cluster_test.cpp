@@ -348,5 +348,20 @@ TEST_F(LiveClusterTest, PoweredDownNodesAreOfferedToAJobThatWaitsForThem) {
   EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
 }
 
+TEST_F(LiveClusterTest, NodesOfAJobThatEndsAreFree) {
+  for (SlurmNode& node : view.nodes) {
+    if (node.name != "a1" && node.name != "b1") continue;
+    node.state = NODE_STATE_ALLOCATED | NODE_STATE_COMPLETING;
+    node.allocated_cpus = 8;
+    node.gres_used = node.gres + "(IDX:0-1)";
+  }
+  forget_running(view.nodes, {"a1", "gone"});
+  EXPECT_THAT(offered(), testing::UnorderedElementsAre("a1", "a2", "b2"));
+  for (SlurmNode& node : view.nodes)
+    if (node.name == "a2") node.state = NODE_STATE_IDLE | NODE_STATE_DRAIN;
+  forget_running(view.nodes, {"a2"});
+  EXPECT_EQ(reason("a2"), "drained");
+}
+
 }  // namespace
 }  // namespace sailor

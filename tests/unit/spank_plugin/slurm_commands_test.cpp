@@ -94,6 +94,18 @@ TEST(Sbatch, AJobMayBeAskedAboutInsteadOfSubmitted) {
   EXPECT_FALSE(promised_start("allocation failure: Requested node configuration is not available\n"));
 }
 
+TEST(CommandLines, TheNextPartStartsWhenTheJobHasEnded) {
+  const Resubmission submission{
+      .options = {{"time", "60"}, {"exclusive"}}, .arguments = {"a b"}, .environment = {}};
+  EXPECT_THAT(
+      sbatch_next_part(submission, "long", "12", "/run/next-part"),
+      ElementsAre("sbatch", "--time=60", "--exclusive", "--parsable", "--job-name=long", "--begin=now",
+                  "--dependency=afterany:12", "--open-mode=append", "/run/next-part", "a b"));
+  EXPECT_EQ(submitted_id("sbatch: warning: 12 things\n13\n"), "13");
+  EXPECT_EQ(submitted_id("13;cluster\n"), "13");
+  EXPECT_FALSE(submitted_id("sbatch: error: invalid\n"));
+}
+
 TEST(Scontrol, ValuesAndTimes) {
   const std::string line = "JobId=4 JobName=x Reason=None EndTime=2026-01-02T03:04:05 Deadline=N/A\n";
   EXPECT_EQ(scontrol_value(line, "JobId"), "4");
@@ -127,6 +139,16 @@ TEST(Scontrol, AJob) {
   EXPECT_FALSE(job_in_scontrol(""));
   EXPECT_FALSE(job_in_scontrol("No jobs in the system\n"));
   EXPECT_THAT(job_in_scontrol("JobId=8 JobState=PENDING NodeList=(null)")->nodes, ElementsAre());
+}
+
+TEST(Scontrol, WhichJobsWerePushedOut) {
+  EXPECT_FALSE(read_job("COMPLETING").out_of_time);
+  EXPECT_FALSE(read_job("COMPLETING").preempted);
+  EXPECT_TRUE(read_job("COMPLETING", "TimeLimit").out_of_time);
+  EXPECT_TRUE(read_job("TIMEOUT").out_of_time);
+  EXPECT_TRUE(read_job("PREEMPTED").preempted);
+  EXPECT_TRUE(job_in_scontrol("JobId=8 JobState=RUNNING PreemptTime=2026-01-02T03:04:05")->preempted);
+  EXPECT_FALSE(job_in_scontrol("JobId=8 JobState=RUNNING PreemptTime=None")->preempted);
 }
 
 TEST(Scontrol, WhichJobsHaveFailed) {

@@ -44,6 +44,8 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
                                                 {"sailor-plan", "plan.json"},
                                                 {"sailor-job", "job.yaml"},
                                                 {"sailor-wait", "nodes"},
+                                                {"sailor-chain", "no"},
+                                                {"sailor-fresh", ""},
                                                 {"sailor-time-limit", "3"},
                                                 {"sailor-effort", "2.5"}});
   EXPECT_EQ(options.overrides.objective, Expense::cost);
@@ -57,6 +59,8 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   EXPECT_EQ(options.job_file, "job.yaml");
   EXPECT_TRUE(options.wait_for_nodes);
   EXPECT_FALSE(options.choose_start);
+  EXPECT_EQ(options.chain, false);
+  EXPECT_TRUE(options.fresh);
   EXPECT_EQ(options.time_limit_s, 3.0);
   EXPECT_EQ(options.effort, 2.5);
   for (const OptionDefinition& definition : option_definitions()) {
@@ -99,6 +103,7 @@ TEST(SubmitOptions, BadValuesNameTheOption) {
       {"sailor-deadline", "2001-01-01"},
       {"sailor-deadline", "now+"},
       {"sailor-deadline", "25:10"},
+      {"sailor-chain", "maybe"},
       {"sailor-time-limit", "0"},
       {"sailor-effort", "0"},
       {"sailor-effort", "much"},

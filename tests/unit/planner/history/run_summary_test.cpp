@@ -13,6 +13,7 @@ TEST(RunSummary, IsReadAsItWasWritten) {
   const RunSummary written{.job_id = "42",
                            .status = "failed",
                            .error = "rank 3: no answer",
+                           .next_job = "43",
                            .emulated = true,
                            .steps = 7,
                            .first_loss = 5.5,

@@ -23,6 +23,15 @@ TEST(Subprocess, OutputAndFailureAreReported) {
   EXPECT_THAT(describe_wait_status(3 << 8), HasSubstr("exit code 3"));
 }
 
+TEST(Subprocess, InAProcessGroupOfItsOwnOrOurs) {
+  for (const bool own : {false, true}) {
+    const pid_t pid = spawn({"sleep", "100"}, {.environment = {}, .own_group = own});
+    EXPECT_EQ(getpgid(pid), own ? pid : getpgid(0));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+}
+
 // In a process of its own: it becomes a subreaper and ends everything below it.
 TEST(Subprocess, EndAllChildrenLeavesNoOrphanAlive) {
   const std::string pid_file = testing::TempDir() + "/orphan." + std::to_string(getpid());

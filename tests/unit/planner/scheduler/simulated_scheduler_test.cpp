@@ -76,5 +76,17 @@ TEST_F(SimulatedSchedulerTest, ProcessesOfOneClusterSeeEachOthersJobs) {
   EXPECT_EQ(other.find_job(job)->state, JobState::cancelled);
 }
 
+TEST_F(SimulatedSchedulerTest, TheNextPartWaitsForTheNodesOfItsJob) {
+  const std::string job = cluster.submit({.nodes = 2, .time_limit_s = 600, .script = "train"});
+  scheduler.enter(job);
+  const std::string next = scheduler.submit_next_part("run");
+  EXPECT_FALSE(scheduler.own_job());
+  EXPECT_EQ(scheduler.find_job(next)->state, JobState::pending);
+  scheduler.give_back(job);
+  cluster.advance_to(cluster.now_s() + 1);
+  EXPECT_EQ(scheduler.find_job(next)->state, JobState::running);
+  EXPECT_THROW(scheduler.submit_next_part("run"), std::runtime_error) << "it is in no job";
+}
+
 }  // namespace
 }  // namespace sailor

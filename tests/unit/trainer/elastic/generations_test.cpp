@@ -202,6 +202,7 @@ TEST_F(GenerationsTest, OnceItIsClosedWhoEndsIsNoLoss) {
 }
 
 TEST_F(GenerationsTest, AJobThatIsToldToGoStopsAndPlansNothing) {
+  job.checkpoint.directory = "checkpoints";
   begin_training(true);
   generations->stop_and_save(20);
   generations->tick();
@@ -211,6 +212,54 @@ TEST_F(GenerationsTest, AJobThatIsToldToGoStopsAndPlansNothing) {
   generations->tick();
   EXPECT_TRUE(generations->stopped());
   EXPECT_THAT(events(), ElementsAre("planning", "generation", "running", "told_to_go", "interrupt"));
+}
+
+TEST_F(GenerationsTest, AJobThatIsNotElasticStopsToo) {
+  job.checkpoint.directory = "checkpoints";
+  begin_training(false);
+  generations->stop_and_save(20);
+  generations->tick();
+  generations->receive(peer(0), Idle{.generation = 1, .rank = 0, .steps_done = 4});
+  generations->tick();
+  EXPECT_FALSE(generations->stopped());
+  generations->receive(peer(1), Idle{.generation = 1, .rank = 1, .steps_done = 4});
+  generations->tick();
+  EXPECT_TRUE(generations->stopped());
+  EXPECT_EQ(failure(), "");
+}
+
+TEST_F(GenerationsTest, ANodeThatLeavesAJobThatIsNotElasticStopsAllOfIt) {
+  begin_training(false);
+  EXPECT_FALSE(generations->told_to_leave());
+  generations->receive("agent", Leaving{.node = "n1", .grace_s = 25});
+  EXPECT_EQ(generations->told_to_leave().value().grace_s, 25);
+}
+
+TEST_F(GenerationsTest, ASignalThatAsksForAnotherJobIsForAllNodesOfAnElasticJob) {
+  begin_training(true);
+  generations->receive("agent", Leaving{.node = "n1", .grace_s = 25, .continues = true});
+  generations->tick();
+  EXPECT_TRUE(generations->told_to_leave().value().continues);
+  EXPECT_THAT(events(), ElementsAre("planning", "generation", "running")) << "no change of the plan";
+}
+
+TEST_F(GenerationsTest, AJobThatIsToldToGoDuringAChangeSavesAfterIt) {
+  job.checkpoint.directory = "checkpoints";
+  begin_training(true);
+  generations->child_ended(100, kKilled);  // rank 0
+  generations->tick();
+  generations->stop_and_save(20);
+  generations->tick();
+  generations->receive(peer(1), Idle{.generation = 1, .rank = 1, .steps_done = 2});
+  generations->tick();
+  EXPECT_FALSE(generations->stopped()) << "nothing was saved";
+  train(1, 2, 0, 2);
+  generations->tick();
+  generations->tick();
+  EXPECT_THAT(events(), testing::Contains("running"));
+  generations->receive(peer(1), Idle{.generation = 2, .rank = 0, .steps_done = 4});
+  generations->tick();
+  EXPECT_TRUE(generations->stopped());
 }
 
 }  // namespace

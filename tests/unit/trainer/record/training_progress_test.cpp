@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace sailor {
 namespace {
 
@@ -64,6 +66,41 @@ TEST(TrainingProgress, TimesAreOfTheGenerationInForceAndLossesOfTheRun) {
   ASSERT_NE(training.last_report(0), nullptr);
   EXPECT_EQ(training.last_report(0)->step, 2);
   EXPECT_EQ(training.last_report(1), nullptr);
+}
+
+TEST(TrainingProgress, EarlierStartsInTheSameDirectoryArePartOfTheRun) {
+  TrainingProgress training(1);
+  std::vector<StepMetrics> earlier(3);
+  for (size_t i = 0; i < earlier.size(); ++i) {
+    earlier[i].step = static_cast<int64_t>(i) + 1;
+    earlier[i].loss = 9 - static_cast<double>(i);
+    earlier[i].step_s = 4;
+  }
+  earlier[0].validation_loss = 8;
+  training.continue_from(earlier);
+  training.noted({.rank = 0, .step = 2, .text = "resuming after step 2"});
+  RunSummary resumed;
+  training.summarize(100, resumed);
+  EXPECT_EQ(resumed.steps, 2) << "step 3 was not saved";
+  EXPECT_EQ(resumed.last_loss, 8);
+  training.reported({.step = 3, .loss = 6, .step_s = 2});
+  RunSummary summary;
+  training.summarize(100, summary);
+  EXPECT_EQ(summary.steps, 3);
+  EXPECT_EQ(summary.first_loss, 9);
+  EXPECT_EQ(summary.last_loss, 6);
+  EXPECT_EQ(summary.validation_loss, 8);
+  EXPECT_EQ(summary.training_s, 10);
+  EXPECT_EQ(summary.measured_iteration_s, 2) << "of this start";
+  EXPECT_EQ(training.steps_done(), 1);
+}
+
+TEST(TrainingProgress, TheLastSaveIsMeasured) {
+  TrainingProgress training(1);
+  EXPECT_FALSE(training.save_s());
+  training.noted({.step = 2, .text = "written", .save_s = 1.5});
+  training.noted({.step = 2, .text = "another line"});
+  EXPECT_EQ(training.save_s(), 1.5);
 }
 
 }  // namespace
