@@ -27,9 +27,12 @@
 #include "spank_plugin/plugin_config.h"
 #include "spank_plugin/second_life.h"
 #include "spank_plugin/slurm/commands/job_environment.h"
+#include "spank_plugin/slurm/expected_start.h"
 #include "spank_plugin/slurm/live_cluster.h"
 #include "spank_plugin/slurm/submit_process.h"
 #include "spank_plugin/slurm/submitted_job.h"
+#include "spank_plugin/slurm/waiting_jobs.h"
+#include "spank_plugin/start_plan.h"
 #include "spank_plugin/submission_child.h"
 
 namespace sailor {
@@ -114,9 +117,14 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
                               const NodeWishes& wishes, Tries& tries) {
   while (true) {
     tries.count();
+    const SlurmView view = tries.view();
+    const WishedCluster cluster = [&](const NodeWishes& of) { return live_cluster(view, site, of); };
+    const AskSlurm ask = [&](const std::string& partition, const std::vector<std::string>& nodes) {
+      return expected_start(partition, nodes, wishes);
+    };
     PlannedJob planned =
-        plan_job(options, job, site, wishes, [&] { return live_cluster(tries.view(), site, wishes); });
-    if (options.dry_run) return planned;
+        plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
+    if (options.dry_run || planned.waits) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
     if (wishes.include_busy) {
@@ -262,7 +270,7 @@ OptionValues given_options(const sailor_submission& request) {
   for (Tries tries(previous ? held_by_part(*previous) : std::map<std::string, JobShare>());;) {
     PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, tries);
     fputs(planned.table.c_str(), stderr);
-    if (!later.empty() && !wishes.include_busy && !previous) {
+    if (!later.empty() && !wishes.include_busy && !planned.waits && !previous) {
       fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
               later.c_str());
     }

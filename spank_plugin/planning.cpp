@@ -141,7 +141,7 @@ SearchRequest request_of(const SubmitOptions& options) {
 }
 
 PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, PlanningInputs& inputs,
-                       int64_t clock_s) {
+                       int64_t clock_s, const std::optional<PlannedStart>& start) {
   const PlanOptions plan = plan_options(request_of(options), inputs.site);
   SearchResult result = search_nodes(wishes, inputs.context(), plan, inputs.notes);
   if (result.status == SearchStatus::time_limit) {
@@ -155,8 +155,8 @@ PlannedJob search_plan(const SubmitOptions& options, const NodeWishes& wishes, P
   PlannedJob planned;
   planned.plan = result.candidates.front().plan;
   keep_first(result, kShownCandidates);
-  planned.table = candidate_table(inputs.context(), result);
-  planned.table += waiting_note(wishes, inputs, plan, result, clock_s);
+  planned.table = candidate_table(inputs.context(), result, start);
+  if (!options.choose_start) planned.table += waiting_note(wishes, inputs, plan, result, clock_s);
   return planned;
 }
 
@@ -279,7 +279,8 @@ void finish_plan(const SubmitOptions& options, const PlanningInputs& inputs, con
 }  // namespace
 
 PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig& site,
-                    const NodeWishes& wishes, const ClusterSource& cluster) {
+                    const NodeWishes& wishes, const ClusterSource& cluster,
+                    const std::optional<PlannedStart>& start) {
   for (ShortOfMemory short_of;;) {
     LiveCluster live;
     PlanningInputs inputs = load_inputs(job, site, options.overrides, [&](const SiteConfig&) {
@@ -288,7 +289,7 @@ PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig&
       return live.snapshot;
     });
     if (inputs.snapshot.nodes.empty()) throw Refusal(kInfeasible, nothing_free(inputs.snapshot));
-    PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now)
+    PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now, start)
                                                    : use_given_plan(options, wishes, inputs);
     RankRequest request{wishes.cpus_per_rank ? wishes.cpus_per_rank : inputs.site.cpus_per_rank,
                         wishes.cpus_per_rank.has_value(), wishes.memory_is_given};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
+#include "planner/start/planned_start.h"
 #include "spank_plugin/slurm/allocation.h"
 #include "spank_plugin/slurm/live_cluster.h"
 
@@ -43,7 +45,9 @@ using ClusterSource = std::function<LiveCluster()>;
 // Searches for the best plan within wishes.max_nodes, or checks options.plan_file. `cluster` applies the
 // other wishes. Throws InputError, Refusal (no feasible plan, time limit), or std::runtime_error; exceptions
 // of `cluster` pass through.
+// `start` is when the nodes come free.
 PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig& site,
-                    const NodeWishes& wishes, const ClusterSource& cluster);
+                    const NodeWishes& wishes, const ClusterSource& cluster,
+                    const std::optional<PlannedStart>& start = {});
 
 }  // namespace sailor

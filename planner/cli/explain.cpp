@@ -1,5 +1,7 @@
 // sailor explain: why this plan, where its time goes, what binds it and what would change it.
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "planner/cli/commands.h"
 #include "planner/cli/given_plan.h"
@@ -10,7 +12,9 @@
 #include "planner/explain/explanation.h"
 #include "planner/report/candidate_table.h"
 #include "planner/report/explanation_text.h"
+#include "planner/report/start_report.h"
 #include "planner/spec/error.h"
+#include "planner/start/choose_start.h"
 
 namespace sailor::cli {
 namespace {
@@ -20,17 +24,19 @@ constexpr double kQuestionsShare = 1.5;
 constexpr int kShown = 3;  // candidates
 
 void print_explanation(const ExplainCommand& command, const PlanningInputs& inputs,
-                       const SearchResult& result, const Explanation* explanation) {
+                       const SearchResult& result, const Explanation* explanation,
+                       const std::vector<StartOption>& starts) {
   switch (command.format) {
     case Format::json:
-      print(explanation_json(inputs.context(), result, explanation));
+      print(explanation_json(inputs.context(), result, explanation, starts));
       break;
     case Format::yaml:
-      print(json_to_yaml(explanation_json(inputs.context(), result, explanation)));
+      print(json_to_yaml(explanation_json(inputs.context(), result, explanation, starts)));
       break;
     case Format::table:
       print_notes(inputs);
       if (explanation != nullptr) print(explanation_text(inputs.context(), *explanation));
+      if (!starts.empty()) print("\nWHEN IT COULD START\n  " + starts_text(starts, inputs.snapshot) + "\n");
       if (explanation == nullptr)
         print(candidate_footer(inputs.context(), result));
       else if (!explanation->given)
@@ -39,6 +45,25 @@ void print_explanation(const ExplainCommand& command, const PlanningInputs& inpu
     default:
       break;  // not offered
   }
+}
+
+// The best starts, now and later; none when nothing has to be waited for.
+std::vector<StartOption> starts_of(const PlanningInputs& inputs, PlanOptions options,
+                                   const SearchResult& now) {
+  const int64_t steps = inputs.job.training.steps;
+  if (inputs.snapshot.busy.empty() || steps <= 0) return {};
+  options.top_k = 1;
+  options.explain = false;
+  StartQuestion question{.steps = steps, .objective = inputs.job.objective, .most_questions = 0};
+  question.effort_s = std::min(question.effort_s, options.time_limit_s);
+  return choose_start(
+             inputs.snapshot, now, question,
+             [&](const Snapshot& nodes, double effort_s) {
+               options.effort_limit_s = effort_s;
+               return search(inputs.context(nodes), options);
+             },
+             [](const StartOption&) { return std::nullopt; })
+      .options;
 }
 
 }  // namespace
@@ -67,8 +92,10 @@ int run_explain(const ExplainCommand& given) {
   if (result.status == SearchStatus::found)
     explanation = explain(inputs.context(), options, result.candidates.front(), has_plan,
                           kQuestionsShare * options.time_limit_s);
+  const std::vector<StartOption> starts =
+      has_plan ? std::vector<StartOption>{} : starts_of(inputs, options, result);
   line.reset();
-  print_explanation(command, inputs, result, explanation ? &*explanation : nullptr);
+  print_explanation(command, inputs, result, explanation ? &*explanation : nullptr, starts);
   return exit_code(command.source, result.status, result.reason);
 }
 

@@ -96,7 +96,9 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
     const std::string& file = inputs.profiles.files[i];
     files[fmt::format("profiles/{:04}-{}", i, fs::path(file).filename().string())] = read_text_file(file);
   }
-  files["cluster.yaml"] = to_yaml(inputs.snapshot);
+  Snapshot snapshot = inputs.snapshot;
+  snapshot.queue.clear();  // of the moment
+  files["cluster.yaml"] = to_yaml(snapshot);
   files["options.yaml"] =
       options_yaml(request, plan_options(request, inputs.site).time_limit_s, inputs.overrides);
   return files;

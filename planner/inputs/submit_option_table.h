@@ -23,8 +23,13 @@ static const struct sailor_option sailor_options[] = {
     {"sailor-dry-run", 0, "[sailor] print the plan and the sbatch command, submit nothing", "SAILOR_DRY_RUN"},
     {"sailor-plan", "FILE", "[sailor] use this plan instead of searching for one", "SAILOR_PLAN"},
     {"sailor-job", "FILE", "[sailor] the job spec, when the script is not one", "SAILOR_JOB"},
-    {"sailor-wait", "plan|nodes", "[sailor] plan: only nodes free now; nodes: also busy ones, queue for them",
+    {"sailor-wait", "auto|none|TIME|plan|nodes",
+     "[sailor] auto: start when the job ends first; none: now; TIME: wait at most that long; plan: only "
+     "nodes "
+     "free now; nodes: also busy ones, queue for them",
      "SAILOR_WAIT"},
+    {"sailor-deadline", "TIME",
+     "[sailor] the cheapest plan that ends by then: HH:MM, YYYY-MM-DDTHH:MM, now+12h", "SAILOR_DEADLINE"},
     {"sailor-chain", "yes|no",
      "[sailor] yes, the default with checkpoints: at the time limit, submit a job that goes on",
      "SAILOR_CHAIN"},

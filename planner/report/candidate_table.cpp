@@ -51,7 +51,7 @@ std::string with_text(const PlanningContext& context, const SearchResult& result
 
 // One row, in the order of the columns, but for the first one.
 std::vector<std::string> row_of(const PlanningContext& context, const SearchResult& result,
-                                const Candidate& candidate) {
+                                const Candidate& candidate, const std::optional<PlannedStart>& start) {
   const auto& [plan, p] = candidate;
   const IterationShares shares = iteration_shares(context.framework, plan, p, result.cost_model);
   const int64_t steps = context.job.training.steps;
@@ -62,6 +62,11 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
                                   fmt::format("{}", plan.microbatch),
                                   estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
                                   rate_text(context.job.tokens_per_iteration() * p.iterations_per_s())};
+  if (start) {
+    row.push_back(start_text(*start, context.snapshot.time_s));
+    const double run_s = static_cast<double>(steps) * p.iteration_s;
+    row.push_back(steps > 0 ? time_text(start->wait_s + run_s, context.snapshot.time_s) : "-");
+  }
   for (const Expense expense : context.job.expenses()) {
     const double spent = p.total(expense);
     row.push_back(fmt::format("{:.4g}", spent));
@@ -140,10 +145,12 @@ std::string candidate_footer(const PlanningContext& context, const SearchResult&
   return out + "\n";
 }
 
-std::string candidate_table(const PlanningContext& context, const SearchResult& result) {
+std::string candidate_table(const PlanningContext& context, const SearchResult& result,
+                            const std::optional<PlannedStart>& start) {
   using Row = std::vector<std::string>;
   constexpr size_t kTp = 2, kFeatures = 3;  // text, like the last column; numbers are right-aligned
   std::vector<Row> rows = {{"P", "D", "TP", "", "MB", "ITER (s)", "TOKENS/s"}};
+  if (start) rows[0].insert(rows[0].end(), {"START", "END"});
   for (const Expense expense : context.job.expenses())
     for (const char* per : {"ITER", "RUN"})
       rows[0].push_back(fmt::format("{}/{}", kind_of(expense).column, per));
@@ -151,7 +158,7 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
   double uncertainty = 0;
   for (const Candidate& candidate : result.candidates) {
     uncertainty = std::max(uncertainty, candidate.prediction.uncertainty);
-    rows.push_back(row_of(context, result, candidate));
+    rows.push_back(row_of(context, result, candidate, start));
   }
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const Row& row : rows)

@@ -199,7 +199,7 @@ std::string explanation_text(const PlanningContext& context, const Explanation& 
 }
 
 std::string explanation_json(const PlanningContext& context, const SearchResult& result,
-                             const Explanation* explanation) {
+                             const Explanation* explanation, const std::vector<StartOption>& starts) {
   json out = {{"sailor_explanation", 1},
               {"status", status_name(result.status)},
               {"model", context.job.model.name},
@@ -209,7 +209,13 @@ std::string explanation_json(const PlanningContext& context, const SearchResult&
               {"reason", result.reason},
               {"chosen", nullptr},
               {"binding", json::array()},
-              {"what_if", json::array()}};
+              {"what_if", json::array()},
+              {"starts", json::array()}};
+  for (const StartOption& option : starts)
+    out["starts"].push_back({{"gpus", gpus_by_type(option.candidate.plan)},
+                             {"start_in_s", option.start.wait_s},
+                             {"end_in_s", option.end_s()},
+                             {"nodes", node_names(option.candidate.plan)}});
   add_bounds(result.bound, out);
   if (explanation == nullptr) return out.dump(2) + "\n";
   const Candidate& chosen = explanation->chosen;

@@ -1,13 +1,19 @@
 #include "planner/scheduler/backfill_map.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 namespace sailor {
 
 void BackfillMap::take(const std::vector<size_t>& nodes, int64_t begin_s, int64_t end_s,
                        const std::string& owner) {
-  for (const size_t node : nodes) taken_.at(node).push_back({begin_s, end_s, owner});
+  for (const size_t node : nodes) {
+    std::vector<Span>& spans = taken_.at(node);
+    const auto after =
+        std::upper_bound(spans.begin(), spans.end(), begin_s,
+                         [](int64_t time_s, const Span& span) { return time_s < span.begin_s; });
+    spans.insert(after, {begin_s, end_s, owner});
+  }
 }
 
 void BackfillMap::release(const std::string& owner) {
@@ -23,18 +29,31 @@ bool BackfillMap::is_free(size_t node, int64_t begin_s, int64_t end_s) const {
 
 std::optional<BackfillMap::Slot> BackfillMap::earliest(const std::vector<size_t>& nodes, size_t count,
                                                        int64_t from_s, int64_t length_s) const {
-  std::set<int64_t> times = {from_s};  // enough nodes come free only when a span ends
+  // Where each node's windows of possible begins open (+1) and close (-1).
+  std::vector<std::pair<int64_t, int>> windows;
   for (const size_t node : nodes) {
-    for (const Span& span : taken_.at(node))
-      if (span.end_s > from_s && span.end_s < kForEver) times.insert(span.end_s);
-  }
-  for (const int64_t begin_s : times) {
-    Slot slot{begin_s, {}};
-    const int64_t end_s = std::min(begin_s + length_s, kForEver);
-    for (const size_t node : nodes) {
-      if (slot.nodes.size() < count && is_free(node, begin_s, end_s)) slot.nodes.push_back(node);
+    int64_t free_s = from_s;
+    for (const Span& span : taken_.at(node)) {
+      if (span.begin_s - length_s >= free_s) {
+        windows.emplace_back(free_s, 1);
+        windows.emplace_back(span.begin_s - length_s + 1, -1);
+      }
+      free_s = std::max(free_s, span.end_s);
     }
-    if (slot.nodes.size() == count) return slot;
+    if (free_s < kForEver) windows.emplace_back(free_s, 1);
+  }
+  std::sort(windows.begin(), windows.end());
+  size_t open = 0;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    open += static_cast<size_t>(windows[i].second);
+    const bool last_of_time = i + 1 == windows.size() || windows[i + 1].first != windows[i].first;
+    if (!last_of_time || open < count) continue;
+    Slot slot{windows[i].first, {}};
+    const int64_t end_s = std::min(slot.begin_s + length_s, kForEver);
+    for (const size_t node : nodes) {
+      if (slot.nodes.size() < count && is_free(node, slot.begin_s, end_s)) slot.nodes.push_back(node);
+    }
+    return slot;
   }
   return std::nullopt;
 }

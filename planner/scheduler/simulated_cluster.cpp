@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <tuple>
 
@@ -11,7 +12,8 @@ namespace sailor {
 using Kind = SimulatedEvent::Kind;
 using Preempted = SimulatedPartition::Preempted;
 
-SimulatedCluster::SimulatedCluster(SimulatedSite site) : site_(std::move(site)), now_s_(site_.start_s) {
+SimulatedCluster::SimulatedCluster(SimulatedSite site)
+    : site_(std::move(site)), now_s_(site_.start_s), plan_(site_.nodes.size()), changed_(site_.nodes.size()) {
   for (const SimulatedNode& node : site_.nodes) {
     index_[node.name] = nodes_.size();
     NodeInfo info;
@@ -36,7 +38,8 @@ size_t SimulatedCluster::index_of(const std::string& node) const {
 
 int64_t SimulatedCluster::next_event_s() const {
   int64_t next = planned_.empty() ? BackfillMap::kForEver : planned_.begin()->first;
-  for (const auto& [number, job] : jobs_) {
+  for (const int64_t number : active_) {
+    const Job& job = jobs_.at(number);
     if (job.runs()) next = std::min(next, job.ends_s);
     if (job.waits() && job.eligible_s > now_s_) next = std::min(next, job.eligible_s);
   }
@@ -51,7 +54,8 @@ void SimulatedCluster::advance_to(int64_t time_s) {
       planned_.erase(planned_.begin());
       what();
     }
-    for (auto& [number, job] : jobs_) {
+    for (const int64_t number : std::set<int64_t>(active_)) {
+      Job& job = jobs_.at(number);
       if (!job.runs() || job.ends_s > now_s_) continue;
       if (job.end_state == JobState::pending)
         wait_again(job);
@@ -87,7 +91,8 @@ SimulatedCluster::Job SimulatedCluster::make_job(const JobRequest& request,
     job.limit_s = *request.time_limit_s;
   else
     job.limit_s = partition.default_limit_s.value_or(most.value_or(BackfillMap::kForEver));
-  if (request.nodes < 1 || nodes_for(job, false).size() < job.width())
+  job.fits = fitting(job);
+  if (request.nodes < 1 || job.fits.size() < job.width())
     throw std::runtime_error(
         fmt::format("partition {} has fewer than {} such nodes", partition.name, job.width()));
   job.eligible_s = now_s_;
@@ -103,8 +108,14 @@ std::string SimulatedCluster::add(Job job) {
   ++next_number_;
   note(Kind::submitted, job);
   const std::string id = job.seen.id;
-  jobs_.emplace(job.number, std::move(job));
-  schedule();
+  const bool last = comes_last(job);
+  if (!last) mark_changed(job.fits);
+  active_.insert(job.number);
+  Job& added = jobs_.emplace(job.number, std::move(job)).first->second;
+  if (last)
+    take(added, slot_of(added));
+  else
+    schedule();
   return id;
 }
 
@@ -119,8 +130,12 @@ std::optional<std::string> SimulatedCluster::submit_at_once(const JobRequest& re
 }
 
 std::optional<int64_t> SimulatedCluster::could_start(const JobRequest& request) const {
-  SimulatedCluster then = *this;  // where it waits behind all others, and says when it would start
   try {
+    if (const Job job = make_job(request, {}); comes_last(job)) {
+      const auto slot = slot_of(job);
+      return slot ? std::optional<int64_t>(slot->begin_s) : std::nullopt;
+    }
+    SimulatedCluster then = *this;  // where it waits behind others, and says when it would start
     return then.find_job(then.submit(request))->start_s;
   } catch (const std::runtime_error&) {
     return std::nullopt;
@@ -128,20 +143,20 @@ std::optional<int64_t> SimulatedCluster::could_start(const JobRequest& request) 
 }
 
 void SimulatedCluster::end_job(const std::string& id, JobState state) {
-  for (auto& [number, job] : jobs_) {
-    if (job.seen.id == id && (job.runs() || job.waits())) finish(job, state);
-  }
+  const auto found = jobs_.find(number_of(id));
+  if (found == jobs_.end() || !active_.contains(found->first)) return;
+  finish(found->second, state);
   schedule();
 }
 
 void SimulatedCluster::requeue(const std::string& id) {
-  for (auto& [number, job] : jobs_) {
-    const JobState state = job.seen.state;
-    if (job.seen.id != id) continue;
-    if (job.runs() || state == JobState::completed || state == JobState::failed ||
-        state == JobState::node_failed)
-      wait_again(job);
-  }
+  const auto found = jobs_.find(number_of(id));
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  const JobState state = job.seen.state;
+  if (job.runs() || state == JobState::completed || state == JobState::failed ||
+      state == JobState::node_failed)
+    wait_again(job);
   schedule();
 }
 
@@ -150,7 +165,8 @@ void SimulatedCluster::requeue(const std::string& id) {
 void SimulatedCluster::fail_node(const std::string& name) {
   const size_t index = index_of(name);
   nodes_[index].up = false;
-  for (auto& [number, job] : jobs_) {
+  for (const int64_t number : std::set<int64_t>(active_)) {
+    Job& job = jobs_.at(number);
     const auto held = std::find(job.holds.begin(), job.holds.end(), index);
     if (!job.runs() || held == job.holds.end()) continue;
     if (job.request.no_kill && job.holds.size() > 1) {
@@ -185,8 +201,8 @@ void SimulatedCluster::return_node(const std::string& name) {
 
 std::vector<NodeInfo> SimulatedCluster::nodes() const {
   std::vector<NodeInfo> nodes = nodes_;
-  for (const auto& [number, job] : jobs_) {
-    for (const size_t held : job.holds) nodes[held].in_use = true;
+  for (const int64_t number : active_) {
+    for (const size_t held : jobs_.at(number).holds) nodes[held].in_use = true;
   }
   return nodes;
 }
@@ -198,10 +214,13 @@ std::vector<QueuedJob> SimulatedCluster::jobs() const {
 }
 
 std::optional<QueuedJob> SimulatedCluster::find_job(const std::string& id) const {
-  for (const auto& [number, job] : jobs_) {
-    if (job.seen.id == id) return job.seen;
-  }
-  return std::nullopt;
+  const auto found = jobs_.find(number_of(id));
+  return found == jobs_.end() ? std::nullopt : std::optional<QueuedJob>(found->second.seen);
+}
+
+int64_t SimulatedCluster::number_of(const std::string& id) const {
+  const int64_t number = std::atoll(id.c_str());
+  return std::to_string(number) == id ? number : 0;
 }
 
 void SimulatedCluster::note(Kind kind, const Job& job) {
@@ -210,7 +229,7 @@ void SimulatedCluster::note(Kind kind, const Job& job) {
 
 // --- the scheduler
 
-std::vector<size_t> SimulatedCluster::nodes_for(const Job& job, bool usable) const {
+std::vector<size_t> SimulatedCluster::fitting(const Job& job) const {
   const auto has = [](const std::vector<std::string>& list, const std::string& value) {
     return std::find(list.begin(), list.end(), value) != list.end();
   };
@@ -218,7 +237,6 @@ std::vector<size_t> SimulatedCluster::nodes_for(const Job& job, bool usable) con
   std::vector<size_t> fitting;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const NodeInfo& node = nodes_[i];
-    if (usable && (node.lost() || node.draining)) continue;
     if (!has(node.partitions, partition_of(job).name)) continue;
     if (!request.node_names.empty() && !has(request.node_names, node.name)) continue;
     if (!request.feature.empty() && !has(node.features, request.feature)) continue;
@@ -228,19 +246,27 @@ std::vector<size_t> SimulatedCluster::nodes_for(const Job& job, bool usable) con
   return fitting;
 }
 
-BackfillMap SimulatedCluster::running() const {
-  BackfillMap map(nodes_.size());
-  for (const auto& [number, job] : jobs_) {
-    if (!job.runs()) continue;
-    map.take(job.holds, now_s_, job.preempting ? job.ends_s : job.limit_end_s, job.seen.id);
-  }
-  return map;
+std::vector<size_t> SimulatedCluster::usable(const Job& job) const {
+  std::vector<size_t> nodes = job.fits;
+  std::erase_if(nodes, [&](size_t node) { return nodes_[node].lost() || nodes_[node].draining; });
+  return nodes;
+}
+
+bool SimulatedCluster::comes_last(const Job& job) const {
+  return one_tier() && std::all_of(active_.begin(), active_.end(), [&](int64_t number) {
+           const Job& other = jobs_.at(number);
+           return !other.waits() || other.request.nice <= job.request.nice;
+         });
+}
+
+std::optional<BackfillMap::Slot> SimulatedCluster::slot_of(const Job& job) const {
+  return plan_.earliest(usable(job), job.width(), std::max(now_s_, job.eligible_s), job.limit_s);
 }
 
 std::vector<SimulatedCluster::Job*> SimulatedCluster::waiting() {
   std::vector<Job*> jobs;
-  for (auto& [number, job] : jobs_) {
-    if (job.waits()) jobs.push_back(&job);
+  for (const int64_t number : active_) {
+    if (Job& job = jobs_.at(number); job.waits()) jobs.push_back(&job);
   }
   std::stable_sort(jobs.begin(), jobs.end(), [this](const Job* a, const Job* b) {
     return std::make_tuple(-partition_of(*a).tier, a->request.nice) <
@@ -251,35 +277,82 @@ std::vector<SimulatedCluster::Job*> SimulatedCluster::waiting() {
 
 void SimulatedCluster::schedule_on_other_nodes() {
   for (auto& [number, job] : jobs_) job.has_preempted = false;  // its nodes may be gone
+  changed_.assign(changed_.size(), true);
   schedule();
 }
 
-void SimulatedCluster::schedule() {
-  BackfillMap map = running();
-  bool promised = false;  // another job has a reservation
-  for (Job* job : waiting()) {
-    const int64_t from_s = std::max(now_s_, job->eligible_s);
-    const auto slot = map.earliest(nodes_for(*job, true), job->width(), from_s, job->limit_s);
-    if (slot && slot->begin_s == now_s_) {
-      start(*job, slot->nodes);
-      map.take(job->holds, now_s_, job->limit_end_s, job->seen.id);
-      continue;
+bool SimulatedCluster::one_tier() const {
+  return std::all_of(site_.partitions.begin(), site_.partitions.end(), [&](const SimulatedPartition& other) {
+    return other.tier == site_.partitions.front().tier;
+  });
+}
+
+void SimulatedCluster::mark_changed(const std::vector<size_t>& nodes) {
+  for (const size_t node : nodes) changed_[node] = true;
+}
+
+// With the nodes of jobs that may move to or from changed ones, and so on. Where jobs preempt others, or wait
+// without reservation, all nodes.
+void SimulatedCluster::mark_concerned(const std::vector<Job*>& queue) {
+  if (site_.backfill == SimulatedSite::Backfill::easy || !one_tier()) changed_.assign(changed_.size(), true);
+  const auto changed = [this](size_t node) { return static_cast<bool>(changed_[node]); };
+  for (const Job* job : queue)
+    if (job->seen.start_s && *job->seen.start_s <= now_s_) mark_changed(job->fits);
+  for (bool more = true; more;) {
+    more = false;
+    for (const Job* job : queue) {
+      if (std::none_of(job->fits.begin(), job->fits.end(), changed) ||
+          std::all_of(job->fits.begin(), job->fits.end(), changed))
+        continue;
+      mark_changed(job->fits);
+      more = true;
     }
-    // Those on their way out have freed their nodes, or will; what is free now is another question.
-    if (from_s == now_s_ && !job->has_preempted && preempt_for(*job, map)) return schedule();
-    job->seen.start_s.reset();
-    if (!slot) continue;
-    job->seen.start_s = slot->begin_s;
-    if (promised && site_.backfill == SimulatedSite::Backfill::easy && !job->has_preempted) continue;
-    promised = true;
-    map.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + job->limit_s, BackfillMap::kForEver),
-             job->seen.id);
   }
 }
 
-bool SimulatedCluster::preempt_for(Job& job, const BackfillMap& map) {
+void SimulatedCluster::schedule() {
+  const std::vector<Job*> queue = waiting();
+  mark_concerned(queue);
+  for (size_t node = 0; node < changed_.size(); ++node)
+    if (changed_[node]) plan_.release_all(node);
+  for (const int64_t number : active_) {
+    const Job& job = jobs_.at(number);
+    if (!job.runs()) continue;
+    const int64_t end_s = job.preempting ? job.ends_s : job.limit_end_s;
+    for (const size_t node : job.holds)
+      if (changed_[node]) plan_.take({node}, now_s_, end_s, job.seen.id);
+  }
+  reserved_ = false;
+  for (Job* job : queue) {
+    if (!changed_[job->fits.front()]) continue;  // with all of its nodes
+    const auto slot = slot_of(*job);
+    const bool starts = slot && slot->begin_s == now_s_;
+    // Those on their way out have freed their nodes, or will; what is free now is another question.
+    if (!starts && job->eligible_s <= now_s_ && !job->has_preempted && preempt_for(*job)) return schedule();
+    take(*job, slot);
+  }
+  changed_.assign(changed_.size(), false);
+}
+
+void SimulatedCluster::take(Job& job, const std::optional<BackfillMap::Slot>& slot) {
+  job.seen.start_s.reset();
+  if (!slot) return;
+  if (slot->begin_s == now_s_) {
+    start(job, slot->nodes);
+    plan_.take(job.holds, now_s_, job.limit_end_s, job.seen.id);
+    return;
+  }
+  job.seen.start_s = slot->begin_s;
+  if (reserved_ && site_.backfill == SimulatedSite::Backfill::easy && !job.has_preempted) return;
+  reserved_ = true;
+  plan_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + job.limit_s, BackfillMap::kForEver),
+             job.seen.id);
+}
+
+bool SimulatedCluster::preempt_for(Job& job) {
   std::vector<Job*> candidates;
-  for (auto& [number, other] : jobs_) {
+  for (const int64_t number : active_) {
+    Job& other = jobs_.at(number);
     if (other.runs() && !other.preempting && partition_of(other).tier < partition_of(job).tier &&
         partition_of(other).preempted != Preempted::never)
       candidates.push_back(&other);
@@ -288,12 +361,12 @@ bool SimulatedCluster::preempt_for(Job& job, const BackfillMap& map) {
     return std::make_tuple(partition_of(*a).tier, -*a->seen.start_s, -a->number) <
            std::make_tuple(partition_of(*b).tier, -*b->seen.start_s, -b->number);
   });
-  BackfillMap without = map;
+  BackfillMap without = plan_;
   std::optional<BackfillMap::Slot> slot;
   size_t victims = 0;
   while (victims < candidates.size() && !(slot && slot->begin_s == now_s_)) {
     without.release(candidates[victims++]->seen.id);
-    slot = without.earliest(nodes_for(job, true), job.width(), now_s_, job.limit_s);
+    slot = without.earliest(usable(job), job.width(), now_s_, job.limit_s);
   }
   if (!slot || slot->begin_s != now_s_) return false;
   job.has_preempted = true;
@@ -353,6 +426,7 @@ void SimulatedCluster::start(Job& job, const std::vector<size_t>& nodes) {
 }
 
 void SimulatedCluster::release(Job& job) {
+  mark_changed(job.waits() ? job.fits : job.holds);
   job.holds.clear();
   job.preempting = false;
   job.has_preempted = false;
@@ -360,6 +434,7 @@ void SimulatedCluster::release(Job& job) {
 
 void SimulatedCluster::finish(Job& job, JobState state) {
   release(job);
+  active_.erase(job.number);
   job.seen.state = state;
   job.seen.failed = state == JobState::failed || state == JobState::node_failed;
   job.seen.out_of_time = state == JobState::timed_out;
@@ -369,6 +444,8 @@ void SimulatedCluster::finish(Job& job, JobState state) {
 
 void SimulatedCluster::wait_again(Job& job) {
   release(job);
+  active_.insert(job.number);
+  mark_changed(job.fits);
   job.seen.state = JobState::pending;
   job.seen.failed = false;
   ++job.seen.restarts;

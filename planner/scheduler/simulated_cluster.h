@@ -107,6 +107,7 @@ class SimulatedCluster {
     SimulatedCourse course;
     size_t partition = 0;  // of the site
     int64_t number = 0;
+    std::vector<size_t> fits;  // nodes of such jobs, whatever their state
     int64_t limit_s = BackfillMap::kForEver;
     int64_t eligible_s = 0;
     // While it runs:
@@ -130,15 +131,24 @@ class SimulatedCluster {
   size_t index_of(const std::string& node) const;
   const SimulatedPartition& partition_of(const Job& job) const { return site_.partitions[job.partition]; }
   NodeInfo& node(const std::string& name) { return nodes_[index_of(name)]; }
-  // Nodes that the job may use: only those that take new jobs now, or all.
-  std::vector<size_t> nodes_for(const Job& job, bool usable) const;
-  BackfillMap running() const;
+  int64_t number_of(const std::string& id) const;  // 0 = there is no such job
+  std::vector<size_t> fitting(const Job& job) const;
+  std::vector<size_t> usable(const Job& job) const;  // of job.fits, those that take new jobs now
   std::vector<Job*> waiting();
+  // A job of this request waits behind all others, and preempts none.
+  bool comes_last(const Job& job) const;
+  bool one_tier() const;
+  void mark_changed(const std::vector<size_t>& nodes);
+  void mark_concerned(const std::vector<Job*>& queue);
+  std::optional<BackfillMap::Slot> slot_of(const Job& job) const;  // on plan_
 
+  // Plans again the waiting jobs that changed nodes concern.
   void schedule();
+  // Starts the job, or reserves its nodes.
+  void take(Job& job, const std::optional<BackfillMap::Slot>& slot);
   void schedule_on_other_nodes();  // nodes were lost or returned
   // Preempts jobs so that this one can start soon. Returns whether anything changed.
-  bool preempt_for(Job& job, const BackfillMap& map);
+  bool preempt_for(Job& job);
   void preempt(Job& job);
   void start(Job& job, const std::vector<size_t>& nodes);
   void release(Job& job);
@@ -152,7 +162,11 @@ class SimulatedCluster {
   std::vector<NodeInfo> nodes_;
   std::map<std::string, size_t> index_;  // of nodes, by name
   std::map<int64_t, Job> jobs_;          // by number
+  std::set<int64_t> active_;             // of them, those that wait or run
   int64_t next_number_ = 1;
+  BackfillMap plan_;           // running jobs and reservations
+  std::vector<bool> changed_;  // nodes whose part of plan_ is out of date
+  bool reserved_ = false;      // plan_ has a reservation
   std::multimap<int64_t, std::function<void()>> planned_;
   std::vector<SimulatedEvent> history_;
 };

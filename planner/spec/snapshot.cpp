@@ -21,11 +21,20 @@ namespace {
 constexpr int kMaxGpusPerNode = 4096;
 constexpr int kMaxGpus = 1'000'000;  // of all nodes: ten times the largest cluster there is
 constexpr int kMaxNodes = kMaxGpus;
+constexpr int64_t kLatestTime_s = int64_t{1} << 40;
 constexpr size_t kLongestPrefix = 190;  // of a numbered name, so that it is a name itself
 
 void all_free(SnapshotNode& node) {
   node.free_gpus.resize(static_cast<size_t>(node.gpus));
   std::iota(node.free_gpus.begin(), node.free_gpus.end(), 0);
+}
+
+std::vector<std::string> expand(const std::string& list, const Field& field) {
+  try {
+    return expand_host_list(list);
+  } catch (const InputError& error) {
+    field.fail(error.what());
+  }
 }
 
 // The names of the nodes that an entry is about: a host list, or `count` of them numbered from 1.
@@ -40,11 +49,7 @@ std::vector<std::string> names_of(const MapField& map) {
       name.fail(fmt::format("too long for nodes that are numbered: {} characters at most", kLongestPrefix));
     list += fmt::format("[1-{}]", count->integer<int>(1, kMostHosts));
   }
-  try {
-    return expand_host_list(list);
-  } catch (const InputError& error) {
-    name.fail(error.what());
-  }
+  return expand(list, name);
 }
 
 HostOffer read_host(const Field& field) {
@@ -106,6 +111,17 @@ BusyNode read_busy(const MapField& map) {
   busy.state = map.required("state").text();
   if (auto seconds = map.optional("free_in_s")) busy.free_in_s = seconds->non_negative();
   return busy;
+}
+
+WaitingJob read_waiting(const Field& item) {
+  const MapField map(item, {"nodes", "names", "partition", "start_in_s", "limit_s"});
+  WaitingJob job;
+  job.nodes = map.required("nodes").integer<int>(1, kMaxNodes);
+  if (auto names = map.optional("names")) job.names = expand(names->text(), *names);
+  if (auto partition = map.optional("partition")) job.partition = partition->text();
+  if (auto seconds = map.optional("start_in_s")) job.start_in_s = seconds->non_negative();
+  if (auto seconds = map.optional("limit_s")) job.limit_s = seconds->non_negative();
+  return job;
 }
 
 // `name: a1, partition: fast, ...` up to `gpus: 4`.
@@ -184,8 +200,8 @@ std::map<std::pair<std::string, std::string>, int> Snapshot::free_by_zone_and_ty
 
 Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document), {"sailor_snapshot", "nodes", "busy", "usd_per_hour", "spot_usd_per_hour",
-                                 "billing", "egress_usd_per_gb", "not_free"});
+  MapField map(Field(document), {"sailor_snapshot", "nodes", "busy", "queue", "time", "usd_per_hour",
+                                 "spot_usd_per_hour", "billing", "egress_usd_per_gb", "not_free"});
   require_version(map, "sailor_snapshot", 1);
   Snapshot snapshot;
   snapshot.file = file_name;
@@ -213,6 +229,9 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
       }
     }
   }
+  if (auto jobs = map.optional("queue"))
+    for (const Field& item : jobs->items()) snapshot.queue.push_back(read_waiting(item));
+  if (auto time = map.optional("time")) snapshot.time_s = time->integer<int64_t>(0, kLatestTime_s);
   if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("spot_usd_per_hour")) snapshot.spot_usd_per_hour = read_price_table(*prices);
   if (auto billing = map.optional("billing")) snapshot.usd_per_unit_hour = read_unit_price(*billing);
@@ -240,6 +259,16 @@ std::string to_yaml(const Snapshot& snapshot) {
                        yaml_price(busy.node), yaml_text(busy.state),
                        busy.free_in_s ? fmt::format(", free_in_s: {:.0f}", *busy.free_in_s) : "");
   }
+  if (!snapshot.queue.empty()) out += "queue:\n";
+  for (const WaitingJob& job : snapshot.queue) {
+    out += fmt::format("  - {{nodes: {}", job.nodes);
+    if (!job.names.empty()) out += ", names: " + yaml_text(fmt::format("{}", fmt::join(job.names, ",")));
+    if (!job.partition.empty()) out += ", partition: " + yaml_text(job.partition);
+    if (job.start_in_s) out += fmt::format(", start_in_s: {:.0f}", *job.start_in_s);
+    if (job.limit_s) out += fmt::format(", limit_s: {:.0f}", *job.limit_s);
+    out += "}\n";
+  }
+  if (snapshot.time_s) out += fmt::format("time: {}\n", *snapshot.time_s);
   out += yaml_table("usd_per_hour", snapshot.usd_per_hour);
   out += yaml_table("spot_usd_per_hour", snapshot.spot_usd_per_hour);
   out += yaml_unit_price(snapshot.usd_per_unit_hour);

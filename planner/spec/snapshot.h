@@ -13,6 +13,9 @@
 //       memory: 64GiB}}
 //     busy:                                         # nodes that other jobs use now
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
+//     queue:                                        # jobs that wait, in the scheduler's order
+//       - {nodes: 2, names: "a[1-3]", start_in_s: 900, limit_s: 3600}  # or `partition: fast`, or neither
+//     time: 1764087000                              # when it was taken, in seconds since 1970
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU, on demand; overrides the catalog
 //     spot_usd_per_hour: {NAME: {z1: 1.5}}
 //     billing: {usd_per_unit_hour: 0.2}            # price of nodes with billing_units
@@ -59,10 +62,21 @@ struct BusyNode {
   std::optional<double> free_in_s;  // maximum time after the snapshot; nothing = unknown
 };
 
+// A job that waits, and gets its nodes before a new one.
+struct WaitingJob {
+  int nodes = 1;
+  std::vector<std::string> names{};    // nodes of which it takes some; empty = those of the partition
+  std::string partition{};             // empty = any
+  std::optional<double> start_in_s{};  // expected start; nothing = when its nodes come free
+  std::optional<double> limit_s{};     // time limit; nothing = none
+};
+
 struct Snapshot {
   std::string file;  // the file that it came from, or "slurm"
   std::vector<SnapshotNode> nodes;
   std::vector<BusyNode> busy;
+  std::vector<WaitingJob> queue;
+  std::optional<int64_t> time_s{};                                         // when it was taken, since 1970
   std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
   std::map<std::string, std::map<std::string, double>> spot_usd_per_hour;  // the same
   std::optional<double> usd_per_unit_hour;  // price of a billing unit; nothing = GPUs have prices

@@ -15,6 +15,7 @@
 #include "spank_plugin/slurm/billing.h"
 #include "spank_plugin/slurm/commands/gres.h"
 #include "spank_plugin/slurm/feature_expression.h"
+#include "spank_plugin/slurm/waiting_jobs.h"
 
 namespace sailor {
 namespace {
@@ -118,6 +119,8 @@ class Offers {
     LiveCluster cluster;
     cluster.now = view_.now;
     cluster.snapshot.file = "slurm";
+    cluster.snapshot.time_s = view_.now;
+    cluster.snapshot.queue = waiting_jobs(view_);
     cluster.snapshot.usd_per_hour = site_.usd_per_hour;
     cluster.snapshot.spot_usd_per_hour = site_.spot_usd_per_hour;
     cluster.snapshot.usd_per_unit_hour = site_.usd_per_unit_hour;

@@ -81,9 +81,22 @@ void note_ends(const slurm_job_info_t& job, std::map<std::string, JobsOnNode>& j
   }
 }
 
+SlurmWaitingJob read_waiting(const slurm_job_info_t& job) {
+  SlurmWaitingJob waiting;
+  waiting.priority = job.priority;
+  waiting.nodes = static_cast<int>(std::max<uint32_t>(1, job.num_nodes));
+  const std::string partitions = text(job.partition);
+  waiting.partition = partitions.substr(0, partitions.find(','));
+  waiting.limit_s = minutes(job.time_limit);
+  waiting.names =
+      expand_hosts(text(job.start_time > 0 && job.sched_nodes != nullptr ? job.sched_nodes : job.req_nodes));
+  if (job.start_time > 0) waiting.start = job.start_time;
+  return waiting;
+}
+
 // What the jobs of all users say about nodes: when those that run will end, and which are waited for: planned
 // jobs ask for their nodes by name, and until they start these are idle and yet not free.
-void read_jobs(std::vector<SlurmNode>& nodes) {
+void read_jobs(std::vector<SlurmNode>& nodes, std::vector<SlurmWaitingJob>& queue) {
   job_info_msg_t* raw_jobs = nullptr;
   if (slurm_load_jobs(0, &raw_jobs, 0) != SLURM_SUCCESS) fail("jobs");
   JobInfo jobs(raw_jobs);
@@ -95,6 +108,7 @@ void read_jobs(std::vector<SlurmNode>& nodes) {
     bool waits = (job.job_state & JOB_STATE_BASE) == JOB_PENDING && job.priority != 0 &&
                  job.eligible_time != 0 && job.eligible_time <= time(nullptr);
     if (!waits) continue;
+    queue.push_back(read_waiting(job));
     for (const std::string& node : expand_hosts(text(job.req_nodes))) promised.emplace(node, job_number(job));
   }
   for (SlurmNode& node : nodes) {
@@ -172,7 +186,9 @@ std::string compress_hosts(std::vector<std::string> names) {
   return ranged;
 }
 
-std::vector<SlurmNode> read_nodes() {
+namespace {
+
+std::vector<SlurmNode> read_nodes_and_queue(std::vector<SlurmWaitingJob>& queue) {
   std::vector<SlurmNode> result;
   node_info_msg_t* raw_nodes = nullptr;
   if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL) != SLURM_SUCCESS) fail("nodes");
@@ -181,8 +197,18 @@ std::vector<SlurmNode> read_nodes() {
     // Powered-down cloud nodes that this user may not see have no name.
     if (nodes->node_array[i].name != nullptr) result.push_back(read_node(nodes->node_array[i]));
   }
-  read_jobs(result);
+  read_jobs(result, queue);
+  std::stable_sort(queue.begin(), queue.end(), [](const SlurmWaitingJob& a, const SlurmWaitingJob& b) {
+    return a.priority > b.priority;
+  });
   return result;
+}
+
+}  // namespace
+
+std::vector<SlurmNode> read_nodes() {
+  std::vector<SlurmWaitingJob> queue;
+  return read_nodes_and_queue(queue);
 }
 
 void initialise_slurm() {
@@ -192,7 +218,7 @@ void initialise_slurm() {
 SlurmView read_slurm() {
   SlurmView view;
   view.now = time(nullptr);
-  view.nodes = read_nodes();
+  view.nodes = read_nodes_and_queue(view.queue);
   const std::map<std::string, std::string> leaf_switches = read_leaf_switches();
   for (SlurmNode& node : view.nodes) {
     if (auto it = leaf_switches.find(node.name); it != leaf_switches.end()) node.leaf_switch = it->second;

@@ -26,6 +26,16 @@ struct SlurmNode {
   std::string leaf_switch;  // from Slurm's topology; empty if it has none
 };
 
+// A job that waits for nodes, and could start as far as its user is concerned.
+struct SlurmWaitingJob {
+  uint32_t priority = 0;
+  int nodes = 1;
+  std::string partition;           // the first that it names
+  std::vector<std::string> names;  // nodes that it asks for, or that Slurm plans to give it; empty = any
+  std::optional<int64_t> start;    // expected by Slurm
+  std::optional<double> limit_s;   // nothing = none, or that of the partition
+};
+
 struct SlurmPartition {
   std::string name;
   bool up = true;
@@ -58,6 +68,7 @@ struct SlurmView {
   int64_t now = 0;
   bool largest_weight_counts = false;  // PriorityFlags=MAX_TRES
   std::vector<SlurmNode> nodes;
+  std::vector<SlurmWaitingJob> queue;      // highest priority first
   std::vector<SlurmPartition> partitions;  // visible to the user
   std::vector<SlurmReservation> reservations;
 };

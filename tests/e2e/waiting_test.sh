@@ -3,6 +3,7 @@
 # before the submission, the job is replanned or waits, and prints which.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+export SAILOR_WAIT=plan # start_test.sh tests the default
 cp "$plugstack" "$work/plugstack.good"
 restore() { cp "$work/plugstack.good" "$plugstack"; scancel -u "$SAILOR_CLUSTER_USER" 2>/dev/null || true; }
 # hold NODES TIME_LIMIT [OPTION...]: another user's job that fills these nodes of one partition.

@@ -7,9 +7,6 @@
 #include "planner/spec/error.h"
 
 namespace sailor::bench {
-namespace {
-
-// All GPUs as TP groups of this degree, in the order of the nodes; empty if a node has GPUs left over.
 std::vector<PlanStage> tp_groups(const Snapshot& snapshot, int tp) {
   std::vector<PlanStage> groups;
   for (const SnapshotNode& node : snapshot.nodes) {
@@ -28,15 +25,13 @@ std::vector<PlanStage> tp_groups(const Snapshot& snapshot, int tp) {
   return groups;
 }
 
-enum class Neighbours { replicas, stages };  // what neighbouring groups are
-
-Plan uniform_plan(const Inputs& inputs, const std::vector<PlanStage>& groups, int stages, int microbatch,
+Plan uniform_plan(const JobSpec& job, const std::vector<PlanStage>& groups, int stages, int microbatch,
                   Neighbours neighbours) {
   const int replicas = static_cast<int>(groups.size()) / stages;
-  const int layers = inputs.job.model.num_all_layers();
+  const int layers = job.model.num_all_layers();
   Plan plan;
-  plan.model = inputs.job.model.name;
-  plan.global_batch = inputs.job.training.global_batch;
+  plan.model = job.model.name;
+  plan.global_batch = job.training.global_batch;
   plan.microbatch = microbatch;
   const std::vector<int> shares =
       share_microbatches(num_microbatches(plan.global_batch, microbatch), replicas);
@@ -54,8 +49,6 @@ Plan uniform_plan(const Inputs& inputs, const std::vector<PlanStage>& groups, in
   }
   return plan;
 }
-
-}  // namespace
 
 std::vector<UniformPlan> uniform_plans(const Inputs& inputs) {
   std::set<int> microbatches, degrees;
@@ -76,7 +69,7 @@ std::vector<UniformPlan> uniform_plans(const Inputs& inputs) {
           // With one stage, or one pipeline, both orders are the same plan.
           if (neighbours == Neighbours::stages && (stages == 1 || stages == count)) continue;
           try {
-            UniformPlan one{uniform_plan(inputs, groups, stages, microbatch, neighbours), {}};
+            UniformPlan one{uniform_plan(inputs.job, groups, stages, microbatch, neighbours), {}};
             one.prediction = simulate(inputs.context(), one.plan, CostModel::published);
             plans.push_back(std::move(one));
           } catch (const InputError&) {

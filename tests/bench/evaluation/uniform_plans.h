@@ -10,6 +10,14 @@
 
 namespace sailor::bench {
 
+// All GPUs of the nodes as TP groups of this degree, in the order of the nodes; empty if a node has GPUs left
+// over.
+std::vector<PlanStage> tp_groups(const Snapshot& snapshot, int tp);
+enum class Neighbours { replicas, stages };  // what neighbouring groups are
+// The groups as pipelines of `stages` equal stages. Requires a number of groups that `stages` divides.
+Plan uniform_plan(const JobSpec& job, const std::vector<PlanStage>& groups, int stages, int microbatch,
+                  Neighbours neighbours);
+
 struct UniformPlan {
   Plan plan;
   Prediction prediction;  // under the published cost model; may not fit

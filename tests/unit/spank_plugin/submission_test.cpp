@@ -58,6 +58,7 @@ TEST(SubmitOptions, EveryOptionIsReadAndSaysWhoseItIs) {
   EXPECT_EQ(options.plan_file, "plan.json");
   EXPECT_EQ(options.job_file, "job.yaml");
   EXPECT_TRUE(options.wait_for_nodes);
+  EXPECT_FALSE(options.choose_start);
   EXPECT_EQ(options.chain, false);
   EXPECT_TRUE(options.fresh);
   EXPECT_EQ(options.time_limit_s, 3.0);
@@ -91,15 +92,51 @@ TEST(SubmitOptions, TheTableHasEveryObjectiveAndLimit) {
 
 TEST(SubmitOptions, BadValuesNameTheOption) {
   const std::pair<const char*, const char*> bad[] = {
-      {"sailor-objective", "speed"}, {"sailor-max-cost", "-1"},   {"sailor-min-throughput", "fast"},
-      {"sailor-max-gpus", "X"},      {"sailor-max-gpus", "X=-2"}, {"sailor-zones", "a,,b"},
-      {"sailor-wait", "forever"},    {"sailor-chain", "maybe"},   {"sailor-time-limit", "0"},
-      {"sailor-effort", "0"},        {"sailor-effort", "much"},   {"sailor-effort", "1001"},
-      {"sailor-plan", ""},           {"sailor-job", ""},
+      {"sailor-objective", "speed"},
+      {"sailor-max-cost", "-1"},
+      {"sailor-min-throughput", "fast"},
+      {"sailor-max-gpus", "X"},
+      {"sailor-max-gpus", "X=-2"},
+      {"sailor-zones", "a,,b"},
+      {"sailor-wait", "forever"},
+      {"sailor-deadline", "tomorrow"},
+      {"sailor-deadline", "2001-01-01"},
+      {"sailor-deadline", "now+"},
+      {"sailor-deadline", "25:10"},
+      {"sailor-chain", "maybe"},
+      {"sailor-time-limit", "0"},
+      {"sailor-effort", "0"},
+      {"sailor-effort", "much"},
+      {"sailor-effort", "1001"},
+      {"sailor-plan", ""},
+      {"sailor-job", ""},
   };
   for (const auto& [name, value] : bad) {
     EXPECT_THAT(error_of({{name, value}}), HasSubstr(std::string("--") + name)) << value;
   }
+}
+
+TEST(SubmitOptions, WaitsAreWordsOrDurations) {
+  const auto parsed = [](const char* value) { return parse_submit_options({{"sailor-wait", value}}); };
+  EXPECT_TRUE(parse_submit_options({}).choose_start);
+  EXPECT_TRUE(parsed("auto").choose_start);
+  EXPECT_FALSE(parsed("auto").most_wait_s);
+  EXPECT_EQ(parsed("none").most_wait_s, 0);
+  EXPECT_EQ(parsed("30min").most_wait_s, 1800);
+  EXPECT_EQ(parsed("2-12:00:00").most_wait_s, 60 * 3600);
+  EXPECT_FALSE(parsed("plan").choose_start);
+  EXPECT_FALSE(parsed("plan").wait_for_nodes);
+}
+
+TEST(SubmitOptions, DeadlinesAreTimesAfterNow) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  const int64_t noon = 1'700'049'600;  // 2023-11-15 12:00
+  EXPECT_EQ(parse_deadline("14:30", noon), noon + 9000);
+  EXPECT_EQ(parse_deadline("11:00", noon), noon + 23 * 3600);
+  EXPECT_EQ(parse_deadline("2023-11-16", noon), noon + 12 * 3600);
+  EXPECT_EQ(parse_deadline("2023-11-15T12:00:05", noon), noon + 5);
+  EXPECT_EQ(parse_deadline("now+12h", noon), noon + 12 * 3600);
 }
 
 TEST(SubmitOptions, TheEnvironmentFillsOnlyWhatTheCommandLineLeftOpen) {

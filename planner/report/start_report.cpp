@@ -1,0 +1,34 @@
+#include "planner/report/start_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "planner/report/plan_text.h"
+#include "planner/spec/text.h"
+
+namespace sailor {
+
+namespace {
+
+std::string start_of(const StartOption& option, const Snapshot& snapshot) {
+  const std::string gpus = gpus_by_type(option.candidate.plan);
+  const std::string end = (snapshot.time_s ? "end " : "end in ") + time_text(option.end_s(), snapshot.time_s);
+  if (option.start.wait_s <= 0) return fmt::format("start now on {}, {}", gpus, end);
+  return fmt::format("wait {} for {}, {}", duration_text(option.start.wait_s), gpus, end);
+}
+
+}  // namespace
+
+std::string starts_text(const std::vector<StartOption>& options, const Snapshot& snapshot) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> texts;
+  for (const StartOption& option : options) {
+    if (texts.size() < kMost)
+      texts.push_back(start_of(option, snapshot));
+    else if (option.start.wait_s <= 0)
+      texts.back() = start_of(option, snapshot);
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+}  // namespace sailor

@@ -1,0 +1,46 @@
+#include "spank_plugin/slurm/waiting_jobs.h"
+
+#include <algorithm>
+
+#include "planner/spec/name_list.h"
+
+namespace sailor {
+namespace {
+
+std::optional<double> own_limit_s(const SlurmPartition& partition) {
+  return partition.default_time_s ? partition.default_time_s : partition.max_time_s;
+}
+
+}  // namespace
+
+std::vector<WaitingJob> waiting_jobs(const SlurmView& view) {
+  constexpr size_t kMost = 200;
+  std::vector<WaitingJob> jobs;
+  for (const SlurmWaitingJob& from : view.queue) {
+    if (jobs.size() == kMost) break;
+    const auto partition =
+        std::find_if(view.partitions.begin(), view.partitions.end(),
+                     [&](const SlurmPartition& other) { return other.name == from.partition; });
+    if (partition == view.partitions.end()) continue;
+    WaitingJob job{.nodes = from.nodes, .names = from.names, .partition = from.partition};
+    if (from.start) job.start_in_s = static_cast<double>(std::max<int64_t>(0, *from.start - view.now));
+    job.limit_s = from.limit_s ? from.limit_s : own_limit_s(*partition);
+    // Nodes can be in several partitions, of which snapshots have one.
+    if (job.names.empty() && job.nodes < static_cast<int>(partition->nodes.size()))
+      job.names = partition->nodes;
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::optional<double> job_length_s(const SlurmView& view, const PartitionWishes& wishes) {
+  if (wishes.time_limit_s) return wishes.time_limit_s;
+  std::optional<double> length_s;
+  for (const SlurmPartition& partition : view.partitions) {
+    if (!wishes.partitions.empty() && !contains(wishes.partitions, partition.name)) continue;
+    if (const auto own = own_limit_s(partition)) length_s = std::min(length_s.value_or(*own), *own);
+  }
+  return length_s;
+}
+
+}  // namespace sailor

@@ -1,0 +1,166 @@
+#include "spank_plugin/start_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/inputs/load_inputs.h"
+#include "planner/inputs/search_request.h"
+#include "planner/report/start_report.h"
+#include "planner/start/choose_start.h"
+#include "spank_plugin/node_choice.h"
+
+namespace sailor {
+namespace {
+
+constexpr size_t kMostAnswers = 4;  // of Slurm, one RPC each
+
+// Are there starts to choose from?
+bool has_choice(const SubmitOptions& options, const JobSpec& job, const NodeWishes& wishes,
+                const LiveCluster& cluster) {
+  if (!options.choose_start || !options.plan_file.empty() || wishes.include_busy || job.training.steps <= 0)
+    return false;
+  return !options.deadline.empty() || (!cluster.snapshot.busy.empty() && options.most_wait_s != 0.0);
+}
+
+// The inputs for plans on free and busy nodes. Their snapshot has the nodes that are free, and those in use.
+PlanningInputs inputs_with_busy(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
+                                const Snapshot& snapshot) {
+  PlanningInputs inputs = load_inputs(job, site, options.overrides, [&](const SiteConfig&) {
+    Snapshot all = snapshot;
+    for (const BusyNode& busy : snapshot.busy) all.nodes.push_back(busy.node);
+    all.busy.clear();
+    return all;
+  });
+  const Snapshot usable = std::move(inputs.snapshot);  // without unknown GPU types
+  inputs.snapshot = usable;
+  inputs.snapshot.nodes.clear();
+  for (const SnapshotNode& node : usable.nodes) {
+    const auto busy = std::find_if(snapshot.busy.begin(), snapshot.busy.end(),
+                                   [&](const BusyNode& other) { return other.node.name == node.name; });
+    if (busy == snapshot.busy.end())
+      inputs.snapshot.nodes.push_back(node);
+    else
+      inputs.snapshot.busy.push_back({node, busy->state, busy->free_in_s});
+  }
+  return inputs;
+}
+
+class StartChooser {
+ public:
+  StartChooser(const PlanningInputs& inputs, PlanOptions options, const NodeWishes& wishes,
+               const AskSlurm& ask)
+      : inputs_(inputs), options_(std::move(options)), wishes_(wishes), ask_(ask) {
+    options_.top_k = 1;
+    options_.explain = false;
+  }
+
+  StartChoice choose(StartQuestion question) {
+    constexpr double kNowShare = 0.5;
+    question.effort_s = std::min(question.effort_s, options_.time_limit_s / 2);
+    SearchResult now;
+    if (!inputs_.snapshot.nodes.empty()) now = plan(inputs_.snapshot, kNowShare * question.effort_s);
+    return choose_start(
+        inputs_.snapshot, now, question,
+        [this](const Snapshot& nodes, double effort_s) { return plan(nodes, effort_s); },
+        [this](const StartOption& option) { return wait_of(option); });
+  }
+
+ private:
+  SearchResult plan(const Snapshot& snapshot, double effort_s) {
+    constexpr size_t kMostChoices = 8;
+    const auto most =
+        static_cast<size_t>(wishes_.max_nodes.value_or(static_cast<int>(snapshot.nodes.size())));
+    const NodeChoices choices = snapshot.nodes.size() > most
+                                    ? choose_nodes(snapshot, static_cast<int>(most), kMostChoices)
+                                    : NodeChoices{{snapshot}, true};
+    options_.effort_limit_s = effort_s / static_cast<double>(choices.snapshots.size());
+    std::optional<SearchResult> best;
+    for (const Snapshot& nodes : choices.snapshots) {
+      SearchResult result = search(inputs_.context(nodes), options_);
+      best = best ? better_of(std::move(*best), std::move(result), inputs_.job.objective) : std::move(result);
+    }
+    return std::move(*best);
+  }
+
+  // The later of Slurm's answer, which ignores the queue, and the estimate, which does not.
+  std::optional<double> wait_of(const StartOption& option) {
+    std::map<std::string, std::vector<std::string>> by_partition;
+    for (const std::string& name : node_names(option.candidate.plan))
+      by_partition[option.snapshot.find(name)->partition].push_back(name);
+    if (answers_ + by_partition.size() > kMostAnswers) return std::nullopt;
+    double wait_s = option.start.wait_s;
+    for (const auto& [partition, nodes] : by_partition) {
+      ++answers_;
+      const std::optional<int64_t> start = ask_(partition, nodes);
+      if (!start) return std::nullopt;
+      wait_s = std::max(wait_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
+    }
+    return wait_s;
+  }
+
+  const PlanningInputs& inputs_;
+  PlanOptions options_;
+  const NodeWishes& wishes_;
+  const AskSlurm& ask_;
+  size_t answers_ = 0;
+};
+
+SearchRequest request_for(const SubmitOptions& options) {
+  SearchRequest request;
+  request.time_limit_s = options.time_limit_s;
+  request.effort = options.effort;
+  return request;
+}
+
+[[noreturn]] void refuse_late(const SubmitOptions& options, const StartChoice& choice,
+                              const Snapshot& snapshot) {
+  throw Refusal(kInfeasible, fmt::format("no plan ends by {} (--sailor-deadline); the earliest: {}",
+                                         options.deadline, starts_text({choice.options.front()}, snapshot)));
+}
+
+}  // namespace
+
+PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
+                           const NodeWishes& wishes, std::optional<double> length_s,
+                           const WishedCluster& cluster, const AskSlurm& ask) {
+  const LiveCluster live = cluster(wishes);
+  const auto on_free_nodes = [&] {
+    std::optional<PlannedStart> now;
+    if (options.choose_start && !wishes.include_busy) now.emplace();
+    return plan_job(
+        options, job, site, wishes, [&] { return live; }, now);
+  };
+  if (!has_choice(options, job, wishes, live)) return on_free_nodes();
+  const PlanningInputs inputs = inputs_with_busy(options, job, site, live.snapshot);
+  StartQuestion question{
+      .steps = job.training.steps, .objective = inputs.job.objective, .length_s = length_s};
+  question.most_wait_s = options.most_wait_s;
+  question.grows = inputs.job.elastic.enabled && site.jobs_may_grow;
+  if (!options.deadline.empty())
+    question.deadline_s = static_cast<double>(parse_deadline(options.deadline, live.now) - live.now);
+  StartChooser chooser(inputs, plan_options(request_for(options), site), wishes, ask);
+  const StartChoice choice = chooser.choose(question);
+  if (choice.options.empty()) return on_free_nodes();  // or says why there is no plan
+  if (!choice.in_time) refuse_late(options, choice, inputs.snapshot);
+  const StartOption& best = choice.options.front();
+  const bool waits = best.start.wait_s > 0;
+  PlannedJob planned;
+  if (waits || question.deadline_s) {
+    NodeWishes chosen = wishes;
+    chosen.only_nodes = node_names(best.candidate.plan);
+    chosen.include_busy = waits;
+    planned = plan_job(
+        options, job, site, chosen, [&] { return cluster(chosen); }, best.start);
+  } else {
+    planned = on_free_nodes();
+  }
+  planned.waits = waits;
+  if (choice.options.size() > 1 || waits)
+    planned.table += fmt::format("starts: {}\n", starts_text(choice.options, inputs.snapshot));
+  return planned;
+}
+
+}  // namespace sailor

@@ -1,0 +1,163 @@
+// From a submission on a busy cluster to a plan that starts now or waits. Slurm's answers are made up.
+#include "spank_plugin/start_plan.h"
+
+#include <gmock/gmock.h>
+#include <slurm/slurm.h>
+
+#include <set>
+
+#include "planner/plan/plan.h"
+#include "planner/start/choose_start.h"
+#include "spank_plugin/slurm/waiting_jobs.h"
+
+namespace sailor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kStartFixtures = SAILOR_SOURCE_DIR "/tests/golden/fixtures/";
+
+class StartPlanTest : public testing::Test {
+ protected:
+  StartPlanTest() {
+    job.training.steps = 10'000;
+    options.time_limit_s = 5;
+    const Snapshot all = load_snapshot(kStartFixtures + "snapshot.yaml");
+    for (const SnapshotNode& node : all.nodes) {
+      if (node.name == "q1")
+        busy.push_back({node, "in use", 600});
+      else
+        free.push_back(node);
+    }
+  }
+
+  // What live_cluster() makes of wishes.
+  LiveCluster cluster(const NodeWishes& wishes) const {
+    LiveCluster live;
+    live.now = kNow;
+    live.snapshot.time_s = kNow;
+    live.snapshot.nodes = free;
+    for (const BusyNode& node : busy) {
+      if (wishes.include_busy)
+        live.snapshot.nodes.push_back(node.node);
+      else
+        live.snapshot.busy.push_back(node);
+    }
+    if (!wishes.only_nodes.empty()) {
+      const std::set<std::string> only(wishes.only_nodes.begin(), wishes.only_nodes.end());
+      std::erase_if(live.snapshot.nodes, [&](const SnapshotNode& node) { return !only.contains(node.name); });
+    }
+    live.partitions = {{"all", {}, {}}};
+    for (SnapshotNode& node : live.snapshot.nodes) {
+      live.partitions[0].nodes.push_back(node.name);
+      node.host.gres = "gpu";
+    }
+    return live;
+  }
+
+  PlannedJob plan() {
+    return plan_with_start(
+        options, job, load_site_config(kStartFixtures + "sailor.yaml"), wishes, 86400,
+        [this](const NodeWishes& of) { return cluster(of); },
+        [this](const std::string&, const std::vector<std::string>&) -> std::optional<int64_t> {
+          ++questions;
+          if (!answer_s) return std::nullopt;
+          return kNow + *answer_s;
+        });
+  }
+
+  static constexpr int64_t kNow = 1'700'049'600;  // 2023-11-15 12:00 UTC
+  JobSpec job = load_job_spec(kStartFixtures + "job.yaml");
+  SubmitOptions options;
+  NodeWishes wishes;
+  std::vector<SnapshotNode> free;
+  std::vector<BusyNode> busy;
+  std::optional<int64_t> answer_s = 600;
+  int questions = 0;
+};
+
+TEST_F(StartPlanTest, WaitsForFasterNodesWhenThatEndsEarlier) {
+  const PlannedJob planned = plan();
+  EXPECT_TRUE(planned.waits);
+  EXPECT_THAT(node_names(planned.plan), testing::Contains("q1"));
+  EXPECT_THAT(planned.table, HasSubstr(" START "));
+  EXPECT_THAT(planned.table, HasSubstr("starts: wait 10 min for "));
+  EXPECT_THAT(planned.table, HasSubstr("; start now on "));
+  EXPECT_LE(questions, 4);
+}
+
+TEST_F(StartPlanTest, StartsNowWhenTheJobIsShortOrSlurmSaysMuchLater) {
+  answer_s = 100'000;
+  const PlannedJob planned = plan();
+  EXPECT_FALSE(planned.waits);
+  EXPECT_THAT(node_names(planned.plan), testing::Not(testing::Contains("q1")));
+  job.training.steps = 10;
+  questions = 0;
+  EXPECT_FALSE(plan().waits);
+  EXPECT_EQ(questions, 0);
+}
+
+TEST_F(StartPlanTest, WithNothingFreeTheJobQueues) {
+  free.clear();
+  EXPECT_TRUE(plan().waits);
+  options.most_wait_s = 300;
+  EXPECT_THROW(plan(), Refusal);
+  options.most_wait_s = 0;
+  EXPECT_THROW(plan(), Refusal);
+}
+
+TEST_F(StartPlanTest, WithoutStepsOrWithAPlanOnFreeNodesNothingChanges) {
+  job.training.steps = 0;
+  EXPECT_FALSE(plan().waits);
+  job.training.steps = 10'000;
+  options.choose_start = false;
+  const PlannedJob planned = plan();
+  EXPECT_FALSE(planned.waits);
+  EXPECT_THAT(planned.table, testing::Not(HasSubstr(" START ")));
+  EXPECT_EQ(questions, 0);
+}
+
+TEST_F(StartPlanTest, NoMoreIsPaidForAnEarlierEnd) {
+  options.overrides.objective = Expense::cost;
+  const PlannedJob planned = plan();
+  const double usd = planned.plan.prediction->spent[Expense::cost];
+  options.most_wait_s = 0;
+  EXPECT_LE(usd, plan().plan.prediction->spent[Expense::cost] * (1 + 1e-9));
+}
+
+TEST_F(StartPlanTest, ADeadlineThatNothingMeetsIsRefused) {
+  options.deadline = "now+1min";
+  try {
+    plan();
+    FAIL();
+  } catch (const Refusal& refusal) {
+    EXPECT_THAT(refusal.what(), HasSubstr("no plan ends by now+1min (--sailor-deadline); the earliest: "));
+  }
+  options.deadline = "now+48h";
+  const PlannedJob planned = plan();  // the cheapest, however slow
+  options.deadline.clear();
+  EXPECT_LE(planned.plan.prediction->spent[Expense::cost], plan().plan.prediction->spent[Expense::cost]);
+}
+
+TEST(WaitingJobs, AreThoseOfTheQueueWithTheirNodesStartsAndLimits) {
+  SlurmView view;
+  view.now = 1000;
+  SlurmPartition partition;
+  partition.name = "p";
+  partition.nodes = {"a1", "a2"};
+  partition.max_time_s = 7200;
+  view.partitions = {partition};
+  view.queue = {{9, 2, "p", {}, 1600, 60}, {8, 1, "hidden", {}, {}, {}}, {7, 1, "p", {}, {}, {}}};
+  const std::vector<WaitingJob> jobs = waiting_jobs(view);
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[0].partition, "p");
+  EXPECT_EQ(jobs[0].start_in_s, 600);
+  EXPECT_EQ(jobs[0].limit_s, 60);
+  EXPECT_THAT(jobs[1].names, ElementsAre("a1", "a2"));
+  EXPECT_EQ(jobs[1].limit_s, 7200);
+  EXPECT_EQ(job_length_s(view, {}), 7200);
+}
+
+}  // namespace
+}  // namespace sailor
