@@ -12,6 +12,7 @@
 #include "planner/profile/layer_profile.h"
 #include "planner/profile/network_file.h"
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text_file.h"
 #include "profiler/cpu_quota.h"
 #include "profiler/equipment.h"
@@ -223,7 +224,15 @@ std::string layer_profile_path(const std::string& directory, const JobSpec& job,
   const ModelSpec& m = job.model;
   std::string rest;  // what is unlike the first transformers
   if (m.key_value_heads() != m.heads) rest += fmt::format("-kv{}", m.kv_heads);
-  if (m.attention_window > 0) rest += fmt::format("-w{}", m.attention_window);
+  ModelSpec usual;
+  set_family(usual, m.family);
+  for (const ModelKey* key : profiled_keys()) {
+    if (key->name == "attention_window") {
+      if (m.attention_window > 0) rest += fmt::format("-w{}", m.attention_window);
+    } else if (!key->equal(m, usual)) {
+      rest += fmt::format("-{}_{}", key->name, key->text(m));
+    }
+  }
   if (m.tied_embeddings) rest += "-tied";
   return fmt::format("{}/{}-{}x{}x{}-s{}-v{}{}-{}.{}.json", directory, m.family, m.hidden, m.heads,
                      m.feed_forward, m.sequence, m.vocabulary, rest, to_string(job.training.precision),

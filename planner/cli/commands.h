@@ -18,6 +18,11 @@ enum class Format { table, json, yaml, csv, megatron, markdown };
 // Job, input files and search options: common to the verbs that search.
 struct PlanSource {
   std::string job;
+  // Instead of `job`: a model's config.json, and what else a plan depends on.
+  std::string model;
+  std::optional<int> sequence;  // absent = the longest that the model has
+  int64_t global_batch = 256;
+  Precision precision = Precision::bf16;
   std::string config;   // site config; empty = site_config_path()
   std::string cluster;  // snapshot file; empty = the live cluster
   PlanOverrides overrides;
@@ -35,6 +40,13 @@ struct PlanCommand {
   Format format = Format::table;
   std::string previous;  // file of the previous plan, or of the result that it came from; empty = none
   std::string output;    // file for the chosen plan; empty = none
+};
+
+// A model without a job spec.
+struct ModelCommand {
+  std::string model;            // config.json, the directory that has it, or a job spec
+  std::optional<int> sequence;  // absent = the model's
+  Format format = Format::table;
 };
 
 struct ExplainCommand {
@@ -101,6 +113,7 @@ struct ClusterCommand {
   Format format = Format::table;
 };
 
+int run_model(const ModelCommand& command);
 int run_plan(const PlanCommand& command);
 int run_explain(const ExplainCommand& command);
 int run_pareto(const ParetoCommand& command);

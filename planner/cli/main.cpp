@@ -16,8 +16,8 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "explain", "pareto",   "plan",    "replay",
-                                           "report",  "schema",  "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "explain", "model",  "pareto",   "plan",
+                                           "replay",  "report",  "schema", "simulate", "validate"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -107,9 +107,54 @@ void add_objective(CLI::App* verb, PlanSource& source) {
              alternatives(objective_names()), "OBJECTIVE");
 }
 
+// `--model` replaces the job.
+void add_model_source(CLI::App* verb, PlanSource& source) {
+  verb->get_option("job")->required(false);
+  CLI::Option* model = verb->add_option("--model", source.model, "plan this model, without a job spec")
+                           ->type_name("CONFIG.json");
+  verb->get_option("job")->excludes(model);
+  verb->add_option("--sequence", source.sequence,
+                   "with --model: tokens per sequence (default: the longest that the model was made for)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000'000))
+      ->needs(model);
+  verb->add_option("--global-batch", source.global_batch,
+                   "with --model: sequences per iteration (default: 256)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->needs(model);
+  add_parsed(
+      verb, "--precision", source.precision,
+      [](const std::string& text, const std::string& option) {
+        for (const PrecisionKind& kind : kPrecisions)
+          if (text == kind.name) return kind.precision;
+        throw InputError(option + ": must be " + alternatives(precision_names()) + ", is " + in_quotes(text));
+      },
+      "with --model: " + alternatives(precision_names()) + " (default: bf16)", "PRECISION");
+  verb->get_option("--precision")->needs(model);
+  verb->callback([verb] {
+    if (verb->get_option("job")->count() + verb->get_option("--model")->count() == 0)
+      throw CLI::RequiredError("job");
+  });
+}
+
+CLI::App* add_model(CLI::App& app, ModelCommand& command) {
+  CLI::App* verb = app.add_subcommand("model", "show parameters and FLOPs of a model, and of its layers");
+  verb->add_option("model", command.model, "config.json of the model, its directory, or a job spec (YAML)")
+      ->required()
+      ->type_name("MODEL");
+  verb->add_option("--sequence", command.sequence,
+                   "tokens per sequence (default: the job's, or the longest that the model was made for)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000'000));
+  add_format(verb, command.format, {"table", "json"});
+  return verb;
+}
+
 CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   CLI::App* verb = app.add_subcommand("plan", "find the best plan for a job");
   add_source(verb, command.source, "time limit of the search (default: the site's)");
+  add_model_source(verb, command.source);
   add_objective(verb, command.source);
   verb->add_option("--top", command.top, "number of candidates to show (default: 5)")
       ->type_name("K")
@@ -296,6 +341,7 @@ int run(int argc, char** argv) {
         fmt::join(all_verbs(), ", "));
   });
   ExplainCommand explain_command;
+  ModelCommand model_command;
   ParetoCommand pareto_command;
   PlanCommand plan_command;
   ReportCommand report_command;
@@ -305,6 +351,7 @@ int run(int argc, char** argv) {
   SchemaCommand schema_command;
   ClusterCommand cluster_command;
   CLI::App* explain_verb = add_explain(app, explain_command);
+  CLI::App* model_verb = add_model(app, model_command);
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
   CLI::App* plan_verb = add_plan(app, plan_command);
   CLI::App* replay_verb = add_replay(app, replay_command);
@@ -321,6 +368,7 @@ int run(int argc, char** argv) {
     throw InputError(fmt::format("{} (see `sailor{} --help`)", one_line(error.what()), verb));
   }
   if (*explain_verb) return run_explain(explain_command);
+  if (*model_verb) return run_model(model_command);
   if (*pareto_verb) return run_pareto(pareto_command);
   if (*plan_verb) return run_plan(plan_command);
   if (*replay_verb) return run_replay(replay_command);

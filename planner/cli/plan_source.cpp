@@ -1,15 +1,34 @@
 #include "planner/cli/plan_source.h"
 
 #include "planner/cli/cluster_source.h"
+#include "planner/cli/model_source.h"
 #include "planner/cli/output.h"
 #include "planner/spec/error.h"
 
 namespace sailor::cli {
+namespace {
+
+JobSpec job_of_model(const PlanSource& source) {
+  JobSpec job;
+  job.file = "JOB.yaml";  // for advice only
+  job.model = read_model_file(source.model);
+  if (source.sequence) set_sequence(job.model, *source.sequence);
+  job.training.global_batch = source.global_batch;
+  job.training.precision = source.precision;
+  job.training.steps = 1;
+  return job;
+}
+
+const std::string& given(const PlanSource& source) {
+  return source.model.empty() ? source.job : source.model;
+}
+
+}  // namespace
 
 PlanningInputs read_inputs(const PlanSource& source) {
   parse_search_space(source.search_space);
   parse_cost_model(source.cost_model);
-  JobSpec job = load_job_spec(source.job);
+  JobSpec job = source.model.empty() ? load_job_spec(source.job) : job_of_model(source);
   return load_inputs(std::move(job), site_or_default(source.config), source.overrides,
                      [&](const SiteConfig& site) { return read_cluster(source.cluster, site.file); });
 }
@@ -33,10 +52,10 @@ int exit_code(const PlanSource& source, SearchStatus status, const std::string& 
     case SearchStatus::found:
       break;
     case SearchStatus::infeasible:
-      diagnose(source.job + ": no feasible plan: " + reason);
+      diagnose(given(source) + ": no feasible plan: " + reason);
       return kInfeasible;
     case SearchStatus::time_limit:
-      diagnose(source.job + ": no plan within the time limit: " + reason);
+      diagnose(given(source) + ": no plan within the time limit: " + reason);
       return kTimeLimit;
   }
   return kDone;

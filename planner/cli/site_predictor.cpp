@@ -27,9 +27,9 @@ bool SitePredictor::load(std::string& reason) {
 const ProfileSet& SitePredictor::profiles_of(const JobSpec& job, const FrameworkStyle& framework) {
   const ModelSpec& m = job.model;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads,
-                  m.key_value_heads(), m.feed_forward, m.sequence, m.vocabulary, m.attention_window,
-                  m.tied_embeddings, to_string(job.training.precision), framework.name);
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", m.family, m.layers, m.hidden, m.heads,
+                  m.head_width(), m.key_value_heads(), m.feed_forward, m.sequence, m.vocabulary,
+                  m.attention_window, m.tied_embeddings, to_string(job.training.precision), framework.name);
   const auto known = profiles_.find(key);
   if (known != profiles_.end()) return known->second;
   return profiles_.emplace(key, load_profiles(site_->config.profiles, job, site_->catalog, framework))

@@ -31,6 +31,13 @@ nlohmann::ordered_json to_json(const TransformerShape& shape) {
   json["learned_positions"] = shape.learned_positions;
   json["biases"] = shape.biases;
   if (!shape.qkv_biases) json["qkv_biases"] = false;
+  if (!shape.proj_biases) json["proj_biases"] = false;
+  if (!shape.mlp_biases) json["mlp_biases"] = false;
+  if (!shape.norm_biases) json["norm_biases"] = false;
+  if (shape.norms != 2) json["norms"] = shape.norms;
+  if (shape.query_key_norms > 0) json["query_key_norms"] = shape.query_key_norms;
+  if (shape.split_query_key_norms) json["split_query_key_norms"] = true;
+  if (shape.soft_capped) json["soft_capped"] = true;
   json["attention_span"] = shape.attention_span;
   for (const OtherBlocks& other : shape.other_blocks)
     json["other_blocks"].push_back({{"blocks", {other.first, other.end}},

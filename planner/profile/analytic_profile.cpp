@@ -97,7 +97,7 @@ class Estimate {
     const KernelModel& k = in_.kernels;
     const double batch = static_cast<double>(in_.microbatch) * s.heads / tp_, n = s.sequence, keys = s.keys(),
                  d = s.head_width;
-    if (in_.style.attention == FrameworkStyle::Attention::fused) {
+    if (in_.style.attention == FrameworkStyle::Attention::fused && !s.soft_capped) {
       // Causal: each query attends to what is before it, up to the span.
       const double forward_s = k.fused_attention_s(4 * batch * d * (n * keys - keys * keys / 2));
       return {forward_s, kFusedBackward * forward_s};
@@ -168,7 +168,7 @@ LayerSizes block_sizes(const TransformerShape& shape, const FrameworkStyle& styl
                                     : 0;
   LayerSizes block;
   // Norms and what is added to the result of a row-split product are whole on every rank.
-  const double whole_parameters = (shape.biases ? 6 : 2) * h;
+  const auto whole_parameters = static_cast<double>(shape.whole_block_parameters());
   block.parameters =
       rounded((static_cast<double>(shape.block_parameters()) - whole_parameters) / t + whole_parameters);
   block.output_elements = rounded(h * n);
@@ -201,7 +201,8 @@ std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const Fram
 
   LayerSizes head = embedding;
   const bool owns_matrix = !shape.tied_embeddings || style.tied_head_copy;
-  head.parameters = rounded((owns_matrix ? rows * h / t : 0) + (shape.biases ? 2 : 1) * h);
+  head.parameters =
+      rounded((owns_matrix ? rows * h / t : 0) + static_cast<double>(shape.head_norm_parameters()));
   head.tied_parameters = shape.tied_embeddings && owns_matrix ? rounded(rows * h / t) : 0;
   head.output_elements = rounded(rows * n);
   const double logits = n * rows / t;

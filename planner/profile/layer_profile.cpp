@@ -28,6 +28,11 @@ std::vector<T> unroll_kinds(const ByKind<T>& kinds, const ModelSpec& model) {
   return layers;
 }
 
+// The number of the first block of a kind in the pattern.
+int first_block(const ModelSpec& model, char kind) {
+  return static_cast<int>(model.window_pattern.find(kind)) + 1;
+}
+
 ModelSpec with_blocks(ModelSpec model, int blocks) {
   if (blocks < 1) throw std::invalid_argument(fmt::format("a model of {} blocks", blocks));
   model.layers = blocks;
@@ -35,6 +40,19 @@ ModelSpec with_blocks(ModelSpec model, int blocks) {
 }
 
 }  // namespace
+
+const std::vector<const ModelKey*>& profiled_keys() {
+  static const auto& keys = *new std::vector<const ModelKey*>([] {
+    std::vector<const ModelKey*> found;
+    for (const char* name :
+         {"head_size", "attention_window", "window_pattern", "norm", "norm_place", "parallel_residual",
+          "shared_norm", "position_embedding", "qk_norm", "qkv_bias", "proj_bias", "attention_soft_cap",
+          "gated_mlp", "activation", "mlp_bias", "logit_soft_cap"})
+      found.push_back(find_model_key(name));
+    return found;
+  }());
+  return keys;
+}
 
 const std::vector<std::string>& layer_kind_names() {
   static const std::vector<std::string> names = {"embedding", "block", "local_block", "head"};
@@ -46,7 +64,7 @@ const std::string& to_string(LayerKind kind) {
 }
 
 std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
-  if (model.attention_window > 0)
+  if (model.mixes_local_blocks())
     return {LayerKind::embedding, LayerKind::block, LayerKind::local_block, LayerKind::head};
   return {LayerKind::embedding, LayerKind::block, LayerKind::head};
 }
@@ -54,7 +72,8 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
 LayerKind kind_of_layer(const ModelSpec& model, int layer) {
   if (layer == 0) return LayerKind::embedding;
   if (layer > model.layers) return LayerKind::head;
-  return model.attends_locally(layer) ? LayerKind::local_block : LayerKind::block;
+  return model.mixes_local_blocks() && model.attends_locally(layer) ? LayerKind::local_block
+                                                                    : LayerKind::block;
 }
 
 int layer_of_kind(const ModelSpec& model, LayerKind kind) {
@@ -62,9 +81,9 @@ int layer_of_kind(const ModelSpec& model, LayerKind kind) {
     case LayerKind::embedding:
       return 0;
     case LayerKind::block:
-      return 1;
+      return model.mixes_local_blocks() ? first_block(model, 'G') : 1;
     case LayerKind::local_block:
-      return 2;
+      return first_block(model, 'L');
     case LayerKind::head:
       break;
   }
@@ -72,8 +91,9 @@ int layer_of_kind(const ModelSpec& model, LayerKind kind) {
 }
 
 ModelSpec with_every_kind(ModelSpec model) {
-  const int kinds_of_blocks = static_cast<int>(layer_kinds(model).size()) - 2;
-  model.layers = std::max(model.layers, kinds_of_blocks);
+  const int blocks =
+      model.mixes_local_blocks() ? std::max(first_block(model, 'G'), first_block(model, 'L')) : 1;
+  model.layers = std::max(model.layers, blocks);
   return model;
 }
 
@@ -95,7 +115,8 @@ bool matches(const ProfileFile& profile, const ModelSpec& model, Precision preci
          own.heads == model.heads && own.feed_forward == model.feed_forward &&
          own.sequence == model.sequence && own.vocabulary == model.vocabulary &&
          own.key_value_heads() == model.key_value_heads() && own.tied_embeddings == model.tied_embeddings &&
-         own.attention_window == model.attention_window;
+         std::all_of(profiled_keys().begin(), profiled_keys().end(),
+                     [&](const ModelKey* key) { return key->equal(own, model); });
 }
 
 LayerProfile unroll(const ProfileFile& profile, int blocks) {

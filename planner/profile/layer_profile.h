@@ -12,6 +12,7 @@
 
 #include "planner/profile/measured_with.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/model_key.h"
 #include "planner/spec/recompute.h"
 #include "planner/spec/replica_shape.h"
 
@@ -141,6 +142,9 @@ struct ProfileFile {
   };
   std::vector<SizeCell> sizes;
 };
+
+// The choices of a model on which its times and sizes depend.
+const std::vector<const ModelKey*>& profiled_keys();
 
 ProfileFile load_profile_file(const std::string& path);
 ProfileFile parse_profile_file(const std::string& json, const std::string& file_name);

@@ -8,6 +8,7 @@
 
 #include "planner/profile/layer_profile.h"
 #include "planner/profile/profile_reader.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text_file.h"
 
 namespace sailor {
@@ -21,18 +22,22 @@ LayerKind read_kind(const Field& field) {
 }
 
 ModelSpec read_model(const Field& field) {
-  MapField map(field, {"family", "hidden", "heads", "kv_heads", "feed_forward", "sequence", "vocabulary",
-                       "attention_window", "tied_embeddings"});
+  std::vector<std::string> known = {"family",       "hidden",   "heads",      "kv_heads",
+                                    "feed_forward", "sequence", "vocabulary", "tied_embeddings"};
+  for (const ModelKey* key : profiled_keys()) known.push_back(key->name);
+  MapField map(field, known);
   ModelSpec model;
-  model.family = map.required("family").name();
+  set_family(model, map.required("family").name());
+  // Older files say nothing of a window where there is none.
+  model.attention_window = 0;
   model.hidden = map.required("hidden").integer<int>(1, 10'000'000);
   model.heads = map.required("heads").integer<int>(1, 1'000'000);
   model.feed_forward = map.required("feed_forward").integer<int>(1, 100'000'000);
   model.sequence = map.required("sequence").integer<int>(1, 100'000'000);
   model.vocabulary = map.required("vocabulary").integer<int>(1, 100'000'000);
   if (auto heads = map.optional("kv_heads")) model.kv_heads = heads->integer<int>(1, model.heads);
-  if (auto window = map.optional("attention_window"))
-    model.attention_window = window->integer<int>(0, 100'000'000);
+  for (const ModelKey* key : profiled_keys())
+    if (auto value = map.optional(key->name)) key->read(*value, model);
   if (auto tied = map.optional("tied_embeddings")) model.tied_embeddings = tied->boolean();
   return model;
 }
@@ -165,7 +170,11 @@ std::string to_json(const ProfileFile& profile) {
   // Only what is unlike the first transformers.
   if (profile.model.key_value_heads() != profile.model.heads)
     json["model"]["kv_heads"] = profile.model.kv_heads;
-  if (profile.model.attention_window > 0) json["model"]["attention_window"] = profile.model.attention_window;
+  ModelSpec usual;
+  set_family(usual, profile.model.family);
+  usual.attention_window = 0;
+  for (const ModelKey* key : profiled_keys())
+    if (!key->equal(profile.model, usual)) json["model"][key->name] = key->to_json(profile.model);
   if (profile.model.tied_embeddings) json["model"]["tied_embeddings"] = true;
   json["precision"] = to_string(profile.precision);
   json["measured"] = to_json(profile.measured);

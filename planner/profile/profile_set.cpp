@@ -12,6 +12,7 @@
 #include "planner/profile/estimated_profile.h"
 #include "planner/profile/profile_reader.h"
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 
@@ -211,6 +212,13 @@ ProfileSet load_in_precision(Precision precision, const std::vector<std::string>
 
 InputError no_profile(const std::vector<std::string>& directories, const JobSpec& job,
                       const Catalog& catalog) {
+  if (find_family(job.model.family) == nullptr)
+    return InputError(
+        job.where("model.family"),
+        fmt::format(
+            "model.family: there is no profile of family {} in {}, and Sailor cannot measure or train it; "
+            "known families are {}; without the key, model describes a decoder by its choices",
+            in_quotes(job.model.family), fmt::join(directories, ", "), fmt::join(known_families(), ", ")));
   return InputError(
       job.where("model"),
       fmt::format(

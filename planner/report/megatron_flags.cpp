@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "planner/spec/model_family.h"
@@ -80,6 +81,29 @@ void add_cut(const JobSpec& job, const Plan& plan, std::vector<std::string>& fla
     flags.push_back(fmt::format("--decoder-last-pipeline-num-layers {}", blocks[P - 1]));
 }
 
+// What of the model Megatron-LM's flags cannot express, or nothing.
+std::string model_obstacle(const ModelSpec& model) {
+  if (model.score_scale() * std::sqrt(model.head_width()) != 1 && model.attention_scale > 0)
+    return model.attention_scale == 1 ? "its model does not scale attention scores"
+                                      : "its model scales attention scores in its own way";
+  if (model.parallel_residual) return "its model adds attention and MLP of a block side by side";
+  if (model.attends_locally(1) || model.mixes_local_blocks()) return "its model has windows of attention";
+  if (model.norm_place != NormPlace::before) return "its model has norms after attention and MLP";
+  if (model.qk_norm == QkNorm::projection) return "its model has norms over all queries and all keys";
+  if (model.attention_soft_cap > 0 || model.logit_soft_cap > 0) return "its model has soft caps";
+  if (model.embedding_scale != 1 || model.residual_scale != 1 || model.logit_scale != 1)
+    return "its model scales embeddings, residuals or logits";
+  if (model.gated_mlp && model.activation != Activation::silu)
+    return "its model has a gate that is not SwiGLU";
+  if (model.proj_bias != model.mlp_bias || (model.mlp_bias && !model.qkv_bias))
+    return "its model has biases in some projections only";
+  const bool plain = model.rotary_scaling == RotaryScaling::none;
+  const bool as_llama = model.rotary_scaling == RotaryScaling::llama3 && model.original_positions() == 8192 &&
+                        model.rotary_low_frequency == 1 && model.rotary_high_frequency == 4;
+  if (!model.learned_positions() && !plain && !as_llama) return "its model scales rotary positions";
+  return "";
+}
+
 // Returns why Megatron-LM cannot express it, or nothing.
 std::string add_model(const ModelSpec& model, std::vector<std::string>& flags) {
   const auto add = [&](const char* name, int64_t value) {
@@ -96,16 +120,25 @@ std::string add_model(const ModelSpec& model, std::vector<std::string>& flags) {
   add("--seq-length", model.sequence);
   add("--max-position-embeddings", std::max(model.sequence, model.position_rows()));
   if (!model.tied_embeddings) flags.emplace_back("--untie-embeddings-and-output-weights");
-  const ModelFamily* family = find_family(model.family);
-  if (family == nullptr) return "";
-  if (family->add_megatron_flags) {
-    if (std::string why_not = family->add_megatron_flags(model, flags); !why_not.empty()) return why_not;
+  if (find_family(model.family) == nullptr) return "";
+  if (std::string why_not = model_obstacle(model); !why_not.empty()) return why_not;
+  if (model.head_size > 0) add("--kv-channels", model.head_size);
+  if (!model.learned_positions()) {
+    flags.emplace_back("--position-embedding-type rope");
+    flags.push_back(fmt::format("--rotary-base {:.0f}", model.rotary_base));
+    if (model.rotary_fraction != 1)
+      flags.push_back(fmt::format("--rotary-percent {}", model.rotary_fraction));
+    if (model.rotary_scaling == RotaryScaling::llama3) {
+      flags.emplace_back("--use-rope-scaling");
+      flags.push_back(fmt::format("--rope-scaling-factor {}", model.rotary_factor));
+    }
   }
-  if (family->gated_mlp) flags.emplace_back("--swiglu");
-  if (!family->biases) {
-    flags.emplace_back("--disable-bias-linear");
-    flags.emplace_back("--normalization RMSNorm");
-  }
+  if (model.qk_norm == QkNorm::heads) flags.emplace_back("--qk-layernorm");
+  if (model.gated_mlp) flags.emplace_back("--swiglu");
+  if (!model.mlp_bias) flags.emplace_back("--disable-bias-linear");
+  if (model.qkv_bias && !model.mlp_bias) flags.emplace_back("--add-qkv-bias");
+  if (model.norm != Norm::layer) flags.emplace_back("--normalization RMSNorm");
+  if (model.norm == Norm::zero_centred_rms) flags.emplace_back("--apply-layernorm-1p");
   return "";
 }
 

@@ -8,6 +8,7 @@
 #include "planner/profile/analytic_profile.h"
 #include "planner/simulator/native_model.h"
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 
 namespace sailor {
 namespace {
@@ -70,7 +71,7 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
 JobSpec job_of(const MeasuredRun& record) {
   JobSpec job;
   job.model.name = record.model;
-  job.model.family = record.family;
+  set_family(job.model, record.family);
   job.model.layers = record.shape.layers;
   job.model.hidden = record.shape.hidden;
   job.model.heads = record.shape.heads;
@@ -78,9 +79,12 @@ JobSpec job_of(const MeasuredRun& record) {
   job.model.sequence = record.shape.sequence;
   job.model.vocabulary = record.shape.vocabulary;
   job.model.kv_heads = record.shape.kv_heads;
+  if (record.shape.head_width * record.shape.heads != record.shape.hidden)
+    job.model.head_size = record.shape.head_width;
   job.model.tied_embeddings = record.shape.tied_embeddings;
-  if (!record.shape.other_blocks.empty())
-    job.model.attention_window = record.shape.other_blocks.front().attention_span;
+  job.model.attention_window = record.shape.other_blocks.empty()
+                                   ? record.shape.attention_span
+                                   : record.shape.other_blocks.front().attention_span;
   job.training.global_batch = record.plan.global_batch;
   job.training.precision = record.precision;
   return job;

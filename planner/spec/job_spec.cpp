@@ -35,19 +35,16 @@ std::string read_family(const Field& field) {
   return family;
 }
 
-// Keys that only some families have. A family that is not known may have any of them.
-void read_family_keys(const MapField& map, ModelSpec& model) {
+// The choices of the family, and the keys that a job spec of it may set. A family that is not known may have
+// any of them.
+void read_choices(const MapField& map, ModelSpec& model) {
   const ModelFamily* family = find_family(model.family);
-  if (family) {
-    for (const ModelKey& key : family->keys) key.set_default(model);
-  }
-  for (const ModelKey& any : all_model_keys()) {
-    const std::optional<Field> field = map.optional(any.name);
+  for (const ModelKey& key : all_model_keys()) {
+    const std::optional<Field> field = map.optional(key.name);
     if (!field) continue;
-    const ModelKey* key = family ? family->find_key(any.name) : &any;
-    if (key == nullptr)
+    if (family && !family->has(key.name))
       field->fail("models of family " + in_quotes(model.family) + " have no such thing, leave the key out");
-    key->read(*field, model);
+    key.read(*field, model);
   }
 }
 
@@ -67,7 +64,7 @@ ModelSpec read_model_from(const MapField& map, const Field& from, const std::str
   }
   ModelSpec model = read_model_config(relative_to_file(from.text(), base_file), from);
   if (auto sequence = map.optional("sequence")) {
-    const int most = model.positions > 0 ? model.positions : kMaxSequence;
+    const int most = model.learned_positions() ? model.positions : kMaxSequence;
     model.sequence = sequence->integer<int>(1, most);
   }
   return model;
@@ -81,7 +78,8 @@ ModelSpec read_model(const Field& field, const std::string& base_file) {
   if (auto from = map.optional("from")) {
     model = read_model_from(map, *from, base_file);
   } else {
-    model.family = read_family(map.required("family"));
+    const auto family = map.optional("family");
+    set_family(model, family ? read_family(*family) : kAnyDecoder);
     model.layers = map.required("layers").integer<int>(1, kMaxLayers);
     model.hidden = map.required("hidden").integer<int>(1, kMaxWidth);
     model.heads = map.required("heads").integer<int>(1, kMaxWidth);
@@ -94,7 +92,7 @@ ModelSpec read_model(const Field& field, const std::string& base_file) {
       model.norm_epsilon = epsilon->number(0, 1);
       if (!(model.norm_epsilon > 0)) epsilon->fail("must be above 0");
     }
-    read_family_keys(map, model);
+    read_choices(map, model);
     if (const auto problem = find_problem(model))
       map.optional(problem->key).value_or(map.field()).fail(problem->text);
   }

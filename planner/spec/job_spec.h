@@ -12,52 +12,11 @@
 #include <vector>
 
 #include "planner/spec/error.h"
+#include "planner/spec/model_spec.h"
 #include "planner/spec/objective.h"
 #include "planner/spec/precision.h"
-#include "planner/spec/replica_shape.h"
 
 namespace sailor {
-
-// Shape of a decoder-only transformer. Layer indices everywhere in the project: 0 = embedding, 1..layers =
-// blocks, layers + 1 = final norm and head. Settings that a family does not have keep their defaults.
-struct ModelSpec {
-  std::string name;    // label in plans and tables; by default FAMILY-LAYERSxHIDDEN
-  std::string family;  // a file in trainer/model/
-  int layers = 0;      // transformer blocks
-  int hidden = 0;
-  int heads = 0;
-  int feed_forward = 0;  // inner width of the MLP; 4 x hidden by default
-  int sequence = 0;      // tokens per sequence
-  int vocabulary = 0;    // vocabulary size, before padding
-
-  int kv_heads = 0;              // key and value heads; 0 = heads
-  int positions = 0;             // rows of a learned position embedding; 0 = sequence
-  int attention_window = 0;      // tokens that a token attends to in every second block; 0 = all
-  bool tied_embeddings = false;  // the head shares the matrix of the token embedding
-  double norm_epsilon = 1e-5;
-  double rotary_base = 10'000;
-  double rotary_fraction = 1;      // fraction of a head with rotary embeddings
-  bool parallel_residual = false;  // attention and MLP of a block have the same input
-  double dropout = 0;              // dropout probability of embedding, attention output and MLP output
-  // Model directory with the initial weights, as a path that can be opened; empty = random weights.
-  std::string from{};
-
-  int num_all_layers() const { return layers + 2; }
-  int key_value_heads() const { return kv_heads > 0 ? kv_heads : heads; }
-  int rotated_elements() const { return static_cast<int>(hidden / heads * rotary_fraction); }  // of a head
-  int position_rows() const { return positions > 0 ? positions : sequence; }
-  // Is this layer a block whose tokens attend to the last `attention_window` ones only?
-  bool attends_locally(int layer) const {
-    return attention_window > 0 && layer > 0 && layer <= layers && layer % 2 == 0;
-  }
-  // Can every block be split over the GPUs of this replica?
-  bool splits_over(ReplicaShape replica) const {
-    const int tp = replica.tp;
-    return heads > 0 && heads % tp == 0 && key_value_heads() % tp == 0 && feed_forward % tp == 0;
-  }
-
-  bool operator==(const ModelSpec&) const = default;
-};
 
 struct OptimizerSpec {
   std::string name = "adamw";  // adamw | sgd

@@ -1,64 +1,34 @@
-// The list of one layer's parameters, as a model family declares it: one call per norm, linear layer or
-// embedding, in the order in which the trainer builds them. Names in calls are relative to the layer;
-// `stored` names are tensors of a model directory, without `.weight` and `.bias` where both belong to one
-// layer.
+// The parameters of one layer of a decoder, in the order in which the trainer builds them.
 //
+// D hidden, F feed_forward, H heads and K key and value heads of size S, V padded vocabulary; * = sharded
+// along dimension 0. Layer i has, where the model's choices ask for them:
+//   0.token.weight* [V, D]          0.position.weight [unused + positions, D]
+//   i.norm1.{weight,bias} [D]       before attention
+//   i.qkv.weight* [(H + 2 K) S, D], i.qkv.bias*: rows [kv head][its queries, key, value][S]
+//   i.query_norm.weight, i.key_norm.weight [S], or [H S]* and [K S]*
+//   i.proj.weight* [H S, D], stored [in, out]; i.proj.bias [D]
+//   i.norm1_after.{weight,bias} [D]
+//   i.norm2.{weight,bias} [D]       before the MLP
+//   i.fc1.weight* [F, D], i.fc1.bias* [F]; i.fc2.weight* [F, D], stored [in, out]; i.fc2.bias [D]; or, gated,
+//   i.gate_up.weight* [2F, D], i.gate_up.bias*: rows gate 0, up 0, gate 1, ...; i.down.weight*, i.down.bias
+//   i.norm2_after.{weight,bias} [D]
+//   (layers + 1).norm.{weight,bias} [D]      (layers + 1).head.weight* [V, D], or the embedding's when tied
 // Matrices are [rows, hidden]: a column-parallel linear layer is stored as [outputs, inputs], a row-parallel
-// one as [inputs, outputs], so that both are sharded into blocks of rows.
+// one as [inputs, outputs], so that both are sharded into blocks of rows. Rows of padding in V are zero,
+// never trained, and their logits never counted.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "planner/spec/job_spec.h"
 #include "planner/spec/model_parameter.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/tensor_names.h"
 
 namespace sailor {
 
-class LayerParameters {
- public:
-  // Rows of vocabulary matrices beyond the vocabulary are padding. `model` must outlive the list.
-  LayerParameters(const ModelSpec& model, int layer, int64_t padded_vocabulary)
-      : model_(model), layer_(layer), padded_vocabulary_(padded_vocabulary) {}
-
-  // `token.weight`; the head uses the same matrix if they are tied.
-  void token_embedding(const std::string& stored);
-  // `position.weight`: one row per position, after `unused` others.
-  void position_embedding(const std::string& stored, int unused = 0);
-  // `head.weight`, or a copy of the embedding's matrix.
-  void head(const std::string& stored, const std::string& stored_embedding);
-
-  void layer_norm(const std::string& name, const std::string& stored);  // weight and bias
-  void rms_norm(const std::string& name, const std::string& stored);    // weight
-
-  enum class Bias { no, yes };
-  // Column-parallel: sharded by outputs, the bias too.
-  void output_split(const std::string& name, int64_t outputs, const StoredRows& stored, Bias bias);
-  // Row-parallel: sharded by inputs; every rank has the whole bias. Writes into the residual stream, so
-  // initial values are smaller.
-  void input_split(const std::string& name, int64_t inputs, const StoredRows& stored, Bias bias);
-
-  const ModelSpec& model() const { return model_; }
-  int layer() const { return layer_; }
-  bool is_first() const { return layer_ == 0; }
-  bool is_last() const { return layer_ == model_.layers + 1; }
-  std::vector<ParameterSpec> take() { return std::move(list_); }
-
- private:
-  void add(ParameterSpec spec);
-  ParameterSpec described(const std::string& name, int64_t rows, StoredRows stored) const;
-  ParameterSpec matrix(const std::string& name, int64_t rows, double deviation, StoredRows stored) const;
-  ParameterSpec vocabulary_matrix(const std::string& full_name, const std::string& stored) const;
-  void add_vector(const std::string& name, int64_t size, double value, StoredRows stored, bool sharded);
-
-  const ModelSpec& model_;
-  int layer_;
-  int64_t padded_vocabulary_;
-  std::vector<ParameterSpec> list_;
-};
-
-// Rows [key and value head][its query heads, key, value][head size] of files with three tensors, `stored` +
-// q_proj, k_proj and v_proj.
-StoredRows separate_qkv(const ModelSpec& model, const std::string& stored);
+// `names` says where model directories store them. Rows of vocabulary matrices beyond the vocabulary are
+// padding.
+std::vector<ParameterSpec> decoder_parameters(const ModelSpec& model, const TensorNames& names, int layer,
+                                              int64_t padded_vocabulary);
 
 }  // namespace sailor

@@ -1,5 +1,8 @@
 #include "planner/spec/transformer_shape.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "planner/spec/error.h"
 #include "planner/spec/model_family.h"
 
@@ -35,9 +38,15 @@ int64_t TransformerShape::block_parameters() const {
   const int64_t attention = int64_t{heads} * head_width, kv = int64_t{kv_heads} * head_width;
   const int64_t inner = feed_forward;
   const int64_t up = gated_mlp ? 2 * inner : inner;
-  int64_t parameters = h * (attention + 2 * kv) + attention * h + h * up + inner * h + 2 * h;
-  if (biases) parameters += (qkv_biases ? attention + 2 * kv : 0) + h + up + h + 2 * h;
-  return parameters;
+  int64_t parameters = h * (attention + 2 * kv) + attention * h + h * up + inner * h;
+  if (biases) parameters += (qkv_biases ? attention + 2 * kv : 0) + (mlp_biases ? up : 0);
+  return parameters + whole_block_parameters() + (split_query_key_norms ? query_key_norms : 0);
+}
+
+int64_t TransformerShape::whole_block_parameters() const {
+  int64_t vectors = norms * (biases && norm_biases ? 2 : 1);
+  if (biases) vectors += (proj_biases ? 1 : 0) + (mlp_biases ? 1 : 0);
+  return vectors * hidden + (split_query_key_norms ? 0 : query_key_norms);
 }
 
 int64_t TransformerShape::embedding_parameters() const {
@@ -45,7 +54,7 @@ int64_t TransformerShape::embedding_parameters() const {
 }
 
 int64_t TransformerShape::head_parameters() const {
-  return (tied_embeddings ? 0 : int64_t{vocabulary} * hidden) + (biases ? 2 : 1) * int64_t{hidden};
+  return (tied_embeddings ? 0 : int64_t{vocabulary} * hidden) + head_norm_parameters();
 }
 
 TransformerShape TransformerShape::of_block(int block) const {
@@ -54,7 +63,7 @@ TransformerShape TransformerShape::of_block(int block) const {
     TransformerShape shape = *this;
     shape.other_blocks.clear();
     shape.hidden = other.hidden;
-    shape.heads = shape.kv_heads = other.heads;
+    if (other.heads != heads) shape.heads = shape.kv_heads = other.heads;
     shape.head_width = other.head_width;
     shape.feed_forward = other.feed_forward;
     shape.sequence = other.sequence;
@@ -64,27 +73,52 @@ TransformerShape TransformerShape::of_block(int block) const {
   return *this;
 }
 
+double training_flops_per_token(const TransformerShape& shape) {
+  double flops = 6.0 * shape.vocabulary * shape.hidden;
+  for (int i = 0; i < shape.layers; ++i) flops += block_flops_per_token(shape.of_block(i));
+  return flops;
+}
+
+double block_flops_per_token(const TransformerShape& block) {
+  return 6.0 * static_cast<double>(block.block_parameters()) +
+         12.0 * block.heads * block.head_width * block.keys();
+}
+
 TransformerShape shape_of(const ModelSpec& model) {
-  const ModelFamily* family = find_family(model.family);
-  if (family == nullptr)
-    throw InputError("model family \"" + model.family +
-                     "\" has no known shape: measure it with `sailor profile`");
+  if (find_family(model.family) == nullptr)
+    throw InputError(
+        fmt::format("model family \"{}\" has no known shape. Known families: {}. Without model.family, a "
+                    "model is described "
+                    "by its choices (formats.md); models of other programs need a measured profile of theirs",
+                    model.family, fmt::join(known_families(), ", ")));
   TransformerShape shape;
   shape.layers = model.layers;
   shape.hidden = model.hidden;
   shape.heads = model.heads;
   shape.kv_heads = model.key_value_heads();
-  shape.head_width = model.heads > 0 ? model.hidden / model.heads : 0;
+  shape.head_width = model.head_width();
   shape.feed_forward = model.feed_forward;
   shape.sequence = model.sequence;
   shape.vocabulary = model.vocabulary;
-  shape.gated_mlp = family->gated_mlp;
+  shape.gated_mlp = model.gated_mlp;
   shape.tied_embeddings = model.tied_embeddings;
-  shape.learned_positions = family->learned_positions;
-  if (family->learned_positions) shape.position_rows = model.position_rows() + family->unused_positions;
-  shape.biases = family->biases;
-  shape.qkv_biases = family->qkv_biases;
-  for (int block = 0; block < model.layers; ++block) {
+  shape.learned_positions = model.learned_positions();
+  if (shape.learned_positions) shape.position_rows = model.position_rows() + model.unused_positions;
+  shape.norm_biases = model.norm == Norm::layer;
+  shape.qkv_biases = model.qkv_bias;
+  shape.proj_biases = model.proj_bias;
+  shape.mlp_biases = model.mlp_bias;
+  shape.biases = shape.norm_biases || shape.qkv_biases || shape.proj_biases || shape.mlp_biases;
+  shape.norms = (model.norm_place == NormPlace::both ? 4 : 2) - (model.shared_norm ? 1 : 0);
+  const int of_each = model.head_width();
+  if (model.qk_norm == QkNorm::heads) shape.query_key_norms = 2 * of_each;
+  if (model.qk_norm == QkNorm::projection) {
+    shape.query_key_norms = of_each * (model.heads + model.key_value_heads());
+    shape.split_query_key_norms = true;
+  }
+  shape.soft_capped = model.attention_soft_cap > 0;
+  if (model.attends_locally(1) && !model.mixes_local_blocks()) shape.attention_span = model.attention_window;
+  for (int block = 0; block < model.layers && model.mixes_local_blocks(); ++block) {
     if (model.attends_locally(block + 1)) {
       shape.other_blocks.push_back({block, block + 1, shape.hidden, shape.heads, shape.head_width,
                                     shape.feed_forward, shape.sequence, model.attention_window});
@@ -94,9 +128,12 @@ TransformerShape shape_of(const ModelSpec& model) {
 }
 
 TransformerShape read_transformer_shape(const Field& field) {
-  MapField map(field, {"layers", "hidden", "heads", "kv_heads", "head_width", "feed_forward", "sequence",
-                       "position_rows", "vocabulary", "gated_mlp", "tied_embeddings", "learned_positions",
-                       "biases", "qkv_biases", "attention_span", "other_blocks"});
+  MapField map(field, {"layers",      "hidden",         "heads",           "kv_heads",
+                       "head_width",  "feed_forward",   "sequence",        "position_rows",
+                       "vocabulary",  "gated_mlp",      "tied_embeddings", "learned_positions",
+                       "biases",      "qkv_biases",     "proj_biases",     "mlp_biases",
+                       "norm_biases", "norms",          "query_key_norms", "split_query_key_norms",
+                       "soft_capped", "attention_span", "other_blocks"});
   TransformerShape shape;
   const auto width = [&](const char* key) { return map.required(key).integer<int>(1, kMostWidth); };
   shape.layers = map.required("layers").integer<int>(1, kMostLayers);
@@ -120,6 +157,13 @@ TransformerShape read_transformer_shape(const Field& field) {
   flag("learned_positions", shape.learned_positions);
   flag("biases", shape.biases);
   flag("qkv_biases", shape.qkv_biases);
+  flag("proj_biases", shape.proj_biases);
+  flag("mlp_biases", shape.mlp_biases);
+  flag("norm_biases", shape.norm_biases);
+  flag("split_query_key_norms", shape.split_query_key_norms);
+  flag("soft_capped", shape.soft_capped);
+  if (const auto norms = map.optional("norms")) shape.norms = norms->integer<int>(0, 16);
+  shape.query_key_norms = optional_width("query_key_norms", 0);
   if (const auto span = map.optional("attention_span"))
     shape.attention_span = span->integer<int>(0, kMostWidth);
   if (const auto others = map.optional("other_blocks"))

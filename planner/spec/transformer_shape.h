@@ -30,8 +30,15 @@ struct TransformerShape {
   bool gated_mlp = false;         // two input projections (SwiGLU), not one
   bool tied_embeddings = false;   // the head uses the embedding's matrix
   bool learned_positions = true;  // a position embedding of `sequence` rows
-  bool biases = true;             // linear layers have biases, norms have a shift
-  bool qkv_biases = true;         // with biases: the projections to queries, keys and values have biases too
+  bool biases = true;             // linear layers have biases, norms have a shift, but for these:
+  bool qkv_biases = true;         // of the projections to queries, keys and values
+  bool proj_biases = true;        // of the projection of attention back to `hidden`
+  bool mlp_biases = true;
+  bool norm_biases = true;             // the shift of norms
+  int norms = 2;                       // of `hidden` elements in a block
+  int query_key_norms = 0;             // elements of the norms of queries and keys in a block
+  bool split_query_key_norms = false;  // over the GPUs of a TP group
+  bool soft_capped = false;            // attention scores are: no fused kernel has them
 
   std::vector<OtherBlocks> other_blocks;  // in ascending order
 
@@ -47,6 +54,8 @@ struct TransformerShape {
 
   // Elements of unsharded layers.
   int64_t block_parameters() const;
+  int64_t whole_block_parameters() const;  // of these: on every GPU of a TP group
+  int64_t head_norm_parameters() const { return (biases && norm_biases ? 2 : 1) * int64_t{hidden}; }
   int64_t embedding_parameters() const;
   // The final norm and, unless it is tied, the projection to the vocabulary.
   int64_t head_parameters() const;
@@ -54,6 +63,13 @@ struct TransformerShape {
     return embedding_parameters() + layers * block_parameters() + head_parameters();
   }
 };
+
+// Floating-point operations per trained token (Chowdhery et al. 2022, appendix B; the same count as nanoGPT's
+// and Megatron's): 6 per parameter of the blocks and of the projection to the vocabulary, and 12 x heads x
+// head width x keys per block for attention, without the discount for causal masks. Recomputation does not
+// count.
+double training_flops_per_token(const TransformerShape& shape);
+double block_flops_per_token(const TransformerShape& block);
 
 // The shape of a job's model in the trainer. Throws InputError for an unknown family.
 TransformerShape shape_of(const ModelSpec& model);

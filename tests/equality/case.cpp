@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <set>
@@ -126,6 +127,55 @@ std::string layout_of(const Plan& plan) {
   return to_text(layout);
 }
 
+template <class Choice>
+void draw(Random& random, Choice& choice) {
+  choice = static_cast<Choice>(random() % words_of(choice).size());
+}
+
+// Of a model without a family: anything.
+void draw_choices(Random& random, ModelSpec& model) {
+  draw(random, model.norm);
+  draw(random, model.norm_place);
+  draw(random, model.position_embedding);
+  draw(random, model.qk_norm);
+  do draw(random, model.activation);
+  while (model.activation == Activation::relu);  // see compare.h
+  const auto one_of_two = [&] { return random() % 2 == 0; };
+  model.gated_mlp = one_of_two();
+  model.qkv_bias = one_of_two();
+  model.proj_bias = one_of_two();
+  model.mlp_bias = one_of_two();
+  model.parallel_residual = one_of_two();
+  model.shared_norm = model.parallel_residual && model.norm_place == NormPlace::before && one_of_two();
+  model.unused_positions = between(random, 0, 2);
+}
+
+// The sequences are longer than the original length of most.
+void draw_rotary_scaling(Random& random, ModelSpec& model) {
+  draw(random, model.rotary_scaling);
+  if (model.learned_positions() || model.rotated_elements() < 4) model.rotary_scaling = RotaryScaling::none;
+  if (model.rotary_scaling == RotaryScaling::none) return;
+  model.rotary_factor = between(random, 2, 8);
+  model.rotary_original_positions = between(random, 8, 64);
+  model.rotary_fast_rotations = between(random, 2, 8);
+  model.rotary_slow_rotations = 0.5;
+  model.rotary_whole_limits = random() % 2 == 0;
+}
+
+void draw_factors(Random& random, const ModelFamily& family, ModelSpec& model) {
+  const auto maybe = [&](const char* key, double& value, double low, double high) {
+    if (family.has(key) && random() % 2) value = low + (high - low) * between(random, 0, 100) / 100;
+  };
+  maybe("attention_scale", model.attention_scale, 0.1, 0.5);
+  maybe("attention_soft_cap", model.attention_soft_cap, 0.5, 4);
+  maybe("logit_soft_cap", model.logit_soft_cap, 0.5, 4);
+  maybe("embedding_scale", model.embedding_scale, 0.5, 4);
+  maybe("residual_scale", model.residual_scale, 0.3, 1);
+  maybe("logit_scale", model.logit_scale, 0.3, 1);
+  maybe("local_rotary_base", model.local_rotary_base, 50, 500);
+  if (family.name == "falcon") model.shared_norm = random() % 2 == 0;
+}
+
 // What not every family has. Every TP degree divides `splits`, and so it must the key and value heads.
 void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std::string>& features) {
   const ModelFamily& family = model_family(model.family);
@@ -136,18 +186,28 @@ void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std
     features.insert("grouped_heads");
   }
   if (family.has("rotary_base")) model.rotary_base = between(random, 100, 20000);
-  if (family.has("attention_window")) {
+  if (family.has("head_size") && random() % 2) {
+    model.head_size = 2 * between(random, 3, 8);
+    features.insert("head_size");
+  }
+  if (family.name == kAnyDecoder) draw_choices(random, model);
+  if (family.has("attention_window") && (family.name == "gpt-neo" || random() % 3 != 0)) {
+    constexpr const char* kPatterns[] = {"L", "LG", "GL", "LLG", "GGL"};
+    if (family.has("window_pattern")) model.window_pattern = kPatterns[random() % std::size(kPatterns)];
     model.attention_window = 1;  // the number follows the sequence
     features.insert("window");
   }
   if (family.has("rotary_fraction")) {
     model.rotary_fraction = 1.0 / (1 << between(random, 0, 2));
+    if (model.rotated_elements() % 2 != 0) model.rotary_fraction = 1;
     if (model.rotary_fraction < 1) features.insert("partial_rotary");
   }
-  if (family.has("parallel_residual") && random() % 3 != 0) {
+  if (family.has("parallel_residual") && family.name != kAnyDecoder && random() % 3 != 0) {
     model.parallel_residual = true;
     features.insert("parallel_residual");
   }
+  if (family.has("rotary_scaling")) draw_rotary_scaling(random, model);
+  draw_factors(random, family, model);
   if (random() % 2) {
     model.tied_embeddings = true;
     features.insert("tied");
@@ -182,7 +242,7 @@ Case make_case(const CaseOptions& options) {
   std::set<std::string> features;
 
   ModelSpec& model = result.job.model;
-  model.family = options.family;
+  set_family(model, options.family);
   model.name = "equality";
   model.layers = std::max(between(random, 2, 4), static_cast<int>(most_stages) * drawn.chunks - 2);
   model.heads = heads;
@@ -218,8 +278,7 @@ Case make_case(const CaseOptions& options) {
   model.sequence =
       large ? static_cast<int>(65536 / row_bytes) + between(random, 1, 8) : between(random, 12, 40);
   if (model.attention_window > 0) model.attention_window = between(family_random, 2, model.sequence - 1);
-  if (model_family(model.family).learned_positions)
-    model.positions = model.sequence + between(family_random, 0, 3);
+  if (model.learned_positions()) model.positions = model.sequence + between(family_random, 0, 3);
 
   const int pipelines = static_cast<int>(layout.size());
   const int missing = random() % 2 ? between(random, 1, plan.microbatch - 1) : 0;

@@ -40,7 +40,7 @@ ReferenceDropout reference_dropout(const JobSpec& job, int64_t step) {
 at::Tensor reference_loss(const JobSpec& job, int64_t step, const Weights& weights, const at::Tensor& inputs,
                           const at::Tensor& targets) {
   const at::Tensor logits =
-      reference_family(job.model.family).forward(job.model, weights, inputs, reference_dropout(job, step));
+      reference_forward(job.model.family)(job.model, weights, inputs, reference_dropout(job, step));
   return -logits.log_softmax(-1).gather(2, targets.unsqueeze(-1)).mean();
 }
 

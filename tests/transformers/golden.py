@@ -16,6 +16,8 @@ def weight(name, shape):
 
 
 for name, kind, config in shapes(vocabulary=19, hidden=16, layers=2, heads=4, positions=POSITIONS, inner=20):
+    if config.max_position_embeddings < POSITIONS:
+        continue  # the test's sequences have as many tokens as the model has positions
     model = kind(config)
     with torch.no_grad():
         for tensor, parameter in model.named_parameters():

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 VOCABULARY, POSITIONS = 131, 24
 out, seed = sys.argv[1], int(sys.argv[2])
-for i, (name, kind, config) in enumerate(shapes(VOCABULARY, hidden=64, layers=3, heads=8, positions=POSITIONS, inner=96)):
+for i, (name, kind, config) in enumerate(shapes(VOCABULARY, hidden=64, layers=3, heads=8, positions=POSITIONS, inner=96, seed=seed)):
     torch.manual_seed(seed + i)
     model = kind(config)
     with torch.no_grad():

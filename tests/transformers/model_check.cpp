@@ -13,6 +13,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/model_directory.h"
+#include "planner/spec/model_family.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/stored_rows.h"
@@ -77,10 +78,11 @@ Computed compute(const ModelSpec& model, const StoredModel& weights, const at::T
 }
 
 int check(const std::string& directory) {
-  const ModelSpec model = read_model_config(directory);
-  const StoredModel weights(model);
   const SafetensorsFile expected(directory + "/expected.safetensors");
   const at::Tensor ids = read_whole(expected, "ids");
+  ModelSpec model = read_model_config(directory);
+  model.sequence = static_cast<int>(ids.size(1)) - 1;  // dynamically scaled rotary embeddings depend on it
+  const StoredModel weights(model);
   const at::Tensor their_logits = read_whole(expected, "logits"), their_loss = read_whole(expected, "loss");
 
   double logit_err = 0, loss_err = 0;

@@ -21,11 +21,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 constexpr const char* kVersionKey = "sailor_checkpoint";
 
-std::vector<ModelKey> family_keys(const std::string& family) {
-  const ModelFamily* known = find_family(family);
-  return known ? known->keys : std::vector<ModelKey>();
-}
-
 Json encode(const ModelSpec& m) {
   Json json = {{"name", m.name},
                {"family", m.family},
@@ -37,12 +32,10 @@ Json encode(const ModelSpec& m) {
                {"sequence", m.sequence},
                {"vocabulary", m.vocabulary},
                {"positions", m.position_rows()},
-               {"attention_window", m.attention_window},
                {"tied_embeddings", m.tied_embeddings},
-               {"norm_epsilon", m.norm_epsilon},
-               {"rotary_base", m.rotary_base}};
-  for (const ModelKey& key : family_keys(m.family)) {
-    if (!json.contains(key.name)) std::visit([&](auto member) { json[key.name] = m.*member; }, key.member);
+               {"norm_epsilon", m.norm_epsilon}};
+  for (const ModelKey& key : all_model_keys()) {
+    if (!json.contains(key.name)) json[key.name] = key.to_json(m);
   }
   return json;
 }
@@ -50,7 +43,7 @@ Json encode(const ModelSpec& m) {
 ModelSpec decode_model(const Json& j) {
   ModelSpec m;
   m.name = j.at("name");
-  m.family = j.at("family");
+  set_family(m, j.at("family"));
   m.layers = j.at("layers");
   m.hidden = j.at("hidden");
   m.heads = j.at("heads");
@@ -59,13 +52,10 @@ ModelSpec decode_model(const Json& j) {
   m.sequence = j.at("sequence");
   m.vocabulary = j.at("vocabulary");
   m.positions = j.at("positions");
-  m.attention_window = j.at("attention_window");
   m.tied_embeddings = j.at("tied_embeddings");
   m.norm_epsilon = j.at("norm_epsilon");
-  m.rotary_base = j.at("rotary_base");
-  for (const ModelKey& key : family_keys(m.family)) {
-    key.set_default(m);  // a manifest may be older than the key
-    if (j.contains(key.name)) std::visit([&](auto member) { j.at(key.name).get_to(m.*member); }, key.member);
+  for (const ModelKey& key : all_model_keys()) {
+    if (j.contains(key.name)) key.from_json(j.at(key.name), m);  // a manifest may be older than the key
   }
   return m;
 }
@@ -212,7 +202,9 @@ void require_fit(const CheckpointManifest& manifest, const std::string& path, co
   };
   const Json there = encode(manifest.model), here = encode(job.model);
   for (const auto& [key, value] : there.items()) {
-    if (key != "name" && value != here.at(key)) refuse("model." + key, value, here.at(key));
+    // Rotary positions have no rows; where the length that the model was made for matters, so does scaling.
+    const bool free = key == "name" || (key == "positions" && !job.model.learned_positions());
+    if (!free && value != here.at(key)) refuse("model." + key, value, here.at(key));
   }
   if (manifest.optimizer != job.training.optimizer.name)
     refuse("training.optimizer.name", manifest.optimizer, job.training.optimizer.name);

@@ -28,4 +28,22 @@ at::Tensor rectified(const at::Tensor& x) {
   return apply(x, [](const at::Tensor& y) { return at::relu(y); });
 }
 
+at::Tensor soft_capped(const at::Tensor& x, double cap) {
+  return apply(x, [cap](const at::Tensor& y) { return (y / cap).tanh() * cap; });
+}
+
+ActivationFunction activation_of(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return gelu_by_erf;
+    case Activation::gelu_tanh:
+      return gelu_by_tanh;
+    case Activation::silu:
+      return swish;
+    case Activation::relu:
+      break;
+  }
+  return rectified;
+}
+
 }  // namespace sailor

@@ -1,13 +1,20 @@
 #include "trainer/model/attention.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <cmath>
 #include <limits>
 
+#include "trainer/model/element_types.h"
 #include "trainer/model/matrix_product.h"
 #include "trainer/model/torch_compat.h"
 
 namespace sailor {
 namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
 
 // [batch, kv heads, tokens, size] -> [batch, kv heads * times, tokens, size].
 at::Tensor repeat_heads(const at::Tensor& x, int64_t times) {
@@ -25,6 +32,45 @@ at::Tensor window_mask(int64_t tokens, int64_t window, const at::TensorOptions& 
       .masked_fill_(near.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
+// With the soft cap c: t = tanh(scale q k^T / c), p = softmax(c t + mask), y = p v. Keeps q, k and v; the
+// backward computes t and p again.
+struct CappedAttention : torch::autograd::Function<CappedAttention> {
+  struct Scores {
+    at::Tensor tanh, softmax;
+  };
+  static Scores scores(const at::Tensor& query, const at::Tensor& key, double scale, int64_t window,
+                       double cap) {
+    const at::Tensor raw = at::matmul(query, key.transpose(-1, -2));
+    const at::Tensor tanh =
+        (has_16_bits(raw.scalar_type()) ? raw.to(at::kFloat) : raw).mul_(scale / cap).tanh_();
+    return {tanh, (tanh * cap).add_(window_mask(query.size(2), window, tanh.options())).softmax(-1)};
+  }
+  static Variable forward(AutogradContext* context, const Variable& query, const Variable& key,
+                          const Variable& value, double scale, int64_t window, double cap) {
+    context->save_for_backward({query, key, value});
+    context->saved_data["scale"] = scale;
+    context->saved_data["window"] = window;
+    context->saved_data["cap"] = cap;
+    return at::matmul(scores(query, key, scale, window, cap).softmax.to(value.scalar_type()), value);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &query = saved[0], key = saved[1], value = saved[2], g = gradients[0];
+    const double scale = context->saved_data["scale"].toDouble(), cap = context->saved_data["cap"].toDouble();
+    const auto [tanh, p] = scores(query, key, scale, context->saved_data["window"].toInt(), cap);
+    const at::Tensor for_value = at::matmul(p.to(g.scalar_type()).transpose(-1, -2), g);
+    at::Tensor for_scores = at::matmul(g, value.transpose(-1, -2)).to(p.scalar_type());
+    for_scores = (for_scores - (for_scores * p).sum(-1, true)).mul_(p);
+    for_scores = for_scores.mul_(1 - tanh.square()).mul_(scale).to(query.scalar_type());
+    return {at::matmul(for_scores, key),
+            at::matmul(for_scores.transpose(-1, -2), query),
+            for_value,
+            Variable(),
+            Variable(),
+            Variable()};
+  }
+};
+
 }  // namespace
 
 Heads split_heads(const at::Tensor& qkv, int64_t heads, int64_t kv_heads) {
@@ -40,49 +86,21 @@ at::Tensor merge_heads(const at::Tensor& mixed) {
   return mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), mixed.size(1) * mixed.size(3)});
 }
 
-at::Tensor attend(const Heads& heads, double scale, int64_t window) {
+at::Tensor attend(const Heads& heads, double scale, int64_t window, double soft_cap) {
   if (needs_fp32_products(heads.query)) {
     const Heads wide = {heads.query.to(at::kFloat), heads.key.to(at::kFloat), heads.value.to(at::kFloat)};
-    return attend(wide, scale, window).to(heads.query.scalar_type());
+    return attend(wide, scale, window, soft_cap).to(heads.query.scalar_type());
   }
   const int64_t times = heads.query.size(1) / heads.key.size(1), tokens = heads.query.size(2);
+  const at::Tensor key = repeat_heads(heads.key, times), value = repeat_heads(heads.value, times);
+  const bool whole = window == 0 || window >= tokens;
+  if (soft_cap > 0)
+    return CappedAttention::apply(heads.query, key, value, scale, whole ? tokens : window, soft_cap);
   // The library's attention divides by the root of the head size.
   const double factor = scale * std::sqrt(static_cast<double>(heads.query.size(3)));
   const at::Tensor query = std::abs(factor - 1) < 1e-12 ? heads.query : heads.query * factor;
-  const at::Tensor key = repeat_heads(heads.key, times), value = repeat_heads(heads.value, times);
-  if (window == 0 || window >= tokens) return causal_attention(query, key, value);
+  if (whole) return causal_attention(query, key, value);
   return masked_attention(query, key, value, window_mask(tokens, window, query.options()));
-}
-
-RotaryTable::RotaryTable(int64_t tokens, int64_t rotated, double base, const at::TensorOptions& options) {
-  const at::Tensor pair = at::arange(rotated / 2, at::kDouble);
-  const at::Tensor speed = (pair * (-2.0 * std::log(base) / static_cast<double>(rotated))).exp();
-  const at::Tensor angle = at::arange(tokens, at::kDouble).unsqueeze(1) * speed;
-  cosine = angle.cos().to(options);
-  sine = angle.sin().to(options);
-}
-
-RotaryTable::RotaryTable(const LayerContext& context, int64_t rotated) {
-  constexpr const char *kCosine = "rotary.cosine", *kSine = "rotary.sine";
-  if (context.shared && context.shared->contains(kCosine)) {
-    cosine = context.shared->at(kCosine);
-    sine = context.shared->at(kSine);
-    return;
-  }
-  *this = RotaryTable(context.model.sequence, rotated, context.model.rotary_base,
-                      at::TensorOptions(context.device).dtype(context.dtype));
-  if (!context.shared) return;
-  (*context.shared)[kCosine] = cosine;
-  (*context.shared)[kSine] = sine;
-}
-
-at::Tensor RotaryTable::rotate(const at::Tensor& x) const {
-  const int64_t half = cosine.size(1), tokens = x.size(2), rest = x.size(3) - 2 * half;
-  const at::Tensor c = cosine.narrow(0, 0, tokens), s = sine.narrow(0, 0, tokens);
-  const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
-  const at::Tensor turned_a = a * c - b * s, turned_b = b * c + a * s;
-  if (rest == 0) return at::cat({turned_a, turned_b}, 3);
-  return at::cat({turned_a, turned_b, x.narrow(3, 2 * half, rest)}, 3);
 }
 
 }  // namespace sailor

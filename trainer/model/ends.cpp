@@ -1,43 +1,53 @@
 #include "trainer/model/ends.h"
 
+#include "trainer/model/activations.h"
 #include "trainer/model/tensor_parallel.h"
 #include "trainer/model/weight_product.h"
 
 namespace sailor {
 
-TokenEmbedding::TokenEmbedding(const LayerContext& context)
-    : tp_(context.tp), dropout_(make_first(context)), token_(make_first(context).take("token.weight")) {}
+Embedding::Embedding(const LayerContext& context) : Embedding(ParameterMaker(context, 0, parameters_)) {}
 
-at::Tensor TokenEmbedding::rows(const Batch& batch) const {
-  return vocabulary_embedding(token_, batch.inputs, tp_);
-}
+Embedding::Embedding(ParameterMaker make)
+    : tp_(make.context().tp),
+      dropout_(make),
+      scale_(make.model().token_scale()),
+      offset_(make.model().unused_positions),
+      token_(make.take("token.weight")),
+      position_(make.take_if_listed("position.weight")) {}
 
-at::Tensor TokenEmbedding::dropout(const at::Tensor& sum, const Batch& batch) const {
+at::Tensor Embedding::forward(const at::Tensor&, const Batch& batch) {
+  at::Tensor sum = vocabulary_embedding(token_, batch.inputs, tp_);
+  if (scale_ != 1) sum = sum * scale_;
+  if (position_.defined()) sum = sum + position_.narrow(0, offset_, batch.inputs.size(1));
   return dropout_(sum, batch, DropoutSite::embedding);
 }
 
-at::Tensor TokenEmbedding::forward(const at::Tensor&, const Batch& batch) {
-  return dropout(rows(batch), batch);
+Head::Head(const LayerContext& context)
+    : Head(ParameterMaker(context, context.model.layers + 1, parameters_)) {}
+
+Head::Head(ParameterMaker make)
+    : vocabulary_(make.model().vocabulary),
+      tp_(make.context().tp),
+      scale_(make.model().logit_scale),
+      soft_cap_(make.model().logit_soft_cap),
+      norm_(make, "norm"),
+      matrix_(make.take_head()) {}
+
+at::Tensor Head::project(const at::Tensor& normed) const {
+  at::Tensor logits = product_by_outputs(normed, matrix_, {}, tp_);
+  if (scale_ != 1) logits = logits * scale_;
+  if (soft_cap_ > 0) logits = soft_capped(logits, soft_cap_);
+  return logits;
 }
 
-PositionedEmbedding::PositionedEmbedding(const LayerContext& context)
-    : TokenEmbedding(context),
-      offset_(model_family(context.model.family).unused_positions),
-      position_(make_first(context).take("position.weight")) {}
-
-at::Tensor PositionedEmbedding::forward(const at::Tensor&, const Batch& batch) {
-  return dropout(rows(batch) + position_.narrow(0, offset_, batch.inputs.size(1)), batch);
+at::Tensor Head::logits(const at::Tensor& x) {
+  return project(norm_(x));
 }
 
-VocabularyProjection::VocabularyProjection(ParameterMaker& make)
-    : vocabulary_(make.model().vocabulary), tp_(make.context().tp), matrix_(make.take_head()) {}
-
-at::Tensor VocabularyProjection::logits(const at::Tensor& normed) const {
-  return product_by_outputs(normed, matrix_, {}, tp_);
-}
-
-at::Tensor VocabularyProjection::loss(const at::Tensor& normed, const Batch& batch) const {
-  const at::Tensor rows = logits(normed.reshape({-1, normed.size(-1)}));
+at::Tensor Head::forward(const at::Tensor& x, const Batch& batch) {
+  const at::Tensor normed = norm_(x);
+  const at::Tensor rows = project(normed.reshape({-1, normed.size(-1)}));
   return vocabulary_cross_entropy(rows, batch.targets.reshape({-1}), vocabulary_, tp_);
 }
 

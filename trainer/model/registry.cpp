@@ -2,21 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <numeric>
 
 #include "planner/spec/error.h"
+#include "trainer/model/decoder_block.h"
+#include "trainer/model/ends.h"
 
 namespace sailor {
 
 std::unique_ptr<Layer> build_layer(const LayerContext& context, int index) {
-  using Build = std::unique_ptr<Layer> (*)(const LayerContext&, int);
-#define SAILOR_BUILD(name) build_##name,
-  static constexpr Build kBuilds[] = {SAILOR_MODEL_FAMILIES(SAILOR_BUILD)};
-#undef SAILOR_BUILD
-  // Both lists are made from families.h.
-  const std::ptrdiff_t place = &model_family(context.model.family) - model_families().data();
-  return kBuilds[place](context, index);
+  model_family(context.model.family);
+  if (index == 0) return std::make_unique<Embedding>(context);
+  if (index > context.model.layers) return std::make_unique<Head>(context);
+  return std::make_unique<DecoderBlock>(context, index);
 }
 
 void check_split(const ModelSpec& model, int tp) {

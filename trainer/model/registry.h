@@ -1,20 +1,14 @@
-// The layers of every model family. planner/spec/families/ defines a family, parameters included; here a
-// family is one file, which builds the layers.
+// The layers of a decoder.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "planner/plan/rank_layout.h"
-#include "planner/spec/families/families.h"
 #include "planner/spec/model_family.h"
 #include "trainer/model/layer.h"
 
 namespace sailor {
-
-#define SAILOR_DECLARE(name) std::unique_ptr<Layer> build_##name(const LayerContext& context, int index);
-SAILOR_MODEL_FAMILIES(SAILOR_DECLARE)
-#undef SAILOR_DECLARE
 
 // Layer `index` (0 = embedding, 1..layers = blocks, layers + 1 = norm and head) of the context's model.
 // Throws InputError for an unknown family.

@@ -56,6 +56,16 @@ struct LeaveTensorParallel : torch::autograd::Function<LeaveTensorParallel> {
   }
 };
 
+struct EnterTensorParallel : torch::autograd::Function<EnterTensorParallel> {
+  static Variable forward(AutogradContext* context, const Variable& x, int64_t tp) {
+    context->saved_data["tp"] = tp;
+    return x.view_as(x);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {reduced_copy(gradients[0], from_handle(context->saved_data["tp"].toInt())), Variable()};
+  }
+};
+
 // With t the target's column: loss = log(sum_j exp(x_j - max)) - (x_t - max); d loss / d x = softmax -
 // onehot(t). The exponentials take the place of the logits, and the backward turns them into the gradient in
 // place. Of 16-bit logits both are computed in 32 bit.
@@ -133,6 +143,10 @@ void broadcast(Communicator& comm, at::Tensor& tensor, int root) {
 
 at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp) {
   return alone(tp) ? x : LeaveTensorParallel::apply(x, to_handle(tp));
+}
+
+at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp) {
+  return alone(tp) ? x : EnterTensorParallel::apply(x, to_handle(tp));
 }
 
 at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp) {

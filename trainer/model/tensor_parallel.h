@@ -21,6 +21,10 @@ void broadcast(Communicator& comm, at::Tensor& tensor, int root);
 // one.
 at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp);
 
+// Identity in the forward, all-reduce of the gradient in the backward: a replicated tensor that every rank
+// uses for its own part.
+at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp);
+
 // Rows of a table of which this rank has block tp->rank(), looked up by int64 ids.
 at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp);
 

@@ -2,16 +2,6 @@
 
 namespace sailor {
 
-double training_flops_per_token(const TransformerShape& shape) {
-  double flops = 6.0 * shape.vocabulary * shape.hidden;
-  for (int i = 0; i < shape.layers; ++i) {
-    const TransformerShape block = shape.of_block(i);
-    flops += 6.0 * static_cast<double>(block.block_parameters()) +
-             12.0 * block.heads * block.head_width * block.keys();
-  }
-  return flops;
-}
-
 std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Precision precision) {
   double sum = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {

@@ -1,4 +1,4 @@
-// The FLOPs of training a model, and the peak FLOP/s of its GPUs: the inputs of MFU. Pure.
+// The peak FLOP/s of a plan's GPUs, which MFU compares with training_flops_per_token(). Pure.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,6 @@
 #include "planner/spec/transformer_shape.h"
 
 namespace sailor {
-
-// Floating-point operations per trained token (Chowdhery et al. 2022, appendix B; the same count as nanoGPT's
-// and Megatron's): 6 per parameter of the blocks and of the projection to the vocabulary, and 12 x heads x
-// head width x keys per block for attention, without the discount for causal masks. Recomputation does not
-// count.
-double training_flops_per_token(const TransformerShape& shape);
 
 // Peak FLOP/s of all GPUs of the plan at this precision, from the catalog; nothing if it is unknown for one
 // of them, or if one is emulated.

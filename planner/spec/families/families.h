@@ -1,6 +1,5 @@
 // All model families of the program, one line each. NAME has a function NAME_family() in
-// planner/spec/families/NAME.cpp (ModelFamily) and a function build_NAME() in trainer/model/NAME.cpp. The
-// family's name in job specs has `-` instead of `_`.
+// planner/spec/families/NAME.cpp (ModelFamily). The family's name in job specs has `-` instead of `_`.
 #pragma once
 
 #define SAILOR_MODEL_FAMILIES(FAMILY) \
@@ -8,4 +7,15 @@
   FAMILY(opt)                         \
   FAMILY(gpt_neo)                     \
   FAMILY(llama)                       \
-  FAMILY(gpt_neox)
+  FAMILY(gpt_neox)                    \
+  FAMILY(mistral)                     \
+  FAMILY(qwen2)                       \
+  FAMILY(qwen3)                       \
+  FAMILY(gemma)                       \
+  FAMILY(gemma2)                      \
+  FAMILY(gemma3)                      \
+  FAMILY(olmo2)                       \
+  FAMILY(phi3)                        \
+  FAMILY(granite)                     \
+  FAMILY(starcoder2)                  \
+  FAMILY(falcon)

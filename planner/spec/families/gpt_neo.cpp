@@ -1,6 +1,5 @@
 // GPT-Neo (Black et al., 2021): as GPT-2, but scores are not scaled, queries, keys and values have no biases,
 // and in every second block (2, 4, ...) a token attends to the last `attention_window` tokens only.
-// Parameters are those of gpt2.cpp without i.qkv.bias.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,33 +9,23 @@
 namespace sailor {
 namespace {
 
-using Bias = LayerParameters::Bias;
+constexpr int kGptNeoWindow = 256;
 
-constexpr int kUsualWindow = 256;
-
-void gpt_neo_parameters(LayerParameters& layer) {
-  const ModelSpec& model = layer.model();
-  const std::string tokens = "transformer.wte.weight";
-  if (layer.is_first()) {
-    layer.token_embedding(tokens);
-    layer.position_embedding("transformer.wpe.weight");
-  } else if (layer.is_last()) {
-    layer.layer_norm("norm", "transformer.ln_f");
-    layer.head("lm_head.weight", tokens);
-  } else {
-    const std::string stored = fmt::format("transformer.h.{}.", layer.layer() - 1);
-    layer.layer_norm("norm1", stored + "ln_1");
-    layer.output_split("qkv", 3 * model.hidden, separate_qkv(model, stored + "attn.attention."), Bias::no);
-    layer.input_split("proj", model.hidden, StoredRows::transpose_of(stored + "attn.attention.out_proj"),
-                      Bias::yes);
-    layer.layer_norm("norm2", stored + "ln_2");
-    layer.output_split("fc1", model.feed_forward, stored + "mlp.c_fc", Bias::yes);
-    layer.input_split("fc2", model.feed_forward, StoredRows::transpose_of(stored + "mlp.c_proj"), Bias::yes);
-  }
-}
-
-std::string add_gpt_neo_flags(const ModelSpec&, std::vector<std::string>&) {
-  return "its model does not scale attention scores";
+TensorNames gpt_neo_tensors(const ModelSpec&) {
+  return {.tokens = "transformer.wte",
+          .positions = "transformer.wpe",
+          .final_norm = "transformer.ln_f",
+          .block = "transformer.h.",
+          .norm1 = "ln_1",
+          .norm1_after = "",
+          .norm2 = "ln_2",
+          .norm2_after = "",
+          .query_norm = "",
+          .key_norm = "",
+          .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
+          .proj = "attn.attention.out_proj",
+          .up = {"mlp.c_fc"},
+          .down = "mlp.c_proj"};
 }
 
 // `attention_types` is a list of [[kind, ...], how often]; what counts is the kind of every block.
@@ -65,9 +54,8 @@ void read_gpt_neo(const ModelConfig& config, ModelSpec& model) {
 
 void write_gpt_neo(const ModelSpec& model, nlohmann::ordered_json& json) {
   using Json = nlohmann::ordered_json;
-  json["embed_dropout"] = json["attention_dropout"] = json["resid_dropout"] = 0.0;
   const bool alternate = model.attention_window > 0;
-  json["window_size"] = alternate ? model.attention_window : kUsualWindow;
+  json["window_size"] = alternate ? model.attention_window : kGptNeoWindow;
   Json types = Json::array();
   if (alternate && model.layers > 1)
     types.push_back(Json::array({Json::array({"global", "local"}), model.layers / 2}));
@@ -76,32 +64,42 @@ void write_gpt_neo(const ModelSpec& model, nlohmann::ordered_json& json) {
   json["attention_types"] = types;
 }
 
+void map_gpt_neo(ConfigMap& map) {
+  if (map.writes()) {
+    write_gpt_neo(map.model(), *map.writes());
+  } else {
+    read_gpt_neo(*map.reads(), map.model());
+  }
+  map.no_dropout({"embed_dropout", "attention_dropout", "resid_dropout"});
+}
+
+ModelSpec gpt_neo_choices() {
+  ModelSpec choices;
+  choices.attention_window = kGptNeoWindow;
+  choices.window_pattern = "GL";
+  choices.qkv_bias = false;
+  choices.attention_scale = 1;
+  return choices;
+}
+
 }  // namespace
 
 ModelFamily gpt_neo_family() {
   return {.name = "gpt-neo",
-          .keys = {positions_key(),
-                   {.name = "attention_window",
-                    .member = &ModelSpec::attention_window,
-                    .otherwise = kUsualWindow,
-                    .most = 100'000'000}},
-          .learned_positions = true,
-          .biases = true,
-          .parameters = gpt_neo_parameters,
-          .add_megatron_flags = add_gpt_neo_flags,
+          .choices = gpt_neo_choices(),
+          .keys = {"positions", "attention_window"},
+          .tensors = gpt_neo_tensors,
           .config = {.model_type = "gpt_neo",
                      .architecture = "GPTNeoForCausalLM",
                      .layers = "num_layers",
-                     .hidden = "hidden_size",
                      .heads = "num_heads",
-                     .feed_forward = "intermediate_size",
-                     .positions = "max_position_embeddings",
                      .norm_epsilon = "layer_norm_epsilon",
+                     .usual_epsilon = 1e-5,
                      .activation = "activation_function",
-                     .activations = {"gelu_new", "gelu_pytorch_tanh"},
+                     .activations = {{"gelu_new", Activation::gelu_tanh},
+                                     {"gelu_pytorch_tanh", Activation::gelu_tanh}},
                      .usually_tied = true,
-                     .read = read_gpt_neo,
-                     .write = write_gpt_neo},
+                     .map = map_gpt_neo},
           .stored_prefix = "transformer.",
           // Older files hold the masks of every block.
           .stored_buffers = {".attn.attention.bias", ".attn.attention.masked_bias"}};

@@ -2,19 +2,15 @@
 
 #include <cmath>
 
-#include "planner/spec/error.h"
-
 namespace sailor::equality {
 
-const ReferenceFamily& reference_family(const std::string& family) {
-  static const std::map<std::string, ReferenceFamily> all = {
-      {"gpt2", {gpt2_reference, false}},         {"opt", {opt_reference, true}},
-      {"gpt-neo", {gpt_neo_reference, false}},   {"llama", {llama_reference, false}},
-      {"gpt-neox", {gpt_neox_reference, false}},
-  };
+ReferenceForward reference_forward(const std::string& family) {
+  static const std::map<std::string, ReferenceForward> all = {{"gpt2", gpt2_reference},
+                                                              {"opt", opt_reference},
+                                                              {"gpt-neo", gpt_neo_reference},
+                                                              {"gpt-neox", gpt_neox_reference}};
   const auto found = all.find(family);
-  if (found == all.end()) throw InputError("--family: there is no reference of \"" + family + "\"");
-  return found->second;
+  return found == all.end() ? decoder_reference : found->second;
 }
 
 at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, const std::string& at,
@@ -29,14 +25,22 @@ at::Tensor reference_gelu(const at::Tensor& x) {
 }
 
 at::Tensor reference_rotation(const at::Tensor& x, double base) {
+  const int64_t half = x.size(-1) / 2;
+  std::vector<double> speeds;
+  for (int64_t i = 0; i < half; ++i)
+    speeds.push_back(1 / std::pow(base, static_cast<double>(i) / static_cast<double>(half)));
+  return reference_rotation(x, speeds, 1);
+}
+
+at::Tensor reference_rotation(const at::Tensor& x, const std::vector<double>& speeds, double factor) {
   const int64_t tokens = x.size(-2), half = x.size(-1) / 2;
   at::Tensor angle = at::empty({tokens, half}, at::kDouble);
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t i = 0; i < half; ++i)
-      angle[t][i] =
-          static_cast<double>(t) / std::pow(base, static_cast<double>(i) / static_cast<double>(half));
+      angle[t][i] = static_cast<double>(t) * speeds[static_cast<std::size_t>(i)];
   }
-  const at::Tensor turn = at::complex(angle.cos(), angle.sin()).to(at::toComplexType(x.scalar_type()));
+  const at::Tensor turn =
+      (at::complex(angle.cos(), angle.sin()) * factor).to(at::toComplexType(x.scalar_type()));
   const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half)) * turn;
   return at::cat({at::real(pairs), at::imag(pairs)}, -1);
 }

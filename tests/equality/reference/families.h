@@ -1,5 +1,5 @@
-// An independent forward pass of every model family in plain ATen from unsharded weights, without any code of
-// the trainer. A family is a file in this directory and a line in families.cpp.
+// Independent forward passes of decoders in plain ATen from unsharded weights, without any code of the
+// trainer.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "planner/spec/job_spec.h"
 
@@ -22,12 +23,12 @@ using ReferenceDropout = std::function<at::Tensor(const at::Tensor& x, int layer
 using ReferenceForward = at::Tensor (*)(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
                                         const ReferenceDropout& drop);
 
-struct ReferenceFamily {
-  ReferenceForward forward;
-  bool relu;  // the MLP's activation has a kink (compare.h)
-};
+// The family's own, or that of any decoder.
+ReferenceForward reference_forward(const std::string& family);
 
-const ReferenceFamily& reference_family(const std::string& family);  // throws InputError
+// Reads every choice of the model, as the trainer does; the families below were written down by themselves.
+at::Tensor decoder_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
+                             const ReferenceDropout& drop);
 
 at::Tensor gpt2_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
                           const ReferenceDropout& drop);
@@ -37,8 +38,6 @@ at::Tensor gpt_neo_reference(const ModelSpec& model, const Weights& weights, con
                              const ReferenceDropout& drop);
 at::Tensor gpt_neox_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
                               const ReferenceDropout& drop);
-at::Tensor llama_reference(const ModelSpec& model, const Weights& weights, const at::Tensor& ids,
-                           const ReferenceDropout& drop);
 
 // Functions that several of them need. Names of a layer's parameters begin with `at`, such as `3.`.
 at::Tensor reference_layer_norm(const at::Tensor& x, const Weights& weights, const std::string& at,
@@ -47,6 +46,8 @@ at::Tensor reference_gelu(const at::Tensor& x);
 // Rotary embeddings: elements (i, i + half) of every row [.., tokens, size] as complex numbers, times e^(i
 // angle).
 at::Tensor reference_rotation(const at::Tensor& x, double base);
+// The same with the angle per token of every pair, and a factor of the result.
+at::Tensor reference_rotation(const at::Tensor& x, const std::vector<double>& speeds, double factor);
 // softmax(query key^T * scale) value over [.., tokens, size]; token i sees max(0, i - window + 1)..i, or 0..i
 // without a window.
 at::Tensor reference_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

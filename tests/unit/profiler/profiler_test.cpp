@@ -16,6 +16,7 @@
 #include "planner/profile/network_file.h"
 #include "planner/profile/profile_set.h"
 #include "planner/spec/error.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text_file.h"
 #include "profiler/base_memory.h"
 #include "profiler/crowd_bench.h"
@@ -395,7 +396,7 @@ TEST_F(ProfileJobTest, ByDefaultMeasuresEveryDegreeThatDividesTheModel) {
 
 JobSpec windowed_job() {
   JobSpec job = tiny_job();
-  job.model.family = "gpt-neo";
+  set_family(job.model, "gpt-neo");
   job.model.attention_window = 4;
   return job;
 }

@@ -8,6 +8,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/model_family.h"
 #include "trainer/data/token_data.h"
 
 namespace sailor {
@@ -15,7 +16,7 @@ namespace sailor {
 inline JobSpec small_job(const std::string& family, int layers, int64_t global_batch) {
   JobSpec job;
   job.model.name = "tiny";
-  job.model.family = family;
+  set_family(job.model, family);
   job.model.layers = layers;
   job.model.hidden = 16;
   job.model.heads = 4;

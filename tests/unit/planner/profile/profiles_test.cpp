@@ -437,6 +437,15 @@ TEST(ProfileSet, NoProfileAtAllSaysHowToMakeOne) {
     load_profiles({reference_directory("none")}, profiled_job(), catalog());
     FAIL();
   } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("there is no profile of family \"gpt\""));
+    EXPECT_THAT(error.what(), HasSubstr("known families are gpt2, opt"));
+  }
+  try {
+    JobSpec known = profiled_job();
+    known.model.family = "gpt2";
+    load_profiles({reference_directory("none")}, known, catalog());
+    FAIL();
+  } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("make one with `sailor profile job.yaml`"));
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/search/search.h"
+#include "planner/spec/model_family.h"
 #include "tests/unit/planner/instance.h"
 
 namespace sailor {
@@ -118,17 +119,18 @@ TEST(MegatronFlags, MixedStagesNeedAnOrderOfNodes) {
 TEST(MegatronFlags, FamiliesSayWhatIsTheirOwn) {
   test::Instance in = eight_blocks();
   const Plan plan = test::make_plan(in, 1, {{{0, 10, "fast", 1}}});
-  in.job.model.family = "llama";
+  set_family(in.job.model, "llama");
   in.job.model.rotary_base = 5000;
   const MegatronFlags rotary = megatron_flags(in.job, plan);
   EXPECT_TRUE(has(rotary, "--position-embedding-type rope"));
   EXPECT_TRUE(has(rotary, "--rotary-base 5000"));
   EXPECT_TRUE(has(rotary, "--swiglu"));
-  in.job.model.family = "gpt-neo";
+  set_family(in.job.model, "gpt-neo");
   const MegatronFlags unscaled = megatron_flags(in.job, plan);
   EXPECT_EQ(unscaled.why_not, "its model does not scale attention scores");
   EXPECT_TRUE(unscaled.flags.empty());
-  in.job.model.family = "gpt-neox";
+  set_family(in.job.model, "gpt-neox");
+  in.job.model.parallel_residual = false;
   in.job.model.rotary_fraction = 0.25;
   EXPECT_TRUE(has(megatron_flags(in.job, plan), "--rotary-percent 0.25"));
   in.job.model.parallel_residual = true;

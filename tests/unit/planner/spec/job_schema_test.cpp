@@ -94,11 +94,13 @@ TEST(JobSchema, WordsOfEnumerationsAreThoseOfTheParser) {
       for (const json& word : node["enum"]) {
         json job = whole_job();
         job[place] = word;
+        if (path == "/model") job["model"].erase("family");                         // has all choices
         if (key == "precision") job[json::json_pointer(path)].erase("loss_scale");  // of one of them
         EXPECT_EQ(parser_says(job), "no error") << path << "/" << key << " " << word;
         ++words;
       }
       json job = whole_job();
+      if (path == "/model") job["model"].erase("family");
       job[place] = "none of them";
       EXPECT_THAT(parser_says(job), ::testing::HasSubstr("none of them")) << path << "/" << key;
     }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "planner/spec/model_family.h"
 #include "tests/unit/planner/error_of.h"
 
 namespace sailor {
@@ -72,7 +73,7 @@ TEST(TransformerShape, BrokenShapesAreErrorsWithTheirPlace) {
 
 ModelSpec job_model(const std::string& family) {
   ModelSpec model;
-  model.family = family;
+  set_family(model, family);
   model.layers = 24;
   model.hidden = 1024;
   model.heads = 16;

@@ -337,8 +337,11 @@ TEST_F(BrokenModel, EveryErrorSaysWhereAndWhat) {
   EXPECT_THAT(error(), HasSubstr("\"model.layers.1."));
   change("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2");
   change("\"rope_type\": \"default\"", "\"rope_type\": \"linear\"");
-  EXPECT_THAT(error(), HasSubstr("rope_parameters.rope_type: the trainer has plain rotary positions only"));
-  change("\"rope_type\": \"linear\"", "\"rope_type\": \"default\"");
+  EXPECT_THAT(error(), HasSubstr("rope_parameters: missing key \"factor\""));
+  change("\"rope_type\": \"linear\"", "\"rope_type\": \"longrope\"");
+  EXPECT_THAT(error(),
+              HasSubstr("rope_parameters.rope_type: must be default, linear, dynamic, llama3 or yarn"));
+  change("\"rope_type\": \"longrope\"", "\"rope_type\": \"default\"");
   change("\"model_type\": \"llama\"", "\"model_type\": \"mamba\"");
   EXPECT_THAT(error(), HasSubstr("model_type: must be gpt2, opt, gpt_neo"));
   change("\"model_type\": \"mamba\"", "\"model_type\": \"llama\"");

@@ -8,12 +8,21 @@
 #include "planner/spec/error.h"
 #include "trainer/model/norms.h"
 #include "trainer/model/registry.h"
+#include "trainer/model/rotary.h"
 
 namespace sailor {
 namespace {
 
+RotarySpeeds speeds(int rotated, double base) {
+  ModelSpec model;
+  model.hidden = rotated;
+  model.heads = 1;
+  model.rotary_base = base;
+  return rotary_speeds(model, /*local=*/false);
+}
+
 TEST(Rotary, TurnsThePairsOfAHeadByPositionTimesSpeed) {
-  const RotaryTable table(3, 4, 100.0, at::kDouble);  // speeds 1 and 1/10
+  const RotaryTable table(3, speeds(4, 100.0), at::kDouble);  // speeds 1 and 1/10
   const at::Tensor x = at::tensor({1.0, 2.0, 3.0, 4.0}).to(at::kDouble).expand({1, 1, 3, 4});
   const at::Tensor y = table.rotate(x)[0][0];
   for (int position = 0; position < 3; ++position) {
@@ -27,7 +36,7 @@ TEST(Rotary, TurnsThePairsOfAHeadByPositionTimesSpeed) {
 }
 
 TEST(Rotary, ScoresDependOnTheDistanceAlone) {
-  const RotaryTable table(12, 8, 10000.0, at::kDouble);
+  const RotaryTable table(12, speeds(8, 10000.0), at::kDouble);
   const at::Tensor q = at::randn({8}, at::kDouble).expand({1, 1, 12, 8}),
                    k = at::randn({8}, at::kDouble).expand({1, 1, 12, 8});
   const at::Tensor scores = at::matmul(table.rotate(q), table.rotate(k).transpose(2, 3))[0][0];
@@ -72,9 +81,25 @@ TEST(Attention, AWindowOfOneSeesOnlyItselfAndOneOfAllIsNone) {
   EXPECT_TRUE(at::allclose(attend({q, k, v}, 0.7, 2)[0][0][2], expected));
 }
 
+TEST(Attention, SoftCapsAreThoseOfTheComposedOperators) {
+  const auto made = [] { return at::randn({2, 2, 5, 4}, at::kDouble).set_requires_grad(true); };
+  const at::Tensor q = made(), k = made(), v = made(), seed = at::randn({2, 2, 5, 4}, at::kDouble);
+  for (const int64_t window : {0, 3}) {
+    const at::Tensor scores = 2 * (0.7 * at::matmul(q, k.transpose(2, 3)) / 2).tanh();
+    at::Tensor seen = at::ones({5, 5}, at::kBool).tril();
+    if (window > 0) seen = seen.triu(1 - window);
+    const at::Tensor theirs = at::matmul(scores.masked_fill(seen.logical_not(), -INFINITY).softmax(-1), v);
+    const at::Tensor ours = attend({q, k, v}, 0.7, window, 2);
+    EXPECT_TRUE(at::allclose(ours, theirs, 1e-13, 1e-13)) << window;
+    const auto gradients = torch::autograd::grad({ours}, {q, k, v}, {seed});
+    const auto expected = torch::autograd::grad({theirs}, {q, k, v}, {seed});
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(gradients[i], expected[i], 1e-12, 1e-12)) << i;
+  }
+}
+
 TEST(RotaryTable, TurnsTheFirstElementsOnly) {
   const at::Tensor x = at::randn({2, 3, 5, 8}, at::kDouble);
-  const RotaryTable part(5, 4, 100.0, at::kDouble);
+  const RotaryTable part(5, speeds(4, 100.0), at::kDouble);
   const at::Tensor turned = part.rotate(x);
   EXPECT_TRUE(at::equal(turned.narrow(3, 4, 4), x.narrow(3, 4, 4)));
   EXPECT_TRUE(at::equal(turned.narrow(3, 0, 4), part.rotate(x.narrow(3, 0, 4))));
@@ -83,14 +108,14 @@ TEST(RotaryTable, TurnsTheFirstElementsOnly) {
 
 TEST(RmsNorm, ItsGradientsAreThoseOfTheComposedOperators) {
   LayerContext context;
-  context.model.family = "llama";
+  set_family(context.model, "llama");
   context.model.layers = context.model.heads = 1;
   context.model.hidden = 6;
   context.model.norm_epsilon = 1e-3;
   context.dtype = at::kDouble;
   std::vector<Parameter> parameters;
   ParameterMaker make(context, 1, parameters);
-  const RmsNorm norm(make, "norm1");
+  const NormLayer norm(make, "norm1");
   norm.weight.detach().copy_(at::randn({6}, at::kDouble));
   const at::Tensor x = at::randn({2, 3, 6}, at::kDouble).set_requires_grad(true);
   const at::Tensor seed = at::randn({2, 3, 6}, at::kDouble);
@@ -105,7 +130,7 @@ TEST(RmsNorm, ItsGradientsAreThoseOfTheComposedOperators) {
 
 TEST(ModelFamilies, KeyAndValueHeadsMustDivideByTheDegree) {
   ModelSpec model;
-  model.family = "llama";
+  set_family(model, "llama");
   model.layers = 2;
   model.hidden = 32;
   model.heads = 8;

@@ -1,0 +1,17 @@
+// What a model is made of: its parameters and FLOPs, in all and by layer. Pure.
+#pragma once
+
+#include <string>
+
+#include "planner/spec/model_spec.h"
+
+namespace sailor {
+
+// A map with `name`, `family`, `sequence`, `parameters`, `active_parameters`, `flops_per_token` (of one
+// forward and backward, as training_flops_per_token() counts) and `layers`: equal layers that follow one
+// another, each with its own parameters and FLOPs. Throws InputError for an unknown family.
+std::string model_json(const ModelSpec& model);
+// The same as a table; ends in a newline.
+std::string model_table(const ModelSpec& model);
+
+}  // namespace sailor

@@ -1,0 +1,71 @@
+#include "trainer/model/decoder_block.h"
+
+#include "trainer/model/activations.h"
+#include "trainer/model/attention.h"
+
+namespace sailor {
+namespace {
+
+RotaryTable rotary_of(const ParameterMaker& make) {
+  const ModelSpec& model = make.model();
+  if (model.learned_positions()) return {};
+  return {make.context(), model.local_rotary_base > 0 && model.attends_locally(make.layer())};
+}
+
+}  // namespace
+
+DecoderBlock::DecoderBlock(const LayerContext& context, int index)
+    : DecoderBlock(ParameterMaker(context, index, parameters_)) {}
+
+DecoderBlock::DecoderBlock(ParameterMaker make)
+    : dropout_(make),
+      parallel_(make.model().parallel_residual),
+      shared_norm_(make.model().shared_norm),
+      gated_(make.model().gated_mlp),
+      residual_scale_(make.model().residual_scale),
+      heads_(make.model().heads / make.context().tp_size()),
+      kv_heads_(make.model().key_value_heads() / make.context().tp_size()),
+      score_scale_(make.model().score_scale()),
+      soft_cap_(make.model().attention_soft_cap),
+      window_(make.model().attends_locally(make.layer()) ? make.model().attention_window : 0),
+      activation_(activation_of(make.model().activation)),
+      rotary_(rotary_of(make)),
+      norm1_(make, "norm1"),
+      qkv_(make, "qkv"),
+      query_key_norm_(make),
+      proj_(make, "proj"),
+      norm1_after_(make, "norm1_after"),
+      norm2_(make, "norm2"),
+      up_(make, gated_ ? "gate_up" : "fc1"),
+      down_(make, gated_ ? "down" : "fc2"),
+      norm2_after_(make, "norm2_after") {}
+
+at::Tensor DecoderBlock::added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,
+                               DropoutSite site) const {
+  const at::Tensor dropped = dropout_(norm(result), batch, site);
+  return residual_scale_ == 1 ? dropped : dropped * residual_scale_;
+}
+
+at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
+  const at::Tensor normed = norm1_(x);
+  const at::Tensor attended = x + added(attention(normed), norm1_after_, batch, DropoutSite::attention);
+  const at::Tensor mlp_reads = shared_norm_ ? normed : norm2_(parallel_ ? x : attended);
+  return attended + added(mlp(mlp_reads), norm2_after_, batch, DropoutSite::mlp);
+}
+
+at::Tensor DecoderBlock::attention(const at::Tensor& x) const {
+  Heads heads = split_heads(qkv_(x), heads_, kv_heads_);
+  query_key_norm_.apply(heads.query, heads.key);
+  heads.query = rotary_.rotate(heads.query);
+  heads.key = rotary_.rotate(heads.key);
+  return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)));
+}
+
+at::Tensor DecoderBlock::mlp(const at::Tensor& x) const {
+  const at::Tensor up = up_(x);
+  if (!gated_) return down_(activation_(up));
+  const at::Tensor pairs = up.view({up.size(0), up.size(1), up.size(2) / 2, 2});
+  return down_(activation_(pairs.select(3, 0)) * pairs.select(3, 1));
+}
+
+}  // namespace sailor

@@ -1,0 +1,50 @@
+// A transformer block: attention and MLP, each between norms and with a residual connection, as the choices
+// of its model say (ModelSpec). planner/spec/layer_parameters.h lists its parameters.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+#include "trainer/model/dropout.h"
+#include "trainer/model/layer.h"
+#include "trainer/model/linear.h"
+#include "trainer/model/norms.h"
+#include "trainer/model/parameter_maker.h"
+#include "trainer/model/rotary.h"
+
+namespace sailor {
+
+class DecoderBlock : public Layer {
+ public:
+  DecoderBlock(const LayerContext& context, int index);
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
+
+ private:
+  explicit DecoderBlock(ParameterMaker make);
+  at::Tensor attention(const at::Tensor& x) const;
+  at::Tensor mlp(const at::Tensor& x) const;
+  // What is added to the residual stream.
+  at::Tensor added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,
+                   DropoutSite site) const;
+
+  Dropout dropout_;
+  bool parallel_, shared_norm_, gated_;
+  double residual_scale_;
+  int64_t heads_, kv_heads_;  // of this rank
+  double score_scale_, soft_cap_;
+  int64_t window_;
+  at::Tensor (*activation_)(const at::Tensor&);
+  RotaryTable rotary_;
+  // In the order of the list of parameters.
+  NormLayer norm1_;
+  OutputSplitLinear qkv_;
+  QueryKeyNorm query_key_norm_;
+  InputSplitLinear proj_;
+  NormLayer norm1_after_, norm2_;
+  OutputSplitLinear up_;  // with the gate, if there is one
+  InputSplitLinear down_;
+  NormLayer norm2_after_;
+};
+
+}  // namespace sailor
