@@ -63,4 +63,16 @@ only_controller() { [ "$(training_processes | awk '{ print $2 }')" = sailor-run 
 expect "controller hangs: leases end all ranks and agents" wait_until 40 only_controller
 kill -CONT "$controller" 2>/dev/null || true
 gone "controller hangs" 25
+wait_idle
+
+# An mpirun that has started nothing when it fails.
+printf '#!/bin/sh\n[ "$1" != --version ] || { echo "mpirun (Open MPI) 5.0.7"; exit 0; }\nexit 1\n' >broken-mpirun
+chmod a+rx broken-mpirun
+export SAILOR_MPIRUN=$work/broken-mpirun
+training "mpirun fails"
+unset SAILOR_MPIRUN
+expect "mpirun fails: it says so" grep -q '^sailor: starting the ranks failed: the launcher ended with exit code 1' "$output"
+expect "mpirun fails: the ranks were started without it" has_text "$output" '^sailor: starting the ranks again, without mpirun'
+scancel "$job"
+gone "mpirun fails" 10
 finish

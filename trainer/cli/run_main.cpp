@@ -1,6 +1,7 @@
 // `sailor run JOB.yaml`: the controller of a job. Also the interpreter of a job spec that was submitted as a
 // batch script.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
 #include "planner/plan/validate.h"
+#include "planner/process/subprocess.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
@@ -23,6 +25,7 @@
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
+#include "trainer/launch/open_mpi.h"
 #include "trainer/record/model_flops.h"
 
 namespace {
@@ -126,6 +129,20 @@ void link_to_run(const Arguments& arguments, const Scheduler& scheduler, const s
   if (!fs::exists(link, error)) fs::create_directory_symlink(run.filename(), link, error);
 }
 
+// Replaces this process by one that starts the ranks without mpirun, in the environment that it had.
+[[noreturn]] void start_without_mpirun(const std::vector<std::string>& environment, char** argv) {
+  std::cerr << "sailor: starting the ranks again, without mpirun\n";
+  clearenv();
+  for (const std::string& variable : environment) {
+    const size_t equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  setenv("SAILOR_MPIRUN", "none", 1);
+  std::vector<std::string> command = {fs::read_symlink("/proc/self/exe")};
+  for (char** argument = argv + 1; *argument; ++argument) command.emplace_back(*argument);
+  become_program(command);
+}
+
 int run(const Arguments& arguments, Scheduler& scheduler) {
   // The script that Slurm runs is a copy; relative paths in it refer to the submitted file. A spec that the
   // script names is used in its place.
@@ -204,6 +221,8 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
   Arguments arguments;
   CLI::App app{"Trains a job, as its controller: inside a Slurm allocation, or on this machine",
                "sailor run"};
@@ -221,5 +240,10 @@ int main(int argc, char** argv) {
          "--lease", arguments.lease_s,
          "seconds until ranks exit when the controller is unreachable (default: 15, or elastic.lease)")
       ->check(CLI::Range(1.0, 3600.0));
-  return cli::run_program(app, argc, argv, [&] { return run(arguments, site_scheduler()); });
+  return cli::run_program(app, argc, argv, [&]() -> int {
+    const int code = run(arguments, site_scheduler());
+    if (code != kNoRankJoined) return code;
+    if (!arguments.local && find_mpirun()) start_without_mpirun(environment, argv);
+    return kFailed;
+  });
 }

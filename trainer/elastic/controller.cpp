@@ -282,6 +282,8 @@ int Controller::conclude() {
   } else {
     summary.status = "failed";
     summary.error = supervisor_.failure().text().value_or("");
+    const auto missing = static_cast<int>(supervisor_.missing_ranks().size());
+    if (missing == num_ranks(plan_)) exit_code = kNoRankJoined;
   }
   directory_.write_document("summary.json", summary_json(summary));
   generations_.log_end(summary.status, summary.error);

@@ -51,6 +51,9 @@ struct ControllerOptions {
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };
 
+// Instead of an exit code: the launcher has failed, or does not end, and no rank has joined.
+constexpr int kNoRankJoined = -1;
+
 // Runs the job to its end, in the allocation of `scheduler` unless local. Prints progress to `out`, and at
 // most one line about a failure to stderr. Returns the exit code. Call before starting any thread. Requires a
 // plan that check_plan(plan, job) accepts, placed on the allocation's nodes unless local. Throws
