@@ -43,7 +43,7 @@ PlanningInputs inputs_with_busy(const SubmitOptions& options, const JobSpec& job
     if (busy == snapshot.busy.end())
       inputs.snapshot.nodes.push_back(node);
     else
-      inputs.snapshot.busy.push_back({node, busy->state, busy->free_in_s});
+      inputs.snapshot.busy.push_back({node, busy->state, busy->free_in_s, busy->jobs_end_in_s});
   }
   return inputs;
 }

@@ -110,6 +110,7 @@ BusyNode read_busy(const MapField& map) {
   all_free(busy.node);
   busy.state = map.required("state").text();
   if (auto seconds = map.optional("free_in_s")) busy.free_in_s = seconds->non_negative();
+  if (auto seconds = map.optional("jobs_end_in_s")) busy.jobs_end_in_s = seconds->non_negative();
   return busy;
 }
 
@@ -220,7 +221,7 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
     for (const Field& item : busy_nodes->items()) {
       const MapField entry(
           item, {"name", "count", "partition", "zone", "region", "gpu_type", "gpus", "switch", "price",
-                 "billing_units", "shared", "host", "state", "free_in_s"});
+                 "billing_units", "shared", "host", "state", "free_in_s", "jobs_end_in_s"});
       BusyNode busy = read_busy(entry);
       for (std::string& name : names_of(entry)) {
         busy.node.name = std::move(name);
@@ -257,7 +258,9 @@ std::string to_yaml(const Snapshot& snapshot) {
   for (const BusyNode& busy : snapshot.busy) {
     out += fmt::format("  - {{{}{}{}, state: {}{}}}\n", yaml_place(busy.node), yaml_switch(busy.node),
                        yaml_price(busy.node), yaml_text(busy.state),
-                       busy.free_in_s ? fmt::format(", free_in_s: {:.0f}", *busy.free_in_s) : "");
+                       busy.free_in_s       ? fmt::format(", free_in_s: {:.0f}", *busy.free_in_s)
+                       : busy.jobs_end_in_s ? fmt::format(", jobs_end_in_s: {:.0f}", *busy.jobs_end_in_s)
+                                            : "");
   }
   if (!snapshot.queue.empty()) out += "queue:\n";
   for (const WaitingJob& job : snapshot.queue) {

@@ -60,6 +60,8 @@ struct BusyNode {
   SnapshotNode node;                // as it will be: all of its GPUs free
   std::string state;                // "in use", ...
   std::optional<double> free_in_s;  // maximum time after the snapshot; nothing = unknown
+  // The same for the jobs that run there, where others wait for the node; nothing = as free_in_s.
+  std::optional<double> jobs_end_in_s{};
 };
 
 // A job that waits, and gets its nodes before a new one.

@@ -38,7 +38,9 @@ void StartTimes::take_busy(const Snapshot& snapshot) {
       promised_until[name] = std::max(promised_until[name], *job.start_in_s);
   }
   for (size_t i = 0; i < snapshot.busy.size(); ++i) {
+    // The queue says for how long others have the node then.
     std::optional<double> free_in_s = snapshot.busy[i].free_in_s;
+    if (!free_in_s) free_in_s = snapshot.busy[i].jobs_end_in_s;
     const auto promised = promised_until.find(snapshot.busy[i].node.name);
     if (!free_in_s && promised != promised_until.end()) free_in_s = promised->second;
     map_.take({snapshot.nodes.size() + i}, 0, whole_seconds(free_in_s), "");

@@ -73,7 +73,7 @@ expect "two GPUs: it starts" submitted
 expect "it has two of four" equal "$(gres_of_job "$job")" "a2 gpu:a100:2(IDX:0-1)"
 dry -w a2
 expect "the next job gets the others" contains "$out" "--nodelist=a2 --nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=16"
-dry -w a2 --exclusive
+dry -w a2 --exclusive --sailor-wait=none
 expect "one that wants whole nodes waits for them" equal "$rc" 3
 contains "$err" "is busy" || not_ok "and says so"
 free_all
@@ -84,7 +84,7 @@ free_all
 hold a2 -n1 -c62 --mem=100
 dry -w a2
 expect "two processors: two ranks" contains "$out" "--ntasks=2 --ntasks-per-node=2 --cpus-per-task=1 "
-dry -w a2 -c3
+dry -w a2 -c3 --sailor-wait=none
 expect "and none with three each" equal "$rc" 3
 free_all
 

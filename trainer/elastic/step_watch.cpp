@@ -8,6 +8,7 @@ namespace {
 constexpr double kStall = 10;         // times the longest step so far
 constexpr double kFirstStep_s = 300;  // before the first step
 constexpr int64_t kStepsAhead = 2;    // ranks are at most one step apart, and a report is in flight
+constexpr double kDelay_s = 1;        // of reports and orders on a busy machine: steps go on meanwhile
 
 }  // namespace
 
@@ -24,7 +25,8 @@ void StepWatch::reported(int64_t step, double step_s) {
 }
 
 int64_t StepWatch::reachable_by_all() const {
-  return steps_done_ + kStepsAhead;
+  const double more = longest_step_s_ > 0 ? kDelay_s / longest_step_s_ : 0;
+  return steps_done_ + kStepsAhead + static_cast<int64_t>(more);
 }
 
 bool StepWatch::stalls(double in_step_s, double running_s, double lease_s) const {

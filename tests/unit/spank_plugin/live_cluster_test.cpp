@@ -221,6 +221,8 @@ TEST_F(LiveClusterTest, NodesThatOnlyHaveToBeWaitedForAreBusy) {
   EXPECT_EQ(first.state, "in use");
   EXPECT_EQ(first.free_in_s, 900);
   EXPECT_EQ(cluster.snapshot.busy[1].free_in_s, std::nullopt) << "job 17 takes it next";
+  EXPECT_EQ(cluster.snapshot.busy[1].jobs_end_in_s, 60);
+  EXPECT_EQ(first.jobs_end_in_s, std::nullopt);
   EXPECT_EQ(cluster.snapshot.busy[2].state, "powered down");
   wishes.excluded_nodes = {"a1"};
   EXPECT_EQ(live_cluster(view, site, wishes).snapshot.busy.size(), 2u);

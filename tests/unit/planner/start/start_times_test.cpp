@@ -55,5 +55,14 @@ TEST(StartTimes, ANodeThatAWaitingJobWillGetIsFreeAfterIt) {
   EXPECT_THAT(StartTimes(snapshot, 60).wait_for({"a2"}), Optional(DoubleEq(600)));
 }
 
+TEST(StartTimes, AWaitingJobOfWhichSlurmSaysNoStartGetsTheNodeWhenItComesFree) {
+  const Snapshot snapshot = cluster(
+      "busy:\n"
+      "  - {name: a2, zone: z, gpu_type: X, gpus: 4, state: in use, jobs_end_in_s: 60}\n"
+      "queue:\n"
+      "  - {nodes: 1, names: a2, limit_s: 500}\n");
+  EXPECT_THAT(StartTimes(snapshot, 60).wait_for({"a2"}), Optional(DoubleEq(560)));
+}
+
 }  // namespace
 }  // namespace sailor

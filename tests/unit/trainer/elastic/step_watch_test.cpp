@@ -54,6 +54,14 @@ TEST(StepWatch, AllStopAfterAStepThatNobodyHasDone) {
   EXPECT_EQ(steps.steps_done(), 3);
 }
 
+TEST(StepWatch, QuickStepsGoOnWhileAnOrderTravels) {
+  StepWatch steps;
+  steps.reported(10, 0.05);
+  EXPECT_EQ(steps.reachable_by_all(), 10 + 2 + 20);  // a second
+  steps.reported(11, 30);
+  EXPECT_EQ(steps.reachable_by_all(), 11 + 2) << "a long step is time enough";
+}
+
 TEST(StepWatch, AChangeIsInVainUntilTrainingIsFurtherThanEver) {
   StepWatch steps;
   steps.reported(7, 1);
