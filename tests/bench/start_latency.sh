@@ -37,7 +37,7 @@ cat >job.yaml <<'YAML'
 #!/usr/bin/env -S sailor run
 #SBATCH --job-name=start --time=5 --output=start-%j.out
 model: {family: gpt2, layers: 1, hidden: 64, heads: 4, sequence: 64, vocabulary: 256}
-training: {global_batch: 16, precision: fp32, steps: 2, optimizer: {name: adamw, lr: 1.0e-3}}
+training: {global_batch: 16, precision: fp32, steps: 1, optimizer: {name: adamw, lr: 1.0e-3}}
 data: {train: text.txt, format: bytes}
 YAML
 
