@@ -182,8 +182,6 @@ std::string comment_of(const Plan& plan) {
   return line.substr(0, kMaxBytes);
 }
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-
 // The GPUs of a job are numbered from 0 on each shared node, whichever Slurm chooses.
 void number_gpus_of_job(Plan& plan, const Snapshot& snapshot) {
   std::map<std::string, std::map<int, int>> number;  // by node: index in the snapshot -> in the job

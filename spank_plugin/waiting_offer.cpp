@@ -5,16 +5,17 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "planner/plan/plan.h"
 #include "planner/spec/text.h"
+#include "planner/start/start_times.h"
 #include "spank_plugin/slurm/slurm_view.h"
 
 namespace sailor {
 namespace {
 
-constexpr size_t kMostWaits = 3;    // planner calls
-constexpr double kSameTime_s = 60;  // nodes that come free within a minute come free together
+constexpr size_t kMostWaits = 3;  // planner calls
 constexpr double kLeastEarlier_s = 60;
 constexpr double kLeastShare = 0.02;  // of the training's time: predictions are no better than that
 
@@ -23,19 +24,7 @@ std::vector<double> next_ends(const std::vector<BusyNode>& nodes) {
   std::vector<double> all;
   for (const BusyNode& busy : nodes)
     if (busy.free_in_s) all.push_back(*busy.free_in_s);
-  std::sort(all.begin(), all.end());
-  std::vector<double> ends;
-  double group_begin = 0;
-  for (const double end : all) {
-    if (!ends.empty() && end - group_begin <= kSameTime_s) {
-      ends.back() = end;
-      continue;
-    }
-    if (ends.size() == kMostWaits) break;
-    group_begin = end;
-    ends.push_back(end);
-  }
-  return ends;
+  return first_times(std::move(all), kMostWaits);
 }
 
 bool free_by(const BusyNode& busy, double wait_s) {

@@ -3,13 +3,13 @@
 // all steps of the training. An estimate: other jobs may queue for the same nodes, and jobs end early. Pure.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/search/search.h"
 #include "planner/spec/snapshot.h"
+#include "planner/start/choose_start.h"
 
 namespace sailor {
 
@@ -19,9 +19,6 @@ struct WaitingOffer {
   int more_gpus = 0;                     // additional GPUs of the plan; may be negative
   std::vector<std::string> later_nodes;  // busy nodes that become free after the wait, or at an unknown time
 };
-
-// Plans for one snapshot with this effort (PlanOptions::effort_limit_s).
-using ShortSearch = std::function<SearchResult(const Snapshot&, double effort_s)>;
 
 // Checks the next few times at which nodes become free, with `effort_s` for all of them; nothing if none of
 // them makes up for the wait. `now` is the plan for snapshot.nodes.

@@ -72,8 +72,8 @@ struct ModelSpec {
   double rotary_low_frequency = 1;     // llama3: wavelengths above original / this are divided by the factor
   double rotary_high_frequency = 4;    // llama3: those below original / this are not
   double rotary_attention_factor = 0;  // yarn: of cosine and sine; 0 = 1 + ln(factor) / 10
-  double rotary_fast_rotations = 32;   // yarn: at least so many in the original length: not scaled
-  double rotary_slow_rotations = 1;    // yarn: at most so many: divided by the factor
+  double rotary_fast_rotations = 32;   // yarn: elements with more in the original length are not scaled
+  double rotary_slow_rotations = 1;    // yarn: elements with fewer are divided by the factor
   bool rotary_whole_limits = true;     // yarn: these limits are rounded to whole elements
 
   QkNorm qk_norm = QkNorm::none;

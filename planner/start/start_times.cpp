@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace sailor {
 namespace {
@@ -14,6 +15,23 @@ int64_t whole_seconds(std::optional<double> seconds) {
 }
 
 }  // namespace
+
+std::vector<double> first_times(std::vector<double> times_s, size_t most) {
+  constexpr double kSameTime_s = 60;
+  std::sort(times_s.begin(), times_s.end());
+  std::vector<double> first;
+  double group_begin = 0;
+  for (const double time : times_s) {
+    if (!first.empty() && time - group_begin <= kSameTime_s) {
+      first.back() = time;
+      continue;
+    }
+    if (first.size() == most) break;
+    group_begin = time;
+    first.push_back(time);
+  }
+  return first;
+}
 
 StartTimes::StartTimes(const Snapshot& snapshot, std::optional<double> length_s)
     : map_(snapshot.nodes.size() + snapshot.busy.size()), length_s_(whole_seconds(length_s)) {
@@ -99,25 +117,12 @@ std::vector<size_t> StartTimes::free_at(double wait_s) const {
 }
 
 std::vector<double> StartTimes::next_times(size_t most) const {
-  constexpr double kSameTime_s = 60;
   std::vector<double> all;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto slot = earliest({i}, 1);
     if (slot && slot->wait_s > 0) all.push_back(slot->wait_s);
   }
-  std::sort(all.begin(), all.end());
-  std::vector<double> times;
-  double group_begin = 0;
-  for (const double time : all) {
-    if (!times.empty() && time - group_begin <= kSameTime_s) {
-      times.back() = time;
-      continue;
-    }
-    if (times.size() == most) break;
-    group_begin = time;
-    times.push_back(time);
-  }
-  return times;
+  return first_times(std::move(all), most);
 }
 
 }  // namespace sailor

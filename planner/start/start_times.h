@@ -12,6 +12,10 @@
 
 namespace sailor {
 
+// The first of these times, ascending, a minute or more apart and at most `most`: times within a minute count
+// as the last of them.
+std::vector<double> first_times(std::vector<double> times_s, size_t most);
+
 class StartTimes {
  public:
   // For a job of this length; nothing = without a time limit. The snapshot must outlive the object.
