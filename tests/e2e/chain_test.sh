@@ -57,7 +57,7 @@ expect "the first job ended well" wait_until 30 job_ended "$first"
 expect "with exit code 0" contains "$(scontrol show job -o "$first" | head -1)" "JobState=COMPLETED"
 second=$(sed -n 's/^training continues in job //p' train.log | head -1)
 expect "under the same name" contains "$(scontrol show job -o "$second" | head -1)" "JobName=long "
-expect "all parts end" wait_until 240 finished
+expect "all parts end" wait_until 480 finished
 planned_anew() { local nodes; nodes=$(nodes_of_job "$second") && [ -n "$nodes" ] && ! grep -qw "$drained" <<<"$nodes"; }
 expect "the second part was planned without the drained node" planned_anew
 scontrol update nodename="$drained" state=resume

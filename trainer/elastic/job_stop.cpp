@@ -13,8 +13,7 @@ constexpr double kBytes_per_s = 2e8;  // of a slow shared file system
 }  // namespace
 
 double time_to_save_s(const StopLead& lead) {
-  const double wanted_s = kSteps * lead.step_s + kSaves * lead.save_s;
-  return std::min(wanted_s, std::max(0.0, lead_s(lead) - kMargin_s / 2));
+  return std::max(0.0, lead_s(lead) - kMargin_s / 2);
 }
 
 double lead_s(const StopLead& lead) {

@@ -8,7 +8,11 @@ namespace {
 TEST(JobStop, TheLeadHasTimeForStepsASaveAndTheNextSubmission) {
   const StopLead lead{.step_s = 10, .save_s = 100, .whole_s = 86400};
   EXPECT_EQ(lead_s(lead), 30 + 3 * 10 + 1.5 * 100);
-  EXPECT_EQ(time_to_save_s(lead), 3 * 10 + 1.5 * 100);
+  EXPECT_EQ(time_to_save_s(lead), 15 + 3 * 10 + 1.5 * 100);
+}
+
+TEST(JobStop, QuickStepsHaveTimeForTheMessagesThatStopThem) {
+  EXPECT_DOUBLE_EQ(time_to_save_s({.step_s = 0.01, .save_s = 0.01, .whole_s = 3600}), 15 + 0.045);
 }
 
 TEST(JobStop, AShortJobTrainsForHalfOfItsTime) {
