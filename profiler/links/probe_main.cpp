@@ -32,6 +32,7 @@
 #include "trainer/comm/socket_plane.h"
 #include "trainer/control/control_endpoint.h"
 #include "trainer/launch/agent.h"
+#include "trainer/process/parent_death.h"
 #include "trainer/topology/gpu_environment.h"
 #include "trainer/topology/nic_environment.h"
 #include "trainer/topology/topology_report.h"
@@ -150,6 +151,7 @@ std::string how_measured(const std::vector<Card>& cards) {
 }
 
 int run_rank(Arguments arguments) {
+  end_with_parent();  // a launcher that is killed leaves no rank that goes on to write the profile
   ProbeRequest& request = arguments.request;
   set_gpu_environment();
   set_nic_environment(own_address(arguments.network));

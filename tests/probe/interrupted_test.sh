@@ -6,20 +6,24 @@ mounted=
 clean_up() { [ -z "$mounted" ] || umount "$mounted" || true; }
 probe() { "$bin/sailor-probe" --ranks 2 "$@"; }
 
-# kill -9 of the rank that keeps the file, again and again, each time after something new was measured.
+# kill -9 of the rank that keeps the file, the third time of its launcher, each time after something new was measured.
 profile=$work/killed/network.json
 before=0
 for round in 1 2 3; do
   probe --max-bytes 64MiB --seconds 40 --out "$work/killed" > "$work/log" 2>&1 &
-  launcher=$!
-  for ((i = 0; i < 400; ++i)); do
+  shell=$!
+  for ((i = 0; i < 1200; ++i)); do
     [ ! -s "$profile" ] || [ "$(measurements "$profile")" -lt $((before + 2)) ] || break
     sleep 0.05
   done
-  # Its ranks are the launcher's children; the first was started first.
-  rank=$(ps -o pid= --ppid $launcher --sort start_time | head -1)
-  kill -9 $rank || not_ok "round $round: the rank was there to be killed"
-  wait $launcher 2> /dev/null && not_ok "round $round: a killed probe says that all is well"
+  # The function runs in a shell of its own. The ranks are the launcher's children; the first was started first.
+  launcher=$(pgrep -P $shell)
+  ranks=$(ps -o pid= --ppid "$launcher" --sort pid)
+  [ $round = 3 ] && killed=$launcher || killed=$(head -1 <<< "$ranks")
+  kill -9 $killed || not_ok "round $round: process $killed was there to be killed"
+  wait $shell 2> /dev/null && not_ok "round $round: a killed probe says that all is well"
+  for ((i = 0; i < 200; ++i)); do ps -o pid= $ranks > /dev/null || break; sleep 0.05; done
+  ps $ranks > /dev/null && not_ok "round $round: its ranks ended with it"
   "$bin/sailor-probe" --show "$profile" > /dev/null || not_ok "round $round: the file is whole"
   now=$(measurements "$profile")
   expect "round $round: $now measurements are there, $before before" [ "$now" -ge $((before + 2)) ]
