@@ -47,6 +47,10 @@ void keep_off_kinks(const JobSpec& job, const std::string& name, int64_t first_r
 
 }  // namespace
 
+double gradient_scale(const at::Tensor& gradient, const ReferenceStep& step) {
+  return std::max(gradient.abs().max().item<double>(), 1e-3 * step.largest_gradient);
+}
+
 void Outcome::add(const Outcome& other) {
   loss_err = worse(loss_err, other.loss_err);
   if (worse(grad_err, other.grad_err) > grad_err) worst = other.worst;
@@ -95,10 +99,9 @@ void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
   count(std::abs(result.grad_norm - expected.grad_norm) / expected.grad_norm, "norm");
   for (const OptimizerSlice& slice : trainer_.optimizer().slices()) {
     const at::Tensor& whole = expected.gradients.at(slice.name);
-    const double scale = std::max(whole.abs().max().item<double>(), 1e-3 * expected.largest_gradient);
     count(run_difference(slice.gradient.to(at::kCPU), whole.view({-1}),
                          first_of_.at(slice.name) + slice.first) /
-              scale,
+              gradient_scale(whole, expected),
           slice.name);
   }
 }

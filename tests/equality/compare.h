@@ -20,10 +20,12 @@
 
 namespace sailor::equality {
 
+// max(max|gradient|, 1e-3 largest gradient of the model)
+double gradient_scale(const at::Tensor& gradient, const ReferenceStep& step);
+
 struct Outcome {
   double loss_err = 0;  // max over steps of |a - b| / |b|
-  double grad_err =
-      0;  // max over steps and parameters of max|a - b| / max(max|b|, 1e-3 largest gradient of the model)
+  double grad_err = 0;  // max over steps and parameters of max|a - b| / gradient_scale(b)
   int max_in_flight = 0;
   bool in_flight_ok = true;  // equal to the schedule's number on every rank
   std::string worst;         // the parameter and step of grad_err

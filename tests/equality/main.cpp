@@ -11,14 +11,17 @@
 // at lr 3e-4: the reference is 9e-6 off fp64 after 20 steps, the trainer 1.5e-5 off the reference; at 1e-4 it
 // is 1.6e-6 and 1.2e-6.)
 //
-// Tolerances: 1e-5 in fp32 and 1e-12 in fp64. In bf16 the reference stays in fp32 (from the same initial
-// values), and the bound is derived: rounding to 8 significant bits is off by u = 2^-9 of a value at most.
-// The longest path of a block, forward and backward, has 48 rounded results (8 products, their inputs and
-// sums, two norms, two residuals, GELU and softmax; twice as many backward as forward), and the weights of
-// its 6 products forward and 12 backward are rounded copies of the masters: 66 independent errors, and 16 at
-// the ends of the model. They add up like a random walk, u sqrt(66 layers + 16), and the largest of the many
-// elements of a gradient is up to four deviations off. Dropout rounds once more at each of its places, two in
-// a block and one at the end, and again backward. A loss is the mean of many tokens' and stays within u.
+// Tolerances: 1e-5 in fp32 and 1e-12 in fp64; where fp32 exceeds it, four times what rounding alone does to
+// the reference (rounding.h): deep models with norms after their blocks amplify it.
+//
+// In bf16 the reference stays in fp32 (from the same initial values), and the bound is derived: rounding to 8
+// significant bits is off by u = 2^-9 of a value at most. The longest path of a block, forward and backward,
+// has 48 rounded results (8 products, their inputs and sums, two norms, two residuals, GELU and softmax;
+// twice as many backward as forward), and the weights of its 6 products forward and 12 backward are rounded
+// copies of the masters: 66 independent errors, and 16 at the ends of the model. They add up like a random
+// walk, u sqrt(66 layers + 16), and the largest of the many elements of a gradient is up to four deviations
+// off. Dropout rounds once more at each of its places, two in a block and one at the end, and again backward.
+// A loss is the mean of many tokens' and stays within u.
 //
 // fp16 rounds to 11 significant bits, u = 2^-12, while the loss scale keeps gradients above its smallest
 // normal number; the bounds are the same otherwise. The scale of every step is compared too. With
@@ -36,6 +39,7 @@
 #include "planner/spec/error.h"
 #include "tests/equality/backends.h"
 #include "tests/equality/lost_ranks.h"
+#include "tests/equality/rounding.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 
@@ -55,6 +59,19 @@ Tolerance tolerance(const JobSpec& job) {
   return {unit, 4 * unit * std::sqrt(errors)};
 }
 
+// Where fp32 exceeds its limit, rounding alone may, too: four times that is allowed.
+void widen(Tolerance& limit, const Case& c, const Outcome& outcome,
+           const std::vector<ReferenceStep>& reference) {
+  if (c.job.training.precision != Precision::fp32 ||
+      (outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient))
+    return;
+  const Outcome rounding = rounding_of(c, reference);
+  fmt::print(stderr, "rounding alone: loss_err {:.2e}, grad_err {:.2e}\n", rounding.loss_err,
+             rounding.grad_err);
+  limit.loss = std::max(limit.loss, 4 * rounding.loss_err);
+  limit.gradient = std::max(limit.gradient, 4 * rounding.grad_err);
+}
+
 // Steps that a loss scale that starts far too high does not skip: the first ones must be, and later ones too,
 // but by far not all.
 std::string unlikely(const std::vector<bool>& skipped) {
@@ -67,7 +84,7 @@ std::string unlikely(const std::vector<bool>& skipped) {
 
 // What comes of one case: the outcome, and what else is wrong.
 std::string run_case(const CaseOptions& options, const Case& c, const std::string& backend, bool gpus,
-                     bool tell, Outcome& outcome) {
+                     bool tell, Outcome& outcome, Tolerance& limit) {
   const std::vector<bool> skipped =
       options.force_overflow ? skipped_on_threads(c, gpus) : std::vector<bool>();
   const int steps = options.resume || options.lose_ranks ? 2 * kSteps : kSteps;
@@ -75,11 +92,13 @@ std::string run_case(const CaseOptions& options, const Case& c, const std::strin
   if (options.lose_ranks) {
     const LossesOutcome losses = train_with_losses(options, c, backend, reference);
     outcome = losses.outcome;
+    widen(limit, c, outcome, reference);
     if (tell || !losses.problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, losses.story);
     return losses.problem;
   }
   outcome = backend == "thread" ? run_on_threads(c, reference, gpus)
                                 : run_in_processes(options, c, reference, backend == "mpi", gpus);
+  widen(limit, c, outcome, reference);
   return options.force_overflow ? unlikely(skipped) : "";
 }
 
@@ -89,8 +108,8 @@ bool compare_case(const CaseOptions& options, const std::string& backend, bool g
   Outcome outcome;
   bool ok = false;
   try {
-    const std::string problem = run_case(options, c, backend, gpus, tell, outcome);
-    const Tolerance limit = tolerance(c.job);
+    Tolerance limit = tolerance(c.job);
+    const std::string problem = run_case(options, c, backend, gpus, tell, outcome, limit);
     ok = outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient && outcome.in_flight_ok &&
          problem.empty();
     if (!problem.empty()) fmt::print(stderr, "case {}: {}\n", options.index, problem);
