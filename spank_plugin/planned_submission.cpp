@@ -109,7 +109,7 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
     };
     PlannedJob planned =
         plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
-    if (planned.waits) return planned;
+    if (planned.waits || (options.dry_run && !wishes.include_busy)) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
     if (wishes.include_busy) {
@@ -117,7 +117,6 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
       planned.waits = true;
       return planned;
     }
-    if (options.dry_run) return planned;
     say_taken(*taken, tries.more() ? "replanning" : "the job waits for its nodes");
     if (!tries.more()) {
       planned.waits = true;
