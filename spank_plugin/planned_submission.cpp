@@ -19,8 +19,10 @@
 #include "planner/spec/site_config.h"
 #include "planner/spec/text.h"
 #include "spank_plugin/job_source.h"
+#include "spank_plugin/job_watch.h"
 #include "spank_plugin/next_part.h"
 #include "spank_plugin/node_limits.h"
+#include "spank_plugin/node_request.h"
 #include "spank_plugin/permission.h"
 #include "spank_plugin/planned_command.h"
 #include "spank_plugin/planning.h"
@@ -49,23 +51,6 @@ std::string enclosing_job(SubmitProgram program) {
   if (program != SubmitProgram::srun) return "";  // salloc and sbatch ask for a job of their own
   if (std::optional<std::string> job = option_value("jobid")) return *job;
   return slurm_job_id();
-}
-
-// The first planned node for which `use` returns a reason, with the reason; nothing if there is none.
-std::optional<std::string> first_in_use(const PlannedJob& planned, const std::vector<SlurmNode>& nodes,
-                                        std::optional<std::string> (*use)(const SlurmNode&,
-                                                                          const NodeNeeds&)) {
-  for (const Component& component : planned.components) {
-    for (size_t i = 0; i < component.nodes.size(); ++i) {
-      const std::string& name = component.nodes[i];
-      auto node = std::find_if(nodes.begin(), nodes.end(),
-                               [&](const SlurmNode& candidate) { return candidate.name == name; });
-      if (node == nodes.end()) return name + " (gone)";
-      if (std::optional<std::string> reason = use(*node, component.needs[i]))
-        return fmt::format("{} ({})", name, *reason);
-    }
-  }
-  return std::nullopt;
 }
 
 // How often a job is planned because others took its nodes; then it waits for them. What was submitted and
@@ -124,7 +109,7 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
     };
     PlannedJob planned =
         plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
-    if (options.dry_run || planned.waits) return planned;
+    if (planned.waits || (options.dry_run && !wishes.include_busy)) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
     if (wishes.include_busy) {
@@ -138,21 +123,6 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
       return planned;
     }
   }
-}
-
-// The node of a job just submitted that others took first; nothing when the job has its nodes, or waits for
-// other reasons. The scheduler is given a moment to decide.
-std::optional<std::string> taken_from(uint32_t job_id, const PlannedJob& planned) {
-  constexpr int kLooks = 4;
-  constexpr useconds_t kPause_us = 25'000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (look > 0) usleep(kPause_us);
-    if (!is_pending(job_id)) return std::nullopt;
-    std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
-    // The job's own start looks the same as another job's.
-    if (taken && is_pending(job_id)) return taken;
-  }
-  return std::nullopt;
 }
 
 // What the plan adds to the first component of the user's command.
@@ -189,33 +159,50 @@ std::vector<std::string> arguments_of(const Submission& submission) {
   return {submission.argv.begin() + static_cast<long>(first), submission.argv.end()};
 }
 
-EnvironmentVariables variables_for(const Submission& submission, const PlannedJob& planned,
+EnvironmentVariables variables_for(const Submission& submission, const PlannedJob& planned, bool moves,
                                    const std::string& limits) {
   EnvironmentVariables variables = plan_environment(planned.plan, planned.planning);
   // Relative paths of a spec on standard input start from where it was submitted.
   variables.emplace_back("SAILOR_JOB", submission.job_path.empty()
                                            ? (std::filesystem::current_path() / "job.yaml").string()
                                            : submission.job_path);
+  if (moves) add_node_groups(variables, planned.shape.groups);
   variables.emplace_back("SAILOR_CONFIG", planned.site_config);
   variables.emplace_back("SAILOR_LIMITS", limits);
   return variables;
 }
 
+// The job need not start on the nodes that it asks for by name, if it does not do so soon.
+void let_move(uint32_t job, const FirstLook& look, const PlannedJob& planned, SubmissionChild& sbatch) {
+  if (look.taken) {
+    say_taken(*look.taken, fmt::format("job {} may start on equal nodes", job).c_str());
+  } else {
+    sbatch.show_first_line();  // who interrupts the wait knows the job
+    if (starts_soon(job)) return;
+    fprintf(stderr, "sailor: job %u has not started on %s, and may start on equal nodes\n", job,
+            nodes_text(planned).c_str());
+  }
+  forget_requested_nodes(job);
+}
+
 // Submits with sbatch and then checks the job: another job may have taken its nodes meanwhile. Returns if it
 // was withdrawn for that reason, to be replanned; otherwise ends the process.
 void submit_and_look(const std::vector<std::string>& command, const EnvironmentVariables& variables,
-                     const PlannedJob& planned, bool may_plan_again, Tries& tries) {
+                     const PlannedJob& planned, bool may_plan_again, bool moves, Tries& tries) {
   SubmissionChild sbatch(command, variables);
   std::optional<uint32_t> job = submitted_job(sbatch.first_line());
   try {
-    std::optional<std::string> taken = job ? taken_from(*job, planned) : std::nullopt;
-    if (taken && may_plan_again) {
+    const FirstLook look = job ? look_at(*job, planned) : FirstLook{};
+    if (look.taken && may_plan_again) {
       withdraw_job(*job);
       tries.withdrawn(planned);
-      say_taken(*taken, fmt::format("job {} is withdrawn, replanning", *job).c_str());
+      say_taken(*look.taken, fmt::format("job {} is withdrawn, replanning", *job).c_str());
       return;
     }
-    if (taken) say_taken(*taken, fmt::format("job {} waits for its nodes", *job).c_str());
+    if (look.pending && moves)
+      let_move(*job, look, planned, sbatch);
+    else if (look.taken)
+      say_taken(*look.taken, fmt::format("job {} waits for its nodes", *job).c_str());
   } catch (const std::exception& error) {
     fprintf(stderr, "sailor: job %u is submitted, but whether it has its nodes is not known: %s\n", *job,
             one_line(error.what()).c_str());
@@ -274,12 +261,17 @@ OptionValues given_options(const sailor_submission& request) {
       fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
               later.c_str());
     }
+    const bool moves =
+        program == SubmitProgram::sbatch && may_move(options, option_value("nodelist").has_value(), planned);
+    if (moves) request_shape(planned, planned.waits || !later.empty());
+    if (planned.waits) fputs(waiting_nodes_text(options, planned, moves).c_str(), stderr);
     std::vector<std::string> command = command_for(program, submission, planned);
     if (options.dry_run) {
       printf("%s\n", shell_line(command).c_str());
       end_submission(kDone, "");
     }
-    EnvironmentVariables variables = variables_for(submission, planned, limits_text(values, option_value));
+    EnvironmentVariables variables =
+        variables_for(submission, planned, moves, limits_text(values, option_value));
     add_chain_variables(variables, options, submission.job,
                         resubmission_of(submission.options, arguments_of(submission)), previous);
     if (program == SubmitProgram::sbatch && !submission.script_index)
@@ -289,7 +281,7 @@ OptionValues given_options(const sailor_submission& request) {
       leave_to_second_life(variables);
       run_again(command);
     }
-    submit_and_look(command, variables, planned, !wishes.include_busy && tries.more(), tries);
+    submit_and_look(command, variables, planned, !wishes.include_busy && tries.more(), moves, tries);
   }
 }
 

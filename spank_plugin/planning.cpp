@@ -265,9 +265,10 @@ std::map<std::string, int64_t> memory_of_ranks(const PlanningInputs& inputs, con
 }
 
 void finish_plan(const SubmitOptions& options, const PlanningInputs& inputs, const LiveCluster& live,
-                 const RankRequest& request, PlannedJob& planned) {
+                 const NodeWishes& wishes, const RankRequest& request, PlannedJob& planned) {
   for (const std::string& note : inputs.notes) planned.table += "note: " + note + "\n";
   planned.components = allocate(planned.plan, live, request);
+  planned.shape = shape_of(planned.components, live, !wishes.features.empty());
   number_gpus_of_job(planned.plan, live.snapshot);
   planned.comment = comment_of(planned.plan);
   planned.planning = planning_files(inputs, request_of(options));
@@ -298,7 +299,7 @@ PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig&
       throw Refusal(kInfeasible,
                     fmt::format("{}: cannot start now: {}", options.plan_file, short_of.reasons.front()));
     }
-    finish_plan(options, inputs, live, request, planned);
+    finish_plan(options, inputs, live, wishes, request, planned);
     return planned;
   }
 }

@@ -15,6 +15,7 @@
 #include "planner/spec/site_config.h"
 #include "planner/start/planned_start.h"
 #include "spank_plugin/slurm/allocation.h"
+#include "spank_plugin/slurm/job_shape.h"
 #include "spank_plugin/slurm/live_cluster.h"
 
 namespace sailor {
@@ -37,6 +38,7 @@ struct PlannedJob {
   std::string table;        // for people: the candidates, or the given plan by stage
   std::string comment;      // comment of the job, one line
   bool waits = false;       // other jobs use some of its nodes, which the user accepted
+  JobShape shape;           // what Slurm may choose instead of the planned nodes
 };
 
 // The free nodes.

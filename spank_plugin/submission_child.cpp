@@ -85,8 +85,14 @@ const std::string& SubmissionChild::first_line() {
   return text_;
 }
 
+void SubmissionChild::show_first_line() {
+  write_all(STDOUT_FILENO, text_);
+  text_.clear();
+}
+
 int SubmissionChild::hand_on() {
-  for (; !text_.empty(); text_ = read_some(output_)) write_all(STDOUT_FILENO, text_);
+  show_first_line();
+  while (!(text_ = read_some(output_)).empty()) show_first_line();
   return wait();
 }
 

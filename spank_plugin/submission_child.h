@@ -23,8 +23,10 @@ class SubmissionChild {
   // Waits for the first line of its standard output; empty if it ended without one. With `sbatch --wait` the
   // child continues after it.
   const std::string& first_line();
-  // Passes all of its output to standard output, and waits for its end. Returns its exit code, or 128 + the
-  // signal that ended it.
+  // Passes what first_line() has read to standard output.
+  void show_first_line();
+  // Passes all of its output to standard output that was not passed yet, and waits for its end. Returns its
+  // exit code, or 128 + the signal that ended it.
   int hand_on();
   // Ends it and discards its output.
   void discard();

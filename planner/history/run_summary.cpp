@@ -52,6 +52,7 @@ std::string summary_text(const RunSummary& s) {
                         *s.last_loss, s.unigram_entropy);
   if (s.validation_loss) text += fmt::format(", validation loss {:.4f}", *s.validation_loss);
   text += '\n';
+  if (!s.moved.empty()) text += s.moved + '\n';
   if (!s.next_job.empty()) text += fmt::format("training continues in job {}\n", s.next_job);
   if (s.measured_iteration_s) {
     text += fmt::format("iteration: measured {:.1f} ms (median)", 1e3 * *s.measured_iteration_s);
@@ -85,6 +86,7 @@ std::string summary_json(const RunSummary& s) {
                {"status", s.status},
                {"error", s.error},
                {"next_job", s.next_job},
+               {"moved", s.moved},
                {"emulated", s.emulated},
                {"steps", s.steps},
                {"first_loss", number_or_null(s.first_loss)},
@@ -127,6 +129,7 @@ std::optional<RunSummary> read_run_summary(const std::string& path) {
   s.status = word_in(json, "status");
   s.error = word_in(json, "error");
   s.next_job = word_in(json, "next_job");
+  s.moved = word_in(json, "moved");
   s.emulated = json.contains("emulated") && json["emulated"] == true;
   s.steps = integer_in<int64_t>(json, "steps");
   s.first_loss = number_in(json, "first_loss");

@@ -34,6 +34,7 @@ struct RunSummary {
   std::string status;      // finished | continued | failed | cancelled
   std::string error;       // of a failed or cancelled run
   std::string next_job{};  // that continues the training
+  std::string moved{};     // "planned for a1, runs on a2"; empty: on the planned nodes
   bool emulated = false;
   int64_t steps = 0;
   std::optional<double> first_loss;

@@ -15,6 +15,7 @@ constexpr size_t kMaxChunkBytes = size_t{112} << 10;
 constexpr size_t kMaxTotalBytes = 1'000'000;
 constexpr const char* kPlan = "SAILOR_PLAN";
 constexpr const char* kPlanning = "SAILOR_PLANNING";
+constexpr const char* kNodes = "SAILOR_EQUAL_NODES";
 
 std::string chunk_name(const std::string& name, size_t index) {
   return fmt::format("{}_{}", name, index);
@@ -23,6 +24,16 @@ std::string chunk_name(const std::string& name, size_t index) {
 void add_chunks(EnvironmentVariables& variables, const std::string& name, const std::string& packed) {
   for (size_t begin = 0, index = 0; begin < packed.size(); begin += kMaxChunkBytes, ++index)
     variables.emplace_back(chunk_name(name, index), packed.substr(begin, kMaxChunkBytes));
+}
+
+// Empty if the job has none.
+std::string chunks_of(const Scheduler& scheduler, const std::string& name) {
+  std::string packed;
+  for (size_t index = 0;; ++index) {
+    const std::optional<std::string> chunk = scheduler.carried_value(chunk_name(name, index));
+    if (!chunk) return packed;
+    packed += *chunk;
+  }
 }
 
 }  // namespace
@@ -43,15 +54,21 @@ EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& pla
   return variables;
 }
 
+void add_node_groups(EnvironmentVariables& variables, const std::vector<NodeGroup>& groups) {
+  add_chunks(variables, kNodes, pack_text(to_json(groups)));
+}
+
 std::optional<Plan> carried_plan(const Scheduler& scheduler) {
-  std::string packed;
-  for (size_t index = 0;; ++index) {
-    const std::optional<std::string> chunk = scheduler.carried_value(chunk_name(kPlan, index));
-    if (!chunk) break;
-    packed += *chunk;
-  }
+  const std::string packed = chunks_of(scheduler, kPlan);
   if (packed.empty()) return std::nullopt;
   return unpack_plan(packed, "the job's SAILOR_PLAN_0");
+}
+
+std::vector<NodeGroup> carried_node_groups(const Scheduler& scheduler) {
+  const std::string packed = chunks_of(scheduler, kNodes);
+  if (packed.empty()) return {};
+  const std::string source = "the job's SAILOR_EQUAL_NODES_0";
+  return parse_node_groups(unpack_text(packed, "the nodes of the plan's shape", source), source);
 }
 
 PlanningFiles take_carried_planning(Scheduler& scheduler) {

@@ -30,6 +30,7 @@ static const struct sailor_option sailor_options[] = {
      "SAILOR_WAIT"},
     {"sailor-deadline", "TIME",
      "[sailor] the cheapest plan that ends by then: HH:MM, YYYY-MM-DDTHH:MM, now+12h", "SAILOR_DEADLINE"},
+    {"sailor-pin", 0, "[sailor] start on the planned nodes only, not on equal ones", "SAILOR_PIN"},
     {"sailor-chain", "yes|no",
      "[sailor] yes, the default with checkpoints: at the time limit, submit a job that goes on",
      "SAILOR_CHAIN"},

@@ -151,6 +151,8 @@ SubmitOptions parse_submit_options(const OptionValues& values) {
     } else if (name == "sailor-deadline") {
       parse_deadline(value, std::time(nullptr));
       options.deadline = value;
+    } else if (name == "sailor-pin") {
+      options.pin = true;
     } else if (name == "sailor-chain") {
       options.chain = parse_second_of({"no", "yes"}, value, option);
     } else if (name == "sailor-fresh") {

@@ -36,6 +36,7 @@ struct SubmitOptions {
   bool choose_start = true;           // start now or later, whichever ends first (planner/start)
   std::optional<double> most_wait_s;  // for that; nothing = any wait
   std::string deadline;               // for the end of the job; empty = none
+  bool pin = false;                   // the job starts on the planned nodes only
   bool chain = true;                  // another job continues this one, if it has checkpoints
   bool fresh = false;
   std::optional<double> time_limit_s;  // of the planner

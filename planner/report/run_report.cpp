@@ -67,6 +67,7 @@ std::string result_table(const RunHistory& history, const PlanOutlook* predicted
   };
   const RunSummary end = history.summary.value_or(RunSummary{});
   add("state", history.summary ? end.status : "not ended", end.error);
+  if (!end.moved.empty()) add("nodes", "other nodes", end.moved);
   const int64_t steps = history.steps.empty() ? end.steps : history.steps.back().step;
   add("steps", fmt::format("{}", steps),
       history.summary ? fmt::format("in {} of training", seconds_text(end.training_s)) : "");

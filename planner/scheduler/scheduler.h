@@ -3,9 +3,9 @@
 // tests of tests/unit/planner/scheduler/interface_tests.h.
 //
 // Errors: queries throw std::runtime_error when there is no answer within 10 s, unless stated otherwise.
-// give_back() and requeue() throw nothing, because the scheduler cleans up by itself in the end. Steps and
-// node programs are processes that the caller watches: it polls step_end(), or reaps children itself if the
-// number is that of a process.
+// give_back(), forget_node_names() and requeue() throw nothing, because the scheduler cleans up by itself in
+// the end. Steps and node programs are processes that the caller watches: it polls step_end(), or reaps
+// children itself if the number is that of a process.
 //
 // The site's scheduler has no state and may be called from any thread; its forget_*() functions change the
 // environment of the process. The simulated one is used from one thread.
@@ -82,6 +82,9 @@ class Scheduler {
   virtual void give_back(const std::string& job) = 0;
   // Cancels all helper jobs of that job.
   virtual void give_back_helpers(const std::string& main_job) = 0;
+  // Lets a pending job start on any nodes that its request fits, instead of those that it names. Does nothing
+  // to other jobs. Some schedulers refuse it for heterogeneous jobs.
+  virtual void forget_node_names(const std::string& job) = 0;
   // Requeues a job that runs or has failed. Does nothing if another process already did.
   virtual void requeue(const std::string& job) = 0;
 
@@ -104,6 +107,11 @@ class Scheduler {
 // The scheduler of this site, as built into the program: one object for the life of the process. A program
 // built without a scheduler gets one that is in no job and reports errors for all queries.
 Scheduler& site_scheduler();
+
+// Whether the job of this process may have other nodes than the planned ones (planner/inputs/carried_plan.h).
+inline bool may_move(const Scheduler& scheduler) {
+  return scheduler.carried_value("SAILOR_EQUAL_NODES_0").has_value();
+}
 
 // Id of this process's job; empty outside a job.
 inline std::string own_job_id(const Scheduler& scheduler) {

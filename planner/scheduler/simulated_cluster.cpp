@@ -149,6 +149,16 @@ void SimulatedCluster::end_job(const std::string& id, JobState state) {
   schedule();
 }
 
+void SimulatedCluster::forget_node_names(const std::string& id) {
+  const auto found = jobs_.find(number_of(id));
+  if (found == jobs_.end() || !found->second.waits()) return;
+  Job& job = found->second;
+  job.request.node_names.clear();
+  job.fits = fitting(job);
+  mark_changed(job.fits);
+  schedule();
+}
+
 void SimulatedCluster::requeue(const std::string& id) {
   const auto found = jobs_.find(number_of(id));
   if (found == jobs_.end()) return;

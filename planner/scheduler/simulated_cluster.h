@@ -84,6 +84,8 @@ class SimulatedCluster {
   std::optional<int64_t> could_start(const JobRequest& request) const;
   // A job that waits or runs ends in that state; other jobs do not change.
   void end_job(const std::string& id, JobState state);
+  // A job that waits may start on any nodes that its request fits; other jobs do not change.
+  void forget_node_names(const std::string& id);
   // A job that runs, or has ended by itself, is queued again.
   void requeue(const std::string& id);
 

@@ -55,6 +55,7 @@ class SimulatedScheduler final : public Scheduler {
   std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) override;
   void give_back(const std::string& job) override { cluster_.end_job(job, JobState::cancelled); }
   void give_back_helpers(const std::string& main_job) override;
+  void forget_node_names(const std::string& job) override { cluster_.forget_node_names(job); }
   void requeue(const std::string& job) override { cluster_.requeue(job); }
 
   StepId start_step(const StepSpec& step) override;

@@ -256,14 +256,17 @@ void add_memory(const Component& component, std::vector<std::string>& options) {
 }  // namespace
 
 std::vector<std::string> submit_options(const Component& component) {
-  std::vector<std::string> options = {
-      fmt::format("--partition={}", component.partition),
-      fmt::format("--nodelist={}",
-                  fmt::join(component.per_rank ? node_of_each_task(component) : component.nodes, ",")),
-      // 24.11 refuses a number of nodes besides a list of ranks.
-      component.per_rank ? "--distribution=arbitrary" : fmt::format("--nodes={}", component.nodes.size()),
-      fmt::format("--ntasks={}", component.tasks),
-  };
+  std::vector<std::string> options = {fmt::format("--partition={}", component.partition)};
+  if (component.by_name) {
+    options.push_back(
+        fmt::format("--nodelist={}",
+                    fmt::join(component.per_rank ? node_of_each_task(component) : component.nodes, ",")));
+  }
+  if (!component.constraint.empty()) options.push_back("--constraint=" + component.constraint);
+  // 24.11 refuses a number of nodes besides a list of ranks.
+  options.push_back(component.per_rank ? "--distribution=arbitrary"
+                                       : fmt::format("--nodes={}", component.nodes.size()));
+  options.push_back(fmt::format("--ntasks={}", component.tasks));
   if (component.tasks_per_node)
     options.push_back(fmt::format("--ntasks-per-node={}", *component.tasks_per_node));
   if (component.cpus_per_task > 0)

@@ -25,6 +25,8 @@ namespace sailor {
 struct Component {
   std::string partition;
   std::vector<std::string> nodes;     // in Slurm's order
+  bool by_name = true;                // the request has these names; else any nodes that fit it
+  std::string constraint;             // --constraint; empty = the user's, or none (job_shape.h)
   int tasks = 0;                      // ranks of the plan on these nodes
   std::vector<int> tasks_by_node;     // parallel to nodes
   std::optional<int> tasks_per_node;  // if it is the same on every node
@@ -50,7 +52,7 @@ struct RankRequest {
 std::vector<Component> allocate(const Plan& plan, const LiveCluster& cluster,
                                 const RankRequest& request = {});
 
-// The options of one component for sbatch: exactly the named nodes.
+// The options of one component for sbatch: exactly the named nodes, or as many of their shape.
 std::vector<std::string> submit_options(const Component& component);
 // For salloc, which knows no requests per rank: as much of every node as of the one with most ranks.
 std::vector<std::string> submit_options_evenly(const Component& component);

@@ -143,6 +143,7 @@ class Offers {
       for (const std::string& node : partition->nodes) {
         if (offered.count(node) > 0) live.nodes.push_back(node);
       }
+      live.all = all_nodes_of(*partition);
       cluster.partitions.push_back(std::move(live));
     }
     return cluster;
@@ -196,6 +197,21 @@ class Offers {
                                [&](const SlurmNode& node) { return node.name == name; });
       if (!known) throw InputError(fmt::format("{}: this cluster has no node {}", option, in_quotes(name)));
     }
+  }
+
+  std::vector<PartitionNode> all_nodes_of(const SlurmPartition& partition) const {
+    const std::set<std::string> members(partition.nodes.begin(), partition.nodes.end());
+    std::vector<PartitionNode> nodes;
+    for (const SlurmNode& node : view_.nodes) {
+      if (!members.contains(node.name) || contains(wishes_.excluded_nodes, node.name)) continue;
+      if (reservation_ != nullptr && !contains(reservation_->nodes, node.name)) continue;
+      if (!wishes_.features.empty() && !satisfies(node.features, wishes_.features)) continue;
+      PartitionNode entry{
+          node.name, zone_of(node, all_partitions_of_.at(node.name), site_).zone, {}, node.features};
+      for (const NodeGpus& gpus : gpus_of(node)) entry.gpus[gres_name(gpus)] += gpus.count;
+      if (!entry.gpus.empty()) nodes.push_back(std::move(entry));
+    }
+    return nodes;
   }
 
   bool takes_whole_nodes(const SlurmPartition& partition) const {

@@ -11,6 +11,7 @@
 // Slurm gives to a job is known only when it starts.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,11 +38,21 @@ struct NodeWishes : PartitionWishes {
   bool memory_is_given = false;      // --mem, --mem-per-cpu
 };
 
+// A GPU node, whatever its state: what distinguishes it from other nodes in a request.
+struct PartitionNode {
+  std::string name;
+  std::string zone;
+  std::map<std::string, int> gpus;  // all of them, by name in requests (gres_name())
+  std::vector<std::string> features;
+};
+
 struct LivePartition {
   std::string name;
   std::optional<int> max_nodes;
   std::vector<std::string> nodes;  // those in the snapshot
   bool whole_nodes = false;        // jobs take whole nodes, by the partition, the site or the user
+  // Nodes that Slurm could give to the job at any time, if it chose among all nodes of the partition.
+  std::vector<PartitionNode> all{};
 };
 
 struct LiveCluster {

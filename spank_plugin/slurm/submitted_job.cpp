@@ -45,6 +45,23 @@ std::map<std::string, JobShare> held_by(uint32_t job_id) {
   return shares;
 }
 
+void forget_requested_nodes(uint32_t job_id) {
+  std::string id = std::to_string(job_id), none;
+  job_desc_msg_t update;
+  slurm_init_job_desc_msg(&update);
+  update.job_id_str = id.data();  // of all components, which `scontrol update` would refuse
+  update.req_nodes = none.data();
+  // The answer is not freed: older headers declare no function for it, and this process ends soon.
+  job_array_resp_msg_t* answer = nullptr;
+  int error = slurm_update_job2(&update, &answer) == SLURM_SUCCESS ? SLURM_SUCCESS : errno;
+  for (uint32_t i = 0; answer != nullptr && i < answer->job_array_count; ++i)
+    if (answer->error_code[i] != SLURM_SUCCESS) error = static_cast<int>(answer->error_code[i]);
+  if (error != SLURM_SUCCESS && is_pending(job_id)) {
+    throw std::runtime_error(
+        fmt::format("cannot change the nodes of job {}: {}", job_id, slurm_strerror(error)));
+  }
+}
+
 void withdraw_job(uint32_t job_id) {
   if (kill_job(job_id) != SLURM_SUCCESS && errno != ESLURM_ALREADY_DONE)
     throw std::runtime_error(fmt::format("cannot cancel job {}: {}", job_id, slurm_strerror(errno)));

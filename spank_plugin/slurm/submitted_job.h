@@ -18,6 +18,10 @@ bool is_pending(uint32_t job_id);
 // std::runtime_error.
 std::map<std::string, JobShare> held_by(uint32_t job_id);
 
+// Lets a pending job start on any nodes that its request fits, all components. Does nothing if it is no
+// longer pending. Throws std::runtime_error.
+void forget_requested_nodes(uint32_t job_id);
+
 // Cancels it, all components. Throws std::runtime_error.
 void withdraw_job(uint32_t job_id);
 

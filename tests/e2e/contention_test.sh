@@ -36,7 +36,7 @@ submit() { # NAME OPTION...
   done
   echo $accepted >"accepted.$name"
 }
-submit queue --sailor-wait=nodes &
+submit queue --sailor-wait=nodes --sailor-pin &
 submit free --sailor-wait=plan &
 wait
 expect "both submitted $count jobs" equal "$(cat accepted.queue accepted.free | paste -sd' ')" "$count $count"

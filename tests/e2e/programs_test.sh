@@ -58,7 +58,7 @@ for program in sbatch salloc srun; do
   dry --sailor-objective=cost -n3
   expect "$program -n3: refused" equal "$rc $(one_error "$err" && echo one)" "2 one"
   run $program --help
-  expect "$program --help shows them" equal "$(grep -c '\[sailor\]' <<<"$out")" 16
+  expect "$program --help shows them" equal "$(grep -c '\[sailor\]' <<<"$out")" 17
   expect "$program: nothing was submitted" equal "$(last_job)" "$before"
 done
 

@@ -29,7 +29,11 @@ expect "the busy ones are the reason" contains "$err" "every feasible plan needs
 run sailor cluster --format yaml
 expect "the snapshot lists them" equal "$(grep -cE 'gpu_type: A100-40, gpus: 4, .*state: "in use", free_in_s: ' <<<"$out")" 2
 planned -p fast --sailor-wait=nodes --sailor-dry-run body.sh
-expect "waiting plans with them" equal "$rc $(nodes_of_command "$out")" "0 a1 a2"
+expect "waiting plans with them" equal "$rc" 0
+expect "the job says for which" contains "$err" "note: planned for a[1-2]; Slurm may choose equal nodes"
+expect "and asks for as many, not for these" equal "$(nodes_of_command "$out")$(grep -o -- ' --nodes=[0-9]*' <<<"$out")" " --nodes=2"
+planned -p fast --sailor-wait=nodes --sailor-pin --sailor-dry-run body.sh
+expect "--sailor-pin asks for these" equal "$rc $(nodes_of_command "$out")" "0 a1 a2"
 
 # When waiting pays: a long training on the slowest nodes; the others become free in ten minutes, or in twelve hours.
 sed 's/steps: 4/steps: 1000/' tiny.yaml >long.yaml
@@ -43,7 +47,7 @@ expect "a long one may" contains "$err" "note: waiting until "
 offer=$(sed -n 's/^note: waiting until .* \(--sailor-wait=nodes.*\)/\1/p' <<<"$err")
 expect "not for the nodes of a job that runs much longer" equal "$offer" "--sailor-wait=nodes --exclude=v[1-2]"
 expect "it says for what and by how much" equal "$(grep -cE ' for [0-9]+ more GPUs would end the training [0-9]+ (min|h|h [0-9]+ min|days) earlier: ' <<<"$err")" 1
-long $offer
+long $offer --sailor-pin
 expect "the offer plans what it promised" contains "$(nodes_of_command "$out")" "a1 a2"
 expect "without the others" equal "$(nodes_of_command "$out" | grep -c v || true)" 0
 expect "and offers nothing more" equal "$(grep -c 'waiting until' <<<"$err" || true)" 0
@@ -85,13 +89,22 @@ scancel -u "$SAILOR_CLUSTER_USER"
 wait_idle
 taken nodes --sailor-wait=nodes --parsable
 expect "--sailor-wait=nodes: submitted" equal "$rc" 0
-expect "it waits, and says so" contains "$err" "others took t1 (2 of 2 GPUs in use); job $out waits for its nodes"
+expect "it waits, and says so" contains "$err" "others took t1 (2 of 2 GPUs in use); job $out may start on equal nodes"
+expect "for no node by name" equal "$(squeue -h -j "$out" -o '%T %n')" "PENDING "
+free_all
+taken pinned --sailor-wait=nodes --sailor-pin --parsable
+expect "--sailor-pin: it waits, and says so" contains "$err" "others took t1 (2 of 2 GPUs in use); job $out waits for its nodes"
 expect "for the planned nodes" equal "$(squeue -h -j "$out" -o '%T %n')" "PENDING t[1-2]"
+free_all
+taken het --sailor-wait=nodes --sailor-partitions=small,medium --sailor-max-gpus=T4-16=2 -p small,medium --sailor-zones=dev-a
+expect "two components: other nodes will do" contains "$err" "may start on equal nodes"
+expect "it starts on them" submitted
+expect "without the node" equal "$(nodes_of_job "$job" | grep -c t1 || true)" 0
 free_all
 OTHER_BEFORE_SUBMIT="./taker.sh wait" user timeout 60 sbatch --sailor-objective=throughput --sailor-job=tiny.yaml -p small \
   --sailor-wait=nodes --wait -o /dev/null --wrap true >wait.out 2>wait.err </dev/null &
 waiting=$!
-expect "sbatch --wait: it says at once that it waits" wait_until 20 has_text wait.err 'waits for its nodes'
+expect "sbatch --wait: it says at once that it waits" wait_until 20 has_text wait.err 'may start on equal nodes'
 expect "and what it submitted" wait_until 5 has_text wait.out '^Submitted batch job'
 scancel -u "$SAILOR_CLUSTER_USER"
 wait $waiting || true

@@ -25,6 +25,7 @@
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
+#include "trainer/elastic/start_plan.h"
 #include "trainer/launch/open_mpi.h"
 #include "trainer/record/model_flops.h"
 
@@ -50,9 +51,16 @@ std::string submitted(const Scheduler& scheduler, const std::string& name) {
   return scheduler.carried_value(name).value_or("");
 }
 
-Plan find_plan(const Arguments& arguments, const Scheduler& scheduler) {
-  if (!arguments.plan_file.empty()) return load_plan(arguments.plan_file);
-  if (std::optional<Plan> plan = carried_plan(scheduler)) return *plan;
+// The plan, on the nodes of the job. `replanning`: of a plan for other nodes than the planned ones.
+StartPlan find_plan(const JobSpec& job, const Arguments& arguments, const Scheduler& scheduler,
+                    const Allocation& allocation, const Replanner::Options& replanning) {
+  if (!arguments.plan_file.empty()) return {load_plan(arguments.plan_file)};
+  if (std::optional<Plan> plan = carried_plan(scheduler)) {
+    if (arguments.local) return {*plan};
+    std::vector<std::string> nodes;
+    for (const AllocatedNode& node : allocation.nodes) nodes.push_back(node.name);
+    return plan_for_nodes(job, *plan, carried_node_groups(scheduler), nodes, replanning);
+  }
   throw InputError(
       "this job carries no plan: submit it with `sbatch --sailor-objective=throughput JOB.yaml`, or give "
       "--plan FILE");
@@ -129,6 +137,17 @@ void link_to_run(const Arguments& arguments, const Scheduler& scheduler, const s
   if (!fs::exists(link, error)) fs::create_directory_symlink(run.filename(), link, error);
 }
 
+// A job that was requeued need not wait for the nodes on which it was.
+void restart_anywhere(Scheduler& scheduler) {
+  const std::optional<OwnJob> own = scheduler.own_job();
+  if (!own || !may_move(scheduler)) return;
+  try {
+    const std::optional<QueuedJob> job = scheduler.find_job(own->id);
+    if (job && job->restarts != own->restarts) scheduler.forget_node_names(own->id);
+  } catch (const std::runtime_error&) {  // then it waits for them
+  }
+}
+
 // Replaces this process by one that starts the ranks without mpirun, in the environment that it had.
 [[noreturn]] void start_without_mpirun(const std::vector<std::string>& environment, char** argv) {
   std::cerr << "sailor: starting the ranks again, without mpirun\n";
@@ -154,9 +173,13 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   if (std::string config = submitted(scheduler, "SAILOR_CONFIG"); !config.empty())
     setenv("SAILOR_CONFIG", config.c_str(), 0);
 
-  const Plan plan = find_plan(arguments, scheduler);
-  const Allocation allocation = arguments.local ? Allocation{} : scheduler.own_allocation();
-  check(job, plan, arguments, allocation);
+  const SubmittedLimits limits = submitted_limits(job, scheduler);
+  ControllerOptions options;
+  options.replanning = {site_config_path(), limits.overrides};
+  options.allocation = arguments.local ? Allocation{} : scheduler.own_allocation();
+  const StartPlan start = find_plan(job, arguments, scheduler, options.allocation, options.replanning);
+  const Plan& plan = start.plan;
+  check(job, plan, arguments, options.allocation);
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
   if (!job.data.validation.empty()) TokenData::open_validation(job);
@@ -175,13 +198,11 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
     return kDone;
   }
 
-  ControllerOptions options;
   if (!job.checkpoint.directory.empty()) {
     options.saved_steps = [job] { return steps_in_checkpoints(job); };
     options.checkpoint_bytes = kBytesPerParameter * shape_of(job.model).parameters();
   }
   options.local = arguments.local;
-  options.allocation = allocation;
   options.job_directory = fs::path(job_file).parent_path();
   options.run_directory = run_directory;
   link_to_run(arguments, scheduler, run_directory);
@@ -208,14 +229,16 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   options.lease_s = arguments.lease_s.value_or(job.elastic.enabled ? job.elastic.lease_s : kLease_s);
   options.elastic = job.elastic.enabled;
   options.nodes_s = job.elastic.wait_s;
-  options.replanning.site_config = site_config_path();
   options.grow_every_s = options.elastic && jobs_may_grow ? job.elastic.grow_every_s : 0;
-  const SubmittedLimits limits = submitted_limits(job, scheduler);
-  options.replanning.overrides = limits.overrides;
   options.node_limits = limits.node_limits;
   options.most_nodes = limits.most_nodes;
   if (arguments.plan_file.empty()) options.planning = take_carried_planning(scheduler);
-  return run_controller(job, job_text, plan, options, scheduler, std::cout);
+  start.place(options.planning);
+  options.moved = start.text;
+  if (!start.text.empty()) std::cout << "sailor: " << start.text << std::endl;
+  const int code = run_controller(job, job_text, plan, options, scheduler, std::cout);
+  if (code != kDone) restart_anywhere(scheduler);
+  return code;
 }
 
 }  // namespace

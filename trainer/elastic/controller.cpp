@@ -268,6 +268,7 @@ void Controller::end_everything(const Stop& stop) {
 int Controller::conclude() {
   RunSummary summary = supervisor_.summarize();
   summary.job_id = options_.allocation.job_id;
+  summary.moved = options_.moved;
   summary.emulated = options_.emulated;
   summary.catalog = options_.catalog;
   summary.profiles = options_.profiles;

@@ -27,6 +27,7 @@ struct ControllerOptions {
   Allocation allocation;               // of the job; empty when local
   std::string job_directory;           // base of relative paths in the job spec
   std::string run_directory;           // created if missing
+  std::string moved{};                 // on other nodes than planned (StartPlan::text)
   std::string data{};                  // describes the training data
   double unigram_entropy = 0;          // of the data, nats per token: a reference for losses
   double step_flops = 0;               // floating-point operations of an iteration; 0 = unknown

@@ -45,7 +45,10 @@ void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime
     const RequeueVerdict verdict = judge_lost_job(job, node, restarts);
     if (verdict == RequeueVerdict::leave) return;
     // Another agent may have been faster: the next poll shows it.
-    if (verdict == RequeueVerdict::requeue) scheduler.requeue(id);
+    if (verdict == RequeueVerdict::requeue) {
+      scheduler.requeue(id);
+      if (may_move(scheduler)) scheduler.forget_node_names(id);  // one of them is lost
+    }
     pause(pause_s);
   }
 }

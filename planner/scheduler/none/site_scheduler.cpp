@@ -27,6 +27,7 @@ class NoScheduler final : public Scheduler {
   std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest&) override { refuse(); }
   void give_back(const std::string&) override {}
   void give_back_helpers(const std::string&) override {}
+  void forget_node_names(const std::string&) override {}
   void requeue(const std::string&) override {}
 
   StepId start_step(const StepSpec&) override { refuse(); }

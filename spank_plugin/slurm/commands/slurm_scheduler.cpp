@@ -140,6 +140,9 @@ class SlurmScheduler final : public Scheduler {
   void give_back_helpers(const std::string& main_job) override {
     cancel({"--user=" + std::to_string(getuid()), "--jobname=" + helper_job_name(main_job)});
   }
+  void forget_node_names(const std::string& job) override {  // Slurm refuses it for a job that runs
+    ask({"update", "jobid=" + job, "nodelist="});
+  }
   void requeue(const std::string& job) override { ask({"requeue", job}); }
 
   StepId start_step(const StepSpec& step) override {

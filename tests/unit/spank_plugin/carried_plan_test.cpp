@@ -74,6 +74,26 @@ TEST(CarriedPlan, ALostChunkIsAnErrorNotAShorterPlan) {
   EXPECT_THROW(carried_plan(site_scheduler()), InputError);
 }
 
+TEST(CarriedPlan, TheNodesThatMayReplaceThePlannedOnesTravelWithIt) {
+  EnvironmentVariables variables = plan_environment(big_plan(3), {});
+  {
+    AsInsideTheJob job(variables);
+    EXPECT_TRUE(carried_node_groups(site_scheduler()).empty());
+    EXPECT_FALSE(may_move(site_scheduler()));
+  }
+  std::mt19937 random(5);
+  NodeGroup group{{"n1"}, {}};
+  for (int i = 0; i < 50'000; ++i) group.equal.push_back("n" + std::to_string(random()));
+  add_node_groups(variables, {group});
+  for (const auto& [name, value] : variables) EXPECT_LT(name.size() + value.size(), 120u << 10);
+  AsInsideTheJob job(variables);
+  const std::vector<NodeGroup> arrived = carried_node_groups(site_scheduler());
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_TRUE(may_move(site_scheduler()));
+  EXPECT_EQ(arrived[0].planned, group.planned);
+  EXPECT_EQ(arrived[0].equal, group.equal);
+}
+
 TEST(CarriedPlan, WhatThePlanWasMadeWithArrivesOnce) {
   std::mt19937 random(5);
   std::string large;  // of several chunks, packed

@@ -55,10 +55,31 @@ class LiveClusterTest : public testing::Test {
     return "";
   }
 
+  // Of the first partition.
+  std::vector<std::string> all_nodes() {
+    std::vector<std::string> names;
+    const LiveCluster cluster = live_cluster(view, site, wishes);
+    for (const PartitionNode& node : cluster.partitions.front().all) names.push_back(node.name);
+    return names;
+  }
+
   SlurmView view;
   SiteConfig site;
   NodeWishes wishes;
 };
+
+TEST_F(LiveClusterTest, NodesThatAJobCouldHaveLaterIncludeTheBusyOnes) {
+  view.nodes[1].state = NODE_STATE_DOWN;
+  wishes.partitions = {"all"};
+  EXPECT_THAT(all_nodes(), ElementsAre("a1", "a2", "b1", "b2"));
+  const PartitionNode node = live_cluster(view, site, wishes).partitions.front().all.front();
+  EXPECT_THAT(node.gpus, ElementsAre(testing::Pair("gpu:big", 4)));
+  wishes.excluded_nodes = {"b2"};
+  EXPECT_THAT(all_nodes(), ElementsAre("a1", "a2", "b1"));
+  view.nodes[0].features = view.nodes[1].features = {"new"};
+  wishes.features = "new";
+  EXPECT_THAT(all_nodes(), ElementsAre("a1", "a2"));
+}
 
 TEST_F(LiveClusterTest, NodesHaveTheBillingUnitsOfTheirPartition) {
   for (SlurmNode& node : view.nodes) {

@@ -128,6 +128,11 @@ TEST(SubmitOptions, WaitsAreWordsOrDurations) {
   EXPECT_FALSE(parsed("plan").wait_for_nodes);
 }
 
+TEST(SubmitOptions, ExactNodesAreAChoice) {
+  EXPECT_FALSE(parse_submit_options({}).pin);
+  EXPECT_TRUE(parse_submit_options({{"sailor-pin", ""}}).pin);
+}
+
 TEST(SubmitOptions, DeadlinesAreTimesAfterNow) {
   setenv("TZ", "UTC", 1);
   tzset();

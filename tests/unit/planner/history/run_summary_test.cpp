@@ -14,6 +14,7 @@ TEST(RunSummary, IsReadAsItWasWritten) {
                            .status = "failed",
                            .error = "rank 3: no answer",
                            .next_job = "43",
+                           .moved = "planned for a1, runs on a2",
                            .emulated = true,
                            .steps = 7,
                            .first_loss = 5.5,

@@ -137,6 +137,7 @@ TEST_P(SchedulerInterface, AScriptThatEndsBadlyIsAFailure) {
 TEST_P(SchedulerInterface, WhatNobodyKnowsIsNotFound) {
   EXPECT_FALSE(scheduler.find_job("999999"));
   scheduler.give_back("999999");
+  scheduler.forget_node_names("999999");
   scheduler.requeue("999999");
 }
 
@@ -154,6 +155,19 @@ TEST_P(SchedulerInterface, AJobWaitsForANodeThatIsTaken) {
   scheduler.give_back(first);
   EXPECT_TRUE(reaches(first, JobState::cancelled));
   EXPECT_TRUE(reaches(second, JobState::running));
+}
+
+TEST_P(SchedulerInterface, AJobThatWaitsForANodeStartsOnAnother) {
+  const std::string first = submit(request("sleep 300"));
+  ASSERT_TRUE(reaches(first, JobState::running));
+  const std::vector<std::string> before = scheduler.find_job(first)->nodes;
+  const std::string second = submit(request("sleep 300"));
+  EXPECT_EQ(state(second), JobState::pending);
+  scheduler.forget_node_names(first);  // it runs
+  scheduler.forget_node_names(second);
+  EXPECT_TRUE(reaches(second, JobState::running));
+  EXPECT_EQ(scheduler.find_job(first)->nodes, before);
+  EXPECT_NE(scheduler.find_job(second)->nodes, before);
 }
 
 TEST_P(SchedulerInterface, OnAFreeNodeAJobCouldStartNow) {

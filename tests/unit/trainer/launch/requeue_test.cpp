@@ -100,6 +100,24 @@ TEST_F(RequeueOfAJob, ItGoesBackWhenTheSchedulerSeesThatTheNodeIsLost) {
   EXPECT_EQ(job().head_node, "n2") << "on the nodes that are left";
 }
 
+TEST_F(RequeueOfAJob, OneThatMayMoveDoesNotWaitForTheNodesThatItNamed) {
+  cluster.end_job(id, JobState::cancelled);
+  for (const bool moves : {false, true}) {
+    const std::string named = cluster.submit({.nodes = 2, .node_names = {"n1", "n2"}, .no_kill = true});
+    setenv("SAILOR_JOB_ID", named.c_str(), 1);
+    if (moves)
+      scheduler.enter(named, {{"SAILOR_EQUAL_NODES_0", "of a plan"}});
+    else
+      scheduler.enter(named);
+    cluster.fail_node("n1");
+    agent_is_alone();
+    EXPECT_EQ(cluster.find_job(named)->restarts, 1);
+    EXPECT_EQ(cluster.find_job(named)->state, moves ? JobState::running : JobState::pending);
+    cluster.end_job(named, JobState::cancelled);
+    cluster.return_node("n1");
+  }
+}
+
 TEST_F(RequeueOfAJob, OfSeveralAgentsOneRequeuesIt) {
   cluster.fail_node("n1");
   agent_is_alone();
