@@ -81,6 +81,7 @@ int run(int argc, char** argv) {
   NodeWishes wishes = node_wishes(option, SubmitOptions{}, JobSpec{});
   wishes.include_busy = arguments.busy;
   LiveCluster cluster = live_cluster(read_slurm(), site, wishes);
+  for (const std::string& note : cluster.notes) fprintf(stderr, "note: %s\n", note.c_str());
   std::string yaml = to_yaml(cluster.snapshot);
   fwrite(yaml.data(), 1, yaml.size(), stdout);
   return fflush(stdout) == 0 ? kDone : kFailed;
