@@ -152,6 +152,13 @@ void add_association_use(const std::string& user, Accounting& accounting) {
     }
 }
 
+// With PrivateData=usage, ordinary users see only their own associations.
+bool lacks_accounts(const Accounting& accounting) {
+  return !accounting.associations.empty() &&
+         std::none_of(accounting.associations.begin(), accounting.associations.end(),
+                      [](const AssociationRecord& record) { return record.user.empty(); });
+}
+
 }  // namespace
 
 std::optional<Accounting> read_accounting() {
@@ -182,6 +189,8 @@ std::optional<Accounting> read_accounting() {
   for_each<slurmdb_assoc_rec_t>(answer->assoc_list, [&](const slurmdb_assoc_rec_t& rec) {
     accounting.associations.push_back(read_association(rec, *answer, qos_names));
   });
+  if (lacks_accounts(accounting))
+    accounting.note = "group limits of accounts are not known: PrivateData=usage hides them";
   add_association_use(user, accounting);
   return accounting;
 }

@@ -120,6 +120,15 @@ refused "one job" "QOS normal allows 1 job per user, the plan needs 2, one for e
 plans "in one partition" 8 -p fast
 limit qos normal set maxjobsperuser=-1 -- 'QOS=normal.*MaxJobsPU=N('
 
+# What is hidden from users is noted.
+echo PrivateData=usage >>"$SLURM_CONF"
+scontrol reconfigure
+expect "hidden accounts" wait_until 20 eval 'dry && contains "$err" "note: group limits of accounts are not known: PrivateData=usage hides them"'
+plans "the limits of a QOS" 6 --qos=limited
+sed -i '/^PrivateData/d' "$SLURM_CONF"
+scontrol reconfigure
+expect "are shown again" wait_until 20 eval 'dry && ! contains "$err" PrivateData'
+
 # Plain jobs.
 before=$(queries)
 hold -p fast --gres=gpu:1
