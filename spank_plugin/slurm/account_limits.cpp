@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "spank_plugin/slurm/commands/gres.h"
+
 namespace sailor {
 namespace {
 
@@ -167,6 +169,26 @@ JobLimits limits_in(const SlurmPartition& partition, const PartitionWishes& wish
     }
   }
   return out;
+}
+
+void forget_use(Accounting& accounting, const std::map<std::string, JobShare>& shares) {
+  std::map<std::string, int64_t> held;
+  for (const auto& [node, share] : shares) {
+    ++held["node"];
+    held["cpu"] += share.cpus;
+    held["mem"] += share.memory_mb;
+    for (const Gres& gres : parse_gres(share.gres)) {
+      held["gres/" + gres.name] += gres.count;
+      if (!gres.type.empty()) held["gres/" + gres.name + ":" + gres.type] += gres.count;
+    }
+  }
+  const auto forget = [&](AccountLimits& limits) {
+    for (TresLimit& limit : limits.tres)
+      if (limit.of == Of::user || limit.of == Of::group)
+        limit.used = std::max<int64_t>(0, limit.used - held[limit.tres]);
+  };
+  for (QosRecord& qos : accounting.qos) forget(qos.limits);
+  for (AssociationRecord& association : accounting.associations) forget(association.limits);
 }
 
 }  // namespace sailor

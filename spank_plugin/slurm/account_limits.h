@@ -4,11 +4,13 @@
 // association; group limits of an association and of the accounts above it hold together.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "spank_plugin/slurm/accounting.h"
+#include "spank_plugin/slurm/node_use.h"
 #include "spank_plugin/slurm/partition_rules.h"
 #include "spank_plugin/slurm/slurm_view.h"
 
@@ -37,5 +39,8 @@ PartitionWishes with_defaults(PartitionWishes wishes, const Accounting& accounti
 // jobs have ended, so that what they use does not count.
 JobLimits limits_in(const SlurmPartition& partition, const PartitionWishes& wishes,
                     const Accounting& accounting, bool waits);
+
+// Ignores what a job of the same account and QOS holds that will have ended, by node.
+void forget_use(Accounting& accounting, const std::map<std::string, JobShare>& shares);
 
 }  // namespace sailor

@@ -54,6 +54,9 @@ refused "all in use" "QOS limited allows 6 GPUs per user, 6 are in use: at most 
 plans "which do not count for a job that waits for them" 6 --qos=limited --sailor-wait=nodes
 dry --qos=normal
 expect "nor under another QOS" test "$(gpus)" -gt 6
+run env "SAILOR_CONTINUES={\"job\": \"$job\", \"spec\": \"\", \"run_directory\": \"$PWD\"}" \
+  sbatch --sailor-objective=throughput --sailor-job=tiny.yaml --sailor-dry-run --qos=limited body.sh
+expect "nor for the job that continues it" equal "$rc $(gpus)" "0 6"
 release
 hold -p fast -w a1 --gres=gpu:4 --qos=limited
 plans "some in use" 2 --qos=limited

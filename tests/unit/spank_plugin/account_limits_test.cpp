@@ -154,6 +154,21 @@ TEST_F(AccountLimitsTest, JobsProcessorsAndMemoryAreCounted) {
                                      "QOS normal allows 1000 MB of memory per user"));
 }
 
+TEST_F(AccountLimitsTest, WhatAnEndingJobHoldsIsFree) {
+  of_qos(0).tres = {{Of::user, "gres/gpu", 8, 7},
+                    {Of::user, "gres/gpu:x", 8, 3},
+                    {Of::user, "node", 2, 2},
+                    {Of::job, "cpu", 9, 0}};
+  of_association(2).tres = {{Of::group, "cpu", 40, 30}, {Of::group, "mem", 100, 50}};
+  forget_use(accounting, {{"n1", {8, 20, "gpu:x:2(IDX:0-1)"}}, {"n2", {8, 20, "gpu:y:4(IDX:0-3)"}}});
+  EXPECT_EQ(of_qos(0).tres[0].used, 1);
+  EXPECT_EQ(of_qos(0).tres[1].used, 1);
+  EXPECT_EQ(of_qos(0).tres[2].used, 0);
+  EXPECT_EQ(of_qos(0).tres[3].used, 0);
+  EXPECT_EQ(of_association(2).tres[0].used, 14);
+  EXPECT_EQ(of_association(2).tres[1].used, 10);
+}
+
 // As Slurm 22.05 prints it, shortened.
 TEST(AssociationUse, IsReadFromScontrol) {
   const std::string text =
