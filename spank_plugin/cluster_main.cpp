@@ -1,16 +1,22 @@
 // sailor-cluster: what a new job could get of the live Slurm cluster now, as a snapshot in YAML on stdout.
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "planner/spec/error.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
+#include "planner/spec/text_file.h"
 #include "spank_plugin/node_limits.h"
 #include "spank_plugin/slurm/live_cluster.h"
+#include "spank_plugin/slurm/node_use.h"
 
 namespace sailor {
 namespace {
@@ -19,18 +25,21 @@ constexpr char kUsage[] =
     "usage: sailor-cluster [--yaml] [--busy] [--config FILE] [--partition=P,...] [--nodelist=N,...]\n"
     "                      [--exclude=N,...] [--constraint=F] [--reservation=R] [--account=A] [--qos=Q] "
     "[--time=T]\n"
-    "                      [--exclusive=exclusive] [--cpus-per-task=N]\n"
+    "                      [--exclusive=exclusive] [--cpus-per-task=N] [--unless-seen=FILE]\n"
     "\n"
     "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
     "Nodes that it could not get are listed under not_free with the reason.\n"
     "Job options have the meaning of sbatch's options of the same name.\n"
     "--busy treats nodes that run other jobs as free.\n"
+    "--unless-seen=FILE prints nothing, after a single request to Slurm, if no node's free part has changed\n"
+    "since the last call with this file, at most half an hour ago.\n"
     "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n";
 
 struct Arguments {
   bool help = false, busy = false;
   std::map<std::string, std::string> of_job;  // options that the job would be submitted with
   std::string config = site_config_path();
+  std::string seen;  // a file; empty = always look
 };
 
 constexpr const char* kJobOptions[] = {"partition", "nodelist", "exclude", "constraint", "reservation",
@@ -58,11 +67,23 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.config = argv[++i];
     } else if (word.rfind("--config=", 0) == 0) {
       arguments.config = word.substr(9);
+    } else if (word.rfind("--unless-seen=", 0) == 0) {
+      arguments.seen = word.substr(14);
     } else if (word != "--yaml" && !take_job_option(word, arguments.of_job)) {
       throw InputError(word + ": unknown argument, see sailor-cluster --help");
     }
   }
   return arguments;
+}
+
+// Whether `file` says that these nodes were printed already. Jobs that wait, reservations and partitions may
+// have changed meanwhile: after a while they are looked at all the same.
+bool was_seen(const std::string& file, const std::string& parts) {
+  constexpr auto kForgotten = std::chrono::minutes(30);
+  std::error_code absent;
+  const auto written = std::filesystem::last_write_time(file, absent);
+  return !absent && std::filesystem::file_time_type::clock::now() - written < kForgotten &&
+         read_text_file(file) == parts;
 }
 
 int run(int argc, char** argv) {
@@ -80,11 +101,16 @@ int run(int argc, char** argv) {
   };
   NodeWishes wishes = node_wishes(option, SubmitOptions{}, JobSpec{});
   wishes.include_busy = arguments.busy;
-  LiveCluster cluster = live_cluster(read_slurm(), site, wishes);
+  std::vector<SlurmNode> nodes = read_nodes_alone();
+  const std::string parts = free_parts(nodes);
+  if (!arguments.seen.empty() && was_seen(arguments.seen, parts)) return kDone;
+  LiveCluster cluster = live_cluster(read_slurm(std::move(nodes)), site, wishes);
   for (const std::string& note : cluster.notes) fprintf(stderr, "note: %s\n", note.c_str());
   std::string yaml = to_yaml(cluster.snapshot);
   fwrite(yaml.data(), 1, yaml.size(), stdout);
-  return fflush(stdout) == 0 ? kDone : kFailed;
+  if (fflush(stdout) != 0) return kFailed;
+  if (!arguments.seen.empty()) write_file_atomically(arguments.seen, parts);
+  return kDone;
 }
 
 }  // namespace

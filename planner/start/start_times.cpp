@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -40,6 +41,7 @@ StartTimes::StartTimes(const Snapshot& snapshot, std::optional<double> length_s)
   std::map<std::tuple<std::string, std::string, std::string, size_t>, std::vector<size_t>> kinds;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const SnapshotNode& node = *nodes_[i];
+    by_name_[node.name].push_back(i);
     kinds[{node.partition, node.zone, node.gpu_type, node.free_gpus.size()}].push_back(i);
   }
   contested_.resize(nodes_.size());
@@ -80,10 +82,11 @@ void StartTimes::take_queue(const Snapshot& snapshot) {
 }
 
 std::vector<size_t> StartTimes::indices_of(const std::vector<std::string>& names) const {
-  std::vector<size_t> indices;
-  for (size_t i = 0; i < nodes_.size(); ++i)
-    if (std::find(names.begin(), names.end(), nodes_[i]->name) != names.end()) indices.push_back(i);
-  return indices;
+  std::set<size_t> indices;
+  for (const std::string& name : names)
+    if (const auto known = by_name_.find(name); known != by_name_.end())
+      indices.insert(known->second.begin(), known->second.end());
+  return {indices.begin(), indices.end()};
 }
 
 std::vector<size_t> StartTimes::nodes_for(const WaitingJob& job) const {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "planner/scheduler/backfill_map.h"
@@ -49,6 +50,7 @@ class StartTimes {
   std::vector<size_t> nodes_for(const WaitingJob& job) const;
 
   std::vector<const SnapshotNode*> nodes_;
+  std::unordered_map<std::string, std::vector<size_t>> by_name_;  // several: GPUs of several types
   std::vector<std::vector<size_t>> kinds_;
   std::vector<bool> contested_;
   BackfillMap map_;

@@ -95,6 +95,16 @@ std::optional<std::string> use_by_others(const SlurmNode& node, const NodeNeeds&
   return std::nullopt;
 }
 
+std::string free_parts(const std::vector<SlurmNode>& nodes) {
+  std::string text;
+  for (const SlurmNode& node : nodes) {
+    if (use_by_running_jobs(node, NodeNeeds{.whole = false, .gpus = {}})) continue;
+    text += fmt::format("{}:{:x}:{}:{}:{} ", node.name, node.state, node.gres_used, node.allocated_cpus,
+                        node.allocated_memory_mb);
+  }
+  return text + "\n";
+}
+
 void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& names) {
   for (SlurmNode& node : nodes) {
     if (names.contains(node.name)) node.state &= ~static_cast<uint32_t>(NODE_STATE_PLANNED);

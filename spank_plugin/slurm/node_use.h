@@ -41,6 +41,10 @@ std::optional<std::string> use_by_others(const SlurmNode& node, const NodeNeeds&
 // The same without jobs that only wait for it.
 std::optional<std::string> use_by_running_jobs(const SlurmNode& node, const NodeNeeds& needs);
 
+// One line of text about all nodes that could have something free, as far as nodes themselves say. The same
+// text means that nothing was freed or taken.
+std::string free_parts(const std::vector<SlurmNode>& nodes);
+
 // Ignores that these nodes are planned: a pending job that was cancelled leaves NODE_STATE_PLANNED on its
 // nodes until Slurm's next backfill cycle (SchedulerParameters bf_interval, 30 s by default).
 void forget_planned(std::vector<SlurmNode>& nodes, const std::set<std::string>& names);

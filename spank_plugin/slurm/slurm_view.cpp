@@ -187,9 +187,7 @@ std::string compress_hosts(std::vector<std::string> names) {
   return ranged;
 }
 
-namespace {
-
-std::vector<SlurmNode> read_nodes_and_queue(std::vector<SlurmWaitingJob>& queue) {
+std::vector<SlurmNode> read_nodes_alone() {
   std::vector<SlurmNode> result;
   node_info_msg_t* raw_nodes = nullptr;
   if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL) != SLURM_SUCCESS) fail("nodes");
@@ -198,18 +196,14 @@ std::vector<SlurmNode> read_nodes_and_queue(std::vector<SlurmWaitingJob>& queue)
     // Powered-down cloud nodes that this user may not see have no name.
     if (nodes->node_array[i].name != nullptr) result.push_back(read_node(nodes->node_array[i]));
   }
-  read_jobs(result, queue);
-  std::stable_sort(queue.begin(), queue.end(), [](const SlurmWaitingJob& a, const SlurmWaitingJob& b) {
-    return a.priority > b.priority;
-  });
   return result;
 }
 
-}  // namespace
-
 std::vector<SlurmNode> read_nodes() {
+  std::vector<SlurmNode> nodes = read_nodes_alone();
   std::vector<SlurmWaitingJob> queue;
-  return read_nodes_and_queue(queue);
+  read_jobs(nodes, queue);
+  return nodes;
 }
 
 void initialise_slurm() {
@@ -217,9 +211,17 @@ void initialise_slurm() {
 }
 
 SlurmView read_slurm() {
+  return read_slurm(read_nodes_alone());
+}
+
+SlurmView read_slurm(std::vector<SlurmNode> nodes) {
   SlurmView view;
   view.now = time(nullptr);
-  view.nodes = read_nodes_and_queue(view.queue);
+  view.nodes = std::move(nodes);
+  read_jobs(view.nodes, view.queue);
+  std::stable_sort(
+      view.queue.begin(), view.queue.end(),
+      [](const SlurmWaitingJob& a, const SlurmWaitingJob& b) { return a.priority > b.priority; });
   const std::map<std::string, std::string> leaf_switches = read_leaf_switches();
   for (SlurmNode& node : view.nodes) {
     if (auto it = leaf_switches.find(node.name); it != leaf_switches.end()) node.leaf_switch = it->second;

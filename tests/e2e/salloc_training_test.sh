@@ -8,7 +8,7 @@ chmod a+rx job.yaml
 # trains WHAT: the last command trained to the end, on the planned nodes, and left no processes.
 trains() {
   local directory
-  directory=$(ls -d sailor-[0-9]* | tail -1)
+  directory=$(ls -dv sailor-[0-9]* | tail -1)
   expect "$1: exit 0" equal "$rc" 0
   expect "$1: a line per step" equal "$(grep -c '^step ' <<<"$out")" 8
   expect "$1: it ended well" equal "$(json "$directory/summary.json" status)" finished

@@ -19,7 +19,8 @@ bool ClusterLook::ended(pid_t child, int wait_status, std::optional<Snapshot>& s
   printed_.reset();
   if (wait_status != 0) return true;
   try {
-    snapshot = parse_snapshot(text, "slurm");
+    if (!text.empty()) last_ = parse_snapshot(text, "slurm");
+    snapshot = last_;
   } catch (const InputError&) {  // the program was stopped while it printed
   }
   return true;

@@ -23,13 +23,15 @@ class ClusterLook {
   // Starts `command`, which prints a snapshot in YAML, as a child of this process. The code that reaps
   // children calls ended(). Throws std::runtime_error.
   void start(const std::vector<std::string>& command);
-  // Returns whether `child` is this child. If so, `snapshot` is its output, or nothing if it failed.
+  // Returns whether `child` is this child. If so, `snapshot` is its output, or nothing if it failed. A
+  // program that prints nothing has found nothing new: `snapshot` is then the last one.
   bool ended(pid_t child, int wait_status, std::optional<Snapshot>& snapshot);
 
  private:
   std::string log_file_;
   FileDescriptor printed_;
   pid_t child_ = -1;
+  std::optional<Snapshot> last_;
 };
 
 }  // namespace sailor

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "planner/plan/plan_json.h"
@@ -44,14 +45,18 @@ void Growth::tick(const Training& training, const Replanner& replanner, double n
     take(answer_.get(), now_s);
   }
   if (seen_) choose(training, replanner, now_s);
-  if (next_look_s_ == 0) next_look_s_ = now_s + options_.every_s;
+  if (next_look_s_ == 0) next_look_s_ = now_s + interval_s();
   if (look_.under_way() || now_s < next_look_s_ || awaits(now_s)) return;
-  next_look_s_ = now_s + options_.every_s;
+  next_look_s_ = now_s + interval_s();
   try {
     look_.start(options_.look_command());
   } catch (const std::runtime_error& error) {  // the machine has no more processes
     events_.write("look_failed", {{"why", error.what()}});
   }
+}
+
+double Growth::interval_s() {
+  return options_.every_s * std::uniform_real_distribution(1.0, 1.0 + options_.spread)(random_);
 }
 
 // Free nodes that may be requested now. Slurm reports the node of an ended helper job as free with a delay.

@@ -12,6 +12,7 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ class Growth {
  public:
   struct Options {
     double every_s = 0;  // interval of queries; 0 = the job never grows
-    // The command that prints a snapshot of what the job could get now (cluster_look.h).
+    double spread = 0;   // intervals are longer by a random part of this, so that jobs do not ask together
+    // The command that prints a snapshot of what the job could get now, or nothing (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
     std::set<std::string> own_nodes{};  // of the job, which never gets more of their GPUs
     std::optional<int> most_nodes{};    // maximum nodes of the job
@@ -81,12 +83,14 @@ class Growth {
   void choose(const Training& training, const Replanner& replanner, double now_s);
   void take(const GrowthAnswer& answer, double now_s);
   std::vector<SnapshotNode> candidates(double now_s) const;
+  double interval_s();
 
   const Options options_;
   EventLog& events_;
   const std::string log_;
   const std::function<void(const std::string&)> say_;
   ClusterLook look_;
+  std::minstd_rand random_{std::random_device()()};
   double next_look_s_ = 0;
   std::optional<Snapshot> seen_;  // not yet evaluated
   std::string answered_;          // the last question, which is not asked again

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <vector>
 
 #include "planner/process/subprocess.h"
@@ -12,6 +13,10 @@
 #include "trainer/process/program_path.h"
 
 namespace sailor {
+
+namespace fs = std::filesystem;
+
+constexpr double kSpread = 0.5;  // of intervals between looks at the cluster
 
 std::function<pid_t(const std::string&)> agent_starter(const std::string& log) {
   return [log](const std::string& node) {
@@ -24,11 +29,16 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
                                const std::string& log) {
   if (options.grow_every_s <= 0) return {};
   const Allocation& allocation = options.allocation;
-  Growth::Options growth{.every_s = options.grow_every_s, .most_nodes = options.most_nodes};
+  Growth::Options growth{
+      .every_s = options.grow_every_s, .spread = kSpread, .most_nodes = options.most_nodes};
   if (allocation.end_s) growth.end_s = static_cast<double>(*allocation.end_s);
   for (const AllocatedNode& node : allocation.nodes) growth.own_nodes.insert(node.name);
+  // Of an earlier start of the job, which is not asked for what it has seen.
+  const std::string seen = fs::path(log).replace_extension(".seen");
+  std::error_code absent;
+  fs::remove(seen, absent);
   std::vector<std::string> look = {program_path("sailor-cluster"), "--yaml", "--config",
-                                   options.replanning.site_config};
+                                   options.replanning.site_config, "--unless-seen=" + seen};
   look.insert(look.end(), options.node_limits.begin(), options.node_limits.end());
   growth.look_command = [look, end_s = allocation.end_s] {
     std::vector<std::string> command = look;

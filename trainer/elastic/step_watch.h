@@ -34,7 +34,8 @@ class StepWatch {
  private:
   int64_t steps_done_ = 0, furthest_ = 0;
   int changes_in_vain_ = 0;
-  double longest_step_s_ = 0;  // of this generation, or predicted; 0 = unknown
+  double longest_step_s_ = 0;                   // of this generation, or predicted; 0 = unknown
+  double recent_step_s_ = 0, last_step_s_ = 0;  // average of the last ones, and the last one; 0 = none yet
 };
 
 }  // namespace sailor

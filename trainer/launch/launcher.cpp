@@ -31,6 +31,9 @@ std::vector<std::string> mpirun_command(const Mpirun& mpirun, const std::vector<
   // Only the bootstrap runs over MPI: plain TCP suffices, and nodes that share a host name must not try
   // shared memory.
   command.insert(command.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,tcp"});
+  // Collectives by levels (nodes, ranks of a node): with one rank on each of two nodes of one host name,
+  // those of Open MPI 5.0.7 never end.
+  command.insert(command.end(), {"--mca", "coll", "^han"});
   // Ranks wait for the last one without taking the processor from it. Open MPI 4 does so by itself when there
   // are more ranks than processors.
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});

@@ -1,11 +1,13 @@
 #include "trainer/launch/requeue.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace sailor {
 namespace {
 
-constexpr double kPause_s = 2;  // between two polls
+// Between two polls.
+constexpr double kFirstPause_s = 2, kLongestPause_s = 15, kPauseGrowth = 1.3;
 
 }  // namespace
 
@@ -33,7 +35,10 @@ void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime
   const char* count = std::getenv("SAILOR_RESTART_COUNT");
   const int restarts = count ? std::atoi(count) : 0;
   const double end_s = time.now_s() + patience_s;
-  while (time.now_s() < end_s) {
+  const auto pause = [&time](double about_s) { time.sleep(about_s * (0.5 + time.chance())); };
+  pause(kFirstPause_s);
+  for (double pause_s = kFirstPause_s; time.now_s() < end_s;
+       pause_s = std::min(kLongestPause_s, kPauseGrowth * pause_s)) {
     const std::optional<QueuedJob> job = scheduler.find_job(id);
     const std::optional<NodeInfo> node =
         job && !job->head_node.empty() ? scheduler.find_node(job->head_node) : std::nullopt;
@@ -41,7 +46,7 @@ void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime
     if (verdict == RequeueVerdict::leave) return;
     // Another agent may have been faster: the next poll shows it.
     if (verdict == RequeueVerdict::requeue) scheduler.requeue(id);
-    time.sleep(kPause_s);
+    pause(pause_s);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "planner/scheduler/scheduler.h"
@@ -22,7 +23,7 @@ enum class RequeueVerdict {
 RequeueVerdict judge_lost_job(const std::optional<QueuedJob>& job,
                               const std::optional<NodeInfo>& controller_node, int restarts);
 
-// Clock and sleep; by default those of the system.
+// Clock, sleep and chance; by default those of the system.
 struct PassingTime {
   std::function<double()> now_s = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -30,11 +31,16 @@ struct PassingTime {
   std::function<void(double s)> sleep = [](double s) {
     std::this_thread::sleep_for(std::chrono::duration<double>(s));
   };
+  // In [0, 1), different for every agent.
+  std::function<double()> chance = [random = std::minstd_rand(std::random_device()())]() mutable {
+    return std::uniform_real_distribution()(random);
+  };
 };
 
 // Polls the job until the decision is to requeue or to leave it, at most for `patience_s`, and requeues it if
-// so decided. SAILOR_JOB_ID and SAILOR_RESTART_COUNT, set by the controller, identify the job, because an
-// agent may run in a helper job. Does nothing outside a job.
+// so decided. Pauses grow from two seconds to fifteen and vary, so that the agents of a large job neither ask
+// nor requeue together. SAILOR_JOB_ID and SAILOR_RESTART_COUNT, set by the controller, identify the job,
+// because an agent may run in a helper job. Does nothing outside a job.
 void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime& time = {});
 
 }  // namespace sailor

@@ -503,6 +503,22 @@ TEST_F(LiveClusterTest, PoweredDownNodesAreOfferedToAJobThatWaitsForThem) {
   EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
 }
 
+TEST_F(LiveClusterTest, FreePartsChangeWithWhatIsFree) {
+  const std::string idle = free_parts(view.nodes);
+  SlurmNode& a1 = view.nodes[0];
+  a1.state = NODE_STATE_MIXED;
+  a1.allocated_cpus = 1;
+  const std::string mixed = free_parts(view.nodes);
+  EXPECT_NE(mixed, idle) << "its GPUs are free";
+  a1.gres_used = a1.gres;
+  const std::string used = free_parts(view.nodes);
+  EXPECT_NE(used, mixed);
+  a1.allocated_cpus = 2;
+  EXPECT_EQ(free_parts(view.nodes), used) << "of a full node nothing counts";
+  view.nodes[1].state |= NODE_STATE_DRAIN;
+  EXPECT_NE(free_parts(view.nodes), used);
+}
+
 TEST_F(LiveClusterTest, WhatAJobHoldsThatEndsIsFree) {
   for (SlurmNode& node : view.nodes) {
     if (node.name != "a1" && node.name != "b1") continue;

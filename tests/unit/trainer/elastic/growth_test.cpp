@@ -163,6 +163,21 @@ TEST_F(GrowthTest, WhatSlurmRefusesIsNotAskedForAgainAtOnce) {
   EXPECT_THAT(asked, ElementsAre(refused, refused));
 }
 
+TEST_F(GrowthTest, ALookThatFindsNothingNewMeansTheLastSnapshot) {
+  keeper = "echo salloc: error: busy; exit 1";
+  cluster("q2");
+  make(2);
+  growth->tick(training(), *replanner, now_s);
+  look();
+  while (growth->holds("q2")) child_ends();
+  std::filesystem::resize_file(scratch.path() + "/snapshot.yaml", 0);
+  look();
+  EXPECT_THAT(asked, ElementsAre("q2"));
+  now_s += 200;
+  look();
+  EXPECT_THAT(asked, ElementsAre("q2", "q2"));
+}
+
 TEST_F(GrowthTest, AHelperJobThatEndsTakesItsNodeAlong) {
   make(2);
   growth->tick(training(), *replanner, now_s);

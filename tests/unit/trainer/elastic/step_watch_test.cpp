@@ -62,6 +62,20 @@ TEST(StepWatch, QuickStepsGoOnWhileAnOrderTravels) {
   EXPECT_EQ(steps.reachable_by_all(), 11 + 2) << "a long step is time enough";
 }
 
+TEST(StepWatch, StepsQuickerThanTheFirstOneAndThePredictionGoOnToo) {
+  StepWatch steps;
+  steps.begin_generation(0.5);
+  steps.reported(1, 0.8);
+  steps.reported(2, 0.005);
+  EXPECT_EQ(steps.reachable_by_all(), 2 + 2 + 200);
+  for (int i = 0; i < 50; ++i) steps.reported(3 + i, 0.005);
+  steps.reported(53, 0.4);  // a disturbed one
+  EXPECT_GE(steps.reachable_by_all(), 53 + 2 + 15);
+  steps.begin_generation(0.5);
+  steps.running(53);
+  EXPECT_EQ(steps.reachable_by_all(), 53 + 2) << "nothing is known of the new plan's steps";
+}
+
 TEST(StepWatch, AChangeIsInVainUntilTrainingIsFurtherThanEver) {
   StepWatch steps;
   steps.reported(7, 1);

@@ -64,6 +64,7 @@ struct RequeueOfAJob : testing::Test {
   SimulatedScheduler scheduler{cluster};
   const int64_t begin_s = cluster.now_s();
   const std::string id = cluster.submit({.nodes = 2, .no_kill = true});
+  int polls = 0;
 
   RequeueOfAJob() {
     setenv("SAILOR_JOB_ID", id.c_str(), 1);
@@ -78,7 +79,12 @@ struct RequeueOfAJob : testing::Test {
     const int64_t alone_s = cluster.now_s();
     requeue_lost_job(scheduler, 3600,
                      {.now_s = [this] { return static_cast<double>(cluster.now_s()); },
-                      .sleep = [this](double s) { cluster.advance_to(cluster.now_s() + std::llround(s)); }});
+                      .sleep =
+                          [this](double s) {
+                            ++polls;
+                            cluster.advance_to(cluster.now_s() + std::llround(s));
+                          },
+                      .chance = [] { return 0.5; }});
     return cluster.now_s() - alone_s;
   }
   QueuedJob job() const { return cluster.find_job(id).value(); }
@@ -86,7 +92,9 @@ struct RequeueOfAJob : testing::Test {
 
 TEST_F(RequeueOfAJob, ItGoesBackWhenTheSchedulerSeesThatTheNodeIsLost) {
   cluster.at(begin_s + 300, [this] { cluster.lose_contact("n1"); });
-  EXPECT_NEAR(static_cast<double>(agent_is_alone()), 300, 4);
+  const double alone_s = static_cast<double>(agent_is_alone());
+  EXPECT_GE(alone_s, 300);
+  EXPECT_LE(alone_s, 330) << "two pauses later, the job is in the queue again";
   EXPECT_EQ(job().restarts, 1);
   EXPECT_EQ(job().state, JobState::running);
   EXPECT_EQ(job().head_node, "n2") << "on the nodes that are left";
@@ -95,20 +103,23 @@ TEST_F(RequeueOfAJob, ItGoesBackWhenTheSchedulerSeesThatTheNodeIsLost) {
 TEST_F(RequeueOfAJob, OfSeveralAgentsOneRequeuesIt) {
   cluster.fail_node("n1");
   agent_is_alone();
-  EXPECT_EQ(agent_is_alone(), 0);
+  EXPECT_EQ(agent_is_alone(), 2) << "a pause before the first poll";
   EXPECT_EQ(job().restarts, 1);
 }
 
 TEST_F(RequeueOfAJob, OneThatIsCancelledMeanwhileIsLeftAlone) {
   cluster.at(begin_s + 100, [this] { cluster.end_job(id, JobState::cancelled); });
-  EXPECT_NEAR(static_cast<double>(agent_is_alone()), 100, 2);
+  const double alone_s = static_cast<double>(agent_is_alone());
+  EXPECT_GE(alone_s, 100);
+  EXPECT_LE(alone_s, 115);
   EXPECT_EQ(job().state, JobState::cancelled);
   EXPECT_EQ(job().restarts, 0);
 }
 
 TEST_F(RequeueOfAJob, AnAgentThatIsCutOffGivesUp) {
-  EXPECT_EQ(agent_is_alone(), 3600);
+  EXPECT_NEAR(static_cast<double>(agent_is_alone()), 3600, 15);
   EXPECT_EQ(job().restarts, 0);
+  EXPECT_LE(polls, 3600 / 15 + 15) << "pauses grow";
 }
 
 TEST_F(RequeueOfAJob, OutsideAJobNothingIsAsked) {

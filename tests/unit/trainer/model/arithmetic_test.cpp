@@ -12,13 +12,19 @@ TEST(Arithmetic, IsTheSameWithAnyReleaseOfLibtorch) {
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(false);
   context.setAllowTF32CuDNN(false);
+  context.setAllowFP16ReductionCuBLAS(false);
+  const auto in_32_bit = context.allowFP16ReductionCuBLAS();
   context.setAllowFP16ReductionCuBLAS(true);
   EXPECT_EQ(set_arithmetic(), "32-bit products in TF32, sums of 16-bit products in 32 bit");
   EXPECT_TRUE(context.allowTF32CuBLAS()) << "the rate of 32-bit products in the catalog";
   EXPECT_TRUE(context.allowTF32CuDNN());
-  EXPECT_FALSE(context.allowFP16ReductionCuBLAS());
+  EXPECT_TRUE(context.allowFP16ReductionCuBLAS() == in_32_bit);
 #if TORCH_VERSION_MAJOR >= 2
-  EXPECT_FALSE(context.allowBF16ReductionCuBLAS());
+  context.setAllowBF16ReductionCuBLAS(false);
+  const auto bf16_in_32_bit = context.allowBF16ReductionCuBLAS();
+  context.setAllowBF16ReductionCuBLAS(true);
+  set_arithmetic();
+  EXPECT_TRUE(context.allowBF16ReductionCuBLAS() == bf16_in_32_bit);
 #endif
 }
 
