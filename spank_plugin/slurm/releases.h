@@ -9,6 +9,12 @@
 
 namespace sailor {
 
+// How a step on one node asks for its GPUs. On a node with the second type of the job's, steps with
+// `--gpus=N` wait forever under 24.11; under 22.05 `--gres=gpu:N` is refused for more than the smallest node
+// has. Both work under 26.05.
+inline constexpr const char* kStepGpus =
+    SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0) ? "--gres=gpu:" : "--gpus=";
+
 // A pointer, which Slurm calls hostlist_t up to 23.02 and hostlist_t* since 23.11.
 using HostList = decltype(slurm_hostlist_create(nullptr));
 

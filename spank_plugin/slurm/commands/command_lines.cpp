@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "spank_plugin/slurm/commands/scontrol.h"
+#include "spank_plugin/slurm/releases.h"
 
 namespace sailor {
 namespace {
@@ -34,7 +35,7 @@ std::vector<std::string> srun_step(const StepSpec& step) {
   if (node.cpus > 0) command.insert(command.end(), {"-c", std::to_string(node.cpus)});
   // In a job that asked for none itself (all nodes of a partition with several types), steps have no GPU
   // unless they ask for it; types are refused there.
-  if (node.gpus > 0) command.push_back(fmt::format("--gpus={}", node.gpus));
+  if (node.gpus > 0) command.push_back(fmt::format("{}{}", kStepGpus, node.gpus));
   command.insert(command.end(), {"-w", node.name, "-N1", "-n1", "--export=ALL", "--input=none"});
   command.insert(command.end(), step.command.begin(), step.command.end());
   return command;

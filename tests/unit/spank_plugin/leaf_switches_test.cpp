@@ -3,6 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "planner/process/scratch_directory.h"
+
 namespace sailor {
 namespace {
 
@@ -24,6 +29,19 @@ TEST(LeafSwitches, ANodeOnSeveralHasTheFirstByName) {
 TEST(LeafSwitches, OtherWordsAreNone) {
   EXPECT_TRUE(parse_leaf_switches("").empty());
   EXPECT_TRUE(parse_leaf_switches("BlockName=b1 BlockIndex=0 Nodes=n[1-4] BlockSize=4\n").empty());
+}
+
+TEST(LeafSwitches, AreNotAskedForWithoutAFileOfATopology) {
+  const ScratchDirectory scratch;
+  const std::string directory = scratch.path();
+  EXPECT_FALSE(has_no_topology(directory)) << "Slurm's configuration is elsewhere";
+  std::ofstream(directory + "/slurm.conf") << "ClusterName=x\n";
+  EXPECT_TRUE(has_no_topology(directory));
+  for (const char* file : {"topology.conf", "topology.yaml"}) {
+    std::ofstream(directory + "/" + file) << "\n";
+    EXPECT_FALSE(has_no_topology(directory)) << file;
+    std::filesystem::remove(directory + "/" + file);
+  }
 }
 
 }  // namespace

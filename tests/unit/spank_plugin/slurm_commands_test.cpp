@@ -10,6 +10,7 @@
 #include "spank_plugin/slurm/commands/job_share.h"
 #include "spank_plugin/slurm/commands/scontrol.h"
 #include "spank_plugin/slurm/inherited_options.h"
+#include "spank_plugin/slurm/releases.h"
 
 namespace sailor {
 namespace {
@@ -71,7 +72,7 @@ TEST(SrunStep, OfAHelperJobNamesIt) {
 
 TEST(SrunStep, AsksForTheGpusOfItsNode) {
   AllocatedNode node{.name = "n4", .het_group = -1, .cpus = 8, .gpus = 2};
-  EXPECT_THAT(srun_step({node, {"c"}}), Contains("--gpus=2"));
+  EXPECT_THAT(srun_step({node, {"c"}}), Contains(std::string(kStepGpus) + "2"));
   node.gpus = 0;
   EXPECT_THAT(srun_step({node, {"c"}}), Not(Contains(StartsWith("--g"))));
 }
