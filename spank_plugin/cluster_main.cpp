@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   const std::string parts = free_parts(nodes);
   if (!arguments.seen.empty() && was_seen(arguments.seen, parts)) return kDone;
   LiveCluster cluster = live_cluster(read_slurm(std::move(nodes)), site, wishes);
+  for (const std::string& note : cluster.notes) fprintf(stderr, "note: %s\n", note.c_str());
   std::string yaml = to_yaml(cluster.snapshot);
   fwrite(yaml.data(), 1, yaml.size(), stdout);
   if (fflush(stdout) != 0) return kFailed;

@@ -69,6 +69,7 @@ class Tries {
   SlurmView view() const {
     SlurmView view = read_slurm();
     correct(view.nodes);
+    if (view.accounting) forget_use(*view.accounting, free_);
     return view;
   }
   std::vector<SlurmNode> nodes() const {

@@ -101,6 +101,15 @@ SearchResult search_within(int max_nodes, const PlanningContext& context, PlanOp
   return std::move(*best);
 }
 
+// The wishes within the limit of QOS and associations on nodes.
+NodeWishes within_limits(NodeWishes wishes, const LiveCluster& live) {
+  const std::optional<int> most = live.max_nodes();
+  if (!most) return wishes;
+  if (*most == 0) throw Refusal(kInfeasible, live.limits.at("node").reason);
+  wishes.max_nodes = std::min(wishes.max_nodes.value_or(*most), *most);
+  return wishes;
+}
+
 SearchResult search_nodes(const NodeWishes& wishes, const PlanningContext& context,
                           const PlanOptions& options, std::vector<std::string>& notes) {
   bool few = wishes.max_nodes && static_cast<int>(context.snapshot.nodes.size()) > *wishes.max_nodes;
@@ -264,10 +273,42 @@ std::map<std::string, int64_t> memory_of_ranks(const PlanningInputs& inputs, con
   return memory;
 }
 
+// What the components ask for, by TRES. Of whole nodes Slurm counts more.
+std::map<std::string, int64_t> requested(const std::vector<Component>& components) {
+  std::map<std::string, int64_t> sum;
+  for (const Component& component : components) {
+    ++sum["job"];
+    sum["cpu"] += int64_t{component.tasks} * component.cpus_per_task;
+    sum["mem"] += component.memory_mb *
+                  (component.per_rank ? component.tasks : static_cast<int64_t>(component.nodes.size()));
+  }
+  return sum;
+}
+
+// The components within the limits of QOS and associations: with fewer processors for a rank than its share,
+// if these are limited.
+std::vector<Component> allocate_within(const Plan& plan, const LiveCluster& live, RankRequest request) {
+  std::vector<Component> components = allocate(plan, live, request);
+  const auto cpus = live.limits.find("cpu");
+  if (cpus != live.limits.end() && !request.cpus && requested(components)["cpu"] > cpus->second.most) {
+    request.cpus = std::max(1, cpus->second.most / num_ranks(plan));
+    components = allocate(plan, live, request);
+  }
+  for (const auto& [tres, count] : requested(components)) {
+    const auto limit = live.limits.find(tres);
+    const bool waits = tres == "job";  // until other jobs have ended
+    if (limit == live.limits.end() || count <= (waits ? limit->second.ever : limit->second.most)) continue;
+    throw Refusal(kInfeasible,
+                  fmt::format("{}, the plan needs {}{}", limit->second.reason, count,
+                              waits ? ", one for each partition: choose one with --partition" : ""));
+  }
+  return components;
+}
+
 void finish_plan(const SubmitOptions& options, const PlanningInputs& inputs, const LiveCluster& live,
                  const NodeWishes& wishes, const RankRequest& request, PlannedJob& planned) {
   for (const std::string& note : inputs.notes) planned.table += "note: " + note + "\n";
-  planned.components = allocate(planned.plan, live, request);
+  planned.components = allocate_within(planned.plan, live, request);
   planned.shape = shape_of(planned.components, live, !wishes.features.empty());
   number_gpus_of_job(planned.plan, live.snapshot);
   planned.comment = comment_of(planned.plan);
@@ -288,8 +329,10 @@ PlannedJob plan_job(const SubmitOptions& options, JobSpec job, const SiteConfig&
       return live.snapshot;
     });
     if (inputs.snapshot.nodes.empty()) throw Refusal(kInfeasible, nothing_free(inputs.snapshot));
-    PlannedJob planned = options.plan_file.empty() ? search_plan(options, wishes, inputs, live.now, start)
-                                                   : use_given_plan(options, wishes, inputs);
+    inputs.notes.insert(inputs.notes.end(), live.notes.begin(), live.notes.end());
+    const NodeWishes allowed = within_limits(wishes, live);
+    PlannedJob planned = options.plan_file.empty() ? search_plan(options, allowed, inputs, live.now, start)
+                                                   : use_given_plan(options, allowed, inputs);
     RankRequest request{wishes.cpus_per_rank ? wishes.cpus_per_rank : inputs.site.cpus_per_rank,
                         wishes.cpus_per_rank.has_value(), wishes.memory_is_given};
     const size_t known = short_of.reasons.size();

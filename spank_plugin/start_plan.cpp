@@ -141,7 +141,10 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
   question.grows = inputs.job.elastic.enabled && site.jobs_may_grow;
   if (!options.deadline.empty())
     question.deadline_s = static_cast<double>(parse_deadline(options.deadline, live.now) - live.now);
-  StartChooser chooser(inputs, plan_options(request_for(options), site), wishes, ask);
+  NodeWishes allowed = wishes;
+  if (const std::optional<int> most = live.max_nodes())
+    allowed.max_nodes = std::min(wishes.max_nodes.value_or(*most), *most);
+  StartChooser chooser(inputs, plan_options(request_for(options), site), allowed, ask);
   const StartChoice choice = chooser.choose(question);
   if (choice.options.empty()) return on_free_nodes();  // or says why there is no plan
   if (!choice.in_time) refuse_late(options, choice, inputs.snapshot);

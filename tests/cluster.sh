@@ -3,7 +3,7 @@
 usage() {
   cat <<'TEXT'
 usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE]
-                           [--strict] [--build DIR]
+                           [--strict] [--accounts] [--build DIR]
        tests/cluster.sh down
        tests/cluster.sh env
 
@@ -21,6 +21,9 @@ up    starts munge, slurmctld and one slurmd per node, waits until all nodes are
       --strict      jobs get only the devices and the memory that they asked for (task/cgroup with ConstrainDevices and
                     ConstrainRAMSpace; DefMemPerCPU=1), a1 has MIG slices beside its GPUs, v1 GPUs of two types. Needs root and
                     control groups of version 1; one such cluster at a time
+      --accounts    slurmdbd with a private MariaDB, enforced limits of associations and QOS, multifactor priority, preemption by
+                    QOS: accounts physics and biology with the user, QOS normal, limited (6 GPUs, 2 jobs, 1 hour per user)
+                    and low (preemptible). Exit status 77 if slurmdbd or mariadb-server are not installed
       --build DIR   directory of spank_sailor.so and the programs. Default: build/ of this repository
 down  ends the jobs and daemons, and removes the directory
 env   prints the exports of a running cluster again

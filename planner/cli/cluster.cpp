@@ -30,6 +30,7 @@ std::string snapshot_table(const Snapshot& snapshot) {
     row(node.name, name, node.zone, zone, node.partition.empty() ? "-" : node.partition, partition,
         node.gpu_type, type, node.gpus, node.free_gpus.size());
   }
+  for (const GpuLimit& limit : snapshot.limits) out += "limit: " + limit.reason + "\n";
   for (const std::string& line : snapshot.not_free) out += "not free: " + line + "\n";
   return out;
 }

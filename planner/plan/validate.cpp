@@ -215,6 +215,16 @@ std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot) 
                                        key.second, key.first, available));
     }
   }
+  std::map<std::string, int> of_type;  // all types under an empty name
+  for (const auto& [key, count] : used) {
+    of_type[key.second] += count;
+    of_type[""] += count;
+  }
+  for (const GpuLimit& limit : snapshot.limits)
+    if (of_type[limit.gpu_type] > limit.gpus)
+      violations.push_back(fmt::format("{} GPUs{}{} are needed: {}", of_type[limit.gpu_type],
+                                       limit.gpu_type.empty() ? "" : " of type ", limit.gpu_type,
+                                       limit.reason));
   if (violations.empty() && unplaced) {
     Plan copy = plan;
     try {

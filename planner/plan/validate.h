@@ -21,7 +21,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,
 // For placed stages on any cluster: a GPU of a node is used once.
 std::vector<std::string> check_placement(const Plan& plan);
 // No more GPUs of a type in a zone than are free; for placed stages: the node exists, has the type and zone,
-// and its GPUs are free and used once.
+// and its GPUs are free and used once. Within the limits of the cluster.
 std::vector<std::string> check_plan(const Plan& plan, const Snapshot& snapshot);
 
 }  // namespace sailor

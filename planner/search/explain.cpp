@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 
+#include "planner/plan/validate.h"
 #include "planner/process/seconds_since.h"
 #include "planner/spec/busy_nodes.h"
 
@@ -191,6 +192,21 @@ std::string explain_quotas(const PlanningContext& context, const Relaxed& relaxe
       fmt::join(texts, ", "));
 }
 
+// The cluster's limits are the reason when a plan appears without them: those that it exceeds.
+std::string explain_cluster_limits(const PlanningContext& context, const Relaxed& relaxed) {
+  if (context.snapshot.limits.empty() || relaxed.spent()) return "";
+  Snapshot unlimited = context.snapshot;
+  unlimited.limits.clear();
+  const SearchResult result = relaxed.search(context.job, unlimited, context.catalog);
+  if (result.status != SearchStatus::found) return "";
+  std::vector<std::string> reasons;
+  for (const GpuLimit& limit : context.snapshot.limits) {
+    unlimited.limits = {limit};
+    if (!check_plan(result.candidates.front().plan, unlimited).empty()) reasons.push_back(limit.reason);
+  }
+  return fmt::format("{}", fmt::join(reasons, "; "));
+}
+
 // "X (2 nodes), Y (1 node)", most nodes first.
 std::string with_node_counts(const std::map<std::string, int>& nodes) {
   constexpr size_t kMost = 4;
@@ -257,6 +273,7 @@ std::string what_binds(const PlanningContext& context, const PlanOptions& option
           fmt::format("{} partition {}", where.empty() ? "" : " and", fmt::join(limits.partitions, ", "));
     return fmt::format("no GPU is free in{}: wait, or allow other zones and partitions", where);
   }
+  if (std::string text = explain_cluster_limits(context, relaxed); !text.empty()) return text;
   if (std::string text = explain_limits(context, relaxed); !text.empty()) return text;
   if (std::string text = explain_quotas(context, relaxed); !text.empty()) return text;
   const auto count = [&](const char* reason) {

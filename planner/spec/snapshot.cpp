@@ -125,6 +125,15 @@ WaitingJob read_waiting(const Field& item) {
   return job;
 }
 
+GpuLimit read_limit(const Field& item) {
+  const MapField map(item, {"gpus", "gpu_type", "reason"});
+  GpuLimit limit;
+  limit.gpus = map.required("gpus").integer<int>(0, kMaxGpus);
+  if (auto type = map.optional("gpu_type")) limit.gpu_type = type->name();
+  limit.reason = map.required("reason").text();
+  return limit;
+}
+
 // `name: a1, partition: fast, ...` up to `gpus: 4`.
 std::string yaml_place(const SnapshotNode& node) {
   std::string out = fmt::format("name: {}, ", yaml_text(node.name));
@@ -199,10 +208,18 @@ std::map<std::pair<std::string, std::string>, int> Snapshot::free_by_zone_and_ty
   return free;
 }
 
+const GpuLimit* Snapshot::limit_on(const std::string& gpu_type) const {
+  const GpuLimit* least = nullptr;
+  for (const GpuLimit& limit : limits)
+    if (limit.gpu_type == gpu_type && (least == nullptr || limit.gpus < least->gpus)) least = &limit;
+  return least;
+}
+
 Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document), {"sailor_snapshot", "nodes", "busy", "queue", "time", "usd_per_hour",
-                                 "spot_usd_per_hour", "billing", "egress_usd_per_gb", "not_free"});
+  MapField map(Field(document),
+               {"sailor_snapshot", "nodes", "busy", "queue", "limits", "time", "usd_per_hour",
+                "spot_usd_per_hour", "billing", "egress_usd_per_gb", "not_free"});
   require_version(map, "sailor_snapshot", 1);
   Snapshot snapshot;
   snapshot.file = file_name;
@@ -232,6 +249,8 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   }
   if (auto jobs = map.optional("queue"))
     for (const Field& item : jobs->items()) snapshot.queue.push_back(read_waiting(item));
+  if (auto limits = map.optional("limits"))
+    for (const Field& item : limits->items()) snapshot.limits.push_back(read_limit(item));
   if (auto time = map.optional("time")) snapshot.time_s = time->integer<int64_t>(0, kLatestTime_s);
   if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("spot_usd_per_hour")) snapshot.spot_usd_per_hour = read_price_table(*prices);
@@ -271,6 +290,11 @@ std::string to_yaml(const Snapshot& snapshot) {
     if (job.limit_s) out += fmt::format(", limit_s: {:.0f}", *job.limit_s);
     out += "}\n";
   }
+  if (!snapshot.limits.empty()) out += "limits:\n";
+  for (const GpuLimit& limit : snapshot.limits)
+    out += fmt::format("  - {{gpus: {}{}, reason: {}}}\n", limit.gpus,
+                       limit.gpu_type.empty() ? "" : ", gpu_type: " + yaml_text(limit.gpu_type),
+                       yaml_text(limit.reason));
   if (snapshot.time_s) out += fmt::format("time: {}\n", *snapshot.time_s);
   out += yaml_table("usd_per_hour", snapshot.usd_per_hour);
   out += yaml_table("spot_usd_per_hour", snapshot.spot_usd_per_hour);

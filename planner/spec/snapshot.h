@@ -15,6 +15,9 @@
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     queue:                                        # jobs that wait, in the scheduler's order
 //       - {nodes: 2, names: "a[1-3]", start_in_s: 900, limit_s: 3600}  # or `partition: fast`, or neither
+//     limits:                                       # on the GPUs of a new job, by the scheduler's accounts
+//       - {gpus: 6, gpu_type: NAME, reason: "QOS q allows 6 GPUs per user"}  # without a type: of all
+//       together
 //     time: 1764087000                              # when it was taken, in seconds since 1970
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU, on demand; overrides the catalog
 //     spot_usd_per_hour: {NAME: {z1: 1.5}}
@@ -73,11 +76,19 @@ struct WaitingJob {
   std::optional<double> limit_s{};     // time limit; nothing = none
 };
 
+// The most GPUs that a new job may have.
+struct GpuLimit {
+  int gpus = 0;
+  std::string gpu_type;  // empty = of all types together
+  std::string reason;    // which limit of what, for people
+};
+
 struct Snapshot {
   std::string file;  // the file that it came from, or "slurm"
   std::vector<SnapshotNode> nodes;
   std::vector<BusyNode> busy;
   std::vector<WaitingJob> queue;
+  std::vector<GpuLimit> limits;
   std::optional<int64_t> time_s{};                                         // when it was taken, since 1970
   std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
   std::map<std::string, std::map<std::string, double>> spot_usd_per_hour;  // the same
@@ -90,6 +101,8 @@ struct Snapshot {
   const SnapshotNode* find(const std::string& node, const std::string& gpu_type) const;
   // Free GPUs by (zone, GPU type).
   std::map<std::pair<std::string, std::string>, int> free_by_zone_and_type() const;
+  // The least of the limits on a type, or for an empty one on all together; nullptr if there is none.
+  const GpuLimit* limit_on(const std::string& gpu_type) const;
 };
 
 Snapshot load_snapshot(const std::string& path);

@@ -15,6 +15,7 @@
 #include "spank_plugin/slurm/billing.h"
 #include "spank_plugin/slurm/commands/gres.h"
 #include "spank_plugin/slurm/feature_expression.h"
+#include "spank_plugin/slurm/gpu_budget.h"
 #include "spank_plugin/slurm/waiting_jobs.h"
 
 namespace sailor {
@@ -99,7 +100,8 @@ double units_of(const SlurmNode& node, const SlurmPartition& partition, bool lar
 // Decides node by node; keeps what is the same for all of them.
 class Offers {
  public:
-  Offers(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes)
+  // `limits`: of QOS and associations, by partition.
+  Offers(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes, PartitionLimits limits)
       : view_(view),
         site_(site),
         wishes_(wishes),
@@ -113,6 +115,14 @@ class Offers {
     for (const SlurmPartition* partition : partitions_) {
       for (const std::string& node : partition->nodes) usable_partitions_of_[node].push_back(partition);
     }
+    bool whole = false;
+    for (const SlurmPartition* partition : partitions_) whole = whole || takes_whole_nodes(*partition);
+    std::erase_if(limits, [&](const auto& of_partition) {
+      return std::none_of(partitions_.begin(), partitions_.end(), [&](const SlurmPartition* partition) {
+        return partition->name == of_partition.first;
+      });
+    });
+    budget_ = GpuBudget(limits, whole, cpus_of_rank().value_or(1), site);
   }
 
   LiveCluster collect() {
@@ -121,6 +131,10 @@ class Offers {
     cluster.snapshot.file = "slurm";
     cluster.snapshot.time_s = view_.now;
     cluster.snapshot.queue = waiting_jobs(view_);
+    cluster.snapshot.limits = budget_.planner_limits();
+    cluster.limits = budget_.of_job();
+    if (const auto jobs = cluster.limits.find("job"); jobs != cluster.limits.end() && jobs->second.most == 0)
+      cluster.notes.push_back(jobs->second.reason + ": the job waits until one has ended");
     cluster.snapshot.usd_per_hour = site_.usd_per_hour;
     cluster.snapshot.spot_usd_per_hour = site_.spot_usd_per_hour;
     cluster.snapshot.usd_per_unit_hour = site_.usd_per_unit_hour;
@@ -175,7 +189,7 @@ class Offers {
     if (partition.max_nodes && offered_[partition.name] >= *partition.max_nodes) {
       return fmt::format("partition {} allows {} nodes per job", partition.name, *partition.max_nodes);
     }
-    return std::nullopt;
+    return budget_.obstacle(partition.name, gpus_of(node), takes_whole_nodes(partition));
   }
 
   // Why none of the node's partitions can be used.
@@ -245,7 +259,7 @@ class Offers {
     entry.host.gres = gres_name(gpus);
     int free = gpus.count;
     if (entry.shared) {
-      free = all_free ? gpus.count : gpus.free();
+      free = budget_.within(partition.name, gpus.type, all_free ? gpus.count : gpus.free());
       const int free_cpus = node.cpus - (all_free ? 0 : node.allocated_cpus);
       const int64_t free_mb = node.memory_mb - (all_free ? 0 : node.allocated_memory_mb);
       if (node.cpus > 0) free = std::min(free, free_cpus / cpus_of_rank().value_or(1));
@@ -281,6 +295,7 @@ class Offers {
                         entry.gpu_type));
         continue;
       }
+      budget_.take(entry.partition, of_type.type, static_cast<int>(entry.free_gpus.size()));
       cluster.snapshot.nodes.push_back(std::move(entry));
     }
   }
@@ -329,6 +344,7 @@ class Offers {
   std::map<std::string, std::vector<std::string>> all_partitions_of_;  // by node
   std::map<std::string, std::vector<const SlurmPartition*>> usable_partitions_of_;  // by node
   std::map<std::string, int> offered_;                                              // nodes, by partition
+  GpuBudget budget_;
 };
 
 }  // namespace
@@ -355,7 +371,22 @@ std::optional<std::string> state_obstacle(uint32_t state, const StateNeeds& need
 }
 
 LiveCluster live_cluster(const SlurmView& view, const SiteConfig& site, const NodeWishes& wishes) {
-  return Offers(view, site, wishes).collect();
+  if (!view.accounting) return Offers(view, site, wishes, {}).collect();
+  const Accounting& accounting = *view.accounting;
+  SlurmView allowed = view;
+  NodeWishes resolved = wishes;
+  static_cast<PartitionWishes&>(resolved) = with_defaults(wishes, accounting);
+  PartitionLimits limits;
+  for (SlurmPartition& partition : allowed.partitions) {
+    JobLimits found = limits_in(partition, resolved, accounting, wishes.include_busy);
+    partition.limit = std::move(found.obstacle);
+    limits[partition.name] = std::move(found.on_tres);
+    if (found.ignores_time_limit) partition.max_time_s.reset();
+    if (found.ignores_node_limit) partition.max_nodes.reset();
+  }
+  LiveCluster cluster = Offers(allowed, site, resolved, std::move(limits)).collect();
+  if (!accounting.note.empty()) cluster.notes.push_back(accounting.note);
+  return cluster;
 }
 
 }  // namespace sailor

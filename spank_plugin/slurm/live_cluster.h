@@ -7,6 +7,9 @@
 // the reason, as are those that are down, drained, reserved, powered off or planned for another job, and
 // those that the user's own options exclude. Nodes that only need waiting are also in Snapshot::busy.
 //
+// Limits of QOS and associations that hold for the whole job are in Snapshot::limits; where a limit leaves no
+// room for a node, it is the reason in not_free.
+//
 // The free GPUs of a shared node are numbered from 0, as the steps of a job number theirs: which of them
 // Slurm gives to a job is known only when it starts.
 #pragma once
@@ -19,6 +22,7 @@
 
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
+#include "spank_plugin/slurm/account_limits.h"
 #include "spank_plugin/slurm/node_use.h"
 #include "spank_plugin/slurm/partition_rules.h"
 #include "spank_plugin/slurm/slurm_view.h"
@@ -56,8 +60,17 @@ struct LivePartition {
 };
 
 struct LiveCluster {
-  int64_t now = 0;                        // seconds since the epoch
-  Snapshot snapshot;                      // partition of a node: the first one of `partitions`
+  // Nothing if there is no limit.
+  std::optional<int> max_nodes() const {
+    const auto limit = limits.find("node");
+    return limit == limits.end() ? std::nullopt : std::optional<int>(limit->second.most);
+  }
+
+  int64_t now = 0;    // seconds since the epoch
+  Snapshot snapshot;  // partition of a node: the first one of `partitions`
+  // Of QOS and associations on the whole job, by TRES: nodes, processors, memory, components.
+  std::map<std::string, JobLimit> limits;
+  std::vector<std::string> notes;         // for people
   std::vector<LivePartition> partitions;  // open to the user, in the order of usable_partitions()
 };
 

@@ -29,6 +29,7 @@ std::optional<std::string> partition_obstacle(const SlurmPartition& partition,
   if (!partition.up) return "is not up";
   if (partition.root_only) return "is open only to root";
   if (partition.needs_reservation && wishes.reservation.empty()) return "is open only with a reservation";
+  if (!partition.limit.empty()) return "cannot be used: " + partition.limit;
   if (wishes.time_limit_s && partition.max_time_s && *wishes.time_limit_s > *partition.max_time_s) {
     return fmt::format("allows jobs of {:.0f} minutes at most", *partition.max_time_s / 60);
   }

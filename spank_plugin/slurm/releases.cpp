@@ -4,6 +4,9 @@
 
 #include <csignal>
 
+// The library's settings. Every release has them, no header declares them.
+extern "C" slurm_conf_t slurm_conf __attribute__((weak));
+
 // What a release has is asked of its headers, not concluded from its number. These functions are templates,
 // so that the calls of other releases are not compiled.
 namespace sailor {
@@ -94,6 +97,11 @@ int load_job(job_info_msg_t** jobs, uint32_t job_id) {
 
 int kill_job(uint32_t job_id) {
   return kill(job_id);
+}
+
+bool limits_are_enforced() {
+  constexpr uint16_t kEnforceLimits = 0x2;
+  return &slurm_conf != nullptr && (slurm_conf.accounting_storage_enforce & kEnforceLimits) != 0;
 }
 
 void free_settings(slurm_conf_t* settings) {

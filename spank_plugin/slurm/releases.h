@@ -29,6 +29,9 @@ uint64_t allocated_memory_mb(const node_info_t& node);
 int load_job(job_info_msg_t** jobs, uint32_t job_id);
 int kill_job(uint32_t job_id);
 
+// AccountingStorageEnforce=limits in slurm.conf, as this process has read it.
+bool limits_are_enforced();
+
 void free_settings(slurm_conf_t* settings);
 
 }  // namespace sailor

@@ -142,6 +142,7 @@ SlurmPartition read_partition(const partition_info_t& info) {
   partition.max_time_s = minutes(info.max_time);
   partition.default_time_s = minutes(info.default_time);
   partition.nodes = expand_hosts(text(info.nodes));
+  partition.qos = text(info.qos_char);
   partition.billing_weights = text(info.billing_weights_str);
   set_memory(info.def_mem_per_cpu, partition);
   return partition;
@@ -244,6 +245,7 @@ SlurmView read_slurm(std::vector<SlurmNode> nodes) {
     view.reservations.push_back({text(info.name), info.start_time, info.end_time,
                                  expand_hosts(text(info.node_list)), text(info.partition)});
   }
+  view.accounting = read_accounting();
   return view;
 }
 

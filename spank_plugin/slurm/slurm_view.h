@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "spank_plugin/slurm/accounting.h"
+
 namespace sailor {
 
 struct SlurmNode {
@@ -50,6 +52,8 @@ struct SlurmPartition {
   std::optional<int> max_nodes;
   std::optional<double> max_time_s;
   std::optional<double> default_time_s;
+  std::string qos;              // the partition's; empty = none
+  std::string limit;            // of an account or QOS, that the job exceeds here; empty = none
   std::string billing_weights;  // TRESBillingWeights; empty = Slurm counts CPUs
   // Memory of jobs that ask for none; 0 and 0 = that of the node.
   int64_t memory_per_cpu_mb = 0, memory_per_node_mb = 0;
@@ -71,6 +75,7 @@ struct SlurmView {
   std::vector<SlurmWaitingJob> queue;      // highest priority first
   std::vector<SlurmPartition> partitions;  // visible to the user
   std::vector<SlurmReservation> reservations;
+  std::optional<Accounting> accounting;  // nothing = no limits of accounts
 };
 
 // Initialises libslurm. Not needed in Slurm's own programs and their plugins.

@@ -1,8 +1,16 @@
 #!/bin/bash
-# The price of a plan is what Slurm bills for its nodes (TRESBillingWeights), whole and shared ones. The throw-away cluster has no accounting
-# database: what sacct would record is the `billing` of the job's TRES, which slurmctld computes without one.
+# billing_test.sh [--accounts]: the price of a plan is what Slurm bills for its nodes (TRESBillingWeights), whole and shared ones. Without an
+# accounting database, what sacct would record is the `billing` of the job's TRES, which slurmctld computes. With --accounts, on a cluster of
+# its own, it is what sacct has recorded, and GPUs have weights.
+set -euo pipefail
+accounts=${1:-}
+if [ "$accounts" = --accounts ]; then
+  export SAILOR_CLUSTER_DIR=${SAILOR_CLUSTER_DIR:-$(mktemp -u "${TMPDIR:-/tmp}/sailor-billing.XXXXXX")}
+  "$(dirname "${BASH_SOURCE[0]}")/../cluster.sh" up --accounts >/dev/null || exit $?
+fi
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+[ -z "$accounts" ] || trap 'leave; "$e2e/../cluster.sh" down' EXIT
 export SAILOR_CONFIG=$SAILOR_CLUSTER_DIR/etc/billing.yaml
 restore() {
   scontrol update partitionname=fast tresbillingweights= || true
@@ -15,9 +23,16 @@ billed() {
   run sbatch -p fast -o /dev/null "$@" --wrap 'sleep 60'
   job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
   wait_until 30 eval 'scontrol show job -o "$job" | grep -q JobState=RUNNING'
-  scontrol show job -o "$job" | sed -nE 's/.* (Alloc)?TRES=[^ ]*billing=([0-9]*).*/\2/p'
+  if [ -n "$accounts" ]; then
+    wait_until 20 recorded >"$work/billing"
+    tail -1 "$work/billing"
+  else
+    scontrol show job -o "$job" | sed -nE 's/.* (Alloc)?TRES=[^ ]*billing=([0-9]*).*/\2/p'
+  fi
   scancel "$job"
 }
+# What slurmdbd has of the job; it hears of it a moment later.
+recorded() { sacct -n -P -X -j "$job" -o AllocTRES | grep -oE 'billing=[0-9]+' | cut -d= -f2; }
 # usd OPTION...: what the best plan costs in an hour, in thousandths of a dollar.
 usd() {
   run sailor plan tiny.yaml --format json "$@"
@@ -25,8 +40,9 @@ usd() {
 }
 snapshot() { run sailor cluster --format yaml; sed '/^ *- {name: [^a]/d; /^ *- {name: a2/d' <<<"$out"; }
 
-# Weights of GRES need the database; tests/unit/spank_plugin/billing_test.cpp has them.
-for weights in CPU=0.5,Mem=0.64G CPU=1.0; do
+all_weights=(CPU=0.5,Mem=0.64G CPU=1.0)
+[ -z "$accounts" ] || all_weights=(CPU=0.5,Mem=0.64G,GRES/gpu=8 GRES/gpu:a100=12,CPU=0.25)
+for weights in "${all_weights[@]}"; do
   scontrol update partitionname=fast tresbillingweights=$weights
   whole=$(billed -w a1 --exclusive --gres=gpu:a100:4)
   wait_idle

@@ -68,7 +68,7 @@ std::vector<SnapshotNode> Growth::candidates(double now_s) const {
     const bool has_it = helpers_.contains(node.name) || options_.own_nodes.contains(node.name);
     if (!has_it && !node.free_gpus.empty()) nodes.push_back(node);
   }
-  return nodes;
+  return within_limits(nodes, seen_->limits);
 }
 
 void Growth::choose(const Training& training, const Replanner& replanner, double now_s) {

@@ -118,6 +118,25 @@ GrowthAnswer none(const std::string& why) {
 
 }  // namespace
 
+std::vector<SnapshotNode> within_limits(const std::vector<SnapshotNode>& nodes,
+                                        std::vector<GpuLimit> limits) {
+  std::vector<SnapshotNode> allowed;
+  for (SnapshotNode node : nodes) {
+    const auto concerns = [&](const GpuLimit& limit) {
+      return limit.gpu_type.empty() || limit.gpu_type == node.gpu_type;
+    };
+    size_t gpus = node.free_gpus.size();
+    for (const GpuLimit& limit : limits)
+      if (concerns(limit)) gpus = std::min(gpus, static_cast<size_t>(limit.gpus));
+    if (gpus == 0 || (!node.shared && gpus < node.free_gpus.size())) continue;
+    for (GpuLimit& limit : limits)
+      if (concerns(limit)) limit.gpus -= static_cast<int>(gpus);
+    node.free_gpus.resize(gpus);
+    allowed.push_back(std::move(node));
+  }
+  return allowed;
+}
+
 bool pays_in_time(double now_s, double then_s, double change_s, int64_t steps_left,
                   std::optional<double> time_left_s) {
   double window_s = static_cast<double>(steps_left) * now_s;

@@ -34,6 +34,9 @@ struct GrowthAnswer {
 
 GrowthAnswer choose_growth(const GrowthQuestion& question);
 
+// Of these nodes, the first ones that the limits of the cluster allow; shared nodes with some of their GPUs.
+std::vector<SnapshotNode> within_limits(const std::vector<SnapshotNode>& nodes, std::vector<GpuLimit> limits);
+
 // Does a change pay that stops training for `change_s` and changes the iteration time from `now_s` to
 // `then_s`, for the remaining steps or the remaining time? The gain must be at least 2 %.
 bool pays_in_time(double now_s, double then_s, double change_s, int64_t steps_left,

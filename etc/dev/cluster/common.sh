@@ -3,6 +3,7 @@
 # Everything of one cluster is under $SAILOR_CLUSTER_DIR:
 #   etc/      slurm.conf, gres.conf, plugstack.conf, sailor.yaml, catalog.yaml, nodes.txt (name, partition, GRES type, GPUs)
 #   run/      pid files; munge/ the private munge key, socket and pid file; state/, spool/, log/, dev/ as their names say
+#   database/ the data and socket of mariadbd (--accounts)
 #   profiles/ layer and network profiles, writable by the cluster's user; work/ a directory for jobs, writable by everyone
 
 say() { echo "cluster: $*" >&2; }
@@ -26,7 +27,8 @@ is_ours() {
   name=$(cat "/proc/$1/comm" 2>/dev/null) || return 1
   case $name in
     munged) has "/proc/$1/cmdline" "--socket=$cluster_dir/munge/" ;;
-    slurmctld | slurmscriptd | slurmd | slurmstepd) has "/proc/$1/environ" "SLURM_CONF=$slurm_conf" ;;
+    mariadbd) has "/proc/$1/cmdline" "--datadir=$cluster_dir/database/" ;;
+    slurmctld | slurmscriptd | slurmdbd | slurmd | slurmstepd) has "/proc/$1/environ" "SLURM_CONF=$slurm_conf" ;;
     *) has "/proc/$1/environ" "SLURM_CONF=$slurm_conf" && has "/proc/$1/environ" SLURM_JOB_ID= ;;
   esac
 }
@@ -64,14 +66,19 @@ end_processes() {
   for pid; do if is_ours "$pid"; then kill -9 "$pid" 2>/dev/null || true; fi; done
 }
 
-# Ends the daemons of the pid files, each only after checking that the pid is still that daemon of this cluster. munged goes last:
-# the others need it to take leave.
-stop_daemons() {
-  local file pids=()
-  for file in "$cluster_dir"/run/slurmctld.pid "$cluster_dir"/run/slurmd.*.pid; do
+# stop SECONDS PID_FILE...: ends the daemons of the pid files, each only after checking that the pid is still that daemon of this cluster.
+stop() {
+  local limit=$1 file pids=()
+  shift
+  for file; do
     if [ -s "$file" ] && is_ours "$(cat "$file")"; then pids+=("$(cat "$file")"); fi
   done
-  end_processes 10 "${pids[@]}"
-  file=$cluster_dir/munge/munged.pid
-  if [ -s "$file" ] && is_ours "$(cat "$file")"; then end_processes 5 "$(cat "$file")"; fi
+  end_processes "$limit" "${pids[@]}"
+}
+
+# The ones that others need to take leave go after them.
+stop_daemons() {
+  stop 10 "$cluster_dir"/run/slurmctld.pid "$cluster_dir"/run/slurmd.*.pid
+  stop 5 "$cluster_dir/run/slurmdbd.pid"
+  stop 5 "$cluster_dir/run/mariadbd.pid" "$cluster_dir/munge/munged.pid"
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # make_config.sh: writes the Slurm and Sailor configuration of a throw-away cluster. Called by up.sh with the settings in the
 # environment: cluster_dir, node_count, base_port, slurm_user, slurmd_user, umbrella (yes or no), switches (0 = no topology), plugin (path, may be
-# empty), address (of the nodes and slurmctld), apart (a node with another one, may be empty) and apart_address, strict (yes or no).
+# empty), address (of the nodes and slurmctld), apart (a node with another one, may be empty) and apart_address, strict and accounts (yes or no), dbd_port.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
@@ -63,6 +63,23 @@ done <"$cluster_dir/etc/nodes.txt"
 process_tracking=linuxproc task_plugin=none default_memory=100
 if [ "$strict" = yes ]; then process_tracking=cgroup task_plugin=cgroup default_memory=1; fi
 
+# With --accounts, slurmdbd has the associations and QOS, and their limits are enforced.
+accounting='AccountingStorageType=accounting_storage/none'
+if [ "$accounts" = yes ]; then
+  accounting="AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePort=$dbd_port
+AccountingStoragePass=$cluster_dir/munge/munge.socket
+AccountingStorageEnforce=associations,limits,qos
+AccountingStorageTRES=gres/gpu$(awk '{ if (!seen[$3]++) printf ",gres/gpu:%s", $3 }' "$cluster_dir/etc/nodes.txt")
+PriorityType=priority/multifactor
+PriorityWeightAge=100
+PriorityWeightFairshare=1000
+PriorityWeightQOS=10000
+PreemptType=preempt/qos
+PreemptMode=REQUEUE"
+fi
+
 nodes_of() { awk -v p="$1" '$2 == p {print $1}' "$cluster_dir/etc/nodes.txt" | paste -sd,; }
 
 cat >"$cluster_dir/etc/slurm.conf" <<CONF
@@ -89,7 +106,7 @@ SelectTypeParameters=CR_CPU_Memory
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_min_interval=0,sched_interval=2,bf_continue
 GresTypes=gpu
-AccountingStorageType=accounting_storage/none
+$accounting
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
 MpiDefault=none

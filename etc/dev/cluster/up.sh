@@ -1,9 +1,10 @@
 #!/bin/bash
-# up.sh [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--strict] [--build DIR]: starts a throw-away Slurm cluster on this machine.
-# See tests/cluster.sh --help.
+# up.sh [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE] [--strict] [--accounts] [--build DIR]: starts a throw-away Slurm
+# cluster on this machine. See tests/cluster.sh --help.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
+. "$here/accounts.sh"
 
 node_count=6
 user=
@@ -11,6 +12,7 @@ umbrella=no
 switches=0
 apart=
 strict=no
+accounts=no
 build=${SAILOR_BUILD_DIR:-$repository/build}
 while [ $# -gt 0 ]; do
   case $1 in
@@ -22,6 +24,7 @@ while [ $# -gt 0 ]; do
     --build=*) build=${1#*=} ;;
     --umbrella) umbrella=yes ;;
     --strict) strict=yes ;;
+    --accounts) accounts=yes ;;
     --switches) switches=${2:?--switches needs a number}; shift ;;
     --switches=*) switches=${1#*=} ;;
     --apart) apart=${2:?--apart needs a node}; shift ;;
@@ -37,6 +40,7 @@ for program in munged slurmctld slurmd sinfo; do
   command -v $program >/dev/null || PATH=$PATH:/usr/sbin:/sbin
   command -v $program >/dev/null || fail "$program is not installed (apt-get install munge slurmctld slurmd slurm-client)"
 done
+[ "$accounts" = no ] || require_accounts_programs
 [ -z "$(our_pids)" ] || fail "a cluster is already up in $cluster_dir (tests/cluster.sh down ends it)"
 
 # A machine that cannot look up its own name without DNS waits five seconds for every connection that Slurm and mpirun make. Debian's
@@ -112,7 +116,7 @@ if [ -n "$apart" ]; then
   ip -n "$apart_netns" link set eth0 up
 fi
 export address apart apart_address
-export cluster_dir node_count slurm_user slurmd_user umbrella switches strict plugin SAILOR_CLUSTER_DIR="$cluster_dir"
+export cluster_dir node_count slurm_user slurmd_user umbrella switches strict accounts plugin SAILOR_CLUSTER_DIR="$cluster_dir"
 export SLURM_CONF=$slurm_conf
 
 # A block of unused ports, chosen at random below the ephemeral range.
@@ -121,11 +125,12 @@ choose_ports() {
   local try port
   for try in $(seq 50); do
     base_port=$((10000 + RANDOM % 20000))
-    for ((port = base_port; port <= base_port + node_count; port++)); do port_is_free $port || continue 2; done
-    export base_port
+    for ((port = base_port; port <= base_port + node_count + 1; port++)); do port_is_free $port || continue 2; done
+    dbd_port=$((base_port + node_count + 1))
+    export base_port dbd_port
     return 0
   done
-  fail "no block of $((node_count + 1)) free ports between 10000 and 30000"
+  fail "no block of $((node_count + 2)) free ports between 10000 and 30000"
 }
 
 # Daemons must not inherit the caller's standard output (a pipe would never close) nor its job.
@@ -145,6 +150,7 @@ start_daemons() {
   start munged --force --num-threads=2 --key-file="$cluster_dir/munge/munge.key" \
     --socket="$cluster_dir/munge/munge.socket" --pid-file="$cluster_dir/munge/munged.pid" \
     --log-file="$cluster_dir/munge/munged.log" --seed-file="$cluster_dir/munge/munged.seed" --origin=127.0.0.1 || return 1
+  if [ "$accounts" = yes ]; then start_database && start_slurmdbd || return 1; fi
   start slurmctld -i || return 1
   while read -r name _; do
     if [ "$name" = "$apart" ]; then
@@ -171,10 +177,10 @@ trap 'stop_daemons; exit 143' INT TERM
 up=no
 for attempt in 1 2 3; do
   choose_ports
-  if start_daemons && wait_until_idle; then up=yes; break; fi
+  if start_daemons && wait_until_idle && { [ "$accounts" = no ] || make_accounts; }; then up=yes; break; fi
   say "attempt $attempt failed"
   stop_daemons
-  rm -rf "$cluster_dir"/{run,state,spool,munge}/*
+  rm -rf "$cluster_dir"/{run,state,spool,munge,database}/*
   mkdir -p "$cluster_dir"/log/attempt-$attempt
   mv "$cluster_dir"/log/*.log "$cluster_dir"/log/attempt-$attempt/ 2>/dev/null || true
 done

@@ -13,17 +13,20 @@ namespace {
 // Tries fewer pipelines, by up to one in this many.
 constexpr size_t kLeastPart = 5;
 
-bool within_quotas(const Plan& plan, const ResourceSpec& quotas) {
+bool within_quotas(const Plan& plan, const ResourceSpec& quotas, const Snapshot& usable) {
   std::map<std::string, std::map<std::string, int>> used;  // [type][zone]
   std::map<std::string, int> of_type;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) {
       used[stage.gpu_type][stage.zone] += stage.shape.gpus();
       of_type[stage.gpu_type] += stage.shape.gpus();
+      of_type[""] += stage.shape.gpus();
     }
   // Chunks of a group of GPUs are on the same ones.
   for (const auto& [type, most] : quotas.max_gpus)
     if (of_type[type] / plan.interleave > most) return false;
+  for (const GpuLimit& limit : usable.limits)
+    if (of_type[limit.gpu_type] / plan.interleave > limit.gpus) return false;
   for (const auto& [type, limits] : quotas.max_gpus_in_zone)
     for (const auto& [zone, most] : limits)
       if (used[type][zone] / plan.interleave > most) return false;
@@ -39,7 +42,8 @@ size_t pipelines_that_fit(const Plan& plan, const ResourceSpec& quotas, const Sn
     Plan part = plan;
     part.pipelines.resize(middle);
     try {
-      if (!within_quotas(part, quotas)) throw std::runtime_error("more GPUs of a type than the job may use");
+      if (!within_quotas(part, quotas, usable))
+        throw std::runtime_error("more GPUs of a type than the job may use");
       place(part, usable);
       fit = middle;
     } catch (const std::runtime_error&) {

@@ -55,7 +55,7 @@ GpuRate rate_of(const PlanningContext& context, CostModel model, const Goal& goa
 
 // A limit on GPUs that are used together.
 struct Counter {
-  int pool;  // -1: all pools of `type`
+  int pool;  // -1: all pools of `type`, or of every type if it is empty
   std::string type;
   int least_gpus;
 };
@@ -70,7 +70,10 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
     ++rejected["not profiled"];
     return;
   }
-  const int limit = std::min(pool.gpus(), context.job.resources.most_gpus(pool.gpu_type, pool.zone));
+  int limit = std::min(pool.gpus(), context.job.resources.most_gpus(pool.gpu_type, pool.zone));
+  for (const std::string& type : {pool.gpu_type, std::string()})
+    if (const GpuLimit* of_cluster = context.snapshot.limit_on(type))
+      limit = std::min(limit, of_cluster->gpus);
   int covered = limit;
   counters.push_back({static_cast<int>(number), pool.gpu_type, 1});
   out.capacity.push_back(limit);
@@ -108,7 +111,7 @@ std::vector<int> use_of(const Option& option, const std::vector<Counter>& counte
   std::vector<int> use;
   for (const Counter& counter : counters) {
     const bool counts = counter.pool < 0
-                            ? counter.type == option.gpu_type
+                            ? counter.type.empty() || counter.type == option.gpu_type
                             : counter.pool == option.pool && option.shape.gpus() >= counter.least_gpus;
     use.push_back(counts ? option.shape.gpus() : 0);
   }
@@ -130,6 +133,16 @@ void find_supplies(Resources& out) {
   }
 }
 
+// Of the job and of the cluster, over all zones: by type, and under an empty name of all types together.
+std::map<std::string, int> limits_of_types(const PlanningContext& context) {
+  std::map<std::string, int> limits = context.job.resources.max_gpus;
+  for (const GpuLimit& limit : context.snapshot.limits) {
+    int& least = limits.emplace(limit.gpu_type, limit.gpus).first->second;
+    least = std::min(least, limit.gpus);
+  }
+  return limits;
+}
+
 // Pools, options and counters of the nodes in `usable`.
 Resources build(const PlanningContext& context, const PlanOptions& options, Snapshot usable,
                 std::map<std::string, int64_t>& rejected) {
@@ -140,8 +153,8 @@ Resources build(const PlanningContext& context, const PlanOptions& options, Snap
   for (const Pool& pool : out.pools) ++pools_of_type[pool.gpu_type];
   std::vector<Counter> counters;
   for (size_t p = 0; p < out.pools.size(); ++p) add_pool(context, options, p, out, counters, rejected);
-  for (const auto& [type, limit] : context.job.resources.max_gpus)
-    if (pools_of_type[type] > 1) {
+  for (const auto& [type, limit] : limits_of_types(context))
+    if ((type.empty() ? static_cast<int>(out.pools.size()) : pools_of_type[type]) > 1) {
       counters.push_back({-1, type, 1});
       out.capacity.push_back(limit);
     }

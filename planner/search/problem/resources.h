@@ -51,7 +51,8 @@ inline bool alike_but_for_zone(const Option& a, const Option& b) {
 // Resource use is a vector of counters, each with a capacity. A pool has one counter for all its GPUs, and
 // one more per size of replica that cannot cover all of them: GPUs in replicas of at least that size. For
 // sizes that divide one another (1, 2, 4, 8) these limits are exact; for others they are necessary, and
-// place() decides. A type that is limited over several zones has its own counter.
+// place() decides. A type that is limited over several zones has its own counter, and so have all types
+// together.
 struct Resources {
   std::vector<Pool> pools;            // by zone, then type
   std::vector<Option> options;        // by pool, then shape

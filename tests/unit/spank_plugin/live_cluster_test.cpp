@@ -81,6 +81,84 @@ TEST_F(LiveClusterTest, NodesThatAJobCouldHaveLaterIncludeTheBusyOnes) {
   EXPECT_THAT(all_nodes(), ElementsAre("a1", "a2"));
 }
 
+// One QOS, which the only association has by default.
+Accounting one_qos(std::vector<TresLimit> limits) {
+  Accounting accounting;
+  accounting.qos = {{.name = "q", .limits = {std::move(limits), {}}}};
+  accounting.associations = {{.id = 1,
+                              .account = "a",
+                              .user = "u",
+                              .partition = "",
+                              .parent = "",
+                              .is_default = true,
+                              .default_qos = "q"}};
+  return accounting;
+}
+
+TEST_F(LiveClusterTest, LimitsOfTheWholeJobAreThePlanners) {
+  view.accounting = one_qos({{TresLimit::Of::user, "gres/gpu", 7, 3},
+                             {TresLimit::Of::job, "gres/gpu:big", 2, 0},
+                             {TresLimit::Of::job, "node", 3, 0},
+                             {TresLimit::Of::user, "job", 1, 1}});
+  const LiveCluster cluster = live_cluster(view, site, wishes);
+  ASSERT_EQ(cluster.snapshot.limits.size(), 2U);
+  EXPECT_EQ(cluster.snapshot.limits[0].gpus, 4);
+  EXPECT_EQ(cluster.snapshot.limits[0].gpu_type, "");
+  EXPECT_EQ(cluster.snapshot.limits[0].reason, "QOS q allows 7 GPUs per user, 3 are in use: at most 4");
+  EXPECT_EQ(cluster.snapshot.limits[1].gpus, 2);
+  EXPECT_EQ(cluster.snapshot.limits[1].gpu_type, "BIG-40");
+  EXPECT_EQ(cluster.max_nodes(), 3);
+  EXPECT_THAT(cluster.notes,
+              ElementsAre("QOS q allows 1 job per user, 1 is running: the job waits until one has ended"));
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+}
+
+TEST_F(LiveClusterTest, ALimitOnProcessorsLimitsRanks) {
+  view.accounting = one_qos({{TresLimit::Of::job, "cpu", 12, 0}});
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.limits.at(0).gpus, 12);
+  wishes.cpus_per_rank = 4;
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.limits.at(0).gpus, 3);
+}
+
+TEST_F(LiveClusterTest, LimitsOfAPartitionsQosLimitWhatIsOfferedThere) {
+  view.accounting = one_qos({});
+  view.accounting->qos.push_back(
+      {.name = "of-fast", .limits = {{{TresLimit::Of::job, "gres/gpu", 5, 0}}, {}}});
+  view.partitions[1].qos = "of-fast";
+  wishes.partitions = {"fast", "slow"};
+  const LiveCluster cluster = live_cluster(view, site, wishes);
+  EXPECT_THAT(cluster.snapshot.limits, IsEmpty());
+  ASSERT_EQ(cluster.snapshot.nodes.size(), 4U);
+  EXPECT_EQ(cluster.snapshot.nodes[0].free_gpus.size(), 4U);
+  EXPECT_THAT(cluster.snapshot.nodes[1].free_gpus, ElementsAre(0));
+  EXPECT_EQ(cluster.snapshot.nodes[2].free_gpus.size(), 2U);
+}
+
+TEST_F(LiveClusterTest, WholeNodesCountWithAllTheirGpus) {
+  view.accounting = one_qos({{TresLimit::Of::job, "gres/gpu", 7, 0}});
+  wishes.whole_nodes = true;
+  EXPECT_THAT(offered(), ElementsAre("a1", "b1"));
+  EXPECT_EQ(reason("a2"), "QOS q allows 7 GPUs per job");
+}
+
+TEST_F(LiveClusterTest, APartitionWhoseLimitTheJobExceedsIsNotUsed) {
+  view.accounting = one_qos({});
+  view.accounting->qos[0].limits.max_wall_s = 600;
+  view.accounting->qos[0].ignores_node_limit = true;
+  view.partitions[0].max_nodes = 1;
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+  wishes.time_limit_s = 601;
+  EXPECT_THAT(offered(), IsEmpty());
+  EXPECT_EQ(reason("a1"), "partition all cannot be used: QOS q allows jobs of 10 minutes at most");
+}
+
+TEST_F(LiveClusterTest, WhatIsNotKnownOfAccountsIsANote) {
+  view.accounting = Accounting{};
+  view.accounting->note = "nothing is known";
+  EXPECT_THAT(live_cluster(view, site, wishes).notes, ElementsAre("nothing is known"));
+  EXPECT_THAT(offered(), ElementsAre("a1", "a2", "b1", "b2"));
+}
+
 TEST_F(LiveClusterTest, NodesHaveTheBillingUnitsOfTheirPartition) {
   for (SlurmNode& node : view.nodes) {
     node.cpus = 64;

@@ -86,6 +86,45 @@ TEST(Planning, RanksGetAsMuchMemoryAsThePlanNeedsWhereThereIsEnough) {
   }
 }
 
+TEST(Planning, AJobAsksForNoMoreThanAccountsAllow) {
+  const JobSpec job = load_job_spec(kFixtures + "job.yaml");
+  const SiteConfig site = load_site_config(kFixtures + "sailor.yaml");
+  const auto plan_under = [&](std::map<std::string, JobLimit> limits) {
+    LiveCluster cluster = with_memory(int64_t{1000} << 30);
+    cluster.limits = std::move(limits);
+    return plan_job({}, job, site, {}, [&] { return cluster; });
+  };
+  const auto refusal_under = [&](std::map<std::string, JobLimit> limits) -> std::string {
+    try {
+      plan_under(std::move(limits));
+    } catch (const Refusal& refusal) {
+      EXPECT_EQ(refusal.exit_code(), 3);
+      return refusal.what();
+    }
+    return "no refusal";
+  };
+  const auto cpus_of = [](const PlannedJob& planned) {
+    int cpus = 0;
+    for (const Component& component : planned.components) cpus += component.tasks * component.cpus_per_task;
+    return cpus;
+  };
+  const PlannedJob free = plan_under({});
+  const int ranks = num_ranks(free.plan), cpus = cpus_of(free);
+  ASSERT_GT(cpus, ranks);
+  EXPECT_EQ(cpus_of(plan_under({{"cpu", {"cpu", cpus - 1, cpus, "few"}}})), (cpus - 1) / ranks * ranks);
+  EXPECT_EQ(refusal_under({{"cpu", {"cpu", ranks - 1, cpus, "few CPUs"}}}),
+            "few CPUs, the plan needs " + std::to_string(ranks));
+  EXPECT_EQ(
+      refusal_under({{"mem", {"mem", 10, 10, "little memory"}}}).rfind("little memory, the plan needs ", 0),
+      0U);
+  EXPECT_EQ(refusal_under({{"node", {"node", 0, 4, "no node"}}}), "no node");
+  const int components = static_cast<int>(free.components.size());
+  EXPECT_EQ(plan_under({{"job", {"job", 0, components, "later"}}}).components.size(), free.components.size());
+  EXPECT_EQ(refusal_under({{"job", {"job", 0, components - 1, "few jobs"}}}),
+            "few jobs, the plan needs " + std::to_string(components) +
+                ", one for each partition: choose one with --partition");
+}
+
 TEST(Planning, TheGpusOfASharedNodeAreNumberedAsTheJobSeesThem) {
   const JobSpec job = load_job_spec(kFixtures + "job.yaml");
   const SiteConfig site = load_site_config(kFixtures + "sailor.yaml");

@@ -61,6 +61,16 @@ Snapshot cluster() {
   return s;
 }
 
+TEST(CheckPlan, HoldsTheLimitsOfTheCluster) {
+  Snapshot limited = cluster();
+  ASSERT_THAT(check_plan(valid_plan(), limited), IsEmpty());
+  limited.limits = {{7, "", "all"}, {6, "big", "some"}};
+  EXPECT_THAT(check_plan(valid_plan(), limited), IsEmpty());
+  limited.limits = {{6, "", "all"}, {5, "big", "some"}};
+  EXPECT_THAT(check_plan(valid_plan(), limited),
+              ElementsAre("7 GPUs are needed: all", "6 GPUs of type big are needed: some"));
+}
+
 TEST(CheckPlan, AGoodPlanHasNoViolations) {
   EXPECT_THAT(check_plan(valid_plan(), valid_job()), IsEmpty());
   EXPECT_THAT(check_plan(valid_plan(), cluster()), IsEmpty());

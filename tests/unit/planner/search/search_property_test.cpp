@@ -148,6 +148,29 @@ TEST_P(SearchProperty, ALooserLimitNeverWorsensTheObjective) {
   });
 }
 
+// A limit on the GPUs of all types together is as good as the best way to divide it among the types.
+TEST_P(SearchProperty, ALimitOnAllGpusLeavesTheBestDivision) {
+  for_each_problem([&](const Problem& problem, PlannerInputs inputs, Random& random) {
+    inputs.job.resources.max_gpus.clear();
+    int free = 0;
+    for (const SnapshotNode& node : inputs.snapshot.nodes) free += static_cast<int>(node.free_gpus.size());
+    const int most = random.integer(1, std::max(1, free - 1));
+    PlannerInputs limited = inputs;
+    limited.snapshot.limits = {{most, "", "for a test"}};
+    const SearchResult result = found(limited);
+    for (const Candidate& candidate : result.candidates) EXPECT_LE(num_ranks(candidate.plan), most);
+    for (int draw = 0; draw < 3; ++draw) {
+      int left = most;
+      for (const auto& type : problem.types) {
+        const int gpus = &type == &problem.types.back() ? left : random.integer(0, left);
+        inputs.job.resources.max_gpus[type.name] = gpus;
+        left -= gpus;
+      }
+      expect_no_worse(value(inputs, result), best(inputs));
+    }
+  });
+}
+
 TEST_P(SearchProperty, AProfiledCellMoreNeverWorsensTheObjective) {
   for_each_problem([&](const Problem& problem, PlannerInputs inputs, Random& random) {
     const double with = best(inputs);

@@ -357,6 +357,12 @@ TEST(Search, AQuotaInAZoneIsAsIfTheZoneHadNoMore) {
   const SearchResult replanned = search(in.context(), again);
   ASSERT_EQ(replanned.status, SearchStatus::found);
   EXPECT_LE(gpus_in(replanned.candidates[0].plan, "z2"), 2);
+  in.job.resources = {};
+  in.snapshot.limits = {{2, "", "of all types"}, {1, "fast", "of one"}};
+  const SearchResult limited = search(in.context(), again);
+  ASSERT_EQ(limited.status, SearchStatus::found);
+  EXPECT_LE(num_ranks(limited.candidates[0].plan), 2);
+  EXPECT_LE(gpus_of(limited.candidates[0].plan, "fast"), 1);
 }
 
 TEST(Search, AnElasticJobsPlanIsNotInterleaved) {
@@ -500,6 +506,11 @@ TEST(Search, InfeasibleCountsWhatWasRejectedAndNamesQuotas) {
               ::testing::HasSubstr("the quotas (resources.max_gpus, --max-gpus) are too small: without "
                                    "them there is a plan on "));
   EXPECT_THAT(none.reason, ::testing::HasSubstr(" fast in zone z1 (rejected: "));
+  in.job.resources.max_gpus_in_zone.clear();
+  in.snapshot.limits = {{1, "", "the cluster allows 1 GPU"}, {16, "fast", "which does not matter"}};
+  const SearchResult of_cluster = search(in.context(), options);
+  ASSERT_EQ(of_cluster.status, SearchStatus::infeasible);
+  EXPECT_THAT(of_cluster.reason, ::testing::StartsWith("the cluster allows 1 GPU (rejected: "));
   ASSERT_GT(none.rejected.at("memory"), 0);
   EXPECT_THAT(none.reason, ::testing::HasSubstr(std::to_string(none.rejected.at("memory")) + " x memory"));
 }

@@ -67,6 +67,23 @@ TEST(Snapshot, SaysWhatAJobPaysForItsNodes) {
               HasSubstr("price"));
 }
 
+TEST(Snapshot, LimitsAreKept) {
+  const std::string yaml =
+      "sailor_snapshot: 1\n"
+      "nodes: []\n"
+      "limits:\n"
+      "  - {gpus: 6, reason: \"QOS q allows 6 GPUs per user, 1 is in use: at most 5\"}\n"
+      "  - {gpus: 4, gpu_type: x, reason: some}\n"
+      "  - {gpus: 3, gpu_type: x, reason: fewer}\n";
+  const Snapshot snapshot = parse_snapshot(yaml, "s");
+  EXPECT_EQ(to_yaml(snapshot), yaml);
+  EXPECT_EQ(snapshot.limit_on("")->gpus, 6);
+  EXPECT_EQ(snapshot.limit_on("x")->reason, "fewer");
+  EXPECT_EQ(snapshot.limit_on("y"), nullptr);
+  EXPECT_THAT(error_of(parse_snapshot, "sailor_snapshot: 1\nnodes: []\nlimits: [{gpus: -1, reason: no}]\n"),
+              HasSubstr("gpus"));
+}
+
 TEST(Snapshot, SwitchesAndBusyNodesAreKept) {
   const std::string yaml =
       "sailor_snapshot: 1\n"

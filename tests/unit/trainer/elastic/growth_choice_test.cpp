@@ -76,6 +76,23 @@ struct GrowthChoice : testing::Test {
   }
 };
 
+TEST(GrowthLimits, NodesAreTakenWithinThem) {
+  std::vector<SnapshotNode> nodes = {node_of("a", "x", "east", 4), node_of("b", "y", "east", 4),
+                                     node_of("c", "x", "east", 4)};
+  const auto left = [&](std::vector<GpuLimit> limits) {
+    std::string text;
+    for (const SnapshotNode& node : within_limits(nodes, std::move(limits)))
+      text += node.name + std::to_string(node.free_gpus.size());
+    return text;
+  };
+  EXPECT_EQ(left({}), "a4b4c4");
+  EXPECT_EQ(left({{9, "", ""}}), "a4b4") << "whole nodes";
+  for (SnapshotNode& node : nodes) node.shared = true;
+  EXPECT_EQ(left({{9, "", ""}}), "a4b4c1");
+  EXPECT_EQ(left({{9, "", ""}, {2, "x", ""}}), "a2b4");
+  EXPECT_EQ(left({{0, "", ""}}), "");
+}
+
 TEST_F(GrowthChoice, ANodeAsQuickAsTheJobsOwnIsTaken) {
   const GrowthQuestion asked = question({node_of("q2", "quick", "east", 2)});
   const GrowthAnswer answer = choose_growth(asked);
