@@ -69,7 +69,8 @@ if command -v dpkg-deb >/dev/null; then
 fi
 
 # Manual pages and completion know every option and every verb.
-verbs=$("$work/opt/bin/sailor" --help | sed -n 's/^Verbs: //p' | tr -d ,)
+verbs=$("$work/opt/bin/sailor" --help | tr '\n' ' ' | sed -n 's/.* Verbs: \(.*\) Exit codes: .*/\1/p' | tr -d ,)
+expect "--help names the verbs" test -n "$verbs"
 for verb in $verbs; do
   expect "sailor(1) has $verb" grep -qE "^\.(BI|B|BR) \"?$verb\b" "$root/etc/doc/man/sailor.1"
 done
