@@ -27,16 +27,14 @@ std::optional<std::string> first_in_use(const PlannedJob& planned, const std::ve
 }
 
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned) {
-  constexpr int kLooks = 4;
-  constexpr useconds_t kPause_us = 25'000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (look > 0) usleep(kPause_us);
+  for (const useconds_t pause_us : {25'000, 75'000}) {
+    usleep(pause_us);
     if (!is_pending(job_id)) return {};
-    std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
-    // The job's own start looks the same as another job's.
-    if (taken && is_pending(job_id)) return {true, taken};
   }
-  return {true, std::nullopt};
+  std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
+  // The job's own start looks the same as another job's.
+  if (taken && !is_pending(job_id)) return {};
+  return {true, taken};
 }
 
 bool starts_soon(uint32_t job_id) {

@@ -22,7 +22,7 @@ struct FirstLook {
   bool pending = false;
   std::optional<std::string> taken;  // a node that others took first
 };
-// Waits until the job has started, others are seen on its nodes, or a tenth of a second has passed.
+// Waits until the job has started, for up to a tenth of a second; then looks whether others have its nodes.
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned);
 
 // Waits until it has started, for up to five seconds: a heterogeneous job waits for the backfill scheduler.

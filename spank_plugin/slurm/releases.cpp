@@ -23,10 +23,10 @@ slurm_step_id_t any_step_of(Id job_id) {
 
 template <typename Id>
 int load(job_info_msg_t** jobs, Id job_id) {
-  if constexpr (requires { slurm_load_job(jobs, job_id, 0); })
-    return slurm_load_job(jobs, job_id, 0);
+  if constexpr (requires { slurm_load_job(jobs, job_id, SHOW_LOCAL); })
+    return slurm_load_job(jobs, job_id, SHOW_LOCAL);
   else  // 26.05
-    return slurm_load_job(jobs, any_step_of(job_id), 0);
+    return slurm_load_job(jobs, any_step_of(job_id), SHOW_LOCAL);
 }
 
 template <typename Id>
