@@ -32,7 +32,7 @@ TEST_F(StopSignsTest, TheJobStopsBeforeItsTimeLimit) {
   const auto reason = limited.reason(training, end_s - lead);
   ASSERT_TRUE(reason);
   EXPECT_TRUE(reason->continues);
-  EXPECT_EQ(reason->within_s, lead - 30);
+  EXPECT_EQ(reason->within_s, lead - 15);
   EXPECT_THAT(reason->text, HasSubstr("before its time limit"));
   EXPECT_FALSE(signs(std::nullopt).reason(training, end_s)) << "without checkpoints it trains to the end";
 }
