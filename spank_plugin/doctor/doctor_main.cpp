@@ -104,7 +104,7 @@ Findings check_programs_here(bool compute_node) {
   for (const char* verb : {"run", "checkpoint", "profile"}) {
     ProgramState program{verb, cli::find_external(verb), false};
     program.starts =
-        !program.path.empty() && output_of(program.path + " --help").find("Usage") != std::string::npos;
+        !program.path.empty() && output_of(program.path + " --help").find("--help") != std::string::npos;
     programs.push_back(std::move(program));
   }
   const std::string mpirun =

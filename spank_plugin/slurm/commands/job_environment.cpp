@@ -41,6 +41,7 @@ constexpr const char* kStepDefaults[] = {"SLURM_CPU_BIND",
                                          "SLURM_NTASKS_PER_NODE",
                                          "SLURM_NTASKS_PER_SOCKET",
                                          "SLURM_THREADS_PER_CORE",
+                                         "SLURM_TRES_BIND",
                                          "SLURM_TRES_PER_TASK",
                                          "SLURM_WHOLE"};
 

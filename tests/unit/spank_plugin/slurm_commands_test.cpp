@@ -298,11 +298,13 @@ TEST_F(JobEnvironment, DefaultsOfOptionsAreForgottenTheJobIsNot) {
   set("SLURM_GPUS_PER_TASK_HET_GROUP_0", "1");
   set("SLURM_JOB_NODELIST_HET_GROUP_0", "n1");
   set("SLURM_EXPORT_ENV", "NONE");
+  set("SLURM_TRES_BIND", "gres/gpu:per_task:1");
   site_scheduler().forget_step_defaults();
   EXPECT_EQ(getenv("SLURM_GPUS_PER_TASK_HET_GROUP_0"), nullptr) << "srun --het-group=0 would read it";
   EXPECT_STREQ(getenv("SLURM_JOB_NODELIST_HET_GROUP_0"), "n1");
   EXPECT_EQ(getenv("SLURM_CPUS_PER_TASK"), nullptr);
   EXPECT_EQ(getenv("SLURM_EXPORT_ENV"), nullptr);
+  EXPECT_EQ(getenv("SLURM_TRES_BIND"), nullptr) << "the agent of a node would have one GPU under 26.05";
   EXPECT_STREQ(getenv("SLURM_JOB_ID"), "1");
 }
 
