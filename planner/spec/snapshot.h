@@ -15,9 +15,8 @@
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     queue:                                        # jobs that wait, in the scheduler's order
 //       - {nodes: 2, names: "a[1-3]", start_in_s: 900, limit_s: 3600}  # or `partition: fast`, or neither
-//     limits:                                       # on the GPUs of a new job, by the scheduler's accounts
-//       - {gpus: 6, gpu_type: NAME, reason: "QOS q allows 6 GPUs per user"}  # without a type: of all
-//       together
+//     limits:   # on the GPUs of a new job, by the scheduler's accounts; without a type: on all together
+//       - {gpus: 6, gpu_type: NAME, reason: "QOS q allows 6 GPUs per user"}
 //     time: 1764087000                              # when it was taken, in seconds since 1970
 //     usd_per_hour: {NAME: {z1: 3.5}}              # one GPU, on demand; overrides the catalog
 //     spot_usd_per_hour: {NAME: {z1: 1.5}}

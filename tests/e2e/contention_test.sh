@@ -53,15 +53,7 @@ expect "submitted" submitted
 before=$(cat "plan.$job")
 rm -f "ready.$job" "plan.$job"
 scontrol requeue "$job"
-# Slurm would wait two minutes before it restarts a requeued job. Set the start time once: every update delays the job.
-begun_again() {
-  local reason start
-  read -r reason start <<<"$(squeue -h -j "$job" -o '%r %S')"
-  if [ "$reason" = BeginTime ] && [ "$(date -d "$start" +%s)" -gt $(($(date +%s) + 10)) ]; then
-    scontrol update jobid="$job" starttime=now || true
-  fi
-  wait_until 3 test -s "ready.$job"
-}
+begun_again() { restart_now; wait_until 3 test -s "ready.$job"; }
 if wait_until 90 begun_again; then
   expect "requeued: the same plan" equal "$(cat "plan.$job")" "$before"
   expect "requeued: on its nodes" equal "$(nodes_of_job "$job")" "$(nodes_of_plan "plan.$job")"

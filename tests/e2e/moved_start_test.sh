@@ -102,15 +102,7 @@ expect "there" equal "$(nodes_of_job "$job")" a1
 scancel "$holder"
 scontrol update nodename=a1 state=drain reason=test
 scontrol requeue "$job"
-# Slurm would wait two minutes before it restarts a requeued job. Set the start time once: every update delays the job.
-begun_again() {
-  local reason start
-  read -r reason start <<<"$(squeue -h -j "$job" -o '%r %S')"
-  if [ "$reason" = BeginTime ] && [ "$(date -d "$start" +%s)" -gt $(($(date +%s) + 10)) ]; then
-    scontrol update jobid="$job" starttime=now || true
-  fi
-  wait_until 3 is "$job" RUNNING
-}
+begun_again() { restart_now; wait_until 3 is "$job" RUNNING; }
 expect "requeued: it starts again" wait_until 90 begun_again
 expect "on the other node" equal "$(nodes_of_job "$job")" a2
 expect "with its plan there" wait_until 60 has_text "sailor-$job/plan.json" '"a2"'
@@ -194,7 +186,7 @@ expect "and the reason is told" contains "$err" "note: the job waits for exactly
 scontrol update nodename=a[1-2] availablefeatures=gpu,new activefeatures=gpu,new
 scontrol update nodename=v[1-2] availablefeatures=gpu,old activefeatures=gpu,old
 mixed --sailor-dry-run
-expect "with features it asks for so many of each" contains "$out" "'--constraint=[new*1&old*1]' --nodes=2"
+expect "with features it asks for one node of each kind" contains "$out" "'--constraint=[new*1&old*1]' --nodes=2"
 expect "and for none by name" equal "$(nodes_of_command "$out")" ""
 mixed
 job=$(job_submitted)

@@ -14,9 +14,13 @@
 
 namespace sailor {
 
+namespace {
+
 namespace fs = std::filesystem;
 
 constexpr double kSpread = 0.5;  // of intervals between looks at the cluster
+
+}  // namespace
 
 std::function<pid_t(const std::string&)> agent_starter(const std::string& log) {
   return [log](const std::string& node) {

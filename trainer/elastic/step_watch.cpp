@@ -29,7 +29,7 @@ void StepWatch::reported(int64_t step, double step_s) {
 }
 
 int64_t StepWatch::reachable_by_all() const {
-  // The first step, and a prediction, may be much longer than a step.
+  // Not the longest step, or a prediction: the first step may take many times as long as others.
   const double step_s = std::min(recent_step_s_, last_step_s_);
   const double more = step_s > 0 ? kDelay_s / step_s : 0;
   return steps_done_ + kStepsAhead + static_cast<int64_t>(more);
