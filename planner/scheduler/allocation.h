@@ -13,8 +13,6 @@ struct AllocatedNode {
   std::string name;
   int het_group = -1;  // component of a heterogeneous job; -1 in an ordinary one
   int cpus = 0;        // processors of the job on this node; 0 = unknown
-  // The helper job that holds the node; empty: the program's own job.
-  std::string helper_job{};
   // GPUs of the job on this node, which each step must ask for; 0 = none, or unknown.
   int gpus = 0;
 };

@@ -73,30 +73,41 @@ struct JobRequest {
   std::string name = "job";
   std::string partition{};  // empty = the default one
   int nodes = 1;
-  std::vector<std::string> node_names{};  // exactly these; empty = any
-  std::string feature{};                  // required on every node; empty = none
-  std::string gpu_type{};                 // required on every node; empty = any
-  std::optional<int> time_limit_s{};      // rounded up to minutes; nothing = the partition's
-  int nice = 0;                           // >= 0; a larger value means a lower priority
-  bool no_kill = false;                   // continues when it loses a node
-  bool requeue = true;                    // restarted when a node fails, or after preemption
-  std::string script = "true";            // run by a shell
+  std::vector<std::string> node_names{};      // exactly these; empty = any
+  std::vector<std::string> excluded_nodes{};  // none of these
+  std::string feature{};                      // required on every node; empty = none
+  std::string gpu_type{};                     // required on every node; empty = any
+  std::optional<int> time_limit_s{};          // rounded up to minutes; nothing = the partition's
+  // It ends by then, in less time than its limit but not less than `least_s`, or is removed from the queue.
+  std::optional<int64_t> deadline_s{};
+  std::optional<int> least_s{};  // the limit may become as short, if the job then starts earlier
+  int nice = 0;                  // >= 0; a larger value means a lower priority
+  bool no_kill = false;          // continues when it loses a node
+  bool requeue = true;           // restarted when a node fails, or after preemption
+  std::string script = "true";   // run by a shell
 };
 
-// A request for one more node for a running job, granted at once or not at all.
+// A request for one more node for a running job: a job of its own, which waits in the queue like any other.
+// The scheduler removes it when it can no longer run for `least_s` before `end_s`.
 struct HelperRequest {
   std::string main_job;
-  std::string node;
+  std::string node{};                           // by name; empty = any that fits
+  std::vector<std::string> excluded_nodes{};    // but none of these
+  std::string feature{};                        // required on it; empty = none
   std::string partition{};                      // empty = the user's default
   std::optional<int64_t> end_s{};               // of the main job
-  std::string account{}, qos{}, reservation{};  // of the main job; empty = not given
-  int gpus = 0;                                 // of the node, with the rest below; 0 = the whole node
-  std::string gres{};                           // name of one of them in requests
-  int cpus = 0;                                 // 0 = the scheduler's default
-  int64_t memory_mb = 0;                        // the same
+  int least_s = 60;                             // shortest time that is useful
+  std::string account{}, qos{}, reservation{};  // empty = not given
+  std::string gres{};                           // name of one of its GPUs in requests; empty = any
+  int gpus = 0;                                 // 0 = do not ask for them
+  bool whole_node = true;
+  int cpus = 0;               // of a part of a node; 0 = the scheduler's default
+  int64_t memory_mb = 0;      // the same
+  std::string script{};       // run by a shell on the node
+  std::string output_file{};  // of the script, appended; empty = the scheduler's default
 };
 
-// A program on a node that the job or its helper job already has.
+// A program on a node that the job already has.
 struct StepSpec {
   AllocatedNode node;
   std::vector<std::string> command;

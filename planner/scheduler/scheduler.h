@@ -11,7 +11,6 @@
 // environment of the process. The simulated one is used from one thread.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,22 +19,6 @@
 #include "planner/scheduler/jobs.h"
 
 namespace sailor {
-
-// A requested helper job.
-class HelperAllocation {
- public:
-  virtual ~HelperAllocation() = default;
-  // Has the scheduler granted or refused it? Never blocks.
-  virtual bool decided() = 0;
-  // Withdraws the request if it is undecided; decided() becomes true soon after.
-  virtual void withdraw() = 0;
-  struct Answer {
-    std::optional<std::string> job;  // the job that holds the node; nothing = not granted, or not yet
-    std::string text;                // output of the scheduler, for people; may be several lines
-  };
-  // The answer as known so far.
-  virtual Answer answer() = 0;
-};
 
 // Identifies a step or node program within the process that started it: the process id of the child if it has
 // one.
@@ -77,15 +60,17 @@ class Scheduler {
   // training (continuation.h). It is planned anew and starts when the job of this process has ended. Returns
   // its id. Afterwards this process is in no job. Throws std::runtime_error with the reason.
   virtual std::string submit_next_part(const std::string& run_directory) = 0;
-  virtual std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) = 0;
+  // Submits a helper job and returns its id. Throws like submit().
+  virtual std::string submit_helper(const HelperRequest& request) = 0;
   // Cancels a job of this user. A job that has already ended is not an error.
   virtual void give_back(const std::string& job) = 0;
-  // Cancels all helper jobs of that job.
+  // Cancels all helper jobs of that job, also those that wait.
   virtual void give_back_helpers(const std::string& main_job) = 0;
   // Lets a pending job start on any nodes that its request fits, instead of those that it names. Does nothing
   // to other jobs. Some schedulers refuse it for heterogeneous jobs.
   virtual void forget_node_names(const std::string& job) = 0;
-  // Requeues a job that runs or has failed. Does nothing if another process already did.
+  // Requeues a job that runs or has failed. Does nothing if another process already did, or if the job was
+  // submitted as one that must not be requeued.
   virtual void requeue(const std::string& job) = 0;
 
   // Throw std::runtime_error when they cannot be started; later failures are in the wait status.

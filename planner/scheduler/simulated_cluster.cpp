@@ -42,6 +42,7 @@ int64_t SimulatedCluster::next_event_s() const {
     const Job& job = jobs_.at(number);
     if (job.runs()) next = std::min(next, job.ends_s);
     if (job.waits() && job.eligible_s > now_s_) next = std::min(next, job.eligible_s);
+    if (job.waits()) next = std::min(next, job.gives_up_s());
   }
   return next;
 }
@@ -56,6 +57,7 @@ void SimulatedCluster::advance_to(int64_t time_s) {
     }
     for (const int64_t number : std::set<int64_t>(active_)) {
       Job& job = jobs_.at(number);
+      if (job.waits() && job.gives_up_s() <= now_s_) finish(job, JobState::cancelled);
       if (!job.runs() || job.ends_s > now_s_) continue;
       if (job.end_state == JobState::pending)
         wait_again(job);
@@ -164,9 +166,9 @@ void SimulatedCluster::requeue(const std::string& id) {
   if (found == jobs_.end()) return;
   Job& job = found->second;
   const JobState state = job.seen.state;
-  if (job.runs() || state == JobState::completed || state == JobState::failed ||
-      state == JobState::node_failed)
-    wait_again(job);
+  const bool ended_by_itself =
+      state == JobState::completed || state == JobState::failed || state == JobState::node_failed;
+  if (job.request.requeue && (job.runs() || ended_by_itself)) wait_again(job);
   schedule();
 }
 
@@ -250,6 +252,7 @@ std::vector<size_t> SimulatedCluster::fitting(const Job& job) const {
     if (!has(node.partitions, partition_of(job).name)) continue;
     if (!request.node_names.empty() && !has(request.node_names, node.name)) continue;
     if (!request.feature.empty() && !has(node.features, request.feature)) continue;
+    if (has(request.excluded_nodes, node.name)) continue;
     if (!request.gpu_type.empty() && !node.gpus.contains(request.gpu_type)) continue;
     fitting.push_back(i);
   }
@@ -270,7 +273,11 @@ bool SimulatedCluster::comes_last(const Job& job) const {
 }
 
 std::optional<BackfillMap::Slot> SimulatedCluster::slot_of(const Job& job) const {
-  return plan_.earliest(usable(job), job.width(), std::max(now_s_, job.eligible_s), job.limit_s);
+  const int64_t from_s = std::max(now_s_, job.eligible_s);
+  auto slot = plan_.earliest(usable(job), job.width(), from_s, job.longest_s(from_s));
+  if (!job.request.least_s || (slot && slot->begin_s == from_s)) return slot;
+  slot = plan_.earliest(usable(job), job.width(), from_s, *job.request.least_s);
+  return slot && slot->begin_s < job.gives_up_s() ? slot : std::nullopt;
 }
 
 std::vector<SimulatedCluster::Job*> SimulatedCluster::waiting() {
@@ -347,7 +354,14 @@ void SimulatedCluster::schedule() {
 void SimulatedCluster::take(Job& job, const std::optional<BackfillMap::Slot>& slot) {
   job.seen.start_s.reset();
   if (!slot) return;
+  int64_t limit_s = job.limit_s;
+  if (job.request.least_s) {
+    limit_s = job.longest_s(slot->begin_s);
+    const auto longest = plan_.earliest(slot->nodes, slot->nodes.size(), slot->begin_s, limit_s);
+    if (!longest || longest->begin_s != slot->begin_s) limit_s = *job.request.least_s;
+  }
   if (slot->begin_s == now_s_) {
+    job.limit_s = limit_s;
     start(job, slot->nodes);
     plan_.take(job.holds, now_s_, job.limit_end_s, job.seen.id);
     return;
@@ -355,7 +369,7 @@ void SimulatedCluster::take(Job& job, const std::optional<BackfillMap::Slot>& sl
   job.seen.start_s = slot->begin_s;
   if (reserved_ && site_.backfill == SimulatedSite::Backfill::easy && !job.has_preempted) return;
   reserved_ = true;
-  plan_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + job.limit_s, BackfillMap::kForEver),
+  plan_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + limit_s, BackfillMap::kForEver),
              job.seen.id);
 }
 

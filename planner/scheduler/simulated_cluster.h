@@ -1,10 +1,11 @@
 // A cluster and its batch scheduler in virtual time: discrete events, deterministic, whole nodes.
 //
 // Jobs start in the order of their partition's tier (higher first), then of `nice` (lower first), then of
-// submission. Backfill lets a job overtake others that it does not delay, according to time limits. Every
-// waiting job has a reservation (conservative), or only the first one (EASY). A job of a higher tier preempts
-// jobs of lower tiers whose partitions allow it, when it can start then: first those of the lowest tier, and
-// among them the youngest. They continue for the grace time of their partition.
+// submission. Backfill lets a job overtake others that it does not delay, according to time limits; a job
+// that allows less time than its limit gets the least if it then starts earlier. Every waiting job has a
+// reservation (conservative), or only the first one (EASY). A job of a higher tier preempts jobs of lower
+// tiers whose partitions allow it, when it can start then: first those of the lowest tier, and among them the
+// youngest. They continue for the grace time of their partition.
 //
 // Only the simulation knows how long a job really runs. Time passes only in advance_to(), in whole seconds.
 // SimulatedScheduler is the view of one process. Not thread-safe.
@@ -86,7 +87,7 @@ class SimulatedCluster {
   void end_job(const std::string& id, JobState state);
   // A job that waits may start on any nodes that its request fits; other jobs do not change.
   void forget_node_names(const std::string& id);
-  // A job that runs, or has ended by itself, is queued again.
+  // A job that runs, or has ended by itself, is queued again, if it allows that.
   void requeue(const std::string& id);
 
   // Power failure: jobs with `no_kill` continue without the node, others are requeued if they allow it.
@@ -123,6 +124,15 @@ class SimulatedCluster {
 
     bool runs() const { return seen.state == JobState::running; }
     bool waits() const { return seen.state == JobState::pending; }
+    // The first time at which it can no longer start.
+    int64_t gives_up_s() const {
+      if (!request.deadline_s) return BackfillMap::kForEver;
+      return *request.deadline_s - request.least_s.value_or(1) + 1;
+    }
+    // Its time limit if it starts then.
+    int64_t longest_s(int64_t begin_s) const {
+      return request.deadline_s ? std::min(limit_s, *request.deadline_s - begin_s) : limit_s;
+    }
     size_t width() const {
       return request.node_names.empty() ? static_cast<size_t>(request.nodes) : request.node_names.size();
     }

@@ -31,18 +31,6 @@ std::string helper_name(const std::string& main_job) {
   return fmt::format("helper of {}", main_job);
 }
 
-// Decided at once.
-class Decided final : public HelperAllocation {
- public:
-  explicit Decided(Answer answer) : answer_(std::move(answer)) {}
-  bool decided() override { return true; }
-  void withdraw() override {}
-  Answer answer() override { return answer_; }
-
- private:
-  Answer answer_;
-};
-
 }  // namespace
 
 void SimulatedScheduler::enter(const std::string& job, std::map<std::string, std::string> carried) {
@@ -109,16 +97,18 @@ std::string SimulatedScheduler::submit_next_part(const std::string&) {
   return submit(request);
 }
 
-std::unique_ptr<HelperAllocation> SimulatedScheduler::allocate_more(const HelperRequest& request) {
-  constexpr int64_t kLeast_s = 60;
+std::string SimulatedScheduler::submit_helper(const HelperRequest& request) {
   JobRequest job{.name = helper_name(request.main_job), .partition = request.partition};
-  job.node_names = {request.node};
+  if (!request.node.empty()) job.node_names = {request.node};
+  job.excluded_nodes = request.excluded_nodes;
+  job.feature = request.feature;
+  if (const size_t type = request.gres.find(':'); type != std::string::npos)
+    job.gpu_type = request.gres.substr(type + 1);
   job.requeue = false;
-  if (request.end_s)
-    job.time_limit_s = static_cast<int>(std::max(kLeast_s, *request.end_s - cluster_.now_s()));
-  HelperAllocation::Answer answer{cluster_.submit_at_once(job), ""};
-  if (!answer.job) answer.text = fmt::format("node {} cannot be had now\n", request.node);
-  return std::make_unique<Decided>(std::move(answer));
+  job.deadline_s = request.end_s;
+  job.least_s = request.least_s;
+  job.script = request.script;
+  return submit(job);
 }
 
 void SimulatedScheduler::give_back_helpers(const std::string& main_job) {
@@ -128,15 +118,14 @@ void SimulatedScheduler::give_back_helpers(const std::string& main_job) {
 }
 
 StepId SimulatedScheduler::start_step(const StepSpec& step) {
-  const std::string job_id = step.node.helper_job.empty() ? own_id_ : step.node.helper_job;
-  const std::optional<QueuedJob> job = cluster_.find_job(job_id);
+  const std::optional<QueuedJob> job = cluster_.find_job(own_id_);
   if (!job || job->state != JobState::running ||
       std::find(job->nodes.begin(), job->nodes.end(), step.node.name) == job->nodes.end())
-    throw std::runtime_error(fmt::format("node {} does not belong to job {}", step.node.name, job_id));
+    throw std::runtime_error(fmt::format("node {} does not belong to job {}", step.node.name, own_id_));
   const auto course = course_of(step.command);
   Running running{.restarts = job->restarts, .status = course.fails ? kBadEnd : 0};
   if (course.takes_s) running.ends_s = cluster_.now_s() + *course.takes_s;
-  steps_[next_step_] = {job_id, step.node.name, step.command, step.environment};
+  steps_[next_step_] = {own_id_, step.node.name, step.command, step.environment};
   running_[next_step_] = running;
   return next_step_++;
 }

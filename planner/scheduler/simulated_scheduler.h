@@ -52,7 +52,7 @@ class SimulatedScheduler final : public Scheduler {
   std::string submit(const JobRequest& request) override;
   // For the same nodes; it runs until somebody ends it.
   std::string submit_next_part(const std::string& run_directory) override;
-  std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) override;
+  std::string submit_helper(const HelperRequest& request) override;
   void give_back(const std::string& job) override { cluster_.end_job(job, JobState::cancelled); }
   void give_back_helpers(const std::string& main_job) override;
   void forget_node_names(const std::string& job) override { cluster_.forget_node_names(job); }

@@ -105,8 +105,10 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     }
   }
   if (auto elastic = map.optional("elastic")) {
-    MapField inner(*elastic, {"grow", "time_limit"});
+    MapField inner(*elastic, {"grow", "time_limit", "grow_partition", "grow_qos"});
     if (auto grow = inner.optional("grow")) site.jobs_may_grow = grow->boolean();
+    if (auto partition = inner.optional("grow_partition")) site.grow_partition = partition->name();
+    if (auto qos = inner.optional("grow_qos")) site.grow_qos = qos->name();
     if (auto limit = inner.optional("time_limit")) {
       site.elastic_time_limit_s = limit->duration_s();
       if (!(site.elastic_time_limit_s > 0)) limit->fail("must be above 0");
@@ -158,9 +160,12 @@ std::string to_yaml(const SiteConfig& site) {
   if (!site.power.empty()) out += "watts:\n";
   for (const auto& [type, power] : site.power)
     out += fmt::format("  {}: {{idle: {}, busy: {}}}\n", yaml_text(type), power.idle_watts, power.busy_watts);
-  out += fmt::format("planner: {{time_limit: {}s, effort: {}}}\nelastic: {{grow: {}, time_limit: {}s}}\n",
+  out += fmt::format("planner: {{time_limit: {}s, effort: {}}}\nelastic: {{grow: {}, time_limit: {}s",
                      site.planner_time_limit_s, site.planner_effort, site.jobs_may_grow,
                      site.elastic_time_limit_s);
+  if (!site.grow_partition.empty()) out += ", grow_partition: " + yaml_text(site.grow_partition);
+  if (!site.grow_qos.empty()) out += ", grow_qos: " + yaml_text(site.grow_qos);
+  out += "}\n";
   if (!site.default_objective.empty())
     out += fmt::format("defaults: {{objective: {}}}\n", yaml_text(site.default_objective));
   return out;

@@ -19,7 +19,8 @@
 //     watts: {NAME: {idle: 60, busy: 400}}  # overrides the catalog, for --objective=energy
 //     planner: {time_limit: 10s, effort: 1}
 //     # May running jobs ask for more nodes? How long may training pause for planning?
-//     elastic: {grow: true, time_limit: 0.3s}
+//     # And in which partition and QOS do they wait for these?
+//     elastic: {grow: true, time_limit: 0.3s, grow_partition: scavenge, grow_qos: low}
 //     defaults: {objective: throughput}
 //     policy: {planning: true}              # site_policy.h
 #pragma once
@@ -64,6 +65,7 @@ struct SiteConfig {
   double planner_time_limit_s = 10.0;
   double planner_effort = 1;
   bool jobs_may_grow = true;
+  std::string grow_partition, grow_qos;  // of helper jobs; empty = those of the job
   double elastic_time_limit_s = 0.3;
   std::string default_objective;  // empty = none
   std::optional<SitePolicy> policy;

@@ -5,7 +5,8 @@
 //     sailor-agent step HOST COMMAND...         the same for a command that needs no shell
 //     sailor-agent node-ranks HOST:N,... COMMAND...   runs COMMAND on nodes of this job (node_ranks.h)
 //     sailor-agent local-ranks N COMMAND...     runs COMMAND N times on this machine (local_ranks.h)
-//     sailor-agent helper ...                   keeps a helper job (helper_job.h)
+//     sailor-agent helper REQUEST               keeps a helper job (helper_job.h)
+//     sailor-agent helper-node                  the script of a helper job
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -95,10 +96,13 @@ int main(int argc, char** argv) try {
   }
   if (mode == "helper")
     return sailor::keep_helper_job(sailor::site_scheduler(), sailor::parse_keeper(rest), own_path());
-  std::cerr
-      << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | step HOST COMMAND... | "
-         "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | helper ...   (started by sailor "
-         "run)\n";
+  if (mode == "helper-node") {
+    const sailor::StepSpec step = sailor::helper_step(sailor::site_scheduler(), own_path());
+    sailor::become_program(sailor::site_scheduler().step_command(step));
+  }
+  std::cerr << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | step HOST COMMAND... | "
+               "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | helper REQUEST | helper-node   "
+               "(started by sailor run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {
   std::cerr << "sailor-agent: " << e.what() << '\n';

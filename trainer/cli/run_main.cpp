@@ -218,6 +218,8 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
     const SiteConfig site = load_site_config(site_config_path());
     jobs_may_grow = site.jobs_may_grow;
+    options.grow_partition = site.grow_partition;
+    options.grow_qos = site.grow_qos;
     options.replanning.time.limit_s = site.elastic_time_limit_s;
     options.catalog = site.catalog;
     options.profiles = site.profiles;

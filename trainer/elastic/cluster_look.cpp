@@ -17,6 +17,7 @@ bool ClusterLook::ended(pid_t child, int wait_status, std::optional<Snapshot>& s
   child_ = -1;
   const std::string text = read_all(printed_.get());
   printed_.reset();
+  found_more_ = !text.empty();
   if (wait_status != 0) return true;
   try {
     if (!text.empty()) last_ = parse_snapshot(text, "slurm");

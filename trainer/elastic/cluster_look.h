@@ -20,6 +20,8 @@ class ClusterLook {
   explicit ClusterLook(std::string log_file) : log_file_(std::move(log_file)) {}
 
   bool under_way() const { return child_ > 0; }
+  // The last program has printed a snapshot.
+  bool found_more() const { return found_more_; }
   // Starts `command`, which prints a snapshot in YAML, as a child of this process. The code that reaps
   // children calls ended(). Throws std::runtime_error.
   void start(const std::vector<std::string>& command);
@@ -31,6 +33,7 @@ class ClusterLook {
   std::string log_file_;
   FileDescriptor printed_;
   pid_t child_ = -1;
+  bool found_more_ = false;
   std::optional<Snapshot> last_;
 };
 

@@ -144,6 +144,10 @@ Generations::Options Controller::generation_options() const {
   if (options_.local) return generations;
   generations.members.start_agent = agent_starter(directory_.log("launch.log"));
   generations.growth = growth_options(options_, own_job_, directory_.log("helpers.log"));
+  generations.job_must_end = [this] {
+    const std::optional<QueuedJob> job = scheduler_.find_job(options_.allocation.job_id);
+    return job && (job->preempted || job->out_of_time || job->state != JobState::running);
+  };
   return generations;
 }
 

@@ -44,6 +44,7 @@ struct ControllerOptions {
   // From the submission: limits on the nodes of the job, as options of sailor-cluster, and on their number.
   std::vector<std::string> node_limits{};
   std::optional<int> most_nodes{};
+  std::string grow_partition{}, grow_qos{};  // of helper jobs, by the site; empty = as the submission
   double nodes_s = 600;  // maximum wait of an elastic job for nodes while no plan is possible
   // A job with checkpoints stops in an orderly way, and before its time limit.
   int64_t checkpoint_bytes = 0;            // size of one, for the time that it takes

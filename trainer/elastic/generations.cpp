@@ -138,10 +138,26 @@ void Generations::leaving(const std::string& node, const Leaving& what) {
     return;
   }
   if (!members_.leaving(node, what.grace_s)) return;
-  // It is unknown whether the other nodes will get the same signal.
-  const bool save = !job_.checkpoint.directory.empty();
-  reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.reachable_by_all(), save,
-                          what.grace_s / 2, now_s());
+  leave_by_s_[node] = now_s() + what.grace_s / 2;
+  const bool maybe_all = !growth_.holds(node) && members_.all_are_leaving() && options_.job_must_end;
+  if (maybe_all && options_.job_must_end()) told_to_leave_ = what;
+  leave_when_running();
+}
+
+// A change in progress may have begun before a node was told to leave.
+void Generations::leave_when_running() {
+  if (leave_by_s_.empty() || reconfiguration_.state() != Reconfiguration::State::running) return;
+  const std::set<int>& working = reconfiguration_.working();
+  for (const std::string& node : members_.nodes_of({working.begin(), working.end()})) {
+    const auto leaves = leave_by_s_.find(node);
+    if (leaves == leave_by_s_.end()) continue;
+    // It is unknown whether the other nodes will get the same signal.
+    const bool save = !job_.checkpoint.directory.empty();
+    return reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.reachable_by_all(),
+                                   save, std::max(0.0, leaves->second - now_s()), now_s());
+  }
+  leave_by_s_.clear();
+  members_.dismiss_leaving();
 }
 
 void Generations::stop_and_save(double within_s) {
@@ -174,6 +190,7 @@ void Generations::tick() {
   }
   reconfiguration_.tick(now_s());
   stop_when_running();
+  leave_when_running();
   carry_out();
   if (goes_on()) {
     look_at_a_longer_search();
@@ -238,7 +255,7 @@ void Generations::look_for_growth() {
   const std::set<int>& working = reconfiguration_.working();
   for (const std::string& node :
        growth_.idle(members_.nodes_of({working.begin(), working.end()}), kIdleHelper_s, now_s()))
-    members_.give_back(node, "the plan does not use it");
+    members_.give_back(node, "the plan does not use it", true);
   std::vector<double> steps_s = supervisor_.progress().steps_s();
   if (steps_s.size() < kMeasuredSteps) return;
   const auto median = steps_s.end() - kMeasuredSteps + kMeasuredSteps / 2;
@@ -351,7 +368,6 @@ void Generations::now_running(const GenerationChange& change) {
     supervisor_.fail(fmt::format("{} consecutive changes without progress beyond step {}; the last one: {}",
                                  steps_.changes_in_vain(), steps_.furthest(),
                                  fmt::join(change.reasons, "; ")));
-  members_.dismiss_leaving();
 }
 
 void Generations::log_end(const std::string& status, const std::string& error) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,6 +43,9 @@ class Generations {
     std::optional<Replanner::Options> replanning{};
     Membership::Options members{};
     Growth::Options growth{};
+    // Asks the scheduler whether it is ending the whole job. Called when all nodes that have an agent were
+    // told to leave.
+    std::function<bool()> job_must_end{};
   };
 
   // Writes plans to `directory` as plan.json, and lines for the user to `out`. References outlive the object.
@@ -88,6 +92,7 @@ class Generations {
   void about_training(int process, const ControlMessage& message);
   void leaving(const std::string& node, const Leaving& what);
   void stop_when_running();
+  void leave_when_running();
   void look_for_losses();
   void look_for_a_stall();
   bool at_rest() const;
@@ -122,6 +127,7 @@ class Generations {
   bool stopping_ = false;
   bool saving_ = false;  // the ranks were last told to stop after a step and to save
   double stop_by_s_ = 0;
+  std::map<std::string, double> leave_by_s_;  // nodes that were told to leave, while the plan may use them
   std::optional<Leaving> told_to_leave_;
 };
 

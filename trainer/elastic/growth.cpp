@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -21,8 +22,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kArrive_s = 30;  // for a requested node to join; then changes no longer wait for it
-constexpr double kRest = 10;      // queries before a refused or released node is requested again
+constexpr double kArrive_s = 30;  // for a free node to join; then changes no longer wait for it
+constexpr double kRest = 10;      // intervals before a refused or released node is requested again
+constexpr double kRequests = 6;   // of sailor-cluster to the scheduler, if what is free has changed
 
 Json rounded(double seconds) {
   return std::round(seconds * 1e4) / 1e4;
@@ -40,6 +42,8 @@ Growth::Growth(Options options, EventLog& events, std::string log,
 
 void Growth::tick(const Training& training, const Replanner& replanner, double now_s) {
   if (options_.every_s <= 0) return;
+  least_s_ = least_use_s(training.change_s);
+  give_up_late_ones(training, now_s);
   if (answer_.valid()) {
     if (answer_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
     take(answer_.get(), now_s);
@@ -59,56 +63,120 @@ double Growth::interval_s() {
   return options_.every_s * std::uniform_real_distribution(1.0, 1.0 + options_.spread)(random_);
 }
 
+// The time for which a node could help.
+double Growth::window_s(const Training& training) const {
+  const double left_s = static_cast<double>(training.steps_left) * training.iteration_s;
+  if (!options_.end_s) return left_s;
+  return std::min(left_s, *options_.end_s - static_cast<double>(std::time(nullptr)));
+}
+
+// Requests that no longer pay, and all but one of a kind whose free nodes others have taken.
+void Growth::give_up_late_ones(const Training& training, double now_s) {
+  const bool too_late = window_s(training) < least_s_;
+  for (auto& [keeper, helper] : helpers_) {
+    if (!helper.waits()) continue;
+    if (helper.at_once && now_s < helper.asked_s + kArrive_s) continue;
+    if (too_late) {
+      withdraw(static_cast<pid_t>(keeper), helper, "too little of the training is left");
+      continue;
+    }
+    if (!std::exchange(helper.at_once, false)) continue;
+    int others = 0, alike = 0;
+    for (const auto& [id, other] : helpers_) {
+      if (id == keeper || !other.waits() || other.at_once) continue;
+      ++others;
+      alike += same_kind(other.node, helper.node);
+    }
+    if (alike > 0 || others >= kMostWaiting)
+      withdraw(static_cast<pid_t>(keeper), helper, "others have taken the node");
+  }
+}
+
+bool Growth::has_or_rests(const SnapshotNode& node, double now_s) const {
+  return options_.own_nodes.contains(node.name) || holds(node.name) ||
+         std::any_of(rests_.begin(), rests_.end(), [&](const Rest& rest) {
+           return now_s < rest.until_s &&
+                  (rest.node.name == node.name || (rest.kind && same_kind(rest.node, node)));
+         });
+}
+
+int Growth::waiting() const {
+  return static_cast<int>(
+      std::count_if(helpers_.begin(), helpers_.end(), [](const auto& one) { return one.second.waits(); }));
+}
+
+bool Growth::waits_for(const SnapshotNode& kind) const {
+  return std::any_of(helpers_.begin(), helpers_.end(),
+                     [&](const auto& one) { return one.second.waits() && same_kind(one.second.node, kind); });
+}
+
 // Free nodes that may be requested now. Slurm reports the node of an ended helper job as free with a delay.
-std::vector<SnapshotNode> Growth::candidates(double now_s) const {
+std::vector<SnapshotNode> Growth::free_ones(double now_s) const {
   std::vector<SnapshotNode> nodes;
   for (const SnapshotNode& node : seen_->nodes) {
-    const auto rests = not_before_s_.find(node.name);
-    if (rests != not_before_s_.end() && now_s < rests->second) continue;
-    const bool has_it = helpers_.contains(node.name) || options_.own_nodes.contains(node.name);
-    if (!has_it && !node.free_gpus.empty()) nodes.push_back(node);
+    if (!node.free_gpus.empty() && !has_or_rests(node, now_s) && !waits_for(node)) nodes.push_back(node);
   }
   return within_limits(nodes, seen_->limits);
 }
 
+// One node of each kind that could be waited for.
+std::vector<SnapshotNode> Growth::later_ones(double now_s) const {
+  std::vector<SnapshotNode> kinds;
+  for (const BusyNode& busy : seen_->busy) {
+    const bool known = std::any_of(kinds.begin(), kinds.end(),
+                                   [&](const SnapshotNode& kind) { return same_kind(kind, busy.node); });
+    if (known || has_or_rests(busy.node, now_s)) continue;
+    for (SnapshotNode& node : within_limits({busy.node}, seen_->limits)) kinds.push_back(std::move(node));
+  }
+  return kinds;
+}
+
 void Growth::choose(const Training& training, const Replanner& replanner, double now_s) {
-  GrowthQuestion question{.replanner = replanner,
-                          .plan = training.plan,
-                          .gpus = training.gpus,
-                          .free = candidates(now_s),
-                          .most_new = {},
-                          .iteration_s = training.iteration_s,
-                          .steps_left = training.steps_left,
-                          .time_left_s = {},
-                          .change_s = training.change_s};
+  std::erase_if(rests_, [&](const Rest& rest) { return now_s >= rest.until_s; });
+  GrowthQuestion question{
+      .replanner = replanner,
+      .plan = training.plan,
+      .gpus = training.gpus,
+      .free = free_ones(now_s),
+      .later = window_s(training) < least_s_ ? std::vector<SnapshotNode>() : later_ones(now_s),
+      .most_new = {},
+      .iteration_s = training.iteration_s,
+      .steps_left = training.steps_left,
+      .time_left_s = {},
+      .change_s = training.change_s};
+  known_ = std::move(seen_->nodes);
+  for (BusyNode& busy : seen_->busy) known_.push_back(std::move(busy.node));
   seen_.reset();
   if (options_.most_nodes)
-    question.most_new = std::max(0, *options_.most_nodes - static_cast<int>(training.nodes));
+    question.most_new = std::max(0, *options_.most_nodes - static_cast<int>(training.nodes) - waiting());
   if (options_.end_s) question.time_left_s = *options_.end_s - static_cast<double>(std::time(nullptr));
-  if (question.free.empty() || question.most_new == 0) return;
+  if ((question.free.empty() && question.later.empty()) || question.most_new == 0) return;
   std::string text = to_json(training.plan);
   for (const SnapshotNode& node : question.free) text += fmt::format(" {}:{}", node.name, node.free_gpus);
+  for (const SnapshotNode& node : question.later)
+    text += fmt::format(" {}:{}:{}", describe_kind(node), node.zone, node.gpus);
   if (std::exchange(answered_, text) == text) return;
   asked_iteration_s_ = training.iteration_s;
+  asked_later_ = question.later;
   answer_ =
       std::async(std::launch::async, [question = std::move(question)] { return choose_growth(question); });
 }
 
 void Growth::take(const GrowthAnswer& answer, double now_s) {
-  if (answer.nodes.empty()) {
-    if (std::exchange(said_, answer.why) == answer.why) return;
-    events_.write("not_worth", {{"why", answer.why}});
-    return;
+  if (!answer.nodes.empty()) {
+    said_.clear();
+    return take_nodes(answer, now_s);
   }
-  said_.clear();
+  take_waits(answer, now_s);
+  if (!answer.waits.empty() || std::exchange(said_, answer.why) == answer.why) return;
+  events_.write("not_worth", {{"why", answer.why}});
+}
+
+void Growth::take_nodes(const GrowthAnswer& answer, double now_s) {
   std::vector<std::string> names;
-  try {
-    for (const SnapshotNode& node : answer.nodes) {
-      helpers_[node.name] = {.node = node, .keeper = options_.start_keeper(node), .asked_s = now_s};
-      names.push_back(node.name);
-    }
-  } catch (const std::runtime_error& error) {
-    events_.write("grow_refused", {{"node", answer.nodes[names.size()].name}, {"why", error.what()}});
+  for (const SnapshotNode& node : answer.nodes) {
+    if (!request(node, true, now_s)) break;
+    names.push_back(node.name);
   }
   if (names.empty()) return;
   events_.write("grow_asked", {{"nodes", names},
@@ -118,61 +186,148 @@ void Growth::take(const GrowthAnswer& answer, double now_s) {
   say_(fmt::format("elastic: requests {} from Slurm: {}", fmt::join(names, ", "), answer.why));
 }
 
-std::optional<SnapshotNode> Growth::came(const std::string& node, double now_s) {
-  const auto helper = helpers_.find(node);
-  if (helper == helpers_.end() || helper->second.released) return std::nullopt;
-  helper->second.came_s = now_s;
-  events_.write("grew", {{"node", node}, {"gpus", helper->second.node.free_gpus}});
-  return helper->second.node;
+void Growth::take_waits(const GrowthAnswer& answer, double now_s) {
+  for (auto& [keeper, helper] : helpers_) {
+    if (!helper.waits() || helper.at_once) continue;
+    const auto alike = [&](const SnapshotNode& node) { return same_kind(node, helper.node); };
+    const bool was_asked = std::any_of(asked_later_.begin(), asked_later_.end(), alike);
+    const bool pays = std::any_of(answer.waits.begin(), answer.waits.end(),
+                                  [&](const GrowthAnswer::Wait& wait) { return alike(wait.node); });
+    if (was_asked && !pays)
+      withdraw(static_cast<pid_t>(keeper), helper, "the plan would not use it any more");
+  }
+  for (const GrowthAnswer::Wait& wait : answer.waits) {
+    if (waiting() >= kMostWaiting) return;
+    if (waits_for(wait.node) || !request(wait.node, false, now_s)) continue;
+    events_.write("grow_queued", {{"gpu_type", wait.node.gpu_type},
+                                  {"gpus", wait.node.free_gpus.size()},
+                                  {"partition", wait.node.partition},
+                                  {"iteration_s", rounded(asked_iteration_s_)},
+                                  {"then_s", rounded(wait.iteration_s)},
+                                  {"why", wait.why}});
+    say_(fmt::format("elastic: waits in the queue for a node with {}: {}", describe_kind(wait.node),
+                     wait.why));
+  }
+}
+
+bool Growth::request(const SnapshotNode& node, bool at_once, double now_s) {
+  try {
+    helpers_[options_.start_keeper(wish_for(node))] = {.node = node, .at_once = at_once, .asked_s = now_s};
+    return true;
+  } catch (const std::runtime_error& error) {
+    events_.write("grow_refused", {{"node", node.name}, {"why", error.what()}});
+    return false;
+  }
+}
+
+// The scheduler knows partition and GPUs of a node, not its zone or price.
+Growth::Wish Growth::wish_for(const SnapshotNode& node) const {
+  Wish wish{.node = node, .by_name = node.host.gres.empty(), .least_s = least_s_};
+  int entries = 0;  // of this node, one for each of its types
+  for (const SnapshotNode& other : known_) {
+    entries += other.name == node.name;
+    if (other.partition == node.partition && other.host.gres == node.host.gres && !same_kind(other, node))
+      wish.not_on.push_back(other.name);
+  }
+  if (entries > 1 && !node.shared) wish.by_name = true;
+  if (node.shared) {
+    wish.not_on.insert(wish.not_on.end(), options_.own_nodes.begin(), options_.own_nodes.end());
+    for (const auto& [keeper, helper] : helpers_)
+      if (helper.came_s) wish.not_on.push_back(helper.node.name);
+  }
+  return wish;
+}
+
+void Growth::withdraw(pid_t keeper, Helper& helper, const std::string& why) {
+  helper.released = true;
+  kill(keeper, kEndHelperJob);
+  events_.write("grow_withdrawn", {{"gpu_type", helper.node.gpu_type},
+                                   {"gpus", helper.node.free_gpus.size()},
+                                   {"partition", helper.node.partition},
+                                   {"why", why}});
+  say_(
+      fmt::format("elastic: does not wait for a node with {} any more: {}", describe_kind(helper.node), why));
+}
+
+std::optional<SnapshotNode> Growth::came(const std::string& node, int64_t keeper, double now_s) {
+  const auto found = helpers_.find(keeper);
+  if (found == helpers_.end() || !found->second.waits()) return std::nullopt;
+  Helper& helper = found->second;
+  if (options_.own_nodes.contains(node) || holds(node)) {
+    withdraw(static_cast<pid_t>(keeper), helper, fmt::format("the job has {} already", node));
+    return std::nullopt;
+  }
+  const auto known = std::find_if(known_.begin(), known_.end(),
+                                  [&](const SnapshotNode& other) { return other.name == node; });
+  helper.node.name = node;
+  helper.node.leaf_switch = known == known_.end() ? "" : known->leaf_switch;
+  helper.came_s = now_s;
+  events_.write("grew", {{"node", node}, {"gpus", helper.node.free_gpus}});
+  return helper.node;
+}
+
+bool Growth::gave_up(int64_t keeper) const {
+  const auto helper = helpers_.find(keeper);
+  return former_.contains(keeper) || (helper != helpers_.end() && helper->second.released);
 }
 
 std::optional<std::string> Growth::child_ended(pid_t child, int wait_status, double now_s) {
-  if (look_.ended(child, wait_status, seen_)) return std::nullopt;
-  for (auto it = helpers_.begin(); it != helpers_.end(); ++it) {
-    const auto [node, helper] = *it;
-    if (helper.keeper != child) continue;
-    helpers_.erase(it);
-    not_before_s_[node] = now_s + kRest * options_.every_s;
-    answered_.clear();
-    if (helper.released) return std::nullopt;
-    if (helper.came_s) return node;
-    const std::string reason = last_line(log_);
-    events_.write("grow_refused", {{"node", node}, {"why", reason}});
-    say_(fmt::format("elastic: Slurm did not grant {}: {}", node, reason));
+  if (look_.ended(child, wait_status, seen_)) {
+    // What is free has changed: this took several requests.
+    if (look_.found_more()) next_look_s_ = now_s + kRequests * interval_s();
     return std::nullopt;
   }
+  const auto found = helpers_.find(child);
+  if (found == helpers_.end()) return std::nullopt;
+  const Helper helper = found->second;
+  helpers_.erase(found);
+  former_.insert(child);
+  answered_.clear();
+  if (helper.released) return std::nullopt;
+  rests_.push_back({helper.node, !helper.came_s, now_s + kRest * options_.every_s});
+  if (helper.came_s) return helper.node.name;
+  const std::string reason = last_line(log_);
+  events_.write("grow_refused", {{"node", helper.node.name}, {"why", reason}});
+  say_(fmt::format("elastic: Slurm does not grant a node with {}: {}", describe_kind(helper.node), reason));
   return std::nullopt;
 }
 
+bool Growth::holds(const std::string& node) const {
+  return std::any_of(helpers_.begin(), helpers_.end(),
+                     [&](const auto& one) { return one.second.came_s && one.second.node.name == node; });
+}
+
 bool Growth::awaits(double now_s) const {
-  for (const auto& [node, helper] : helpers_) {
-    if (!helper.came_s && !helper.released && now_s < helper.asked_s + kArrive_s) return true;
-  }
-  return false;
+  return std::any_of(helpers_.begin(), helpers_.end(), [&](const auto& one) {
+    return one.second.waits() && one.second.at_once && now_s < one.second.asked_s + kArrive_s;
+  });
 }
 
 std::vector<std::string> Growth::idle(const std::set<std::string>& used, double for_s, double now_s) const {
   std::vector<std::string> nodes;
-  for (const auto& [node, helper] : helpers_) {
-    if (helper.came_s && !helper.released && now_s > *helper.came_s + for_s && !used.contains(node))
-      nodes.push_back(node);
+  for (const auto& [keeper, helper] : helpers_) {
+    if (helper.came_s && !helper.released && now_s > *helper.came_s + for_s &&
+        !used.contains(helper.node.name))
+      nodes.push_back(helper.node.name);
   }
   return nodes;
 }
 
-void Growth::release(const std::string& node, const std::string& why, double now_s) {
-  const auto helper = helpers_.find(node);
-  if (helper == helpers_.end() || helper->second.released) return;
-  helper->second.released = true;
-  not_before_s_[node] = now_s + kRest * options_.every_s;
-  kill(helper->second.keeper, kEndHelperJob);
-  events_.write("released", {{"node", node}, {"why", why}});
-  say_(fmt::format("elastic: {} is released: {}", node, why));
+void Growth::release(const std::string& node, const std::string& why, bool useless, double now_s) {
+  for (auto& [keeper, helper] : helpers_) {
+    if (!helper.came_s || helper.released || helper.node.name != node) continue;
+    helper.released = true;
+    rests_.push_back({helper.node, useless, now_s + kRest * options_.every_s});
+    kill(static_cast<pid_t>(keeper), kEndHelperJob);
+    events_.write("released", {{"node", node}, {"why", why}});
+    say_(fmt::format("elastic: {} is released: {}", node, why));
+    return;
+  }
 }
 
 void Growth::release_all() {
-  for (auto& [node, helper] : helpers_) {
-    if (!std::exchange(helper.released, true)) kill(helper.keeper, kEndHelperJob);
+  for (auto& [keeper, helper] : helpers_) {
+    if (!std::exchange(helper.released, true)) kill(static_cast<pid_t>(keeper), kEndHelperJob);
   }
 }
 

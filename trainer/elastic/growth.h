@@ -1,6 +1,11 @@
 // Adds nodes to a running job beyond those of its submission, and releases them: queries the cluster
-// periodically, chooses nodes (growth_choice.h) while training continues, requests exactly the nodes that pay
-// from Slurm (helper_job.h), and releases nodes that the plan no longer uses.
+// periodically, chooses nodes (growth_choice.h) while training continues, submits a helper job (helper_job.h)
+// for each node that pays, and releases nodes that the plan no longer uses.
+//
+// Helper jobs ask for a kind of node, not for its name, and wait in the scheduler's queue. For free nodes
+// there may be several, which start at once or not at all. For nodes that are in use there is one for each
+// kind that pays, at most kMostWaiting; they are withdrawn when they no longer pay, or when too little of the
+// training is left.
 //
 // The owner uses the nodes (membership.h, generations.h): it starts ranks on them and changes the plan when
 // they are ready. Used from the controller's thread; the choice runs in its own thread.
@@ -15,6 +20,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/spec/snapshot.h"
@@ -26,8 +32,17 @@ namespace sailor {
 
 class Growth {
  public:
+  static constexpr int kMostWaiting = 3;
+
+  // A node that a helper job is to get.
+  struct Wish {
+    SnapshotNode node;                  // or another one of its kind, unless `by_name`
+    std::vector<std::string> not_on{};  // nodes that look the same to the scheduler, but are not
+    bool by_name = false;               // the scheduler cannot tell the kind
+    double least_s = 0;                 // shortest time that is useful
+  };
   struct Options {
-    double every_s = 0;  // interval of queries; 0 = the job never grows
+    double every_s = 0;  // average time per request to the scheduler; 0 = the job never grows
     double spread = 0;   // intervals are longer by a random part of this, so that jobs do not ask together
     // The command that prints a snapshot of what the job could get now, or nothing (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
@@ -35,7 +50,7 @@ class Growth {
     std::optional<int> most_nodes{};    // maximum nodes of the job
     std::optional<double> end_s{};      // end of the job's time limit, since 1970
     // Starts the keeper of a helper job as a child of this process.
-    std::function<pid_t(const SnapshotNode& node)> start_keeper{};
+    std::function<pid_t(const Wish& wish)> start_keeper{};
   };
   // The state of undisturbed training: no change is in progress or pending.
   struct Training {
@@ -56,33 +71,55 @@ class Growth {
   // A child of this process has ended. If it was the keeper of a node that had joined, returns that node,
   // which is lost. Call release() for nodes that are lost in other ways.
   std::optional<std::string> child_ended(pid_t child, int wait_status, double now_s);
-  // The agent of a node has joined. Returns the node with the GPUs to use, if it is one of the helpers.
-  std::optional<SnapshotNode> came(const std::string& node, double now_s);
+  // An agent of this keeper's helper job has joined from a node. Returns the node with the GPUs to use, if
+  // the job wants it.
+  std::optional<SnapshotNode> came(const std::string& node, int64_t keeper, double now_s);
+  // The keeper's helper job was given up; an agent that joins from it must end.
+  bool gave_up(int64_t keeper) const;
 
-  // Whether the node was requested; it may not have joined yet.
-  bool holds(const std::string& node) const { return helpers_.contains(node); }
+  // Whether the node is one of the helpers that have joined.
+  bool holds(const std::string& node) const;
   // A query runs, or the choice that follows it: the next calls of tick() may request nodes.
   bool undecided() const { return look_.under_way() || seen_ || answer_.valid(); }
   // Some nodes will join soon: changes of plan wait for them.
   bool awaits(double now_s) const;
   // Nodes that joined at least `for_s` ago and are not in `used`.
   std::vector<std::string> idle(const std::set<std::string>& used, double for_s, double now_s) const;
-  void release(const std::string& node, const std::string& why, double now_s);
-  // Releases all nodes, because the job ends.
+  // `useless`: the job does not ask for such a node again for a while.
+  void release(const std::string& node, const std::string& why, bool useless, double now_s);
+  // Releases all nodes and withdraws all requests, because the job ends.
   void release_all();
 
  private:
   struct Helper {
-    SnapshotNode node;  // its free GPUs are the ones to use
-    pid_t keeper = -1;
+    SnapshotNode node;    // of the kind; once it has joined, itself. Its free GPUs are the ones to use
+    bool at_once = true;  // such a node was free
     double asked_s = 0;
     std::optional<double> came_s{};
     bool released = false;
+
+    bool waits() const { return !came_s && !released; }
+  };
+  struct Rest {
+    SnapshotNode node;
+    bool kind;  // all of its kind
+    double until_s;
   };
 
+  double window_s(const Training& training) const;
+  void give_up_late_ones(const Training& training, double now_s);
   void choose(const Training& training, const Replanner& replanner, double now_s);
   void take(const GrowthAnswer& answer, double now_s);
-  std::vector<SnapshotNode> candidates(double now_s) const;
+  void take_nodes(const GrowthAnswer& answer, double now_s);
+  void take_waits(const GrowthAnswer& answer, double now_s);
+  bool request(const SnapshotNode& node, bool at_once, double now_s);
+  void withdraw(pid_t keeper, Helper& helper, const std::string& why);
+  std::vector<SnapshotNode> free_ones(double now_s) const;
+  std::vector<SnapshotNode> later_ones(double now_s) const;
+  bool has_or_rests(const SnapshotNode& node, double now_s) const;
+  int waiting() const;
+  bool waits_for(const SnapshotNode& kind) const;
+  Wish wish_for(const SnapshotNode& node) const;
   double interval_s();
 
   const Options options_;
@@ -92,13 +129,16 @@ class Growth {
   ClusterLook look_;
   std::minstd_rand random_{std::random_device()()};
   double next_look_s_ = 0;
-  std::optional<Snapshot> seen_;  // not yet evaluated
-  std::string answered_;          // the last question, which is not asked again
-  std::string said_;              // last reported reason against growing
+  std::optional<Snapshot> seen_;           // not yet evaluated
+  std::vector<SnapshotNode> known_;        // all nodes of the last snapshot
+  std::string answered_;                   // the last question, which is not asked again
+  std::vector<SnapshotNode> asked_later_;  // of the last question
+  std::string said_;                       // last reported reason against growing
   std::future<GrowthAnswer> answer_;
-  double asked_iteration_s_ = 0;
-  std::map<std::string, Helper> helpers_;       // by node
-  std::map<std::string, double> not_before_s_;  // of refused or released nodes
+  double asked_iteration_s_ = 0, least_s_ = 0;
+  std::map<int64_t, Helper> helpers_;  // by keeper
+  std::set<int64_t> former_;           // keepers of helpers that were given up
+  std::vector<Rest> rests_;            // refused or released
 };
 
 }  // namespace sailor

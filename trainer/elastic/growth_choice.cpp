@@ -145,14 +145,11 @@ bool pays_in_time(double now_s, double then_s, double change_s, int64_t steps_le
   return (window_s - change_s) / then_s > (1 + kGrowthWorth) * window_s / now_s;
 }
 
-GrowthAnswer choose_growth(const GrowthQuestion& question) {
-  std::vector<SnapshotNode> nodes;
-  for (const SnapshotNode& node : question.free) {
-    if (question.replanner.could_use(node)) nodes.push_back(node);
-  }
-  if (nodes.empty()) return none("no free node can be used");
-  const std::optional<PlanPrediction> now = question.replanner.prediction_of(question.plan);
-  if (!now) return none("there is no prediction for the plan in force");
+namespace {
+
+// Takes these nodes together, or some of them.
+GrowthAnswer choose_among(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes,
+                          const PlanPrediction& now) {
   std::optional<Grown> grown = plan_with(question, nodes);
   if (question.most_new && grown && static_cast<int>(grown->used.size()) > *question.most_new)
     grown = plan_with(question, most_used(*grown, nodes, *question.most_new));
@@ -163,12 +160,12 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
 
   GrowthAnswer answer;
   // Assumes the same ratio of measured to predicted time before and after the change.
-  answer.iteration_s = question.iteration_s * grown->prediction.iteration_s / now->iteration_s;
+  answer.iteration_s = question.iteration_s * grown->prediction.iteration_s / now.iteration_s;
   answer.why = fmt::format("with {}: {:.4g} s per iteration instead of {:.4g}", names(grown->used),
                            answer.iteration_s, question.iteration_s);
   const Objective objective = question.replanner.job().objective;
   const bool pays = objective.expense()
-                        ? grown->value(objective) < objective.value(now->figures()) * (1 - kGrowthWorth)
+                        ? grown->value(objective) < objective.value(now.figures()) * (1 - kGrowthWorth)
                         : pays_in_time(question.iteration_s, answer.iteration_s, question.change_s,
                                        question.steps_left, question.time_left_s);
   if (!pays) return answer;
@@ -180,6 +177,55 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
     if (!has_it && !wanted.free_gpus.empty()) answer.nodes.push_back(std::move(wanted));
   }
   return answer;
+}
+
+std::vector<SnapshotNode> usable(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes) {
+  std::vector<SnapshotNode> result;
+  for (const SnapshotNode& node : nodes) {
+    if (question.replanner.could_use(node)) result.push_back(node);
+  }
+  return result;
+}
+
+}  // namespace
+
+GrowthAnswer choose_growth(const GrowthQuestion& question) {
+  const std::vector<SnapshotNode> free = usable(question, question.free);
+  const std::vector<SnapshotNode> later = usable(question, question.later);
+  if (free.empty() && later.empty()) return none("no free node can be used");
+  const std::optional<PlanPrediction> now = question.replanner.prediction_of(question.plan);
+  if (!now) return none("there is no prediction for the plan in force");
+  GrowthAnswer answer;
+  if (!free.empty()) answer = choose_among(question, free, *now);
+  if (!answer.nodes.empty()) return answer;
+  for (const SnapshotNode& node : later) {
+    GrowthAnswer one = choose_among(question, {node}, *now);
+    if (one.nodes.empty()) {
+      if (answer.why.empty()) answer.why = one.why;
+      continue;
+    }
+    one.why = fmt::format("{:.4g} s per iteration instead of {:.4g}", one.iteration_s, question.iteration_s);
+    answer.waits.push_back({std::move(one.nodes.front()), one.iteration_s, std::move(one.why)});
+  }
+  std::stable_sort(answer.waits.begin(), answer.waits.end(),
+                   [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+  return answer;
+}
+
+double least_use_s(double change_s) {
+  constexpr double kLeast_s = 300, kChanges = 20;
+  return std::max(kLeast_s, kChanges * change_s);
+}
+
+bool same_kind(const SnapshotNode& a, const SnapshotNode& b) {
+  return a.gpu_type == b.gpu_type && a.gpus == b.gpus && a.zone == b.zone && a.region == b.region &&
+         a.partition == b.partition && a.host.gres == b.host.gres && a.shared == b.shared &&
+         a.spot == b.spot && a.billing_units == b.billing_units;
+}
+
+std::string describe_kind(const SnapshotNode& node) {
+  return fmt::format("{} {}{}", node.free_gpus.size(), node.gpu_type,
+                     node.partition.empty() ? "" : fmt::format(" ({})", node.partition));
 }
 
 }  // namespace sailor

@@ -1,5 +1,6 @@
-// Chooses the free nodes of the cluster that a running job should take, if any. Pure. The controller runs it
-// in its own thread, because it searches several times.
+// Chooses the nodes of the cluster that a running job should take, if any: free ones together, and nodes that
+// are in use, one of each kind, to wait for. Pure. The controller runs it in its own thread, because it
+// searches several times.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,20 @@
 
 namespace sailor {
 
+// A kind of nodes: the scheduler may give any of them, and the plan would be the same.
+bool same_kind(const SnapshotNode& a, const SnapshotNode& b);
+// "2 TYPE (PARTITION)"
+std::string describe_kind(const SnapshotNode& node);
+
 struct GrowthQuestion {
   Replanner replanner;             // has the job's own nodes
   Plan plan;                       // in force
   std::vector<LiveGpu> gpus;       // with a process
   std::vector<SnapshotNode> free;  // nodes that the job could get now
-  std::optional<int> most_new;     // maximum number of nodes to take; nothing = no limit
-  double iteration_s = 0;          // measured under the plan in force
+  // One node of each kind that other jobs use, with all that the job could get of it.
+  std::vector<SnapshotNode> later{};
+  std::optional<int> most_new;  // maximum number of nodes to take; nothing = no limit
+  double iteration_s = 0;       // measured under the plan in force
   int64_t steps_left = 0;
   std::optional<double> time_left_s;  // until the job's time limit
   double change_s = 0;                // downtime of training when the plan changes
@@ -30,9 +38,19 @@ struct GrowthAnswer {
   std::vector<SnapshotNode> nodes;
   double iteration_s = 0;  // with these nodes, from measurement and prediction; 0 = no plan uses any
   std::string why;         // one line: the gain, or why none is worth it
+  // If `nodes` is empty: nodes of `later` to wait for, best first, each of which pays alone.
+  struct Wait {
+    SnapshotNode node;  // with the GPUs that the plan uses
+    double iteration_s = 0;
+    std::string why;
+  };
+  std::vector<Wait> waits{};
 };
 
 GrowthAnswer choose_growth(const GrowthQuestion& question);
+
+// The shortest time for which a node is useful to the job: the scheduler may give it for no longer.
+double least_use_s(double change_s);
 
 // Of these nodes, the first ones that the limits of the cluster allow; shared nodes with some of their GPUs.
 std::vector<SnapshotNode> within_limits(const std::vector<SnapshotNode>& nodes, std::vector<GpuLimit> limits);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/process/subprocess.h"
+#include "planner/spec/host_list.h"
 #include "trainer/launch/helper_job.h"
 #include "trainer/process/program_path.h"
 
@@ -19,6 +20,48 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSpread = 0.5;  // of intervals between looks at the cluster
+
+// The value of an option of the submission; empty if it was not given.
+std::string limit_of(const ControllerOptions& options, const std::string& name) {
+  const std::string prefix = "--" + name + "=";
+  for (const std::string& limit : options.node_limits)
+    if (limit.starts_with(prefix)) return limit.substr(prefix.size());
+  return "";
+}
+
+// What is the same for all helper jobs.
+HelperRequest helper_request(const ControllerOptions& options, const OwnJob& own_job,
+                             const std::string& log) {
+  HelperRequest request{.main_job = options.allocation.job_id};
+  request.end_s = options.allocation.end_s;
+  request.account = own_job.account;
+  request.qos = options.grow_qos.empty() ? own_job.qos : options.grow_qos;
+  request.reservation = own_job.reservation;
+  request.feature = limit_of(options, "constraint");
+  if (const std::string excluded = limit_of(options, "exclude"); !excluded.empty())
+    request.excluded_nodes = expand_host_list(excluded);
+  request.output_file = log;
+  return request;
+}
+
+HelperRequest filled(HelperRequest request, const Growth::Wish& wish, bool by_name) {
+  const SnapshotNode& node = wish.node;
+  request.partition = node.partition;
+  request.least_s = static_cast<int>(wish.least_s);
+  request.gres = node.host.gres;
+  request.whole_node = !node.shared;
+  if (node.shared) {
+    request.gpus = static_cast<int>(node.free_gpus.size());
+    request.cpus = node.host.cpus;
+    request.memory_mb = node.host.memory_bytes >> 20;
+  } else if (!wish.by_name) {
+    request.gpus = node.gpus;
+  }
+  if (by_name || wish.by_name) request.node = node.name;
+  if (request.node.empty())
+    request.excluded_nodes.insert(request.excluded_nodes.end(), wish.not_on.begin(), wish.not_on.end());
+  return request;
+}
 
 }  // namespace
 
@@ -44,29 +87,22 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
   std::vector<std::string> look = {program_path("sailor-cluster"), "--yaml", "--config",
                                    options.replanning.site_config, "--unless-seen=" + seen};
   look.insert(look.end(), options.node_limits.begin(), options.node_limits.end());
-  growth.look_command = [look, end_s = allocation.end_s] {
+  // The last ones count.
+  if (!options.grow_partition.empty()) look.push_back("--partition=" + options.grow_partition);
+  if (!options.grow_qos.empty()) look.push_back("--qos=" + options.grow_qos);
+  // Another partition may allow less time than the job has left; then its helper jobs get that.
+  const bool any_time = !options.grow_partition.empty();
+  growth.look_command = [look, any_time, end_s = allocation.end_s] {
     std::vector<std::string> command = look;
+    const int64_t left_s = end_s ? std::max<int64_t>(60, *end_s - std::time(nullptr)) : 0;
     if (end_s)
-      command.push_back(fmt::format("--time={}s", std::max<int64_t>(60, *end_s - std::time(nullptr))));
+      command.push_back(fmt::format("--time={}s", any_time ? std::min<int64_t>(300, left_s) : left_s));
     return command;
   };
-  const HelperRequest request{.main_job = allocation.job_id,
-                              .node = "",
-                              .partition = "",
-                              .end_s = allocation.end_s,
-                              .account = own_job.account,
-                              .qos = own_job.qos,
-                              .reservation = own_job.reservation};
-  growth.start_keeper = [request, log](const SnapshotNode& node) {
-    HelperRequest one = request;
-    one.node = node.name;
-    one.partition = node.partition;
-    if (node.shared) {
-      one.gpus = static_cast<int>(node.free_gpus.size());
-      one.gres = node.host.gres;
-      one.cpus = node.host.cpus;
-      one.memory_mb = node.host.memory_bytes >> 20;
-    }
+  const HelperRequest request = helper_request(options, own_job, log);
+  const bool by_name = !limit_of(options, "nodelist").empty();
+  growth.start_keeper = [request, by_name, log](const Growth::Wish& wish) {
+    const HelperRequest one = filled(request, wish, by_name);
     return spawn(keeper_command(program_path("sailor-agent"), one),
                  {.environment = {{"SAILOR_KEEPER_PARENT", std::to_string(getpid())}}, .output_file = log});
   };

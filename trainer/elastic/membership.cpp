@@ -34,9 +34,11 @@ void Membership::hello(const std::string& peer, const Hello& hello) {
 
 // A later agent belongs to a returned node or to an additional one.
 void Membership::agent_joined(const std::string& peer, const Hello& hello) {
+  const auto grown = closed_ ? std::nullopt : growth_.came(hello.node, hello.step_pid, owner_.now_s());
+  if (!grown && growth_.gave_up(hello.step_pid)) return server_.send(peer, Stop{0, "it is not needed"});
   roster_.agent_joined(peer, hello);
   if (closed_) return;
-  if (const auto grown = growth_.came(hello.node, owner_.now_s())) {
+  if (grown) {
     // The node may have been the job's before Slurm removed it because it was down.
     leaving_.erase(grown->name);
     lost_nodes_.back(grown->name);
@@ -58,7 +60,8 @@ void Membership::process_ended(const std::string& node, int64_t pid, int wait_st
 
 void Membership::child_ended(int64_t pid, int wait_status) {
   if (const auto node = growth_.child_ended(static_cast<pid_t>(pid), wait_status, owner_.now_s())) {
-    const std::string why = fmt::format("the helper job of {} {}", *node, describe_wait_status(wait_status));
+    const std::string why = fmt::format("the helper job of {} is over", *node);
+    if (const auto agent = roster_.agent_of(*node)) server_.send(*agent, Stop{0, why});
     roster_.agent_gone(*node);
     for (const int id : roster_.alive_on(*node)) lose(id, why, 0);
     return;
@@ -136,7 +139,7 @@ void Membership::lose_node(const std::string& node, const std::string& why, doub
   if (closed_) return;
   roster_.agent_gone(node);
   if (growth_.holds(node)) {
-    growth_.release(node, why, owner_.now_s());
+    growth_.release(node, why, false, owner_.now_s());
   } else {
     lost_nodes_.lost(node, owner_.now_s());
   }
@@ -209,8 +212,20 @@ bool Membership::leaving(const std::string& node, double grace_s) {
   return true;
 }
 
+bool Membership::all_are_leaving() const {
+  const std::set<std::string> nodes = roster_.nodes_with_agent();
+  return std::all_of(nodes.begin(), nodes.end(), [this](const std::string& node) {
+    return growth_.holds(node) || leaving_.contains(node);
+  });
+}
+
 void Membership::dismiss_leaving() {
-  for (const std::string& node : leaving_) {
+  for (const std::string& node : std::set<std::string>(leaving_)) {
+    if (growth_.holds(node)) {
+      give_back(node, "it was told to leave", false);
+      leaving_.erase(node);  // it may come again
+      continue;
+    }
     for (const int id : roster_.alive_on(node))
       server_.send(roster_.at(id).peer, Stop{0, "its node is leaving the job"});
     if (const auto agent = roster_.agent_of(node))
@@ -218,7 +233,7 @@ void Membership::dismiss_leaving() {
   }
 }
 
-void Membership::give_back(const std::string& node, const std::string& why) {
+void Membership::give_back(const std::string& node, const std::string& why, bool useless) {
   for (const int id : roster_.alive_on(node)) {
     JobProcess& one = roster_.at(id);
     server_.send(one.peer, Stop{0, why});
@@ -227,7 +242,7 @@ void Membership::give_back(const std::string& node, const std::string& why) {
   }
   if (const auto agent = roster_.agent_of(node)) server_.send(*agent, Stop{0, why});
   roster_.agent_gone(node);
-  growth_.release(node, why, owner_.now_s());
+  growth_.release(node, why, useless, owner_.now_s());
 }
 
 std::vector<int> Membership::usable() const {

@@ -63,10 +63,13 @@ class Membership final : public LossSigns {
   void drop(int process, const std::string& why);
   // A node must end within `grace_s`: plans must not use it. Returns whether this is new.
   bool leaving(const std::string& node, double grace_s);
+  // Every node of the submission that has an agent is leaving.
+  bool all_are_leaving() const;
   // Training runs without the leaving nodes: tells their processes to end.
   void dismiss_leaving();
-  // Releases an unused node of Growth, whose processes are spare. Their end is not a loss.
-  void give_back(const std::string& node, const std::string& why);
+  // Releases an unused node of Growth, whose processes are spare. Their end is not a loss. `useless`: as in
+  // Growth::release().
+  void give_back(const std::string& node, const std::string& why, bool useless);
   // Call often: starts agents and processes that are due. `hurry`: training waits for one of them.
   void tick(bool hurry);
   // From now on, starts no processes.

@@ -96,6 +96,12 @@ std::optional<std::string> Roster::agent_of(const std::string& node) const {
   return it->second.peer;
 }
 
+std::set<std::string> Roster::nodes_with_agent() const {
+  std::set<std::string> nodes;
+  for (const auto& [node, agent] : agents_) nodes.insert(node);
+  return nodes;
+}
+
 void Roster::assign(const std::vector<int>& ids_by_rank) {
   for (JobProcess& process : processes_) process.rank = -1;
   for (size_t rank = 0; rank < ids_by_rank.size(); ++rank)

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,7 @@ class Roster {
   std::optional<std::string> node_of_step(int64_t step_pid) const;
   // Connection of the node's agent; nothing if it has none.
   std::optional<std::string> agent_of(const std::string& node) const;
+  std::set<std::string> nodes_with_agent() const;
   void agent_gone(const std::string& node) { agents_.erase(node); }
 
   // Sets the processes of the generation in force, by rank; all others are spare.

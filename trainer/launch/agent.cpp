@@ -17,7 +17,6 @@
 #include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
 #include "trainer/control/control_client.h"
-#include "trainer/launch/helper_job.h"
 #include "trainer/launch/requeue.h"
 #include "trainer/process/program_path.h"
 #include "trainer/process/signals.h"
@@ -174,10 +173,7 @@ int run_agent(const std::vector<std::string>& command) {
       break;
     }
   }
-  if (elastic && orders.alone()) {
-    requeue_lost_job(site_scheduler(), kRequeuePatience_s);
-    end_own_helper_job(site_scheduler());
-  }
+  if (elastic && orders.alone()) requeue_lost_job(site_scheduler(), kRequeuePatience_s);
   return all_well || elastic ? 0 : 1;
 }
 

@@ -4,8 +4,7 @@
 //
 // In an elastic job it runs until the job ends: it restarts ranks and kills ranks that hang, on request of
 // the controller. In a job that is elastic or saves checkpoints it first notifies the controller of a signal,
-// so that the node can leave in an orderly way. On the node of a helper job (helper_job.h), it also ends that
-// job when the controller is gone.
+// so that the node can leave in an orderly way.
 #pragma once
 
 #include <sys/types.h>

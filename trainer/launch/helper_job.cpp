@@ -1,15 +1,16 @@
 #include "trainer/launch/helper_job.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "trainer/launch/launcher.h"
 #include "trainer/process/signals.h"
@@ -17,50 +18,27 @@
 namespace sailor {
 namespace {
 
-constexpr int kStepEnd_ms = 5000;  // for the step to end after its job is cancelled
+using Json = nlohmann::ordered_json;
 
-// An allocation that the destructor releases.
-class HelperJob {
+// Between two questions about a job: it is rare that somebody else removes it.
+constexpr int kFirstPause_ms = 120'000, kLongestPause_ms = 1'800'000;
+constexpr int kMostUnknown = 3;
+
+// Whether the process that started this one wants the job no more, or is gone.
+class KeeperSignals {
  public:
-  HelperJob(Scheduler& scheduler, std::string id) : scheduler_(scheduler), id_(std::move(id)) {}
-  ~HelperJob() { end(); }
-  HelperJob(const HelperJob&) = delete;
-  HelperJob& operator=(const HelperJob&) = delete;
-
-  void end() {
-    if (!ended_) scheduler_.give_back(id_);
-    ended_ = true;
-  }
-
- private:
-  Scheduler& scheduler_;
-  std::string id_;
-  bool ended_ = false;
-};
-
-// Waits for its child processes, or until it must end.
-class Keeper {
- public:
-  Keeper() : signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, kEndHelperJob}) {
-    // The job is useless without the process that started this one.
+  KeeperSignals() : signals_({SIGTERM, SIGINT, SIGHUP, kEndHelperJob}) {
     prctl(PR_SET_PDEATHSIG, kEndHelperJob);
     const char* parent = std::getenv("SAILOR_KEEPER_PARENT");
     told_to_end_ = parent && std::to_string(getppid()) != parent;
   }
-
-  // Returns whether done() became true, e.g. by the end of a child; false if this process must end first, or
-  // after the time limit.
-  template <typename Done>
-  bool wait(Done done, int timeout_ms = -1) {
-    while (!done()) {
-      if (told_to_end_ && timeout_ms < 0) return false;
-      const std::vector<int> arrived = wait_for_signals(signals_, never_, timeout_ms);
-      if (arrived.empty() && timeout_ms >= 0) return false;
-      for (const int number : arrived) told_to_end_ |= number == kEndHelperJob;
-    }
-    return true;
+  // The other signals reach all processes of a job before its end, while the training state is saved.
+  bool told_to_end_within(int pause_ms) {
+    if (told_to_end_) return true;
+    for (const int number : wait_for_signals(signals_, never_, pause_ms))
+      told_to_end_ |= number == kEndHelperJob;
+    return told_to_end_;
   }
-  bool told_to_end() const { return told_to_end_; }
 
  private:
   SignalDescriptor signals_;
@@ -68,85 +46,95 @@ class Keeper {
   bool told_to_end_ = false;
 };
 
-// The answer of the scheduler when it has decided, or when this process must end.
-HelperAllocation::Answer ask_for_node(Keeper& keeper, Scheduler& scheduler, const HelperRequest& request) {
-  const std::unique_ptr<HelperAllocation> asked = scheduler.allocate_more(request);
-  const auto decided = [&] { return asked->decided(); };
-  if (!keeper.wait(decided)) {
-    asked->withdraw();
-    keeper.wait(decided, kStepEnd_ms);
-  }
-  return asked->answer();
+bool is_over(const QueuedJob& job) {
+  return job.state != JobState::pending && job.state != JobState::running && job.state != JobState::other;
 }
 
-AllocatedNode granted_node(Scheduler& scheduler, const std::string& name, const std::string& job_id) {
-  const std::optional<QueuedJob> job = scheduler.find_job(job_id);
-  if (!job)
-    throw std::runtime_error(fmt::format("job {} was granted, but the scheduler no longer lists it", job_id));
-  AllocatedNode node{.name = name, .het_group = -1, .cpus = job->cpus, .helper_job = job_id};
-  if (const auto held = job->gpus_on.find(name); held != job->gpus_on.end()) node.gpus = held->second;
-  return node;
+std::string in_quotes_for_shell(const std::string& word) {
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace
 
 std::vector<std::string> keeper_command(const std::string& agent_program, const HelperRequest& request) {
-  return {agent_program,
-          "helper",
-          request.main_job,
-          request.node,
-          request.partition,
-          request.end_s ? std::to_string(*request.end_s) : "",
-          request.account,
-          request.qos,
-          request.reservation,
-          std::to_string(request.gpus),
-          request.gres,
-          std::to_string(request.cpus),
-          std::to_string(request.memory_mb)};
+  Json json = {{"main_job", request.main_job},
+               {"node", request.node},
+               {"excluded_nodes", request.excluded_nodes},
+               {"feature", request.feature},
+               {"partition", request.partition},
+               {"least_s", request.least_s},
+               {"account", request.account},
+               {"qos", request.qos},
+               {"reservation", request.reservation},
+               {"gres", request.gres},
+               {"gpus", request.gpus},
+               {"whole_node", request.whole_node},
+               {"cpus", request.cpus},
+               {"memory_mb", request.memory_mb},
+               {"output_file", request.output_file}};
+  if (request.end_s) json["end_s"] = *request.end_s;
+  return {agent_program, "helper", json.dump()};
 }
 
 HelperRequest parse_keeper(const std::vector<std::string>& arguments) {
-  constexpr size_t kArguments = 11;
-  if (arguments.size() != kArguments || arguments[0].empty() || arguments[1].empty())
-    throw std::runtime_error("sailor-agent helper: needs the eleven arguments of keeper_command()");
-  HelperRequest request{.main_job = arguments[0], .node = arguments[1], .partition = arguments[2]};
-  if (!arguments[3].empty()) request.end_s = std::stoll(arguments[3]);
-  request.account = arguments[4];
-  request.qos = arguments[5];
-  request.reservation = arguments[6];
-  request.gpus = std::stoi(arguments[7]);
-  request.gres = arguments[8];
-  request.cpus = std::stoi(arguments[9]);
-  request.memory_mb = std::stoll(arguments[10]);
-  return request;
+  const std::string usage = "sailor-agent helper: needs the argument of keeper_command()";
+  if (arguments.size() != 1) throw std::runtime_error(usage);
+  try {
+    const Json json = Json::parse(arguments.front());
+    HelperRequest request{.main_job = json.at("main_job")};
+    json.at("node").get_to(request.node);
+    json.at("excluded_nodes").get_to(request.excluded_nodes);
+    json.at("feature").get_to(request.feature);
+    json.at("partition").get_to(request.partition);
+    json.at("least_s").get_to(request.least_s);
+    json.at("account").get_to(request.account);
+    json.at("qos").get_to(request.qos);
+    json.at("reservation").get_to(request.reservation);
+    json.at("gres").get_to(request.gres);
+    json.at("gpus").get_to(request.gpus);
+    json.at("whole_node").get_to(request.whole_node);
+    json.at("cpus").get_to(request.cpus);
+    json.at("memory_mb").get_to(request.memory_mb);
+    json.at("output_file").get_to(request.output_file);
+    if (json.contains("end_s")) request.end_s = json.at("end_s").get<int64_t>();
+    return request;
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(fmt::format("{}: {}", usage, error.what()));
+  }
 }
 
-int keep_helper_job(Scheduler& scheduler, const HelperRequest& request, const std::string& agent_program) {
-  Keeper keeper;
+int keep_helper_job(Scheduler& scheduler, HelperRequest request, const std::string& agent_program) {
+  KeeperSignals signals;
   scheduler.forget_own_job();
-  const HelperAllocation::Answer answer = ask_for_node(keeper, scheduler, request);
-  if (!answer.job) {
-    std::fprintf(stderr, "%s", answer.text.c_str());
+  // The agent names this process, by which the controller knows the job.
+  setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
+  request.script = fmt::format("exec {} helper-node", in_quotes_for_shell(agent_program));
+  std::string job;
+  try {
+    job = scheduler.submit_helper(request);
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  HelperJob job(scheduler, *answer.job);
-  if (keeper.told_to_end()) return 0;
-  const AllocatedNode node = granted_node(scheduler, request.node, *answer.job);
-  StepSpec spec = remote_shell_step(request.node, "true", {node}, agent_program);
-  spec.environment = {{"SAILOR_STEP_PID", std::to_string(getpid())}, {"SAILOR_HELPER_JOB", *answer.job}};
-  const StepId step = scheduler.start_step(spec);
-  std::optional<int> status;
-  const auto ended = [&] { return (status = scheduler.step_end(step)).has_value(); };
-  const bool by_itself = keeper.wait(ended);
-  job.end();
-  if (by_itself) return *status == 0 ? 0 : 1;
-  if (!keeper.wait(ended, kStepEnd_ms)) scheduler.signal_step(step, SIGKILL);
+  int unknown = 0;  // answers in a row: the scheduler may be down, or has forgotten the job
+  for (int pause_ms = kFirstPause_ms; !signals.told_to_end_within(pause_ms);
+       pause_ms = std::min(2 * pause_ms, kLongestPause_ms)) {
+    const std::optional<QueuedJob> found = scheduler.find_job(job);
+    unknown = found ? 0 : unknown + 1;
+    if (found ? !is_over(*found) : unknown < kMostUnknown) continue;
+    std::fprintf(stderr, "helper job %s is not in the queue any more\n", job.c_str());
+    return 1;
+  }
+  scheduler.give_back(job);
   return 0;
 }
 
-void end_own_helper_job(Scheduler& scheduler) {
-  if (const char* job = std::getenv("SAILOR_HELPER_JOB")) scheduler.give_back(job);
+StepSpec helper_step(Scheduler& scheduler, const std::string& agent_program) {
+  scheduler.forget_step_defaults();
+  const Allocation own = scheduler.own_allocation();
+  return remote_shell_step(own.nodes.at(0).name, "true", own.nodes, agent_program);
 }
 
 }  // namespace sailor

@@ -1,12 +1,14 @@
-// A helper job: one additional node, which the main job requests from the scheduler and keeps while it can
-// use it.
+// A helper job: one additional node for a running job. It is an ordinary batch job of the same user, which
+// waits in the scheduler's queue for its turn.
 //
-// `sailor-agent helper` is its keeper, a child of the controller. It requests the node, runs the node's agent
-// there as a step, and cancels the job when that step ends, on request (kEndHelperJob), or when the
-// controller dies. It ignores the SIGTERM that the scheduler sends to all processes of a job before the end,
-// because the training state is saved first. If the keeper is gone too (the controller's node is lost), the
-// agent cancels the job when its lease has expired. The next start of the same job cancels the remaining
-// helper jobs of a killed run.
+// Its script, `sailor-agent helper-node`, runs the node's agent as a step; the job ends with that step. A
+// helper job that starts when its controller is gone ends by itself, because its agent finds no controller.
+// So does a running one, when the lease of its agent expires.
+//
+// `sailor-agent helper` is its keeper, a child of the controller. It submits the job, and cancels it on
+// request (kEndHelperJob) or when the controller dies. It ends when the job is not in the queue any more, and
+// asks the scheduler for that at growing intervals. The next start of the same job cancels what a killed
+// controller and its keepers have left.
 #pragma once
 
 #include <csignal>
@@ -19,15 +21,16 @@ namespace sailor {
 
 constexpr int kEndHelperJob = SIGUSR1;
 
-// The keeper's command line, and its parser. parse_keeper() throws std::runtime_error.
+// The keeper's command line, and its parser for all that follows `helper`. parse_keeper() throws
+// std::runtime_error.
 std::vector<std::string> keeper_command(const std::string& agent_program, const HelperRequest& request);
 HelperRequest parse_keeper(const std::vector<std::string>& arguments);
 
-// The keeper. Returns the exit code of the process when the job is over: 1 if the scheduler did not grant the
-// node, with its reason on stderr. Call from a single-threaded process. Throws std::runtime_error.
-int keep_helper_job(Scheduler& scheduler, const HelperRequest& request, const std::string& agent_program);
+// The keeper. `agent_program` is the script of the job. Returns the exit code of the process: 1 if the
+// scheduler refused the job or removed it, with the reason on stderr. Call from a single-threaded process.
+int keep_helper_job(Scheduler& scheduler, HelperRequest request, const std::string& agent_program);
 
-// For an agent: cancels the helper job that it runs in. Does nothing in other jobs.
-void end_own_helper_job(Scheduler& scheduler);
+// In a helper job: the step that runs its agent. Throws std::runtime_error outside a job.
+StepSpec helper_step(Scheduler& scheduler, const std::string& agent_program);
 
 }  // namespace sailor

@@ -8,6 +8,7 @@ namespace {
 
 // Between two polls.
 constexpr double kFirstPause_s = 2, kLongestPause_s = 15, kPauseGrowth = 1.3;
+constexpr int kMostTries = 5;  // the scheduler refuses to requeue jobs of --no-requeue
 
 }  // namespace
 
@@ -36,6 +37,7 @@ void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime
   const int restarts = count ? std::atoi(count) : 0;
   const double end_s = time.now_s() + patience_s;
   const auto pause = [&time](double about_s) { time.sleep(about_s * (0.5 + time.chance())); };
+  int tries = 0;
   pause(kFirstPause_s);
   for (double pause_s = kFirstPause_s; time.now_s() < end_s;
        pause_s = std::min(kLongestPause_s, kPauseGrowth * pause_s)) {
@@ -43,9 +45,10 @@ void requeue_lost_job(Scheduler& scheduler, double patience_s, const PassingTime
     const std::optional<NodeInfo> node =
         job && !job->head_node.empty() ? scheduler.find_node(job->head_node) : std::nullopt;
     const RequeueVerdict verdict = judge_lost_job(job, node, restarts);
-    if (verdict == RequeueVerdict::leave) return;
+    if (verdict == RequeueVerdict::leave || tries == kMostTries) return;
     // Another agent may have been faster: the next poll shows it.
     if (verdict == RequeueVerdict::requeue) {
+      ++tries;
       scheduler.requeue(id);
       if (may_move(scheduler)) scheduler.forget_node_names(id);  // one of them is lost
     }

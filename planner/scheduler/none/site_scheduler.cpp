@@ -24,7 +24,7 @@ class NoScheduler final : public Scheduler {
 
   std::string submit(const JobRequest&) override { refuse(); }
   std::string submit_next_part(const std::string&) override { refuse(); }
-  std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest&) override { refuse(); }
+  std::string submit_helper(const HelperRequest&) override { refuse(); }
   void give_back(const std::string&) override {}
   void give_back_helpers(const std::string&) override {}
   void forget_node_names(const std::string&) override {}

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <sstream>
 
 #include "spank_plugin/slurm/commands/scontrol.h"
@@ -12,7 +14,6 @@
 namespace sailor {
 namespace {
 
-constexpr int kImmediate_s = 5;   // for Slurm to give a helper job a node that is free
 constexpr int kLeastMinutes = 1;  // minimum time limit of a job
 
 int64_t minutes(int64_t seconds) {
@@ -23,6 +24,16 @@ void add_option(std::vector<std::string>& command, const char* name, const std::
   if (!value.empty()) command.push_back(fmt::format("--{}={}", name, value));
 }
 
+// sbatch reads it in the local time of its environment.
+std::string deadline(int64_t time_s) {
+  const auto time = static_cast<std::time_t>(time_s);
+  std::tm local{};
+  localtime_r(&time, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "--deadline=%Y-%m-%dT%H:%M:%S", &local);
+  return text.data();
+}
+
 }  // namespace
 
 std::vector<std::string> srun_step(const StepSpec& step) {
@@ -30,7 +41,6 @@ std::vector<std::string> srun_step(const StepSpec& step) {
   // Without --overlap steps wait forever, without --mem=0 they fail, and -c is not inherited.
   std::vector<std::string> command = {"srun",    "--mpi=none", "--overlap",
                                       "--mem=0", "--no-kill",  "--kill-on-bad-exit=0"};
-  add_option(command, "jobid", node.helper_job);
   if (node.het_group >= 0) command.push_back(fmt::format("--het-group={}", node.het_group));
   if (node.cpus > 0) command.insert(command.end(), {"-c", std::to_string(node.cpus)});
   // In a job that asked for none itself (all nodes of a partition with several types), steps have no GPU
@@ -80,9 +90,12 @@ std::vector<std::string> sbatch_script(const JobRequest& request, bool test_only
                                       "--mem=0"};
   add_option(command, "partition", request.partition);
   add_option(command, "nodelist", fmt::format("{}", fmt::join(request.node_names, ",")));
+  add_option(command, "exclude", fmt::format("{}", fmt::join(request.excluded_nodes, ",")));
   add_option(command, "constraint", request.feature);
   if (!request.gpu_type.empty()) command.push_back(fmt::format("--gres=gpu:{}:1", request.gpu_type));
   if (request.time_limit_s) command.push_back(fmt::format("--time={}", minutes(*request.time_limit_s)));
+  if (request.least_s) command.push_back(fmt::format("--time-min={}", minutes(*request.least_s)));
+  if (request.deadline_s) command.push_back(deadline(*request.deadline_s));
   if (request.nice > 0) command.push_back(fmt::format("--nice={}", request.nice));
   if (request.no_kill) command.push_back("--no-kill");
   command.push_back(request.requeue ? "--requeue" : "--no-requeue");
@@ -119,38 +132,43 @@ std::optional<int64_t> promised_start(const std::string& sbatch_output) {
   return time_in_scontrol("Start=" + sbatch_output.substr(at + words.size()), "Start");
 }
 
-std::vector<std::string> salloc_helper(const HelperRequest& request, int64_t now_s) {
-  std::vector<std::string> command = {"salloc",
-                                      "--no-shell",
-                                      fmt::format("--immediate={}", kImmediate_s),
+// Slurm shortens the time limit to what backfill has room for, but not below --time-min, and removes the job
+// when that no longer fits before the deadline.
+std::vector<std::string> sbatch_helper(const HelperRequest& request, int64_t now_s) {
+  std::vector<std::string> command = {"sbatch",
+                                      "--parsable",
                                       "--job-name=" + helper_job_name(request.main_job),
                                       "--nodes=1",
-                                      "--nodelist=" + request.node,
+                                      "--no-requeue",
+                                      "--export=ALL",
                                       fmt::format("--comment=sailor: helps job {}", request.main_job)};
-  if (request.gpus == 0) {
+  if (request.whole_node) {
     command.insert(command.end(), {"--exclusive", "--mem=0"});
   } else {
     command.push_back("--ntasks=1");
-    command.push_back(fmt::format("--gres={}:{}", request.gres.empty() ? "gpu" : request.gres, request.gpus));
     if (request.cpus > 0) command.push_back(fmt::format("--cpus-per-task={}", request.cpus));
     if (request.memory_mb > 0) command.push_back(fmt::format("--mem={}M", request.memory_mb));
   }
+  if (request.gpus > 0)
+    command.push_back(fmt::format("--gres={}:{}", request.gres.empty() ? "gpu" : request.gres, request.gpus));
+  add_option(command, "nodelist", request.node);
+  add_option(command, "exclude", fmt::format("{}", fmt::join(request.excluded_nodes, ",")));
+  add_option(command, "constraint", request.feature);
   add_option(command, "partition", request.partition);
   add_option(command, "account", request.account);
   add_option(command, "qos", request.qos);
   add_option(command, "reservation", request.reservation);
-  if (request.end_s) command.push_back(fmt::format("--time={}", minutes(*request.end_s - now_s)));
+  if (request.end_s) {
+    const int64_t left_s = *request.end_s - now_s;
+    const int64_t least = std::clamp<int64_t>(left_s / 60, 1, minutes(request.least_s));
+    command.push_back(fmt::format("--time={}", minutes(left_s)));
+    command.push_back(fmt::format("--time-min={}", least));
+    command.push_back(deadline(std::max(*request.end_s, now_s + 60 * least)));
+  }
+  add_option(command, "output", request.output_file);
+  if (!request.output_file.empty()) command.push_back("--open-mode=append");
+  command.push_back("--wrap=" + request.script);
   return command;
-}
-
-std::optional<std::string> granted_job(const std::string& salloc_output) {
-  const std::string words = "Granted job allocation ";
-  const size_t at = salloc_output.find(words);
-  if (at == std::string::npos) return std::nullopt;
-  const size_t begin = at + words.size();
-  const size_t end = std::min(salloc_output.find_first_not_of("0123456789", begin), salloc_output.size());
-  if (end == begin) return std::nullopt;
-  return salloc_output.substr(begin, end - begin);
 }
 
 std::string helper_job_name(const std::string& main_job) {

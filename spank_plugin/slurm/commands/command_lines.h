@@ -29,10 +29,8 @@ std::optional<std::string> submitted_id(const std::string& sbatch_output);
 // The start time, since 1970, in the output of `test_only`.
 std::optional<int64_t> promised_start(const std::string& sbatch_output);
 
-// salloc, for a helper job: immediately or not at all, and without a shell.
-std::vector<std::string> salloc_helper(const HelperRequest& request, int64_t now_s);
-// The job id in salloc's output; nothing if it granted none.
-std::optional<std::string> granted_job(const std::string& salloc_output);
+// sbatch, for a helper job.
+std::vector<std::string> sbatch_helper(const HelperRequest& request, int64_t now_s);
 std::string helper_job_name(const std::string& main_job);
 
 }  // namespace sailor

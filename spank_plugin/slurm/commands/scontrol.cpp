@@ -29,7 +29,7 @@ JobState job_state(const std::string& word) {
       {"COMPLETING", JobState::completing}, {"COMPLETED", JobState::completed},
       {"FAILED", JobState::failed},         {"NODE_FAIL", JobState::node_failed},
       {"CANCELLED", JobState::cancelled},   {"TIMEOUT", JobState::timed_out},
-      {"PREEMPTED", JobState::preempted}};
+      {"PREEMPTED", JobState::preempted},   {"DEADLINE", JobState::cancelled}};
   const auto found = kStates.find(word);
   return found == kStates.end() ? JobState::other : found->second;
 }

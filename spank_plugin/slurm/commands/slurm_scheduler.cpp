@@ -79,31 +79,13 @@ std::vector<std::string> expand_by_scontrol(const std::string& list) {
   return result;
 }
 
-// A salloc that runs.
-class Salloc final : public HelperAllocation {
- public:
-  explicit Salloc(const HelperRequest& request) : said_(memory_file("salloc")) {
-    std::vector<std::string> command = {"sh", "-c", "exec \"$@\" 2>&1", "sh"};
-    for (const std::string& word : salloc_helper(request, std::time(nullptr))) command.push_back(word);
-    child_ = spawn(command, {.environment = {}, .stdout_descriptor = said_.get()});
-  }
-  bool decided() override {
-    int status = 0;
-    if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) child_ = -1;
-    return child_ < 0;
-  }
-  void withdraw() override {
-    if (child_ > 0) kill(child_, SIGTERM);  // it then withdraws its request
-  }
-  Answer answer() override {
-    const std::string text = read_all(said_.get());
-    return {granted_job(text), text};
-  }
-
- private:
-  FileDescriptor said_;
-  pid_t child_ = -1;
-};
+// Returns the job's id.
+std::string submit_by(const std::vector<std::string>& sbatch) {
+  const Said said = say(in_time(sbatch));
+  const std::optional<std::string> id = submitted_id(said.text);  // among warnings
+  if (said.status == 0 && id) return *id;
+  throw std::runtime_error(said.text.substr(0, said.text.find('\n')));
+}
 
 class SlurmScheduler final : public Scheduler {
  public:
@@ -131,10 +113,10 @@ class SlurmScheduler final : public Scheduler {
   }
   std::optional<int64_t> could_start(const JobRequest& request) override;
 
-  std::string submit(const JobRequest& request) override;
+  std::string submit(const JobRequest& request) override { return submit_by(sbatch_script(request, false)); }
   std::string submit_next_part(const std::string& run_directory) override;
-  std::unique_ptr<HelperAllocation> allocate_more(const HelperRequest& request) override {
-    return std::make_unique<Salloc>(request);
+  std::string submit_helper(const HelperRequest& request) override {
+    return submit_by(sbatch_helper(request, std::time(nullptr)));
   }
   void give_back(const std::string& job) override { cancel({job}); }
   void give_back_helpers(const std::string& main_job) override {
@@ -191,13 +173,6 @@ std::optional<int64_t> SlurmScheduler::could_start(const JobRequest& request) {
   if (WIFEXITED(said.status) && WEXITSTATUS(said.status) == kTimedOut)
     throw std::runtime_error("slurmctld does not answer");
   return promised_start(said.text);
-}
-
-std::string SlurmScheduler::submit(const JobRequest& request) {
-  const Said said = say(in_time(sbatch_script(request, false)));
-  const std::optional<std::string> id = submitted_id(said.text);  // among warnings
-  if (said.status == 0 && id) return *id;
-  throw std::runtime_error(said.text.substr(0, said.text.find('\n')));
 }
 
 struct Submitted {

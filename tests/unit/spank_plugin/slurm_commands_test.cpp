@@ -22,36 +22,50 @@ using testing::Not;
 using testing::Pair;
 using testing::StartsWith;
 
-TEST(SallocHelper, ExactlyThatNodeIsAskedForAtOnceOrNotAtAll) {
-  HelperRequest request{.main_job = "17", .node = "n4"};
-  request.partition = "fast";
-  request.end_s = 1000 + 90;
-  request.qos = "long";
-  EXPECT_THAT(salloc_helper(request, 1000),
-              ElementsAre("salloc", "--no-shell", "--immediate=5", "--job-name=sailor-17-helper", "--nodes=1",
-                          "--nodelist=n4", "--comment=sailor: helps job 17", "--exclusive", "--mem=0",
-                          "--partition=fast", "--qos=long", "--time=2"));
-  EXPECT_THAT(salloc_helper(request, 5000), Contains("--time=1"));
-  const auto bare = salloc_helper({.main_job = "17", .node = "n4"}, 1000);
-  for (const char* option : {"--time", "--account", "--qos", "--partition", "--reservation"})
+struct SbatchHelper : testing::Test {
+  SbatchHelper() {
+    setenv("TZ", "UTC", 1);
+    tzset();
+  }
+};
+
+TEST_F(SbatchHelper, WaitsForANodeAsLongAsItIsUseful) {
+  HelperRequest request{.main_job = "17"};
+  request.excluded_nodes = {"n1", "n2"};
+  request.feature = "fast";
+  request.partition = "scavenge";
+  request.end_s = 1000 + 5400;
+  request.least_s = 400;
+  request.qos = "low";
+  request.gres = "gpu:a100";
+  request.gpus = 4;
+  request.script = "exec it";
+  request.output_file = "/log";
+  EXPECT_THAT(sbatch_helper(request, 1000),
+              ElementsAre("sbatch", "--parsable", "--job-name=sailor-17-helper", "--nodes=1", "--no-requeue",
+                          "--export=ALL", "--comment=sailor: helps job 17", "--exclusive", "--mem=0",
+                          "--gres=gpu:a100:4", "--exclude=n1,n2", "--constraint=fast", "--partition=scavenge",
+                          "--qos=low", "--time=90", "--time-min=7", "--deadline=1970-01-01T01:46:40",
+                          "--output=/log", "--open-mode=append", "--wrap=exec it"));
+  const auto late = sbatch_helper(request, 6390);
+  EXPECT_THAT(late, IsSupersetOf({"--time=1", "--time-min=1", "--deadline=1970-01-01T01:47:30"}));
+  const auto bare = sbatch_helper({.main_job = "17", .node = "n4"}, 1000);
+  EXPECT_THAT(bare, Contains("--nodelist=n4"));
+  for (const char* option : {"--time", "--deadline", "--account", "--qos", "--partition", "--reservation",
+                             "--gres", "--exclude", "--constraint", "--output"})
     EXPECT_THAT(bare, Not(Contains(StartsWith(option))));
 }
 
-TEST(SallocHelper, OfASharedNodeTheGpusAreAskedForWithTheirPart) {
+TEST_F(SbatchHelper, OfASharedNodeTheGpusAreAskedForWithTheirPart) {
   HelperRequest request{.main_job = "17", .node = "n4"};
+  request.whole_node = false;
   request.gpus = 2;
   request.gres = "gpu:1g.10gb";
   request.cpus = 8;
   request.memory_mb = 900;
-  EXPECT_THAT(salloc_helper(request, 0),
+  EXPECT_THAT(sbatch_helper(request, 0),
               IsSupersetOf({"--ntasks=1", "--gres=gpu:1g.10gb:2", "--cpus-per-task=8", "--mem=900M"}));
-  EXPECT_THAT(salloc_helper(request, 0), Not(Contains("--exclusive")));
-}
-
-TEST(SallocHelper, TheGrantIsFoundInWhatItSays) {
-  EXPECT_EQ(granted_job("salloc: Pending job allocation 7\nsalloc: Granted job allocation 42\n"), "42");
-  EXPECT_FALSE(granted_job("salloc: error: Unable to allocate resources: Requested nodes are busy\n"));
-  EXPECT_FALSE(granted_job("salloc: Granted job allocation "));
+  EXPECT_THAT(sbatch_helper(request, 0), Not(Contains("--exclusive")));
 }
 
 TEST(SrunStep, OverlapsTakesNoMemoryAndNamesItsComponent) {
@@ -61,13 +75,7 @@ TEST(SrunStep, OverlapsTakesNoMemoryAndNamesItsComponent) {
                           "--input=none", "sh", "-c", "orted --x"));
   for (const std::string& word : srun_step({{"n1", -1, 0}, {"c"}})) {
     EXPECT_FALSE(word.starts_with("--het-group")) << word;
-    EXPECT_FALSE(word.starts_with("--jobid")) << word;
   }
-}
-
-TEST(SrunStep, OfAHelperJobNamesIt) {
-  const AllocatedNode node{.name = "n4", .het_group = -1, .cpus = 8, .helper_job = "42"};
-  EXPECT_THAT(srun_step({node, {"c"}}), IsSupersetOf({"--jobid=42", "-c", "8", "n4"}));
 }
 
 TEST(SrunStep, AsksForTheGpusOfItsNode) {

@@ -54,12 +54,14 @@ class SchedulerInterface : public testing::TestWithParam<std::unique_ptr<Schedul
     jobs.push_back(scheduler.submit(request));
     return jobs.back();
   }
-  HelperAllocation::Answer ask_for(const std::string& node) {
-    const auto asked =
-        scheduler.allocate_more({.main_job = "4711", .node = node, .partition = bench->partition()});
-    EXPECT_TRUE(bench->wait([&] { return asked->decided(); }));
-    if (asked->answer().job) jobs.push_back(*asked->answer().job);
-    return asked->answer();
+  HelperRequest helper(const std::string& script) const {
+    HelperRequest request{.main_job = "4711", .node = nodes[1], .partition = bench->partition()};
+    request.script = script;
+    return request;
+  }
+  std::string submit(const HelperRequest& request) {
+    jobs.push_back(scheduler.submit_helper(request));
+    return jobs.back();
   }
   bool is_free(const std::string& name) {
     const std::optional<NodeInfo> node = scheduler.find_node(name);
@@ -201,39 +203,68 @@ TEST_P(SchedulerInterface, ARequeuedJobWaitsAndKnowsHowOften) {
   EXPECT_TRUE(bench->wait([&] { return scheduler.find_job(id)->restarts == 1; }));
 }
 
-TEST_P(SchedulerInterface, AHelperJobHoldsItsNodeUntilItIsGivenBack) {
-  const HelperAllocation::Answer answer = ask_for(nodes[1]);
-  ASSERT_TRUE(answer.job) << answer.text;
-  EXPECT_EQ(state(*answer.job), JobState::running);
-  EXPECT_FALSE(is_free(nodes[1]));
-  const int cpus = scheduler.find_job(*answer.job)->cpus;
-  EXPECT_GT(cpus, 0);
-  const AllocatedNode node{.name = nodes[1], .het_group = -1, .cpus = cpus, .helper_job = *answer.job};
-  EXPECT_EQ(end_of(scheduler.start_step({node, {"true"}})), 0);
-  const StepId step = scheduler.start_step({node, {"sleep", "300"}});
-  EXPECT_FALSE(scheduler.step_end(step));
-  scheduler.give_back(*answer.job);
-  const std::optional<int> status = end_of(step);
-  ASSERT_TRUE(status);
-  EXPECT_NE(*status, 0);
-  EXPECT_FALSE(scheduler.step_end(step)) << "told once";
+TEST_P(SchedulerInterface, OneThatMustNotBeRequeuedIsNot) {
+  JobRequest once = request("false");
+  once.requeue = false;
+  const std::string id = submit(once);
+  ASSERT_TRUE(reaches(id, JobState::failed));
+  scheduler.requeue(id);
+  EXPECT_EQ(state(id), JobState::failed);
 }
 
-TEST_P(SchedulerInterface, ATakenNodeIsRefusedAtOnce) {
-  const std::string other = submit(request("sleep 300"));
-  ASSERT_TRUE(reaches(other, JobState::running));
-  const HelperAllocation::Answer answer = ask_for(nodes[0]);
-  EXPECT_FALSE(answer.job);
-  EXPECT_NE(answer.text, "");
+TEST_P(SchedulerInterface, AHelperJobHoldsItsNodeUntilItIsGivenBack) {
+  const std::string id = submit(helper("sleep 300"));
+  ASSERT_TRUE(reaches(id, JobState::running));
+  EXPECT_THAT(scheduler.find_job(id)->nodes, testing::ElementsAre(nodes[1]));
+  EXPECT_FALSE(is_free(nodes[1]));
+  scheduler.give_back(id);
+  EXPECT_TRUE(reaches(id, JobState::cancelled));
+  EXPECT_TRUE(bench->wait([&] { return is_free(nodes[1]); }));
+  const std::string ended = submit(helper("true"));
+  EXPECT_TRUE(reaches(ended, JobState::completed)) << "with its script";
+}
+
+TEST_P(SchedulerInterface, AHelperJobGetsANodeThatIsNotExcluded) {
+  HelperRequest request = helper("sleep 300");
+  request.node.clear();
+  request.excluded_nodes = {nodes[0]};
+  const std::string id = submit(request);
+  ASSERT_TRUE(reaches(id, JobState::running));
+  EXPECT_NE(scheduler.find_job(id)->nodes.at(0), nodes[0]);
+}
+
+TEST_P(SchedulerInterface, AHelperJobWaitsForItsTurn) {
+  JobRequest taken = request("sleep 300");
+  taken.node_names = {nodes[1]};
+  const std::string first = submit(taken);
+  ASSERT_TRUE(reaches(first, JobState::running));
+  const std::string id = submit(helper("sleep 300"));
+  EXPECT_EQ(state(id), JobState::pending);
+  scheduler.give_back(first);
+  EXPECT_TRUE(reaches(id, JobState::running));
+}
+
+TEST_P(SchedulerInterface, AHelperJobEndsWithItsMainJob) {
+  const std::string other = submit(request("true"));
+  const int64_t now_s = scheduler.find_job(other)->start_s.value();
+  HelperRequest request = helper("sleep 900");
+  request.end_s = now_s + 600;
+  const std::string id = submit(request);
+  ASSERT_TRUE(reaches(id, JobState::running));
+  EXPECT_LE(scheduler.find_job(id)->end_s.value(), *request.end_s);
+  EXPECT_GT(scheduler.find_job(id)->end_s.value(), now_s + 300);
 }
 
 TEST_P(SchedulerInterface, AllHelpersOfAJobAreGivenBack) {
-  const HelperAllocation::Answer first = ask_for(nodes[0]), second = ask_for(nodes[1]);
-  ASSERT_TRUE(first.job && second.job);
+  HelperRequest waits = helper("sleep 300");
+  const std::string first = submit(waits), second = submit(waits);
+  ASSERT_TRUE(reaches(first, JobState::running));
   scheduler.give_back_helpers("471");  // of another job
-  EXPECT_EQ(state(*first.job), JobState::running);
+  EXPECT_EQ(state(first), JobState::running);
+  EXPECT_EQ(state(second), JobState::pending);
   scheduler.give_back_helpers("4711");
-  EXPECT_TRUE(bench->wait([&] { return is_free(nodes[0]) && is_free(nodes[1]); }));
+  EXPECT_TRUE(reaches(first, JobState::cancelled));
+  EXPECT_TRUE(reaches(second, JobState::cancelled));
 }
 
 TEST_P(SchedulerInterface, AProgramHasAJobOfItsOwn) {

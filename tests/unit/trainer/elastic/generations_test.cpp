@@ -49,6 +49,8 @@ struct GenerationsTest : testing::Test {
   std::ostringstream out;
   std::vector<std::string> started;  // places
   std::optional<Generations> generations;
+  std::optional<bool> job_ends;  // as the scheduler says when it is asked
+  int asked = 0;
 
   void begin(bool elastic) {
     Generations::Options options;
@@ -56,6 +58,10 @@ struct GenerationsTest : testing::Test {
     options.members.start_process = [this](const StartProcess& what) {
       started.push_back(what.place);
       return 1;
+    };
+    options.job_must_end = [this] {
+      ++asked;
+      return job_ends.value_or(false);
     };
     if (elastic) options.replanning.emplace().site_config = "/nowhere/sailor.yaml";
     generations.emplace(job, plan, options, server, supervisor, directory, out);
@@ -231,6 +237,44 @@ TEST_F(GenerationsTest, AJobThatIsNotElasticStopsToo) {
 TEST_F(GenerationsTest, ANodeThatLeavesAJobThatIsNotElasticStopsAllOfIt) {
   begin_training(false);
   EXPECT_FALSE(generations->told_to_leave());
+  generations->receive("agent", Leaving{.node = "n1", .grace_s = 25});
+  EXPECT_EQ(generations->told_to_leave().value().grace_s, 25);
+}
+
+TEST_F(GenerationsTest, ANodeThatLeavesAnElasticJobIsTakenOutAtTheEndOfAStep) {
+  begin_training(true);
+  generations->receive("agent", Leaving{.node = "n1", .grace_s = 25});
+  generations->tick();
+  EXPECT_FALSE(generations->told_to_leave());
+  EXPECT_EQ(asked, 1) << "its only other node: it may be the whole job";
+  EXPECT_THAT(events(), ElementsAre("planning", "generation", "running", "leaving", "interrupt"));
+  for (const int rank : {0, 1})
+    generations->receive(peer(rank), Idle{.generation = 1, .rank = rank, .steps_done = 4});
+  generations->tick();
+  EXPECT_EQ(num_ranks(generations->plan()), 1);
+  EXPECT_EQ(generations->plan().pipelines.front().stages.front().node, "n0");
+}
+
+TEST_F(GenerationsTest, ANodeThatIsToldToLeaveDuringAChangeIsNotDismissedWhileThePlanUsesIt) {
+  begin_training(true);
+  generations->child_ended(100, kKilled);  // the change goes on without n0
+  generations->tick();
+  generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
+  generations->tick();
+  ASSERT_EQ(generations->plan().pipelines.front().stages.front().node, "n1");
+  generations->receive("agent", Leaving{.node = "n1", .grace_s = 25});
+  generations->tick();
+  train(1, 2, 0, 2);
+  generations->tick();
+  generations->tick();
+  const std::vector<std::string> all = events();
+  EXPECT_EQ(std::count(all.begin(), all.end(), "interrupt"), 2) << "another change follows";
+  EXPECT_EQ(std::count(all.begin(), all.end(), "lost"), 1);
+}
+
+TEST_F(GenerationsTest, WhenTheSchedulerEndsTheJobAllOfItStops) {
+  job_ends = true;
+  begin_training(true);
   generations->receive("agent", Leaving{.node = "n1", .grace_s = 25});
   EXPECT_EQ(generations->told_to_leave().value().grace_s, 25);
 }

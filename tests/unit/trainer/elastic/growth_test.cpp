@@ -32,6 +32,11 @@ struct GrowthTest : testing::Test {
   JobSpec job = load_job_spec(kGrowthFixtures + "job.yaml");
   std::string keeper = "exec sleep 1000";  // what stands for a keeper
   std::vector<std::string> asked, said;
+  std::vector<Growth::Wish> wishes;
+  std::vector<int64_t> keepers;
+  std::optional<double> end_s;
+  int64_t steps_left = 10000;
+  double change_s = 1;
   std::set<std::string> own_nodes;
   double now_s = 0;
   Plan plan;
@@ -58,26 +63,37 @@ struct GrowthTest : testing::Test {
   }
   ~GrowthTest() override { end_all_children(0); }
 
-  void cluster(const std::string& nodes) {
+  // Nodes of a kind: as the one of the job, or with other GPUs (r1, ...).
+  static std::string entry(const std::string& name) {
+    return "  - {name: " + name + ", partition: fast, zone: east, region: land, gpu_type: quick, gpus: " +
+           (name.front() == 'q' ? "2" : "4") + ", host: {gres: 'gpu:quick', cpus: 2, memory: 1GiB}}";
+  }
+  void cluster(const std::string& nodes, const std::string& busy = "") {
     std::ofstream file(scratch.path() + "/snapshot.yaml");
     file << "sailor_snapshot: 1\nnodes:\n";
-    for (const char* node : {"q2", "q3"}) {
-      if (nodes.find(node) != std::string::npos)
-        file << "  - {name: " << node
-             << ", partition: fast, zone: east, region: land, gpu_type: quick, gpus: 2}\n";
+    for (const char* node : {"q2", "q3", "r1"}) {
+      if (nodes.find(node) != std::string::npos) file << entry(node) << '\n';
     }
     if (nodes.empty()) file << "  []\n";
+    if (!busy.empty()) file << "busy:\n";
+    for (const char* node : {"q1", "q2", "q3", "r1"}) {
+      if (busy.find(node) == std::string::npos) continue;
+      const std::string line = entry(node);
+      file << line.substr(0, line.size() - 1) << ", state: in use}\n";
+    }
   }
   void make(std::optional<int> most_nodes = {}) {
-    Growth::Options options{.every_s = 10, .look_command = {}, .most_nodes = most_nodes};
+    Growth::Options options{.every_s = 10, .look_command = {}, .most_nodes = most_nodes, .end_s = end_s};
     options.look_command = [this] {
       return std::vector<std::string>{"cat", scratch.path() + "/snapshot.yaml"};
     };
     options.own_nodes = own_nodes;
-    options.start_keeper = [this](const SnapshotNode& node) {
-      asked.push_back(node.name);
-      return spawn({"sh", "-c", keeper},
-                   {.environment = {}, .output_file = scratch.path() + "/run/logs/helpers.log"});
+    options.start_keeper = [this](const Growth::Wish& wish) {
+      asked.push_back(wish.node.name);
+      wishes.push_back(wish);
+      keepers.push_back(spawn({"sh", "-c", keeper},
+                              {.environment = {}, .output_file = scratch.path() + "/run/logs/helpers.log"}));
+      return static_cast<pid_t>(keepers.back());
     };
     growth.emplace(options, events, directory.log("helpers.log"),
                    [this](const std::string& text) { said.push_back(text); });
@@ -87,12 +103,12 @@ struct GrowthTest : testing::Test {
             .gpus = {{"q1", 0}, {"q1", 1}},
             .nodes = 1,
             .iteration_s = 1,
-            .steps_left = 10000,
-            .change_s = 1};
+            .steps_left = steps_left,
+            .change_s = change_s};
   }
-  // One look at the cluster, and what follows of it.
+  // One look at the cluster, and what follows of it. After one that found something there is a longer pause.
   void look() {
-    now_s += 10;
+    now_s += 60;
     const auto last = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     do {
       growth->tick(training(), *replanner, now_s);  // sets the time of the first look, or looks
@@ -127,10 +143,13 @@ TEST_F(GrowthTest, NodesThatPayAreAskedForOnce) {
   look();
   EXPECT_THAT(asked, ElementsAre("q2", "q3"));
   EXPECT_TRUE(growth->awaits(now_s));
-  EXPECT_FALSE(growth->came("q9", now_s));
-  for (const char* node : {"q2", "q3"}) {
-    const auto came = growth->came(node, now_s);
+  EXPECT_FALSE(growth->came("q2", 1, now_s)) << "not one of its helper jobs";
+  EXPECT_FALSE(growth->holds("q9"));
+  // Whichever nodes of the kind they got.
+  for (const auto& [node, keeper] : {std::pair("q3", keepers[0]), std::pair("q2", keepers[1])}) {
+    const auto came = growth->came(node, keeper, now_s);
     ASSERT_TRUE(came);
+    EXPECT_EQ(came->name, node);
     EXPECT_EQ(came->partition, "fast");
     EXPECT_THAT(came->free_gpus, ElementsAre(0, 1));
   }
@@ -138,7 +157,7 @@ TEST_F(GrowthTest, NodesThatPayAreAskedForOnce) {
   // Used ones stay; one that no plan uses is idle after a while, and goes back.
   EXPECT_THAT(growth->idle({"q1", "q2"}, 15, now_s + 10), IsEmpty());
   EXPECT_THAT(growth->idle({"q1", "q2"}, 15, now_s + 20), ElementsAre("q3"));
-  growth->release("q3", "no use", now_s);
+  growth->release("q3", "no use", true, now_s);
   EXPECT_THAT(log(), HasSubstr(R"("event":"released","node":"q3")"));
   EXPECT_FALSE(child_ends());  // its end is no loss
   EXPECT_FALSE(growth->holds("q3"));
@@ -146,30 +165,28 @@ TEST_F(GrowthTest, NodesThatPayAreAskedForOnce) {
 }
 
 TEST_F(GrowthTest, WhatSlurmRefusesIsNotAskedForAgainAtOnce) {
-  keeper = "echo salloc: error: busy; exit 1";
+  keeper = "echo sbatch: error: limit; exit 1";
   make(2);
   growth->tick(training(), *replanner, now_s);
   look();
   ASSERT_EQ(asked.size(), 1u);
-  while (growth->holds(asked[0])) child_ends();
+  child_ends();
   EXPECT_THAT(log(), HasSubstr(R"("event":"grow_refused")"));
-  EXPECT_THAT(log(), HasSubstr("salloc: error: busy"));
-  const std::string refused = asked[0];
-  cluster(refused);  // the other one is gone
-  look();
+  EXPECT_THAT(log(), HasSubstr("sbatch: error: limit"));
+  look();  // the other one is of the same kind
   EXPECT_EQ(asked.size(), 1u);
   now_s += 200;
   look();
-  EXPECT_THAT(asked, ElementsAre(refused, refused));
+  EXPECT_EQ(asked.size(), 2u);
 }
 
 TEST_F(GrowthTest, ALookThatFindsNothingNewMeansTheLastSnapshot) {
-  keeper = "echo salloc: error: busy; exit 1";
+  keeper = "echo sbatch: error: limit; exit 1";
   cluster("q2");
   make(2);
   growth->tick(training(), *replanner, now_s);
   look();
-  while (growth->holds("q2")) child_ends();
+  child_ends();
   std::filesystem::resize_file(scratch.path() + "/snapshot.yaml", 0);
   look();
   EXPECT_THAT(asked, ElementsAre("q2"));
@@ -183,7 +200,7 @@ TEST_F(GrowthTest, AHelperJobThatEndsTakesItsNodeAlong) {
   growth->tick(training(), *replanner, now_s);
   look();
   ASSERT_EQ(asked.size(), 1u);
-  ASSERT_TRUE(growth->came(asked[0], now_s));
+  ASSERT_TRUE(growth->came(asked[0], keepers[0], now_s));
   for (const pid_t child : child_processes()) kill(child, SIGKILL);
   EXPECT_EQ(child_ends(), asked[0]);
 }
@@ -201,6 +218,124 @@ TEST_F(GrowthTest, WhatIsFreeOnItsOwnNodesIsNotAskedFor) {
   growth->tick(training(), *replanner, now_s);
   look();
   EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST_F(GrowthTest, ANodeInUseIsWaitedForInTheQueue) {
+  cluster("", "q1, q2, q3");
+  own_nodes = {"q1"};
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_THAT(asked, ElementsAre("q2")) << "one of a kind";
+  EXPECT_FALSE(wishes[0].by_name);
+  EXPECT_GE(wishes[0].least_s, 300);
+  EXPECT_THAT(log(), HasSubstr(R"("event":"grow_queued","gpu_type":"quick","gpus":2,"partition":"fast")"));
+  EXPECT_FALSE(growth->awaits(now_s)) << "training goes on, and changes its plan, as if there were none";
+  look();
+  EXPECT_EQ(asked.size(), 1u);
+  const auto came = growth->came("q3", keepers[0], now_s);
+  ASSERT_TRUE(came);
+  EXPECT_EQ(came->name, "q3");
+  EXPECT_TRUE(growth->holds("q3"));
+}
+
+TEST_F(GrowthTest, OtherKindsAreNotTakenForIt) {
+  cluster("", "q2, r1");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_FALSE(wishes.empty());
+  for (const Growth::Wish& wish : wishes)
+    EXPECT_THAT(wish.not_on, ElementsAre(wish.node.name == "q2" ? "r1" : "q2"));
+}
+
+TEST_F(GrowthTest, AFreeNodeIsLeftToTheJobThatWaitsForItsKind) {
+  cluster("", "q2, q3");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_EQ(asked.size(), 1u);
+  cluster("q2", "q3");
+  look();
+  EXPECT_EQ(asked.size(), 1u);
+}
+
+TEST_F(GrowthTest, WhatOthersTookIsWaitedForOnce) {
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_EQ(asked.size(), 2u);
+  now_s += 31;
+  growth->tick(training(), *replanner, now_s);
+  EXPECT_FALSE(growth->awaits(now_s));
+  EXPECT_THAT(log(), HasSubstr(R"("why":"others have taken the node")"));
+  EXPECT_EQ(growth->gave_up(keepers[0]) + growth->gave_up(keepers[1]), 1);
+  const int64_t gone = growth->gave_up(keepers[0]) ? keepers[0] : keepers[1];
+  EXPECT_FALSE(growth->came("q2", gone, now_s)) << "it started all the same";
+}
+
+TEST_F(GrowthTest, NearTheEndNothingIsWaitedFor) {
+  cluster("", "q2");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_EQ(asked.size(), 1u);
+  steps_left = 299;  // of a second
+  growth->tick(training(), *replanner, now_s);
+  EXPECT_TRUE(growth->gave_up(keepers[0]));
+  EXPECT_THAT(log(), HasSubstr(R"("event":"grow_withdrawn")"));
+  EXPECT_FALSE(child_ends());
+  now_s += 1000;
+  cluster("", "q2, q3");
+  look();
+  EXPECT_EQ(asked.size(), 1u);
+}
+
+TEST_F(GrowthTest, AKindThatThePlanWouldNotUseIsNotWaitedForAnyMore) {
+  cluster("", "q2");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_EQ(asked.size(), 1u);
+  change_s = 1e6;  // longer than the rest of the training
+  cluster("", "q2, r1");
+  look();
+  EXPECT_TRUE(growth->gave_up(keepers[0]));
+  EXPECT_EQ(asked.size(), 1u);
+}
+
+TEST_F(GrowthTest, ANodeThatWasPreemptedIsWaitedForAgain) {
+  own_nodes = {"q1"};
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_EQ(asked.size(), 2u);
+  growth->came("q2", keepers[0], now_s);
+  growth->came("q3", keepers[1], now_s);
+  growth->release("q3", "told to leave", false, now_s);
+  EXPECT_TRUE(growth->gave_up(keepers[1]));
+  child_ends();
+  cluster("", "q1, q2, q3");
+  look();
+  EXPECT_EQ(asked.size(), 2u) << "the node itself rests";
+  now_s += 100;
+  look();
+  EXPECT_EQ(asked.size(), 3u);
+}
+
+TEST_F(GrowthTest, AChangedClusterIsLookedAtLessOften) {
+  cluster("");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  now_s += 50;  // 10 s each for the requests of that look
+  growth->tick(training(), *replanner, now_s);
+  EXPECT_FALSE(growth->undecided());
+  std::filesystem::resize_file(scratch.path() + "/snapshot.yaml", 0);  // nothing new
+  look();
+  now_s += 10;
+  growth->tick(training(), *replanner, now_s);
+  EXPECT_TRUE(growth->undecided());
 }
 
 TEST_F(GrowthTest, AnEmptyClusterIsNoReasonForAnything) {

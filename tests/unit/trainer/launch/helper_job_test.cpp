@@ -15,24 +15,35 @@ namespace {
 
 TEST(HelperJob, TheKeepersCommandLineSaysWhatIsAsked) {
   HelperRequest request{.main_job = "17", .node = "n4"};
+  request.excluded_nodes = {"n1", "n2"};
+  request.feature = "a&b";
   request.end_s = 99;
+  request.least_s = 600;
   request.account = "us";
   request.gpus = 2;
   request.gres = "gpu:a";
+  request.whole_node = false;
   request.cpus = 8;
   request.memory_mb = 4096;
+  request.output_file = "/a b/log";
   const auto command = keeper_command("/x/sailor-agent", request);
   const HelperRequest back = parse_keeper({command.begin() + 2, command.end()});
   EXPECT_EQ(back.main_job, "17");
   EXPECT_EQ(back.node, "n4");
+  EXPECT_EQ(back.excluded_nodes, request.excluded_nodes);
+  EXPECT_EQ(back.feature, "a&b");
   EXPECT_EQ(back.end_s, 99);
+  EXPECT_EQ(back.least_s, 600);
   EXPECT_EQ(back.account, "us");
   EXPECT_EQ(back.partition, "");
   EXPECT_EQ(back.gpus, 2);
   EXPECT_EQ(back.gres, "gpu:a");
+  EXPECT_FALSE(back.whole_node);
   EXPECT_EQ(back.cpus, 8);
   EXPECT_EQ(back.memory_mb, 4096);
+  EXPECT_EQ(back.output_file, "/a b/log");
   EXPECT_THROW(parse_keeper({"17"}), std::runtime_error);
+  EXPECT_THROW(parse_keeper({"{}"}), std::runtime_error);
 }
 
 struct KeptHelperJob : testing::Test {
@@ -41,55 +52,52 @@ struct KeptHelperJob : testing::Test {
   SimulatedScheduler scheduler{cluster};
   const std::string main_job = cluster.submit({});
 
-  // As a process that is told to end at once, while it waits for its step.
-  int keep() {
+  // As a process that is told to end at once.
+  int keep(const HelperRequest& request) {
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, kEndHelperJob);
     sigprocmask(SIG_BLOCK, &end, nullptr);
     raise(kEndHelperJob);
     scheduler.enter(main_job);
-    return keep_helper_job(scheduler, {.main_job = main_job, .node = "n2"}, "/x/sailor-agent");
+    return keep_helper_job(scheduler, request, "/x/it's/sailor-agent");
   }
 };
 
 // In processes of their own: a keeper blocks signals.
-TEST_F(KeptHelperJob, TheAgentRunsOnItsNodeUntilTheKeeperIsToldToEnd) {
+TEST_F(KeptHelperJob, IsCancelledWhenTheKeeperIsToldToEnd) {
   EXPECT_EXIT(
       {
-        const int exit_code = keep();
+        const int exit_code = keep({.main_job = main_job, .node = "n2"});
         EXPECT_EQ(exit_code, 0);
-        ASSERT_EQ(scheduler.steps().size(), 1u);
-        const SimulatedScheduler::Step& step = scheduler.steps().begin()->second;
-        EXPECT_EQ(step.node, "n2");
-        EXPECT_THAT(step.command, testing::ElementsAre("/x/sailor-agent", "node", "sh", "-c", "true"));
-        EXPECT_EQ(step.environment.at("SAILOR_HELPER_JOB"), step.job);
-        EXPECT_EQ(step.environment.at("SAILOR_STEP_PID"), std::to_string(getpid()));
-        EXPECT_EQ(cluster.find_job(step.job)->state, JobState::cancelled);
+        const QueuedJob job = cluster.jobs().back();
+        EXPECT_NE(job.id, main_job);
+        EXPECT_THAT(job.nodes, testing::ElementsAre("n2"));
+        EXPECT_EQ(job.state, JobState::cancelled);
         EXPECT_EQ(cluster.find_job(main_job)->state, JobState::running);
-        EXPECT_FALSE(scheduler.own_job()) << "its step would be taken for one of the main job";
+        EXPECT_FALSE(scheduler.own_job()) << "it would be submitted with the values of the main job";
+        EXPECT_EQ(std::getenv("SAILOR_STEP_PID"), std::to_string(getpid()));
         _exit(HasFailure() ? 1 : 0);
       },
       testing::ExitedWithCode(0), "");
 }
 
 TEST_F(KeptHelperJob, ARefusalIsTold) {
-  cluster.submit({});  // on n2
   EXPECT_EXIT(
       {
-        const int exit_code = keep();
-        _exit(exit_code == 1 && scheduler.steps().empty() ? 0 : 9);
+        const int exit_code = keep({.main_job = main_job, .partition = "q"});
+        _exit(exit_code == 1 && cluster.jobs().size() == 1 ? 0 : 9);
       },
-      testing::ExitedWithCode(0), "node n2 cannot be had now");
+      testing::ExitedWithCode(0), "there is no partition q");
 }
 
-TEST_F(KeptHelperJob, AnAgentEndsTheHelperJobThatItIsIn) {
-  end_own_helper_job(scheduler);
-  EXPECT_EQ(cluster.find_job(main_job)->state, JobState::running);
-  setenv("SAILOR_HELPER_JOB", main_job.c_str(), 1);
-  end_own_helper_job(scheduler);
-  unsetenv("SAILOR_HELPER_JOB");
-  EXPECT_EQ(cluster.find_job(main_job)->state, JobState::cancelled);
+TEST_F(KeptHelperJob, RunsTheAgentOfItsNode) {
+  const std::string helper = scheduler.submit_helper({.main_job = main_job, .node = "n2"});
+  scheduler.enter(helper);
+  const StepSpec step = helper_step(scheduler, "/x/sailor-agent");
+  EXPECT_EQ(step.node.name, "n2");
+  EXPECT_EQ(step.node.cpus, 8);
+  EXPECT_THAT(step.command, testing::ElementsAre("/x/sailor-agent", "node", "sh", "-c", "true"));
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST(RemoteShell, AStepIsOnTheNodeUnderAnAgent) {
 }
 
 TEST(Allocation, NodesSurviveTheEnvironment) {
-  const auto back = parse_allocated_nodes(to_text({{"n1", -1, 8}, {"n-2", 3, 0, "", 2}}));
+  const auto back = parse_allocated_nodes(to_text({{"n1", -1, 8}, {"n-2", 3, 0, 2}}));
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[1].name, "n-2");
   EXPECT_EQ(back[1].het_group, 3);

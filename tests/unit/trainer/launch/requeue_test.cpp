@@ -125,6 +125,15 @@ TEST_F(RequeueOfAJob, OfSeveralAgentsOneRequeuesIt) {
   EXPECT_EQ(job().restarts, 1);
 }
 
+TEST_F(RequeueOfAJob, OneThatMustNotBeRequeuedIsGivenUp) {
+  const std::string once =
+      cluster.submit({.requeue = false, .script = "false"}, {.takes_s = 1, .fails = true});
+  setenv("SAILOR_JOB_ID", once.c_str(), 1);
+  cluster.advance_to(begin_s + 2);
+  EXPECT_LE(agent_is_alone(), 60);
+  EXPECT_EQ(cluster.find_job(once)->state, JobState::failed);
+}
+
 TEST_F(RequeueOfAJob, OneThatIsCancelledMeanwhileIsLeftAlone) {
   cluster.at(begin_s + 100, [this] { cluster.end_job(id, JobState::cancelled); });
   const double alone_s = static_cast<double>(agent_is_alone());
