@@ -43,6 +43,12 @@ std::string event_text(const Json& event) {
     return fmt::format("{} is not used for {:.0f} s: {}", gpu_of(event), number_in(event, "in_s").value_or(0),
                        reasons_in(event));
   if (name == "grow_asked") return fmt::format("requests nodes from Slurm: {}", reasons_in(event));
+  if (name == "grow_queued")
+    return fmt::format("waits in the queue for a node with {:.0f} {}: {}",
+                       number_in(event, "gpus").value_or(0), word_in(event, "gpu_type"), reasons_in(event));
+  if (name == "grow_withdrawn")
+    return fmt::format("does not wait for a node with {} any more: {}", word_in(event, "gpu_type"),
+                       reasons_in(event));
   if (name == "grew") return fmt::format("{} joined the job", word_in(event, "node"));
   if (name == "grow_refused")
     return fmt::format("not granted: {}: {}", word_in(event, "node"), reasons_in(event));

@@ -7,7 +7,10 @@ set -euo pipefail
 
 setup_growth
 sacctmgr -i modify qos low set gracetime=30 preemptmode=cancel >/dev/null
-echo "elastic: {grow_qos: low}" >>"$SAILOR_CONFIG"
+# A user's own config does not replace that of a site with a policy.
+cp "$SAILOR_CONFIG" own.yaml
+chmod a+r own.yaml
+printf '%s\n' "elastic: {grow_qos: low}" "policy: {planning: true}" >>"$SAILOR_CONFIG"
 sed -i 's/steps: 100000/steps: 150/' reference.yaml
 
 job_runs() { scontrol show job -o "$1" | grep -q JobState=RUNNING; }
@@ -27,6 +30,7 @@ submit() {
   output=$work/slurm-$job.out events=$work/sailor-$job/events.jsonl
   [ -n "$job" ]
 }
+submit_with_own_config() { SAILOR_CONFIG=$work/own.yaml submit "$@"; }
 steps_lost() { grep -o '"steps_lost":[0-9]*' "$events" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
 # Each step is done once, in order.
 all_steps_once() { awk -F, 'NR > 1 && $1 != NR - 1 { print "line " NR ": step " $1; exit 1 }' "sailor-$job/metrics.csv"; }
@@ -40,7 +44,7 @@ expect "submitted" submit reference.yaml
 reference=$job
 expect "the undisturbed run ends" wait_until 300 job_ended "$reference"
 
-expect "submitted" submit job.yaml
+expect "submitted" submit_with_own_config job.yaml
 expect "it trains" wait_until 60 steps_done 12
 expect "it runs on the only free node" equal "$(nodes_of_job "$job")" a1
 expect "a node is waited for" wait_until 60 more_events grow_queued 1

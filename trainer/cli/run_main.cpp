@@ -171,7 +171,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   const std::string job_text = read_text_file(arguments.job_file);
   const JobSpec job = parse_job_spec(job_text, job_file);
   if (std::string config = submitted(scheduler, "SAILOR_CONFIG"); !config.empty())
-    setenv("SAILOR_CONFIG", config.c_str(), 0);
+    setenv("SAILOR_CONFIG", config.c_str(), 1);  // a user's own does not replace one with a policy
 
   const SubmittedLimits limits = submitted_limits(job, scheduler);
   ControllerOptions options;
