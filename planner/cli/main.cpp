@@ -67,7 +67,7 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
   add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
              "minimum iterations per second", "ITER/S");
   add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus,
-             "maximum GPUs of each type; TYPE@ZONE=N: in that zone", "TYPE=N,...");
+             "maximum GPUs of each type; TYPE@ZONE=N: in that zone; total=N: of all types", "TYPE=N,...");
   add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use only these zones", "ZONE,...");
   verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");

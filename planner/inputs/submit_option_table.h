@@ -16,7 +16,7 @@ static const struct sailor_option sailor_options[] = {
     {"sailor-max-cost", "USD", "[sailor] maximum USD per iteration", "SAILOR_MAX_COST"},
     {"sailor-max-energy", "J", "[sailor] maximum J per iteration", "SAILOR_MAX_ENERGY"},
     {"sailor-min-throughput", "RATE", "[sailor] fewest iterations per second", "SAILOR_MIN_THROUGHPUT"},
-    {"sailor-max-gpus", "TYPE=N,...", "[sailor] most GPUs of each type; TYPE@ZONE=N: in that zone",
+    {"sailor-max-gpus", "TYPE=N,...", "[sailor] most GPUs of each type; TYPE@ZONE=N: in that zone; total=N: of all",
      "SAILOR_MAX_GPUS"},
     {"sailor-zones", "ZONE,...", "[sailor] use only these zones", "SAILOR_ZONES"},
     {"sailor-partitions", "NAME,...", "[sailor] use only these partitions (as -p)", "SAILOR_PARTITIONS"},
