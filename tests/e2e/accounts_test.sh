@@ -38,8 +38,7 @@ hold() {
   wait_until 20 job_runs "$held"
 }
 free_all() { scancel -u "$SAILOR_CLUSTER_USER"; wait_idle; }
-# Queries for accounts that slurmctld answered.
-queries() { sdiag | sed -n 's/.*REQUEST_ASSOC_MGR_INFO .*count:\([0-9]*\) .*/\1/p' | head -1; }
+queries() { requests REQUEST_ASSOC_MGR_INFO; } # for accounts
 
 # QOS: 6 GPUs per user, what runs included.
 plans "no limit" 16

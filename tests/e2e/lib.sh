@@ -80,6 +80,9 @@ has_text() { [ -s "$1" ] && grep -q "$2" "$1"; }
 # The highest job id so far: unchanged when nothing was submitted.
 last_job() { scontrol show job -o 2>/dev/null | sed -n 's/^JobId=\([0-9]*\).*/\1/p' | sort -n | tail -1; }
 
+# RPCs of this type that slurmctld has answered since `sdiag -r`.
+requests() { sdiag | awk -v type="$1" '$1 == type { sub(/.*count:/, ""); n = $1 } END { print n + 0 }'; }
+
 # The nodes that Slurm gave the job of this id, all components, sorted, one line.
 nodes_of_job() {
   scontrol show job -o "$1" | sed -n 's/.* NodeList=\([^ ]*\).*/\1/p' |

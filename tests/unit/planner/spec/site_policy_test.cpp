@@ -34,9 +34,8 @@ TEST(SitePolicy, IsReadFromTheSiteConfig) {
 }
 
 TEST(SitePolicy, WrongValuesAreNamedWithTheirLine) {
-  for (const char* yaml :
-       {"{planning: maybe}", "{max_gpus: {X: -1}}", "{max_gpus: 8}", "{max_gpus: {total: {z: 8}}}",
-        "{user: [a]}", "[a]"}) {
+  for (const char* yaml : {"{planning: maybe}", "{max_gpus: {X: -1}}", "{max_gpus: 8}",
+                           "{max_gpus: {total: {z: 8}}}", "{user: [a]}", "[a]"}) {
     try {
       policy_of(yaml);
       ADD_FAILURE() << yaml;
@@ -47,7 +46,8 @@ TEST(SitePolicy, WrongValuesAreNamedWithTheirLine) {
 }
 
 TEST(SitePolicy, LowersTheLimitsOfASubmissionAndRaisesNone) {
-  const SitePolicy policy = policy_of("{max_gpus: {A: 8, B: 8, C: 8, D: 8, E: {z: 4}, F: {z: 4}, total: 20}}");
+  const SitePolicy policy =
+      policy_of("{max_gpus: {A: 8, B: 8, C: 8, D: 8, E: {z: 4}, F: {z: 4}, total: 20}}");
   JobSpec job;
   job.resources.max_gpus = {{"B", 2}, {"C", 100}, {"G", 3}};
   job.resources.max_gpus_in_zone["E"]["z"] = 1;
