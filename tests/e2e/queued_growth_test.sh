@@ -8,8 +8,8 @@ set -euo pipefail
 setup_growth
 sacctmgr -i modify qos low set gracetime=30 preemptmode=cancel >/dev/null
 # A user's own config does not replace that of a site with a policy.
-cp "$SAILOR_CONFIG" own.yaml
-chmod a+r own.yaml
+own_config=$SAILOR_CLUSTER_DIR/etc/own.yaml
+cp "$SAILOR_CONFIG" "$own_config"
 printf '%s\n' "elastic: {grow_qos: low}" "policy: {planning: true}" >>"$SAILOR_CONFIG"
 sed -i 's/steps: 100000/steps: 150/' reference.yaml
 
@@ -30,7 +30,7 @@ submit() {
   output=$work/slurm-$job.out events=$work/sailor-$job/events.jsonl
   [ -n "$job" ]
 }
-submit_with_own_config() { SAILOR_CONFIG=$work/own.yaml submit "$@"; }
+submit_with_own_config() { SAILOR_CONFIG=$own_config submit "$@"; }
 steps_lost() { grep -o '"steps_lost":[0-9]*' "$events" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
 # Each step is done once, in order.
 all_steps_once() { awk -F, 'NR > 1 && $1 != NR - 1 { print "line " NR ": step " $1; exit 1 }' "sailor-$job/metrics.csv"; }

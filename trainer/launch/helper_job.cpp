@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Between two questions about a job: it is rare that somebody else removes it.
-constexpr int kFirstPause_ms = 120'000, kLongestPause_ms = 1'800'000;
+constexpr int kFirstPause_ms = 600'000, kLongestPause_ms = 1'800'000;
 constexpr int kMostUnknown = 3;
 
 // Whether the process that started this one wants the job no more, or is gone.
@@ -48,12 +48,6 @@ class KeeperSignals {
 
 bool is_over(const QueuedJob& job) {
   return job.state != JobState::pending && job.state != JobState::running && job.state != JobState::other;
-}
-
-std::string in_quotes_for_shell(const std::string& word) {
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace
@@ -110,7 +104,8 @@ int keep_helper_job(Scheduler& scheduler, HelperRequest request, const std::stri
   scheduler.forget_own_job();
   // The agent names this process, by which the controller knows the job.
   setenv("SAILOR_STEP_PID", std::to_string(getpid()).c_str(), 1);
-  request.script = fmt::format("exec {} helper-node", in_quotes_for_shell(agent_program));
+  setenv("SAILOR_AGENT_PROGRAM", agent_program.c_str(), 1);
+  request.script = "exec \"$SAILOR_AGENT_PROGRAM\" helper-node";
   std::string job;
   try {
     job = scheduler.submit_helper(request);

@@ -60,7 +60,7 @@ struct KeptHelperJob : testing::Test {
     sigprocmask(SIG_BLOCK, &end, nullptr);
     raise(kEndHelperJob);
     scheduler.enter(main_job);
-    return keep_helper_job(scheduler, request, "/x/it's/sailor-agent");
+    return keep_helper_job(scheduler, request, "/x/sailor-agent");
   }
 };
 
@@ -77,6 +77,7 @@ TEST_F(KeptHelperJob, IsCancelledWhenTheKeeperIsToldToEnd) {
         EXPECT_EQ(cluster.find_job(main_job)->state, JobState::running);
         EXPECT_FALSE(scheduler.own_job()) << "it would be submitted with the values of the main job";
         EXPECT_EQ(std::getenv("SAILOR_STEP_PID"), std::to_string(getpid()));
+        EXPECT_STREQ(std::getenv("SAILOR_AGENT_PROGRAM"), "/x/sailor-agent");
         _exit(HasFailure() ? 1 : 0);
       },
       testing::ExitedWithCode(0), "");
