@@ -246,12 +246,13 @@ TEST_P(SchedulerInterface, AHelperJobWaitsForItsTurn) {
 
 TEST_P(SchedulerInterface, AHelperJobEndsWithItsMainJob) {
   const std::string other = submit(request("true"));
+  ASSERT_TRUE(reaches(other, JobState::completed));
   const int64_t now_s = scheduler.find_job(other)->start_s.value();
-  HelperRequest request = helper("sleep 900");
-  request.end_s = now_s + 600;
-  const std::string id = submit(request);
+  HelperRequest until = helper("sleep 900");
+  until.end_s = now_s + 600;
+  const std::string id = submit(until);
   ASSERT_TRUE(reaches(id, JobState::running));
-  EXPECT_LE(scheduler.find_job(id)->end_s.value(), *request.end_s);
+  EXPECT_LE(scheduler.find_job(id)->end_s.value(), *until.end_s);
   EXPECT_GT(scheduler.find_job(id)->end_s.value(), now_s + 300);
 }
 
