@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "planner/process/program_path.h"
 #include "planner/process/subprocess.h"
 #include "trainer/launch/helper_job.h"
-#include "trainer/process/program_path.h"
 
 namespace sailor {
 

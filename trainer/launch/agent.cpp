@@ -14,12 +14,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "planner/process/program_path.h"
 #include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
 #include "trainer/control/control_client.h"
 #include "trainer/launch/helper_job.h"
 #include "trainer/launch/requeue.h"
-#include "trainer/process/program_path.h"
 #include "trainer/process/signals.h"
 
 namespace sailor {
