@@ -290,11 +290,16 @@ bool share_batch(const Space& space, PlanTemplate& of) {
     for (size_t c = 0; c < of.classes.size(); ++c) sum += rounds_of(c, most_s) * of.classes[c].pipelines;
     return sum;
   };
-  // Until one class takes one round more at the upper end: then nothing changes in between.
+  // Do only equal classes differ between both ends, by one round? Then nothing changes in between.
   const auto is_exact = [&] {
-    int64_t more = 0;
-    for (size_t c = 0; c < of.classes.size(); ++c) more += rounds_of(c, high_s) - rounds_of(c, low_s);
-    return more == 1;
+    const ClassTimes* changed = nullptr;
+    for (size_t c = 0; c < of.classes.size(); ++c) {
+      const int64_t more = rounds_of(c, high_s) - rounds_of(c, low_s);
+      if (more == 0) continue;
+      if (more > 1 || (changed != nullptr && !(*changed == times[c]))) return false;
+      changed = &times[c];
+    }
+    return changed != nullptr && taken(low_s) < total;
   };
   for (int i = 0; i < 2 * kCutBisections; ++i) {
     if (i >= 8 && i % 4 == 0 && is_exact()) break;

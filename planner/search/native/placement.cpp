@@ -26,19 +26,33 @@ std::vector<Group> groups_of(const CompactPlan& plan) {
   return out;
 }
 
+// By node.
+std::vector<int> free_gpus(const Space& space) {
+  std::vector<int> free;
+  for (const SpacePool& pool : space.pools)
+    if (!pool.joint) free.insert(free.end(), pool.free.begin(), pool.free.end());
+  return free;
+}
+
 }  // namespace
 
 void improve_placement(const Space& space, IterationModel& model, const Goal& goal, CompactPlan& plan,
                        const PlacementOptions& options) {
   const std::vector<Group> groups = groups_of(plan);
   if (groups.size() > options.most_groups) return;
-  std::vector<int> free;
-  for (const SpacePool& pool : space.pools)
-    if (!pool.joint) free.insert(free.end(), pool.free.begin(), pool.free.end());
+  std::vector<int> free = free_gpus(space);
   for (const Group& group : groups) {
     const CompactStage& stage = plan.stages[group.stage];
     free[static_cast<size_t>(stage.node)] -= space.kinds[stage.kind].shape.gpus();
   }
+  const std::vector<int> all = free_gpus(space);
+  const auto is_unused = [&](int node) {
+    return free[static_cast<size_t>(node)] == all[static_cast<size_t>(node)];
+  };
+  const auto alike = [&](int a, int b) {
+    return all[static_cast<size_t>(a)] == all[static_cast<size_t>(b)] &&
+           (*space.bills)[static_cast<size_t>(a)] == (*space.bills)[static_cast<size_t>(b)];
+  };
   const auto value = [&] { return goal.allowed_value(model.iteration(plan).figures()); };
   const int64_t until = model.steps() + options.steps;
   double best = value();
@@ -54,8 +68,13 @@ void improve_placement(const Space& space, IterationModel& model, const Goal& go
       CompactStage& at = plan.stages[a.stage];
       const int gpus = space.kinds[at.kind].shape.gpus(),
                 pool = space.pool_of_node[static_cast<size_t>(at.node)];
+      int unused = -1;  // the last one that was tried: one like it gives the same plan
       for (const int node : space.pools[static_cast<size_t>(pool)].nodes) {
         const int from = at.node;
+        if (is_unused(node)) {
+          if (unused >= 0 && alike(unused, node)) continue;
+          unused = node;
+        }
         if (node == from || free[static_cast<size_t>(node)] < gpus || model.steps() > until) continue;
         set_node(plan, a, node);
         if (better()) {
