@@ -52,6 +52,7 @@ Space::Space(const PlanningContext& context, const Resources& resources)
     }
     out.gpus = std::min(resources.free_gpus(static_cast<int>(p)),
                         std::accumulate(out.free.begin(), out.free.end(), 0));
+    out.zone_gpus = out.gpus;
     pools.push_back(std::move(out));
   }
   auto of_nodes = std::make_shared<std::vector<std::optional<NodeBill>>>();
@@ -90,6 +91,7 @@ void Space::join_zones() {
       joint.nodes.insert(joint.nodes.end(), of.nodes.begin(), of.nodes.end());
       joint.free.insert(joint.free.end(), of.free.begin(), of.free.end());
       joint.gpus += of.gpus;
+      joint.zone_gpus = std::max(joint.zone_gpus, of.gpus);
       for (const int option : of.options) shapes.insert(options[static_cast<size_t>(option)].shape);
     }
     for (const ReplicaShape& shape : shapes) {

@@ -26,6 +26,7 @@ struct SpacePool {
   std::vector<int> options;
   // All zones of a type together: replicas of a stage may be in any of them.
   bool joint = false;
+  int zone_gpus = 0;  // in the zone with the most of them
   int node_gpus() const { return free.empty() ? 0 : free.front(); }
 };
 
