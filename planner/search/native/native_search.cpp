@@ -219,6 +219,7 @@ class NativeSearch {
       if (!assign(space_, tidy(of, value), compact)) continue;
       improve_placement(space_, scorer_.model(), scorer_.goal(), compact,
                         placed > 0 ? effort_.placing : PlacementOptions{});
+      use_fewer_nodes(space_, scorer_.model(), scorer_.goal(), compact);
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
