@@ -139,16 +139,16 @@ int main(int argc, char** argv) {
          "--microbatches", request.microbatches,
          "sequences per microbatch (default: 1, 2, 4, 8; on GPUs 1, 2, 4 ... 64 while memory and time last)")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 16));
+      ->check(cli::within(1, 1 << 16));
   app.add_option("--tp", request.tps,
                  "TP degrees (default: 1, 2, 4 ... that divide the model, up to the GPUs of this node)")
       ->delimiter(',')
-      ->check(CLI::Range(1, 64));
+      ->check(cli::within(1, 64));
   app.add_option("--ranks", request.ranks,
                  "concurrent ranks, as a job has on this machine (default: one per core)")
-      ->check(CLI::Range(1, 4096));
+      ->check(cli::within(1, 4096));
   app.add_option("--seconds", request.seconds, "approximate time limit in seconds")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(cli::within(1.0, 86400.0))
       ->capture_default_str();
   app.add_flag("-q,--quiet", quiet, "print only notes and errors on stderr");
   keep_freed_memory();  // as a rank does

@@ -101,7 +101,7 @@ int run(int argc, char** argv) {
   };
   NodeWishes wishes = node_wishes(option, SubmitOptions{}, JobSpec{});
   wishes.include_busy = arguments.busy;
-  std::vector<SlurmNode> nodes = read_nodes_alone();
+  std::vector<SlurmNode> nodes = read_nodes();
   const std::string parts = free_parts(nodes);
   if (!arguments.seen.empty() && was_seen(arguments.seen, parts)) return kDone;
   LiveCluster cluster = live_cluster(read_slurm(std::move(nodes)), site, wishes);

@@ -42,12 +42,13 @@ std::string reason_not_to_use(const SitePolicy& policy, const Plan& plan) {
   for (const auto& [type, zones] : gpu_counts_of(plan))
     for (const auto& [zone, count] : zones) {
       gpus[type] += count;
+      gpus[kTotalGpus] += count;
       gpus[type + "@" + zone] = count;
     }
   for (const auto& [name, most] : policy.max_gpus)
     if (gpus.contains(name) && gpus.at(name) > most)
-      return fmt::format("the plan has {} GPUs of {}, this cluster allows a job {}", gpus.at(name), name,
-                         most);
+      return fmt::format("the plan has {} GPUs{}, this cluster allows a job {}", gpus.at(name),
+                         name == kTotalGpus ? "" : " of " + name, most);
   return "";
 }
 

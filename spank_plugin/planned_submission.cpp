@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -66,12 +67,15 @@ class Tries {
     for (const Component& component : planned.components)
       withdrawn_nodes_.insert(component.nodes.begin(), component.nodes.end());
   }
-  SlurmView view() const {
+  SlurmView view() {
     SlurmView view = read_slurm();
+    viewed_ = std::chrono::steady_clock::now();
     correct(view.nodes);
     if (view.accounting) forget_use(*view.accounting, free_);
     return view;
   }
+  // The last view is so recent that another would hardly tell more.
+  bool fresh() const { return std::chrono::steady_clock::now() - viewed_ < std::chrono::seconds(1); }
   std::vector<SlurmNode> nodes() const {
     std::vector<SlurmNode> nodes = read_nodes();
     correct(nodes);
@@ -87,6 +91,7 @@ class Tries {
   static constexpr int kMost = 5;
   const std::map<std::string, JobShare> free_;
   int count_ = 0;
+  std::chrono::steady_clock::time_point viewed_;
   std::set<std::string> withdrawn_nodes_;
 };
 
@@ -99,8 +104,9 @@ void say_taken(const std::string& taken, const char* then) {
 }
 
 // Plans until the planned nodes are still free afterwards: another submission may have taken them meanwhile.
+// After a quick search this is left to `seen_later`, the look at the job once it is submitted.
 PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
-                              const NodeWishes& wishes, Tries& tries) {
+                              const NodeWishes& wishes, bool seen_later, Tries& tries) {
   while (true) {
     tries.count();
     const SlurmView view = tries.view();
@@ -111,6 +117,7 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
     PlannedJob planned =
         plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
     if (planned.waits || (options.dry_run && !wishes.include_busy)) return planned;
+    if (seen_later && !wishes.include_busy && tries.fresh()) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
     if (!taken) return planned;
     if (wishes.include_busy) {
@@ -255,8 +262,9 @@ OptionValues given_options(const sailor_submission& request) {
   NodeWishes wishes = node_wishes(option_value, options, submission.job);
   options.overrides.partitions = wishes.partitions;
   std::string later = reason_to_start_later(option_value);
+  const bool seen_later = program == SubmitProgram::sbatch && later.empty();
   for (Tries tries(previous ? held_by_part(*previous) : std::map<std::string, JobShare>());;) {
-    PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, tries);
+    PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, seen_later, tries);
     fputs(planned.table.c_str(), stderr);
     if (!later.empty() && !wishes.include_busy && !planned.waits && !previous) {
       fprintf(stderr, "note: planned for the nodes that are free now, but %s starts the job later\n",
@@ -277,7 +285,7 @@ OptionValues given_options(const sailor_submission& request) {
                         resubmission_of(submission.options, arguments_of(submission)), previous);
     if (program == SubmitProgram::sbatch && !submission.script_index)
       lseek(STDIN_FILENO, request.stdin_offset, SEEK_SET);
-    if (program != SubmitProgram::sbatch || !later.empty() || planned.waits) {
+    if (!seen_later || planned.waits) {
       // salloc and srun say themselves that they wait; of the others it is known already.
       leave_to_second_life(variables);
       run_again(command);

@@ -66,7 +66,7 @@ revive() {
   scancel -u "$SAILOR_CLUSTER_USER" 2>/dev/null || true
   scontrol update nodename=t1 state=down reason=test
   scontrol update nodename=t1 state=resume
-  wait_until 8 idle || true
+  wait_until 20 idle || true
 }
 restart_slurmd() {
   local file=$SAILOR_CLUSTER_DIR/run/slurmd.t1.pid pid
@@ -175,11 +175,15 @@ row exit local unguarded
 case $form in
   table) markdown <<<"${rows%$'\n'}" ;;
   check)
-    # Column 5 of the guide's table is what happens under `optional`, column 6 under `required`.
-    awk -F ' *[|,] *' -v guide="$root/etc/doc/admin-guide.md" '
+    # Column 5 of the guide's table is what happens under `optional`, column 6 under `required`. A second table has the rows that differ
+    # under a later release, which it names in a column before the others.
+    awk -F ' *[|,] *' -v guide="$root/etc/doc/admin-guide.md" -v release="$(sinfo -V | grep -oE '[0-9]+\.[0-9]+' | head -1)" '
       BEGIN {
         while ((getline line < guide) > 0) {
-          if (split(line, f, / *\| */) != 7) continue
+          columns = split(line, f, / *\| */)
+          if (columns == 8 && f[2] == release) sub(/^\| [^|]*/, "", line)
+          else if (columns != 7) continue
+          split(line, f, / *\| */)
           gsub(/`/, "", f[2])
           told[f[2] "," f[3] ",optional," f[4]] = f[5]
           told[f[2] "," f[3] ",required," f[4]] = f[6]

@@ -9,6 +9,7 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/external.h"
 #include "planner/cli/output.h"
+#include "planner/cli/program.h"
 #include "planner/search/pareto.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
@@ -67,7 +68,7 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
   add_parsed(verb, "--min-throughput", overrides.min_iterations_per_s, parse_min_throughput,
              "minimum iterations per second", "ITER/S");
   add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus,
-             "maximum GPUs of each type; TYPE@ZONE=N: in that zone", "TYPE=N,...");
+             "maximum GPUs of each type; TYPE@ZONE=N: in that zone; total=N: of all types", "TYPE=N,...");
   add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use only these zones", "ZONE,...");
   verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");
@@ -116,12 +117,12 @@ void add_model_source(CLI::App* verb, PlanSource& source) {
   verb->add_option("--sequence", source.sequence,
                    "with --model: tokens per sequence (default: the longest that the model was made for)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000'000))
+      ->check(within(1, 100'000'000))
       ->needs(model);
   verb->add_option("--global-batch", source.global_batch,
                    "with --model: sequences per iteration (default: 256)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000'000))
+      ->check(within(1, 1'000'000'000))
       ->needs(model);
   add_parsed(
       verb, "--precision", source.precision,
@@ -146,7 +147,7 @@ CLI::App* add_model(CLI::App& app, ModelCommand& command) {
   verb->add_option("--sequence", command.sequence,
                    "tokens per sequence (default: the job's, or the longest that the model was made for)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000'000));
+      ->check(within(1, 100'000'000));
   add_format(verb, command.format, {"table", "json"});
   return verb;
 }
@@ -158,7 +159,7 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   add_objective(verb, command.source);
   verb->add_option("--top", command.top, "number of candidates to show (default: 5)")
       ->type_name("K")
-      ->check(CLI::Range(1, 1000));
+      ->check(within(1, 1000));
   add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
   verb->add_option(
           "--previous", command.previous,
@@ -193,7 +194,7 @@ CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
       "time limit of each search (default: the site's); all of them take up to --points times as long");
   verb->add_option("--points", command.points, "maximum number of plans to show (default: 10)")
       ->type_name("N")
-      ->check(CLI::Range(2, kMostParetoPoints));
+      ->check(within(2, kMostParetoPoints));
   add_format(verb, command.format, {"table", "json", "yaml"});
   verb->add_flag_callback(
       "--json", [&command] { command.format = Format::json; }, "the same as --format json");
@@ -254,18 +255,18 @@ CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
   verb->add_option("--gpus-per-node", command.gpus_per_node,
                    "GPUs per node (default: as in --cluster, else 1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+      ->check(within(1, 1024));
   verb->add_option("--until", command.until_s, "seconds to replay (default: until the last row of the trace)")
       ->type_name("S")
       ->check(CLI::PositiveNumber);
   verb->add_option("--reconfigure", command.options.reconfigure_s,
                    "seconds that a reconfiguration takes (default: 11.35, from the paper)")
       ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(within(0.0, 86400.0));
   verb->add_option("--restart", command.options.restart_s,
                    "seconds until a requeued job trains again (default: 130)")
       ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(within(0.0, 86400.0));
   verb->add_option("--checkpoint-every", command.checkpoint_steps,
                    "steps between checkpoints (default: the job's, else the steps of 600 s)")
       ->type_name("N")
@@ -365,7 +366,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
-    throw InputError(fmt::format("{} (see `sailor{} --help`)", one_line(error.what()), verb));
+    throw InputError(fmt::format("{} (see `sailor{} --help`)", usage_error(app, error), verb));
   }
   if (*explain_verb) return run_explain(explain_command);
   if (*model_verb) return run_model(model_command);

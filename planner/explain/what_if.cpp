@@ -98,7 +98,7 @@ class Questions {
     return names;
   }
 
-  // With the job's own limit on the type raised by it.
+  // With the job's own limits on the type and in all raised by it.
   void one_more_node(const std::string& type) {
     SnapshotNode node = *largest_.at(type);
     const int gpus = std::max(node.gpus, static_cast<int>(node.free_gpus.size()));
@@ -109,8 +109,9 @@ class Questions {
     node.free_gpus.clear();
     for (int gpu = 0; gpu < gpus; ++gpu) node.free_gpus.push_back(gpu);
     question.snapshot.nodes.push_back(std::move(node));
-    const auto most = question.job.resources.max_gpus.find(type);
-    if (most != question.job.resources.max_gpus.end()) most->second += gpus;
+    auto& quotas = question.job.resources.max_gpus;
+    for (const std::string& name : {type, std::string(kTotalGpus)})
+      if (const auto most = quotas.find(name); most != quotas.end()) most->second += gpus;
     auto& in_zone = question.job.resources.max_gpus_in_zone;
     if (in_zone.contains(type) && in_zone[type].contains(largest_.at(type)->zone))
       in_zone[type][largest_.at(type)->zone] += gpus;

@@ -34,7 +34,8 @@ void check_types(const JobSpec& job, const PlanOverrides& overrides, const Catal
       fail_quota(job, overrides, type, zone, error.what());
     }
   };
-  for (const auto& [type, limit] : job.resources.max_gpus) check(type, "");
+  for (const auto& [type, limit] : job.resources.max_gpus)
+    if (type != kTotalGpus) check(type, "");
   for (const auto& [type, limits] : job.resources.max_gpus_in_zone)
     for (const auto& [zone, limit] : limits) check(type, zone);
 }

@@ -276,7 +276,7 @@ ResourceSpec read_resources(const Field& field) {
   ResourceSpec resources;
   if (auto limits = map.optional("max_gpus")) {
     for (const auto& [type, limit] : limits->entries()) {
-      if (limit.is_map()) {
+      if (limit.is_map() && type != kTotalGpus) {
         for (const auto& [zone, in_zone] : limit.entries())
           resources.max_gpus_in_zone[type][zone] = in_zone.integer<int>(0, kMostGpus);
       } else {
@@ -376,7 +376,8 @@ JobSpec load_job_spec(const std::string& path, const std::string& base_directory
 
 int ResourceSpec::most_gpus(const std::string& type, const std::string& zone) const {
   int most = std::numeric_limits<int>::max();
-  if (const auto limit = max_gpus.find(type); limit != max_gpus.end()) most = limit->second;
+  for (const std::string& name : {type, std::string(kTotalGpus)})
+    if (const auto limit = max_gpus.find(name); limit != max_gpus.end()) most = std::min(most, limit->second);
   if (const auto of_type = max_gpus_in_zone.find(type); of_type != max_gpus_in_zone.end())
     if (const auto limit = of_type->second.find(zone); limit != of_type->second.end())
       most = std::min(most, limit->second);

@@ -96,9 +96,13 @@ struct MetricsSpec {
   bool operator==(const MetricsSpec&) const = default;
 };
 
+// In place of a GPU type in quotas: all types together.
+inline constexpr const char* kTotalGpus = "total";
+
 struct ResourceSpec {
-  // Quotas; absent types and zones are not limited. Quotas of a type and of the type in a zone both apply.
-  std::map<std::string, int> max_gpus;                                 // [GPU type], in all zones
+  // Quotas; absent types and zones are not limited. Quotas of a type, of the type in a zone and of all types
+  // together all apply.
+  std::map<std::string, int> max_gpus;  // [GPU type, or kTotalGpus], in all zones
   std::map<std::string, std::map<std::string, int>> max_gpus_in_zone;  // [GPU type][zone]
   std::vector<std::string> zones;                                      // empty = all
   std::vector<std::string> partitions;                                 // empty = all

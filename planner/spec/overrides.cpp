@@ -69,14 +69,16 @@ std::map<std::string, int> parse_max_gpus(const std::string& text, const std::st
     size_t equals = item.rfind('=');
     int count = 0;
     const size_t at = item.rfind('@', equals);
-    bool good = equals != std::string::npos && equals > 0 && at != 0 && at + 1 != equals;
+    const bool in_zone = at != std::string::npos;
+    bool good = equals != std::string::npos && equals > 0 && at != 0 && at + 1 != equals &&
+                !(in_zone && item.substr(0, at) == kTotalGpus);
     if (good) {
       const char* begin = item.data() + equals + 1;
       const char* end = item.data() + item.size();
       auto [stop, error] = std::from_chars(begin, end, count);
       good = error == std::errc() && stop == end && count >= 0 && begin != end;
     }
-    if (!good) fail(option, "must be TYPE=N or TYPE@ZONE=N,..., is " + in_quotes(item));
+    if (!good) fail(option, "must be TYPE=N, TYPE@ZONE=N or total=N,..., is " + in_quotes(item));
     if (!limits.emplace(item.substr(0, equals), count).second) {
       fail(option, in_quotes(item.substr(0, equals)) + " is listed twice");
     }

@@ -18,7 +18,8 @@ struct PlanOverrides {
   std::optional<Objective> objective;
   PerExpense<std::optional<double>> most;  // per iteration
   std::optional<double> min_iterations_per_s;
-  std::map<std::string, int> max_gpus;  // by `TYPE` or `TYPE@ZONE`; others keep the value of the job spec
+  std::map<std::string, int>
+      max_gpus;  // by `TYPE`, `TYPE@ZONE` or kTotalGpus; others keep the value of the job spec
   std::vector<std::string> zones;       // replaces the job spec's list; empty = keep
   std::vector<std::string> partitions;  // the same
 };
@@ -28,7 +29,7 @@ double parse_limit(Expense expense, const std::string& text, const std::string& 
 double parse_min_throughput(const std::string& text,
                             const std::string& option);  // iterations per second; > 0
 std::map<std::string, int> parse_max_gpus(const std::string& text,
-                                          const std::string& option);  // `A=1,B@ZONE=2`
+                                          const std::string& option);  // `A=1,B@ZONE=2,total=3`
 std::string max_gpus_text(const std::map<std::string, int>& limits);   // which parse_max_gpus reads
 std::vector<std::string> parse_name_list(const std::string& text, const std::string& option);  // `a,b`
 double parse_time_limit(const std::string& text, const std::string& option);  // `2`, `500ms`; seconds, > 0

@@ -36,7 +36,7 @@ SitePolicy read_site_policy(const Field& field) {
     for (const Field& group : groups->items()) policy.groups.push_back(group.name());
   if (const auto limits = map.optional("max_gpus")) {
     for (const auto& [type, limit] : limits->entries()) {
-      if (!limit.is_map()) {
+      if (!limit.is_map() || type == kTotalGpus) {
         policy.max_gpus[type] = limit.integer<int>(0, kMostGpus);
         continue;
       }

@@ -5,7 +5,7 @@
 //       reason: maintenance until Friday             # that the refusal gives
 //       users: [alice]                               # who may plan besides root and members of the groups;
 //       groups: [ml]                                 # without both lines everybody
-//       max_gpus: {TYPE: 16, OTHER: {z1: 4}}         # of one job, also while it grows
+//       max_gpus: {TYPE: 16, OTHER: {z1: 4}, total: 32}  # of one job, also while it grows
 //
 // A site config with this section cannot be replaced by a user's own (load_site_under in site_config.h).
 #pragma once
@@ -24,7 +24,7 @@ struct SitePolicy {
   bool planning = true;
   std::string reason;  // why there is none; may be empty
   std::vector<std::string> users, groups;
-  std::map<std::string, int> max_gpus;  // by `TYPE` or `TYPE@ZONE`, as in PlanOverrides
+  std::map<std::string, int> max_gpus;  // as in PlanOverrides
 };
 
 // Throws InputError.

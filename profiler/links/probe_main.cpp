@@ -254,7 +254,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
          "largest message (default: 1GiB)")
       ->type_name("SIZE");
   app.add_option("--seconds", arguments.request.seconds, "approximate time limit in seconds")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(cli::within(1.0, 86400.0))
       ->capture_default_str();
   app.add_flag_callback(
       "--messages-only", [&arguments] { arguments.request.collectives = false; },
@@ -269,13 +269,13 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("-q,--quiet", arguments.quiet, "print only notes and errors on stderr");
   app.add_flag("--again", arguments.request.again, "measure again what the file already has");
   CLI::Option* here = app.add_option("--ranks", arguments.ranks, "number of ranks to start on this machine")
-                          ->check(CLI::Range(2, 64));
+                          ->check(cli::within(2, 64));
   app.add_flag("--on-nodes", arguments.on_nodes,
                "start ranks on two free nodes of every GPU type and zone of the cluster, as a Slurm job")
       ->excludes(here);
   app.add_option("--per-node", arguments.per_node,
                  "number of ranks on each node of a Slurm job (default: its GPUs; 2 without GPUs)")
-      ->check(CLI::Range(1, 64));
+      ->check(cli::within(1, 64));
 }
 
 }  // namespace

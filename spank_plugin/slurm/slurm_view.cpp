@@ -98,7 +98,7 @@ SlurmWaitingJob read_waiting(const slurm_job_info_t& job) {
 // jobs ask for their nodes by name, and until they start these are idle and yet not free.
 void read_jobs(std::vector<SlurmNode>& nodes, std::vector<SlurmWaitingJob>& queue) {
   job_info_msg_t* raw_jobs = nullptr;
-  if (slurm_load_jobs(0, &raw_jobs, 0) != SLURM_SUCCESS) fail("jobs");
+  if (slurm_load_jobs(0, &raw_jobs, SHOW_LOCAL) != SLURM_SUCCESS) fail("jobs");
   JobInfo jobs(raw_jobs);
   std::map<std::string, uint32_t> promised;
   std::map<std::string, JobsOnNode> running;
@@ -187,10 +187,10 @@ std::string compress_hosts(std::vector<std::string> names) {
   return ranged;
 }
 
-std::vector<SlurmNode> read_nodes_alone() {
+std::vector<SlurmNode> read_nodes() {
   std::vector<SlurmNode> result;
   node_info_msg_t* raw_nodes = nullptr;
-  if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL) != SLURM_SUCCESS) fail("nodes");
+  if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL | SHOW_LOCAL) != SLURM_SUCCESS) fail("nodes");
   NodeInfo nodes(raw_nodes);
   for (uint32_t i = 0; i < nodes->record_count; ++i) {
     // Powered-down cloud nodes that this user may not see have no name.
@@ -199,19 +199,12 @@ std::vector<SlurmNode> read_nodes_alone() {
   return result;
 }
 
-std::vector<SlurmNode> read_nodes() {
-  std::vector<SlurmNode> nodes = read_nodes_alone();
-  std::vector<SlurmWaitingJob> queue;
-  read_jobs(nodes, queue);
-  return nodes;
-}
-
 void initialise_slurm() {
   slurm_init(nullptr);
 }
 
 SlurmView read_slurm() {
-  return read_slurm(read_nodes_alone());
+  return read_slurm(read_nodes());
 }
 
 SlurmView read_slurm(std::vector<SlurmNode> nodes) {
@@ -229,7 +222,7 @@ SlurmView read_slurm(std::vector<SlurmNode> nodes) {
 
   // No SHOW_ALL: the controller omits partitions that are hidden or closed to the user's groups.
   partition_info_msg_t* raw_partitions = nullptr;
-  if (slurm_load_partitions(0, &raw_partitions, 0) != SLURM_SUCCESS) fail("partitions");
+  if (slurm_load_partitions(0, &raw_partitions, SHOW_LOCAL) != SLURM_SUCCESS) fail("partitions");
   PartitionInfo partitions(raw_partitions);
   for (uint32_t i = 0; i < partitions->record_count; ++i) {
     view.partitions.push_back(read_partition(partitions->partition_array[i]));

@@ -84,11 +84,9 @@ void initialise_slurm();
 // Query the controller as the calling user. Need an initialised libslurm in the process. Throw
 // std::runtime_error with Slurm's reason.
 SlurmView read_slurm();
-// Only the nodes, and the jobs that wait for them.
-std::vector<SlurmNode> read_nodes();
 // Only the nodes, in one RPC: no job is known to wait for one, and none has `jobs_end`.
-std::vector<SlurmNode> read_nodes_alone();
-// The rest, for nodes that were just read alone.
+std::vector<SlurmNode> read_nodes();
+// The rest, for nodes that were just read.
 SlurmView read_slurm(std::vector<SlurmNode> nodes);
 
 // Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x, and back.

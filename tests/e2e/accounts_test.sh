@@ -9,13 +9,11 @@ trap 'leave; "$e2e/../cluster.sh" down' EXIT
 
 planned() { run sbatch --sailor-objective=throughput --sailor-job=tiny.yaml "$@"; }
 dry() { planned --sailor-dry-run "$@" body.sh; }
-# The GPUs of a plan, from the comment of the job: "sailor: 6 A100-40 + 2 V100-16, ...".
-gpus() { grep -o 'comment=sailor: [^,]*' <<<"$out" | grep -oE '[0-9]+ [A-Z]' | awk '{ sum += $1 } END { print sum + 0 }'; }
 # plans WHAT GPUS OPTION...: a dry run that plans this many.
 plans() {
   local what=$1 wanted=$2
   dry "${@:3}"
-  expect "$what: $wanted GPUs" equal "$rc $(gpus)" "0 $wanted"
+  expect "$what: $wanted GPUs" equal "$rc $(gpus_of_command "$out")" "0 $wanted"
 }
 refused() { # WHAT TEXT OPTION...
   local what=$1 text=$2
@@ -40,8 +38,7 @@ hold() {
   wait_until 20 job_runs "$held"
 }
 free_all() { scancel -u "$SAILOR_CLUSTER_USER"; wait_idle; }
-# Queries for accounts that slurmctld answered.
-queries() { sdiag | sed -n 's/.*REQUEST_ASSOC_MGR_INFO .*count:\([0-9]*\) .*/\1/p' | head -1; }
+queries() { requests REQUEST_ASSOC_MGR_INFO; } # for accounts
 
 # QOS: 6 GPUs per user, what runs included.
 plans "no limit" 16
@@ -53,10 +50,10 @@ expect "with all that the user may have" contains "$(scontrol -o show assoc_mgr 
 refused "all in use" "QOS limited allows 6 GPUs per user, 6 are in use: at most 0" --qos=limited
 plans "which do not count for a job that waits for them" 6 --qos=limited --sailor-wait=nodes
 dry --qos=normal
-expect "nor under another QOS" test "$(gpus)" -gt 6
+expect "nor under another QOS" test "$(gpus_of_command "$out")" -gt 6
 run env "SAILOR_CONTINUES={\"job\": \"$job\", \"spec\": \"\", \"run_directory\": \"$PWD\"}" \
   sbatch --sailor-objective=throughput --sailor-job=tiny.yaml --sailor-dry-run --qos=limited body.sh
-expect "nor for the job that continues it" equal "$rc $(gpus)" "0 6"
+expect "nor for the job that continues it" equal "$rc $(gpus_of_command "$out")" "0 6"
 release
 hold -p fast -w a1 --gres=gpu:4 --qos=limited
 plans "some in use" 2 --qos=limited
@@ -95,7 +92,7 @@ refused "nothing left" "account physics allows 5 GPUs in all, 5 are in use: at m
 free_all
 limit account physics set grptres=gres/gpu=-1,gres/gpu:a100=-1 grptresmins=gres/gpu=100 -- 'GrpTRESMins=.*gres/gpu=100('
 dry -t 30
-expect "minutes that are left" test "$(gpus)" -le 3
+expect "minutes that are left" test "$(gpus_of_command "$out")" -le 3
 refused "too few of them" "GPU minutes left: at most 0 GPUs for 200 minutes" -t 200
 limit account physics set grptresmins=gres/gpu=-1 -- 'Account=physics UserName= .*gres/gpu=N('
 

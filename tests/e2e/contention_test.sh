@@ -74,26 +74,38 @@ expect "and runs when it is back" wait_until 30 test -s "ready.$job"
 expect "on the planned nodes" equal "$(nodes_of_job "$job")" "t1 t2"
 release
 
-# slurmctld dies during planning: one error line, nothing submitted. The planner blocks on a profile that never ends.
+# slurmctld dies during planning: one error line, nothing submitted. The planner blocks on a profile that never ends: for so short a time that
+# sbatch finds out, or for so long that the nodes are looked at again before.
+dies() { # WHAT BLOCKED_S
+  mkfifo -m 666 "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+  user timeout 100 sbatch --sailor-objective=throughput tiny.yaml >killed.out 2>killed.err </dev/null &
+  planning=$!
+  exec 9>"$SAILOR_CLUSTER_DIR/profiles/slow.json" # as soon as the planner reads it
+  kill -9 "$(cat "$SAILOR_CLUSTER_DIR/run/slurmctld.pid")"
+  sleep "$2"
+  cat "$e2e/fixtures/tiny_profile.json" >&9
+  exec 9>&-
+  rc=0
+  wait $planning || rc=$?
+  out=$(cat killed.out) err=$(cat killed.err)
+  rm -f "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+  expect "slurmctld killed, $1: exit 1" equal $rc 1
+}
+# State that was not saved before the kill is restored.
+revive() {
+  start_slurmctld
+  squeue -h -o %A | sort -u | xargs -r scancel
+  scontrol update nodename=t[1-2] state=resume 2>/dev/null || true
+  wait_idle
+}
 before=$(last_job)
-mkfifo -m 666 "$SAILOR_CLUSTER_DIR/profiles/slow.json"
-user timeout 100 sbatch --sailor-objective=throughput tiny.yaml >killed.out 2>killed.err </dev/null &
-planning=$!
-exec 9>"$SAILOR_CLUSTER_DIR/profiles/slow.json" # as soon as the planner reads it
-kill -9 "$(cat "$SAILOR_CLUSTER_DIR/run/slurmctld.pid")"
-sleep 0.3
-cat "$e2e/fixtures/tiny_profile.json" >&9
-exec 9>&-
-rc=0
-wait $planning || rc=$?
-out=$(cat killed.out) err=$(cat killed.err)
-expect "slurmctld killed: exit 1" equal $rc 1
+dies "long before the submission" 1.5
 expect "one line" one_error "$err"
 expect "which names it" contains "$err" "slurmctld"
-rm -f "$SAILOR_CLUSTER_DIR/profiles/slow.json"
-start_slurmctld
-# State that was not saved before the kill is restored.
-squeue -h -o %A | sort -u | xargs -r scancel
-scontrol update nodename=t[1-2] state=resume 2>/dev/null || true
+revive
+dies "just before it" 0.3
+expect "one line, of Slurm or of the plugin" equal "$(grep -cE '^(sbatch: error|sailor): .*(slurm controller|slurmctld)' <<<"$err")" 1
+expect "no other error" equal "$(grep -cE 'error|sailor:' <<<"$err")" 1
+revive
 expect "nothing was submitted" test "$(last_job)" -le "$before" # fewer: what slurmctld had not saved
 finish

@@ -80,6 +80,9 @@ has_text() { [ -s "$1" ] && grep -q "$2" "$1"; }
 # The highest job id so far: unchanged when nothing was submitted.
 last_job() { scontrol show job -o 2>/dev/null | sed -n 's/^JobId=\([0-9]*\).*/\1/p' | sort -n | tail -1; }
 
+# RPCs of this type that slurmctld has answered since `sdiag -r`.
+requests() { sdiag | awk -v type="$1" '$1 == type { sub(/.*count:/, ""); n = $1 } END { print n + 0 }'; }
+
 # The nodes that Slurm gave the job of this id, all components, sorted, one line.
 nodes_of_job() {
   scontrol show job -o "$1" | sed -n 's/.* NodeList=\([^ ]*\).*/\1/p' |
@@ -90,6 +93,8 @@ partitions_of_job() { scontrol show job -o "$1" | sed -n 's/.* Partition=\([^ ]*
 nodes_of_plan() { { grep -o '"node": *"[^"]*"' "$1" || true; } | cut -d'"' -f4 | sort -u | paste -sd' '; }
 # The nodes that the sbatch command of a dry run asks for, sorted, one line.
 nodes_of_command() { { grep -o -- '--nodelist=[^ ]*' <<<"$1" || true; } | cut -d= -f2 | tr , '\n' | sort -u | paste -sd' '; }
+# The GPUs that it asks for, from the comment of the job: "sailor: 6 A100-40 + 2 V100-16, ...".
+gpus_of_command() { grep -o 'comment=sailor: [^,]*' <<<"$1" | grep -oE '[0-9]+ [A-Z]' | awk '{ sum += $1 } END { print sum + 0 }'; }
 
 # A batch script that writes its plan to a file, then waits until the file `go` exists. The plan is base64 of a zlib stream; gzip reads it
 # after a gzip header (and then reports the missing trailer).

@@ -160,6 +160,12 @@ for config in "$site" "$PWD/own.yaml"; do
   expect "but may lower it (${config##*/})" equal $rc 3
   unset SAILOR_MAX_GPUS
 done
+policy "{max_gpus: {total: 6}}"
+export SAILOR_CONFIG=$PWD/own.yaml
+planned --sailor-dry-run --sailor-max-gpus=total=16 tiny.yaml
+expect "GPUs of a job in all" test "$rc" -eq 0 -a "$(gpus_of_command "$out")" -le 6
+planned --sailor-dry-run --sailor-max-gpus=total=4 tiny.yaml
+expect "an option lowers them" test "$rc" -eq 0 -a "$(gpus_of_command "$out")" -le 4
 export SAILOR_CONFIG=$site
 cp site.before "$site"
 

@@ -11,7 +11,12 @@ lands() {
 }
 
 # Over two partitions: a heterogeneous job.
+sdiag -r
 planned --sailor-job=tiny.yaml --sailor-max-gpus=T4-16=0 -o /dev/null body.sh
+expect "jobs, partitions and reservations are read once" equal \
+  "$(requests REQUEST_JOB_INFO) $(requests REQUEST_PARTITION_INFO) $(requests REQUEST_RESERVATION_INFO)" "1 1 1"
+expect "nodes at most three times" test "$(requests REQUEST_NODE_INFO)" -le 3 # again after a slow search, and when the job has to wait
+expect "the federation never" equal "$(requests REQUEST_FED_INFO)" 0
 lands "two partitions"
 both=$(nodes_of_job "$job")
 expect "it has both partitions" equal "$(partitions_of_job "$job")" "fast medium"

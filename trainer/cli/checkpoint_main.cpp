@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   remove->add_option("--keep", keep, "number of checkpoints to keep")
       ->required()
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(cli::within(1, 1'000'000));
   return cli::run_program(app, argc, argv, [&] {
     if (*ls) return list(directory);
     if (*check) return verify(directory, quiet);

@@ -262,7 +262,7 @@ int main(int argc, char** argv) {
   app.add_option(
          "--lease", arguments.lease_s,
          "seconds until ranks exit when the controller is unreachable (default: 15, or elastic.lease)")
-      ->check(CLI::Range(1.0, 3600.0));
+      ->check(cli::within(1.0, 3600.0));
   return cli::run_program(app, argc, argv, [&]() -> int {
     const int code = run(arguments, site_scheduler());
     if (code != kNoRankJoined) return code;

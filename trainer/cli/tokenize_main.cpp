@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
                                     "size of the SentencePiece vocabulary to learn (default: 32000)")
-                         ->check(CLI::Range(300, 65536));
+                         ->check(cli::within(300, 65536));
   auto* model =
       app.add_option("--model", arguments.model, "use this SentencePiece model instead of learning one");
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   model->excludes(vocabulary);
   app.add_option("--validation", arguments.validation,
                  "fraction at the end of the text for validation (default: 0.05)")
-      ->check(CLI::Range(0.0, 0.9));
+      ->check(cli::within(0.0, 0.9));
   app.add_option("--sample", arguments.sample,
                  "maximum text to learn the vocabulary from; more needs more memory (default: 32MiB)");
   app.add_flag("-q,--quiet", arguments.quiet, "no progress on stderr");

@@ -206,8 +206,9 @@ MachineTopology discover_topology() {
 
 MachineTopology parse_topology(const std::string& xml, const std::string& file_name) {
   const Topology topology = new_topology();
-  // hwloc counts the terminating NUL.
-  if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), static_cast<int>(xml.size()) + 1) != 0 ||
+  // hwloc 2.12 prints a line of its own about what is not XML. It counts the terminating NUL.
+  if (xml.find("<topology") == std::string::npos ||
+      hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), static_cast<int>(xml.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0)
     throw InputError({file_name, 0}, "is not a topology written by `lstopo FILE.xml`");
   return describe(topology.get());

@@ -20,7 +20,7 @@ bool within_quotas(const Plan& plan, const ResourceSpec& quotas, const Snapshot&
     for (const PlanStage& stage : pipeline.stages) {
       used[stage.gpu_type][stage.zone] += stage.shape.gpus();
       of_type[stage.gpu_type] += stage.shape.gpus();
-      of_type[""] += stage.shape.gpus();
+      for (const char* all : {"", kTotalGpus}) of_type[all] += stage.shape.gpus();
     }
   // Chunks of a group of GPUs are on the same ones.
   for (const auto& [type, most] : quotas.max_gpus)

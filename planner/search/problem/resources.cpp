@@ -136,6 +136,10 @@ void find_supplies(Resources& out) {
 // Of the job and of the cluster, over all zones: by type, and under an empty name of all types together.
 std::map<std::string, int> limits_of_types(const PlanningContext& context) {
   std::map<std::string, int> limits = context.job.resources.max_gpus;
+  if (auto total = limits.extract(kTotalGpus)) {
+    total.key().clear();
+    limits.insert(std::move(total));
+  }
   for (const GpuLimit& limit : context.snapshot.limits) {
     int& least = limits.emplace(limit.gpu_type, limit.gpus).first->second;
     least = std::min(least, limit.gpus);
@@ -204,7 +208,8 @@ int Resources::room(int option, const std::vector<int64_t>& left, int most) cons
 
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
                            std::map<std::string, int64_t>& rejected) {
-  for (const auto& [type, limit] : context.job.resources.max_gpus) context.catalog.at(type);
+  for (const auto& [type, limit] : context.job.resources.max_gpus)
+    if (type != kTotalGpus) context.catalog.at(type);
   for (const auto& [type, limits] : context.job.resources.max_gpus_in_zone) context.catalog.at(type);
   const ResourceSpec& limits = context.job.resources;
   Snapshot usable = context.snapshot;

@@ -46,6 +46,10 @@ TEST(Permission, AGivenPlanIsCounted) {
   EXPECT_EQ(reason_not_to_use(policy, plan), "");
   policy.max_gpus["X@z"] = 7;
   EXPECT_EQ(reason_not_to_use(policy, plan), "the plan has 8 GPUs of X@z, this cluster allows a job 7");
+  policy.max_gpus = {{kTotalGpus, 8}};
+  EXPECT_EQ(reason_not_to_use(policy, plan), "");
+  policy.max_gpus = {{kTotalGpus, 7}};
+  EXPECT_EQ(reason_not_to_use(policy, plan), "the plan has 8 GPUs, this cluster allows a job 7");
 }
 
 TEST(Permission, ThisUserIsTheOwnerOfTheProcess) {

@@ -357,6 +357,13 @@ TEST(Search, AQuotaInAZoneIsAsIfTheZoneHadNoMore) {
   const SearchResult replanned = search(in.context(), again);
   ASSERT_EQ(replanned.status, SearchStatus::found);
   EXPECT_LE(gpus_in(replanned.candidates[0].plan, "z2"), 2);
+  // The quota of all types, of which only two can be fast.
+  in.job.resources = {};
+  ASSERT_GT(num_ranks(search(in.context(), again).candidates[0].plan), 3);
+  in.job.resources.max_gpus = {{kTotalGpus, 3}};
+  const SearchResult few = search(in.context(), again);
+  ASSERT_EQ(few.status, SearchStatus::found);
+  EXPECT_LE(num_ranks(few.candidates[0].plan), 3);
   in.job.resources = {};
   in.snapshot.limits = {{2, "", "of all types"}, {1, "fast", "of one"}};
   const SearchResult limited = search(in.context(), again);

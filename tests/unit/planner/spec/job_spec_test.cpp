@@ -337,11 +337,15 @@ TEST(JobSpec, QuotasMayBeOfAZone) {
   EXPECT_EQ(job.resources.most_gpus("big", "z3"), 12);
   EXPECT_EQ(job.resources.most_gpus("small", "z1"), 2);
   EXPECT_EQ(job.resources.most_gpus("small", "z3"), 4);
+  overrides.max_gpus = parse_max_gpus("total=3", "--max-gpus");
+  apply(overrides, job);
+  EXPECT_EQ(job.resources.most_gpus("big", "z3"), 3);
+  EXPECT_EQ(job.resources.most_gpus("small", "z1"), 2);
 }
 
 TEST(Overrides, BadValuesNameTheOption) {
   for (const char* bad : {"", "big", "big=", "=3", "big=-1", "big=1,,small=2", "big=1,big=2", "big=1x",
-                          "@z=1", "big@=1", "big=99999999999"}) {
+                          "@z=1", "big@=1", "total@z=1", "big=99999999999"}) {
     EXPECT_THROW(parse_max_gpus(bad, "--max-gpus"), InputError) << bad;
   }
   EXPECT_THROW(parse_limit(Expense::cost, "-1", "--max-cost"), InputError);

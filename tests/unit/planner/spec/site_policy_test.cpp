@@ -24,18 +24,18 @@ TEST(SitePolicy, IsReadFromTheSiteConfig) {
   EXPECT_FALSE(parse_site_config("sailor_site: 1\n", "site.yaml").policy.has_value());
   const SitePolicy policy = policy_of(
       "{planning: false, reason: until Friday, users: [ann, bob], groups: [ml], max_gpus: {X: 8, Y: {z1: "
-      "4}}}");
+      "4}, total: 10}}");
   EXPECT_FALSE(policy.planning);
   EXPECT_EQ(policy.reason, "until Friday");
   EXPECT_THAT(policy.users, ElementsAre("ann", "bob"));
   EXPECT_THAT(policy.groups, ElementsAre("ml"));
-  EXPECT_THAT(policy.max_gpus, UnorderedElementsAre(Pair("X", 8), Pair("Y@z1", 4)));
+  EXPECT_THAT(policy.max_gpus, UnorderedElementsAre(Pair("X", 8), Pair("Y@z1", 4), Pair(kTotalGpus, 10)));
   EXPECT_TRUE(policy_of("{}").planning);
 }
 
 TEST(SitePolicy, WrongValuesAreNamedWithTheirLine) {
-  for (const char* yaml :
-       {"{planning: maybe}", "{max_gpus: {X: -1}}", "{max_gpus: 8}", "{user: [a]}", "[a]"}) {
+  for (const char* yaml : {"{planning: maybe}", "{max_gpus: {X: -1}}", "{max_gpus: 8}",
+                           "{max_gpus: {total: {z: 8}}}", "{user: [a]}", "[a]"}) {
     try {
       policy_of(yaml);
       ADD_FAILURE() << yaml;
@@ -46,7 +46,8 @@ TEST(SitePolicy, WrongValuesAreNamedWithTheirLine) {
 }
 
 TEST(SitePolicy, LowersTheLimitsOfASubmissionAndRaisesNone) {
-  const SitePolicy policy = policy_of("{max_gpus: {A: 8, B: 8, C: 8, D: 8, E: {z: 4}, F: {z: 4}}}");
+  const SitePolicy policy =
+      policy_of("{max_gpus: {A: 8, B: 8, C: 8, D: 8, E: {z: 4}, F: {z: 4}, total: 20}}");
   JobSpec job;
   job.resources.max_gpus = {{"B", 2}, {"C", 100}, {"G", 3}};
   job.resources.max_gpus_in_zone["E"]["z"] = 1;
@@ -54,7 +55,7 @@ TEST(SitePolicy, LowersTheLimitsOfASubmissionAndRaisesNone) {
   overrides.max_gpus = {{"C", 50}, {"D", 1}, {"F@z", 100}};
   apply(policy, job, overrides);
   EXPECT_THAT(overrides.max_gpus, UnorderedElementsAre(Pair("A", 8), Pair("B", 2), Pair("C", 8), Pair("D", 1),
-                                                       Pair("E@z", 1), Pair("F@z", 4)));
+                                                       Pair("E@z", 1), Pair("F@z", 4), Pair(kTotalGpus, 20)));
   EXPECT_EQ(parse_max_gpus(max_gpus_text(overrides.max_gpus), "x"), overrides.max_gpus);
 }
 
