@@ -127,9 +127,12 @@ Estimates::Stages Estimates::stages_of(const TemplateShape& shape) {
   Stages out;
   for (size_t i = 0; i < shape.num_parts; ++i)
     out.rate += shape.parts[i].groups / model_s(shape.parts[i].option, shape.microbatch, shape.recompute);
-  out.stage_s = 1 / out.rate;
+  // The longest layer may be where it is fastest.
+  double longest_layer_s = kNever;
   for (size_t i = 0; i < shape.num_parts; ++i)
-    out.stage_s = std::max(out.stage_s, longest_s(shape.parts[i].option, shape.microbatch, shape.recompute));
+    longest_layer_s =
+        std::min(longest_layer_s, longest_s(shape.parts[i].option, shape.microbatch, shape.recompute));
+  out.stage_s = std::max(1 / out.rate, longest_layer_s);
   // Layers are whole: the least time in which the stages do all of them.
   for (int tries = 0; tries < space_.layers(); ++tries) {
     double layers = 0, next_s = kNever, wanted = 0;
