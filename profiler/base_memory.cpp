@@ -9,12 +9,12 @@
 #include <stdexcept>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/program_path.h"
 #include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
 #include "planner/spec/text_file.h"
 #include "profiler/overhead_bench.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/process/program_path.h"
 #include "trainer/record/run_directory.h"
 
 namespace sailor {

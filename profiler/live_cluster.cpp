@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/process/program_path.h"
 #include "planner/process/subprocess.h"
-#include "trainer/process/program_path.h"
 
 namespace sailor {
 

@@ -9,6 +9,7 @@
 
 #include "planner/cli/program.h"
 #include "planner/cli/progress_line.h"
+#include "planner/process/program_path.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/report/profile_table.h"
 #include "planner/spec/catalog.h"
@@ -23,7 +24,6 @@
 #include "trainer/comm/host_memory.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/pipeline/tensor_cache.h"
-#include "trainer/process/program_path.h"
 
 namespace {
 

@@ -1,9 +1,14 @@
 // sailor-cluster: what a new job could get of the live Slurm cluster now, as a snapshot in YAML on stdout.
 
+#include <fmt/format.h>
+
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,12 +16,15 @@
 #include <vector>
 
 #include "planner/spec/error.h"
+#include "planner/spec/quantity.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
+#include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
 #include "spank_plugin/node_limits.h"
 #include "spank_plugin/slurm/live_cluster.h"
 #include "spank_plugin/slurm/node_use.h"
+#include "spank_plugin/slurm/submitted_job.h"
 
 namespace sailor {
 namespace {
@@ -26,6 +34,7 @@ constexpr char kUsage[] =
     "                      [--exclude=N,...] [--constraint=F] [--reservation=R] [--account=A] [--qos=Q] "
     "[--time=T]\n"
     "                      [--exclusive=exclusive] [--cpus-per-task=N] [--unless-seen=FILE]\n"
+    "       sailor-cluster --forget-nodes=JOB\n"
     "\n"
     "Prints the nodes, GPUs and prices that a job submitted now could get, as a cluster snapshot (YAML).\n"
     "Nodes that it could not get are listed under not_free with the reason.\n"
@@ -33,13 +42,16 @@ constexpr char kUsage[] =
     "--busy treats nodes that run other jobs as free.\n"
     "--unless-seen=FILE prints nothing, after a single request to Slurm, if no node's free part has changed\n"
     "since the last call with this file, at most half an hour ago.\n"
-    "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n";
+    "--config FILE is the site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml).\n"
+    "--forget-nodes=JOB lets a pending job, all its components, start on other nodes than those that it\n"
+    "requests by name.\n";
 
 struct Arguments {
   bool help = false, busy = false;
   std::map<std::string, std::string> of_job;  // options that the job would be submitted with
   std::string config = site_config_path();
-  std::string seen;  // a file; empty = always look
+  std::string seen;                         // a file; empty = always look
+  std::optional<uint32_t> forget_nodes_of;  // a job; then nothing else is done
 };
 
 constexpr const char* kJobOptions[] = {"partition", "nodelist", "exclude", "constraint", "reservation",
@@ -53,6 +65,13 @@ bool take_job_option(const std::string& word, std::map<std::string, std::string>
     return true;
   }
   return false;
+}
+
+uint32_t job_id(const std::string& text) {
+  const std::optional<double> id = parse_number(text);
+  if (!id || *id < 1 || *id > std::numeric_limits<uint32_t>::max() || *id != std::floor(*id))
+    throw InputError(fmt::format("--forget-nodes: must be the number of a job, is {}", in_quotes(text)));
+  return static_cast<uint32_t>(*id);
 }
 
 Arguments parse_arguments(int argc, char** argv) {
@@ -69,6 +88,8 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.config = word.substr(9);
     } else if (word.rfind("--unless-seen=", 0) == 0) {
       arguments.seen = word.substr(14);
+    } else if (word.rfind("--forget-nodes=", 0) == 0) {
+      arguments.forget_nodes_of = job_id(word.substr(15));
     } else if (word != "--yaml" && !take_job_option(word, arguments.of_job)) {
       throw InputError(word + ": unknown argument, see sailor-cluster --help");
     }
@@ -90,6 +111,11 @@ int run(int argc, char** argv) {
   Arguments arguments = parse_arguments(argc, argv);
   if (arguments.help) {
     fputs(kUsage, stdout);
+    return kDone;
+  }
+  if (arguments.forget_nodes_of) {
+    initialise_slurm();
+    forget_requested_nodes(*arguments.forget_nodes_of);
     return kDone;
   }
   SiteConfig site = load_site_config(arguments.config);

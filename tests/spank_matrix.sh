@@ -57,6 +57,8 @@ plugstack() { echo "$1 $2 config=$SAILOR_CLUSTER_DIR/etc/sailor.yaml" >"$SAILOR_
 node_state() { sinfo -h -n t1 -N -o %T | head -1 | tr -d '*'; }
 settled() { case $(node_state) in idle | drained | down) ;; *) return 1 ;; esac; }
 idle() { [ "$(sinfo -h -n t1 -N -o %T | head -1)" = idle ]; } # and answers: no asterisk
+# Slurm refuses the change while the node goes down.
+resumed() { idle || { scontrol update nodename=t1 state=resume 2>/dev/null || true; false; }; }
 wait_until() {
   local tries=$(($1 * 10))
   shift
@@ -65,8 +67,7 @@ wait_until() {
 revive() {
   scancel -u "$SAILOR_CLUSTER_USER" 2>/dev/null || true
   scontrol update nodename=t1 state=down reason=test
-  scontrol update nodename=t1 state=resume
-  wait_until 20 idle || true
+  wait_until 20 resumed || true
 }
 restart_slurmd() {
   local file=$SAILOR_CLUSTER_DIR/run/slurmd.t1.pid pid

@@ -67,7 +67,7 @@ class Scheduler {
   // Cancels all helper jobs of that job, also those that wait.
   virtual void give_back_helpers(const std::string& main_job) = 0;
   // Lets a pending job start on any nodes that its request fits, instead of those that it names. Does nothing
-  // to other jobs. Some schedulers refuse it for heterogeneous jobs.
+  // to other jobs. Of a heterogeneous job: all components.
   virtual void forget_node_names(const std::string& job) = 0;
   // Requeues a job that runs or has failed. Does nothing if another process already did, or if the job was
   // submitted as one that must not be requeued.

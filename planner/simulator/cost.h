@@ -36,6 +36,7 @@ struct NodeBill {
   int whole_gpus = 0;                   // all of the node are paid; 0 = those of the plan
   bool spot = false, by_units = false;  // else on demand
 
+  bool operator==(const NodeBill&) const = default;
   // With this many GPUs of a plan, more than 0.
   int paid(int used) const { return whole_gpus > 0 ? whole_gpus : used; }
 };

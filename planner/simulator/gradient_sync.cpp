@@ -46,21 +46,50 @@ const CompactStage& member(const CompactPlan& plan, const PlanClasses& classes, 
   return plan.of(pipeline)[static_cast<size_t>(group.stage_of[of_class])];
 }
 
-// Sets `order` to the pipelines in the order of the group's ring: like NCCL's, it enters and leaves every
-// node once, and the nodes are in the order in which the group's ranks name them first.
-void set_ring_order(const CompactPlan& plan, const PlanClasses& classes, const LayerGroup& group,
-                    std::vector<int>& order) {
-  std::vector<int> first(static_cast<size_t>(plan.nodes), -1), key;  // first pipeline of each node
-  for (int j = 0; j < plan.pipelines(); ++j) {
-    const int node = member(plan, classes, group, j).node;
-    if (node >= 0 && first[static_cast<size_t>(node)] < 0) first[static_cast<size_t>(node)] = j;
-    key.push_back(node < 0 ? j : first[static_cast<size_t>(node)]);
+// The order of pipelines in a group's ring: like NCCL's, it enters and leaves every node once, and the nodes
+// are in the order in which the group's ranks name them first. Keeps memory for the next group.
+class RingOrder {
+ public:
+  explicit RingOrder(int nodes) : last_(static_cast<size_t>(nodes), -1) {}
+
+  // Valid until the next call.
+  const std::vector<int>& of(const CompactPlan& plan, const PlanClasses& classes, const LayerGroup& group) {
+    const int D = plan.pipelines();
+    next_.assign(static_cast<size_t>(D), -1);
+    first_.clear();
+    nodes_.clear();
+    bool in_order = true;
+    int before = -1;
+    for (int j = 0; j < D; ++j) {
+      const int node = member(plan, classes, group, j).node;
+      if (node < 0 || last_[static_cast<size_t>(node)] < 0) {
+        first_.push_back(j);
+        if (node >= 0) nodes_.push_back(node);
+      } else {
+        next_[static_cast<size_t>(last_[static_cast<size_t>(node)])] = j;
+        in_order = in_order && node == before;
+      }
+      if (node >= 0) last_[static_cast<size_t>(node)] = j;
+      before = node;
+    }
+    for (const int node : nodes_) last_[static_cast<size_t>(node)] = -1;
+    order_.resize(static_cast<size_t>(D));
+    if (in_order) {
+      std::iota(order_.begin(), order_.end(), 0);
+      return order_;
+    }
+    auto at = order_.begin();
+    for (const int first : first_)
+      for (int j = first; j >= 0; j = next_[static_cast<size_t>(j)]) *at++ = j;
+    return order_;
   }
-  order.resize(key.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return key[static_cast<size_t>(a)] < key[static_cast<size_t>(b)]; });
-}
+
+ private:
+  std::vector<int> last_;           // by node: the last pipeline there so far; -1 between calls
+  std::vector<int> next_;           // by pipeline: the next one on its node
+  std::vector<int> first_, nodes_;  // the first pipeline of each node; the nodes
+  std::vector<int> order_;
+};
 
 // Parameters of the group's layers, of a whole replica. Tied matrices are one where the same ranks hold both.
 double whole_parameters(const CompactPlan& plan, const PlanClasses& classes, const LayerGroup& group,
@@ -94,7 +123,13 @@ class Rings {
  public:
   Rings(const CompactPlan& plan, const PlanClasses& classes, const std::vector<LayerGroup>& groups,
         StageKinds& kinds)
-      : plan_(plan), classes_(classes), kinds_(kinds), context_(kinds.context()) {
+      : plan_(plan),
+        classes_(classes),
+        kinds_(kinds),
+        context_(kinds.context()),
+        rings_(static_cast<size_t>(plan.nodes), 0),
+        seen_(static_cast<size_t>(plan.nodes), 0),
+        order_(plan.nodes) {
     count_rings(groups);
   }
 
@@ -171,46 +206,60 @@ class Rings {
   void count_rings(const std::vector<LayerGroup>& groups) {
     size_t most_groups = 0;
     for (const PipelineClass& of : classes_.pipelines)
-      most_groups =
-          std::max(most_groups, plan_.of(of.pipeline).size() / static_cast<size_t>(plan_.interleave));
-    // The most of the replicas there, [node][group of GPUs].
-    std::vector<int> gpus_of(static_cast<size_t>(plan_.nodes) * most_groups, 0);
+      most_groups = std::max(most_groups, plan_.groups(of.pipeline));
+    // Do they send to other nodes? [class of pipelines][group of GPUs]
+    std::vector<char> leaves(classes_.pipelines.size() * most_groups, 0);
     for (const LayerGroup& group : groups) {
       if (!spans_nodes(group)) continue;
-      for (int j = 0; j < plan_.pipelines(); ++j) {
-        const CompactStage& stage = stage_of(group, j);
+      for (size_t c = 0; c < classes_.pipelines.size(); ++c)
+        leaves[c * most_groups +
+               static_cast<size_t>(group.stage_of[c]) % plan_.groups(classes_.pipelines[c].pipeline)] = 1;
+    }
+    std::vector<int> gpus(rings_.size(), 0), nodes;  // of replicas on a node: the most
+    for (size_t g = 0; g < most_groups; ++g) {
+      nodes.clear();
+      for (size_t j = 0; j < classes_.of_pipeline.size(); ++j) {
+        if (!leaves[static_cast<size_t>(classes_.of_pipeline[j]) * most_groups + g]) continue;
+        const CompactStage& stage = plan_.stages[static_cast<size_t>(plan_.first[j]) + g];
         if (stage.node < 0) continue;
-        const auto of_class = static_cast<size_t>(classes_.of_pipeline[static_cast<size_t>(j)]);
-        const size_t gpus = static_cast<size_t>(group.stage_of[of_class]) %
-                            (plan_.of(j).size() / static_cast<size_t>(plan_.interleave));
-        int& most = gpus_of[static_cast<size_t>(stage.node) * most_groups + gpus];
-        most = std::max(most, kinds_[stage.kind].shape.gpus());
+        int& most = gpus[static_cast<size_t>(stage.node)];
+        if (most == 0) nodes.push_back(stage.node);
+        most = std::max(most, kinds_.shape(stage.kind).gpus());
+      }
+      for (const int node : nodes) {
+        rings_[static_cast<size_t>(node)] += gpus[static_cast<size_t>(node)];
+        gpus[static_cast<size_t>(node)] = 0;
       }
     }
-    rings_.assign(static_cast<size_t>(plan_.nodes), 0);
-    for (size_t i = 0; i < gpus_of.size(); ++i) rings_[i / most_groups] += gpus_of[i];
   }
 
   Links links_of(const LayerGroup& group) {
     const int D = plan_.pipelines();
     Links links;
     links.ring.ranks = D;
-    set_ring_order(plan_, classes_, group, order_);
-    std::vector<char> used(static_cast<size_t>(plan_.nodes), 0);
-    for (int j = 0; j < D; ++j) {
-      const CompactStage& a = stage_of(group, order_[static_cast<size_t>(j)]);
-      const CompactStage& b = stage_of(group, order_[static_cast<size_t>((j + 1) % D)]);
-      const bool same_node = on_one_node(a, b);
-      add_distinct(same_node ? links.intra : links.inter, kinds_.link(a.kind, b.kind, same_node));
-      if (a.node < 0) {
-        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_[a.kind].shape.gpus());
+    const std::vector<int>& order = order_.of(plan_, classes_, group);
+    ++groups_seen_;
+    int from = -1, to = -1;  // kinds of the link before
+    bool was_near = false;
+    const CompactStage* a = &stage_of(group, order[0]);
+    for (int i = 0; i < D; ++i) {
+      const CompactStage& b = stage_of(group, order[static_cast<size_t>(i + 1 < D ? i + 1 : 0)]);
+      const bool near = on_one_node(*a, b);
+      if (a->kind != from || b.kind != to || near != was_near)
+        add_distinct(near ? links.intra : links.inter, kinds_.link(a->kind, b.kind, near));
+      from = a->kind;
+      to = b.kind;
+      was_near = near;
+      if (a->node < 0) {
+        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_.shape(a->kind).gpus());
         ++links.ring.nodes;
-        continue;
+      } else if (int& seen = seen_[static_cast<size_t>(a->node)]; seen != groups_seen_) {
+        seen = groups_seen_;
+        ++links.ring.nodes;
+        if (const double rings = rings_[static_cast<size_t>(a->node)]; rings > 0)
+          links.ring.sharing = std::max(links.ring.sharing, rings);
       }
-      const auto node = static_cast<size_t>(a.node);
-      if (rings_[node] > 0) links.ring.sharing = std::max(links.ring.sharing, rings_[node]);
-      if (used[node] == 0) ++links.ring.nodes;
-      used[node] = 1;
+      a = &b;
     }
     --links.ring.nodes;  // a ring begins with one
     return links;
@@ -221,7 +270,9 @@ class Rings {
   StageKinds& kinds_;
   const PlanningContext& context_;
   std::vector<double> rings_;  // by node
-  std::vector<int> order_;     // of a ring's pipelines
+  std::vector<int> seen_;      // by node: the last group with a member there, by number
+  int groups_seen_ = 0;
+  RingOrder order_;
 };
 
 }  // namespace
@@ -242,11 +293,11 @@ void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
   const PlanningContext& context = kinds.context();
   const bool mesh = context.framework.sums == FrameworkStyle::Sums::mesh;
   const double part = moved_bytes(plan, context) / D / 1e9;
-  std::vector<int> order;
+  RingOrder ring(plan.nodes);
   for (const LayerGroup& group : groups) {
     const double gb = whole_parameters(plan, classes, group, kinds) * part;
     if (!mesh) {
-      set_ring_order(plan, classes, group, order);
+      const std::vector<int>& order = ring.of(plan, classes, group);
       for (int j = 0; j < D; ++j)
         add_traffic(kinds, member(plan, classes, group, order[static_cast<size_t>(j)]).kind,
                     member(plan, classes, group, order[static_cast<size_t>((j + 1) % D)]).kind, gb * (D - 1),

@@ -143,12 +143,16 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   return rank_memory(input, context.framework, context.precision).total() <= kind.capacity_bytes;
 }
 
-bool IterationModel::fits(const CompactPlan& plan) {
+bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
+  const auto like_previous = [&](int j) {
+    const auto at = static_cast<size_t>(j);
+    return classes.of_pipeline[at] == classes.of_pipeline[at - 1] || same_memory(plan, j - 1, j);
+  };
   for (int j = 0; j < plan.pipelines(); ++j) {
     const auto stages = plan.of(j);
     const int groups = static_cast<int>(plan.groups(j));
     const int microbatches = plan.microbatches[static_cast<size_t>(j)];
-    if (j > 0 && same_memory(plan, j - 1, j)) continue;
+    if (j > 0 && like_previous(j)) continue;
     for (int g = 0; g < groups; ++g) {
       const CompactStage& stage = stages[static_cast<size_t>(g)];
       if (plan.interleave > 1) {
@@ -473,7 +477,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
         out.pipeline_s + *std::max_element(details.after_s.begin(), details.after_s.end()) + out.overhead_s;
     if (least_s >= most_s) return stop_at(least_s);
   }
-  if (fits != nullptr && !(*fits = this->fits(plan))) return out;
+  if (fits != nullptr && !(*fits = this->fits(plan, classes))) return out;
   MeshSums& sums = sums_;
   if (mesh) {
     find_mesh_sums(plan, classes, details.groups, kinds_, sums);

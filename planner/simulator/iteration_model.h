@@ -65,8 +65,6 @@ class IterationModel {
   // Is the memory of a rank sufficient?
   bool fits(const StageMemoryInput& stage);
 
-  // Is the memory of every rank sufficient? Throws InputError if a profile is missing, like iteration().
-  bool fits(const CompactPlan& plan);
   // Missing memory of ranks, as fractions of a GPU's memory, summed over classes of pipelines and their
   // groups.
   double missing_memory(const CompactPlan& plan);
@@ -95,6 +93,8 @@ class IterationModel {
   Iteration iteration(const CompactPlan& plan, bool with_events, IterationDetails& details, double most_s,
                       bool* fits);
   bool rank_fits(const StageMemoryInput& stage);
+  // Is the memory of every rank sufficient?
+  bool fits(const CompactPlan& plan, const PlanClasses& classes);
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
   void play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details, Iteration& out);
   // Sets the times after gradient sync, except the gathering of weights over rings.

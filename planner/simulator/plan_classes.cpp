@@ -23,9 +23,14 @@ T& next_of(std::vector<T>& list, size_t& count) {
 }
 
 class Classifier {
+  using Senders = PlanClasses::Memory::Senders;
+
  public:
   Classifier(const CompactPlan& plan, StageKinds& kinds, PlanClasses& out)
-      : plan_(plan), kinds_(kinds), out_(out) {}
+      : plan_(plan), kinds_(kinds), out_(out), memory_(out.memory) {
+    memory_.boundaries.clear();
+    memory_.first_boundary.clear();
+  }
 
   void run() {
     count_senders();
@@ -43,9 +48,9 @@ class Classifier {
 
   // GPUs of each node that send to other nodes at the same time, by direction.
   void count_senders() {
-    forward_.assign(static_cast<size_t>(plan_.nodes), 0);
-    backward_.assign(static_cast<size_t>(plan_.nodes), 0);
-    std::vector<int> down, up;
+    std::vector<int>&down = memory_.down, &up = memory_.up;
+    memory_.forward.assign(static_cast<size_t>(plan_.nodes), 0);
+    memory_.backward.assign(static_cast<size_t>(plan_.nodes), 0);
     for (int j = 0; j < plan_.pipelines(); ++j) {
       const auto stages = plan_.of(j);
       const size_t count = plan_.groups(j);
@@ -62,8 +67,8 @@ class Classifier {
         g = next;
       }
       for (size_t g = 0; g < count; ++g) {
-        if (down[g] > 0) forward_[static_cast<size_t>(stages[g].node)] += down[g];
-        if (up[g] > 0) backward_[static_cast<size_t>(stages[g].node)] += up[g];
+        if (down[g] > 0) memory_.forward[static_cast<size_t>(stages[g].node)] += down[g];
+        if (up[g] > 0) memory_.backward[static_cast<size_t>(stages[g].node)] += up[g];
       }
     }
   }
@@ -76,14 +81,9 @@ class Classifier {
   }
 
   // What messages over a boundary depend on besides the stages.
-  struct Boundary {
-    int forward = -1, backward = -1;  // senders; not shared on one node
-
-    bool operator==(const Boundary&) const = default;
-  };
-  Boundary boundary(const CompactStage& from, const CompactStage& to) const {
+  Senders boundary(const CompactStage& from, const CompactStage& to) const {
     if (on_one_node(from, to)) return {};
-    return {senders(forward_, from, to), senders(backward_, to, from)};
+    return {senders(memory_.forward, from, to), senders(memory_.backward, to, from)};
   }
 
   // Are all times of a pipeline those of a class?
@@ -93,7 +93,7 @@ class Classifier {
     if (stages.size() != like.size() ||
         plan_.microbatches[static_cast<size_t>(pipeline)] != plan_.microbatches[static_cast<size_t>(shown)])
       return false;
-    const Boundary* boundaries = boundaries_.data() + first_boundary_[of_class];
+    const Senders* boundaries = memory_.boundaries.data() + memory_.first_boundary[of_class];
     for (size_t i = 0; i < stages.size(); ++i) {
       const CompactStage &a = stages[i], &b = like[i];
       if (a.kind != b.kind || a.first_layer != b.first_layer || a.recompute != b.recompute) return false;
@@ -129,12 +129,12 @@ class Classifier {
                                  static_cast<int>(&added - out_.pipelines.data()));
     added.send_forward_s.assign(stages.size(), 0);
     added.send_backward_s.assign(stages.size(), 0);
-    first_boundary_.push_back(boundaries_.size());
+    memory_.first_boundary.push_back(memory_.boundaries.size());
     for (size_t i = 0; i + 1 < stages.size(); ++i) {
       const CompactStage &from = stages[i], &to = stages[i + 1];
-      boundaries_.push_back(boundary(from, to));
-      added.send_forward_s[i] = message_s(from, to, from.end_layer, senders(forward_, from, to));
-      added.send_backward_s[i + 1] = message_s(to, from, from.end_layer, senders(backward_, to, from));
+      memory_.boundaries.push_back(boundary(from, to));
+      added.send_forward_s[i] = message_s(from, to, from.end_layer, senders(memory_.forward, from, to));
+      added.send_backward_s[i + 1] = message_s(to, from, from.end_layer, senders(memory_.backward, to, from));
     }
   }
 
@@ -166,23 +166,31 @@ class Classifier {
 
   // Ranks by node; a node of its own for each that is not placed.
   void classify_nodes() {
-    std::vector<uint64_t> hash(static_cast<size_t>(plan_.nodes), 0), hashes;
-    std::vector<int> single(static_cast<size_t>(out_.ranks()), 0);  // not placed, by class of ranks
+    std::vector<uint64_t>&hash = memory_.hash, &hashes = memory_.hashes, &rank_hash = memory_.rank_hash;
+    std::vector<int>&single = memory_.single, &class_of = memory_.class_of, &shown = memory_.shown;
+    hash.assign(static_cast<size_t>(plan_.nodes), 0);
+    class_of.resize(hash.size());
+    hashes.clear();
+    shown.clear();                                        // by class: the node that shows what it holds
+    single.assign(static_cast<size_t>(out_.ranks()), 0);  // not placed, by class of ranks
+    rank_hash.clear();
+    for (int rank = 0; rank < out_.ranks(); ++rank) rank_hash.push_back(mixed(static_cast<uint64_t>(rank)));
+    find_used_nodes();
     for_each_rank([&](int node, int rank) {
       if (node < 0)
         ++single[static_cast<size_t>(rank)];
       else
-        hash[static_cast<size_t>(node)] += mixed(static_cast<uint64_t>(rank));
+        hash[static_cast<size_t>(node)] += rank_hash[static_cast<size_t>(rank)];
     });
-    std::vector<int> class_of(hash.size(), -1), shown;  // by class: the node that shows what it holds
     size_t count = 0, at = 0;
-    for (size_t node = 0; node < hash.size(); ++node) {
+    for (const int used : memory_.used) {
+      const auto node = static_cast<size_t>(used);
       // Neighbours are mostly alike.
-      if (node == 0 || hashes[at] != hash[node])
+      if (count == 0 || hashes[at] != hash[node])
         at = static_cast<size_t>(std::find(hashes.begin(), hashes.end(), hash[node]) - hashes.begin());
       if (at == count) {
         hashes.push_back(hash[node]);
-        shown.push_back(static_cast<int>(node));
+        shown.push_back(used);
         NodeClass& added = next_of(out_.nodes, count);
         added.ranks.clear();
         added.nodes = 0;
@@ -218,6 +226,20 @@ class Classifier {
     out_.first_node = node >= 0 ? class_of[static_cast<size_t>(node)] : 0;
   }
 
+  // The nodes with ranks, ascending.
+  void find_used_nodes() {
+    std::vector<int>& used = memory_.used;
+    memory_.is_used.assign(static_cast<size_t>(plan_.nodes), 0);
+    used.clear();
+    for (const CompactStage& stage : plan_.stages) {
+      if (stage.node < 0) continue;
+      char& is_used = memory_.is_used[static_cast<size_t>(stage.node)];
+      if (!is_used) used.push_back(stage.node);
+      is_used = 1;
+    }
+    if (!std::is_sorted(used.begin(), used.end())) std::sort(used.begin(), used.end());
+  }
+
   static void join_equal(std::vector<std::pair<int, int>>& ranks) {
     std::sort(ranks.begin(), ranks.end());
     size_t kept = 0;
@@ -233,9 +255,7 @@ class Classifier {
   const CompactPlan& plan_;
   StageKinds& kinds_;
   PlanClasses& out_;
-  std::vector<int> forward_, backward_;  // senders by node
-  std::vector<Boundary> boundaries_;     // by class of pipelines, then stage
-  std::vector<size_t> first_boundary_;
+  PlanClasses::Memory& memory_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // once, so the cost of a prediction depends on the number of classes, not of GPUs. Value type.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,21 @@ struct PlanClasses {
   bool first_is_placed = false;
   bool several_nodes = false;
   double message_bytes = 0;  // the largest that a rank sends to another stage at once
+
+  // Memory of find_classes().
+  struct Memory {
+    struct Senders {  // at both ends of a boundary, if it is not within a node
+      int forward = -1, backward = -1;
+
+      bool operator==(const Senders&) const = default;
+    };
+    std::vector<int> forward, backward, down, up;
+    std::vector<Senders> boundaries;  // by class of pipelines, then stage
+    std::vector<size_t> first_boundary;
+    std::vector<uint64_t> hash, hashes, rank_hash;
+    std::vector<char> is_used;
+    std::vector<int> used, single, class_of, shown;
+  } memory;
 
   int ranks() const { return static_cast<int>(pipeline_of_rank.size()); }
   int group_of(int rank) const {

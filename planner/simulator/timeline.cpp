@@ -51,16 +51,23 @@ double tick_s(double microbatches, std::span<const StageTimes> times, std::span<
   return std::ldexp(1.0, std::max(longest_exponent + sum_exponent - 62, -1000));
 }
 
+// Rounded like std::llround(), for durations >= 0.
+Ticks rounded(double ticks) {
+  const auto whole = static_cast<Ticks>(ticks);
+  return whole + (ticks - static_cast<double>(whole) >= 0.5 ? 1 : 0);
+}
+
 Durations in_ticks(std::span<const StageTimes> times, double tick_s) {
   Durations out;
   for (std::vector<Ticks>* durations : {&out.forward, &out.backward, &out.send_forward, &out.send_backward})
     durations->resize(times.size());
+  const double per_s = 1 / tick_s;  // exact, for a power of two
   for (size_t at = 0; at < times.size(); ++at) {
     const StageTimes& t = times[at];
-    out.forward[at] = std::llround(t.forward_s / tick_s);
-    out.backward[at] = std::llround(t.backward_s / tick_s);
-    out.send_forward[at] = at + 1 == times.size() ? 0 : std::llround(t.send_forward_s / tick_s);
-    out.send_backward[at] = at == 0 ? 0 : std::llround(t.send_backward_s / tick_s);
+    out.forward[at] = rounded(t.forward_s * per_s);
+    out.backward[at] = rounded(t.backward_s * per_s);
+    out.send_forward[at] = at + 1 == times.size() ? 0 : rounded(t.send_forward_s * per_s);
+    out.send_backward[at] = at == 0 ? 0 : rounded(t.send_backward_s * per_s);
   }
   return out;
 }
@@ -75,6 +82,9 @@ Timeline play(const TimelineWork& work, int64_t microbatches_per_unit) {
                        : static_cast<double>(ticks) * work.tick_s;
   };
   Timeline out;
+  out.stage_end_s.reserve(static_cast<size_t>(work.stages));
+  out.last_backward_s.reserve(static_cast<size_t>(work.stages));
+  out.chunk_end_s.reserve(record.chunk_end.size());
   for (int i = 0; i < work.stages; ++i) {
     out.stage_end_s.push_back(seconds(player.end_of(i)));
     out.makespan_s = std::max(out.makespan_s, out.stage_end_s.back());
@@ -128,7 +138,7 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
   work.tick_s = tick_s(with_events ? microbatches : most_played(schedule, stages, microbatches), times,
                        last_microbatch);
   work.regular = in_ticks(times, work.tick_s);
-  work.last = in_ticks(last_microbatch, work.tick_s);
+  work.last = last_microbatch.data() == times.data() ? work.regular : in_ticks(last_microbatch, work.tick_s);
   work.with_events = with_events;
   Timeline out = play(work);
   out.stage_busy_s.assign(static_cast<size_t>(stages), 0);

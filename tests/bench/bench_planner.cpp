@@ -8,6 +8,8 @@
 //   bench_planner --generate SEED --types N --zones N --gpus N
 //   bench_planner --native --seed S --count N ...       the native search against rivals
 //   (native/native_bench.h)
+//   bench_planner --native --adjacent --seed S --count N ...       clusters with a node less
+//   (native/adjacent_clusters.h)
 //
 // CSV on stdout; what is wrong with a row, and a summary, on stderr. Every row is a process of its own.
 // Exit 1 when a row is invalid, worse than the best plan known or than a plan of DIR/baselines.csv, or when a
@@ -24,6 +26,7 @@
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
 #include "tests/bench/gains.h"
+#include "tests/bench/native/adjacent_clusters.h"
 #include "tests/bench/native/native_bench.h"
 #include "tests/bench/prunings.h"
 #include "tests/bench/replan.h"
@@ -47,7 +50,7 @@ struct Options {
   int only = -1;  // this row, by its place in the file; for the processes that this one starts
   int64_t generate = -1;
   int types = 5, zones = 5, gpus = 1024;
-  bool native = false;
+  bool native = false, adjacent = false;
   NativeOptions of_native;
 };
 
@@ -238,7 +241,8 @@ int run_replan(const Options& options) {
 }
 
 int run(Options options) {
-  if (options.native) return run_native(options.of_native);
+  if (options.native)
+    return options.adjacent ? run_adjacent(options.of_native) : run_native(options.of_native);
   if (options.gains) return run_gains(options);
   if (options.replan) return run_replan(options);
   for (const std::string& feature : options.without) {
@@ -315,11 +319,16 @@ int main(int argc, char** argv) {
   std::string rivals = "all", catalog = SAILOR_SOURCE_DIR "/etc/catalog.yaml";
   app.add_option("--rivals", rivals, "which, for --native")
       ->check(CLI::IsMember({"none", "fast", "all", "hard"}));
+  app.add_flag("--adjacent", options.adjacent,
+               "compare clusters that differ by a node or a type, for --native");
+  std::string links = "drawn";
+  app.add_option("--links", links, "between nodes, for --native")->check(CLI::IsMember({"drawn", "catalog"}));
   app.add_option("--catalog", catalog, "GPU types, for --native")->check(CLI::ExistingFile);
   app.add_option("--dump", options.of_native.dump,
                  "with --native and --only NUMBER: write the problem and the plans there");
   try {
     app.parse(argc, argv);
+    options.of_native.limits.drawn_links = links == "drawn";
     if (options.native) set_native(app, rivals, catalog, options);
     if (!options.native && options.generate < 0 && (options.scenarios.empty() || options.reference.empty()))
       throw CLI::RequiredError("--scenarios and --reference, or --generate, or --native");

@@ -16,10 +16,10 @@
 #include <thread>
 
 #include "planner/plan/plan_json.h"
+#include "planner/process/program_path.h"
 #include "planner/process/subprocess.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/spec/text_file.h"
-#include "trainer/process/program_path.h"
 #include "trainer/record/run_directory.h"
 
 namespace sailor::closed_loop {

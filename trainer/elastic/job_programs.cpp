@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <vector>
 
+#include "planner/process/program_path.h"
 #include "planner/process/subprocess.h"
 #include "planner/spec/host_list.h"
 #include "trainer/launch/helper_job.h"
-#include "trainer/process/program_path.h"
 
 namespace sailor {
 

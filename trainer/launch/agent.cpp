@@ -14,11 +14,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "planner/process/program_path.h"
 #include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
 #include "trainer/control/control_client.h"
 #include "trainer/launch/requeue.h"
-#include "trainer/process/program_path.h"
 #include "trainer/process/signals.h"
 
 namespace sailor {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "planner/plan/rank_layout.h"
+#include "planner/process/program_path.h"
 #include "planner/process/subprocess.h"
-#include "trainer/process/program_path.h"
 
 namespace sailor {
 namespace {

@@ -280,22 +280,34 @@ bool share_batch(const Space& space, PlanTemplate& of) {
     times.back().all_s *= static_cast<double>(round);
     high_s = std::max(high_s, times.back().pipeline_s(static_cast<double>(total), 1));
   }
+  const auto rounds_of = [&](size_t c, double most_s) {
+    const ClassTimes& t = times[c];
+    const double rounds = (most_s - (t.all_s - t.slowest_s) / of.interleave) / std::max(t.slowest_s, 1e-12);
+    return std::clamp<int64_t>(static_cast<int64_t>(rounds * (1 + 1e-12)), 1, total);
+  };
   const auto taken = [&](double most_s) {
     int64_t sum = 0;
-    for (size_t c = 0; c < of.classes.size(); ++c) {
-      const ClassTimes& t = times[c];
-      const double rounds = (most_s - (t.all_s - t.slowest_s) / of.interleave) / std::max(t.slowest_s, 1e-12);
-      const int64_t each =
-          std::clamp<int64_t>(static_cast<int64_t>(std::floor(rounds * (1 + 1e-12))), 1, total);
-      of.classes[c].microbatches = each * of.classes[c].pipelines;
-      sum += of.classes[c].microbatches;
-    }
+    for (size_t c = 0; c < of.classes.size(); ++c) sum += rounds_of(c, most_s) * of.classes[c].pipelines;
     return sum;
   };
+  // Do only equal classes differ between both ends, by one round? Then nothing changes in between.
+  const auto is_exact = [&] {
+    const ClassTimes* changed = nullptr;
+    for (size_t c = 0; c < of.classes.size(); ++c) {
+      const int64_t more = rounds_of(c, high_s) - rounds_of(c, low_s);
+      if (more == 0) continue;
+      if (more > 1 || (changed != nullptr && !(*changed == times[c]))) return false;
+      changed = &times[c];
+    }
+    return changed != nullptr && taken(low_s) < total;
+  };
   for (int i = 0; i < 2 * kCutBisections; ++i) {
+    if (i >= 8 && i % 4 == 0 && is_exact()) break;
     const double middle_s = (low_s + high_s) / 2;
     (taken(middle_s) >= total ? high_s : low_s) = middle_s;
   }
+  for (size_t c = 0; c < of.classes.size(); ++c)
+    of.classes[c].microbatches = rounds_of(c, high_s) * of.classes[c].pipelines;
   int64_t excess = taken(high_s) - total;
   if (excess < 0) return false;
   // What is too much goes back where a round ends latest.

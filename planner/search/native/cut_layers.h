@@ -25,6 +25,7 @@ bool shorten(Scorer& scorer, PlanTemplate& of, size_t pipeline_class);
 struct ClassTimes {
   double slowest_s = 0;  // group of GPUs, one microbatch
   double all_s = 0;      // the sum of all groups, one microbatch
+  bool operator==(const ClassTimes&) const = default;
   double pipeline_s(double microbatches, int interleave) const {
     return microbatches * slowest_s + (all_s - slowest_s) / interleave;
   }

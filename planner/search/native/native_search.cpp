@@ -51,6 +51,7 @@ struct Effort {
       {.gpus = 256, .steps = 3.2e7, .steps_per_gpu = 5e4},
       {.steps = 6.2e7, .steps_per_gpu = 1.15e5},
   };
+  int counted_gpus = 1024;  // more do not increase the effort: planning is interactive
   // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
   double from_previous = 0.25;                 // part of the effort that replanning adds
@@ -109,8 +110,9 @@ class NativeSearch {
 
   int64_t steps() const {
     const Effort::Size& of = size();
-    return static_cast<int64_t>(std::min(options_.effort * (of.steps + of.steps_per_gpu * space_.gpus()),
-                                         effort_.steps_per_s * options_.effort_limit_s));
+    return static_cast<int64_t>(std::min(
+        options_.effort * (of.steps + of.steps_per_gpu * std::min(space_.gpus(), effort_.counted_gpus)),
+        effort_.steps_per_s * options_.effort_limit_s));
   }
 
   // A search of its own from previous plans: what follows is what a search from nothing does, so that the
@@ -217,6 +219,7 @@ class NativeSearch {
       if (!assign(space_, tidy(of, value), compact)) continue;
       improve_placement(space_, scorer_.model(), scorer_.goal(), compact,
                         placed > 0 ? effort_.placing : PlacementOptions{});
+      use_fewer_nodes(space_, scorer_.model(), scorer_.goal(), compact);
       Candidate candidate{plan_of(space_, compact), {}};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);

@@ -1,17 +1,20 @@
 #include "planner/search/native/plan_template.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 
 namespace sailor::native {
 namespace {
 
+// Replicas of a stage that are placed one after the other.
 struct Dealt {
-  int pipeline;
+  int pipeline;  // the first
+  int replicas;
   int group;
   int option;
   int pool;
   ReplicaShape shape;
-  int block;  // consecutively placed replicas of this stage from here on; 0 except for the first
 };
 
 // The free GPUs of the nodes during an assignment.
@@ -26,47 +29,74 @@ class Dealer {
       left_.push_back(pool.gpus);
     }
     first_.assign(space.pools.size(), 0);
+    touched_.assign(space.pools.size(), 0);
     if (fill == Fill::even) spread(order);
   }
 
-  // The node of a group of GPUs; -1 when there is none.
-  int take(const Dealt& group) {
+  // Chooses nodes for the replicas one after the other and calls visit(replica, node) for each; false when
+  // there are no more nodes with room, or after a visit that returned false.
+  template <typename Visit>
+  bool take(const Dealt& group, const Visit& visit) {
     const auto pool = static_cast<size_t>(group.pool);
     const std::vector<int>& nodes = space_.pools[pool].nodes;
+    const int gpus = group.shape.gpus();
     size_t& first = first_[pool];
     while (first < nodes.size() && free_[static_cast<size_t>(nodes[first])] == 0) ++first;
-    if (together_ && group.block > 0) node_ = best_filled(nodes, first, group.block * group.shape.gpus());
-    if (together_ && node_ >= 0 && take_from(node_, group.shape.gpus()) >= 0) return node_;
-    for (size_t i = first; i < nodes.size(); ++i)
-      if (take_from(nodes[i], group.shape.gpus()) >= 0) return nodes[i];
-    return -1;
+    const size_t common = together_
+                              ? best_filled(space_.pools[pool], first, touched_[pool], group.replicas * gpus)
+                              : nodes.size();
+    size_t at = first;
+    for (int i = 0; i < group.replicas; ++i) {
+      size_t taken = common;
+      if (common == nodes.size() || !take_from(nodes[common], gpus)) {
+        while (at < nodes.size() && !take_from(nodes[at], gpus)) ++at;
+        taken = at;
+      }
+      if (taken == nodes.size()) return false;
+      touched_[pool] = std::max(touched_[pool], taken + 1);
+      if (!visit(i, nodes[taken])) return false;
+    }
+    return true;
   }
 
  private:
-  int take_from(int node, int gpus) {
+  bool take_from(int node, int gpus) {
     int& free = free_[static_cast<size_t>(node)];
     int& left = left_[static_cast<size_t>(space_.pool_of_node[static_cast<size_t>(node)])];
-    if (free < gpus || left < gpus) return -1;
+    if (free < gpus || left < gpus) return false;
     free -= gpus;
     left -= gpus;
-    return node;
+    return true;
   }
 
-  // The node with the fewest GPUs left that has enough; -1 when there is none.
-  int best_filled(const std::vector<int>& nodes, size_t first, int gpus) const {
-    int best = -1;
-    for (size_t i = first; i < nodes.size(); ++i) {
+  // The node with the fewest GPUs left that has enough, the first of several; the number of nodes when there
+  // is none. From `touched` on no node has lost GPUs.
+  size_t best_filled(const SpacePool& pool, size_t first, size_t touched, int gpus) const {
+    const std::vector<int>& nodes = pool.nodes;
+    // A pool of several zones shares its nodes, and is not in order.
+    const bool in_order = !space_.pools.back().joint;
+    const size_t end = in_order ? std::max(first, touched) : nodes.size();
+    size_t best = nodes.size();
+    int least = std::numeric_limits<int>::max();
+    for (size_t i = first; i < end && least > gpus; ++i) {
       const int free = free_[static_cast<size_t>(nodes[i])];
-      if (free >= gpus && (best < 0 || free < free_[static_cast<size_t>(best)])) best = nodes[i];
+      if (free < gpus || free >= least) continue;
+      best = i;
+      least = free;
     }
-    return best;
+    if (!in_order || least == gpus) return best;
+    const auto begin = pool.free.begin() + static_cast<ptrdiff_t>(end);
+    const auto enough = std::upper_bound(begin, pool.free.end(), gpus, std::greater<>());
+    if (enough == begin || *(enough - 1) >= least) return best;
+    return static_cast<size_t>(std::lower_bound(begin, enough, *(enough - 1), std::greater<>()) -
+                               pool.free.begin());
   }
 
   void spread(const std::vector<Dealt>& order) {
     std::vector<int> wanted(space_.pools.size(), 0), degree(space_.pools.size(), 1);
     for (const Dealt& group : order) {
       const auto pool = static_cast<size_t>(group.pool);
-      wanted[pool] += group.shape.gpus();
+      wanted[pool] += group.replicas * group.shape.gpus();
       degree[pool] = std::max(degree[pool], group.shape.gpus());
     }
     for (size_t p = 0; p < wanted.size(); ++p) {
@@ -84,10 +114,10 @@ class Dealer {
 
   const Space& space_;
   const bool together_;
-  int node_ = -1;              // of the replicas being placed, if they are together
-  std::vector<int> free_;      // by node
-  std::vector<int> left_;      // by pool of one zone: within its limit
-  std::vector<size_t> first_;  // by pool: all nodes before it are full
+  std::vector<int> free_;        // by node
+  std::vector<int> left_;        // by pool of one zone: within its limit
+  std::vector<size_t> first_;    // by pool: all nodes before it are full
+  std::vector<size_t> touched_;  // by pool: no node from it on has lost GPUs
 };
 
 // GPU groups in the order in which they get their nodes.
@@ -100,39 +130,51 @@ std::vector<Dealt> dealing_order(const Space& space, const PlanTemplate& of) {
       for (int g = 0; g < groups; ++g) {
         const int number = pipelines.stages[static_cast<size_t>(g)].option;
         const SpaceOption& option = space.options[static_cast<size_t>(number)];
-        const int end = std::min(pipelines.pipelines, block + of.block);
-        for (int j = block; j < end; ++j)
-          order.push_back({first + j, g, number, option.pool, option.shape, j == block ? end - block : 0});
+        order.push_back({first + block, std::min(of.block, pipelines.pipelines - block), g, number,
+                         option.pool, option.shape});
       }
     first += pipelines.pipelines;
   }
   return order;
 }
 
-bool deal(const Space& space, const std::vector<Dealt>& order, const PlanTemplate& of, CompactPlan& plan) {
-  const Resources& resources = space.resources;
-  std::vector<int> used(resources.capacity.size(), 0);
-  Dealer dealer(space, order, of.fill);
-  for (const Dealt& group : order) {
-    const int node = dealer.take(group);
-    if (node < 0) return false;
-    const int option = space.pools[static_cast<size_t>(group.pool)].joint
-                           ? space.option_of(space.pool_of_node[static_cast<size_t>(node)], group.shape)
-                           : group.option;
-    if (option < 0) return false;
-    const SpaceOption& here = space.options[static_cast<size_t>(option)];
-    const std::vector<int>& use = resources.use[static_cast<size_t>(here.in_resources)];
-    for (size_t c = 0; c < used.size(); ++c)
-      if ((used[c] += use[c]) > resources.capacity[c]) return false;
-    const int first = plan.first[static_cast<size_t>(group.pipeline)];
-    const int groups = (plan.first[static_cast<size_t>(group.pipeline) + 1] - first) / of.interleave;
-    for (int chunk = 0; chunk < of.interleave; ++chunk) {
-      CompactStage& stage = plan.stages[static_cast<size_t>(first + chunk * groups + group.group)];
-      stage.node = node;
-      stage.kind = here.kind;
-    }
+// Are all limits kept by so many replicas of each option?
+bool within_limits(const Resources& resources, const Space& space, const std::vector<int>& replicas) {
+  for (size_t c = 0; c < resources.capacity.size(); ++c) {
+    int64_t used = 0;
+    for (size_t o = 0; o < replicas.size(); ++o)
+      if (replicas[o] > 0)
+        used += int64_t{replicas[o]} * resources.use[static_cast<size_t>(space.options[o].in_resources)][c];
+    if (used > resources.capacity[c]) return false;
   }
   return true;
+}
+
+bool deal(const Space& space, const std::vector<Dealt>& order, const PlanTemplate& of, CompactPlan& plan) {
+  std::vector<int> replicas(space.options.size(), 0);
+  Dealer dealer(space, order, of.fill);
+  for (const Dealt& dealt : order) {
+    const bool joint = space.pools[static_cast<size_t>(dealt.pool)].joint;
+    const auto pipeline = static_cast<size_t>(dealt.pipeline);
+    const auto stages = static_cast<size_t>(plan.first[pipeline + 1] - plan.first[pipeline]);
+    const size_t groups = stages / static_cast<size_t>(of.interleave);
+    CompactStage* const first = plan.stages.data() + plan.first[pipeline] + dealt.group;
+    const bool all = dealer.take(dealt, [&](int replica, int node) {
+      const int option =
+          joint ? space.option_of(space.pool_of_node[static_cast<size_t>(node)], dealt.shape) : dealt.option;
+      if (option < 0) return false;
+      ++replicas[static_cast<size_t>(option)];
+      const int kind = space.options[static_cast<size_t>(option)].kind;
+      CompactStage* stage = first + static_cast<size_t>(replica) * stages;
+      for (int chunk = 0; chunk < of.interleave; ++chunk, stage += groups) {
+        stage->node = node;
+        stage->kind = kind;
+      }
+      return true;
+    });
+    if (!all) return false;
+  }
+  return within_limits(space.resources, space, replicas);
 }
 
 // Are there as many GPUs at all?
@@ -171,17 +213,22 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
     const int64_t each = pipelines.microbatches / round / pipelines.pipelines;
     const int64_t more = pipelines.microbatches / round % pipelines.pipelines;
     if (each < 1 || pipelines.microbatches % round != 0 || (of.interleave > 1 && round < 2)) return false;
+    int layer = 0;
+    for (const TemplateStage& stage : pipelines.stages) {
+      if (stage.end_layer <= layer) return false;
+      plan.stages.push_back({space.options[static_cast<size_t>(stage.option)].kind, layer, stage.end_layer,
+                             stage.recompute, -1});
+      layer = stage.end_layer;
+    }
+    const size_t stages = pipelines.stages.size();
     for (int j = 0; j < pipelines.pipelines; ++j) {
-      int layer = 0;
-      for (const TemplateStage& stage : pipelines.stages) {
-        if (stage.end_layer <= layer) return false;
-        plan.stages.push_back({space.options[static_cast<size_t>(stage.option)].kind, layer, stage.end_layer,
-                               stage.recompute, -1});
-        layer = stage.end_layer;
+      if (j > 0) {
+        plan.stages.resize(plan.stages.size() + stages);
+        std::copy_n(plan.stages.end() - 2 * static_cast<ptrdiff_t>(stages), stages,
+                    plan.stages.end() - static_cast<ptrdiff_t>(stages));
       }
       plan.first.push_back(static_cast<int>(plan.stages.size()));
-      const int64_t microbatches = (each + (j < more ? 1 : 0)) * round;
-      plan.microbatches.push_back(static_cast<int>(microbatches));
+      plan.microbatches.push_back(static_cast<int>((each + (j < more ? 1 : 0)) * round));
     }
   }
   std::vector<Dealt> order = dealing_order(space, of);

@@ -29,13 +29,7 @@ Seeds::Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& opt
     : scorer_(scorer), space_(scorer.space()), offered_(offered), options_(options), estimates_(space_) {
   std::vector<std::pair<double, int>> speeds;
   for (size_t p = 0; p < space_.pools.size(); ++p) {
-    double speed = 0;
-    for (const int option : space_.pools[p].options)
-      for (const int size : space_.microbatches)
-        if (space_.has_times(option, size))
-          speed = std::max(speed, static_cast<double>(space_.pools[p].gpus) * size /
-                                      space_.options[static_cast<size_t>(option)].shape.gpus() /
-                                      estimates_.model_s(option, size, Recompute::none));
+    const double speed = estimates_.speed(static_cast<int>(p));
     if (speed > 0) speeds.emplace_back(-speed, static_cast<int>(p));
     speed_.push_back(speed);
   }
@@ -89,10 +83,24 @@ void Seeds::keep_best(std::vector<TemplateShape>& shapes) const {
   shapes.resize(std::min(shapes.size(), options_.most_shapes));
 }
 
+// In all zones of a type, but small enough for one of them: the same shape in that zone is no slower.
+bool Seeds::fits_into_zone(const TemplateShape& shape) const {
+  const SpaceOption& first = space_.options[static_cast<size_t>(shape.parts[0].option)];
+  const SpacePool& pool = space_.pools[static_cast<size_t>(first.pool)];
+  int gpus = 0;
+  for (size_t i = 0; i < shape.num_parts; ++i) {
+    const SpaceOption& option = space_.options[static_cast<size_t>(shape.parts[i].option)];
+    if (!pool.joint || option.pool != first.pool) return false;
+    gpus += shape.parts[i].groups * option.shape.gpus();
+  }
+  return gpus * shape.pipelines <= pool.zone_gpus;
+}
+
 void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& out) {
   const int64_t total = num_microbatches(space_.context.job.training.global_batch, shape.microbatch);
   scorer_.count(16);
   if (shape.groups() * shape.interleave > space_.layers() || total < shape.pipelines) return;
+  if (fits_into_zone(shape)) return;
   if (!estimates_.may_fit(shape, offered_.contains(PlanFeature::zero1))) {
     ++scorer_.rejected["memory"];
     return;

@@ -52,6 +52,7 @@ class Seeds {
   void list_one(int pool, int microbatch, std::vector<TemplateShape>& out);
   void list_spans(const Pools& pools, std::vector<TemplateShape>& out);
   bool is_linked(const TemplateShape& shape) const;
+  bool fits_into_zone(const TemplateShape& shape) const;
   void list_compositions(const Pools& pools, std::vector<TemplateShape>& out);
   void add(TemplateShape shape, double most, std::vector<TemplateShape>& out);
   void add_interleaved(TemplateShape shape, double most, std::vector<TemplateShape>& out);

@@ -30,6 +30,7 @@ Estimates::Estimates(const Space& space) : space_(space) {
     near_s_per_byte_.push_back(s_per_byte(space.kinds.find_link(option.kind, option.kind, true), 1));
     card_s_per_byte_.push_back(
         s_per_byte(space.kinds.find_link(option.kind, option.kind, false), kManySenders));
+    zone_links_.push_back(zone_link(option));
   }
   if (space.options.empty()) return;
   const SpaceOption& any = space.options.front();
@@ -46,6 +47,25 @@ Estimates::Estimates(const Space& space) : space_(space) {
       static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.shape.parts();
   weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision));
   state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision));
+}
+
+const LinkCurve* Estimates::zone_link(const SpaceOption& option) const {
+  const SpacePool& pool = space_.pools[static_cast<size_t>(option.pool)];
+  std::set<int> kinds;  // one per zone
+  if (pool.joint)
+    for (const int node : pool.nodes)
+      if (const int here = space_.option_of(space_.pool_of_node[static_cast<size_t>(node)], option.shape);
+          here >= 0)
+        kinds.insert(space_.options[static_cast<size_t>(here)].kind);
+  const LinkCurve* fastest = nullptr;
+  for (const int from : kinds)
+    for (const int to : kinds) {
+      const LinkCurve* link = from == to ? nullptr : space_.kinds.find_link(from, to, false);
+      if (link != nullptr && (fastest == nullptr || link->time_s(kLarge_bytes, kManySenders) <
+                                                        fastest->time_s(kLarge_bytes, kManySenders)))
+        fastest = link;
+    }
+  return fastest;
 }
 
 bool Estimates::may_fit(const TemplateShape& shape, bool sharded) const {
@@ -91,13 +111,28 @@ double Estimates::layer_s(int option, int microbatch, Recompute recompute) {
   return model(option, microbatch, recompute).layer_s;
 }
 
+double Estimates::speed(int pool) {
+  const SpacePool& of = space_.pools[static_cast<size_t>(pool)];
+  double speed = 0;
+  for (const int option : of.options)
+    for (const int size : space_.microbatches)
+      if (space_.has_times(option, size))
+        speed = std::max(speed, static_cast<double>(of.gpus) * size /
+                                    space_.options[static_cast<size_t>(option)].shape.gpus() /
+                                    model_s(option, size, Recompute::none));
+  return speed;
+}
+
 Estimates::Stages Estimates::stages_of(const TemplateShape& shape) {
   Stages out;
   for (size_t i = 0; i < shape.num_parts; ++i)
     out.rate += shape.parts[i].groups / model_s(shape.parts[i].option, shape.microbatch, shape.recompute);
-  out.stage_s = 1 / out.rate;
+  // The longest layer may be where it is fastest.
+  double longest_layer_s = kNever;
   for (size_t i = 0; i < shape.num_parts; ++i)
-    out.stage_s = std::max(out.stage_s, longest_s(shape.parts[i].option, shape.microbatch, shape.recompute));
+    longest_layer_s =
+        std::min(longest_layer_s, longest_s(shape.parts[i].option, shape.microbatch, shape.recompute));
+  out.stage_s = std::max(1 / out.rate, longest_layer_s);
   // Layers are whole: the least time in which the stages do all of them.
   for (int tries = 0; tries < space_.layers(); ++tries) {
     double layers = 0, next_s = kNever, wanted = 0;
@@ -136,19 +171,30 @@ double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, 
     if (!by_stage) here = shape.num_parts == 1 ? std::clamp(node_groups / part.groups, 1, replicas) : 1;
     const int run = std::clamp(node_groups / here, 1, part.groups);
 
+    const SpacePool& pool = space_.pools[static_cast<size_t>(option.pool)];
+    const LinkCurve* zones = shape.pipelines * part.groups * option.shape.gpus() > pool.zone_gpus
+                                 ? zone_links_[static_cast<size_t>(part.option)]
+                                 : nullptr;
+    const bool reduces_over_zones = zones != nullptr && replicas > 1 && (!by_stage || part.groups == 1);
+
     // Between stages: what leaves a node holds up what stays there.
     const bool leaves = shape.num_parts > 1 || run < part.groups;
     const double slowdown = space_.kinds[option.kind].profile->overheads.message_slowdown;
-    const auto send = [&](bool near, double senders) {
-      const LinkCurve* link = space_.kinds.find_link(option.kind, option.kind, near);
+    const auto send_over = [&](const LinkCurve* link, double senders) {
       return link == nullptr
                  ? 0
                  : slowdown * link->time_s(message_bytes_ * shape.microbatch / option.shape.gpus(), senders);
     };
+    const auto send = [&](bool near, double senders) {
+      return send_over(space_.kinds.find_link(option.kind, option.kind, near), senders);
+    };
     const double near_s = run > 1 ? send(true, 1) : 0,
                  far_s = leaves ? send(false, here * option.shape.gpus()) : 0;
-    send_s = std::max({send_s, far_s, near_s});
-    path_s += 2 * part.groups * ((run - 1) * near_s + far_s) / run;
+    const double zones_s = zones != nullptr && !reduces_over_zones && part.groups > 1
+                               ? send_over(zones, here * option.shape.gpus())
+                               : 0;
+    send_s = std::max({send_s, far_s, near_s, zones_s});
+    path_s += 2 * part.groups * ((run - 1) * near_s + far_s) / run + 2 * zones_s;
 
     if (replicas < 2) continue;
     const double gradients = sum_bytes_ * share / part.groups;  // of a stage
@@ -156,7 +202,10 @@ double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, 
                           near_s_per_byte_[static_cast<size_t>(part.option)];
     const double card_s = 2.0 * here * run * (replicas - here) / replicas * gradients *
                           card_s_per_byte_[static_cast<size_t>(part.option)];
-    sums_s = std::max({sums_s, port_s, card_s});
+    const double zone_s = reduces_over_zones ? 2.0 * (replicas - 1) / replicas * here * run * gradients *
+                                                   s_per_byte(zones, kManySenders)
+                                             : 0;
+    sums_s = std::max({sums_s, port_s, card_s, zone_s});
   }
   // What nothing hides.
   const double after_s = std::max(0.0, sums_s - stages.stage_s / 2) + update_s;

@@ -31,8 +31,9 @@ struct TemplateShape {
 };
 
 // Estimates without a layer split: stages of equal whole layers, messages and gradient reduction at the rate
-// of the cards or links that they cannot avoid, placed by stage or by pipeline, whichever is better. Keeps
-// tables; not thread-safe.
+// of the cards or links that they cannot avoid, placed by stage or by pipeline, whichever is better. Where
+// one zone of the pool is too small, messages (by stage) or gradient reduction (by pipeline) use the link
+// between zones. Keeps tables; not thread-safe.
 class Estimates {
  public:
   explicit Estimates(const Space& space);
@@ -41,6 +42,8 @@ class Estimates {
   double model_s(int option, int microbatch, Recompute recompute);
   double longest_s(int option, int microbatch, Recompute recompute);
   double layer_s(int option, int microbatch, Recompute recompute);  // of the median layer
+  // Model replicas per second of all GPUs of a pool; 0 if none of its options can hold a stage.
+  double speed(int pool);
   // Weights, gradients and optimizer states of the model, the latter divided by `shards`.
   double model_bytes(int shards) const { return weight_bytes_ + state_bytes_ / shards; }
   const Space& space() const { return space_; }
@@ -68,8 +71,12 @@ class Estimates {
                      bool by_stage);
 
   const Space& space_;
-  std::vector<Model> models_;                              // [option][microbatch][recompute]
+  std::vector<Model> models_;  // [option][microbatch][recompute]
+  // The fastest link between different zones of an option's pool; nullptr if it has one zone.
+  const LinkCurve* zone_link(const SpaceOption& option) const;
+
   std::vector<double> near_s_per_byte_, card_s_per_byte_;  // by option
+  std::vector<const LinkCurve*> zone_links_;               // by option
   double weight_bytes_ = 0, state_bytes_ = 0;  // of a replica: weights with gradients; optimizer states
   double sum_bytes_ = 0;                       // gradients of the whole model
   double message_bytes_ = 0;                   // between stages, of a sample

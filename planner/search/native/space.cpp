@@ -2,10 +2,22 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
 namespace sailor::native {
+namespace {
+
+// How many of a pool's nodes, in that order, hold that many GPU groups of at most `largest` GPUs, however
+// they are filled.
+size_t nodes_for(int64_t groups, int largest, const std::vector<int>& free) {
+  size_t nodes = 0;
+  for (; nodes < free.size() && groups > 0; ++nodes) groups -= free[nodes] / largest;
+  return nodes;
+}
+
+}  // namespace
 
 Space::Space(const PlanningContext& context, const Resources& resources)
     : context(context), resources(resources), charged(goal_of(context.job).followed()), kinds(context) {
@@ -27,13 +39,20 @@ Space::Space(const PlanningContext& context, const Resources& resources)
       return key(a) < key(b);
     });
     SpacePool out;
+    for (const SnapshotNode* node : of_pool) out.free.push_back(static_cast<int>(node->free_gpus.size()));
+    int largest = 1;
+    for (const Option& option : resources.options)
+      if (option.pool == static_cast<int>(p)) largest = std::max(largest, option.shape.gpus());
+    of_pool.resize(nodes_for(most_groups(), largest, out.free));
+    out.free.resize(of_pool.size());
     for (const SnapshotNode* node : of_pool) {
       out.nodes.push_back(static_cast<int>(nodes.size()));
       nodes.push_back(node);
       pool_of_node.push_back(static_cast<int>(p));
-      out.free.push_back(static_cast<int>(node->free_gpus.size()));
     }
-    out.gpus = resources.free_gpus(static_cast<int>(p));
+    out.gpus = std::min(resources.free_gpus(static_cast<int>(p)),
+                        std::accumulate(out.free.begin(), out.free.end(), 0));
+    out.zone_gpus = out.gpus;
     pools.push_back(std::move(out));
   }
   auto of_nodes = std::make_shared<std::vector<std::optional<NodeBill>>>();
@@ -72,6 +91,7 @@ void Space::join_zones() {
       joint.nodes.insert(joint.nodes.end(), of.nodes.begin(), of.nodes.end());
       joint.free.insert(joint.free.end(), of.free.begin(), of.free.end());
       joint.gpus += of.gpus;
+      joint.zone_gpus = std::max(joint.zone_gpus, of.gpus);
       for (const int option : of.options) shapes.insert(options[static_cast<size_t>(option)].shape);
     }
     for (const ReplicaShape& shape : shapes) {
@@ -90,10 +110,21 @@ void Space::join_zones() {
   }
 }
 
+// A pipeline for each microbatch, with a stage for each layer.
+int64_t Space::most_groups() const {
+  int smallest = context.job.training.global_batch;
+  for (const Option& option : resources.options)
+    for (const int microbatch : context.profiles.layers.at(option.gpu_type).microbatches())
+      smallest = std::min(smallest, microbatch);
+  return num_microbatches(context.job.training.global_batch, smallest) * layers();
+}
+
 int Space::gpus() const {
-  int gpus = 0;
+  int64_t gpus = 0;
+  int largest = 1;
   for (const SpacePool& pool : pools) gpus += pool.joint ? 0 : pool.gpus;
-  return gpus;
+  for (const SpaceOption& option : options) largest = std::max(largest, option.shape.gpus());
+  return static_cast<int>(std::min(gpus, most_groups() * largest));
 }
 
 int Space::option_of(int pool, ReplicaShape shape) const {

@@ -4,6 +4,7 @@
 // demand: not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ struct SpacePool {
   std::vector<int> options;
   // All zones of a type together: replicas of a stage may be in any of them.
   bool joint = false;
+  int zone_gpus = 0;  // in the zone with the most of them
   int node_gpus() const { return free.empty() ? 0 : free.front(); }
 };
 
@@ -52,6 +54,7 @@ class Space {
   std::vector<int> microbatches;  // sizes for which any option has times, ascending
 
   int layers() const { return context.job.model.num_all_layers(); }
+  // That a plan can use.
   int gpus() const;
   // The option of a pool with that shape; -1 if there is none.
   int option_of(int pool, ReplicaShape shape) const;
@@ -68,6 +71,7 @@ class Space {
   bool can_recompute(int option, Recompute recompute) const;
 
  private:
+  int64_t most_groups() const;
   void join_zones();
   void find_links();
 

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "planner/process/program_path.h"
 #include "planner/process/subprocess.h"
 #include "planner/scheduler/scheduler.h"
 #include "spank_plugin/slurm/commands/command_lines.h"
@@ -122,8 +123,12 @@ class SlurmScheduler final : public Scheduler {
   void give_back_helpers(const std::string& main_job) override {
     cancel({"--user=" + std::to_string(getuid()), "--jobname=" + helper_job_name(main_job)});
   }
-  void forget_node_names(const std::string& job) override {  // Slurm refuses it for a job that runs
-    ask({"update", "jobid=" + job, "nodelist="});
+  // scontrol refuses it for the first component of a heterogeneous job.
+  void forget_node_names(const std::string& job) override {
+    try {
+      run_and_read(in_time({program_path("sailor-cluster"), "--forget-nodes=" + job}));
+    } catch (const std::runtime_error&) {  // the job then waits for them
+    }
   }
   void requeue(const std::string& job) override { ask({"requeue", job}); }
 

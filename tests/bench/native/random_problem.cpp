@@ -266,7 +266,7 @@ RandomProblem random_problem(const Catalog& catalog, uint64_t seed, int number, 
   problem.inputs.job = parse_job_spec(problem.job_yaml, "job.yaml");
   problem.inputs.framework = own_framework(Ranks::gpus);
   problem.inputs.profiles = load_profiles({}, problem.inputs.job, catalog, problem.inputs.framework);
-  problem.inputs.profiles.network.add(to_profile(problem.network));
+  if (limits.drawn_links) problem.inputs.profiles.network.add(to_profile(problem.network));
   return problem;
 }
 

@@ -22,6 +22,7 @@ struct ProblemLimits {
   int gpus = 1024;  // free ones; at least 8
   int types = 3;
   int zones = 2;
+  bool drawn_links = true;  // false: those between nodes are as the catalog assumes, of the types' own cards
 };
 
 struct RandomProblem {

@@ -295,6 +295,70 @@ TEST_F(Templates, ExchangedGroupsOfGpusSendLessOverTheNetwork) {
   EXPECT_TRUE(check_plan(plan_of(space, plan), in.snapshot).empty());
 }
 
+TEST_F(Templates, NodesThatGainNothingAreVacated) {
+  in.job.resources.max_gpus["t"] = 3;
+  for (const bool near_is_faster : {true, false}) {
+    in.profiles.network = {};
+    for (const bool near : {false, true})
+      in.profiles.network.add({{"", "", 0},
+                               {"", "", 0},
+                               near ? NetworkProfile::Scope::intra_node : NetworkProfile::Scope::inter_node,
+                               LinkCurve::from_rates(1e-5, near == near_is_faster ? 1e11 : 1e8, 1e11)});
+    TemplateProblem problem(in);
+    const Space& space = problem.space;
+    PlanTemplate of = four_stages(space, 3, 1);
+    of.classes[0].stages = {{space.option_of(0, {1}), 6, Recompute::none}};
+    CompactPlan plan;
+    ASSERT_TRUE(assign(space, of, plan));
+    plan.stages[2].node = 1;
+    IterationModel& model = problem.scorer.model();
+    const double spread_s = model.iteration(plan).iteration_s;
+    use_fewer_nodes(space, model, goal_of(in.job), plan);
+    EXPECT_EQ(plan.stages[2].node, near_is_faster ? 0 : 1);
+    EXPECT_LE(model.iteration(plan).iteration_s, spread_s * (1 + 1e-4));
+    EXPECT_TRUE(check_plan(plan_of(space, plan), in.snapshot).empty());
+  }
+}
+
+TEST_F(Templates, NodesThatNoPlanFillsAreLeftOut) {
+  for (int node = 4; node < 400; ++node) in.add_node("n" + std::to_string(node), "t", 4);
+  TemplateProblem problem(in);
+  // 64 pipelines of 6 stages, two groups of two GPUs on a node.
+  EXPECT_EQ(problem.space.nodes.size(), 192u);
+  EXPECT_EQ(problem.space.gpus(), 768);
+}
+
+TEST_F(Templates, EstimatesCountTheLinkBetweenZones) {
+  for (int node = 4; node < 8; ++node) in.add_node("n" + std::to_string(node), "t", 4, "z2");
+  in.profiles.network.add(
+      {{"", "z1", 0}, {"", "z2", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(1e-3, 1e6, 1e6)});
+  TemplateProblem problem(in);
+  const Space& space = problem.space;
+  ASSERT_TRUE(space.pools.back().joint);
+  EXPECT_EQ(space.pools.back().zone_gpus, 16);
+  Estimates estimates(space);
+  const auto shape = [&](int pool, int pipelines, int groups) {
+    TemplateShape out;
+    out.pipelines = pipelines;
+    out.num_parts = 1;
+    out.parts[0] = {space.option_of(pool, {1}), groups};
+    return out;
+  };
+  const auto estimate_s = [&](const TemplateShape& of) {
+    return estimates.iteration_s(of, 64.0 / of.pipelines, of.pipelines);
+  };
+  // Twice the GPUs, half of them in the other zone.
+  const int both = static_cast<int>(space.pools.size()) - 1;
+  for (const int groups : {1, 4}) {
+    const TemplateShape one = shape(0, 16 / groups, groups), two = shape(both, 32 / groups, groups);
+    EXPECT_GT(estimate_s(two), estimate_s(one)) << groups;
+    PlanTemplate of_two = template_of(space, two), of_one = template_of(space, one);
+    ASSERT_TRUE(cut_layers(problem.scorer, of_one, 0, false) && cut_layers(problem.scorer, of_two, 0, false));
+    EXPECT_GT(problem.scorer.score(of_two), problem.scorer.score(of_one)) << groups;
+  }
+  EXPECT_EQ(estimate_s(shape(both, 16, 1)), estimate_s(shape(0, 16, 1)));
+}
+
 TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
   in.add_type("slow", 0.05, int64_t{1} << 40, 1, {1}, {1, 2});
   in.add_node("m0", "slow", 3);

@@ -1,4 +1,4 @@
-#include "trainer/process/program_path.h"
+#include "planner/process/program_path.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
