@@ -177,12 +177,12 @@ case $form in
   table) markdown <<<"${rows%$'\n'}" ;;
   check)
     # Column 5 of the guide's table is what happens under `optional`, column 6 under `required`. A second table has the rows that differ
-    # under a later release, which it names in a column before the others.
+    # under later releases, which it names in a column before the others.
     awk -F ' *[|,] *' -v guide="$root/etc/doc/admin-guide.md" -v release="$(sinfo -V | grep -oE '[0-9]+\.[0-9]+' | head -1)" '
       BEGIN {
         while ((getline line < guide) > 0) {
           columns = split(line, f, / *\| */)
-          if (columns == 8 && f[2] == release) sub(/^\| [^|]*/, "", line)
+          if (columns == 8 && index(f[2], release)) sub(/^\| [^|]*/, "", line)
           else if (columns != 7) continue
           split(line, f, / *\| */)
           gsub(/`/, "", f[2])
