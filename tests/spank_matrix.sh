@@ -74,7 +74,7 @@ restart_slurmd() {
   if [ -s "$file" ]; then
     pid=$(cat "$file")
     kill "$pid" 2>/dev/null || true
-    wait_until 10 test ! -e "/proc/$pid" || true
+    wait_until 30 test ! -e "/proc/$pid" || true
   fi
   slurmd -N t1 </dev/null >/dev/null 2>&1 || true
 }
