@@ -24,6 +24,7 @@ up    starts munge, slurmctld and one slurmd per node, waits until all nodes are
       --accounts    slurmdbd with a private MariaDB, enforced limits of associations and QOS, multifactor priority, preemption by
                     QOS: accounts physics and biology with the user, QOS normal, limited (6 GPUs, 2 jobs, 1 hour per user)
                     and low (preemptible). Exit status 77 if slurmdbd or mariadb-server are not installed
+                    or do not work together
       --build DIR   directory of spank_sailor.so and the programs. Default: build/ of this repository
 down  ends the jobs and daemons, and removes the directory
 env   prints the exports of a running cluster again

@@ -61,11 +61,20 @@ start_database() {
   retry 30 test -S "$directory/socket"
 }
 
+# Ends with 77 when slurmdbd cannot use its database library: that of Debian 13 (libmariadb 11.8.9) refuses it results with any columns.
+skip_without_database() {
+  local line
+  line=$(grep -m1 'allowed number of columns (=0)' "$cluster_dir/log/slurmdbd.log") || return 0
+  say "--accounts: slurmdbd cannot use this database library: $line"
+  stop_daemons
+  exit 77
+}
+
 # Before slurmctld, which asks for the cluster's record.
 start_slurmdbd() {
   write_slurmdbd_conf
   MYSQL_UNIX_PORT=$cluster_dir/database/socket start slurmdbd || return 1
-  retry 30 sacctmgr -n list cluster || return 1
+  retry 30 sacctmgr -n list cluster || { skip_without_database; return 1; }
   retry 10 sacctmgr -i add cluster sailordev
 }
 
