@@ -96,7 +96,7 @@ keepers() {
   for pid in $(pids_of sailor-agent); do ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "sailor-agent helper {" || echo "$pid"; done
 }
 kill -9 $(keepers) $(pids_of sailor-run)
-expect "the helper job that runs ends" wait_until 60 helpers_are R %A ""
+expect "the helper job that runs ends" wait_until 150 helpers_are R %A ""
 expect "what waits still waits" test -n "$(helpers PD %A)"
 scancel "$others"
 expect "it starts, and ends by itself" wait_until 90 no_helpers
