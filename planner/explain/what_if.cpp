@@ -98,7 +98,7 @@ class Questions {
     return names;
   }
 
-  // With the job's own limits on the type and in all raised by it.
+  // With the job's own limits, on the type and on all types together, raised by it.
   void one_more_node(const std::string& type) {
     SnapshotNode node = *largest_.at(type);
     const int gpus = std::max(node.gpus, static_cast<int>(node.free_gpus.size()));

@@ -18,8 +18,8 @@ struct PlanOverrides {
   std::optional<Objective> objective;
   PerExpense<std::optional<double>> most;  // per iteration
   std::optional<double> min_iterations_per_s;
-  std::map<std::string, int>
-      max_gpus;  // by `TYPE`, `TYPE@ZONE` or kTotalGpus; others keep the value of the job spec
+  // By `TYPE`, `TYPE@ZONE` or kTotalGpus; others keep the value of the job spec.
+  std::map<std::string, int> max_gpus;
   std::vector<std::string> zones;       // replaces the job spec's list; empty = keep
   std::vector<std::string> partitions;  // the same
 };

@@ -5,7 +5,8 @@
 //       reason: maintenance until Friday             # that the refusal gives
 //       users: [alice]                               # who may plan besides root and members of the groups;
 //       groups: [ml]                                 # without both lines everybody
-//       max_gpus: {TYPE: 16, OTHER: {z1: 4}, total: 32}  # of one job, also while it grows
+//       # Of one job, also while it grows; `total`: of all types together.
+//       max_gpus: {TYPE: 16, OTHER: {z1: 4}, total: 32}
 //
 // A site config with this section cannot be replaced by a user's own (load_site_under in site_config.h).
 #pragma once

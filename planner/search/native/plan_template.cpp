@@ -138,7 +138,7 @@ std::vector<Dealt> dealing_order(const Space& space, const PlanTemplate& of) {
   return order;
 }
 
-// Are all limits kept by so many replicas of each option?
+// Whether these numbers of replicas, by option, are within all limits.
 bool within_limits(const Resources& resources, const Space& space, const std::vector<int>& replicas) {
   for (size_t c = 0; c < resources.capacity.size(); ++c) {
     int64_t used = 0;

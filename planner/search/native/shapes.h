@@ -70,11 +70,11 @@ class Estimates {
   double iteration_s(const TemplateShape& shape, const Stages& stages, double microbatches, int replicas,
                      bool by_stage);
 
-  const Space& space_;
-  std::vector<Model> models_;  // [option][microbatch][recompute]
   // The fastest link between different zones of an option's pool; nullptr if it has one zone.
   const LinkCurve* zone_link(const SpaceOption& option) const;
 
+  const Space& space_;
+  std::vector<Model> models_;                              // [option][microbatch][recompute]
   std::vector<double> near_s_per_byte_, card_s_per_byte_;  // by option
   std::vector<const LinkCurve*> zone_links_;               // by option
   double weight_bytes_ = 0, state_bytes_ = 0;  // of a replica: weights with gradients; optimizer states
