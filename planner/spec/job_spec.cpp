@@ -239,7 +239,7 @@ TrainingSpec read_training(const Field& field) {
 }
 
 const std::vector<std::string>& format_names() {
-  static const std::vector<std::string> names = {"auto", "nanogpt", "llmc", "megatron", "bytes"};
+  static const std::vector<std::string> names = {"auto", "nanogpt", "uint32", "llmc", "megatron", "bytes"};
   return names;
 }
 

@@ -81,9 +81,10 @@ struct TrainingSpec {
 };
 
 struct DataSpec {
-  std::string train;            // path or glob of token files; relative to the job spec's directory
-  std::string format = "auto";  // auto | nanogpt | llmc | megatron | bytes (trainer/data/token_file.h)
-  std::string validation;       // the same for validation; empty = none
+  std::string train;  // path or glob of token files; relative to the job spec's directory
+  std::string format =
+      "auto";              // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
+  std::string validation;  // the same for validation; empty = none
 
   bool operator==(const DataSpec&) const = default;
 };

@@ -75,8 +75,8 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{
-      "Converts text files to token files in nanoGPT's format: train.bin and validation.bin, 16 bits per "
-      "token",
+      "Converts text files to token files in Megatron's format: train.bin and validation.bin, each with "
+      "its .idx",
       "sailor tokenize"};
   app.add_option("TEXT", arguments.files, "UTF-8 text files, one document each")->required();
   app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();

@@ -36,6 +36,19 @@ std::string index_path(const std::string& path) {
   return std::filesystem::path(path).replace_extension(".idx");
 }
 
+// Tokens of 32 bits read as 16 bits: every second one is the upper half of a token below 2^18. Tokens of 16
+// bits are not so small at every second place, unless all are.
+bool looks_like_32_bits(const MappedFile& file) {
+  constexpr std::size_t kLeast = 16, kMost = 4096;
+  const std::size_t pairs = std::min(file.size() / 4, kMost);
+  bool low_are_small = true, high_are_small = true;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    low_are_small = low_are_small && value_at<uint16_t>(file, 4 * i) < 4;
+    high_are_small = high_are_small && value_at<uint16_t>(file, 4 * i + 2) < 4;
+  }
+  return pairs >= kLeast && file.size() % 4 == 0 && high_are_small && !low_are_small;
+}
+
 // Raw tokens of 16 bits have a zero byte soon, unless every token is 256 or more and none is a multiple of
 // 256.
 bool looks_like_text(const MappedFile& file) {
@@ -61,8 +74,8 @@ TokenFile TokenFile::open(const std::string& path, const std::string& format, co
         file.fail(key, "looks like text; convert it with `sailor tokenize`, or set data.format: bytes");
     }
   }
-  if (file.format_ == "nanogpt") {
-    file.open_nanogpt(key);
+  if (file.format_ == "nanogpt" || file.format_ == "uint32") {
+    file.open_raw(key);
   } else if (file.format_ == "llmc") {
     file.open_llmc(key);
   } else if (file.format_ == "megatron") {
@@ -72,7 +85,7 @@ TokenFile TokenFile::open(const std::string& path, const std::string& format, co
     file.take_rest(key);
   } else {
     throw InputError(fmt::format(
-        "data.format: unknown format \"{}\" (known: auto, nanogpt, llmc, megatron, bytes)", format));
+        "data.format: unknown format \"{}\" (known: auto, nanogpt, uint32, llmc, megatron, bytes)", format));
   }
   return file;
 }
@@ -113,9 +126,11 @@ void TokenFile::take_rest(const std::string& key) {
   tokens_ = static_cast<int64_t>(bytes / width);
 }
 
-void TokenFile::open_nanogpt(const std::string& key) {
+void TokenFile::open_raw(const std::string& key) {
   if (starts_as_llmc(file_)) fail(key, "has the header of llm.c; say data.format: llmc, or auto");
-  element_ = Element::u16;
+  element_ = format_ == "uint32" ? Element::u32 : Element::u16;
+  if (element_ == Element::u16 && looks_like_32_bits(file_))
+    fail(key, "looks like tokens of 32 bits; set data.format: uint32, or copy the .idx that belongs to it");
   take_rest(key);
 }
 

@@ -1,12 +1,14 @@
 // A memory-mapped file of tokens, in one of these formats:
 //
-//     nanogpt   raw little-endian uint16 (nanoGPT's prepare.py, `sailor tokenize`)
+//     nanogpt   raw little-endian uint16 (nanoGPT's prepare.py)
+//     uint32    raw little-endian uint32
 //     llmc      llm.c: 256 int32 of header (magic, version, tokens, zeros), then tokens: uint16 with magic
 //               20240520 and version 1 (GPT-2), uint32 with magic 20240801 and version 7 (Llama 3)
 //     megatron  Megatron-LM: FILE.bin with FILE.idx ("MMIDIDX", version 1, type, lengths and offsets of
-//               sequences, documents) next to it; all sequences concatenated, ignoring documents
+//               sequences, documents) next to it (`sailor tokenize`); all sequences concatenated, ignoring
+//               documents
 //     bytes     a text file, one token per byte
-//     auto      one of the first three, recognized by the file's content and neighbours
+//     auto      llmc or megatron, recognized by the file's content and neighbours, else nanogpt
 //
 // Immutable and thread-safe.
 #pragma once
@@ -36,7 +38,7 @@ class TokenFile {
 
   static int bytes_of(Element element);
   static bool starts_as_llmc(const MappedFile& file);
-  void open_nanogpt(const std::string& key);
+  void open_raw(const std::string& key);
   void open_llmc(const std::string& key);
   void open_megatron(const std::string& key);
   // The rest of the file from `offset_` on is tokens of the element type; throws if it is not a multiple of

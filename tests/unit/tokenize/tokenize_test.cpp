@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "planner/spec/error.h"
+#include "trainer/data/token_file.h"
 #include "trainer/data/tokenize/text_reader.h"
+#include "trainer/data/tokenize/token_writer.h"
 
 namespace sailor {
 namespace {
@@ -116,6 +119,45 @@ TEST_F(TokenizeTest, ALearnedVocabularyGivesEveryTextBack) {
   EXPECT_EQ(documents[1], "An unseen character: ☃\n");
 }
 
+TEST_F(TokenizeTest, TokensTakeTheBitsOfTheVocabulary) {
+  for (const auto& [vocabulary, bytes] : {std::pair(65536, 2), std::pair(65537, 4)}) {
+    const std::vector<int> written = {0, 65535, vocabulary - 1};
+    TokenWriter writer(directory_ / "w", vocabulary);
+    writer.write(written);
+    writer.finish();
+    EXPECT_EQ(std::filesystem::file_size(directory_ / "w.bin"), static_cast<std::size_t>(3 * bytes));
+    const TokenFile file = TokenFile::open(directory_ / "w.bin", "auto", "k");
+    EXPECT_EQ(file.format(), "megatron");
+    std::vector<int64_t> read(3);
+    file.read(0, 3, read.data());
+    EXPECT_EQ(read, std::vector<int64_t>(written.begin(), written.end()));
+  }
+}
+
+TEST_F(TokenizeTest, TheIndexHasTheDocuments) {
+  TokenWriter writer(directory_ / "w", 256);
+  writer.end_document();  // without tokens: none
+  writer.write({1, 2});
+  writer.write({3});
+  writer.end_document();
+  writer.write({4});
+  writer.finish();
+  std::ifstream in(directory_ / "w.idx", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  auto value = [&bytes]<class T>(T value, std::size_t at) {
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+  };
+  ASSERT_EQ(bytes.size(), 34u + 2 * 12 + 3 * 8);
+  EXPECT_EQ(bytes.substr(0, 9), std::string("MMIDIDX\0\0", 9));
+  EXPECT_EQ(value(uint64_t{}, 18), 2u) << "sequences";
+  EXPECT_EQ(value(uint64_t{}, 26), 3u) << "documents, and their end";
+  EXPECT_EQ(value(int32_t{}, 34), 3);
+  EXPECT_EQ(value(int32_t{}, 38), 1);
+  EXPECT_EQ(value(int64_t{}, 50), 6) << "bytes before the second";
+  EXPECT_EQ(value(int64_t{}, 58 + 16), 2) << "sequences before the end";
+}
+
 TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
   auto error_of = [](const std::function<void()>& action) -> std::string {
     try {
@@ -136,7 +178,9 @@ TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
         tokenize({{write("nothing", "")}, directory_, 0.1}, *byte_tokenizer(), [](int64_t, int64_t) {});
       }),
       ::testing::HasSubstr("no text"));
-  EXPECT_FALSE(std::filesystem::exists(directory_ / "train.bin")) << "nothing is left of what failed";
+  { TokenWriter unfinished(directory_ / "train", 256); }
+  for (const char* file : {"train.bin", "train.idx", "train.bin.tmp", "train.idx.tmp"})
+    EXPECT_FALSE(std::filesystem::exists(directory_ / file)) << "nothing is left of what failed";
 }
 
 }  // namespace

@@ -2,32 +2,85 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 
 namespace sailor {
+namespace {
 
-TokenWriter::TokenWriter(std::string path)
-    : path_(std::move(path)), out_(temporary(), std::ios::binary | std::ios::trunc) {
-  if (!out_) throw std::runtime_error(fmt::format("cannot write {}", temporary()));
+template <class T>
+void put(std::ofstream& out, const T* values, std::size_t count) {
+  out.write(reinterpret_cast<const char*>(values), static_cast<std::streamsize>(count * sizeof(T)));
+}
+
+void finish_file(std::ofstream& out, const std::string& path) {
+  out.close();
+  if (!out) throw std::runtime_error(fmt::format("cannot write {}: is the disk full?", path));
+}
+
+}  // namespace
+
+TokenWriter::TokenWriter(std::string stem, int vocabulary)
+    : stem_(std::move(stem)),
+      wide_(vocabulary > 1 << 16),
+      out_(temporary(".bin"), std::ios::binary | std::ios::trunc) {
+  if (!out_) throw std::runtime_error(fmt::format("cannot write {}", temporary(".bin")));
 }
 
 TokenWriter::~TokenWriter() {
   std::error_code ignored;
-  if (!finished_) std::filesystem::remove(temporary(), ignored);
+  if (finished_) return;
+  std::filesystem::remove(temporary(".bin"), ignored);
+  std::filesystem::remove(temporary(".idx"), ignored);
 }
 
 void TokenWriter::write(const std::vector<int>& tokens) {
-  buffer_.assign(tokens.begin(), tokens.end());
-  out_.write(reinterpret_cast<const char*>(buffer_.data()),
-             static_cast<std::streamsize>(buffer_.size() * sizeof(uint16_t)));
+  if (wide_) {
+    put(out_, tokens.data(), tokens.size());
+  } else {
+    narrow_tokens_.assign(tokens.begin(), tokens.end());
+    put(out_, narrow_tokens_.data(), narrow_tokens_.size());
+  }
   tokens_ += static_cast<int64_t>(tokens.size());
+  document_tokens_ += static_cast<int64_t>(tokens.size());
+}
+
+void TokenWriter::end_document() {
+  if (document_tokens_ == 0) return;
+  documents_.push_back(static_cast<int64_t>(lengths_.size()));
+  constexpr int64_t kLongest = std::numeric_limits<int32_t>::max();
+  for (; document_tokens_ > 0; document_tokens_ -= lengths_.back())
+    lengths_.push_back(static_cast<int32_t>(std::min(document_tokens_, kLongest)));
+}
+
+void TokenWriter::write_index() {
+  std::ofstream index(temporary(".idx"), std::ios::binary | std::ios::trunc);
+  documents_.push_back(static_cast<int64_t>(lengths_.size()));
+  const uint64_t version = 1, sequences = lengths_.size(), documents = documents_.size();
+  const uint8_t type = wide_ ? 4 : 8;  // int32, uint16
+  put(index, "MMIDIDX\0", 9);
+  put(index, &version, 1);
+  put(index, &type, 1);
+  put(index, &sequences, 1);
+  put(index, &documents, 1);
+  put(index, lengths_.data(), lengths_.size());
+  int64_t position_bytes = 0;
+  for (const int32_t length : lengths_) {
+    put(index, &position_bytes, 1);
+    position_bytes += int64_t{length} * (wide_ ? 4 : 2);
+  }
+  put(index, documents_.data(), documents_.size());
+  finish_file(index, temporary(".idx"));
 }
 
 void TokenWriter::finish() {
-  out_.close();
-  if (!out_) throw std::runtime_error(fmt::format("cannot write {}: is the disk full?", temporary()));
-  std::filesystem::rename(temporary(), path_);
+  end_document();
+  finish_file(out_, temporary(".bin"));
+  write_index();
+  for (const char* extension : {".bin", ".idx"})
+    std::filesystem::rename(temporary(extension), stem_ + extension);
   finished_ = true;
 }
 

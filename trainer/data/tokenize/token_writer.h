@@ -1,5 +1,7 @@
-// Writes tokens in nanoGPT's format: raw little-endian uint16. The complete file appears under its name with
-// finish(); an object that is destroyed before leaves nothing behind.
+// Writes tokens and document boundaries in Megatron's format: FILE.bin with the tokens and FILE.idx. Tokens
+// have 16 bits for vocabularies of at most 65536, so that FILE.bin alone is a file in nanoGPT's format,
+// else 32. The complete pair appears under its names with finish(); an object that is destroyed before leaves
+// nothing behind.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +13,30 @@ namespace sailor {
 
 class TokenWriter {
  public:
-  // Throws std::runtime_error when the file cannot be made.
-  explicit TokenWriter(std::string path);
+  // `stem` is the path without `.bin`. Throws std::runtime_error when a file cannot be made.
+  TokenWriter(std::string stem, int vocabulary);
   ~TokenWriter();
   TokenWriter(const TokenWriter&) = delete;
   TokenWriter& operator=(const TokenWriter&) = delete;
 
-  void write(const std::vector<int>& tokens);  // each from 0 to 65535
-  void finish();                               // throws std::runtime_error unless everything was written
+  void write(const std::vector<int>& tokens);  // each below the vocabulary
+  void end_document();                         // does nothing for a document without tokens
+  void finish();  // ends the document; throws std::runtime_error unless everything was written
 
   int64_t tokens() const { return tokens_; }
-  const std::string& path() const { return path_; }
 
  private:
-  std::string temporary() const { return path_ + ".tmp"; }
+  std::string temporary(const char* extension) const { return stem_ + extension + ".tmp"; }
+  void write_index();
 
-  std::string path_;
+  std::string stem_;
+  bool wide_;
   std::ofstream out_;
-  std::vector<uint16_t> buffer_;
+  std::vector<uint16_t> narrow_tokens_;
+  std::vector<int32_t> lengths_;    // of sequences; a long document has several
+  std::vector<int64_t> documents_;  // first sequence of each
   int64_t tokens_ = 0;
+  int64_t document_tokens_ = 0;  // since the last end of a document
   bool finished_ = false;
 };
 

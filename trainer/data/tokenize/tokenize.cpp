@@ -55,9 +55,6 @@ std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, c
 
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t, int64_t)>& progress) {
-  if (tokenizer.vocabulary() > 1 << 16)
-    throw InputError(fmt::format("a vocabulary of {} does not fit the 16 bits of a token; use at most {}",
-                                 tokenizer.vocabulary(), 1 << 16));
   const int64_t total_bytes = TextReader(options.files, kMostChunkBytes).total_bytes();
   if (total_bytes == 0) throw InputError("there is no text in these files");
   TextReader reader(options.files, chunk_bytes(total_bytes, options.validation));
@@ -65,9 +62,9 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
       static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation));
 
   std::filesystem::create_directories(options.directory);
-  TokenWriter train(options.directory + "/train.bin");
+  TokenWriter train(options.directory + "/train", tokenizer.vocabulary());
   std::optional<TokenWriter> validation;
-  if (options.validation > 0) validation.emplace(options.directory + "/validation.bin");
+  if (options.validation > 0) validation.emplace(options.directory + "/validation", tokenizer.vocabulary());
 
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::vector<TextChunk> chunks;
@@ -82,7 +79,9 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
     const std::vector<std::vector<int>> tokens = encode_all(chunks, tokenizer, threads);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       const bool held_back = validation && chunks[i].position >= first_validation_byte;
-      (held_back ? *validation : train).write(tokens[i]);
+      TokenWriter& writer = held_back ? *validation : train;
+      writer.write(tokens[i]);
+      if (chunks[i].ends_document) writer.end_document();
       done_bytes += static_cast<int64_t>(chunks[i].text.size());
     }
     progress(done_bytes, total_bytes);

@@ -1,4 +1,4 @@
-// Converts text files to a file of training tokens and one of validation tokens.
+// Converts text files to token files (token_writer.h) for training and for validation.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace sailor {
 
 struct TokenizeOptions {
   std::vector<std::string> files;  // read in this order, each a document
-  std::string directory;           // for train.bin and validation.bin; created if missing
-  double validation = 0.05;        // fraction at the end of the text for validation; 0 = none
+  std::string directory;     // for train.bin, train.idx and the same of `validation`; created if missing
+  double validation = 0.05;  // fraction at the end of the text for validation; 0 = none
 };
 
 struct TokenizeResult {
@@ -23,7 +23,7 @@ struct TokenizeResult {
 };
 
 // Encodes on all cores with bounded memory; `progress` gets the bytes done so far. Throws InputError when a
-// file cannot be read, the text is empty, or the vocabulary does not fit into 16 bits.
+// file cannot be read or the text is empty.
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t done_bytes, int64_t total_bytes)>& progress);
 

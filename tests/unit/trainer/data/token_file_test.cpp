@@ -95,6 +95,25 @@ TEST_F(TokenFileTest, FormatsAreRecognisedByTheirContentOrNeighbours) {
   EXPECT_THAT(part, ElementsAre(5, 6));
 }
 
+TEST_F(TokenFileTest, RawTokensOf32BitsAreNotReadAs16) {
+  std::vector<uint32_t> tokens;
+  for (uint32_t i = 0; i < 20; ++i) tokens.push_back(i * 7919 % 151936);
+  const std::string path = write("w.bin", raw(tokens));
+  const TokenFile wide = TokenFile::open(path, "uint32", "k");
+  EXPECT_EQ(all(wide), std::vector<int64_t>(tokens.begin(), tokens.end()));
+  for (const char* format : {"auto", "nanogpt"})
+    EXPECT_THAT(error_of(path, format),
+                HasSubstr("w.bin: data.train: looks like tokens of 32 bits; set data.format: uint32"));
+  EXPECT_THAT(error_of(write("odd.bin", "123456"), "uint32"),
+              HasSubstr("6 bytes are not a multiple of 32-bit tokens"));
+  // Tokens of 16 bits that are all small, or large at one place of many.
+  EXPECT_EQ(error_of(write("small.bin", raw(std::vector<uint16_t>(64, 3))), "auto"), "no error");
+  std::vector<uint16_t> narrow(64, 0);
+  for (std::size_t i = 0; i < narrow.size(); i += 2) narrow[i] = 500;
+  narrow[33] = 17;
+  EXPECT_EQ(error_of(write("narrow.bin", raw(narrow)), "auto"), "no error");
+}
+
 TEST_F(TokenFileTest, MegatronsElementTypesAreReadByTheirCodes) {
   write("a.idx", megatron(1, 1, {2}, {0, 1}));
   EXPECT_THAT(all(TokenFile::open(write("a.bin", raw<uint8_t>({200, 1})), "megatron", "k")),
