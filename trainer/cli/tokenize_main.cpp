@@ -10,6 +10,7 @@
 #include "planner/cli/progress_line.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
+#include "trainer/data/tokenize/huggingface/tokenizer_json.h"
 #include "trainer/data/tokenize/text_reader.h"
 #include "trainer/data/tokenize/tokenize.h"
 
@@ -21,6 +22,7 @@ struct Arguments {
   std::vector<std::string> files;
   std::string directory;
   std::string model;
+  std::string end_of_document;
   std::string sample = "32MiB";
   int vocabulary = 32000;
   bool bytes = false;
@@ -28,28 +30,36 @@ struct Arguments {
   bool quiet = false;
 };
 
+// `kind` becomes a description.
+std::unique_ptr<Tokenizer> make_tokenizer(const Arguments& arguments, double sample_bytes,
+                                          std::string& kind) {
+  if (arguments.bytes) return byte_tokenizer();
+  std::string model = arguments.model;
+  if (model.ends_with(".json")) {
+    kind = "Hugging Face, " + model;
+    return load_tokenizer_json(model, arguments.end_of_document);
+  }
+  if (!arguments.end_of_document.empty())
+    throw InputError("--end-of-document is for a tokenizer.json as --model");
+  if (model.empty()) {
+    model = arguments.directory + "/tokenizer.model";
+    if (!arguments.quiet)
+      std::cerr << fmt::format("tokenize: learning {} pieces from at most {} of the text\n",
+                               arguments.vocabulary, arguments.sample);
+    train_sentencepiece(arguments.files, arguments.vocabulary, static_cast<int64_t>(sample_bytes), model);
+  }
+  kind = "SentencePiece, " + model;
+  return load_sentencepiece(model);
+}
+
 int run(const Arguments& arguments) {
   const std::optional<double> sample_bytes = parse_bytes(arguments.sample);
   if (!sample_bytes || *sample_bytes < 1)
     throw InputError(fmt::format("--sample: must be a size such as 32MiB, is \"{}\"", arguments.sample));
-  TextReader(arguments.files, 1 << 16);  // a file that cannot be read is told before the work begins
+  TextReader(arguments.files, {});  // a file that cannot be read is told before the work begins
   std::filesystem::create_directories(arguments.directory);
-  std::unique_ptr<Tokenizer> tokenizer;
   std::string kind = "bytes";
-  if (arguments.bytes) {
-    tokenizer = byte_tokenizer();
-  } else {
-    std::string model = arguments.model;
-    if (model.empty()) {
-      model = arguments.directory + "/tokenizer.model";
-      if (!arguments.quiet)
-        std::cerr << fmt::format("tokenize: learning {} pieces from at most {} of the text\n",
-                                 arguments.vocabulary, arguments.sample);
-      train_sentencepiece(arguments.files, arguments.vocabulary, static_cast<int64_t>(*sample_bytes), model);
-    }
-    tokenizer = load_sentencepiece(model);
-    kind = "SentencePiece, " + model;
-  }
+  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(arguments, *sample_bytes, kind);
   cli::ProgressLine line("tokenize", arguments.quiet);
   const TokenizeResult result = tokenize({arguments.files, arguments.directory, arguments.validation},
                                          *tokenizer, [&line](int64_t done, int64_t total) {
@@ -83,8 +93,12 @@ int main(int argc, char** argv) {
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
                                     "size of the SentencePiece vocabulary to learn (default: 32000)")
                          ->check(cli::within(300, 65536));
-  auto* model =
-      app.add_option("--model", arguments.model, "use this SentencePiece model instead of learning one");
+  auto* model = app.add_option(
+      "--model", arguments.model,
+      "use this SentencePiece model, or tokenizer.json of Hugging Face, instead of learning one");
+  app.add_option("--end-of-document", arguments.end_of_document,
+                 "token of the tokenizer.json behind every document (default: eos_token of the "
+                 "tokenizer_config.json next to it, if any)");
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
       ->excludes(vocabulary)
       ->excludes(model);

@@ -62,7 +62,7 @@ TEST_F(TokenizeTest, ChunksAreTheWholeTextCutWhereNothingIsLost) {
   const std::string first = sample_text(40), second = "帆船帆船帆船帆船帆船帆船";
   const std::vector<std::string> files = {write("a", first), write("empty", ""), write("b", second)};
   for (const std::size_t size : {16u, 17u, 100u, 1u << 16}) {
-    TextReader reader(files, size);
+    TextReader reader(files, {.chunk_bytes = size});
     EXPECT_EQ(reader.total_bytes(), static_cast<int64_t>(first.size() + second.size()));
     std::string all;
     int documents = 0;
@@ -171,7 +171,7 @@ TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
   EXPECT_THAT(error_of([&] { train_sentencepiece({small}, 5000, 1 << 20, directory_ / "m"); }),
               ::testing::HasSubstr("this text is too short for a vocabulary of 5000: it has "));
   EXPECT_THAT(error_of([&] { load_sentencepiece(small); }), ::testing::HasSubstr("no SentencePiece model"));
-  EXPECT_THAT(error_of([&] { TextReader({directory_ / "missing"}, 100); }),
+  EXPECT_THAT(error_of([&] { TextReader({directory_ / "missing"}, {}); }),
               ::testing::HasSubstr("cannot read"));
   EXPECT_THAT(
       error_of([&] {

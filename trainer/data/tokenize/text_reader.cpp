@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
@@ -23,8 +24,8 @@ std::size_t cut(const std::string& text) {
 
 }  // namespace
 
-TextReader::TextReader(std::vector<std::string> files, std::size_t chunk_bytes)
-    : files_(std::move(files)), chunk_bytes_(chunk_bytes) {
+TextReader::TextReader(std::vector<std::string> files, const TextOptions& options)
+    : files_(std::move(files)), options_(options) {
   for (const std::string& file : files_) {
     std::error_code error;
     const auto bytes = std::filesystem::file_size(file, error);
@@ -34,21 +35,34 @@ TextReader::TextReader(std::vector<std::string> files, std::size_t chunk_bytes)
   }
 }
 
+bool TextReader::fill() {
+  if (!in_.is_open()) in_.open(files_[file_], std::ios::binary);
+  std::size_t most = options_.chunk_bytes;
+  if (most == TextOptions::kWholeDocuments && position_ < options_.split_at)
+    most = static_cast<std::size_t>(options_.split_at - position_);
+  constexpr std::size_t kAtOnce = 1 << 20;
+  while (rest_.size() < most && in_) {
+    const std::size_t have = rest_.size();
+    rest_.resize(std::min(most, have + kAtOnce));
+    in_.read(rest_.data() + have, static_cast<std::streamsize>(rest_.size() - have));
+    rest_.resize(have + static_cast<std::size_t>(in_.gcount()));
+  }
+  if (in_.bad()) throw std::runtime_error(fmt::format("{}: reading failed", files_[file_]));
+  return in_.eof() || in_.peek() == std::ifstream::traits_type::eof();
+}
+
 bool TextReader::next(TextChunk& chunk) {
   while (file_ < files_.size()) {
-    if (!in_.is_open()) in_.open(files_[file_], std::ios::binary);
-    const std::size_t have = rest_.size();
-    rest_.resize(chunk_bytes_);
-    in_.read(rest_.data() + have, static_cast<std::streamsize>(chunk_bytes_ - have));
-    rest_.resize(have + static_cast<std::size_t>(in_.gcount()));
-    if (in_.bad()) throw std::runtime_error(fmt::format("{}: reading failed", files_[file_]));
-    const bool last = in_.eof() || in_.peek() == std::ifstream::traits_type::eof();
+    const bool last = fill();
     const std::size_t size = last ? rest_.size() : cut(rest_);
     chunk.text.assign(rest_, 0, size);
     chunk.position = position_;
-    chunk.ends_document = last;
+    chunk.after_split = position_ >= options_.split_at;
+    const bool whole = options_.chunk_bytes == TextOptions::kWholeDocuments;
+    chunk.ends_document = last || whole;
     rest_.erase(0, size);
     position_ += static_cast<int64_t>(size);
+    if (whole && !last) options_.split_at = position_;
     if (last) {
       in_.close();
       in_.clear();

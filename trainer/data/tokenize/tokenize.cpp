@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -16,7 +17,7 @@ namespace sailor {
 namespace {
 
 constexpr std::size_t kMostChunkBytes = 1 << 13, kLeastChunkBytes = 64;  // longer ones take longer per byte
-constexpr std::size_t kChunksPerThread = 64;
+constexpr std::size_t kChunksPerThread = 64, kBatchBytes = 16 << 20;
 
 // Chunks are what the text is split into training and validation by: small enough for the smaller part.
 std::size_t chunk_bytes(int64_t total_bytes, double validation) {
@@ -30,12 +31,14 @@ std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, c
                                          std::size_t threads) {
   std::vector<std::vector<int>> tokens(chunks.size());
   std::vector<std::exception_ptr> errors(threads);
+  std::atomic<std::size_t> next = 0;
   auto work = [&](std::size_t thread) {
     try {
-      for (std::size_t i = thread; i < chunks.size(); i += threads) {
+      const int end = tokenizer.end_of_document();
+      for (std::size_t i = next++; i < chunks.size(); i = next++) {
         tokenizer.encode(chunks[i].text, tokens[i]);
-        if (chunks[i].ends_document && tokenizer.end_of_document() >= 0)
-          tokens[i].push_back(tokenizer.end_of_document());
+        const bool ended = !tokens[i].empty() && tokens[i].back() == end;
+        if (chunks[i].ends_document && end >= 0 && !ended) tokens[i].push_back(end);
       }
     } catch (...) {
       errors[thread] = std::current_exception();
@@ -55,11 +58,13 @@ std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, c
 
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t, int64_t)>& progress) {
-  const int64_t total_bytes = TextReader(options.files, kMostChunkBytes).total_bytes();
+  const int64_t total_bytes = TextReader(options.files, {}).total_bytes();
   if (total_bytes == 0) throw InputError("there is no text in these files");
-  TextReader reader(options.files, chunk_bytes(total_bytes, options.validation));
-  const auto first_validation_byte =
-      static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation));
+  TextReader reader(
+      options.files,
+      {.chunk_bytes = tokenizer.needs_whole_documents() ? TextOptions::kWholeDocuments
+                                                        : chunk_bytes(total_bytes, options.validation),
+       .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation))});
 
   std::filesystem::create_directories(options.directory);
   TokenWriter train(options.directory + "/train", tokenizer.vocabulary());
@@ -71,15 +76,17 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
   int64_t done_bytes = 0;
   for (bool more = true; more;) {
     chunks.clear();
-    while (chunks.size() < threads * kChunksPerThread && more) {
+    std::size_t batch_bytes = 0;
+    while (chunks.size() < threads * kChunksPerThread && batch_bytes < kBatchBytes && more) {
       TextChunk chunk;
       more = reader.next(chunk);
-      if (more) chunks.push_back(std::move(chunk));
+      if (!more) break;
+      batch_bytes += chunk.text.size();
+      chunks.push_back(std::move(chunk));
     }
     const std::vector<std::vector<int>> tokens = encode_all(chunks, tokenizer, threads);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const bool held_back = validation && chunks[i].position >= first_validation_byte;
-      TokenWriter& writer = held_back ? *validation : train;
+      TokenWriter& writer = validation && chunks[i].after_split ? *validation : train;
       writer.write(tokens[i]);
       if (chunks[i].ends_document) writer.end_document();
       done_bytes += static_cast<int64_t>(chunks[i].text.size());

@@ -22,8 +22,9 @@ struct TokenizeResult {
   int64_t validation_tokens = 0;
 };
 
-// Encodes on all cores with bounded memory; `progress` gets the bytes done so far. Throws InputError when a
-// file cannot be read or the text is empty.
+// Encodes on all cores, in memory that does not grow with the text, but for whole documents if the tokenizer
+// needs them; `progress` gets the bytes done so far. Throws InputError when a file cannot be read or the text
+// is empty.
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t done_bytes, int64_t total_bytes)>& progress);
 

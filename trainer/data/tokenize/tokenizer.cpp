@@ -68,7 +68,8 @@ class Sample : public sentencepiece::SentenceIterator {
   using Status = decltype(std::declval<const SentenceIterator&>().status());
 
  public:
-  Sample(const std::vector<std::string>& files, int64_t sample_bytes) : reader_(files, kChunkBytes) {
+  Sample(const std::vector<std::string>& files, int64_t sample_bytes)
+      : reader_(files, {.chunk_bytes = kChunkBytes}) {
     stride_ = std::max<int64_t>(1, (reader_.total_bytes() + sample_bytes - 1) / sample_bytes);
     Next();
   }

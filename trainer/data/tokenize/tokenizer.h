@@ -1,4 +1,4 @@
-// From text to tokens: SentencePiece, or bytes.
+// From text to tokens: SentencePiece, or bytes. For tokenizer.json see huggingface/tokenizer_json.h.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,8 @@ class Tokenizer {
   virtual std::string decode(const std::vector<int>& tokens) const = 0;
   // The token between documents; -1 = none.
   virtual int end_of_document() const = 0;
+  // Whether the tokens of a document are not those of its chunks (text_reader.h), one after the other.
+  virtual bool needs_whole_documents() const { return false; }
 };
 
 // One token per byte, 256 of them, none between documents.
