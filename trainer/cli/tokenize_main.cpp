@@ -23,6 +23,7 @@ struct Arguments {
   std::string directory;
   std::string model;
   std::string end_of_document;
+  std::string text_key = "text";
   std::string sample = "32MiB";
   int vocabulary = 32000;
   bool bytes = false;
@@ -46,7 +47,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const Arguments& arguments, double sam
     if (!arguments.quiet)
       std::cerr << fmt::format("tokenize: learning {} pieces from at most {} of the text\n",
                                arguments.vocabulary, arguments.sample);
-    train_sentencepiece(arguments.files, arguments.vocabulary, static_cast<int64_t>(sample_bytes), model);
+    train_sentencepiece(arguments.files, arguments.vocabulary, static_cast<int64_t>(sample_bytes), model,
+                        arguments.text_key);
   }
   kind = "SentencePiece, " + model;
   return load_sentencepiece(model);
@@ -61,10 +63,11 @@ int run(const Arguments& arguments) {
   std::string kind = "bytes";
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(arguments, *sample_bytes, kind);
   cli::ProgressLine line("tokenize", arguments.quiet);
-  const TokenizeResult result = tokenize({arguments.files, arguments.directory, arguments.validation},
-                                         *tokenizer, [&line](int64_t done, int64_t total) {
-                                           line.at(static_cast<double>(done), static_cast<double>(total));
-                                         });
+  const TokenizeResult result =
+      tokenize({arguments.files, arguments.directory, arguments.validation, arguments.text_key}, *tokenizer,
+               [&line](int64_t done, int64_t total) {
+                 line.at(static_cast<double>(done), static_cast<double>(total));
+               });
   const auto tokens = static_cast<double>(result.train_tokens + result.validation_tokens);
   std::cout << fmt::format("vocabulary  {} ({})\n", tokenizer->vocabulary(), kind)
             << fmt::format("text        {} bytes, {:.2f} bytes per token\n", result.text_bytes,
@@ -88,7 +91,10 @@ int main(int argc, char** argv) {
       "Converts text files to token files in Megatron's format: train.bin and validation.bin, each with "
       "its .idx",
       "sailor tokenize"};
-  app.add_option("TEXT", arguments.files, "UTF-8 text files, one document each")->required();
+  app.add_option(
+         "TEXT", arguments.files,
+         "UTF-8 text files, one document each, or JSONL files (*.jsonl, *.ndjson), one document per line")
+      ->required();
   app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
                                     "size of the SentencePiece vocabulary to learn (default: 32000)")
@@ -99,6 +105,8 @@ int main(int argc, char** argv) {
   app.add_option("--end-of-document", arguments.end_of_document,
                  "token of the tokenizer.json behind every document (default: eos_token of the "
                  "tokenizer_config.json next to it, if any)");
+  app.add_option("--text-key", arguments.text_key,
+                 "key of the text in the lines of JSONL files (default: text)");
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
       ->excludes(vocabulary)
       ->excludes(model);

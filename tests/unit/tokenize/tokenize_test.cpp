@@ -158,6 +158,65 @@ TEST_F(TokenizeTest, TheIndexHasTheDocuments) {
   EXPECT_EQ(value(int64_t{}, 58 + 16), 2) << "sequences before the end";
 }
 
+TEST_F(TokenizeTest, EveryLineOfJsonlIsADocument) {
+  const std::string lines =
+      "{\"id\": 1, \"text\": \"one\\n\\u00e9\\ud83d\\ude00 two\"}\r\n\n   \n{\"text\": \"\"}\n"
+      "{\"text\": \"" +
+      std::string(1000, 'x') + "\", \"meta\": {\"text\": 3}}\n{\"text\":\"last\"}";
+  const std::vector<std::string> files = {write("a.jsonl", lines), write("b", "plain"),
+                                          write("c.ndjson", lines)};
+  for (const std::size_t size : {std::size_t{17}, TextOptions::kWholeDocuments}) {
+    TextReader reader(files, {.chunk_bytes = size});
+    std::vector<std::string> documents(1);
+    TextChunk chunk;
+    while (reader.next(chunk)) {
+      documents.back() += chunk.text;
+      EXPECT_LE(chunk.text.size(), size);
+      if (chunk.ends_document) documents.emplace_back();
+    }
+    EXPECT_EQ(chunk.end_position, reader.total_bytes());
+    const std::string first = "one\n\u00e9\U0001f600 two", second(1000, 'x');
+    EXPECT_THAT(documents, ::testing::ElementsAre(first, second, "last", "plain", first, second, "last", ""));
+  }
+  // Lines that begin behind the split are for validation, whole.
+  TextReader reader(files, {.chunk_bytes = 100, .split_at = 300});
+  std::string before, after;
+  for (TextChunk chunk; reader.next(chunk);) (chunk.after_split ? after : before) += chunk.text;
+  EXPECT_EQ(before.size(), 14u + 1000);
+  EXPECT_TRUE(after.starts_with("lastplain"));
+}
+
+TEST_F(TokenizeTest, LinesOfJsonlWithoutTextAreNamed) {
+  auto error_of = [&](const std::string& line, const std::string& key = "text") -> std::string {
+    TextReader reader({write("e.jsonl", "{\"text\": \"good\"}\n" + line + "\n")}, {.text_key = key});
+    TextChunk chunk;
+    try {
+      while (reader.next(chunk)) continue;
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string good = R"({"text": "a\nb", "n": [1, {"x": null}]})";
+  EXPECT_EQ(error_of(good), "no error");
+  for (std::size_t size = 1; size < good.size(); ++size)
+    EXPECT_THAT(error_of(good.substr(0, size)), ::testing::HasSubstr("e.jsonl:2: not valid JSON at byte "))
+        << size;
+  EXPECT_THAT(error_of("{\"text\": \"\\ud800\"}"), ::testing::HasSubstr("e.jsonl:2: not valid JSON"));
+  EXPECT_THAT(error_of("{\"text\": \"\xff\"}"), ::testing::HasSubstr("e.jsonl:2: not valid JSON"));
+  for (const char* line : {"[]", "3", "\"text\"", "null"})
+    EXPECT_THAT(error_of(line), ::testing::HasSubstr("e.jsonl:2: must be an object such as {\"text\""));
+  for (const char* value : {"3", "null", "[\"a\"]", "{}", "true"})
+    EXPECT_THAT(error_of(std::string("{\"text\": ") + value + "}"),
+                ::testing::HasSubstr("e.jsonl:2: \"text\" must be a text, is "));
+  EXPECT_THAT(error_of("{\"content\": \"a\", \"id\": 1}"),
+              ::testing::HasSubstr(
+                  "e.jsonl:2: has no key \"text\" (keys: content, id); name the key of the text with "
+                  "--text-key"));
+  EXPECT_THAT(error_of("{}", "content"),
+              ::testing::HasSubstr("e.jsonl:1: has no key \"content\" (keys: text)"));
+}
+
 TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
   auto error_of = [](const std::function<void()>& action) -> std::string {
     try {
@@ -173,11 +232,16 @@ TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
   EXPECT_THAT(error_of([&] { load_sentencepiece(small); }), ::testing::HasSubstr("no SentencePiece model"));
   EXPECT_THAT(error_of([&] { TextReader({directory_ / "missing"}, {}); }),
               ::testing::HasSubstr("cannot read"));
-  EXPECT_THAT(
-      error_of([&] {
-        tokenize({{write("nothing", "")}, directory_, 0.1}, *byte_tokenizer(), [](int64_t, int64_t) {});
-      }),
-      ::testing::HasSubstr("no text"));
+  EXPECT_THAT(error_of([&] { TextReader({write("p.parquet", "PAR1\x15")}, {}); }),
+              ::testing::HasSubstr("p.parquet: is Parquet; convert it to JSONL"));
+  EXPECT_THAT(error_of([&] { TextReader({write("g.gz", "\x1f\x8b\x08\x01")}, {}); }),
+              ::testing::HasSubstr("g.gz: is compressed; decompress it first"));
+  EXPECT_THAT(error_of([&] {
+                tokenize(
+                    {{write("nothing", ""), write("nothing.jsonl", "{\"text\": \"\"}\n")}, directory_, 0.1},
+                    *byte_tokenizer(), [](int64_t, int64_t) {});
+              }),
+              ::testing::HasSubstr("no text"));
   { TokenWriter unfinished(directory_ / "train", 256); }
   for (const char* file : {"train.bin", "train.idx", "train.bin.tmp", "train.idx.tmp"})
     EXPECT_FALSE(std::filesystem::exists(directory_ / file)) << "nothing is left of what failed";

@@ -59,12 +59,12 @@ std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, c
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t, int64_t)>& progress) {
   const int64_t total_bytes = TextReader(options.files, {}).total_bytes();
-  if (total_bytes == 0) throw InputError("there is no text in these files");
   TextReader reader(
       options.files,
       {.chunk_bytes = tokenizer.needs_whole_documents() ? TextOptions::kWholeDocuments
                                                         : chunk_bytes(total_bytes, options.validation),
-       .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation))});
+       .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation)),
+       .text_key = options.text_key});
 
   std::filesystem::create_directories(options.directory);
   TokenWriter train(options.directory + "/train", tokenizer.vocabulary());
@@ -73,7 +73,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
 
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::vector<TextChunk> chunks;
-  int64_t done_bytes = 0;
+  int64_t text_bytes = 0, done_bytes = 0;
   for (bool more = true; more;) {
     chunks.clear();
     std::size_t batch_bytes = 0;
@@ -89,13 +89,15 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
       TokenWriter& writer = validation && chunks[i].after_split ? *validation : train;
       writer.write(tokens[i]);
       if (chunks[i].ends_document) writer.end_document();
-      done_bytes += static_cast<int64_t>(chunks[i].text.size());
+      text_bytes += static_cast<int64_t>(chunks[i].text.size());
+      done_bytes = chunks[i].end_position;
     }
     progress(done_bytes, total_bytes);
   }
+  if (text_bytes == 0) throw InputError("there is no text in these files");
   train.finish();
   if (validation) validation->finish();
-  return {total_bytes, train.tokens(), validation ? validation->tokens() : 0};
+  return {text_bytes, train.tokens(), validation ? validation->tokens() : 0};
 }
 
 }  // namespace sailor

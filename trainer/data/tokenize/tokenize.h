@@ -11,9 +11,10 @@
 namespace sailor {
 
 struct TokenizeOptions {
-  std::vector<std::string> files;  // read in this order, each a document
-  std::string directory;     // for train.bin, train.idx and the same of `validation`; created if missing
-  double validation = 0.05;  // fraction at the end of the text for validation; 0 = none
+  std::vector<std::string> files;  // read in this order, each a document, or JSONL
+  std::string directory;          // for train.bin, train.idx and the same of `validation`; created if missing
+  double validation = 0.05;       // fraction at the end of the text for validation; 0 = none
+  std::string text_key = "text";  // of the documents in JSONL files
 };
 
 struct TokenizeResult {

@@ -68,8 +68,8 @@ class Sample : public sentencepiece::SentenceIterator {
   using Status = decltype(std::declval<const SentenceIterator&>().status());
 
  public:
-  Sample(const std::vector<std::string>& files, int64_t sample_bytes)
-      : reader_(files, {.chunk_bytes = kChunkBytes}) {
+  Sample(const std::vector<std::string>& files, int64_t sample_bytes, const std::string& text_key)
+      : reader_(files, {.chunk_bytes = kChunkBytes, .text_key = text_key}) {
     stride_ = std::max<int64_t>(1, (reader_.total_bytes() + sample_bytes - 1) / sample_bytes);
     Next();
   }
@@ -133,8 +133,8 @@ std::unique_ptr<Tokenizer> load_sentencepiece(const std::string& path) {
 }
 
 void train_sentencepiece(const std::vector<std::string>& files, int size, int64_t sample_bytes,
-                         const std::string& path) {
-  Sample sample(files, sample_bytes);
+                         const std::string& path, const std::string& text_key) {
+  Sample sample(files, sample_bytes, text_key);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       {{"model_type", "bpe"},

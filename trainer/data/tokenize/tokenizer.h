@@ -31,8 +31,9 @@ std::unique_ptr<Tokenizer> load_sentencepiece(const std::string& path);
 
 // Learns a vocabulary of `size` pieces from at most `sample_bytes` of the text, sampled evenly, and writes
 // the model to `path`. Byte pair encoding with a piece for every byte and for the line end, without changing
-// spaces: decoding restores every text. Throws InputError when the text is too short for the size.
+// spaces: decoding restores every text. `text_key` is that of TextOptions. Throws InputError when the text is
+// too short for the size.
 void train_sentencepiece(const std::vector<std::string>& files, int size, int64_t sample_bytes,
-                         const std::string& path);
+                         const std::string& path, const std::string& text_key = "text");
 
 }  // namespace sailor
