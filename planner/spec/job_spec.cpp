@@ -243,10 +243,21 @@ const std::vector<std::string>& format_names() {
   return names;
 }
 
+std::vector<DataSource> read_sources(const Field& field) {
+  if (!field.is_sequence()) return {{field.text()}};
+  std::vector<DataSource> sources;
+  for (const Field& item : field.items()) {
+    const MapField map(item, {"files", "weight"});
+    sources.push_back({map.required("files").text(), map.required("weight").positive()});
+  }
+  if (sources.empty()) field.fail("names no files");
+  return sources;
+}
+
 DataSpec read_data(const Field& field) {
   MapField map(field, {"train", "format", "validation"});
   DataSpec data;
-  data.train = map.required("train").text();
+  data.train = read_sources(map.required("train"));
   if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
   if (auto validation = map.optional("validation")) data.validation = validation->text();
   return data;

@@ -80,11 +80,19 @@ struct TrainingSpec {
   bool operator==(const TrainingSpec&) const = default;
 };
 
+// Token files that are read as one array.
+struct DataSource {
+  std::string files;  // path or glob, relative to the job spec's directory
+  double weight = 1;  // how many of the sequences are drawn from it, relative to other sources
+
+  bool operator==(const DataSource&) const = default;
+};
+
 struct DataSpec {
-  std::string train;  // path or glob of token files; relative to the job spec's directory
+  std::vector<DataSource> train;  // several are a blend
   std::string format =
       "auto";              // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
-  std::string validation;  // the same for validation; empty = none
+  std::string validation;  // files for validation; empty = none
 
   bool operator==(const DataSpec&) const = default;
 };

@@ -1,10 +1,10 @@
 // Training data: memory-mapped token files, read as one array of tokens that is divided into windows of one
-// sequence each.
+// sequence each, or a blend of several such sources (blend.h).
 //
 // The window of the index-th sequence of a step depends only on (seed, step, index, global batch), not on the
-// plan: an epoch is a permutation of all windows, drawn from (seed, epoch). A run that resumes at any step
-// sees the same data as without the interruption. File formats: token_file.h. Immutable after opening and
-// thread-safe.
+// plan: an epoch of a source is a permutation of all its windows, drawn from (seed, source, epoch). A run
+// that resumes at any step sees the same data as without the interruption. File formats: token_file.h.
+// Immutable after opening and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,8 @@ namespace sailor {
 
 class TokenData {
  public:
-  // Opens `job.data.train` (a path or glob, relative to the job spec's directory; several files are read in
-  // the order of their names). Throws InputError naming the key and what to do: no match, unreadable, odd
-  // size, fewer tokens than one sequence, a format whose tokens cannot fit the vocabulary.
+  // Opens `job.data.train`. Throws InputError naming the key and what to do: no match, unreadable, odd size,
+  // fewer tokens than one sequence, a weight too small to count.
   static TokenData open(const JobSpec& job);
   // The same for `job.data.validation`, which must not be empty.
   static TokenData open_validation(const JobSpec& job);
@@ -36,15 +35,15 @@ class TokenData {
   // the vocabulary.
   std::vector<int64_t> sequence(int64_t step, int64_t index) const;
 
-  // The index-th of `of` sequences that are spread evenly over the data, the same every time. Requires 0 <=
-  // index < of <= num_windows(). Throws as above.
+  // For data of one source, the index-th of `of` sequences that are spread evenly over the data, the same
+  // every time. Requires 0 <= index < of <= num_windows(). Throws as above.
   std::vector<int64_t> spread_sequence(int64_t index, int64_t of) const;
 
   // Entropy of the token frequencies in nats, over at most `most` tokens spread evenly over the data: the
-  // mean loss of a unigram model. Throws like sequence().
+  // mean loss of a unigram model. Sources count by their weights. Throws like sequence().
   double unigram_entropy(int64_t most = 1 << 20) const;
 
-  std::string describe() const;  // `nanogpt: 2 files, 1000 tokens`
+  std::string describe() const;  // `nanogpt: 2 files, 1000 tokens, blended 70 %, 30 %`
   int64_t num_tokens() const;
   int64_t num_windows() const;
 

@@ -1,10 +1,22 @@
 #include "trainer/record/settings_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
 
 #include "planner/plan/rank_layout.h"
 
 namespace sailor {
+namespace {
+
+std::string files_of(const DataSpec& data) {
+  std::vector<std::string> files;
+  for (const DataSource& source : data.train) files.push_back(source.files);
+  return fmt::format("{}", fmt::join(files, " + "));
+}
+
+}  // namespace
 
 std::string settings_table(const JobSpec& job, const Plan& plan, const std::string& data,
                            double unigram_entropy, bool emulated, const std::string& directory) {
@@ -30,8 +42,8 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
         fmt::format("{}, halved after {} overflows, doubled after {} steps without, at least {}",
                     t.loss_scale.initial, t.loss_scale.hysteresis, t.loss_scale.window,
                     t.loss_scale.minimum));
-  row("data",
-      fmt::format("{} ({}), unigram entropy {:.4f} nats per token", job.data.train, data, unigram_entropy));
+  row("data", fmt::format("{} ({}), unigram entropy {:.4f} nats per token", files_of(job.data), data,
+                          unigram_entropy));
   if (!job.data.validation.empty())
     row("validation", fmt::format("{}, every {} steps", job.data.validation, t.validation.every_steps));
   row("plan", summary(plan));

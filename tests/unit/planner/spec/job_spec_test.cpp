@@ -203,6 +203,21 @@ TEST(JobSpec, AModelDirectoryGivesTheShape) {
       HasSubstr("config.json:3: do_layer_norm_before: the trainer has do_layer_norm_before = true only"));
 }
 
+TEST(JobSpec, TrainingDataIsOneSourceOrABlend) {
+  auto data = [](const std::string& train) { return with("{train: text.bin, ", "{train: " + train + ", "); };
+  EXPECT_EQ(parse_job_spec(kJob, "job.yaml").data.train, std::vector<DataSource>({{"text.bin", 1}}));
+  EXPECT_EQ(parse_job_spec(data("[{files: a.bin, weight: 7}, {files: 'b*.bin', weight: 0.5}]"), "job.yaml")
+                .data.train,
+            std::vector<DataSource>({{"a.bin", 7}, {"b*.bin", 0.5}}));
+  EXPECT_THAT(error_of(data("[]")), HasSubstr("data.train: names no files"));
+  EXPECT_THAT(error_of(data("[{files: a.bin}]")), HasSubstr("data.train[0]"));
+  EXPECT_THAT(error_of(data("[{files: a.bin, weight: 0}]")),
+              HasSubstr("data.train[0].weight: must be a number above 0"));
+  EXPECT_THAT(error_of(data("[{files: a.bin, weight: 1, format: llmc}]")),
+              HasSubstr("unknown key \"format\""));
+  EXPECT_THAT(error_of(data("[a.bin, b.bin]")), HasSubstr("data.train[0]"));
+}
+
 TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   const JobSpec plain = parse_job_spec(kJob, "job.yaml");
   EXPECT_EQ(plain.training.schedule.name, "constant");

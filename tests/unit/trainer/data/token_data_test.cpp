@@ -6,9 +6,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "planner/spec/error.h"
+#include "trainer/data/blend.h"
 
 namespace sailor {
 namespace {
@@ -34,7 +36,7 @@ class TokenFiles : public ::testing::Test {
     spec.model.sequence = 4;
     spec.model.vocabulary = 256;
     spec.training.global_batch = 3;
-    spec.data.train = train;
+    spec.data.train = {{train}};
     spec.data.format = format;
     return spec;
   }
@@ -139,6 +141,103 @@ TEST_F(TokenFiles, ValidationFilesAreOpenedAsTheTrainingFilesAre) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("data.validation: no file matches"));
+  }
+}
+
+// Sources whose tokens tell them apart, of 40, 6 and 25 windows.
+class Blends : public TokenFiles {
+ protected:
+  void SetUp() override {
+    TokenFiles::SetUp();
+    const std::vector<std::pair<uint16_t, uint16_t>> sources = {{0, 160}, {161, 24}, {0, 100}};
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      std::vector<uint16_t> tokens;
+      for (uint16_t k = 0; k <= sources[i].second; ++k)
+        tokens.push_back(static_cast<uint16_t>(sources[i].first + 256 * i + k));
+      write("s" + std::to_string(i) + ".bin", tokens16(tokens));
+    }
+  }
+  JobSpec blend(const std::vector<double>& weights) const {
+    JobSpec spec = job("", "auto");
+    spec.model.vocabulary = 1024;
+    spec.data.train.clear();
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      spec.data.train.push_back({"s" + std::to_string(i) + ".bin", weights[i]});
+    return spec;
+  }
+};
+
+TEST_F(Blends, SourcesHaveTheirSharesAndEveryWindowOfOneComesOncePerEpoch) {
+  const TokenData data = TokenData::open(blend({7, 1, 2}));
+  EXPECT_EQ(data.describe(), "nanogpt: 3 files, 287 tokens, blended 70 %, 10 %, 20 %");
+  std::vector<std::map<int64_t, int>> seen(3);
+  std::vector<int64_t> samples(3);
+  constexpr int64_t kSteps = Blend::kBlock / 3;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t index = 0; index < 3; ++index) {
+      const int64_t token = data.sequence(step, index)[0];
+      ++samples[static_cast<std::size_t>(token / 256)];
+      ++seen[static_cast<std::size_t>(token / 256)][token];
+    }
+  }
+  // All but one sample of a block.
+  EXPECT_NEAR(static_cast<double>(samples[0]), 0.7 * Blend::kBlock, 1.5);
+  EXPECT_NEAR(static_cast<double>(samples[1]), 0.1 * Blend::kBlock, 1.5);
+  EXPECT_NEAR(static_cast<double>(samples[2]), 0.2 * Blend::kBlock, 1.5);
+  const std::vector<std::size_t> windows = {40, 6, 25};
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(seen[i].size(), windows[i]);
+    for (const auto& [token, times] : seen[i])
+      EXPECT_NEAR(times, static_cast<double>(samples[i]) / static_cast<double>(windows[i]), 1.5) << token;
+  }
+}
+
+TEST_F(Blends, SequencesDependOnSeedStepAndIndexAlone) {
+  JobSpec spec = blend({1, 1, 1});
+  const TokenData data = TokenData::open(spec), again = TokenData::open(spec);
+  spec.training.seed = 5;
+  const TokenData other = TokenData::open(spec);
+  spec.training.seed = 1;
+  spec.training.global_batch = 6;
+  const TokenData larger_batch = TokenData::open(spec);
+  int differ = 0;
+  for (int64_t sample = 200000; sample-- > 199700;) {
+    const auto sequence = data.sequence(sample / 3, sample % 3);
+    EXPECT_EQ(sequence, again.sequence(sample / 3, sample % 3));
+    EXPECT_EQ(sequence, larger_batch.sequence(sample / 6, sample % 6));
+    differ += sequence != other.sequence(sample / 3, sample % 3);
+  }
+  EXPECT_GT(differ, 200);
+}
+
+TEST_F(Blends, UnigramEntropyIsThatOfTheBlend) {
+  write("s0.bin", tokens16(std::vector<uint16_t>(64, 1)));
+  write("s1.bin", tokens16(std::vector<uint16_t>(8, 2)));
+  const double expected = -(0.25 * std::log(0.25) + 0.75 * std::log(0.75));
+  EXPECT_NEAR(TokenData::open(blend({1, 3})).unigram_entropy(), expected, 1e-12);
+}
+
+TEST_F(Blends, ErrorsNameTheSource) {
+  JobSpec spec = blend({1, 1});
+  spec.data.train[1].files = "none*.bin";
+  EXPECT_THAT(error_of(spec), ::testing::HasSubstr("data.train[1].files: no file matches"));
+  write("s1.bin", "abc");
+  EXPECT_THAT(error_of(blend({1, 1})), ::testing::HasSubstr("s1.bin: data.train[1].files: 3 bytes"));
+  EXPECT_THAT(error_of(blend({1, 1e-9})),
+              ::testing::HasSubstr("data.train[1].weight: is less than one of 65536"));
+  EXPECT_THAT(error_of(blend({})), ::testing::HasSubstr("job.yaml: data.train: missing"));
+}
+
+TEST(BlendTest, EverySourceIsReadWithoutGapsOverBlocks) {
+  const Blend blend({0.3, 1, 2.2}, 9);
+  std::vector<std::set<int64_t>> samples(3);
+  for (int64_t sample = 0; sample < 3 * Blend::kBlock; ++sample) {
+    const auto [source, own] = blend.at(sample);
+    EXPECT_TRUE(samples[source].insert(own).second);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(static_cast<int64_t>(samples[i].size()), 3 * blend.per_block(i));
+    EXPECT_EQ(*samples[i].rbegin(), 3 * blend.per_block(i) - 1);
   }
 }
 
