@@ -80,11 +80,15 @@ def pieces_kind(text, size, characters, pre, normalizer=None, decoder=LLAMA_DECO
     return result
 
 
+def frequent_only(text, characters):
+    """The lines with spaces for all characters but the most frequent ones."""
+    frequent = {c for c, _ in collections.Counter(c for line in text for c in line).most_common(characters)}
+    return [''.join(c if c in frequent else ' ' for c in line) for line in text]
+
+
 def unigram_kind(text, size, characters, normalizer, pre, post=None, decoder=None, special=('<pad>', '</s>', '<unk>'), byte_fallback=False):
     special = [*special, *(BYTE_TOKENS if byte_fallback else [])]
-    # The trainer takes every character of the text into the vocabulary: the frequent ones only.
-    frequent = {c for c, _ in collections.Counter(c for line in text for c in line).most_common(characters)}
-    trainer_text = [''.join(c if c in frequent else ' ' for c in line) for line in text]
+    trainer_text = frequent_only(text, characters)  # the trainer takes every character of the text into the vocabulary
     result = trained(trainers.UnigramTrainer, trainer_text, size, model=models.Unigram(), special=special,
                      pre=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]), unk_token='<unk>')
     result['added_tokens'] = [token for token in result['added_tokens'] if token['content'] not in BYTE_TOKENS]
@@ -109,6 +113,17 @@ def charsmap(rules=None):
                                                  hard_vocab_limit=False, minloglevel=9, **options)
     proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
     return base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+
+
+def sentencepiece_model(text, size):
+    """A model of SentencePiece with the settings of Llama 2. (Of unigram models, releases divide a text with equal scores differently.)"""
+    import sentencepiece
+    lines = [line for line in frequent_only(text, size // 10) if line.strip()]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, vocab_size=size, hard_vocab_limit=False, minloglevel=9,
+                                             model_type='bpe', byte_fallback=True, split_digits=True, normalization_rule_name='identity',
+                                             remove_extra_whitespaces=False)
+    return model.getvalue()
 
 
 def add_tokens(tokenizer, rng):

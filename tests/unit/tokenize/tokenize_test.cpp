@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "planner/spec/error.h"
 #include "trainer/data/token_file.h"
@@ -215,6 +216,30 @@ TEST_F(TokenizeTest, LinesOfJsonlWithoutTextAreNamed) {
                   "--text-key"));
   EXPECT_THAT(error_of("{}", "content"),
               ::testing::HasSubstr("e.jsonl:1: has no key \"content\" (keys: text)"));
+}
+
+// A model that adds a space to the beginning of a text, and its tokens of a text of many chunks, by
+// SentencePiece's Python package (tests/transformers/tokenizer_golden.py).
+TEST_F(TokenizeTest, SentencePieceModelsGetWholeDocumentsUnlessLinesAreIndependent) {
+  const std::filesystem::path golden =
+      std::filesystem::path(SAILOR_SOURCE_DIR) / "tests/unit/tokenize/golden_sentencepiece";
+  std::ifstream in(golden / "expected.json");
+  const auto expected = nlohmann::json::parse(in);
+  std::string text;
+  for (int i = 0; i < expected["times"].get<int>(); ++i) text += expected["text"].get<std::string>();
+  const auto tokenizer = load_sentencepiece(golden / "tokenizer.model");
+  EXPECT_TRUE(tokenizer->needs_whole_documents());
+  tokenize({{write("t", text)}, directory_, 0}, *tokenizer, [](int64_t, int64_t) {});
+  std::vector<int> train = tokens("train.bin");
+  ASSERT_FALSE(train.empty());
+  EXPECT_EQ(train.back(), tokenizer->end_of_document());
+  EXPECT_EQ(static_cast<int>(train.size()), expected["count"].get<int>() + 1);
+  const auto first = expected["first"].get<std::vector<int>>();
+  train.resize(first.size());
+  EXPECT_EQ(train, first);
+
+  train_sentencepiece({write("own", sample_text(300))}, 380, 1 << 20, directory_ / "own.model");
+  EXPECT_FALSE(load_sentencepiece(directory_ / "own.model")->needs_whole_documents());
 }
 
 TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
@@ -42,6 +43,7 @@ class Pieces : public Tokenizer {
     if (!processor_.Load(path).ok())
       throw InputError(Where{path, 0},
                        "no SentencePiece model; give one that `sailor tokenize` or SentencePiece wrote");
+    splits_at_lines_ = splits_at_lines();
   }
   int vocabulary() const override { return processor_.GetPieceSize(); }
   void encode(const std::string& text, std::vector<int>& tokens) const override {
@@ -57,9 +59,29 @@ class Pieces : public Tokenizer {
     return text;
   }
   int end_of_document() const override { return processor_.eos_id(); }
+  bool needs_whole_documents() const override { return !splits_at_lines_; }
 
  private:
+  // Whether lines, one after the other, have the tokens of the text: no piece goes on behind a line end, and
+  // spaces are neither added at the beginning of a text nor removed at its ends.
+  bool splits_at_lines() const {
+    for (int id = 0; id < vocabulary(); ++id) {
+      const std::string& piece = processor_.IdToPiece(id);
+      if (piece != "\n" && piece.find('\n') != std::string::npos) return false;
+    }
+    for (const auto& [before, after] :
+         {std::pair("a\n", "b"), std::pair(" \n", " b"), std::pair("\n", "\n")}) {
+      std::vector<int> together, apart;
+      encode(std::string(before) + after, together);
+      encode(before, apart);
+      encode(after, apart);
+      if (together != apart) return false;
+    }
+    return true;
+  }
+
   sentencepiece::SentencePieceProcessor processor_;
+  bool splits_at_lines_ = false;
 };
 
 // Lines of evenly spread chunks of the text. SentencePiece keeps what it is given in memory, and skips lines
