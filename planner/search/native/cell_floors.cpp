@@ -45,9 +45,10 @@ bool AreaBound::holds(int pipelines) const {
 
 double AreaBound::iteration_s(double microbatches, int pipelines) const {
   const double most = std::ceil(microbatches / pipelines * kFloorRounding);
-  return ways_.overhead_s + ways_.first_sum_s +
-         std::max({microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0), ways_.path_s,
-                   longest_layer_s_ * most});
+  return ways_.overhead_s +
+         std::max(
+             {ways_.last_sum_s + microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0),
+              ways_.first_sum_s + ways_.path_s, ways_.last_sum_s + longest_layer_s_ * most});
 }
 
 template <typename Visit>
@@ -66,11 +67,11 @@ Crossing::Crossing(const Space& space) : space_(space) {
       nodes[space.resources.pools[p].zone].insert(space.pools[p].nodes.begin(), space.pools[p].nodes.end());
   for (const auto& [zone, of] : nodes) most_nodes_ = std::max(most_nodes_, static_cast<double>(of.size()));
   for_each_link([&](const SpaceOption& from, const SpaceOption&, const LinkCurve& link) {
-    if (!mesh) return;
-    s_per_byte_ = std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.shape.gpus());
-    card_s_per_byte_ = std::min(card_s_per_byte_, least_s_per_byte(&link, 1e6));
+    // The replicas of a node share the step of a ring that leaves it.
+    s_per_byte_ = mesh ? std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.shape.gpus()) : 0;
+    card_s_per_byte_ = std::min(card_s_per_byte_, mesh ? least_s_per_byte(&link, kManySenders)
+                                                       : least_step_s_per_byte(&link, kManySenders));
   });
-  if (!mesh) s_per_byte_ = card_s_per_byte_ = 0;
 }
 
 double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) {
@@ -157,9 +158,13 @@ double NodeCrossing::sums_s(const GroupWays& ways, int pipelines, double microba
     if (card_s < kNever) bytes_per_s += ways.supplies[s].nodes / card_s;
     nodes_blocks = std::max(nodes_blocks, ways.supplies[s].node_gpus / (microbatches * block_s));
   }
-  // A layer with k of D replicas on a node sends k (D - k) / D times its gradients from there.
+  // A layer with k of D replicas on a node sends k (D - k) / D times its gradients from there; along a ring
+  // (D - 1) / D times.
   const double all = pipelines;
-  const double times = ways.phases * std::max(all - most_replicas, 2 * (all - 1) / all) / bytes_per_s;
+  const double nodes = std::max(2.0, std::ceil(all / most_replicas));
+  const double times =
+      ways.phases / bytes_per_s *
+      (ways.mesh ? std::max(all - most_replicas, 2 * (all - 1) / all) : nodes * (all - 1) / all);
   const double block_s = times * ways.gradient_bytes[kBlock];
   if (pipelines > most_replicas)
     return ways.forward_s + block_s * ways.blocks() +
@@ -173,7 +178,7 @@ double NodeCrossing::least_s(const GroupWays& ways, int microbatch, int pipeline
   double nodes = 0, card_s = kNever;
   for (const GpuSupply& supply : ways.supplies) nodes += supply.nodes;
   if (nodes < 2) return 0;
-  for (const GroupWay& way : ways.ways) card_s = std::min(card_s, way.card_s);
+  for (const GpuSupply& supply : ways.supplies) card_s = std::min(card_s, supply.card_s);
   double several_s = microbatches * microbatch * message_bytes_ * card_s;
   if (pipelines > 1) {
     const double summed_s = sums_s(ways, pipelines, microbatches);

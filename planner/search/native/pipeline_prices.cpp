@@ -49,8 +49,13 @@ double PipelinePrices::least(double s, int microbatches, bool interleave, const 
 bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const {
   const double all_s = m_ * of.both_s();
   if (!several_) return before.both_s() + all_s <= s_ && before.forward_s + all_s + of.after_s <= s_;
-  return before.both_s() + all_s + ways_.first_sum_s + of.after_s <= s_ &&
-         before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
+  // Over a mesh all step together, after the first layer's sums.
+  const double end_s = before.both_s() + all_s;
+  if (ways_.mesh
+          ? end_s + ways_.first_sum_s + of.after_s > s_
+          : end_s + ways_.first_after_s > s_ || before.forward_s + all_s + ways_.last_sum_s + of.after_s > s_)
+    return false;
+  return before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
          ways_.forward_s + of.near_sums_s + of.after_s <= s_;
 }
 
@@ -133,7 +138,8 @@ bool PipelinePrices::has_room(int way, int first, int end, int in_flight) const 
 
 double PipelinePrices::waiting(const LayerNeeds& needs, double price, double others) const {
   if (weights_.waits == 0) return 0;
-  const double own_s = (m_ - 1) * needs.both_s() + ways_.first_sum_s + (several_ ? needs.after_s : 0);
+  const double after_s = ways_.mesh ? ways_.first_sum_s + needs.after_s : ways_.first_after_s;
+  const double own_s = (m_ - 1) * needs.both_s() + (several_ ? after_s : 0);
   return weights_.waits * (price * (own_s / s_ - 1) + others / s_);
 }
 
@@ -195,7 +201,7 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
     cheapest = std::min(cheapest, way.gpus * prices[static_cast<size_t>(way.supply)]);
   LayerNeeds waits;
   waits.add(ways_.fastest[kBlock], std::max(0, before - 1));  // the first layer may be short
-  const double late = std::max(0, m_ - most);
+  const double late = ways_.mesh ? std::max(0, m_ - most) : m_ - 1;
   for (size_t w = 0; w < ways_.ways.size(); ++w) {
     const GroupWay& way = ways_.ways[w];
     const int room = ways_.most_blocks(static_cast<int>(w), in_flight);

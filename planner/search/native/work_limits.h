@@ -31,7 +31,8 @@ class WorkLimits {
  private:
   struct Border {
     double nodes = 1;
-    double card_s = 0, latency_s = 0;  // per byte, per message; to the outside
+    // To the outside: per byte of messages, and of sums; per message.
+    double card_s = 0, sum_card_s = 0, latency_s = 0;
   };
   struct Nodes {
     int supply = 0;
