@@ -26,7 +26,7 @@ struct BoundOptions {
   int turns = 8;                                   // of changes of prices
   double promising = 0.75, promising_step = 0.03;  // of what prices must come to, at first and with each turn
   double margin = 1e-9;                            // of what prices come to
-  double area = 2, table = 1.25;  // factors between numbers of pipelines with the same tables
+  double area = 2, table = 1.6;  // factors between numbers of pipelines with the same tables
   LimitWeights weights[5] = {{0, 0}, {0.3, 0}, {0.6, 0}, {0.3, 0.5}, {0, 0.5}};
   // Effort, in steps of PipelinePrices.
   struct UpTo {
@@ -275,23 +275,32 @@ class Cells {
             if (!bound.holds(pipelines)) continue;
             out.charge =
                 std::min(out.charge, bound.ways().charge * static_cast<double>(microbatches(microbatch)));
-            const auto all = static_cast<double>(microbatches(microbatch));
-            cell.s = std::max(
-                {bound.iteration_s(all, pipelines), nodes_.least_s(bound.ways(), microbatch, pipelines, all),
-                 std::min(limits_[z].least_s(bound, pipelines, all),
-                          bound.ways().overhead_s + NodeCrossing::one_node_s(bound.ways(), pipelines, all))});
-            if (cases_[z].zones.size() > 1)
-              cell.s = std::max(
-                  cell.s, crossing_.least_s(bound.ways(), microbatch, pipelines, std::ceil(all / pipelines)));
             for (const bool interleave : {false, true}) {
               if (interleave && !has_interleave) continue;
               cell.interleave = interleave;
+              cell.s = floor_s(cell, bound);
               cells_.push_back(cell);
             }
           }
         }
       }
     return true;
+  }
+
+  // A lower bound that takes a few operations.
+  double floor_s(const Cell& cell, const AreaBound& bound) {
+    const GroupWays& ways = bound.ways();
+    const auto all = static_cast<double>(microbatches(cell.microbatch));
+    const auto zones = static_cast<size_t>(cell.zones);
+    const double one_node_s = ways.overhead_s + NodeCrossing::one_node_s(ways, cell.pipelines, all),
+                 nodes_s = limits_[zones].least_s(bound, {cell.pipelines, cell.interleave}, all);
+    double s = std::max({bound.iteration_s(all, cell.pipelines),
+                         nodes_.least_s(ways, cell.microbatch, cell.pipelines, all, cell.interleave),
+                         std::min(nodes_s, one_node_s)});
+    if (cases_[zones].zones.size() > 1)
+      s = std::max(s, crossing_.least_s(ways, cell.microbatch, cell.pipelines,
+                                        std::ceil(all / cell.pipelines), cell.interleave));
+    return s;
   }
 
   // Cells that share a table of prices are refuted together.

@@ -33,7 +33,7 @@ AreaBound::AreaBound(const Space& space, IterationModel& model, const ZoneRates&
   for (size_t w = 0; w < ways_.ways.size(); ++w) {
     const GroupWay& way = ways_.ways[w];
     double& most = blocks_per_gpu[static_cast<size_t>(way.supply)];
-    most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 1)) / way.gpus);
+    most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 0)) / way.gpus);
   }
   for (size_t s = 0; s < blocks_per_gpu.size(); ++s) models_ += ways_.supplies[s].gpus * blocks_per_gpu[s];
   models_ = ways_.blocks() > 0 ? models_ / ways_.blocks() : kNever;
@@ -74,9 +74,13 @@ Crossing::Crossing(const Space& space) : space_(space) {
   });
 }
 
-double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) {
-  const double message_s = least_message_s(microbatch), path_s = ways.path_s;
-  const double every_crosses_s = path_s + (microbatches + 1) * message_s;
+double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches,
+                         bool interleave) {
+  // Interleaved pipelines cross three times in each direction, over some link twice.
+  const double message_s = least_message_s(microbatch),
+               path_s = ways.path_s + (interleave ? 4 * message_s : 0);
+  const double every_crosses_s = interleave ? std::max(path_s + 2 * message_s, 2 * microbatches * message_s)
+                                            : path_s + (microbatches + 1) * message_s;
   if (pipelines < 2) return ways.overhead_s + every_crosses_s;
   // A layer is held in several zones where some pipeline does not cross; every layer where none does. Of
   // all that hold it those in the zone with fewest send half of their gradients or more to other zones.
@@ -87,7 +91,7 @@ double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, d
                model_s = halves * card_s_per_byte_ *
                          (bytes[kFirst] + ways.blocks() * bytes[kBlock] + bytes[kLast]) / most_nodes_;
   const double some_cross_s = std::max(path_s + 2 * message_s, ways.forward_s + layer_s),
-               none_crosses_s = std::max(path_s, ways.forward_s + std::max(layer_s, model_s));
+               none_crosses_s = std::max(ways.path_s, ways.forward_s + std::max(layer_s, model_s));
   return ways.overhead_s + std::min({every_crosses_s, some_cross_s, none_crosses_s});
 }
 
@@ -130,7 +134,7 @@ double NodeCrossing::one_node_s(const GroupWays& ways, int pipelines, double mic
       const GroupWay& way = ways.ways[w];
       if (static_cast<size_t>(way.supply) != s || way.gpus > ways.supplies[s].node_gpus) continue;
       blocks_per_gpu =
-          std::max(blocks_per_gpu, static_cast<double>(ways.most_blocks(static_cast<int>(w), 1)) / way.gpus);
+          std::max(blocks_per_gpu, static_cast<double>(ways.most_blocks(static_cast<int>(w), 0)) / way.gpus);
       for (const LayerKind kind : kLayerKinds)
         gpu_s[kind] = std::min(gpu_s[kind], way.gpus * way.needs[kind].both_s());
     }
@@ -173,13 +177,14 @@ double NodeCrossing::sums_s(const GroupWays& ways, int pipelines, double microba
   return (ways.forward_s + block_s * ways.blocks()) / (1 + block_s * nodes_blocks);
 }
 
-double NodeCrossing::least_s(const GroupWays& ways, int microbatch, int pipelines,
-                             double microbatches) const {
+double NodeCrossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches,
+                             bool interleave) const {
   double nodes = 0, card_s = kNever;
   for (const GpuSupply& supply : ways.supplies) nodes += supply.nodes;
   if (nodes < 2) return 0;
   for (const GpuSupply& supply : ways.supplies) card_s = std::min(card_s, supply.card_s);
-  double several_s = microbatches * microbatch * message_bytes_ * card_s;
+  // Interleaved pipelines cross three times, in two directions.
+  double several_s = (interleave ? 1.5 : 1) * microbatches * microbatch * message_bytes_ * card_s;
   if (pipelines > 1) {
     const double summed_s = sums_s(ways, pipelines, microbatches);
     int most_replicas = 1;

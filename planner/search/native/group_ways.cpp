@@ -9,11 +9,6 @@ namespace {
 // Classes of numbers of microbatches in flight.
 constexpr int kInFlight[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96};
 
-size_t place_of(int in_flight) {
-  return static_cast<size_t>(std::upper_bound(std::begin(kInFlight), std::end(kInFlight), in_flight) -
-                             std::begin(kInFlight) - 1);
-}
-
 template <typename Fits>
 int most(int high, const Fits& fits) {
   int low = 0;
@@ -158,7 +153,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
       way.recompute = recompute;
       ways.push_back(way);
       rooms_.emplace_back();
-      const Room& room = this->room(static_cast<int>(ways.size()) - 1, 1);
+      const Room& room = this->room(static_cast<int>(ways.size()) - 1, 0);
       const bool everything = fits(way, 0, space_.layers(), space_.layers());
       if (room.head + room.middle + room.tail == 0) {
         ways.pop_back();
@@ -235,7 +230,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
                                    alone_s_per_byte);
     }
     const KindTimes& times = space_.times(way.option, question_.microbatch);
-    const Room& room = this->room(static_cast<int>(w), 1);
+    const Room& room = this->room(static_cast<int>(w), 0);
     const bool holds[3] = {room.head > 0, std::max({room.head - 1, room.middle, room.tail - 1}) > 0,
                            room.tail > 0};
     way.needs.fill(kNoWay);
@@ -317,8 +312,8 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   return model_.fits(stage);
 }
 
-const GroupWays::Room& GroupWays::room(int number, int in_flight) const {
-  const size_t at = place_of(in_flight);
+const GroupWays::Room& GroupWays::find_room(int number, int flight) const {
+  const auto at = static_cast<size_t>(flight);
   std::vector<Room>& of_way = rooms_[static_cast<size_t>(number)];
   if (of_way.size() <= at) of_way.resize(std::size(kInFlight));
   Room& room = of_way[at];
@@ -333,11 +328,12 @@ const GroupWays::Room& GroupWays::room(int number, int in_flight) const {
 }
 
 int GroupWays::in_flight_class(int in_flight) {
-  return kInFlight[place_of(in_flight)];
+  return static_cast<int>(std::upper_bound(std::begin(kInFlight), std::end(kInFlight), in_flight) -
+                          std::begin(kInFlight) - 1);
 }
 
-int GroupWays::most_blocks(int way, int in_flight) const {
-  const Room& of = room(way, in_flight);
+int GroupWays::most_blocks(int way, int flight) const {
+  const Room& of = room(way, flight);
   return std::min(blocks(), std::max({of.middle, of.head - 1, of.tail - 1}));
 }
 

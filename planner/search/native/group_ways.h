@@ -98,16 +98,20 @@ class GroupWays {
   bool usable() const { return path_s < kNever; }
   int blocks() const { return space_.layers() - 2; }
   double gpus() const;
-  // Number of layers that fit into a group with this many microbatches in flight: from the first layer on,
+  // Number of layers that fit into a group with a class of microbatches in flight: from the first layer on,
   // blocks only, and up to the last layer (with one in flight).
   struct Room {
     int head = -1, middle = 0, tail = 0;
   };
-  const Room& room(int way, int in_flight) const;
-  // Numbers of microbatches in flight are rounded down to a few classes.
+  const Room& room(int way, int flight) const {
+    const std::vector<Room>& of_way = rooms_[static_cast<size_t>(way)];
+    const auto at = static_cast<size_t>(flight);
+    return at < of_way.size() && of_way[at].head >= 0 ? of_way[at] : find_room(way, flight);
+  }
+  // The class of a number of microbatches in flight, which is rounded down to a few. One is class 0.
   static int in_flight_class(int in_flight);
   // Number of blocks that fit into a group, adjacent or not.
-  int most_blocks(int way, int in_flight) const;
+  int most_blocks(int way, int flight) const;
   // A price for a GPU of each supply, by its speed; 1 for all of them together.
   std::vector<double> prices_by_speed() const;
 
@@ -129,6 +133,7 @@ class GroupWays {
 
  private:
   bool fits(const GroupWay& way, int first, int end, int in_flight) const;
+  const Room& find_room(int way, int flight) const;
   void add_pool(const SpacePool& pool, int supply);
   void find_sum_rates(const ZoneRates& rates);
   void find_needs(const ZoneRates& rates);

@@ -41,17 +41,19 @@ WorkLimits::WorkLimits(const Space& space, const std::set<std::string>& zones) {
     }
 }
 
-double WorkLimits::most_work(const AreaBound& area, const Border& border, double s, int pipelines,
+double WorkLimits::most_work(const AreaBound& area, const Border& border, double s, const Kind& kind,
                              double microbatches) {
   const GroupWays& ways = area.ways();
   const double message_s = ways.message_bytes * border.card_s;
-  // Each direction has its own time; a single pipeline sends from here in one of them.
-  const double directions = pipelines > 1 ? 2 : 1;
-  const double crossing =
-      std::min(directions * s * border.nodes / message_s, pipelines * s / (border.latency_s + message_s));
+  // Each direction has its own time. A single pipeline sends more in one of them.
+  const bool one = kind.pipelines == 1;
+  const double sent = kind.interleave ? (one ? 2 : 1.5) : (one ? 1 : 0.5);
+  const double on_link = kind.interleave ? 2 : 1;
+  const double crossing = std::min(s * border.nodes / (sent * message_s),
+                                   kind.pipelines * s / (on_link * (border.latency_s + message_s)));
   if (crossing >= microbatches) return kNever;
-  if (pipelines == 1) return 0;
-  const double replicas = pipelines;
+  if (kind.pipelines == 1) return 0;
+  const double replicas = kind.pipelines;
   const double bytes = std::max(0.0, s - ways.forward_s) * border.nodes /
                        (ways.phases * (replicas - 1) / replicas * border.sum_card_s) * kLimitRounding;
   const std::array<double, 3>& of = ways.gradient_bytes;
@@ -68,7 +70,7 @@ double WorkLimits::most_work(const AreaBound& area, const Border& border, double
   return crossing * most;
 }
 
-double WorkLimits::least_s(const AreaBound& area, int pipelines, double microbatches) const {
+double WorkLimits::least_s(const AreaBound& area, const Kind& kind, double microbatches) const {
   const GroupWays& ways = area.ways();
   const std::vector<double> prices = ways.prices_by_speed();
   const double work = microbatches * area.computing_s();
@@ -79,12 +81,11 @@ double WorkLimits::least_s(const AreaBound& area, int pipelines, double microbat
       for (const Nodes& nodes : zone.nodes) {
         const GpuSupply& supply = ways.supplies[static_cast<size_t>(nodes.supply)];
         const double gpus_work = s * nodes.gpus * prices[static_cast<size_t>(nodes.supply)];
-        const double node_work = most_work(area, {1, supply.card_s, supply.sum_card_s, supply.latency_s}, s,
-                                           pipelines, microbatches);
+        const double node_work =
+            most_work(area, {1, supply.card_s, supply.sum_card_s, supply.latency_s}, s, kind, microbatches);
         of_zone += std::min(gpus_work, nodes.nodes * node_work);
       }
-      if (zones_.size() > 1)
-        of_zone = std::min(of_zone, most_work(area, zone.border, s, pipelines, microbatches));
+      if (zones_.size() > 1) of_zone = std::min(of_zone, most_work(area, zone.border, s, kind, microbatches));
       all += of_zone;
     }
     return all >= work;
