@@ -85,9 +85,10 @@ verdict() {
 }
 ended() { case $(scontrol show job -o "$1" | sed 's/.*JobState=\([A-Z_]*\).*/\1/') in COMPLETED | FAILED | NODE_FAIL | CANCELLED) ;; *) return 1 ;; esac; }
 batch() {
-  local id
-  id=$(user timeout 5 sbatch --parsable -o "$work/out.%j" "$@" 2>/dev/null </dev/null) || { echo $?; return; }
-  wait_until 5 ended "$id" || { echo stuck; return; }
+  local id rc=0
+  id=$(user timeout 5 sbatch --parsable -o "$work/out.%j" "$@" 2>/dev/null </dev/null) || rc=$?
+  [ $rc = 0 ] || [ $rc = 124 ] || { echo $rc; return; }
+  [ $rc = 0 ] && wait_until 5 ended "$id" || { echo stuck; return; } # also while sbatch waits for the start of a planned job
   verdict "$(scontrol show job -o "$id" | sed 's/.*ExitCode=\([0-9]*\):.*/\1/')" "$work/out.$id"
 }
 step() {

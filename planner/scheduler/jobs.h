@@ -103,6 +103,7 @@ struct HelperRequest {
   bool whole_node = true;
   int cpus = 0;               // of a part of a node; 0 = the scheduler's default
   int64_t memory_mb = 0;      // the same
+  bool after_others = false;  // with the lowest priority
   std::string script{};       // run by a shell on the node
   std::string output_file{};  // of the script, appended; empty = the scheduler's default
 };

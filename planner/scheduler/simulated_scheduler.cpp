@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -99,6 +100,7 @@ std::string SimulatedScheduler::submit_next_part(const std::string&) {
 
 std::string SimulatedScheduler::submit_helper(const HelperRequest& request) {
   JobRequest job{.name = helper_name(request.main_job), .partition = request.partition};
+  if (request.after_others) job.nice = std::numeric_limits<int>::max();
   if (!request.node.empty()) job.node_names = {request.node};
   job.excluded_nodes = request.excluded_nodes;
   job.feature = request.feature;

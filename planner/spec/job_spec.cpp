@@ -347,8 +347,9 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
   }
   if (auto constraints = map.optional("constraints")) job.constraints = read_constraints(*constraints);
   if (auto elastic = map.optional("elastic")) {
-    MapField inner(*elastic, {"enabled", "wait", "lease", "grow_every"});
+    MapField inner(*elastic, {"enabled", "wait", "lease", "grow_every", "yield"});
     job.elastic.enabled = inner.required("enabled").boolean();
+    if (auto yield = inner.optional("yield")) job.elastic.yield = yield->boolean();
     if (auto wait = inner.optional("wait")) job.elastic.wait_s = wait->duration_s();
     if (auto lease = inner.optional("lease")) {
       job.elastic.lease_s = lease->duration_s();

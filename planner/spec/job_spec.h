@@ -140,6 +140,8 @@ struct ElasticSpec {
   double lease_s = 5;   // a rank or node that is silent for this long is lost
   // How often to look for free nodes that would help; 0 = never, the job keeps its nodes.
   double grow_every_s = 60;
+  // Return helper nodes on which waiting jobs of others would start.
+  bool yield = false;
 
   bool operator==(const ElasticSpec&) const = default;
 };

@@ -105,8 +105,9 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     }
   }
   if (auto elastic = map.optional("elastic")) {
-    MapField inner(*elastic, {"grow", "time_limit", "grow_partition", "grow_qos"});
+    MapField inner(*elastic, {"grow", "yield", "time_limit", "grow_partition", "grow_qos"});
     if (auto grow = inner.optional("grow")) site.jobs_may_grow = grow->boolean();
+    if (auto yield = inner.optional("yield")) site.jobs_yield = yield->boolean();
     if (auto partition = inner.optional("grow_partition")) site.grow_partition = partition->name();
     if (auto qos = inner.optional("grow_qos")) site.grow_qos = qos->name();
     if (auto limit = inner.optional("time_limit")) {
@@ -163,6 +164,7 @@ std::string to_yaml(const SiteConfig& site) {
   out += fmt::format("planner: {{time_limit: {}s, effort: {}}}\nelastic: {{grow: {}, time_limit: {}s",
                      site.planner_time_limit_s, site.planner_effort, site.jobs_may_grow,
                      site.elastic_time_limit_s);
+  if (site.jobs_yield) out += ", yield: true";
   if (!site.grow_partition.empty()) out += ", grow_partition: " + yaml_text(site.grow_partition);
   if (!site.grow_qos.empty()) out += ", grow_qos: " + yaml_text(site.grow_qos);
   out += "}\n";

@@ -20,7 +20,7 @@
 //     planner: {time_limit: 10s, effort: 1}
 //     # May running jobs ask for more nodes? How long may training pause for planning?
 //     # And in which partition and QOS do they wait for these?
-//     elastic: {grow: true, time_limit: 0.3s, grow_partition: scavenge, grow_qos: low}
+//     elastic: {grow: true, yield: false, time_limit: 0.3s, grow_partition: scavenge, grow_qos: low}
 //     defaults: {objective: throughput}
 //     policy: {planning: true}              # site_policy.h
 #pragma once
@@ -65,6 +65,7 @@ struct SiteConfig {
   double planner_time_limit_s = 10.0;
   double planner_effort = 1;
   bool jobs_may_grow = true;
+  bool jobs_yield = false;               // all elastic jobs do (ElasticSpec::yield)
   std::string grow_partition, grow_qos;  // of helper jobs; empty = those of the job
   double elastic_time_limit_s = 0.3;
   std::string default_objective;  // empty = none

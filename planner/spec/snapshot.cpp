@@ -125,6 +125,11 @@ WaitingJob read_waiting(const Field& item) {
   return job;
 }
 
+WantedNode read_wanted(const Field& item) {
+  const MapField map(item, {"node", "job"});
+  return {map.required("node").name(), map.required("job").name()};
+}
+
 GpuLimit read_limit(const Field& item) {
   const MapField map(item, {"gpus", "gpu_type", "reason"});
   GpuLimit limit;
@@ -218,7 +223,7 @@ const GpuLimit* Snapshot::limit_on(const std::string& gpu_type) const {
 Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document),
-               {"sailor_snapshot", "nodes", "busy", "queue", "limits", "time", "usd_per_hour",
+               {"sailor_snapshot", "nodes", "busy", "queue", "limits", "wanted", "time", "usd_per_hour",
                 "spot_usd_per_hour", "billing", "egress_usd_per_gb", "not_free"});
   require_version(map, "sailor_snapshot", 1);
   Snapshot snapshot;
@@ -251,6 +256,8 @@ Snapshot parse_snapshot(const std::string& yaml, const std::string& file_name) {
     for (const Field& item : jobs->items()) snapshot.queue.push_back(read_waiting(item));
   if (auto limits = map.optional("limits"))
     for (const Field& item : limits->items()) snapshot.limits.push_back(read_limit(item));
+  if (auto nodes = map.optional("wanted"))
+    for (const Field& item : nodes->items()) snapshot.wanted.push_back(read_wanted(item));
   if (auto time = map.optional("time")) snapshot.time_s = time->integer<int64_t>(0, kLatestTime_s);
   if (auto prices = map.optional("usd_per_hour")) snapshot.usd_per_hour = read_price_table(*prices);
   if (auto prices = map.optional("spot_usd_per_hour")) snapshot.spot_usd_per_hour = read_price_table(*prices);
@@ -295,6 +302,9 @@ std::string to_yaml(const Snapshot& snapshot) {
     out += fmt::format("  - {{gpus: {}{}, reason: {}}}\n", limit.gpus,
                        limit.gpu_type.empty() ? "" : ", gpu_type: " + yaml_text(limit.gpu_type),
                        yaml_text(limit.reason));
+  if (!snapshot.wanted.empty()) out += "wanted:\n";
+  for (const WantedNode& wanted : snapshot.wanted)
+    out += fmt::format("  - {{node: {}, job: {}}}\n", yaml_text(wanted.node), yaml_text(wanted.job));
   if (snapshot.time_s) out += fmt::format("time: {}\n", *snapshot.time_s);
   out += yaml_table("usd_per_hour", snapshot.usd_per_hour);
   out += yaml_table("spot_usd_per_hour", snapshot.spot_usd_per_hour);

@@ -75,6 +75,14 @@ struct WaitingJob {
   std::optional<double> limit_s{};     // time limit; nothing = none
 };
 
+// A node of a helper job on which a waiting job would start if it were returned.
+struct WantedNode {
+  std::string node;
+  std::string job;  // the scheduler's number of it
+
+  bool operator==(const WantedNode&) const = default;
+};
+
 // The most GPUs that a new job may have.
 struct GpuLimit {
   int gpus = 0;
@@ -88,8 +96,9 @@ struct Snapshot {
   std::vector<BusyNode> busy;
   std::vector<WaitingJob> queue;
   std::vector<GpuLimit> limits;
-  std::optional<int64_t> time_s{};                                         // when it was taken, since 1970
-  std::map<std::string, std::map<std::string, double>> usd_per_hour;       // [gpu type][zone], one GPU
+  std::vector<WantedNode> wanted{};                                   // of the job that asks for the snapshot
+  std::optional<int64_t> time_s{};                                    // when it was taken, since 1970
+  std::map<std::string, std::map<std::string, double>> usd_per_hour;  // [gpu type][zone], one GPU
   std::map<std::string, std::map<std::string, double>> spot_usd_per_hour;  // the same
   std::optional<double> usd_per_unit_hour;  // price of a billing unit; nothing = GPUs have prices
   std::map<std::string, std::map<std::string, double>> egress_usd_per_gb;  // [from zone][to zone]

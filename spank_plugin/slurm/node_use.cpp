@@ -11,12 +11,18 @@
 namespace sailor {
 namespace {
 
+// Does a request of this name concern these GPUs?
+bool names(const std::string& request, const NodeGpus& gpus) {
+  return request == "gpu" || request == gres_name(gpus);
+}
+
 // "1 of 4 GPUs in use", of the types that lack GPUs.
 std::string gpus_in_use(const std::vector<NodeGpus>& all, const std::map<std::string, int>& needed) {
   int count = 0, used = 0;
   for (const NodeGpus& gpus : all) {
-    const auto need = needed.find(gres_name(gpus));
-    const bool lacks = needed.empty() || (need != needed.end() && gpus.free() < need->second);
+    const bool lacks = needed.empty() || std::any_of(needed.begin(), needed.end(), [&](const auto& need) {
+                         return names(need.first, gpus) && gpus.free() < need.second;
+                       });
     if (lacks) count += gpus.count;
     if (lacks) used += gpus.used;
   }
@@ -28,7 +34,7 @@ bool has_gpus(const std::vector<NodeGpus>& all, const std::map<std::string, int>
     return std::any_of(all.begin(), all.end(), [](const NodeGpus& gpus) { return gpus.free() > 0; });
   return std::all_of(needed.begin(), needed.end(), [&](const auto& need) {
     return std::any_of(all.begin(), all.end(), [&](const NodeGpus& gpus) {
-      return gres_name(gpus) == need.first && gpus.free() >= need.second;
+      return names(need.first, gpus) && gpus.free() >= need.second;
     });
   });
 }

@@ -27,14 +27,6 @@ std::vector<NodeGpus> gpus_of(const SlurmNode& node);
 // Name of one of them in a request: `gpu:TYPE`, or `gpu`.
 std::string gres_name(const NodeGpus& gpus);
 
-// What a job needs of a node.
-struct NodeNeeds {
-  bool whole = true;                // all of it
-  std::map<std::string, int> gpus;  // by gres_name(); empty = at least one of any type
-  int cpus = 1;
-  int64_t memory_mb = 0;
-};
-
 // Why the node is not available now because of other jobs: one has or will have what the job needs; nothing
 // if it is available.
 std::optional<std::string> use_by_others(const SlurmNode& node, const NodeNeeds& needs);

@@ -16,6 +16,8 @@
 
 #include "planner/spec/name_list.h"
 #include "spank_plugin/slurm/allocation.h"
+#include "spank_plugin/slurm/commands/command_lines.h"
+#include "spank_plugin/slurm/commands/tres.h"
 #include "spank_plugin/slurm/leaf_switches.h"
 #include "spank_plugin/slurm/releases.h"
 
@@ -29,10 +31,10 @@ struct Releaser {
     release(value);
   }
 };
-using NodeInfo = std::unique_ptr<node_info_msg_t, Releaser<slurm_free_node_info_msg>>;
-using JobInfo = std::unique_ptr<job_info_msg_t, Releaser<slurm_free_job_info_msg>>;
-using PartitionInfo = std::unique_ptr<partition_info_msg_t, Releaser<slurm_free_partition_info_msg>>;
-using ReservationInfo = std::unique_ptr<reserve_info_msg_t, Releaser<slurm_free_reservation_info_msg>>;
+using NodeMessage = std::unique_ptr<node_info_msg_t, Releaser<slurm_free_node_info_msg>>;
+using JobMessage = std::unique_ptr<job_info_msg_t, Releaser<slurm_free_job_info_msg>>;
+using PartitionMessage = std::unique_ptr<partition_info_msg_t, Releaser<slurm_free_partition_info_msg>>;
+using ReservationMessage = std::unique_ptr<reserve_info_msg_t, Releaser<slurm_free_reservation_info_msg>>;
 
 [[noreturn]] void fail(const char* what) {
   throw std::runtime_error(fmt::format("cannot read {} from slurmctld: {}", what, slurm_strerror(errno)));
@@ -81,37 +83,72 @@ void note_ends(const slurm_job_info_t& job, std::map<std::string, JobsOnNode>& j
   }
 }
 
+WaitReason wait_reason(const slurm_job_info_t& job) {
+  if (job.state_reason == WAIT_RESOURCES || job.state_reason == WAIT_PRIORITY) return WaitReason::nodes;
+  return job.state_reason == WAIT_NO_REASON ? WaitReason::none_yet : WaitReason::other;
+}
+
+NodeNeeds read_needs(const slurm_job_info_t& job, int nodes) {
+  NodeNeeds needs;
+  needs.whole = job.shared == 0;
+  needs.gpus = gpus_of_request(text(job.tres_per_node), text(job.tres_req_str), nodes);
+  const auto per_node = (static_cast<int>(job.num_cpus) + nodes - 1) / nodes;
+  needs.cpus = std::max<int>({1, job.pn_min_cpus, per_node});
+  needs.memory_mb = static_cast<int64_t>(job.pn_min_memory & ~MEM_PER_CPU);
+  if ((job.pn_min_memory & MEM_PER_CPU) != 0) needs.memory_mb *= needs.cpus;
+  return needs;
+}
+
+// What a running helper job holds of its node. Needs SHOW_DETAIL.
+JobShare read_share(const slurm_job_info_t& job) {
+  const std::string gres = job.gres_detail_cnt > 0 ? text(job.gres_detail_str[0]) : "";
+  return {static_cast<int>(job.num_cpus), memory_mb_in(text(job.tres_alloc_str)), gres};
+}
+
 SlurmWaitingJob read_waiting(const slurm_job_info_t& job) {
   SlurmWaitingJob waiting;
+  waiting.job = job.het_job_id != 0 ? job.het_job_id : job.job_id;
+  waiting.job_name = text(job.name);
+  waiting.reason = wait_reason(job);
+  waiting.features = text(job.features);
+  waiting.required = expand_hosts(text(job.req_nodes));
+  waiting.excluded = expand_hosts(text(job.exc_nodes));
+  waiting.in_reservation = !text(job.resv_name).empty();
   waiting.priority = job.priority;
   waiting.nodes = static_cast<int>(std::max<uint32_t>(1, job.num_nodes));
-  const std::string partitions = text(job.partition);
-  waiting.partition = partitions.substr(0, partitions.find(','));
+  waiting.needs = read_needs(job, waiting.nodes);
+  waiting.partitions = split_commas(text(job.partition));
+  if (!waiting.partitions.empty()) waiting.partition = waiting.partitions.front();
   waiting.limit_s = minutes(job.time_limit);
-  waiting.names =
-      expand_hosts(text(job.start_time > 0 && job.sched_nodes != nullptr ? job.sched_nodes : job.req_nodes));
+  const bool expected = job.start_time > 0 && job.sched_nodes != nullptr;
+  waiting.names = expected ? expand_hosts(text(job.sched_nodes)) : waiting.required;
   if (job.start_time > 0) waiting.start = job.start_time;
   return waiting;
 }
 
 // What the jobs of all users say about nodes: when those that run will end, and which are waited for: planned
 // jobs ask for their nodes by name, and until they start these are idle and yet not free.
-void read_jobs(std::vector<SlurmNode>& nodes, std::vector<SlurmWaitingJob>& queue) {
+void read_jobs(SlurmView& view, const std::string& helpers_of) {
   job_info_msg_t* raw_jobs = nullptr;
-  if (slurm_load_jobs(0, &raw_jobs, SHOW_LOCAL) != SLURM_SUCCESS) fail("jobs");
-  JobInfo jobs(raw_jobs);
+  const auto flags = static_cast<uint16_t>(helpers_of.empty() ? SHOW_LOCAL : SHOW_LOCAL | SHOW_DETAIL);
+  if (slurm_load_jobs(0, &raw_jobs, flags) != SLURM_SUCCESS) fail("jobs");
+  JobMessage jobs(raw_jobs);
+  const std::string helper_name = helpers_of.empty() ? "" : helper_job_name(helpers_of);
   std::map<std::string, uint32_t> promised;
   std::map<std::string, JobsOnNode> running;
   for (uint32_t i = 0; i < jobs->record_count; ++i) {
     const slurm_job_info_t& job = jobs->job_array[i];
     note_ends(job, running);
+    const bool runs = (job.job_state & JOB_STATE_BASE) == JOB_RUNNING;
+    if (runs && !helper_name.empty() && job.user_id == getuid() && helper_name == text(job.name))
+      view.helper_shares[text(job.nodes)] = read_share(job);
     bool waits = (job.job_state & JOB_STATE_BASE) == JOB_PENDING && job.priority != 0 &&
                  job.eligible_time != 0 && job.eligible_time <= time(nullptr);
     if (!waits) continue;
-    queue.push_back(read_waiting(job));
+    view.queue.push_back(read_waiting(job));
     for (const std::string& node : expand_hosts(text(job.req_nodes))) promised.emplace(node, job_number(job));
   }
-  for (SlurmNode& node : nodes) {
+  for (SlurmNode& node : view.nodes) {
     auto it = promised.find(node.name);
     if (it != promised.end()) node.promised_to = it->second;
     auto jobs_here = running.find(node.name);
@@ -146,6 +183,15 @@ SlurmPartition read_partition(const partition_info_t& info) {
   partition.billing_weights = text(info.billing_weights_str);
   set_memory(info.def_mem_per_cpu, partition);
   return partition;
+}
+
+// No SHOW_ALL: the controller omits partitions that are hidden or closed to the user's groups.
+void read_partitions(SlurmView& view) {
+  partition_info_msg_t* raw_partitions = nullptr;
+  if (slurm_load_partitions(0, &raw_partitions, SHOW_LOCAL) != SLURM_SUCCESS) fail("partitions");
+  PartitionMessage partitions(raw_partitions);
+  for (uint32_t i = 0; i < partitions->record_count; ++i)
+    view.partitions.push_back(read_partition(partitions->partition_array[i]));
 }
 
 // What partitions leave to the cluster's settings; the settings are only asked for if there are weights.
@@ -191,7 +237,7 @@ std::vector<SlurmNode> read_nodes() {
   std::vector<SlurmNode> result;
   node_info_msg_t* raw_nodes = nullptr;
   if (slurm_load_node(0, &raw_nodes, SHOW_DETAIL | SHOW_LOCAL) != SLURM_SUCCESS) fail("nodes");
-  NodeInfo nodes(raw_nodes);
+  NodeMessage nodes(raw_nodes);
   for (uint32_t i = 0; i < nodes->record_count; ++i) {
     // Powered-down cloud nodes that this user may not see have no name.
     if (nodes->node_array[i].name != nullptr) result.push_back(read_node(nodes->node_array[i]));
@@ -204,35 +250,36 @@ void initialise_slurm() {
 }
 
 SlurmView read_slurm() {
-  return read_slurm(read_nodes());
+  return read_slurm(read_queue(read_nodes()));
 }
 
-SlurmView read_slurm(std::vector<SlurmNode> nodes) {
+SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of) {
   SlurmView view;
   view.now = time(nullptr);
   view.nodes = std::move(nodes);
-  read_jobs(view.nodes, view.queue);
+  read_jobs(view, helpers_of);
   std::stable_sort(
       view.queue.begin(), view.queue.end(),
       [](const SlurmWaitingJob& a, const SlurmWaitingJob& b) { return a.priority > b.priority; });
+  const bool nobody_waits =
+      std::none_of(view.queue.begin(), view.queue.end(),
+                   [](const SlurmWaitingJob& job) { return job.reason == WaitReason::nodes; });
+  if (helpers_of.empty() || !nobody_waits) read_partitions(view);
+  return view;
+}
+
+SlurmView read_slurm(SlurmView view) {
+  if (view.partitions.empty()) read_partitions(view);
   const std::map<std::string, std::string> leaf_switches = read_leaf_switches();
   for (SlurmNode& node : view.nodes) {
     if (auto it = leaf_switches.find(node.name); it != leaf_switches.end()) node.leaf_switch = it->second;
-  }
-
-  // No SHOW_ALL: the controller omits partitions that are hidden or closed to the user's groups.
-  partition_info_msg_t* raw_partitions = nullptr;
-  if (slurm_load_partitions(0, &raw_partitions, SHOW_LOCAL) != SLURM_SUCCESS) fail("partitions");
-  PartitionInfo partitions(raw_partitions);
-  for (uint32_t i = 0; i < partitions->record_count; ++i) {
-    view.partitions.push_back(read_partition(partitions->partition_array[i]));
   }
   read_settings(view);
 
   // The RES flag of a node comes seconds late and says nothing of reservations to come.
   reserve_info_msg_t* raw_reservations = nullptr;
   if (slurm_load_reservations(0, &raw_reservations) != SLURM_SUCCESS) fail("reservations");
-  ReservationInfo reservations(raw_reservations);
+  ReservationMessage reservations(raw_reservations);
   for (uint32_t i = 0; i < reservations->record_count; ++i) {
     const reserve_info_t& info = reservations->reservation_array[i];
     view.reservations.push_back({text(info.name), info.start_time, info.end_time,

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "spank_plugin/slurm/accounting.h"
+#include "spank_plugin/slurm/commands/job_share.h"
 
 namespace sailor {
 
@@ -28,7 +30,20 @@ struct SlurmNode {
   std::string leaf_switch;  // from Slurm's topology; empty if it has none
 };
 
-// A job that waits for nodes, and could start as far as its user is concerned.
+// What a job needs of a node.
+struct NodeNeeds {
+  bool whole = true;  // all of it
+  // By gres_name() (node_use.h); "gpu" = of any one type. Empty = at least one of any type.
+  std::map<std::string, int> gpus;
+  int cpus = 1;
+  int64_t memory_mb = 0;
+};
+
+// What Slurm says a job waits for.
+enum class WaitReason { none_yet, nodes, other };
+
+// A job that waits for nodes, and could start as far as its user is concerned; of a heterogeneous job, one
+// component.
 struct SlurmWaitingJob {
   uint32_t priority = 0;
   int nodes = 1;
@@ -36,6 +51,15 @@ struct SlurmWaitingJob {
   std::vector<std::string> names;  // nodes that it asks for, or that Slurm plans to give it; empty = any
   std::optional<int64_t> start;    // expected by Slurm
   std::optional<double> limit_s;   // nothing = none, or that of the partition
+
+  uint32_t job = 0;  // of a component: the job's
+  std::string job_name{};
+  WaitReason reason = WaitReason::none_yet;
+  std::vector<std::string> partitions{};            // all that it names
+  NodeNeeds needs{};                                // of each node
+  std::string features{};                           // --constraint
+  std::vector<std::string> required{}, excluded{};  // nodes
+  bool in_reservation = false;
 };
 
 struct SlurmPartition {
@@ -76,6 +100,8 @@ struct SlurmView {
   std::vector<SlurmPartition> partitions;  // visible to the user
   std::vector<SlurmReservation> reservations;
   std::optional<Accounting> accounting;  // nothing = no limits of accounts
+  std::map<std::string, JobShare>
+      helper_shares{};  // of running helper jobs of one job (read_slurm()), by node
 };
 
 // Initialises libslurm. Not needed in Slurm's own programs and their plugins.
@@ -86,8 +112,11 @@ void initialise_slurm();
 SlurmView read_slurm();
 // Only the nodes, in one RPC: no job is known to wait for one, and none has `jobs_end`.
 std::vector<SlurmNode> read_nodes();
-// The rest, for nodes that were just read.
-SlurmView read_slurm(std::vector<SlurmNode> nodes);
+// Jobs and partitions, in two RPCs, for nodes that were just read. `helpers_of`: the job whose
+// `helper_shares` to read; then partitions are omitted if no job waits for nodes. Empty = none.
+SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of = "");
+// The rest.
+SlurmView read_slurm(SlurmView queue);
 
 // Slurm's host lists: `n[1-3],x` -> n1 n2 n3 x, and back.
 std::vector<std::string> expand_hosts(const std::string& hosts);

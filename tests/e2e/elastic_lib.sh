@@ -98,6 +98,7 @@ count_events() {
   echo "${count:-0}"
 }
 more_events() { [ "$(count_events "$1")" -gt "$2" ]; }  # NAME THAN
+steps_lost() { grep -o '"steps_lost":[0-9]*' "$events" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }  # in all changes
 last_event() { grep "\"event\":\"$1\"" "$events" | tail -1; }
 # field EVENT-LINE KEY: a number, word or boolean at the top of the line.
 field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$1"; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A training job adds useful nodes that become free. A node that is too slow is not used. A node that another job releases is requested, its
-# ranks join, the iteration time falls as predicted, and the losses are equal to those of the undisturbed run. After the job is cancelled,
+# ranks join, the iteration time falls as predicted, and the losses are equal to those of the undisturbed run. With elastic.yield the node
+# is returned when another job waits for it, and taken again later, and no step is lost. After the job is cancelled,
 # no helper jobs remain. With --requeue the controller is killed first: the helper jobs end with it, Slurm restarts the job (which takes
 # minutes), and it grows again.
 set -euo pipefail
@@ -40,6 +41,7 @@ expect "it runs on the node that helps" equal "$(nodes_of_job "$job")" a1
 expect "the undisturbed run ends" wait_until 200 job_ended "$reference"
 expect "well" equal "$(json "sailor-$reference/summary.json" status)" finished
 
+sed -i 's/grow_every: 2/grow_every: 2, yield: true/' job.yaml
 expect "submitted" submit job.yaml
 expect "it trains" wait_until 60 steps_done 25
 expect "nodes that would help are waited for" wait_until 30 more_events grow_queued 0
@@ -59,7 +61,24 @@ expect "an iteration takes $now s instead of $before s, as promised ($promised s
   awk "BEGIN { exit !($now < 0.9 * $before && $now < 1.2 * $promised && $now > 0.8 * $promised) }"
 expect "the useless node is still free" equal "$(sinfo -h -n t2 -o %T -p all)" idle
 
-expect "it goes on" wait_until 60 steps_done 120
+# Another job asks for any node of a partition whose nodes are all in use.
+expect "it waits behind all others" contains "$(scontrol show job -o "$(squeue -h -t R -n "sailor-$job-helper" -o %A)")" " Nice=2147483645 "
+resumed=$(count_events resumed) steps=$(wc -l <"sailor-$job/metrics.jsonl")
+run sbatch -p medium -N1 --exclusive -o /dev/null --wrap "sleep 3600"
+next=$(job_submitted)
+expect "another job gets the helper's node" wait_until 60 job_runs "$next"
+expect "the log says why" has_text "$output" "elastic: v1 is released: job $next waits for it"
+expect "training goes on without it" wait_until 30 more_events resumed "$resumed"
+expect "on 4 ranks" equal "$(field "$(last_event running)" ranks)" 4
+expect "no step is lost" equal "$(steps_lost)" 0
+expect "it goes on" wait_until 60 steps_done $((steps + 10))
+expect "the other job keeps it" job_runs "$next"
+grown=$(count_events grew)
+scancel "$next"
+expect "later it has the node again" wait_until 90 more_events grew "$grown"
+expect "no step is lost" equal "$(steps_lost)" 0
+
+expect "it goes on" wait_until 120 steps_done 120
 expect "its losses are those of the undisturbed run" \
   same_losses "sailor-$reference/metrics.csv" "sailor-$job/metrics.csv" 1e-9 110
 

@@ -31,7 +31,6 @@ submit() {
   [ -n "$job" ]
 }
 submit_with_own_config() { SAILOR_CONFIG=$own_config submit "$@"; }
-steps_lost() { grep -o '"steps_lost":[0-9]*' "$events" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
 # Each step is done once, in order.
 all_steps_once() { awk -F, 'NR > 1 && $1 != NR - 1 { print "line " NR ": step " $1; exit 1 }' "sailor-$job/metrics.csv"; }
 

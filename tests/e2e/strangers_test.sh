@@ -38,14 +38,14 @@ data=("$(address_of "${old[0]}")" "$(address_of "${old[1]}")")
 control=${data[0]%:*}:$(address_of "$controller" | sed 's/.*://')
 recorders=()
 for port in "$control" "${data[@]}"; do
-  "$SAILOR_BUILD_DIR/bin/stranger" record "$port" "$work/outside/$port" 90 >"$work/outside/$port.said" 2>&1 &
+  "$SAILOR_BUILD_DIR/bin/stranger" record "$port" "$work/outside/$port" 150 >"$work/outside/$port.said" 2>&1 &
   recorders+=($!)
 done
 resumed=$(count_events resumed)
 kill -9 "$(working_rank_on "$(nodes_in_use | tail -1)")"
 expect "a rank is lost, and training goes on" wait_until 20 more_events resumed "$resumed"
-expect "it is started again" wait_until 40 all_ranks_there 8
-sleep 1
+used_again() { all_ranks_there 8 && more_events resumed $((resumed + 1)) && [ "$(field "$(last_event running)" ranks)" = 8 ]; }
+expect "it is started again" wait_until 90 used_again
 kill -TERM "${recorders[@]}"
 wait "${recorders[@]}" || true
 chmod -R a+r "$work/outside"

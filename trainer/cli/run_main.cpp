@@ -214,10 +214,12 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   if (options.trace_step > job.training.steps)
     throw InputError(fmt::format("--trace-step: step {} is beyond the last step, {}", options.trace_step,
                                  job.training.steps));
-  bool jobs_may_grow = true;
+  options.elastic = job.elastic.enabled;
+  options.grow_every_s = options.elastic ? job.elastic.grow_every_s : 0;
   if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
     const SiteConfig site = load_site_config(site_config_path());
-    jobs_may_grow = site.jobs_may_grow;
+    if (!site.jobs_may_grow) options.grow_every_s = 0;
+    options.yields = site.jobs_yield || job.elastic.yield;
     options.grow_partition = site.grow_partition;
     options.grow_qos = site.grow_qos;
     options.replanning.time.limit_s = site.elastic_time_limit_s;
@@ -229,9 +231,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   }
   constexpr double kLease_s = 15;  // of a job that nothing but its end can come of
   options.lease_s = arguments.lease_s.value_or(job.elastic.enabled ? job.elastic.lease_s : kLease_s);
-  options.elastic = job.elastic.enabled;
   options.nodes_s = job.elastic.wait_s;
-  options.grow_every_s = options.elastic && jobs_may_grow ? job.elastic.grow_every_s : 0;
   options.node_limits = limits.node_limits;
   options.most_nodes = limits.most_nodes;
   if (arguments.plan_file.empty()) options.planning = take_carried_planning(scheduler);

@@ -41,6 +41,7 @@ struct ControllerOptions {
   bool elastic = false;
   Replanner::Options replanning{};  // of an elastic job
   double grow_every_s = 0;          // interval of searching for more nodes; 0 = never
+  bool yields = false;              // ElasticSpec::yield, or the site's
   // From the submission: limits on the nodes of the job, as options of sailor-cluster, and on their number.
   std::vector<std::string> node_limits{};
   std::optional<int> most_nodes{};

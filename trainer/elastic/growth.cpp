@@ -24,7 +24,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kArrive_s = 30;  // for a free node to join; then changes no longer wait for it
 constexpr double kRest = 10;      // intervals before a refused or released node is requested again
-constexpr double kRequests = 6;   // of sailor-cluster to the scheduler, if what is free has changed
+// Requests of sailor-cluster to the scheduler: if what is free has changed; if not; if not, and it lists
+// wanted nodes.
+constexpr double kRequests = 6, kQuietRequests = 1, kYieldingRequests = 2;
 
 Json rounded(double seconds) {
   return std::round(seconds * 1e4) / 1e4;
@@ -49,9 +51,10 @@ void Growth::tick(const Training& training, const Replanner& replanner, double n
     take(answer_.get(), now_s);
   }
   if (seen_) choose(training, replanner, now_s);
-  if (next_look_s_ == 0) next_look_s_ = now_s + interval_s();
+  if (next_look_s_ == 0)
+    next_look_s_ = now_s + interval_s(options_.yields ? kYieldingRequests : kQuietRequests);
   if (look_.under_way() || now_s < next_look_s_ || awaits(now_s)) return;
-  next_look_s_ = now_s + interval_s();
+  next_look_s_ = now_s + interval_s(options_.yields ? kYieldingRequests : kQuietRequests);
   try {
     look_.start(options_.look_command());
   } catch (const std::runtime_error& error) {  // the machine has no more processes
@@ -59,8 +62,8 @@ void Growth::tick(const Training& training, const Replanner& replanner, double n
   }
 }
 
-double Growth::interval_s() {
-  return options_.every_s * std::uniform_real_distribution(1.0, 1.0 + options_.spread)(random_);
+double Growth::interval_s(double requests) {
+  return requests * options_.every_s * std::uniform_real_distribution(1.0, 1.0 + options_.spread)(random_);
 }
 
 // The time for which a node could help.
@@ -139,6 +142,7 @@ void Growth::choose(const Training& training, const Replanner& replanner, double
       .gpus = training.gpus,
       .free = free_ones(now_s),
       .later = window_s(training) < least_s_ ? std::vector<SnapshotNode>() : later_ones(now_s),
+      .wanted = wanted_now(),
       .most_new = {},
       .iteration_s = training.iteration_s,
       .steps_left = training.steps_left,
@@ -150,11 +154,13 @@ void Growth::choose(const Training& training, const Replanner& replanner, double
   if (options_.most_nodes)
     question.most_new = std::max(0, *options_.most_nodes - static_cast<int>(training.nodes) - waiting());
   if (options_.end_s) question.time_left_s = *options_.end_s - static_cast<double>(std::time(nullptr));
-  if ((question.free.empty() && question.later.empty()) || question.most_new == 0) return;
+  const bool can_grow = !(question.free.empty() && question.later.empty()) && question.most_new != 0;
+  if (!can_grow && question.wanted.empty()) return;
   std::string text = to_json(training.plan);
   for (const SnapshotNode& node : question.free) text += fmt::format(" {}:{}", node.name, node.free_gpus);
   for (const SnapshotNode& node : question.later)
     text += fmt::format(" {}:{}:{}", describe_kind(node), node.zone, node.gpus);
+  for (const WantedNode& wanted : question.wanted) text += fmt::format(" {}!{}", wanted.node, wanted.job);
   if (std::exchange(answered_, text) == text) return;
   asked_iteration_s_ = training.iteration_s;
   asked_later_ = question.later;
@@ -162,7 +168,18 @@ void Growth::choose(const Training& training, const Replanner& replanner, double
       std::async(std::launch::async, [question = std::move(question)] { return choose_growth(question); });
 }
 
+// Of the nodes that it holds.
+std::vector<WantedNode> Growth::wanted_now() const {
+  std::vector<WantedNode> wanted;
+  for (const WantedNode& one : seen_->wanted)
+    if (options_.yields && holds(one.node)) wanted.push_back(one);
+  return wanted;
+}
+
 void Growth::take(const GrowthAnswer& answer, double now_s) {
+  for (const WantedNode& wanted : answer.returns)
+    release(wanted.node, fmt::format("job {} waits for it", wanted.job), false, now_s);
+  if (!answer.returns.empty()) return;
   if (!answer.nodes.empty()) {
     said_.clear();
     return take_nodes(answer, now_s);
@@ -274,7 +291,7 @@ bool Growth::gave_up(int64_t keeper) const {
 std::optional<std::string> Growth::child_ended(pid_t child, int wait_status, double now_s) {
   if (look_.ended(child, wait_status, seen_)) {
     // What is free has changed: this took several requests.
-    if (look_.found_more()) next_look_s_ = now_s + kRequests * interval_s();
+    if (look_.found_more()) next_look_s_ = now_s + interval_s(kRequests);
     return std::nullopt;
   }
   const auto found = helpers_.find(child);

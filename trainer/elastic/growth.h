@@ -7,6 +7,9 @@
 // kind that pays, at most kMostWaiting; they are withdrawn when they no longer pay, or when too little of the
 // training is left.
 //
+// A job that yields returns nodes on which waiting jobs of others would start, as long as it has a plan
+// without them, and asks for others again later, after all other jobs.
+//
 // The owner uses the nodes (membership.h, generations.h): it starts ranks on them and changes the plan when
 // they are ready. Used from the controller's thread; the choice runs in its own thread.
 #pragma once
@@ -43,7 +46,8 @@ class Growth {
   };
   struct Options {
     double every_s = 0;  // average time per request to the scheduler; 0 = the job never grows
-    double spread = 0;   // intervals are longer by a random part of this, so that jobs do not ask together
+    bool yields = false;
+    double spread = 0;  // intervals are longer by a random part of this, so that jobs do not ask together
     // The command that prints a snapshot of what the job could get now, or nothing (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
     std::set<std::string> own_nodes{};  // of the job, which never gets more of their GPUs
@@ -109,6 +113,7 @@ class Growth {
   double window_s(const Training& training) const;
   void give_up_late_ones(const Training& training, double now_s);
   void choose(const Training& training, const Replanner& replanner, double now_s);
+  std::vector<WantedNode> wanted_now() const;
   void take(const GrowthAnswer& answer, double now_s);
   void take_nodes(const GrowthAnswer& answer, double now_s);
   void take_waits(const GrowthAnswer& answer, double now_s);
@@ -120,7 +125,7 @@ class Growth {
   int waiting() const;
   bool waits_for(const SnapshotNode& kind) const;
   Wish wish_for(const SnapshotNode& node) const;
-  double interval_s();
+  double interval_s(double requests);
 
   const Options options_;
   EventLog& events_;

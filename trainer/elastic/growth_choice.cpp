@@ -179,6 +179,19 @@ GrowthAnswer choose_among(const GrowthQuestion& question, const std::vector<Snap
   return answer;
 }
 
+// Of the wanted nodes: all, if the job has a plan without them and goes on for a while.
+std::vector<WantedNode> to_return(const GrowthQuestion& question) {
+  constexpr double kChanges = 2;
+  if (static_cast<double>(question.steps_left) * question.iteration_s < kChanges * question.change_s)
+    return {};
+  GrowthQuestion without = question;
+  std::erase_if(without.gpus, [&](const LiveGpu& gpu) {
+    return std::any_of(question.wanted.begin(), question.wanted.end(),
+                       [&](const WantedNode& wanted) { return wanted.node == gpu.node; });
+  });
+  return plan_with(without, {}) ? question.wanted : std::vector<WantedNode>();
+}
+
 std::vector<SnapshotNode> usable(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes) {
   std::vector<SnapshotNode> result;
   for (const SnapshotNode& node : nodes) {
@@ -190,6 +203,11 @@ std::vector<SnapshotNode> usable(const GrowthQuestion& question, const std::vect
 }  // namespace
 
 GrowthAnswer choose_growth(const GrowthQuestion& question) {
+  if (!question.wanted.empty()) {
+    GrowthAnswer answer;
+    answer.returns = to_return(question);
+    if (!answer.returns.empty()) return answer;
+  }
   const std::vector<SnapshotNode> free = usable(question, question.free);
   const std::vector<SnapshotNode> later = usable(question, question.later);
   if (free.empty() && later.empty()) return none("no free node can be used");

@@ -26,8 +26,9 @@ struct GrowthQuestion {
   std::vector<SnapshotNode> free;  // nodes that the job could get now
   // One node of each kind that other jobs use, with all that the job could get of it.
   std::vector<SnapshotNode> later{};
-  std::optional<int> most_new;  // maximum number of nodes to take; nothing = no limit
-  double iteration_s = 0;       // measured under the plan in force
+  std::vector<WantedNode> wanted{};  // of the job's helper nodes
+  std::optional<int> most_new;       // maximum number of nodes to take; nothing = no limit
+  double iteration_s = 0;            // measured under the plan in force
   int64_t steps_left = 0;
   std::optional<double> time_left_s;  // until the job's time limit
   double change_s = 0;                // downtime of training when the plan changes
@@ -45,6 +46,8 @@ struct GrowthAnswer {
     std::string why;
   };
   std::vector<Wait> waits{};
+  // Nodes to return to jobs that wait for them; then nothing else is answered.
+  std::vector<WantedNode> returns{};
 };
 
 GrowthAnswer choose_growth(const GrowthQuestion& question);

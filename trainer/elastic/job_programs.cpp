@@ -40,6 +40,7 @@ HelperRequest helper_request(const ControllerOptions& options, const OwnJob& own
   request.feature = limit_of(options, "constraint");
   if (const std::string excluded = limit_of(options, "exclude"); !excluded.empty())
     request.excluded_nodes = expand_host_list(excluded);
+  request.after_others = options.yields;
   request.output_file = log;
   return request;
 }
@@ -76,8 +77,10 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
                                const std::string& log) {
   if (options.grow_every_s <= 0) return {};
   const Allocation& allocation = options.allocation;
-  Growth::Options growth{
-      .every_s = options.grow_every_s, .spread = kSpread, .most_nodes = options.most_nodes};
+  Growth::Options growth{.every_s = options.grow_every_s,
+                         .yields = options.yields,
+                         .spread = kSpread,
+                         .most_nodes = options.most_nodes};
   if (allocation.end_s) growth.end_s = static_cast<double>(*allocation.end_s);
   for (const AllocatedNode& node : allocation.nodes) growth.own_nodes.insert(node.name);
   // Of an earlier start of the job, which is not asked for what it has seen.
@@ -87,6 +90,7 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
   std::vector<std::string> look = {program_path("sailor-cluster"), "--yaml", "--config",
                                    options.replanning.site_config, "--unless-seen=" + seen};
   look.insert(look.end(), options.node_limits.begin(), options.node_limits.end());
+  if (options.yields) look.push_back("--wanted-of=" + allocation.job_id);
   // The last ones count.
   if (!options.grow_partition.empty()) look.push_back("--partition=" + options.grow_partition);
   if (!options.grow_qos.empty()) look.push_back("--qos=" + options.grow_qos);

@@ -67,6 +67,7 @@ std::vector<std::string> keeper_command(const std::string& agent_program, const 
                {"whole_node", request.whole_node},
                {"cpus", request.cpus},
                {"memory_mb", request.memory_mb},
+               {"after_others", request.after_others},
                {"output_file", request.output_file}};
   if (request.end_s) json["end_s"] = *request.end_s;
   return {agent_program, "helper", json.dump()};
@@ -91,6 +92,7 @@ HelperRequest parse_keeper(const std::vector<std::string>& arguments) {
     json.at("whole_node").get_to(request.whole_node);
     json.at("cpus").get_to(request.cpus);
     json.at("memory_mb").get_to(request.memory_mb);
+    json.at("after_others").get_to(request.after_others);
     json.at("output_file").get_to(request.output_file);
     if (json.contains("end_s")) request.end_s = json.at("end_s").get<int64_t>();
     return request;

@@ -67,6 +67,7 @@ skip_without_database() {
   line=$(grep -m1 'allowed number of columns (=0)' "$cluster_dir/log/slurmdbd.log") || return 0
   say "--accounts: slurmdbd cannot use this database library: $line"
   stop_daemons
+  rm -rf -- "$cluster_dir"
   exit 77
 }
 

@@ -15,6 +15,7 @@ namespace sailor {
 namespace {
 
 constexpr int kLeastMinutes = 1;  // minimum time limit of a job
+constexpr int kMostNice = 2147483645;
 
 int64_t minutes(int64_t seconds) {
   return std::max<int64_t>(kLeastMinutes, (seconds + 59) / 60);
@@ -165,6 +166,7 @@ std::vector<std::string> sbatch_helper(const HelperRequest& request, int64_t now
     command.push_back(fmt::format("--time-min={}", least));
     command.push_back(deadline(std::max(*request.end_s, now_s + 60 * least)));
   }
+  if (request.after_others) command.push_back(fmt::format("--nice={}", kMostNice));
   add_option(command, "output", request.output_file);
   if (!request.output_file.empty()) command.push_back("--open-mode=append");
   command.push_back("--wrap=" + request.script);
@@ -173,6 +175,14 @@ std::vector<std::string> sbatch_helper(const HelperRequest& request, int64_t now
 
 std::string helper_job_name(const std::string& main_job) {
   return fmt::format("sailor-{}-helper", main_job);
+}
+
+bool is_helper_job_name(const std::string& name) {
+  constexpr std::string_view kStart = "sailor-", kEnd = "-helper";
+  if (!name.starts_with(kStart) || !name.ends_with(kEnd) || name.size() <= kStart.size() + kEnd.size())
+    return false;
+  return std::all_of(name.begin() + kStart.size(), name.end() - kEnd.size(),
+                     [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace sailor

@@ -32,5 +32,7 @@ std::optional<int64_t> promised_start(const std::string& sbatch_output);
 // sbatch, for a helper job.
 std::vector<std::string> sbatch_helper(const HelperRequest& request, int64_t now_s);
 std::string helper_job_name(const std::string& main_job);
+// Of any job.
+bool is_helper_job_name(const std::string& name);
 
 }  // namespace sailor

@@ -52,8 +52,21 @@ TEST_F(SbatchHelper, WaitsForANodeAsLongAsItIsUseful) {
   const auto bare = sbatch_helper({.main_job = "17", .node = "n4"}, 1000);
   EXPECT_THAT(bare, Contains("--nodelist=n4"));
   for (const char* option : {"--time", "--deadline", "--account", "--qos", "--partition", "--reservation",
-                             "--gres", "--exclude", "--constraint", "--output"})
+                             "--gres", "--exclude", "--constraint", "--output", "--nice"})
     EXPECT_THAT(bare, Not(Contains(StartsWith(option))));
+}
+
+TEST_F(SbatchHelper, OfAJobThatYieldsStartsAfterAllOthers) {
+  HelperRequest request{.main_job = "17"};
+  request.after_others = true;
+  EXPECT_THAT(sbatch_helper(request, 0), Contains("--nice=2147483645"));
+}
+
+TEST(HelperJobName, IsRecognised) {
+  EXPECT_TRUE(is_helper_job_name(helper_job_name("17")));
+  for (const char* name :
+       {"sailor-helper", "sailor--helper", "sailor-17", "sailor-1x-helper", "a-sailor-17-helper"})
+    EXPECT_FALSE(is_helper_job_name(name)) << name;
 }
 
 TEST_F(SbatchHelper, OfASharedNodeTheGpusAreAskedForWithTheirPart) {

@@ -230,6 +230,13 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
   EXPECT_EQ(again.default_objective, "cost");
 }
 
+TEST(Snapshot, KeepsTheNodesThatOthersWaitFor) {
+  const std::string yaml = "sailor_snapshot: 1\nnodes: []\nwanted:\n  - {node: v1, job: 123}\n";
+  const Snapshot snapshot = parse_snapshot(to_yaml(parse_snapshot(yaml, "s")), "s");
+  ASSERT_EQ(snapshot.wanted.size(), 1u);
+  EXPECT_EQ(snapshot.wanted[0], (WantedNode{"v1", "123"}));
+}
+
 TEST(SiteConfig, SaysHowLongTrainingStandsStillForPlanning) {
   EXPECT_DOUBLE_EQ(
       parse_site_config("sailor_site: 1\ncatalog: c\nelastic: {time_limit: 2s}\n", "s").elastic_time_limit_s,
@@ -240,6 +247,13 @@ TEST(SiteConfig, SaysHowLongTrainingStandsStillForPlanning) {
 
 TEST(SiteConfig, KeepsJobsAtTheirNodesWhereTheAdminSaysSo) {
   EXPECT_FALSE(parse_site_config("sailor_site: 1\ncatalog: c\nelastic: {grow: false}\n", "s").jobs_may_grow);
+}
+
+TEST(SiteConfig, MakesAllElasticJobsYield) {
+  EXPECT_FALSE(parse_site_config("sailor_site: 1\ncatalog: c\nelastic: {grow: true}\n", "s").jobs_yield);
+  const SiteConfig yields = parse_site_config("sailor_site: 1\ncatalog: c\nelastic: {yield: true}\n", "s");
+  EXPECT_TRUE(yields.jobs_yield);
+  EXPECT_TRUE(parse_site_config(to_yaml(yields), "s").jobs_yield);
   EXPECT_THAT(error_of(parse_site_config, "sailor_site: 1\ncatalog: c\nelastic: {grow: seldom}\n"),
               HasSubstr("elastic.grow"));
 }

@@ -103,6 +103,21 @@ TEST_F(GrowthChoice, ANodeAsQuickAsTheJobsOwnIsTaken) {
   EXPECT_GT(answer.iteration_s, 0.4 * asked.iteration_s);
 }
 
+TEST_F(GrowthChoice, WantedNodesAreReturnedIfThereIsAPlanWithoutThem) {
+  GrowthQuestion asked = question({node_of("q3", "quick", "east", 2)});
+  asked.replanner.add_node(node_of("q2", "quick", "east", 2));
+  asked.gpus.insert(asked.gpus.end(), {{"q2", 0}, {"q2", 1}});
+  asked.wanted = {{"q2", "123"}};
+  GrowthAnswer answer = choose_growth(asked);
+  EXPECT_EQ(answer.returns, asked.wanted);
+  EXPECT_THAT(answer.nodes, IsEmpty()) << "one after the other";
+  asked.wanted = {{"q1", "123"}, {"q2", "123"}};
+  EXPECT_THAT(choose_growth(asked).returns, IsEmpty()) << "nothing would be left";
+  asked.wanted = {{"q2", "123"}};
+  asked.steps_left = 1;
+  EXPECT_THAT(choose_growth(asked).returns, IsEmpty()) << "it ends before the change would";
+}
+
 TEST_F(GrowthChoice, OfASharedNodeTheJobAsksForTheGpusThatItUsesWithTheirPart) {
   SnapshotNode shared = node_of("q2", "quick", "east", 8);
   shared.free_gpus = {2, 3, 5, 7};

@@ -35,6 +35,7 @@ struct GrowthTest : testing::Test {
   std::vector<Growth::Wish> wishes;
   std::vector<int64_t> keepers;
   std::optional<double> end_s;
+  bool yields = false;
   int64_t steps_left = 10000;
   double change_s = 1;
   std::set<std::string> own_nodes;
@@ -68,7 +69,7 @@ struct GrowthTest : testing::Test {
     return "  - {name: " + name + ", partition: fast, zone: east, region: land, gpu_type: quick, gpus: " +
            (name.front() == 'q' ? "2" : "4") + ", host: {gres: 'gpu:quick', cpus: 2, memory: 1GiB}}";
   }
-  void cluster(const std::string& nodes, const std::string& busy = "") {
+  void cluster(const std::string& nodes, const std::string& busy = "", const std::string& wanted = "") {
     std::ofstream file(scratch.path() + "/snapshot.yaml");
     file << "sailor_snapshot: 1\nnodes:\n";
     for (const char* node : {"q2", "q3", "r1"}) {
@@ -81,9 +82,11 @@ struct GrowthTest : testing::Test {
       const std::string line = entry(node);
       file << line.substr(0, line.size() - 1) << ", state: in use}\n";
     }
+    if (!wanted.empty()) file << "wanted:\n  - {node: " << wanted << ", job: 123}\n";
   }
   void make(std::optional<int> most_nodes = {}) {
-    Growth::Options options{.every_s = 10, .look_command = {}, .most_nodes = most_nodes, .end_s = end_s};
+    Growth::Options options{
+        .every_s = 10, .yields = yields, .look_command = {}, .most_nodes = most_nodes, .end_s = end_s};
     options.look_command = [this] {
       return std::vector<std::string>{"cat", scratch.path() + "/snapshot.yaml"};
     };
@@ -302,6 +305,31 @@ TEST_F(GrowthTest, AKindThatThePlanWouldNotUseIsNotWaitedForAnyMore) {
   look();
   EXPECT_TRUE(growth->gave_up(keepers[0]));
   EXPECT_EQ(asked.size(), 1u);
+}
+
+TEST_F(GrowthTest, ANodeThatAnotherJobWaitsForIsReturned) {
+  for (const bool does : {false, true}) {
+    yields = does;
+    cluster("q2");
+    make();
+    growth->tick(training(), *replanner, now_s);
+    look();
+    ASSERT_TRUE(growth->came("q2", keepers.back(), now_s));
+    cluster("", "q2", "q3");
+    look();
+    EXPECT_FALSE(growth->gave_up(keepers.back())) << "it has no q3";
+    cluster("", "q2", "q2");
+    now_s += 120;
+    look();
+    EXPECT_EQ(growth->gave_up(keepers.back()), does);
+  }
+  EXPECT_THAT(log(), HasSubstr(R"("event":"released","node":"q2","why":"job 123 waits for it")"));
+  EXPECT_FALSE(child_ends()) << "its end is no loss";
+  const size_t before = asked.size();
+  cluster("q2");
+  now_s += 120;  // after a rest
+  look();
+  EXPECT_EQ(asked.size(), before + 1);
 }
 
 TEST_F(GrowthTest, ANodeThatWasPreemptedIsWaitedForAgain) {

@@ -26,6 +26,7 @@ TEST(HelperJob, TheKeepersCommandLineSaysWhatIsAsked) {
   request.cpus = 8;
   request.memory_mb = 4096;
   request.output_file = "/a b/log";
+  request.after_others = true;
   const auto command = keeper_command("/x/sailor-agent", request);
   const HelperRequest back = parse_keeper({command.begin() + 2, command.end()});
   EXPECT_EQ(back.main_job, "17");
@@ -42,6 +43,7 @@ TEST(HelperJob, TheKeepersCommandLineSaysWhatIsAsked) {
   EXPECT_EQ(back.cpus, 8);
   EXPECT_EQ(back.memory_mb, 4096);
   EXPECT_EQ(back.output_file, "/a b/log");
+  EXPECT_TRUE(back.after_others);
   EXPECT_THROW(parse_keeper({"17"}), std::runtime_error);
   EXPECT_THROW(parse_keeper({"{}"}), std::runtime_error);
 }
