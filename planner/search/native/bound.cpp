@@ -27,6 +27,7 @@ struct BoundOptions {
   double promising = 0.75, promising_step = 0.03;  // of what prices must come to, at first and with each turn
   double margin = 1e-9;                            // of what prices come to
   double area = 2, table = 1.6;  // factors between numbers of pipelines with the same tables
+  int few = 6;                   // fewer pipelines have tables of their own
   LimitWeights weights[5] = {{0, 0}, {0.3, 0}, {0.6, 0}, {0.3, 0.5}, {0, 0.5}};
   // Effort, in steps of PipelinePrices.
   struct UpTo {
@@ -350,7 +351,7 @@ class Cells {
     int least = 1, most = 1;
     while (most < pipelines) {
       least = most + 1;
-      most = std::max(least, static_cast<int>(least * factor));
+      most = least < kOptions.few ? least : static_cast<int>(least * factor);
     }
     return {least, most};
   }
