@@ -75,7 +75,7 @@ class Tries {
     return view;
   }
   // The last view is so recent that another would hardly tell more.
-  bool fresh() const { return std::chrono::steady_clock::now() - viewed_ < std::chrono::seconds(1); }
+  bool fresh() const { return std::chrono::steady_clock::now() - viewed_ < std::chrono::seconds(5); }
   std::vector<SlurmNode> nodes() const {
     std::vector<SlurmNode> nodes = read_nodes();
     correct(nodes);
@@ -111,8 +111,10 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
     tries.count();
     const SlurmView view = tries.view();
     const WishedCluster cluster = [&](const NodeWishes& of) { return live_cluster(view, site, of); };
-    const AskSlurm ask = [&](const std::string& partition, const std::vector<std::string>& nodes) {
-      return expected_start(partition, nodes, wishes);
+    const AskSlurm ask = [&](const std::string& name, const std::vector<std::string>& among, size_t count) {
+      for (const SlurmPartition& partition : view.partitions)
+        if (partition.name == name) return expected_start(partition, among, count, wishes);
+      return std::optional<int64_t>();
     };
     PlannedJob planned =
         plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "planner/inputs/load_inputs.h"
 #include "planner/inputs/search_request.h"
@@ -22,7 +23,9 @@ bool has_choice(const SubmitOptions& options, const JobSpec& job, const NodeWish
                 const LiveCluster& cluster) {
   if (!options.choose_start || !options.plan_file.empty() || wishes.include_busy || job.training.steps <= 0)
     return false;
-  return !options.deadline.empty() || (!cluster.snapshot.busy.empty() && options.most_wait_s != 0.0);
+  // Jobs that wait may be about to get the free nodes.
+  const bool contended = !cluster.snapshot.busy.empty() || !cluster.snapshot.queue.empty();
+  return !options.deadline.empty() || (contended && options.most_wait_s != 0.0);
 }
 
 // The inputs for plans on free and busy nodes. Their snapshot has the nodes that are free, and those in use.
@@ -50,9 +53,9 @@ PlanningInputs inputs_with_busy(const SubmitOptions& options, const JobSpec& job
 
 class StartChooser {
  public:
-  StartChooser(const PlanningInputs& inputs, PlanOptions options, const NodeWishes& wishes,
+  StartChooser(const PlanningInputs& inputs, PlanOptions options, const NodeWishes& wishes, bool by_name,
                const AskSlurm& ask)
-      : inputs_(inputs), options_(std::move(options)), wishes_(wishes), ask_(ask) {
+      : inputs_(inputs), options_(std::move(options)), wishes_(wishes), by_name_(by_name), ask_(ask) {
     options_.top_k = 1;
     options_.explain = false;
   }
@@ -94,16 +97,37 @@ class StartChooser {
     double wait_s = option.start.wait_s;
     for (const auto& [partition, nodes] : by_partition) {
       ++answers_;
-      const std::optional<int64_t> start = ask_(partition, nodes);
+      const std::optional<int64_t> start = ask_(partition, by_name_ ? nodes : alike(nodes), nodes.size());
       if (!start) return std::nullopt;
       wait_s = std::max(wait_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
     }
     return wait_s;
   }
 
+  // The nodes of the partition that are of the same kinds as these.
+  std::vector<std::string> alike(const std::vector<std::string>& names) const {
+    const auto kind = [](const SnapshotNode& node) {
+      return std::tuple(node.partition, node.zone, node.gpu_type, node.gpus);
+    };
+    std::set<std::tuple<std::string, std::string, std::string, int>> kinds;
+    std::set<std::string> all;
+    const auto each = [&](const auto& visit) {
+      for (const SnapshotNode& node : inputs_.snapshot.nodes) visit(node);
+      for (const BusyNode& busy : inputs_.snapshot.busy) visit(busy.node);
+    };
+    each([&](const SnapshotNode& node) {
+      if (std::find(names.begin(), names.end(), node.name) != names.end()) kinds.insert(kind(node));
+    });
+    each([&](const SnapshotNode& node) {
+      if (kinds.contains(kind(node))) all.insert(node.name);
+    });
+    return {all.begin(), all.end()};
+  }
+
   const PlanningInputs& inputs_;
   PlanOptions options_;
   const NodeWishes& wishes_;
+  const bool by_name_;
   const AskSlurm& ask_;
   size_t answers_ = 0;
 };
@@ -138,13 +162,14 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
   StartQuestion question{
       .steps = job.training.steps, .objective = inputs.job.objective, .length_s = length_s};
   question.most_wait_s = options.most_wait_s;
+  question.by_name = options.pin || !wishes.only_nodes.empty();
   question.grows = inputs.job.elastic.enabled && site.jobs_may_grow;
   if (!options.deadline.empty())
     question.deadline_s = static_cast<double>(parse_deadline(options.deadline, live.now) - live.now);
   NodeWishes allowed = wishes;
   if (const std::optional<int> most = live.max_nodes())
     allowed.max_nodes = std::min(wishes.max_nodes.value_or(*most), *most);
-  StartChooser chooser(inputs, plan_options(request_for(options), site), allowed, ask);
+  StartChooser chooser(inputs, plan_options(request_for(options), site), allowed, question.by_name, ask);
   const StartChoice choice = chooser.choose(question);
   if (choice.options.empty()) return on_free_nodes();  // or says why there is no plan
   if (!choice.in_time) refuse_late(options, choice, inputs.snapshot);

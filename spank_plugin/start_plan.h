@@ -13,10 +13,10 @@ namespace sailor {
 
 // The cluster, as far as these wishes allow.
 using WishedCluster = std::function<LiveCluster(const NodeWishes&)>;
-// When Slurm would start a job on these nodes of a partition, in seconds since 1970; nothing if it cannot
-// say.
+// When Slurm would start a job on `count` of these nodes of a partition, in seconds since 1970; nothing if it
+// cannot say.
 using AskSlurm = std::function<std::optional<int64_t>(const std::string& partition,
-                                                      const std::vector<std::string>& nodes)>;
+                                                      const std::vector<std::string>& among, size_t count)>;
 
 // As plan_job(). If the options leave the start to the planner, the job has `training.steps`, and other jobs
 // use nodes that it could have, the earliest end (or the deadline) decides; a job that will wait has

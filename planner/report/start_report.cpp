@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "planner/report/plan_text.h"
 #include "planner/spec/text.h"
 
@@ -14,7 +16,10 @@ std::string start_of(const StartOption& option, const Snapshot& snapshot) {
   const std::string gpus = gpus_by_type(option.candidate.plan);
   const std::string end = (snapshot.time_s ? "end " : "end in ") + time_text(option.end_s(), snapshot.time_s);
   if (option.start.wait_s <= 0) return fmt::format("start now on {}, {}", gpus, end);
-  return fmt::format("wait {} for {}, {}", duration_text(option.start.wait_s), gpus, end);
+  constexpr double kInSeconds_s = 600;  // up to here minutes are too coarse
+  const double wait_s = std::ceil(option.start.wait_s);
+  const std::string wait = wait_s < kInSeconds_s ? fmt::format("{:.0f} s", wait_s) : duration_text(wait_s);
+  return fmt::format("wait {} for {}, {}", wait, gpus, end);
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ struct WaitingJob {
   std::string partition{};             // empty = any
   std::optional<double> start_in_s{};  // expected start; nothing = when its nodes come free
   std::optional<double> limit_s{};     // time limit; nothing = none
+  bool is_new = false;                 // the scheduler has not tried to start it yet
 };
 
 // A node of a helper job on which a waiting job would start if it were returned.

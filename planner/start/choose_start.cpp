@@ -22,7 +22,13 @@ class Options {
           const ShortSearch& plan)
       : snapshot_(snapshot), question_(question), plan_(plan), times_(snapshot, question.length_s) {
     if (now.status != SearchStatus::found) return;
-    add(now.candidates.front(), snapshot, 0);
+    // Idle nodes that older waiting jobs did not get are free; new ones may be about to get them.
+    const bool any_new = std::any_of(snapshot.queue.begin(), snapshot.queue.end(),
+                                     [](const WaitingJob& job) { return job.is_new; });
+    const Candidate& best = now.candidates.front();
+    const auto wait_s = any_new ? wait_for(best.plan) : std::nullopt;
+    add(best, snapshot, wait_s.value_or(0));
+    if (wait_s.value_or(0) > 0) return;
     starts_and_grows_ = question.grows && !question.deadline_s;
   }
 
@@ -61,8 +67,12 @@ class Options {
     const SearchResult result = plan_(then, question_.effort_s / kShares);
     if (result.status != SearchStatus::found || result.candidates.empty()) return std::nullopt;
     const Candidate& best = result.candidates.front();
-    const auto wait_s = times_.wait_for(node_names(best.plan));
-    return add(best, std::move(then), wait_s.value_or(slot.wait_s));
+    constexpr double kAtOnce_s = 1;  // idle nodes that are planned for others later
+    const double wait_s = wait_for(best.plan).value_or(slot.wait_s);
+    const std::vector<std::string> names = node_names(best.plan);
+    const bool free = std::all_of(names.begin(), names.end(),
+                                  [&](const std::string& name) { return snapshot_.find(name) != nullptr; });
+    return add(best, std::move(then), free ? wait_s : std::max(wait_s, kAtOnce_s));
   }
 
   double add(const Candidate& candidate, Snapshot snapshot, double wait_s) {
@@ -79,6 +89,10 @@ class Options {
     if (!question_.deadline_s) best_end_s_ = std::min(best_end_s_, option.end_s());
     options_.push_back(std::move(option));
     return options_.back().run_s;
+  }
+
+  std::optional<double> wait_for(const Plan& plan) const {
+    return question_.by_name ? times_.wait_for(node_names(plan)) : times_.wait_for_alike(node_names(plan));
   }
 
   bool beyond(double wait_s) const {

@@ -39,6 +39,7 @@ struct StartQuestion {
   std::optional<double> length_s{};     // time limit of the job; nothing = none
   std::optional<double> most_wait_s{};  // nothing = any wait
   std::optional<double> deadline_s{};   // for the end, from now
+  bool by_name = false;                 // the job starts on the planned nodes only, not on equal ones
   bool grows = false;                   // the job takes nodes that become free while it runs
   double effort_s = 0.5;                // of all searches together
   size_t most_questions = 3;            // to the scheduler

@@ -110,6 +110,25 @@ std::optional<double> StartTimes::wait_for(const std::vector<std::string>& names
   return slot ? std::optional<double>(slot->wait_s) : std::nullopt;
 }
 
+std::optional<double> StartTimes::wait_for_alike(const std::vector<std::string>& names) const {
+  const std::vector<size_t> indices = indices_of(names);
+  if (indices.empty()) return std::nullopt;
+  int64_t begin_s = 0;
+  for (int64_t before_s = -1; begin_s != before_s;) {
+    before_s = begin_s;
+    for (const std::vector<size_t>& kind : kinds_) {
+      const auto count = std::count_if(indices.begin(), indices.end(), [&](size_t node) {
+        return std::find(kind.begin(), kind.end(), node) != kind.end();
+      });
+      if (count == 0) continue;
+      const auto slot = map_.earliest(kind, static_cast<size_t>(count), before_s, length_s_);
+      if (!slot) return std::nullopt;
+      begin_s = std::max(begin_s, slot->begin_s);
+    }
+  }
+  return static_cast<double>(begin_s);
+}
+
 std::vector<size_t> StartTimes::free_at(double wait_s) const {
   std::vector<size_t> free;
   for (size_t i = 0; i < nodes_.size(); ++i) {

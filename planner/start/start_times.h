@@ -38,6 +38,8 @@ class StartTimes {
   std::optional<Slot> earliest(const std::vector<size_t>& among, size_t count) const;
   // On all nodes of these names. Requires at least one.
   std::optional<double> wait_for(const std::vector<std::string>& names) const;
+  // On as many nodes of the same kinds.
+  std::optional<double> wait_for_alike(const std::vector<std::string>& names) const;
   // The nodes that a job could have which starts after `wait_s`.
   std::vector<size_t> free_at(double wait_s) const;
   // Times at which the first nodes come free, ascending: at most `most`, a minute or more apart.

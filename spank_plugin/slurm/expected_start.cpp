@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <set>
 
 namespace sailor {
 namespace {
@@ -16,10 +17,18 @@ char* or_null(std::string& text) {
 
 }  // namespace
 
-std::optional<int64_t> expected_start(const std::string& partition, const std::vector<std::string>& nodes,
-                                      const PartitionWishes& wishes) {
-  std::string name = "sailor", script = "#!/bin/sh\n", directory = "/", where = partition;
-  std::string list = fmt::format("{}", fmt::join(nodes, ","));
+std::optional<int64_t> expected_start(const SlurmPartition& partition, const std::vector<std::string>& among,
+                                      size_t count, const PartitionWishes& wishes) {
+  std::string name = "sailor", script = "#!/bin/sh\n", directory = "/", where = partition.name;
+  // Slurm reads a list of required nodes as all of them.
+  const bool all = among.size() == count;
+  std::vector<std::string> listed = among;
+  if (!all) {
+    listed = partition.nodes;
+    const std::set<std::string> allowed(among.begin(), among.end());
+    std::erase_if(listed, [&](const std::string& node) { return allowed.contains(node); });
+  }
+  std::string list = listed.empty() ? "" : compress_hosts(listed);
   std::string account = wishes.account, qos = wishes.qos, reservation = wishes.reservation;
   std::string path = "PATH=/bin";  // a batch job without environment is refused
   char* environment[] = {path.data(), nullptr};
@@ -33,8 +42,8 @@ std::optional<int64_t> expected_start(const std::string& partition, const std::v
   job.user_id = getuid();
   job.group_id = getgid();
   job.partition = where.data();
-  job.req_nodes = list.data();
-  job.min_nodes = job.max_nodes = static_cast<uint32_t>(nodes.size());
+  (all ? job.req_nodes : job.exc_nodes) = or_null(list);
+  job.min_nodes = job.max_nodes = static_cast<uint32_t>(count);
   job.num_tasks = job.min_nodes;
   job.shared = 0;  // whole nodes
   job.account = or_null(account);

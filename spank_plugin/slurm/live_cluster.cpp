@@ -302,11 +302,14 @@ class Offers {
 
   void note_busy(const SlurmNode& node, const std::vector<NodeGpus>& gpus, LiveCluster& cluster) const {
     const NodeNeeds needs = least_needs(*usable_partitions_of_.at(node.name).front());
-    std::optional<double> end_in_s;
-    if (use_by_running_jobs(node, needs) && node.jobs_end)
-      end_in_s = static_cast<double>(std::max<int64_t>(0, *node.jobs_end - view_.now));
     // A job that waits for the node gets it first.
     const bool others_wait = node.promised_to != 0 || (node.state & NODE_STATE_PLANNED) != 0;
+    std::optional<double> end_in_s;
+    if (!use_by_running_jobs(node, needs)) {
+      if (others_wait && !state_obstacle(node.state)) end_in_s = 0;  // until then it is idle
+    } else if (node.jobs_end) {
+      end_in_s = static_cast<double>(std::max<int64_t>(0, *node.jobs_end - view_.now));
+    }
     int first_index = 0;
     for (const NodeGpus& of_type : gpus) {
       BusyNode busy{snapshot_node(node, of_type, first_index, true), busy_state(node, needs), std::nullopt};

@@ -24,6 +24,7 @@ std::vector<WaitingJob> waiting_jobs(const SlurmView& view) {
     if (partition == view.partitions.end()) continue;
     WaitingJob job{.nodes = from.nodes, .names = from.names, .partition = from.partition};
     if (from.start) job.start_in_s = static_cast<double>(std::max<int64_t>(0, *from.start - view.now));
+    job.is_new = from.reason == WaitReason::none_yet;
     job.limit_s = from.limit_s ? from.limit_s : own_limit_s(*partition);
     // Nodes can be in several partitions, of which snapshots have one.
     if (job.names.empty() && job.nodes < static_cast<int>(partition->nodes.size()))

@@ -164,8 +164,9 @@ GrowthAnswer choose_among(const GrowthQuestion& question, const std::vector<Snap
   answer.why = fmt::format("with {}: {:.4g} s per iteration instead of {:.4g}", names(grown->used),
                            answer.iteration_s, question.iteration_s);
   const Objective objective = question.replanner.job().objective;
+  answer.value = grown->value(objective);
   const bool pays = objective.expense()
-                        ? grown->value(objective) < objective.value(now.figures()) * (1 - kGrowthWorth)
+                        ? answer.value < objective.value(now.figures()) * (1 - kGrowthWorth)
                         : pays_in_time(question.iteration_s, answer.iteration_s, question.change_s,
                                        question.steps_left, question.time_left_s);
   if (!pays) return answer;
@@ -223,10 +224,10 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
       continue;
     }
     one.why = fmt::format("{:.4g} s per iteration instead of {:.4g}", one.iteration_s, question.iteration_s);
-    answer.waits.push_back({std::move(one.nodes.front()), one.iteration_s, std::move(one.why)});
+    answer.waits.push_back({std::move(one.nodes.front()), one.iteration_s, one.value, std::move(one.why)});
   }
   std::stable_sort(answer.waits.begin(), answer.waits.end(),
-                   [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+                   [](const auto& a, const auto& b) { return a.value < b.value; });
   return answer;
 }
 

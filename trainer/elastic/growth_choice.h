@@ -38,11 +38,12 @@ struct GrowthAnswer {
   // Nodes to take; their free GPUs are those that the plan uses. Empty = none is worth it.
   std::vector<SnapshotNode> nodes;
   double iteration_s = 0;  // with these nodes, from measurement and prediction; 0 = no plan uses any
+  double value = 0;        // of the objective with these nodes, as predicted; to be minimized
   std::string why;         // one line: the gain, or why none is worth it
-  // If `nodes` is empty: nodes of `later` to wait for, best first, each of which pays alone.
+  // If `nodes` is empty: nodes of `later` to wait for, each of which pays alone, by the objective.
   struct Wait {
     SnapshotNode node;  // with the GPUs that the plan uses
-    double iteration_s = 0;
+    double iteration_s = 0, value = 0;
     std::string why;
   };
   std::vector<Wait> waits{};

@@ -323,6 +323,9 @@ TEST_F(LiveClusterTest, NodesThatOnlyHaveToBeWaitedForAreBusy) {
   EXPECT_EQ(cluster.snapshot.busy[1].jobs_end_in_s, 60);
   EXPECT_EQ(first.jobs_end_in_s, std::nullopt);
   EXPECT_EQ(cluster.snapshot.busy[2].state, "powered down");
+  EXPECT_EQ(cluster.snapshot.busy[2].jobs_end_in_s, std::nullopt);
+  view.nodes[1].gres_used = "";
+  EXPECT_EQ(live_cluster(view, site, wishes).snapshot.busy[1].jobs_end_in_s, 0) << "idle, though promised";
   wishes.excluded_nodes = {"a1"};
   EXPECT_EQ(live_cluster(view, site, wishes).snapshot.busy.size(), 2u);
   wishes.include_busy = true;  // then they are on offer

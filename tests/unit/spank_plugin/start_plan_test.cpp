@@ -38,6 +38,7 @@ class StartPlanTest : public testing::Test {
     live.now = kNow;
     live.snapshot.time_s = kNow;
     live.snapshot.nodes = free;
+    live.snapshot.queue = queue;
     for (const BusyNode& node : busy) {
       if (wishes.include_busy)
         live.snapshot.nodes.push_back(node.node);
@@ -60,7 +61,9 @@ class StartPlanTest : public testing::Test {
     return plan_with_start(
         options, job, load_site_config(kStartFixtures + "sailor.yaml"), wishes, 86400,
         [this](const NodeWishes& of) { return cluster(of); },
-        [this](const std::string&, const std::vector<std::string>&) -> std::optional<int64_t> {
+        [this](const std::string&, const std::vector<std::string>& among,
+               size_t count) -> std::optional<int64_t> {
+          EXPECT_LE(count, among.size());
           ++questions;
           if (!answer_s) return std::nullopt;
           return kNow + *answer_s;
@@ -73,6 +76,7 @@ class StartPlanTest : public testing::Test {
   NodeWishes wishes;
   std::vector<SnapshotNode> free;
   std::vector<BusyNode> busy;
+  std::vector<WaitingJob> queue;
   std::optional<int64_t> answer_s = 600;
   int questions = 0;
 };
@@ -96,6 +100,18 @@ TEST_F(StartPlanTest, StartsNowWhenTheJobIsShortOrSlurmSaysMuchLater) {
   questions = 0;
   EXPECT_FALSE(plan().waits);
   EXPECT_EQ(questions, 0);
+}
+
+TEST_F(StartPlanTest, JobsThatTheSchedulerHasNotTriedGetFreeNodesFirst) {
+  busy.clear();
+  queue = {{.nodes = static_cast<int>(free.size()), .limit_s = 1200}};
+  const PlannedJob planned = plan();
+  EXPECT_FALSE(planned.waits) << "it could not start on them";
+  queue[0].is_new = true;
+  answer_s = 1200;
+  EXPECT_THAT(plan().table, HasSubstr("starts: wait 20 min for "));
+  options.most_wait_s = 0;
+  EXPECT_FALSE(plan().waits);
 }
 
 TEST_F(StartPlanTest, WithNothingFreeTheJobQueues) {
@@ -156,6 +172,9 @@ TEST(WaitingJobs, AreThoseOfTheQueueWithTheirNodesStartsAndLimits) {
   EXPECT_EQ(jobs[0].limit_s, 60);
   EXPECT_THAT(jobs[1].names, ElementsAre("a1", "a2"));
   EXPECT_EQ(jobs[1].limit_s, 7200);
+  EXPECT_TRUE(jobs[1].is_new);
+  view.queue[2].reason = WaitReason::nodes;
+  EXPECT_FALSE(waiting_jobs(view)[1].is_new);
   EXPECT_EQ(job_length_s(view, {}), 7200);
 }
 

@@ -29,6 +29,8 @@ TEST(StartTimes, NodesComeFreeAtTheLimitsOfTheirJobs) {
   EXPECT_FALSE(times.earliest(times.kinds()[0], 4));  // nobody knows
   EXPECT_THAT(times.wait_for({"a1", "a3"}), Optional(DoubleEq(900)));
   EXPECT_FALSE(times.wait_for({"a1", "elsewhere"}));
+  EXPECT_THAT(times.wait_for_alike({"a3", "a4"}), Optional(DoubleEq(600))) << "a1 and a2";
+  EXPECT_THAT(times.wait_for_alike({"a4"}), Optional(DoubleEq(0)));
   EXPECT_THAT(times.free_at(600), ElementsAre(0, 1));
   EXPECT_THAT(times.next_times(3), ElementsAre(600, 900));
 }
@@ -53,6 +55,28 @@ TEST(StartTimes, ANodeThatAWaitingJobWillGetIsFreeAfterIt) {
       "queue:\n"
       "  - {nodes: 1, names: a2, start_in_s: 100, limit_s: 500}\n");
   EXPECT_THAT(StartTimes(snapshot, 60).wait_for({"a2"}), Optional(DoubleEq(600)));
+}
+
+TEST(StartTimes, NodesOfSeveralKindsMustBeFreeTogether) {
+  // a1 is free for five minutes, then for ever after a quarter of an hour; b1 after ten minutes.
+  const Snapshot snapshot = cluster(
+      "busy:\n"
+      "  - {name: b1, zone: z, gpu_type: Y, gpus: 4, state: in use, free_in_s: 600}\n"
+      "queue:\n"
+      "  - {nodes: 1, names: a1, start_in_s: 300, limit_s: 600}\n");
+  const StartTimes times(snapshot, 200);
+  EXPECT_THAT(times.wait_for_alike({"a1"}), Optional(DoubleEq(0)));
+  EXPECT_THAT(times.wait_for_alike({"a1", "b1"}), Optional(DoubleEq(900)));
+}
+
+TEST(StartTimes, AnIdleNodeThatIsPlannedForALaterJobIsFreeUntilThen) {
+  const Snapshot snapshot = cluster(
+      "busy:\n"
+      "  - {name: a2, zone: z, gpu_type: X, gpus: 4, state: planned for another job, jobs_end_in_s: 0}\n"
+      "queue:\n"
+      "  - {nodes: 1, names: a2, start_in_s: 100, limit_s: 500}\n");
+  EXPECT_THAT(StartTimes(snapshot, 60).wait_for({"a2"}), Optional(DoubleEq(0)));
+  EXPECT_THAT(StartTimes(snapshot, 200).wait_for({"a2"}), Optional(DoubleEq(600)));
 }
 
 TEST(StartTimes, AWaitingJobOfWhichSlurmSaysNoStartGetsTheNodeWhenItComesFree) {

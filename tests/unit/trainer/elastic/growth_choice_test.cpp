@@ -179,6 +179,18 @@ TEST_F(GrowthChoice, CostDecidesWhenItIsTheObjective) {
   EXPECT_THAT(choose_growth(question({node_of("q2", "quick", "east", 2)}, cheap)).nodes, IsEmpty());
 }
 
+TEST_F(GrowthChoice, NodesToWaitForAreOrderedByTheObjective) {
+  PlanOverrides cheap;
+  cheap.objective = Expense::cost;
+  GrowthQuestion asked = question({}, cheap);
+  asked.later = {node_of("s4", "steady", "east", 4), node_of("s1", "steady", "east", 1)};
+  const GrowthAnswer answer = choose_growth(asked);
+  ASSERT_EQ(answer.waits.size(), 2u) << answer.why;
+  EXPECT_EQ(answer.waits[0].node.name, "s1");
+  EXPECT_LT(answer.waits[0].value, answer.waits[1].value);
+  EXPECT_GT(answer.waits[0].iteration_s, answer.waits[1].iteration_s) << "the slower is cheaper";
+}
+
 TEST(PaysInTime, TheChangeIsEarnedBackInTheTimeThatIsLeft) {
   EXPECT_TRUE(pays_in_time(1.0, 0.5, 10, 100, {}));   // 60 s instead of 100
   EXPECT_FALSE(pays_in_time(1.0, 0.5, 10, 20, {}));   // 20 s either way
