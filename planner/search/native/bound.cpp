@@ -26,6 +26,8 @@ struct BoundOptions {
   int turns = 8;                                   // of changes of prices
   double promising = 0.75, promising_step = 0.03;  // of what prices must come to, at first and with each turn
   double margin = 1e-9;                            // of what prices come to
+  double area = 2, table = 1.6;  // factors between numbers of pipelines with the same tables
+  int few = 6;                   // fewer pipelines have tables of their own
   LimitWeights weights[5] = {{0, 0}, {0.3, 0}, {0.6, 0}, {0.3, 0.5}, {0, 0.5}};
   // Effort, in steps of PipelinePrices.
   struct UpTo {
@@ -37,13 +39,19 @@ struct BoundOptions {
 
 constexpr BoundOptions kOptions;
 
-// All plans of a microbatch size and a number of pipelines, with or without a sharded optimizer and
+// All plans of a microbatch size and some numbers of pipelines, with or without a sharded optimizer and
 // interleaving, in some zones.
 struct Cell {
   double s = 0;  // at least
-  int zones = 0, microbatch = 1, pipelines = 1;
+  int zones = 0, microbatch = 1, pipelines = 1, most_pipelines = 1;
   Zero zero = Zero::none;
   bool interleave = false;
+};
+
+// Microbatches in total, on some number of pipelines.
+struct Range {
+  double microbatches = 1;
+  int least = 1, most = 1;
 };
 
 // What pipelines of some number of microbatches cost at least that end by a time.
@@ -56,9 +64,9 @@ class PriceTable {
     if (ways_.usable()) prices_ = ways_.prices_by_speed();
   }
 
-  // Is there no plan with `pipelines` pipelines that ends by then? False, too, when `most_steps` are spent or
-  // the time is over.
-  bool refutes(double s, double microbatches, int pipelines, bool interleave, int64_t most_steps) {
+  // Is there no plan in the range that ends by then? False, too, when `most_steps` are spent or the time is
+  // over.
+  bool refutes(double s, const Range& range, bool interleave, int64_t most_steps) {
     if (!ways_.usable()) return true;
     last_step_ = steps() + most_steps;
     // What did it last time may do it again.
@@ -66,14 +74,14 @@ class PriceTable {
     for (size_t i = 0; i < std::size(kOptions.weights); ++i) {
       const size_t at = (first + i) % std::size(kOptions.weights);
       weights_ = kOptions.weights[at];
-      if (weights_.trips > 0) weights_.typical = static_cast<int>(microbatches / pipelines);
+      if (weights_.trips > 0) weights_.typical = static_cast<int>(range.microbatches / range.most);
       if (interleave && weights_.trips > 0) continue;
-      const double mean = most_price(s, microbatches, pipelines, interleave);
-      if (mean > 1 + kOptions.margin) {
+      const double price = most_price(s, range, interleave);
+      if (price > 1 + kOptions.margin) {
         refuting_ = at;
         return true;
       }
-      if (mean < kOptions.promising || spent()) return false;
+      if (price < kOptions.promising || spent()) return false;
     }
     return false;
   }
@@ -84,10 +92,15 @@ class PriceTable {
     double price = 0;
     std::vector<double> gpus;
   };
+  struct Low {
+    double m, price;
+    int from, to;  // between two that are known
+    const Point* point;
+  };
   bool spent() { return steps() >= last_step_ || deadline_.expired(); }
-  // What `pipelines` pipelines cost at least, with the best prices that are found; enough once it is more
-  // than all GPUs do.
-  double most_price(double s, double microbatches, int pipelines, bool interleave) {
+  // What the pipelines cost at least, with the best prices that are found; enough once it is more than all
+  // GPUs do.
+  double most_price(double s, const Range& range, bool interleave) {
     if (weights_.any()) prices_ = ways_.prices_by_speed();
     double most = 0;
     for (int turn = 0; turn < kOptions.turns; ++turn) {
@@ -95,12 +108,12 @@ class PriceTable {
       for (size_t i = 0; i < gpus_.size(); ++i) all += prices_[i] * gpus_[i];
       for (double& price : prices_) price /= all;
       used_.assign(gpus_.size(), 0);
-      most = std::max(most, pipelines * mean_price(s, microbatches, pipelines, interleave));
+      most = std::max(most, total_price(s, range, interleave));
       if (most > 1 + kOptions.margin) break;
       // Better prices gain little.
       if (gpus_.size() == 1 || most < kOptions.promising + kOptions.promising_step * turn || spent()) break;
       for (size_t i = 0; i < gpus_.size(); ++i) {
-        const double factor = std::clamp(pipelines * used_[i] / gpus_[i] + 0.3, 0.4, 2.5);
+        const double factor = std::clamp(used_[i] / gpus_[i] + 0.3, 0.4, 2.5);
         prices_[i] *= std::pow(factor / 1.3, std::pow(0.75, turn));
       }
     }
@@ -114,8 +127,8 @@ class PriceTable {
     }
     return it->second;
   }
-  // The mean price of pipelines with that mean number of microbatches, at least.
-  double mean_price(double s, double microbatches, int pipelines, bool interleave) {
+  // The price of pipelines with that many microbatches in total, at least.
+  double total_price(double s, const Range& range, bool interleave) {
     if (s != known_s_ || interleave != known_interleave_ || prices_ != known_prices_ ||
         weights_ != known_weights_)
       points_.clear();
@@ -123,47 +136,48 @@ class PriceTable {
     known_weights_ = weights_;
     known_interleave_ = interleave;
     known_prices_ = prices_;
-    const double mean = microbatches / pipelines;
-    const int most = static_cast<int>(microbatches) - pipelines + 1;
+    const double means[] = {range.microbatches / range.most, range.microbatches / range.least};
+    const int most = static_cast<int>(range.microbatches) - range.least + 1;
     at(1, s, interleave);
-    at(static_cast<int>(std::floor(mean)), s, interleave);
-    at(static_cast<int>(std::ceil(mean)), s, interleave);
+    for (const double mean : means) {
+      at(static_cast<int>(std::floor(mean)), s, interleave);
+      at(static_cast<int>(std::ceil(mean)), s, interleave);
+    }
     at(most, s, interleave);
-    struct Low {
-      double m, price;
-      int from, to;  // between two that are known
-      const Point* point;
-    };
-    std::vector<Low> low;
     double least = 0;
-    const double step = std::max(1.0, kOptions.unequal * mean);
+    const double step = std::max(1.0, kOptions.unequal * means[0]);
     for (int looks = 0; looks < kOptions.points; ++looks) {
-      low.clear();
-      for (auto it = points_.begin(); it != points_.end() && it->first <= most; ++it) {
-        if (it->second.price == kNever) break;
-        low.push_back({static_cast<double>(it->first), it->second.price, it->first, it->first, &it->second});
-        const auto next = std::next(it);
-        const int end = next == points_.end() ? most : std::min(most, next->first - 1);
-        if (end > it->first)
-          low.push_back({static_cast<double>(end), it->second.price, it->first, end + 1, &it->second});
-      }
-      own_steps_ += static_cast<int64_t>(low.size() * low.size() / 4);
+      list_low(most);
+      own_steps_ += static_cast<int64_t>(low_.size() * low_.size() / 2);
       least = kNever;
       const Low *left = nullptr, *right = nullptr;
-      for (const Low& l : low)
-        for (const Low& r : low) {
-          if (l.m > mean || r.m < mean) continue;
-          const double part = r.m > l.m ? (mean - l.m) / (r.m - l.m) : 0;
-          const double price = l.price + part * (r.price - l.price);
-          if (price >= least) continue;
-          least = price;
-          left = &l;
-          right = &r;
+      double of_left = 0, of_right = 0;  // pipelines
+      const auto keep = [&](const Low& l, const Low& r, double lefts, double rights) {
+        const double price = lefts * l.price + rights * r.price;
+        if (price >= least) return;
+        least = price;
+        left = &l;
+        right = &r;
+        of_left = lefts;
+        of_right = rights;
+      };
+      // The price is piecewise linear in the number of pipelines.
+      for (const Low& l : low_) {
+        if (l.m >= means[0] && l.m <= means[1]) keep(l, l, range.microbatches / l.m, 0);
+        for (const int pipelines : {range.least, range.most}) {
+          const double mean = range.microbatches / pipelines;
+          if (l.m >= mean) continue;
+          for (const Low& r : low_) {
+            if (r.m < mean) continue;
+            const double rights = pipelines * (mean - l.m) / (r.m - l.m);
+            keep(l, r, pipelines - rights, rights);
+          }
+          if (range.least == range.most) break;
         }
-      if (left == nullptr || pipelines * least > 1 + kOptions.margin) return least;
-      const double part = right->m > left->m ? (mean - left->m) / (right->m - left->m) : 0;
+      }
+      if (left == nullptr || least > 1 + kOptions.margin) return least;
       for (size_t i = 0; i < gpus_.size(); ++i)
-        used_[i] = left->point->gpus[i] * (1 - part) + right->point->gpus[i] * part;
+        used_[i] = left->point->gpus[i] * of_left + right->point->gpus[i] * of_right;
       const Low* open = right->to > right->from + step ? right
                         : left->to > left->from + step ? left
                                                        : nullptr;
@@ -171,6 +185,18 @@ class PriceTable {
       at((open->from + open->to) / 2, s, interleave);
     }
     return least;
+  }
+  // Lower bounds between the known prices, which grow with the number of microbatches.
+  void list_low(int most) {
+    low_.clear();
+    for (auto it = points_.begin(); it != points_.end() && it->first <= most; ++it) {
+      if (it->second.price == kNever) break;
+      low_.push_back({static_cast<double>(it->first), it->second.price, it->first, it->first, &it->second});
+      const auto next = std::next(it);
+      const int end = next == points_.end() ? most : std::min(most, next->first - 1);
+      if (end > it->first)
+        low_.push_back({static_cast<double>(end), it->second.price, it->first, end + 1, &it->second});
+    }
   }
 
   const GroupWays ways_;
@@ -183,6 +209,7 @@ class PriceTable {
   int64_t own_steps_ = 0, last_step_ = 0;
   bool known_interleave_ = false;
   std::map<int, Point> points_;
+  std::vector<Low> low_;
 };
 
 class Cells {
@@ -216,9 +243,10 @@ class Cells {
         return cell.microbatch != kind->microbatch || cell.pipelines != kind->pipelines ||
                cell.zero != kind->zero || cell.interleave != kind->interleave;
       });
-    std::sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.s < b.s; });
     if (cells_.empty()) return out;
-    double low = cells_.front().s, high = incumbent_s_;
+    join_cells();
+    std::sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.s < b.s; });
+    double low = cells_.empty() ? incumbent_s_ : cells_.front().s, high = incumbent_s_;
     while (high > low * kOptions.exact && !spent()) {
       const double s = std::isfinite(high) ? std::sqrt(low * high) : 2 * low;
       if (refuted(s))
@@ -226,9 +254,8 @@ class Cells {
       else
         high = s;
     }
-    low = kNever;
-    for (const Cell& cell : cells_) low = std::min(low, cell.s);
-    out.iteration_s = std::min(low, incumbent_s_);
+    out.iteration_s = incumbent_s_;
+    for (const Cell& cell : cells_) out.iteration_s = std::min(out.iteration_s, cell.s);
     return {out.iteration_s * kBoundRounding, out.charge * kBoundRounding};
   }
 
@@ -244,28 +271,54 @@ class Cells {
         for (int pipelines = 1; pipelines <= most; ++pipelines) {
           if (deadline_.expired()) return false;
           for (const Zero zero : zero_degrees(offered_, pipelines)) {
-            Cell cell{0, static_cast<int>(z), microbatch, pipelines, zero, false};
+            Cell cell{0, static_cast<int>(z), microbatch, pipelines, pipelines, zero, false};
             const AreaBound& bound = area(cell);
             if (!bound.holds(pipelines)) continue;
             out.charge =
                 std::min(out.charge, bound.ways().charge * static_cast<double>(microbatches(microbatch)));
-            const auto all = static_cast<double>(microbatches(microbatch));
-            cell.s = std::max(
-                {bound.iteration_s(all, pipelines), nodes_.least_s(bound.ways(), microbatch, pipelines, all),
-                 std::min(limits_[z].least_s(bound, pipelines, all),
-                          bound.ways().overhead_s + NodeCrossing::one_node_s(bound.ways(), pipelines, all))});
-            if (cases_[z].zones.size() > 1)
-              cell.s = std::max(
-                  cell.s, crossing_.least_s(bound.ways(), microbatch, pipelines, std::ceil(all / pipelines)));
             for (const bool interleave : {false, true}) {
               if (interleave && !has_interleave) continue;
               cell.interleave = interleave;
+              cell.s = floor_s(cell, bound);
               cells_.push_back(cell);
             }
           }
         }
       }
     return true;
+  }
+
+  // A lower bound that takes a few operations.
+  double floor_s(const Cell& cell, const AreaBound& bound) {
+    const GroupWays& ways = bound.ways();
+    const auto all = static_cast<double>(microbatches(cell.microbatch));
+    const auto zones = static_cast<size_t>(cell.zones);
+    const double one_node_s = ways.overhead_s + NodeCrossing::one_node_s(ways, cell.pipelines, all),
+                 nodes_s = limits_[zones].least_s(bound, {cell.pipelines, cell.interleave}, all);
+    double s = std::max({bound.iteration_s(all, cell.pipelines),
+                         nodes_.least_s(ways, cell.microbatch, cell.pipelines, all, cell.interleave),
+                         std::min(nodes_s, one_node_s)});
+    if (cases_[zones].zones.size() > 1)
+      s = std::max(s, crossing_.least_s(ways, cell.microbatch, cell.pipelines,
+                                        std::ceil(all / cell.pipelines), cell.interleave));
+    return s;
+  }
+
+  // Cells that share a table of prices are refuted together.
+  void join_cells() {
+    std::map<std::tuple<int, int, int, Zero, bool>, Cell> joined;
+    for (const Cell& cell : cells_) {
+      if (cell.s >= incumbent_s_) continue;
+      const int least = numbers_like(cell.pipelines, kOptions.table).first;
+      const auto [it, added] =
+          joined.try_emplace({cell.zones, cell.microbatch, least, cell.zero, cell.interleave}, cell);
+      Cell& of = it->second;
+      of.s = std::min(of.s, cell.s);
+      of.pipelines = std::min(of.pipelines, cell.pipelines);
+      of.most_pipelines = std::max(of.most_pipelines, cell.pipelines);
+    }
+    cells_.clear();
+    for (const auto& [key, cell] : joined) cells_.push_back(cell);
   }
 
   // Is there no plan that ends by then? Not known either when the effort is spent.
@@ -275,8 +328,9 @@ class Cells {
       if (spent()) return false;
       PriceTable& prices = table(cell);
       const int64_t before = prices.steps();
-      const bool refutes = prices.refutes(s, static_cast<double>(microbatches(cell.microbatch)),
-                                          cell.pipelines, cell.interleave, most_steps_ - steps_);
+      const Range range{static_cast<double>(microbatches(cell.microbatch)), cell.pipelines,
+                        cell.most_pipelines};
+      const bool refutes = prices.refutes(s, range, cell.interleave, most_steps_ - steps_);
       steps_ += prices.steps() - before;
       if (refutes) {
         cell.s = s;
@@ -292,13 +346,18 @@ class Cells {
     return num_microbatches(space_.context.job.training.global_batch, size);
   }
 
-  // Shared by all numbers of pipelines within a factor of four.
-  const AreaBound& area(const Cell& cell) {
+  // Numbers of pipelines, within about that factor, that share tables.
+  static std::pair<int, int> numbers_like(int pipelines, double factor) {
     int least = 1, most = 1;
-    while (most < cell.pipelines) {
+    while (most < pipelines) {
       least = most + 1;
-      most *= 4;
+      most = least < kOptions.few ? least : static_cast<int>(least * factor);
     }
+    return {least, most};
+  }
+
+  const AreaBound& area(const Cell& cell) {
+    const auto [least, most] = numbers_like(cell.pipelines, kOptions.area);
     std::unique_ptr<AreaBound>& bound = areas_[{cell.zones, cell.microbatch, least, cell.zero}];
     if (!bound)
       bound = std::make_unique<AreaBound>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,
@@ -314,11 +373,7 @@ class Cells {
             cases_[static_cast<size_t>(cell.zones)].zones};
   }
   PriceTable& table(const Cell& cell) {
-    int least = 1, most = 1;
-    while (most < cell.pipelines) {
-      least = most + 1;
-      most = std::max(least, least * 5 / 4);
-    }
+    const auto [least, most] = numbers_like(cell.pipelines, kOptions.table);
     std::unique_ptr<PriceTable>& of = tables_[{cell.zones, cell.microbatch, least, cell.zero}];
     if (!of)
       of = std::make_unique<PriceTable>(space_, model_, cases_[static_cast<size_t>(cell.zones)].rates,

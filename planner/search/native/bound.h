@@ -1,11 +1,11 @@
 // Lower bounds on every plan under the native cost model: mixed, interleaved and with any placement.
 //
-// Plans are divided into cells by microbatch size, number of pipelines D, sharded optimizer, interleaving,
-// and whether they stay in one zone. A time T is refuted for a cell if there are prices of GPUs, 1 for all of
-// them together, at which D pipelines with M microbatches in total that all end by T cost more than 1. c(m),
-// the least price of a pipeline with m microbatches (pipeline_prices.h), grows with m, so the lower convex
-// hull of its known values, at M / D, bounds the mean price. With several types, prices follow the overuse of
-// the cheapest pipelines.
+// Plans are divided into cells by microbatch size, numbers of pipelines D that are alike, sharded optimizer,
+// interleaving, and whether they stay in one zone. A time T is refuted for a cell if there are prices of
+// GPUs, 1 for all of them together, at which D pipelines with M microbatches in total that all end by T cost
+// more than 1. c(m), the least price of a pipeline with m microbatches (pipeline_prices.h), grows with m, so
+// the lower convex hull of its known values, at M / D, bounds the mean price; the sum is piecewise linear in
+// D. With several types, prices follow the overuse of the cheapest pipelines.
 //
 // Cheaper bounds come first (cell_floors.h, work_limits.h): the needs of all layers if GPUs have the price of
 // their speed; if several zones or nodes are used, either every pipeline sends its messages across, or the

@@ -33,7 +33,7 @@ AreaBound::AreaBound(const Space& space, IterationModel& model, const ZoneRates&
   for (size_t w = 0; w < ways_.ways.size(); ++w) {
     const GroupWay& way = ways_.ways[w];
     double& most = blocks_per_gpu[static_cast<size_t>(way.supply)];
-    most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 1)) / way.gpus);
+    most = std::max(most, static_cast<double>(ways_.most_blocks(static_cast<int>(w), 0)) / way.gpus);
   }
   for (size_t s = 0; s < blocks_per_gpu.size(); ++s) models_ += ways_.supplies[s].gpus * blocks_per_gpu[s];
   models_ = ways_.blocks() > 0 ? models_ / ways_.blocks() : kNever;
@@ -45,9 +45,10 @@ bool AreaBound::holds(int pipelines) const {
 
 double AreaBound::iteration_s(double microbatches, int pipelines) const {
   const double most = std::ceil(microbatches / pipelines * kFloorRounding);
-  return ways_.overhead_s + ways_.first_sum_s +
-         std::max({microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0), ways_.path_s,
-                   longest_layer_s_ * most});
+  return ways_.overhead_s +
+         std::max(
+             {ways_.last_sum_s + microbatches * computing_s_ + (pipelines > 1 ? pipelines * after_s_ : 0),
+              ways_.first_sum_s + ways_.path_s, ways_.last_sum_s + longest_layer_s_ * most});
 }
 
 template <typename Visit>
@@ -66,16 +67,20 @@ Crossing::Crossing(const Space& space) : space_(space) {
       nodes[space.resources.pools[p].zone].insert(space.pools[p].nodes.begin(), space.pools[p].nodes.end());
   for (const auto& [zone, of] : nodes) most_nodes_ = std::max(most_nodes_, static_cast<double>(of.size()));
   for_each_link([&](const SpaceOption& from, const SpaceOption&, const LinkCurve& link) {
-    if (!mesh) return;
-    s_per_byte_ = std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.shape.gpus());
-    card_s_per_byte_ = std::min(card_s_per_byte_, least_s_per_byte(&link, 1e6));
+    // The replicas of a node share the step of a ring that leaves it.
+    s_per_byte_ = mesh ? std::min(s_per_byte_, least_s_per_byte(&link, 1) / from.shape.gpus()) : 0;
+    card_s_per_byte_ = std::min(card_s_per_byte_, mesh ? least_s_per_byte(&link, kManySenders)
+                                                       : least_step_s_per_byte(&link, kManySenders));
   });
-  if (!mesh) s_per_byte_ = card_s_per_byte_ = 0;
 }
 
-double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) {
-  const double message_s = least_message_s(microbatch), path_s = ways.path_s;
-  const double every_crosses_s = path_s + (microbatches + 1) * message_s;
+double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches,
+                         bool interleave) {
+  // Interleaved pipelines cross three times in each direction, over some link twice.
+  const double message_s = least_message_s(microbatch),
+               path_s = ways.path_s + (interleave ? 4 * message_s : 0);
+  const double every_crosses_s = interleave ? std::max(path_s + 2 * message_s, 2 * microbatches * message_s)
+                                            : path_s + (microbatches + 1) * message_s;
   if (pipelines < 2) return ways.overhead_s + every_crosses_s;
   // A layer is held in several zones where some pipeline does not cross; every layer where none does. Of
   // all that hold it those in the zone with fewest send half of their gradients or more to other zones.
@@ -86,7 +91,7 @@ double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, d
                model_s = halves * card_s_per_byte_ *
                          (bytes[kFirst] + ways.blocks() * bytes[kBlock] + bytes[kLast]) / most_nodes_;
   const double some_cross_s = std::max(path_s + 2 * message_s, ways.forward_s + layer_s),
-               none_crosses_s = std::max(path_s, ways.forward_s + std::max(layer_s, model_s));
+               none_crosses_s = std::max(ways.path_s, ways.forward_s + std::max(layer_s, model_s));
   return ways.overhead_s + std::min({every_crosses_s, some_cross_s, none_crosses_s});
 }
 
@@ -129,7 +134,7 @@ double NodeCrossing::one_node_s(const GroupWays& ways, int pipelines, double mic
       const GroupWay& way = ways.ways[w];
       if (static_cast<size_t>(way.supply) != s || way.gpus > ways.supplies[s].node_gpus) continue;
       blocks_per_gpu =
-          std::max(blocks_per_gpu, static_cast<double>(ways.most_blocks(static_cast<int>(w), 1)) / way.gpus);
+          std::max(blocks_per_gpu, static_cast<double>(ways.most_blocks(static_cast<int>(w), 0)) / way.gpus);
       for (const LayerKind kind : kLayerKinds)
         gpu_s[kind] = std::min(gpu_s[kind], way.gpus * way.needs[kind].both_s());
     }
@@ -157,9 +162,13 @@ double NodeCrossing::sums_s(const GroupWays& ways, int pipelines, double microba
     if (card_s < kNever) bytes_per_s += ways.supplies[s].nodes / card_s;
     nodes_blocks = std::max(nodes_blocks, ways.supplies[s].node_gpus / (microbatches * block_s));
   }
-  // A layer with k of D replicas on a node sends k (D - k) / D times its gradients from there.
+  // A layer with k of D replicas on a node sends k (D - k) / D times its gradients from there; along a ring
+  // (D - 1) / D times.
   const double all = pipelines;
-  const double times = ways.phases * std::max(all - most_replicas, 2 * (all - 1) / all) / bytes_per_s;
+  const double nodes = std::max(2.0, std::ceil(all / most_replicas));
+  const double times =
+      ways.phases / bytes_per_s *
+      (ways.mesh ? std::max(all - most_replicas, 2 * (all - 1) / all) : nodes * (all - 1) / all);
   const double block_s = times * ways.gradient_bytes[kBlock];
   if (pipelines > most_replicas)
     return ways.forward_s + block_s * ways.blocks() +
@@ -168,13 +177,14 @@ double NodeCrossing::sums_s(const GroupWays& ways, int pipelines, double microba
   return (ways.forward_s + block_s * ways.blocks()) / (1 + block_s * nodes_blocks);
 }
 
-double NodeCrossing::least_s(const GroupWays& ways, int microbatch, int pipelines,
-                             double microbatches) const {
+double NodeCrossing::least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches,
+                             bool interleave) const {
   double nodes = 0, card_s = kNever;
   for (const GpuSupply& supply : ways.supplies) nodes += supply.nodes;
   if (nodes < 2) return 0;
-  for (const GroupWay& way : ways.ways) card_s = std::min(card_s, way.card_s);
-  double several_s = microbatches * microbatch * message_bytes_ * card_s;
+  for (const GpuSupply& supply : ways.supplies) card_s = std::min(card_s, supply.card_s);
+  // Interleaved pipelines cross three times, in two directions.
+  double several_s = (interleave ? 1.5 : 1) * microbatches * microbatch * message_bytes_ * card_s;
   if (pipelines > 1) {
     const double summed_s = sums_s(ways, pipelines, microbatches);
     int most_replicas = 1;

@@ -48,7 +48,7 @@ class Crossing {
  public:
   explicit Crossing(const Space& space);
   // For `pipelines` pipelines of which the busiest has `microbatches`.
-  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches);
+  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches, bool interleave);
 
  private:
   template <typename Visit>
@@ -68,7 +68,8 @@ class NodeCrossing {
  public:
   explicit NodeCrossing(const Space& space);
   // For `pipelines` pipelines with `microbatches` in total.
-  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches) const;
+  double least_s(const GroupWays& ways, int microbatch, int pipelines, double microbatches,
+                 bool interleave) const;
 
   // For plans on one node; without overhead.
   static double one_node_s(const GroupWays& ways, int pipelines, double microbatches);

@@ -9,11 +9,6 @@ namespace {
 // Classes of numbers of microbatches in flight.
 constexpr int kInFlight[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96};
 
-size_t place_of(int in_flight) {
-  return static_cast<size_t>(std::upper_bound(std::begin(kInFlight), std::end(kInFlight), in_flight) -
-                             std::begin(kInFlight) - 1);
-}
-
 template <typename Fits>
 int most(int high, const Fits& fits) {
   int low = 0;
@@ -46,12 +41,25 @@ double least_s_per_byte(const LinkCurve* link, double senders) {
   return least;
 }
 
+double least_step_s_per_byte(const LinkCurve* link, double senders) {
+  if (link == nullptr) return kNever;
+  double least = kNever;
+  for (double bytes = 1e2; bytes < 1e11; bytes *= 4)
+    least = std::min(least, std::max(0.0, link->step_transfer_s(bytes, senders)) / senders / bytes);
+  return least;
+}
+
 ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
     : near_s(space.options.size(), kNever),
       far_s(near_s),
       card_s(near_s),
       latency_s(near_s),
-      charge_per_s(near_s) {
+      charge_per_s(near_s),
+      sum_near_s(near_s),
+      sum_far_s(near_s),
+      sum_card_s(near_s) {
+  const bool mesh = space.context.framework.sums == FrameworkStyle::Sums::mesh;
+  const auto sum_rate = mesh ? least_s_per_byte : least_step_s_per_byte;
   const auto alike = [&](const SpaceOption& a, const SpaceOption& b) {
     return a.shape == b.shape && space.kinds[a.kind].gpu_type == space.kinds[b.kind].gpu_type;
   };
@@ -65,18 +73,23 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
     keep_least(from, charge_per_s, space.kinds[from.kind].rate[space.charged].busy_per_s);
     for (const SpaceOption& to : space.options) {
       if (outside(to)) continue;
-      keep_least(from, near_s, least_s_per_byte(space.kinds.find_link(from.kind, to.kind, true), 1));
+      const LinkCurve* near = space.kinds.find_link(from.kind, to.kind, true);
+      keep_least(from, near_s, least_s_per_byte(near, 1));
+      keep_least(from, sum_near_s, sum_rate(near, 1));
       const LinkCurve* far = space.kinds.find_link(from.kind, to.kind, false);
       keep_least(from, far_s, least_s_per_byte(far, 1));
       keep_least(from, card_s, least_s_per_byte(far, kManySenders));
+      keep_least(from, sum_far_s, sum_rate(far, 1));
+      keep_least(from, sum_card_s, sum_rate(far, kManySenders));
       if (far != nullptr) keep_least(from, latency_s, far->latency_s());
     }
   }
-  for (std::vector<double>* values : {&near_s, &far_s, &card_s, &latency_s})
+  for (std::vector<double>* values :
+       {&near_s, &far_s, &card_s, &latency_s, &sum_near_s, &sum_far_s, &sum_card_s})
     std::replace(values->begin(), values->end(), kNever, 0.0);
 }
 
-double GroupWay::sum_s_per_byte(int replicas, bool alone) const {
+double GroupWay::mesh_s_per_byte(int replicas, bool alone) const {
   if (replicas < 2) return 0;
   // To every other one goes a part; those of a node are near, and all of them send over its cards.
   const double all = replicas;
@@ -85,6 +98,15 @@ double GroupWay::sum_s_per_byte(int replicas, bool alone) const {
     least = std::min(least, std::max({near_s * (here - 1) / all, far_s * (all - here) / all,
                                       card_s * (alone ? 1 : here) * (all - here) / all}));
   return least;
+}
+
+double GroupWay::ring_s_per_byte(int replicas, int most_near_replicas) const {
+  if (replicas < 2) return 0;
+  const double on_several = std::max(far_s, card_s),
+               on_fewer = std::max({near_s, far_s / most_near_replicas, card_s});
+  double least = most_near_replicas > 1 ? std::min(on_several, on_fewer) : on_several;
+  if (replicas <= near_replicas) least = std::min(least, near_s);
+  return least * (replicas - 1) / replicas;
 }
 
 GroupWays::GroupWays(const Space& space, IterationModel& model, const ZoneRates& rates,
@@ -100,6 +122,8 @@ GroupWays::GroupWays(const Space& space, IterationModel& model, const ZoneRates&
     if (added) supplies.emplace_back();
     add_pool(pool, number->second);
   }
+  mesh = space.context.framework.sums == FrameworkStyle::Sums::mesh;
+  find_sum_rates(rates);
   find_needs(rates);
   find_messages(rates);
 }
@@ -129,7 +153,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
       way.recompute = recompute;
       ways.push_back(way);
       rooms_.emplace_back();
-      const Room& room = this->room(static_cast<int>(ways.size()) - 1, 1);
+      const Room& room = this->room(static_cast<int>(ways.size()) - 1, 0);
       const bool everything = fits(way, 0, space_.layers(), space_.layers());
       if (room.head + room.middle + room.tail == 0) {
         ways.pop_back();
@@ -140,12 +164,32 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
   }
 }
 
+// A ring may pass other nodes, with other links; it leaves a node from any of the node's GPUs.
+void GroupWays::find_sum_rates(const ZoneRates& rates) {
+  double least_near_s = kNever;
+  std::vector<double> far_s(supplies.size(), kNever), card_s(far_s);
+  for (GroupWay& way : ways) {
+    const auto s = static_cast<size_t>(way.supply), option = static_cast<size_t>(way.option);
+    // The others on its node may be smaller.
+    way.near_replicas = 1 + std::max(0, supplies[s].node_gpus - way.gpus) / supplies[s].least_gpus;
+    most_near_replicas_ = std::max(most_near_replicas_, way.near_replicas);
+    least_near_s = std::min(least_near_s, rates.sum_near_s[option]);
+    far_s[s] = std::min(far_s[s], rates.sum_far_s[option]);
+    card_s[s] = std::min(card_s[s], rates.sum_card_s[option]);
+  }
+  for (GroupWay& way : ways) {
+    const auto s = static_cast<size_t>(way.supply), option = static_cast<size_t>(way.option);
+    way.near_s = (mesh ? rates.sum_near_s[option] : least_near_s) / way.gpus;
+    way.far_s = (mesh ? rates.sum_far_s[option] : far_s[s]) / way.gpus;
+    way.card_s = mesh ? rates.sum_card_s[option] : card_s[s];
+  }
+}
+
 void GroupWays::find_needs(const ZoneRates& rates) {
   const int layers = space_.layers();
   const FrameworkStyle& style = space_.context.framework;
   const Precision precision = space_.context.precision;
   const bool sharded = shards_optimizer(std::max(question_.zero, style.zero));
-  mesh = style.sums == FrameworkStyle::Sums::mesh;
   const double shards = sharded ? question_.most_replicas : 1;
   phases = sharded ? 1 : 2;
   gathered =
@@ -157,34 +201,36 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   gradient_bytes.fill(kNever);
   for (const SpaceOption& option : space_.options)
     for_each_layer([&](LayerKind kind, int layer) {
+      double parameters = space_.kinds.parameters(option.kind, layer, layer + 1);
+      // Along a ring tied matrices are one where the same ranks hold both.
+      if (!mesh && kind == kLast)
+        parameters -= static_cast<double>(space_.kinds[option.kind].sizes->back().tied_parameters);
       gradient_bytes[kind] =
-          std::min(gradient_bytes[kind], space_.kinds.parameters(option.kind, layer, layer + 1) *
-                                             option.shape.parts() * style.sync_bytes_at(precision));
+          std::min(gradient_bytes[kind], parameters * option.shape.parts() * style.sync_bytes_at(precision));
     });
 
   std::vector<double> least_charge(static_cast<size_t>(layers), kNever);
   fastest.fill(kNoWay);
   first_sum_s = question_.replicas > 1 ? kNever : 0;
+  last_sum_s = first_sum_s;
   for (size_t w = 0; w < ways.size(); ++w) {
     GroupWay& way = ways[w];
     const auto option = static_cast<size_t>(way.option);
-    // The others on its node may be smaller.
-    const GpuSupply& supply = supplies[static_cast<size_t>(way.supply)];
-    way.near_replicas = 1 + std::max(0, supply.node_gpus - way.gpus) / supply.least_gpus;
-    if (mesh) {
-      way.near_s = rates.near_s[option] / way.gpus;
-      way.far_s = rates.far_s[option] / way.gpus;
-      way.card_s = rates.card_s[option];
-    }
     double alone_s_per_byte = kNever, s_per_byte = kNever;
     for (int replicas = question_.replicas; replicas <= question_.most_replicas; ++replicas) {
-      alone_s_per_byte = std::min(alone_s_per_byte, way.sum_s_per_byte(replicas, true));
-      s_per_byte = std::min(s_per_byte, way.sum_s_per_byte(replicas, false));
+      alone_s_per_byte =
+          std::min(alone_s_per_byte, mesh ? way.mesh_s_per_byte(replicas, true)
+                                          : way.ring_s_per_byte(replicas, most_near_replicas_));
+      s_per_byte = std::min(s_per_byte, mesh ? way.mesh_s_per_byte(replicas, false) : alone_s_per_byte);
     }
-    if (question_.replicas > 1)
+    if (question_.replicas > 1) {
       first_sum_s = std::min(first_sum_s, phases * gradient_bytes[kFirst] * alone_s_per_byte);
+      last_sum_s =
+          std::min(last_sum_s, phases * *std::min_element(gradient_bytes.begin(), gradient_bytes.end()) *
+                                   alone_s_per_byte);
+    }
     const KindTimes& times = space_.times(way.option, question_.microbatch);
-    const Room& room = this->room(static_cast<int>(w), 1);
+    const Room& room = this->room(static_cast<int>(w), 0);
     const bool holds[3] = {room.head > 0, std::max({room.head - 1, room.middle, room.tail - 1}) > 0,
                            room.tail > 0};
     way.needs.fill(kNoWay);
@@ -201,6 +247,8 @@ void GroupWays::find_needs(const ZoneRates& rates) {
     });
     for (const LayerKind kind : kLayerKinds) fastest[kind] = least_of(fastest[kind], way.needs[kind]);
   }
+  if (mesh) last_sum_s = first_sum_s;  // all wait for it
+  if (question_.replicas > 1) first_after_s = first_sum_s + fastest[kFirst].after_s;
   forward_s = fastest[kFirst].forward_s + blocks() * fastest[kBlock].forward_s + fastest[kLast].forward_s;
   path_s = fastest[kFirst].both_s() + blocks() * fastest[kBlock].both_s() + fastest[kLast].both_s();
   for (const double layer_charge : least_charge) charge += layer_charge;
@@ -234,6 +282,7 @@ void GroupWays::find_messages(const ZoneRates& rates) {
     of.card_s = std::min(of.card_s, message_bytes * rates.card_s[option]);
     of.latency_s = std::min(of.latency_s, rates.latency_s[option]);
     supplies[supply].card_s = std::min(supplies[supply].card_s, rates.card_s[option]);
+    supplies[supply].sum_card_s = std::min(supplies[supply].sum_card_s, rates.sum_card_s[option]);
     supplies[supply].latency_s = of.latency_s;
   }
   for (const Links& of : links) far_s = std::min(far_s, of.latency_s + of.card_s);
@@ -263,8 +312,8 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   return model_.fits(stage);
 }
 
-const GroupWays::Room& GroupWays::room(int number, int in_flight) const {
-  const size_t at = place_of(in_flight);
+const GroupWays::Room& GroupWays::find_room(int number, int flight) const {
+  const auto at = static_cast<size_t>(flight);
   std::vector<Room>& of_way = rooms_[static_cast<size_t>(number)];
   if (of_way.size() <= at) of_way.resize(std::size(kInFlight));
   Room& room = of_way[at];
@@ -279,11 +328,12 @@ const GroupWays::Room& GroupWays::room(int number, int in_flight) const {
 }
 
 int GroupWays::in_flight_class(int in_flight) {
-  return kInFlight[place_of(in_flight)];
+  return static_cast<int>(std::upper_bound(std::begin(kInFlight), std::end(kInFlight), in_flight) -
+                          std::begin(kInFlight) - 1);
 }
 
-int GroupWays::most_blocks(int way, int in_flight) const {
-  const Room& of = room(way, in_flight);
+int GroupWays::most_blocks(int way, int flight) const {
+  const Room& of = room(way, flight);
   return std::min(blocks(), std::max({of.middle, of.head - 1, of.tail - 1}));
 }
 

@@ -17,16 +17,19 @@
 
 namespace sailor::native {
 
-// A lower bound on the seconds per byte of messages of any size, without latency; 0 if no link is known.
+// Lower bounds on the seconds per byte of messages, and of steps of collectives, of any size, without
+// latency; infinite if no link is known.
 double least_s_per_byte(const LinkCurve* link, double senders);
+double least_step_s_per_byte(const LinkCurve* link, double senders);
 
 // The best values within some zones, by option of the space: seconds per byte from a GPU to one on the same
-// node, to one on another node, and over the cards of a node whose GPUs all send; the latency between nodes;
-// and the price of a group.
+// node, to one on another node, and over the cards of a node whose GPUs all send, for messages and for
+// gradient reduction; the latency between nodes; and the price of a group.
 struct ZoneRates {
   ZoneRates(const Space& space, const std::set<std::string>& zones);
 
   std::vector<double> near_s, far_s, card_s, latency_s, charge_per_s;
+  std::vector<double> sum_near_s, sum_far_s, sum_card_s;
 };
 
 // GPUs of one type in all zones.
@@ -34,7 +37,8 @@ struct GpuSupply {
   double gpus = 0, nodes = 0;
   int node_gpus = 0;                                                // free on the largest node
   int least_gpus = std::numeric_limits<int>::max(), most_gpus = 1;  // of a replica
-  double card_s = kNever, latency_s = kNever;  // per byte over a node's cards, per message; lower bounds
+  // Per byte over a node's cards, of messages and of sums; per message; lower bounds.
+  double card_s = kNever, sum_card_s = kNever, latency_s = kNever;
 };
 
 enum LayerKind { kFirst, kBlock, kLast };
@@ -71,9 +75,10 @@ struct GroupWay {
   // additional time of those to other nodes; and the maximum excess of that at an end of the pipeline.
   double near_trip_s = 0, far_trip_s = 0, end_trip_s = 0;
 
-  // Seconds per byte of gradient reduction over this many replicas in the best placement: of one replica
-  // alone, or of all those of a node.
-  double sum_s_per_byte(int replicas, bool alone) const;
+  // Seconds per byte of gradient reduction over this many replicas in the best placement: over a mesh, of one
+  // replica alone, or of all those of a node; along a ring, which leaves every node once.
+  double mesh_s_per_byte(int replicas, bool alone) const;
+  double ring_s_per_byte(int replicas, int most_near_replicas) const;
 };
 
 class GroupWays {
@@ -93,16 +98,20 @@ class GroupWays {
   bool usable() const { return path_s < kNever; }
   int blocks() const { return space_.layers() - 2; }
   double gpus() const;
-  // Number of layers that fit into a group with this many microbatches in flight: from the first layer on,
+  // Number of layers that fit into a group with a class of microbatches in flight: from the first layer on,
   // blocks only, and up to the last layer (with one in flight).
   struct Room {
     int head = -1, middle = 0, tail = 0;
   };
-  const Room& room(int way, int in_flight) const;
-  // Numbers of microbatches in flight are rounded down to a few classes.
+  const Room& room(int way, int flight) const {
+    const std::vector<Room>& of_way = rooms_[static_cast<size_t>(way)];
+    const auto at = static_cast<size_t>(flight);
+    return at < of_way.size() && of_way[at].head >= 0 ? of_way[at] : find_room(way, flight);
+  }
+  // The class of a number of microbatches in flight, which is rounded down to a few. One is class 0.
   static int in_flight_class(int in_flight);
   // Number of blocks that fit into a group, adjacent or not.
-  int most_blocks(int way, int in_flight) const;
+  int most_blocks(int way, int flight) const;
   // A price for a GPU of each supply, by its speed; 1 for all of them together.
   std::vector<double> prices_by_speed() const;
 
@@ -114,21 +123,26 @@ class GroupWays {
   double forward_s = kNever;               // forward part of path_s: no gradient reduction begins before
   double overhead_s = kNever;              // lower bound for an iteration
   double charge = 0;                       // lower bound for a microbatch
-  double first_sum_s = 0;                  // of the first layer's sums
-  bool mesh = false;                       // are gradients reduced over a mesh?
-  double message_bytes = 0;                // between stages; lower bound
-  double phases = 2;                       // of gradient reduction
-  double gathered = 0;                     // gathered weight bytes per gradient byte
+  // Of the first layer's sums; of those of the lowest layer of any group, which no backward hides; of what
+  // follows the end of the first group.
+  double first_sum_s = 0, last_sum_s = 0, first_after_s = 0;
+  bool mesh = false;         // are gradients reduced over a mesh?
+  double message_bytes = 0;  // between stages; lower bound
+  double phases = 2;         // of gradient reduction
+  double gathered = 0;       // gathered weight bytes per gradient byte
 
  private:
   bool fits(const GroupWay& way, int first, int end, int in_flight) const;
+  const Room& find_room(int way, int flight) const;
   void add_pool(const SpacePool& pool, int supply);
+  void find_sum_rates(const ZoneRates& rates);
   void find_needs(const ZoneRates& rates);
   void find_messages(const ZoneRates& rates);
 
   const Space& space_;
   IterationModel& model_;
   const Question question_;
+  int most_near_replicas_ = 1;
   mutable std::vector<std::vector<Room>> rooms_;  // by way, then class of microbatches in flight
 };
 

@@ -49,8 +49,13 @@ double PipelinePrices::least(double s, int microbatches, bool interleave, const 
 bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const {
   const double all_s = m_ * of.both_s();
   if (!several_) return before.both_s() + all_s <= s_ && before.forward_s + all_s + of.after_s <= s_;
-  return before.both_s() + all_s + ways_.first_sum_s + of.after_s <= s_ &&
-         before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
+  // Over a mesh all step together, after the first layer's sums.
+  const double end_s = before.both_s() + all_s;
+  if (ways_.mesh
+          ? end_s + ways_.first_sum_s + of.after_s > s_
+          : end_s + ways_.first_after_s > s_ || before.forward_s + all_s + ways_.last_sum_s + of.after_s > s_)
+    return false;
+  return before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
          ways_.forward_s + of.near_sums_s + of.after_s <= s_;
 }
 
@@ -74,6 +79,9 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
   price_.assign(place(layers + 1, 0), kNever);
   choice_.assign(price_.size(), {});
   price_[place(layers, 0)] = 0;
+  flights_.clear();
+  for (int behind = 0; behind <= most_; ++behind)
+    flights_.push_back(GroupWays::in_flight_class(std::min(behind + 1, m_)));
   std::vector<int> earliest(ways_.ways.size(), layers);  // first layer in time, by way
   for (int end = layers; end > 0; --end) {
     int least_behind = 0, most_behind = most_;
@@ -94,22 +102,26 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
         const double waits = price + waiting(needs, price, least_price * needs.both_s()),
                      less = weights_.waits * price * needs.forward_s / s_;
         const double trips = trip(way, needs, first == 0, end == layers);
-        bool fits = false;
-        for (int behind = least_behind; behind <= most_behind; ++behind) {
-          const double rest = price_[place(end, behind)];
-          if (rest == kNever) continue;
-          ++steps_;
-          if (!has_room(static_cast<int>(w), first, end, std::min(behind + 1, m_))) break;
-          fits = true;
-          const int most_groups = behind + 1 < most_ ? behind + 1 : layers - first;
-          double sum = rest + waits - less * std::min(most_groups - 1, m_ - 1) + trips;
-          if (first == 0) sum += all_trips(needs, most_groups, behind + 1 < most_);
-          const size_t at = place(first, std::min(behind + 1, most_));
-          if (sum >= price_[at]) continue;
-          price_[at] = sum;
-          choice_[at] = {static_cast<int>(w), end, behind};
+        const double base = waits + trips;
+        const double* rest = &price_[place(end, 0)];
+        double* sums = &price_[place(first, 0)];
+        const auto keep = [&](int behind, double sum) {
+          const int at = std::min(behind + 1, most_);
+          if (sum >= sums[at]) return;
+          sums[at] = sum;
+          choice_[place(first, at)] = {static_cast<int>(w), end, behind};
+        };
+        int behind = least_behind;
+        for (; behind <= most_behind; ++behind) {
+          if (!has_room(static_cast<int>(w), first, end, flights_[static_cast<size_t>(behind)])) break;
+          const bool exactly = behind + 1 < most_;
+          const int most_groups = exactly ? behind + 1 : layers - first;
+          double sum = rest[behind] + base - less * std::min(most_groups - 1, m_ - 1);
+          if (first == 0) sum += all_trips(needs, most_groups, exactly);
+          keep(behind, sum);
         }
-        if (!fits) break;
+        steps_ += behind - least_behind;
+        if (behind == least_behind) break;
       }
     }
   }
@@ -124,16 +136,17 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
   return price_[place(0, groups)];
 }
 
-bool PipelinePrices::has_room(int way, int first, int end, int in_flight) const {
+bool PipelinePrices::has_room(int way, int first, int end, int flight) const {
   const int layers = ways_.blocks() + 2;
-  if (end == layers) return first >= layers - ways_.room(way, 1).tail;
-  const GroupWays::Room& room = ways_.room(way, in_flight);
+  if (end == layers) return first >= layers - ways_.room(way, 0).tail;
+  const GroupWays::Room& room = ways_.room(way, flight);
   return end <= room.head || (first > 0 && end - first <= room.middle);
 }
 
 double PipelinePrices::waiting(const LayerNeeds& needs, double price, double others) const {
   if (weights_.waits == 0) return 0;
-  const double own_s = (m_ - 1) * needs.both_s() + ways_.first_sum_s + (several_ ? needs.after_s : 0);
+  const double after_s = ways_.mesh ? ways_.first_sum_s + needs.after_s : ways_.first_after_s;
+  const double own_s = (m_ - 1) * needs.both_s() + (several_ ? after_s : 0);
   return weights_.waits * (price * (own_s / s_ - 1) + others / s_);
 }
 
@@ -185,7 +198,7 @@ void PipelinePrices::find_slots(int least, int most, const std::vector<double>& 
   slots_.back().ways.push_back({});
 }
 
-PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool first, int behind, int before,
+PipelinePrices::Slot PipelinePrices::slot_of(int count, int flight, bool first, int behind, int before,
                                              int most, const std::vector<double>& prices) const {
   Slot slot;
   slot.count = count;
@@ -195,17 +208,17 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int in_flight, bool firs
     cheapest = std::min(cheapest, way.gpus * prices[static_cast<size_t>(way.supply)]);
   LayerNeeds waits;
   waits.add(ways_.fastest[kBlock], std::max(0, before - 1));  // the first layer may be short
-  const double late = std::max(0, m_ - most);
+  const double late = ways_.mesh ? std::max(0, m_ - most) : m_ - 1;
   for (size_t w = 0; w < ways_.ways.size(); ++w) {
     const GroupWay& way = ways_.ways[w];
-    const int room = ways_.most_blocks(static_cast<int>(w), in_flight);
+    const int room = ways_.most_blocks(static_cast<int>(w), flight);
     // Chunks of a group may recompute or not. With room for F blocks that do and N that do not, a that do and
     // b that do not fit only if a / (F + 1) + b / (N + 1) is less than 1.
     const GroupWay* without = way.recompute != Recompute::none && w > 0 ? &way - 1 : nullptr;
     if (without && without->option != way.option) without = nullptr;
     const double block_s = without ? std::min(way.needs[kBlock].both_s(), without->needs[kBlock].both_s())
                                    : way.needs[kBlock].both_s();
-    const int room_without = without ? ways_.most_blocks(static_cast<int>(w) - 1, in_flight) : 0;
+    const int room_without = without ? ways_.most_blocks(static_cast<int>(w) - 1, flight) : 0;
     const auto again = [&](double blocks) {
       if (room_without == 0 || room <= room_without) return blocks;
       const double some = (blocks / (1 + room_without) - 1) / (1.0 / (1 + room_without) - 1.0 / (1 + room));

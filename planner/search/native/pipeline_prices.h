@@ -88,7 +88,7 @@ class PipelinePrices {
     return static_cast<size_t>(layer) * static_cast<size_t>(most_ + 1) + static_cast<size_t>(groups);
   }
   bool in_time(const GroupWay& way, int first, int end) const;
-  bool has_room(int way, int first, int end, int in_flight) const;
+  bool has_room(int way, int first, int end, int flight) const;
   // Addition of the limits to a group's price; `others`: what waits for it, price x seconds.
   double waiting(const LayerNeeds& needs, double price, double others) const;
   double trip(const GroupWay& way, const LayerNeeds& needs, bool first, bool last) const;
@@ -99,7 +99,7 @@ class PipelinePrices {
 
   double interleaved(const std::vector<double>& prices);
   void find_slots(int least, int most, const std::vector<double>& prices);
-  Slot slot_of(int count, int in_flight, bool first, int behind, int before, int most,
+  Slot slot_of(int count, int flight, bool first, int behind, int before, int most,
                const std::vector<double>& prices) const;
   double fill_slots(double enough, double& worth);
 
@@ -113,6 +113,7 @@ class PipelinePrices {
   int most_ = 0;               // number of groups that are distinguished
   std::vector<double> price_;  // of the layers from each one on, by number of groups
   std::vector<Choice> choice_;
+  std::vector<int> flights_;  // classes of microbatches in flight, by groups behind
   std::vector<Slot> slots_;
   std::vector<double> gpus_, used_;
   int64_t steps_ = 0;

@@ -5,7 +5,8 @@
 // - For a layer of which it does not hold all D replicas, its cards send at least (D - 1) / D of the
 //   gradients in every phase, after some forward. So it holds at most some bytes of such layers.
 // - A microbatch for which it computes some but not all layers crosses its border, and one of the messages of
-//   a crossing, in one of the directions, is sent by its cards. Each direction has time T.
+//   a crossing, in one of the directions, is sent by its cards. Each direction has time T. Interleaved
+//   pipelines pass all groups at least twice, so they cross three times, over some link twice.
 // - For a layer of which it holds all replicas, it computes all microbatches.
 //
 // If not all microbatches can cross, it holds no layers of the last kind, and computes at most as many
@@ -25,13 +26,18 @@ class WorkLimits {
   // For plans that use several of the zones, if there are several. Keeps a reference.
   WorkLimits(const Space& space, const std::set<std::string>& zones);
 
+  struct Kind {
+    int pipelines = 1;
+    bool interleave = false;
+  };
   // For plans that use several nodes. `area`: of the same zones.
-  double least_s(const AreaBound& area, int pipelines, double microbatches) const;
+  double least_s(const AreaBound& area, const Kind& kind, double microbatches) const;
 
  private:
   struct Border {
     double nodes = 1;
-    double card_s = 0, latency_s = 0;  // per byte, per message; to the outside
+    // To the outside: per byte of messages, and of sums; per message.
+    double card_s = 0, sum_card_s = 0, latency_s = 0;
   };
   struct Nodes {
     int supply = 0;
@@ -42,7 +48,7 @@ class WorkLimits {
     std::vector<Nodes> nodes;
   };
   // In units of the price of the computation.
-  static double most_work(const AreaBound& area, const Border& border, double s, int pipelines,
+  static double most_work(const AreaBound& area, const Border& border, double s, const Kind& kind,
                           double microbatches);
 
   std::vector<Zone> zones_;

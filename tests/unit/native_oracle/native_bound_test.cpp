@@ -143,5 +143,44 @@ TEST(NativeBound, NoPlanOfALargerProblemIsFaster) {
   EXPECT_GT(compare_random_problems(105, 22, {96, 3, 2}, 4, 80), 200);
 }
 
+// Sixteen replicas on two nodes with slow cards: each sums all gradients along a ring.
+TEST(NativeBound, SumsAlongRingsCount) {
+  constexpr double kCardBytesPerS = 1e9;
+  constexpr int kReplicas = 16;
+  bench::Inputs inputs;
+  inputs.catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  for (const char* name : {"a", "b"}) {
+    SnapshotNode node;
+    node.name = name;
+    node.zone = node.region = "here";
+    node.gpu_type = "A100-80";
+    node.gpus = 8;
+    node.free_gpus = {0, 1, 2, 3, 4, 5, 6, 7};
+    inputs.snapshot.nodes.push_back(node);
+  }
+  inputs.job = parse_job_spec(
+      "model: {family: llama, layers: 12, hidden: 1024, heads: 16, feed_forward: 2816, sequence: 1024, "
+      "vocabulary: 32000}\n"
+      "training: {global_batch: 64, precision: fp16, steps: 10}\n",
+      "job.yaml");
+  inputs.framework = own_framework(Ranks::gpus);
+  inputs.profiles = load_profiles({}, inputs.job, inputs.catalog, inputs.framework);
+  NetworkFile network;
+  NetworkFile::Link& link = network.link({"", "", 0}, {"", "", 0}, NetworkProfile::Scope::inter_node);
+  link.latency_s = 1e-5;
+  link.bytes_per_s = link.node_bytes_per_s = kCardBytesPerS;
+  inputs.profiles.network.add(to_profile(network));
+
+  std::map<std::string, int64_t> rejected;
+  const PlanningContext context = inputs.context();
+  const Resources resources = usable_resources(context, {}, rejected);
+  const Space space(context, resources);
+  const double parameters = space.kinds.parameters(
+      space.options[static_cast<size_t>(space.option_of(0, {}))].kind, 0, space.layers());
+  const double sums_s = 2.0 * (kReplicas - 1) / kReplicas * parameters *
+                        inputs.framework.sync_bytes_at(Precision::fp16) / kCardBytesPerS;
+  EXPECT_GT(least_possible(space, {}, PlanKind{1, kReplicas, Zero::none, false}), sums_s);
+}
+
 }  // namespace
 }  // namespace sailor::native
