@@ -162,6 +162,18 @@ void add_components(const LivePartition& partition, const std::vector<std::strin
     components.push_back(make_component(partition, members, ranks, cluster, request));
 }
 
+// A request per node cannot say that nodes with more ranks need more memory. Slurm refuses components that
+// ask in different forms, because later ones inherit the options of the first.
+void choose_form_of_memory(std::vector<Component>& components) {
+  const auto of_parts = [](const Component& component) { return !component.whole_nodes; };
+  const bool needed = std::any_of(components.begin(), components.end(),
+                                  [](const Component& component) { return component.per_rank; });
+  const bool possible = std::all_of(components.begin(), components.end(), [&](const Component& component) {
+    return !of_parts(component) || component.cpus_per_task > 0;
+  });
+  for (Component& component : components) component.memory_per_cpu = needed && possible;
+}
+
 }  // namespace
 
 bool host_less(const std::string& a, const std::string& b) {
@@ -228,6 +240,7 @@ std::vector<Component> allocate(const Plan& plan, const LiveCluster& cluster, co
   std::sort(components.begin(), components.end(), [](const Component& a, const Component& b) {
     return host_less(a.nodes.front(), b.nodes.front());
   });
+  choose_form_of_memory(components);
   return components;
 }
 
@@ -243,13 +256,16 @@ std::vector<std::string> node_of_each_task(const Component& component) {
 
 void add_memory(const Component& component, std::vector<std::string>& options) {
   if (component.memory_is_given) return;
+  const int most = *std::max_element(component.tasks_by_node.begin(), component.tasks_by_node.end());
+  const int64_t of_node_mb = component.memory_mb * (component.per_rank ? most : 1);
   if (component.whole_nodes) {
-    options.emplace_back("--mem=0");
-  } else if (component.memory_mb > 0 && !component.per_rank) {
-    options.push_back(fmt::format("--mem={}M", component.memory_mb));
-  } else if (component.memory_mb > 0 && component.cpus_per_task > 0) {
-    const int cpus = component.cpus_per_task;
-    options.push_back(fmt::format("--mem-per-cpu={}M", (component.memory_mb + cpus - 1) / cpus));
+    options.emplace_back(component.memory_per_cpu ? "--mem-per-cpu=0" : "--mem=0");
+  } else if (component.memory_mb > 0 && component.memory_per_cpu) {
+    const int64_t cpus = component.cpus_per_task;
+    const int64_t of_rank_mb = (of_node_mb + most - 1) / most;
+    options.push_back(fmt::format("--mem-per-cpu={}M", (of_rank_mb + cpus - 1) / cpus));
+  } else if (component.memory_mb > 0) {
+    options.push_back(fmt::format("--mem={}M", of_node_mb));
   }
 }
 
@@ -280,9 +296,10 @@ std::vector<std::string> submit_options(const Component& component) {
 }
 
 std::vector<std::string> submit_options_evenly(const Component& component) {
-  if (!component.per_rank) return submit_options(component);
-  const int most = *std::max_element(component.tasks_by_node.begin(), component.tasks_by_node.end());
   Component even = component;
+  even.memory_per_cpu = false;
+  if (!component.per_rank) return submit_options(even);
+  const int most = *std::max_element(component.tasks_by_node.begin(), component.tasks_by_node.end());
   even.per_rank = false;
   even.gres = fmt::format("gpu:{}", most);
   even.memory_mb *= most;

@@ -35,6 +35,7 @@ struct Component {
   bool per_rank = false;         // requests are for a rank, not for a node
   int cpus_per_task = 0;         // 0: the user's, or Slurm's default
   int64_t memory_mb = 0;         // of a node, or of a rank with per_rank; 0: the same
+  bool memory_per_cpu = false;   // how it is asked for; the same in all components of a job
   bool memory_is_given = false;  // by the user
   std::vector<NodeNeeds> needs;  // parallel to nodes
 };

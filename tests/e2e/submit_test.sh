@@ -78,6 +78,19 @@ expect "the given nodes" equal "$(nodes_of_job "$job")" "t2 v2"
 run sbatch --sailor-plan=given.json --sailor-job=tiny.yaml body.sh
 expect "a given plan whose nodes are taken exits 3" equal $rc 3
 release
+# One component asks for its ranks one by one, the other for as many on every node.
+cat >uneven.json <<'PLAN'
+{"sailor_plan": 1, "model": "gpt2-6x64", "global_batch": 16, "microbatch": 2,
+ "pipelines": [{"microbatches": 8, "stages": [
+  {"layers": [0, 3], "gpu_type": "T4-16", "zone": "dev-a", "tp": 2, "recompute": "none", "node": "t2", "gpus": [0, 1]},
+  {"layers": [3, 6], "gpu_type": "T4-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "t1", "gpus": [0]},
+  {"layers": [6, 8], "gpu_type": "V100-16", "zone": "dev-a", "tp": 1, "recompute": "none", "node": "v2", "gpus": [3]}]}],
+ "zero1": false, "interleave": 1}
+PLAN
+chmod a+r uneven.json
+run sbatch --sailor-plan=uneven.json --sailor-job=tiny.yaml -o /dev/null body.sh
+lands "nodes with different numbers of ranks beside others"
+release
 sed 's/"layers": \[4, 8\]/"layers": [4, 7]/' given.json >short.json
 sed 's/"tp": 2/"tp": "two"/' given.json >wrong.json
 head -c 100 given.json >cut.json

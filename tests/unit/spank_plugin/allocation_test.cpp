@@ -86,6 +86,27 @@ TEST(Allocation, NodesWithDifferentNumbersOfRanksAreAskedForRankByRank) {
               testing::IsSupersetOf({"--nodelist=a1,v1", "--ntasks-per-node=2", "--gres=gpu:2"}));
 }
 
+TEST(Allocation, AllComponentsAskForMemoryInOneForm) {
+  const auto options_of = [](const LivePartition& slow, const RankRequest& request) {
+    std::vector<std::string> memory;
+    for (const Component& component :
+         allocate(plan_on({{"a1", 3}, {"a2", 1}, {"v1", 2}}), cluster_of({kFast, slow}), request))
+      for (const std::string& option : submit_options(component))
+        if (option.starts_with("--mem")) memory.push_back(option);
+    return memory;
+  };
+  EXPECT_THAT(options_of(kSlow, kFiveGiB), ElementsAre("--mem-per-cpu=640M", "--mem-per-cpu=256M"));
+  LivePartition whole = kSlow;
+  whole.whole_nodes = true;
+  EXPECT_THAT(options_of(whole, kFiveGiB), ElementsAre("--mem-per-cpu=640M", "--mem-per-cpu=0"));
+  RankRequest cpus_in_command = kFiveGiB;
+  cpus_in_command.cpus_are_given = true;
+  EXPECT_THAT(options_of(kSlow, cpus_in_command), ElementsAre("--mem=15360M", "--mem=4096M"));
+  const auto components =
+      allocate(plan_on({{"a1", 3}, {"a2", 1}, {"v1", 2}}), cluster_of({kFast, kSlow}), kFiveGiB);
+  EXPECT_THAT(submit_options_evenly(components[1]), Contains("--mem=4096M"));
+}
+
 TEST(Allocation, SallocAndSrunAskForAsMuchOnEveryNodeAsOnTheFullest) {
   const auto components = allocate(plan_on({{"a1", 3}, {"a2", 1}}), cluster_of({kFast}), kFiveGiB);
   EXPECT_THAT(submit_options_with_tasks(components[0]),
