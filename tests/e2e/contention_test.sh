@@ -99,7 +99,7 @@ revive() {
   wait_idle
 }
 before=$(last_job)
-dies "long before the submission" 1.5
+dies "long before the submission" 6
 expect "one line" one_error "$err"
 expect "which names it" contains "$err" "slurmctld"
 revive
