@@ -10,8 +10,6 @@
 namespace sailor {
 namespace {
 
-constexpr int64_t kLate_s = 120;
-
 int64_t whole_seconds(std::optional<double> seconds) {
   if (!seconds || *seconds >= static_cast<double>(BackfillMap::kForEver)) return BackfillMap::kForEver;
   return static_cast<int64_t>(std::ceil(*seconds));
@@ -69,21 +67,16 @@ void StartTimes::take_busy(const Snapshot& snapshot) {
   }
 }
 
-// In the order of the queue, each job where it fits first. A scheduler's own expectation says more (limits,
-// licenses), but is late by up to its resolution, a minute in Slurm, for every job that it counted before.
+// In the order of the queue, each job where it fits first.
 void StartTimes::take_queue(const Snapshot& snapshot) {
   for (const WaitingJob& job : snapshot.queue) {
     const std::vector<size_t> candidates = nodes_for(job);
     const auto count = static_cast<size_t>(job.nodes);
     for (const size_t node : candidates) contested_[node] = node >= snapshot.nodes.size();
     const int64_t limit_s = whole_seconds(job.limit_s);
-    const int64_t expected_s = whole_seconds(job.start_in_s.value_or(0));
+    const int64_t from_s = whole_seconds(job.start_in_s.value_or(0));
     if (candidates.size() < count) continue;  // on nodes that the new job cannot have
-    auto slot = map_.earliest(candidates, count, 0, limit_s);
-    // It waits for more than nodes, or for others.
-    if (slot && (slot->begin_s == 0 || slot->begin_s + kLate_s < expected_s))
-      slot = map_.earliest(candidates, count, expected_s, limit_s);
-    if (slot)
+    if (const auto slot = map_.earliest(candidates, count, from_s, limit_s))
       map_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + limit_s, BackfillMap::kForEver), "");
   }
 }

@@ -57,20 +57,6 @@ TEST(StartTimes, ANodeThatAWaitingJobWillGetIsFreeAfterIt) {
   EXPECT_THAT(StartTimes(snapshot, 60).wait_for({"a2"}), Optional(DoubleEq(600)));
 }
 
-TEST(StartTimes, TheSchedulersExpectationMayBeALittleLate) {
-  const auto wait = [](const std::string& start_in_s) {
-    const Snapshot snapshot = cluster(
-        "busy:\n"
-        "  - {name: a2, zone: z, gpu_type: X, gpus: 4, state: in use, jobs_end_in_s: 600}\n"
-        "queue:\n"
-        "  - {nodes: 1, names: a2, limit_s: 500, start_in_s: " +
-        start_in_s + "}\n");
-    return StartTimes(snapshot, std::nullopt).wait_for({"a2"});
-  };
-  EXPECT_THAT(wait("690"), Optional(DoubleEq(1100))) << "when the node comes free";
-  EXPECT_THAT(wait("1000"), Optional(DoubleEq(1500))) << "it waits for something else";
-}
-
 TEST(StartTimes, NodesOfSeveralKindsMustBeFreeTogether) {
   // a1 is free for five minutes, then for ever after a quarter of an hour; b1 after ten minutes.
   const Snapshot snapshot = cluster(
