@@ -17,7 +17,9 @@ restore() { :; }
 leave() {
   restore
   squeue -h -o %A | sort -u | xargs -r scancel 2>/dev/null || true
-  cd / && rm -rf -- "$work"
+  # Jobs that end may still write there; what a trap does after this must not depend on it.
+  cd /
+  rm -rf -- "$work" 2>/dev/null || { sleep 2; rm -rf -- "$work" || true; }
 }
 trap leave EXIT
 
