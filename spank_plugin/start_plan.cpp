@@ -53,9 +53,9 @@ PlanningInputs inputs_with_busy(const SubmitOptions& options, const JobSpec& job
 
 class StartChooser {
  public:
-  StartChooser(const PlanningInputs& inputs, PlanOptions options, const NodeWishes& wishes, bool by_name,
+  StartChooser(const PlanningInputs& inputs, PlanOptions options, const NodeWishes& wishes,
                const AskSlurm& ask)
-      : inputs_(inputs), options_(std::move(options)), wishes_(wishes), by_name_(by_name), ask_(ask) {
+      : inputs_(inputs), options_(std::move(options)), wishes_(wishes), ask_(ask) {
     options_.top_k = 1;
     options_.explain = false;
   }
@@ -68,7 +68,7 @@ class StartChooser {
     return choose_start(
         inputs_.snapshot, now, question,
         [this](const Snapshot& nodes, double effort_s) { return plan(nodes, effort_s); },
-        [this](const StartOption& option) { return wait_of(option); });
+        [&](const StartOption& option) { return wait_of(option, question.by_name); });
   }
 
  private:
@@ -89,7 +89,7 @@ class StartChooser {
   }
 
   // The later of Slurm's answer, which ignores the queue, and the estimate, which does not.
-  std::optional<double> wait_of(const StartOption& option) {
+  std::optional<double> wait_of(const StartOption& option, bool by_name) {
     std::map<std::string, std::vector<std::string>> by_partition;
     for (const std::string& name : node_names(option.candidate.plan))
       by_partition[option.snapshot.find(name)->partition].push_back(name);
@@ -97,7 +97,7 @@ class StartChooser {
     double wait_s = option.start.wait_s;
     for (const auto& [partition, nodes] : by_partition) {
       ++answers_;
-      const std::optional<int64_t> start = ask_(partition, by_name_ ? nodes : alike(nodes), nodes.size());
+      const std::optional<int64_t> start = ask_(partition, by_name ? nodes : alike(nodes), nodes.size());
       if (!start) return std::nullopt;
       wait_s = std::max(wait_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
     }
@@ -127,7 +127,6 @@ class StartChooser {
   const PlanningInputs& inputs_;
   PlanOptions options_;
   const NodeWishes& wishes_;
-  const bool by_name_;
   const AskSlurm& ask_;
   size_t answers_ = 0;
 };
@@ -169,7 +168,7 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
   NodeWishes allowed = wishes;
   if (const std::optional<int> most = live.max_nodes())
     allowed.max_nodes = std::min(wishes.max_nodes.value_or(*most), *most);
-  StartChooser chooser(inputs, plan_options(request_for(options), site), allowed, question.by_name, ask);
+  StartChooser chooser(inputs, plan_options(request_for(options), site), allowed, ask);
   const StartChoice choice = chooser.choose(question);
   if (choice.options.empty()) return on_free_nodes();  // or says why there is no plan
   if (!choice.in_time) refuse_late(options, choice, inputs.snapshot);

@@ -10,8 +10,8 @@
 
 namespace sailor {
 
-// A job on `count` of these nodes, whole, in one partition of `all` nodes, with the user's time limit,
-// account, QOS and reservation. Seconds since the epoch; nothing if Slurm would not accept or cannot place
+// A job on `count` of these nodes, whole, in one partition, with the user's time limit, account,
+// QOS and reservation. Seconds since the epoch; nothing if Slurm would not accept or cannot place
 // it. One RPC. Slurm counts running jobs, reservations and limits, but not the jobs that wait.
 std::optional<int64_t> expected_start(const SlurmPartition& partition, const std::vector<std::string>& among,
                                       size_t count, const PartitionWishes& wishes);

@@ -11,17 +11,12 @@
 namespace sailor {
 namespace {
 
-// Does a request of this name concern these GPUs?
-bool names(const std::string& request, const NodeGpus& gpus) {
-  return request == "gpu" || request == gres_name(gpus);
-}
-
 // "1 of 4 GPUs in use", of the types that lack GPUs.
 std::string gpus_in_use(const std::vector<NodeGpus>& all, const std::map<std::string, int>& needed) {
   int count = 0, used = 0;
   for (const NodeGpus& gpus : all) {
     const bool lacks = needed.empty() || std::any_of(needed.begin(), needed.end(), [&](const auto& need) {
-                         return names(need.first, gpus) && gpus.free() < need.second;
+                         return names_gpus(need.first, gpus) && gpus.free() < need.second;
                        });
     if (lacks) count += gpus.count;
     if (lacks) used += gpus.used;
@@ -34,7 +29,7 @@ bool has_gpus(const std::vector<NodeGpus>& all, const std::map<std::string, int>
     return std::any_of(all.begin(), all.end(), [](const NodeGpus& gpus) { return gpus.free() > 0; });
   return std::all_of(needed.begin(), needed.end(), [&](const auto& need) {
     return std::any_of(all.begin(), all.end(), [&](const NodeGpus& gpus) {
-      return names(need.first, gpus) && gpus.free() >= need.second;
+      return names_gpus(need.first, gpus) && gpus.free() >= need.second;
     });
   });
 }
@@ -81,6 +76,10 @@ std::vector<NodeGpus> gpus_of(const SlurmNode& node) {
 
 std::string gres_name(const NodeGpus& gpus) {
   return gpus.type.empty() ? "gpu" : "gpu:" + gpus.type;
+}
+
+bool names_gpus(const std::string& request, const NodeGpus& gpus) {
+  return request == "gpu" || request == gres_name(gpus);
 }
 
 std::optional<std::string> use_by_running_jobs(const SlurmNode& node, const NodeNeeds& needs) {

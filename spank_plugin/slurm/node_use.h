@@ -26,6 +26,8 @@ struct NodeGpus {
 std::vector<NodeGpus> gpus_of(const SlurmNode& node);
 // Name of one of them in a request: `gpu:TYPE`, or `gpu`.
 std::string gres_name(const NodeGpus& gpus);
+// Does a request of this name (NodeNeeds::gpus) fit these GPUs?
+bool names_gpus(const std::string& request, const NodeGpus& gpus);
 
 // Why the node is not available now because of other jobs: one has or will have what the job needs; nothing
 // if it is available.

@@ -107,7 +107,7 @@ JobShare read_share(const slurm_job_info_t& job) {
 
 SlurmWaitingJob read_waiting(const slurm_job_info_t& job) {
   SlurmWaitingJob waiting;
-  waiting.job = job.het_job_id != 0 ? job.het_job_id : job.job_id;
+  waiting.job = job.het_job_id != 0 ? job.het_job_id : job_number(job);
   waiting.job_name = text(job.name);
   waiting.reason = wait_reason(job);
   waiting.features = text(job.features);

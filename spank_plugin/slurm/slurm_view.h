@@ -100,8 +100,8 @@ struct SlurmView {
   std::vector<SlurmPartition> partitions;  // visible to the user
   std::vector<SlurmReservation> reservations;
   std::optional<Accounting> accounting;  // nothing = no limits of accounts
-  std::map<std::string, JobShare>
-      helper_shares{};  // of running helper jobs of one job (read_slurm()), by node
+  // What the running helper jobs of one job (read_queue()) hold, by node.
+  std::map<std::string, JobShare> helper_shares{};
 };
 
 // Initialises libslurm. Not needed in Slurm's own programs and their plugins.

@@ -132,7 +132,7 @@ class Allotment {
     const std::vector<NodeGpus> gpus = gpus_of(node);
     return std::all_of(needs.gpus.begin(), needs.gpus.end(), [&](const auto& need) {
       return std::any_of(gpus.begin(), gpus.end(), [&](const NodeGpus& of_type) {
-        return (need.first == "gpu" || need.first == gres_name(of_type)) && of_type.count >= need.second;
+        return names_gpus(need.first, of_type) && of_type.count >= need.second;
       });
     });
   }

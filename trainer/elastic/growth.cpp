@@ -24,9 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kArrive_s = 30;  // for a free node to join; then changes no longer wait for it
 constexpr double kRest = 10;      // intervals before a refused or released node is requested again
-// Requests of sailor-cluster to the scheduler: if what is free has changed; if not; if not, and it lists
-// wanted nodes.
-constexpr double kRequests = 6, kQuietRequests = 1, kYieldingRequests = 2;
+constexpr double kRequests = 6;   // of sailor-cluster to the scheduler, if what is free has changed
+constexpr double kQuietRequests = 1, kYieldingRequests = 2;  // if not; the latter with wanted nodes
 
 Json rounded(double seconds) {
   return std::round(seconds * 1e4) / 1e4;
@@ -51,10 +50,10 @@ void Growth::tick(const Training& training, const Replanner& replanner, double n
     take(answer_.get(), now_s);
   }
   if (seen_) choose(training, replanner, now_s);
-  if (next_look_s_ == 0)
-    next_look_s_ = now_s + interval_s(options_.yields ? kYieldingRequests : kQuietRequests);
+  const double requests = options_.yields ? kYieldingRequests : kQuietRequests;
+  if (next_look_s_ == 0) next_look_s_ = now_s + interval_s(requests);
   if (look_.under_way() || now_s < next_look_s_ || awaits(now_s)) return;
-  next_look_s_ = now_s + interval_s(options_.yields ? kYieldingRequests : kQuietRequests);
+  next_look_s_ = now_s + interval_s(requests);
   try {
     look_.start(options_.look_command());
   } catch (const std::runtime_error& error) {  // the machine has no more processes
