@@ -30,7 +30,7 @@ waiting_job() {
   expect "it waits" is "$job" PENDING
 }
 requested() { squeue -h -j "$1" -o %n; }
-trained() { wait_until 120 job_ended "$job" && [ "$(json "sailor-$job/summary.json" status)" = finished ]; }
+trained() { wait_until 240 job_ended "$job" && [ "$(json "sailor-$job/summary.json" status)" = finished ]; }
 
 setup_training 20
 cat >plan.json <<'JSON'
