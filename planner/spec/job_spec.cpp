@@ -255,11 +255,12 @@ std::vector<DataSource> read_sources(const Field& field) {
 }
 
 DataSpec read_data(const Field& field) {
-  MapField map(field, {"train", "format", "validation"});
+  MapField map(field, {"train", "format", "validation", "document_mask"});
   DataSpec data;
   data.train = read_sources(map.required("train"));
   if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
   if (auto validation = map.optional("validation")) data.validation = validation->text();
+  if (auto mask = map.optional("document_mask")) data.document_mask = mask->boolean();
   return data;
 }
 

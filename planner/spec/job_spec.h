@@ -93,6 +93,9 @@ struct DataSpec {
   std::string format =
       "auto";              // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
   std::string validation;  // files for validation; empty = none
+  // Attention and positions end with a document, and no document's first token is predicted. Needs files that
+  // mark documents.
+  bool document_mask = false;
 
   bool operator==(const DataSpec&) const = default;
 };

@@ -271,6 +271,12 @@ Case make_case(const CaseOptions& options) {
     features.insert("dropout");
   }
 
+  Random document_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
+  if (document_random() % 3 == 0) {
+    result.job.data.document_mask = true;
+    features.insert("documents");
+  }
+
   Plan& plan = result.plan;
   plan.model = model.name;
   plan.microbatch = between(random, 2, 3);
@@ -343,8 +349,15 @@ TokenData Case::data() const {
   std::vector<uint16_t> tokens(static_cast<std::size_t>(job.model.sequence) * 97 + 1);
   for (uint16_t& token : tokens)
     token = static_cast<uint16_t>(random() % static_cast<uint64_t>(job.model.vocabulary));
+  // Documents of single tokens, of a few, and longer than a sequence.
+  std::vector<int64_t> document_starts;
+  const auto end = static_cast<int64_t>(tokens.size());
+  for (int64_t start = 0; job.data.document_mask && start < end;) {
+    document_starts.push_back(start);
+    start += between(random, 1, random() % 2 == 0 ? 6 : 2 * job.model.sequence);
+  }
   return TokenData::from_tokens(std::move(tokens), job.model.sequence, job.training.global_batch,
-                                job.model.vocabulary, job.training.seed);
+                                job.model.vocabulary, job.training.seed, std::move(document_starts));
 }
 
 }  // namespace sailor::equality

@@ -14,18 +14,21 @@ namespace sailor::equality {
 namespace {
 
 // Shares the random numbers with the trainer, and nothing else: which one an element has and what is done
-// with it is written down again. Row i of dimension 0 is sequence i of the global batch.
-ReferenceDropout reference_dropout(const JobSpec& job, int64_t step) {
+// with it is written down again. Row i of dimension 0 is sequence `first` + i of the global batch, from token
+// `first_token` on.
+ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, int64_t first, int64_t first_token) {
   const double rate = job.model.dropout;
-  return [rate, step, seed = job.training.seed](const at::Tensor& x, int layer, int site) {
+  return [=, seed = job.training.seed](const at::Tensor& x, int layer, int site) {
     if (rate == 0) return x;
     std::vector<uint8_t> kept(static_cast<std::size_t>(x.numel()));
     const auto size = static_cast<std::size_t>(x.numel() / x.size(0));
+    const auto skipped = static_cast<std::size_t>(first_token * x.size(2));
     std::array<uint32_t, 4> block{};
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      const std::size_t element = i % size;
-      if (element % 4 == 0) {
-        block = philox4x32({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(i / size),
+      const std::size_t element = i % size + skipped;
+      if (element % 4 == 0 || i == 0) {
+        block = philox4x32({static_cast<uint32_t>(element / 4),
+                            static_cast<uint32_t>(static_cast<std::size_t>(first) + i / size),
                             static_cast<uint32_t>(step), static_cast<uint32_t>(layer << 2 | site)},
                            {static_cast<uint32_t>(seed & 0xffffffff), static_cast<uint32_t>(seed >> 32)});
       }
@@ -36,12 +39,50 @@ ReferenceDropout reference_dropout(const JobSpec& job, int64_t step) {
   };
 }
 
-// Mean cross entropy over all tokens of the batch.
-at::Tensor reference_loss(const JobSpec& job, int64_t step, const Weights& weights, const at::Tensor& inputs,
-                          const at::Tensor& targets) {
+// Sum of the cross entropies of tokens [sequences, tokens + 1], each predicted from those before it.
+at::Tensor reference_loss(const JobSpec& job, const Weights& weights, const at::Tensor& tokens,
+                          const ReferenceDropout& drop) {
+  const int64_t inputs = tokens.size(1) - 1;
   const at::Tensor logits =
-      reference_forward(job.model.family)(job.model, weights, inputs, reference_dropout(job, step));
-  return -logits.log_softmax(-1).gather(2, targets.unsqueeze(-1)).mean();
+      reference_forward(job.model.family)(job.model, weights, tokens.narrow(1, 0, inputs), drop);
+  return -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).sum();
+}
+
+// Mean over the sequences of the batch.
+at::Tensor reference_loss_of_sequences(const JobSpec& job, int64_t step, const Weights& weights,
+                                       const TokenData& data) {
+  std::vector<at::Tensor> rows;
+  for (int64_t i = 0; i < job.training.global_batch; ++i)
+    rows.push_back(at::tensor(data.sequence(step, i), at::kLong));
+  return reference_loss(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)) /
+         (job.training.global_batch * job.model.sequence);
+}
+
+// Mean over the documents of the batch, each on its own.
+at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const Weights& weights,
+                                       const TokenData& data) {
+  at::Tensor sum;
+  int64_t targets = 0;
+  for (int64_t i = 0; i < job.training.global_batch; ++i) {
+    const std::vector<int64_t> tokens = data.sequence(step, i);
+    const SequenceLayout layout = data.layout(data.place(step, i));
+    std::vector<int64_t> lengths = layout.documents;
+    // The last target belongs to the last document, or begins another.
+    if (!layout.counted.empty() && layout.counted.back().second == job.model.sequence) ++lengths.back();
+    int64_t first = 0;
+    for (const int64_t length : lengths) {
+      if (length > 1) {
+        const at::Tensor document =
+            at::tensor(at::ArrayRef<int64_t>(tokens.data() + first, length), at::kLong);
+        const at::Tensor loss =
+            reference_loss(job, weights, document.unsqueeze(0), reference_dropout(job, step, i, first));
+        sum = sum.defined() ? sum + loss : loss;
+        targets += length - 1;
+      }
+      first += length;
+    }
+  }
+  return sum / targets;
 }
 
 struct Moments {
@@ -103,14 +144,8 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   ReferenceLossScale loss_scale{job.training.loss_scale};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
-    std::vector<at::Tensor> rows;
-    for (int64_t i = 0; i < job.training.global_batch; ++i) {
-      const std::vector<int64_t> tokens = data.sequence(step, i);
-      rows.push_back(at::tensor(tokens, at::kLong));
-    }
-    const at::Tensor batch = at::stack(rows);
-    const at::Tensor loss = reference_loss(job, step, weights, batch.narrow(1, 0, job.model.sequence),
-                                           batch.narrow(1, 1, job.model.sequence));
+    const at::Tensor loss = job.data.document_mask ? reference_loss_of_documents(job, step, weights, data)
+                                                   : reference_loss_of_sequences(job, step, weights, data);
     torch::autograd::backward({loss}, {});
 
     ReferenceStep result;

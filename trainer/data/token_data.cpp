@@ -12,13 +12,14 @@
 #include "planner/spec/error.h"
 #include "trainer/data/blend.h"
 #include "trainer/data/permutation.h"
-#include "trainer/data/token_source.h"
 
 namespace sailor {
 
 struct TokenData::Impl {
   int64_t global_batch;
+  int64_t sequence;
   int64_t vocabulary;
+  bool document_mask;
   uint64_t seed;
   std::vector<TokenSource> sources;
   std::vector<double> weights;  // of the sources
@@ -26,22 +27,24 @@ struct TokenData::Impl {
 
   Impl(const JobSpec& job, std::vector<double> source_weights)
       : global_batch(job.training.global_batch),
+        sequence(job.model.sequence),
         vocabulary(job.model.vocabulary),
+        document_mask(job.data.document_mask),
         seed(job.training.seed),
         weights(std::move(source_weights)),
         blend(weights, seed) {}
 
   // The window of a source's sample: every epoch of its windows is another permutation.
-  std::vector<int64_t> window(std::size_t source, int64_t sample) const {
+  int64_t window(std::size_t source, int64_t sample) const {
     const int64_t windows = sources[source].windows(), epoch = sample / windows;
     const Permutation order(
         static_cast<uint64_t>(windows),
         seed * 0x100000001b3u + static_cast<uint64_t>(epoch) + (static_cast<uint64_t>(source) << 40));
-    return sources[source].window(static_cast<int64_t>(order(static_cast<uint64_t>(sample % windows))));
+    return static_cast<int64_t>(order(static_cast<uint64_t>(sample % windows)));
   }
 
   static TokenSource::Options options(const JobSpec& job, const std::string& key) {
-    return {key, job.where(key), job.model.sequence, job.model.vocabulary};
+    return {key, job.where(key), job.model.sequence, job.model.vocabulary, job.data.document_mask};
   }
 };
 
@@ -78,25 +81,48 @@ TokenData TokenData::open_validation(const JobSpec& job) {
 }
 
 TokenData TokenData::from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
-                                 int vocabulary, uint64_t seed) {
+                                 int vocabulary, uint64_t seed, std::vector<int64_t> document_starts) {
   JobSpec job;
+  job.model.sequence = sequence;
   job.model.vocabulary = vocabulary;
   job.training.global_batch = global_batch;
   job.training.seed = seed;
+  job.data.document_mask = !document_starts.empty();
   auto impl = std::make_unique<Impl>(job, std::vector<double>{1});
-  impl->sources.emplace_back(std::move(tokens),
-                             TokenSource::Options{"tokens", Where{"memory", 0}, sequence, vocabulary});
+  TokenSource::Options options = Impl::options(job, "tokens");
+  options.where = {"memory", 0};
+  impl->sources.emplace_back(std::move(tokens), std::move(document_starts), std::move(options));
   return TokenData(std::move(impl));
 }
 
-std::vector<int64_t> TokenData::sequence(int64_t step, int64_t index) const {
+TokenData::Place TokenData::place(int64_t step, int64_t index) const {
   const auto [source, sample] = impl_->blend.at(step * impl_->global_batch + index);
-  return impl_->window(source, sample);
+  return {source, impl_->window(source, sample)};
 }
 
-std::vector<int64_t> TokenData::spread_sequence(int64_t index, int64_t of) const {
+TokenData::Place TokenData::spread_place(int64_t index, int64_t of) const {
   const int64_t windows = impl_->sources[0].windows();
-  return impl_->sources[0].window(windows / of * index + windows % of * index / of);
+  return {0, windows / of * index + windows % of * index / of};
+}
+
+std::vector<int64_t> TokenData::tokens(const Place& place) const {
+  return impl_->sources[place.source].window(place.window);
+}
+
+SequenceLayout TokenData::layout(const Place& place) const {
+  return impl_->sources[place.source].layout(place.window);
+}
+
+bool TokenData::whole_sequences() const {
+  return !impl_->document_mask;
+}
+
+int64_t TokenData::counted_targets(int64_t step) const {
+  if (whole_sequences()) return impl_->global_batch * impl_->sequence;
+  int64_t targets = 0;
+  for (int64_t index = 0; index < impl_->global_batch; ++index)
+    targets += layout(place(step, index)).counted_targets();
+  return std::max<int64_t>(1, targets);
 }
 
 double TokenData::unigram_entropy(int64_t most) const {

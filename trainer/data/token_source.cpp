@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 namespace sailor {
 namespace {
@@ -39,15 +40,17 @@ TokenSource::TokenSource(const std::string& pattern, const std::string& format, 
     : options_(std::move(options)) {
   for (const std::string& path : expand(pattern, options_.key, options_.where)) {
     files_.push_back(TokenFile::open(path, format, options_.key));
+    if (options_.document_mask) files_.back().require_documents(options_.key);
     tokens_ += files_.back().tokens();
     file_ends_.push_back(tokens_);
   }
   finish();
 }
 
-TokenSource::TokenSource(std::vector<uint16_t> tokens, Options options)
+TokenSource::TokenSource(std::vector<uint16_t> tokens, std::vector<int64_t> document_starts, Options options)
     : options_(std::move(options)),
       memory_(std::move(tokens)),
+      memory_document_starts_(std::move(document_starts)),
       tokens_(static_cast<int64_t>(memory_.size())) {
   finish();
 }
@@ -109,6 +112,45 @@ std::vector<int64_t> TokenSource::window(int64_t index) const {
   std::vector<int64_t> tokens(static_cast<std::size_t>(options_.sequence) + 1);
   read(index * options_.sequence, options_.sequence + 1, tokens.data());
   return tokens;
+}
+
+std::vector<int64_t> TokenSource::document_starts(int64_t first, int64_t end) const {
+  std::vector<int64_t> starts;
+  if (files_.empty())
+    std::copy_if(memory_document_starts_.begin(), memory_document_starts_.end(), std::back_inserter(starts),
+                 [&](int64_t start) { return start >= first && start < end; });
+  while (first < end && !files_.empty()) {
+    const auto [file, offset] = place(first);
+    const int64_t begin = first - offset;  // of the file
+    if (offset == 0) starts.push_back(begin);
+    for (const int64_t start : files_[file].document_starts(offset, end - begin)) {
+      if (start > 0) starts.push_back(begin + start);
+    }
+    first = file_ends_[file];
+  }
+  return starts;
+}
+
+SequenceLayout TokenSource::layout(int64_t index) const {
+  const int64_t length = options_.sequence, first = index * length;
+  SequenceLayout layout;
+  int64_t begin = 0;  // of the document, in the window
+  const auto ends = [&](int64_t end) {
+    if (begin < std::min(end, length)) layout.documents.push_back(std::min(end, length) - begin);
+    if (begin + 1 < end) layout.counted.emplace_back(begin, end - 1);
+    begin = end;
+  };
+  if (options_.document_mask) {
+    for (const int64_t start : document_starts(first + 1, first + length + 1)) ends(start - first);
+  }
+  ends(length + 1);
+  return layout;
+}
+
+int64_t SequenceLayout::counted_targets() const {
+  int64_t targets = 0;
+  for (const auto& [first, end] : counted) targets += end - first;
+  return targets;
 }
 
 int64_t TokenSource::token(int64_t position) const {

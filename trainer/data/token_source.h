@@ -1,5 +1,5 @@
-// Token files read as one array of tokens, which is divided into windows of one sequence each. Immutable
-// after opening and thread-safe.
+// Token files read as one array of tokens, which is divided into windows of one sequence each. A file begins
+// a document. Immutable after opening and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,15 @@
 
 namespace sailor {
 
+// Which tokens of a sequence belong together, and which ones are to be predicted.
+struct SequenceLayout {
+  std::vector<int64_t> documents;  // lengths of the parts of the inputs that belong to different documents
+  // Ranges [first, end) of the targets that count in the loss, ascending.
+  std::vector<std::pair<int64_t, int64_t>> counted;
+
+  int64_t counted_targets() const;
+};
+
 class TokenSource {
  public:
   struct Options {
@@ -20,14 +29,15 @@ class TokenSource {
     Where where;
     int sequence = 0;
     int64_t vocabulary = 0;
+    bool document_mask = false;  // else a sequence is one document, and all of its targets count
   };
 
   // `pattern` is a path or glob, relative to the directory of the file in `options.where`; several files are
   // read in the order of their names. Throws InputError naming the key and what to do: no match, unreadable,
   // fewer tokens than one sequence, and as TokenFile::open().
   TokenSource(const std::string& pattern, const std::string& format, Options options);
-  // The same with tokens in memory.
-  TokenSource(std::vector<uint16_t> tokens, Options options);
+  // The same with tokens in memory, and where documents begin, ascending.
+  TokenSource(std::vector<uint16_t> tokens, std::vector<int64_t> document_starts, Options options);
 
   int64_t tokens() const { return tokens_; }
   int64_t windows() const { return windows_; }
@@ -37,19 +47,23 @@ class TokenSource {
   // The sequence + 1 tokens of a window; the last one is the first of the next window. Throws InputError
   // naming file and position when a token is outside the vocabulary.
   std::vector<int64_t> window(int64_t index) const;
-  int64_t token(int64_t position) const;  // throws as above
+  SequenceLayout layout(int64_t index) const;  // of a window
+  int64_t token(int64_t position) const;       // throws as above
 
  private:
   void finish();
   // File of a position, and the position in it.
   std::pair<std::size_t, int64_t> place(int64_t position) const;
   void read(int64_t position, int64_t count, int64_t* out) const;
+  // Where documents begin in [first, end), ascending.
+  std::vector<int64_t> document_starts(int64_t first, int64_t end) const;
   Where where_of(int64_t position) const;
 
   Options options_;
   std::vector<TokenFile> files_;
   std::vector<int64_t> file_ends_;  // tokens up to the end of each file
-  std::vector<uint16_t> memory_;    // instead of files
+  std::vector<uint16_t> memory_;    // instead of files, with the next
+  std::vector<int64_t> memory_document_starts_;
   int64_t tokens_ = 0, windows_ = 0;
 };
 
