@@ -157,12 +157,30 @@ std::string TokenData::describe() const {
   std::string text = fmt::format("{}{} file{}, {} tokens",
                                  formats.empty() ? "" : fmt::format("{}: ", fmt::join(formats, ", ")), files,
                                  files == 1 ? "" : "s", num_tokens());
-  if (impl_->sources.size() == 1) return text;
-  std::vector<std::string> shares;
-  for (std::size_t i = 0; i < impl_->sources.size(); ++i)
-    shares.push_back(
-        fmt::format("{:.4g} %", 100.0 * static_cast<double>(impl_->blend.per_block(i)) / Blend::kBlock));
-  return text + fmt::format(", blended {}", fmt::join(shares, ", "));
+  if (impl_->sources.size() > 1) {
+    std::vector<std::string> shares;
+    for (std::size_t i = 0; i < impl_->sources.size(); ++i)
+      shares.push_back(
+          fmt::format("{:.4g} %", 100.0 * static_cast<double>(impl_->blend.per_block(i)) / Blend::kBlock));
+    text += fmt::format(", blended {}", fmt::join(shares, ", "));
+  }
+  if (whole_sequences()) return text;
+  int64_t tokens = 0, documents = 0;
+  for (const auto& [length, number] : document_lengths()) {
+    tokens += length * number;
+    documents += number;
+  }
+  return text + fmt::format(", in documents of {:.0f} tokens",
+                            static_cast<double>(tokens) / static_cast<double>(documents));
+}
+
+std::map<int64_t, int64_t> TokenData::document_lengths(int64_t most) const {
+  if (whole_sequences()) return {{impl_->sequence, 1}};
+  std::map<int64_t, int64_t> lengths;
+  for (int64_t index = 0; index < most; ++index) {
+    for (const int64_t length : layout(place(0, index)).documents) ++lengths[length];
+  }
+  return lengths;
 }
 
 int64_t TokenData::num_tokens() const {

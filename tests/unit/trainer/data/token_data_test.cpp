@@ -136,6 +136,9 @@ TEST_F(TokenFiles, ALayoutHasTheDocumentsOfAWindowAndTheTargetsInThem) {
   std::vector<uint16_t> tokens(17, 1);
   const TokenData data = TokenData::from_tokens(tokens, 4, 3, 256, 1, {0, 2, 3, 8, 13, 14});
   EXPECT_FALSE(data.whole_sequences());
+  // Four sequences are an epoch.
+  EXPECT_EQ(data.document_lengths(4), (std::map<int64_t, int64_t>{{1, 4}, {2, 2}, {4, 2}}));
+  EXPECT_EQ(data.describe(), "0 files, 17 tokens, in documents of 2 tokens");
   const auto layout = [&](int64_t window) { return data.layout({0, window}); };
   // Tokens 0 to 4; documents begin at 2 and 3.
   EXPECT_THAT(layout(0).documents, ::testing::ElementsAre(2, 1, 1));
@@ -157,6 +160,7 @@ TEST_F(TokenFiles, WithoutTheMaskASequenceIsOneDocument) {
   EXPECT_THAT(data.layout({0, 1}).documents, ::testing::ElementsAre(4));
   EXPECT_EQ(data.layout({0, 1}).counted, (Ranges{{0, 4}}));
   EXPECT_EQ(data.counted_targets(0), 12);
+  EXPECT_EQ(data.document_lengths(), (std::map<int64_t, int64_t>{{4, 1}}));
 }
 
 TEST_F(TokenFiles, TargetsThatCountAreThoseOfTheGlobalBatch) {
@@ -228,6 +232,8 @@ TEST_F(Documents, BoundariesAreThoseOfTheFilesInABlendAndAfterAResume) {
     EXPECT_EQ(larger_batch.layout(larger_batch.place(sample / 6, sample % 6)).documents,
               data.layout(place).documents);
   }
+  EXPECT_THAT(data.describe(),
+              ::testing::StartsWith("megatron: 3 files, 72 tokens, blended 75 %, 25 %, in documents of "));
   EXPECT_EQ(seen.size(), 11u + 5u) << "all windows of both sources";
 }
 
