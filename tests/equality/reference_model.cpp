@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -39,13 +40,13 @@ ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, int64_t fir
   };
 }
 
-// Sum of the cross entropies of tokens [sequences, tokens + 1], each predicted from those before it.
-at::Tensor reference_loss(const JobSpec& job, const Weights& weights, const at::Tensor& tokens,
-                          const ReferenceDropout& drop) {
+// The cross entropies of tokens [sequences, tokens + 1], each predicted from those before it.
+at::Tensor reference_losses(const JobSpec& job, const Weights& weights, const at::Tensor& tokens,
+                            const ReferenceDropout& drop) {
   const int64_t inputs = tokens.size(1) - 1;
   const at::Tensor logits =
       reference_forward(job.model.family)(job.model, weights, tokens.narrow(1, 0, inputs), drop);
-  return -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).sum();
+  return -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).squeeze(-1);
 }
 
 // Mean over the sequences of the batch.
@@ -54,35 +55,29 @@ at::Tensor reference_loss_of_sequences(const JobSpec& job, int64_t step, const W
   std::vector<at::Tensor> rows;
   for (int64_t i = 0; i < job.training.global_batch; ++i)
     rows.push_back(at::tensor(data.sequence(step, i), at::kLong));
-  return reference_loss(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)) /
-         (job.training.global_batch * job.model.sequence);
+  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean();
 }
 
-// Mean over the documents of the batch, each on its own.
+// Mean over the targets of the batch that count, with every document on its own.
 at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
-  at::Tensor sum;
-  int64_t targets = 0;
+  std::vector<at::Tensor> losses;
   for (int64_t i = 0; i < job.training.global_batch; ++i) {
-    const std::vector<int64_t> tokens = data.sequence(step, i);
+    const at::Tensor tokens = at::tensor(data.sequence(step, i), at::kLong).unsqueeze(0);
     const SequenceLayout layout = data.layout(data.place(step, i));
-    std::vector<int64_t> lengths = layout.documents;
-    // The last target belongs to the last document, or begins another.
-    if (!layout.counted.empty() && layout.counted.back().second == job.model.sequence) ++lengths.back();
     int64_t first = 0;
-    for (const int64_t length : lengths) {
-      if (length > 1) {
-        const at::Tensor document =
-            at::tensor(at::ArrayRef<int64_t>(tokens.data() + first, length), at::kLong);
-        const at::Tensor loss =
-            reference_loss(job, weights, document.unsqueeze(0), reference_dropout(job, step, i, first));
-        sum = sum.defined() ? sum + loss : loss;
-        targets += length - 1;
+    for (const int64_t length : layout.documents) {
+      // With the token behind the document, which counts only if it belongs to the document after all.
+      const at::Tensor of_document = reference_losses(job, weights, tokens.narrow(1, first, length + 1),
+                                                      reference_dropout(job, step, i, first))[0];
+      for (const auto& [begin, end] : layout.counted) {
+        const int64_t from = std::max(begin, first), to = std::min(end, first + length);
+        if (from < to) losses.push_back(of_document.narrow(0, from - first, to - from));
       }
       first += length;
     }
   }
-  return sum / targets;
+  return at::cat(losses).mean();
 }
 
 struct Moments {

@@ -14,12 +14,17 @@
 #include "trainer/data/permutation.h"
 
 namespace sailor {
+namespace {
+
+constexpr int64_t kSample = 4096;  // sequences of a training whose documents are counted
+
+}  // namespace
 
 struct TokenData::Impl {
   int64_t global_batch;
   int64_t sequence;
   int64_t vocabulary;
-  bool document_mask;
+  bool document_mask, sft;
   uint64_t seed;
   std::vector<TokenSource> sources;
   std::vector<double> weights;  // of the sources
@@ -29,7 +34,8 @@ struct TokenData::Impl {
       : global_batch(job.training.global_batch),
         sequence(job.model.sequence),
         vocabulary(job.model.vocabulary),
-        document_mask(job.data.document_mask),
+        document_mask(masks_documents(job)),
+        sft(job.training.task == Task::sft),
         seed(job.training.seed),
         weights(std::move(source_weights)),
         blend(weights, seed) {}
@@ -44,7 +50,15 @@ struct TokenData::Impl {
   }
 
   static TokenSource::Options options(const JobSpec& job, const std::string& key) {
-    return {key, job.where(key), job.model.sequence, job.model.vocabulary, job.data.document_mask};
+    return {key,
+            job.where(key),
+            job.model.sequence,
+            job.model.vocabulary,
+            masks_documents(job),
+            job.training.task == Task::sft};
+  }
+  static bool masks_documents(const JobSpec& job) {
+    return job.data.document_mask || job.training.task == Task::sft;
   }
 };
 
@@ -80,19 +94,22 @@ TokenData TokenData::open_validation(const JobSpec& job) {
   return TokenData(std::move(impl));
 }
 
+TokenData TokenData::in_memory(TokensInMemory tokens, const JobSpec& job) {
+  auto impl = std::make_unique<Impl>(job, std::vector<double>{1});
+  TokenSource::Options options = Impl::options(job, "tokens");
+  options.where = {"memory", 0};
+  impl->sources.emplace_back(std::move(tokens), std::move(options));
+  return TokenData(std::move(impl));
+}
+
 TokenData TokenData::from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
-                                 int vocabulary, uint64_t seed, std::vector<int64_t> document_starts) {
+                                 int vocabulary, uint64_t seed) {
   JobSpec job;
   job.model.sequence = sequence;
   job.model.vocabulary = vocabulary;
   job.training.global_batch = global_batch;
   job.training.seed = seed;
-  job.data.document_mask = !document_starts.empty();
-  auto impl = std::make_unique<Impl>(job, std::vector<double>{1});
-  TokenSource::Options options = Impl::options(job, "tokens");
-  options.where = {"memory", 0};
-  impl->sources.emplace_back(std::move(tokens), std::move(document_starts), std::move(options));
-  return TokenData(std::move(impl));
+  return in_memory({std::move(tokens)}, job);
 }
 
 TokenData::Place TokenData::place(int64_t step, int64_t index) const {
@@ -165,19 +182,24 @@ std::string TokenData::describe() const {
     text += fmt::format(", blended {}", fmt::join(shares, ", "));
   }
   if (whole_sequences()) return text;
-  int64_t tokens = 0, documents = 0;
-  for (const auto& [length, number] : document_lengths()) {
-    tokens += length * number;
-    documents += number;
+  int64_t tokens = 0, documents = 0, targets = 0;
+  for (int64_t index = 0; index < kSample; ++index) {
+    const SequenceLayout sequence = layout(place(0, index));
+    tokens += impl_->sequence;
+    documents += static_cast<int64_t>(sequence.documents.size());
+    targets += sequence.counted_targets();
   }
-  return text + fmt::format(", in documents of {:.0f} tokens",
-                            static_cast<double>(tokens) / static_cast<double>(documents));
+  text += fmt::format(", in documents of {:.0f} tokens",
+                      static_cast<double>(tokens) / static_cast<double>(documents));
+  if (!impl_->sft) return text;
+  return text + fmt::format(", {:.0f} % answers",
+                            100.0 * static_cast<double>(targets) / static_cast<double>(tokens));
 }
 
-std::map<int64_t, int64_t> TokenData::document_lengths(int64_t most) const {
+std::map<int64_t, int64_t> TokenData::document_lengths() const {
   if (whole_sequences()) return {{impl_->sequence, 1}};
   std::map<int64_t, int64_t> lengths;
-  for (int64_t index = 0; index < most; ++index) {
+  for (int64_t index = 0; index < kSample; ++index) {
     for (const int64_t length : layout(place(0, index)).documents) ++lengths[length];
   }
   return lengths;

@@ -25,9 +25,10 @@ class TokenData {
   static TokenData open(const JobSpec& job);
   // The same for `job.data.validation`, which must not be empty.
   static TokenData open_validation(const JobSpec& job);
-  // The same with tokens in memory, and with data.document_mask if documents begin anywhere.
+  // The same with tokens in memory.
+  static TokenData in_memory(TokensInMemory tokens, const JobSpec& job);
   static TokenData from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
-                               int vocabulary, uint64_t seed, std::vector<int64_t> document_starts = {});
+                               int vocabulary, uint64_t seed);
   TokenData(TokenData&&) noexcept;
   TokenData& operator=(TokenData&&) noexcept;
   ~TokenData();
@@ -54,14 +55,14 @@ class TokenData {
   // The targets of a step's global batch that count in the loss, at least 1.
   int64_t counted_targets(int64_t step) const;
 
-  // How many documents of each length are in the first `most` sequences of a training, as parts of these.
-  std::map<int64_t, int64_t> document_lengths(int64_t most = 4096) const;
+  // How many documents of each length are in the first 4096 sequences of a training, as parts of these.
+  std::map<int64_t, int64_t> document_lengths() const;
 
   // Entropy of the token frequencies in nats, over at most `most` tokens spread evenly over the data: the
   // mean loss of a unigram model. Sources count by their weights. Throws like sequence().
   double unigram_entropy(int64_t most = 1 << 20) const;
 
-  // `megatron: 2 files, 1000 tokens, blended 70 %, 30 %, in documents of 42 tokens`
+  // `megatron: 2 files, 1000 tokens, blended 70 %, 30 %, in documents of 42 tokens, 30 % answers`
   std::string describe() const;
   int64_t num_tokens() const;
   int64_t num_windows() const;

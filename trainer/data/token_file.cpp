@@ -59,6 +59,21 @@ bool looks_like_text(const MappedFile& file) {
          });
 }
 
+// The first number below `end` that is, as all after it are; `end` if there is none.
+template <class Is>
+uint64_t first_number(uint64_t end, const Is& is) {
+  uint64_t first = 0;
+  while (first < end) {
+    const uint64_t middle = first + (end - first) / 2;
+    if (is(middle)) {
+      end = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return first;
+}
+
 }  // namespace
 
 TokenFile TokenFile::open(const std::string& path, const std::string& format, const std::string& key) {
@@ -233,28 +248,45 @@ void TokenFile::require_documents(const std::string& key) const {
 }
 
 int64_t TokenFile::document_start(uint64_t document) const {
-  const auto sequence = value_at<uint64_t>(*index_, kIndexHeaderBytes + index_sequences_ * 12 + document * 8);
+  return sequence_start(
+      value_at<uint64_t>(*index_, kIndexHeaderBytes + index_sequences_ * 12 + document * 8));
+}
+
+int64_t TokenFile::sequence_start(uint64_t sequence) const {
   if (sequence == index_sequences_) return tokens_;
   const auto pointer = value_at<int64_t>(*index_, kIndexHeaderBytes + index_sequences_ * 4 + sequence * 8);
   return pointer / bytes_of(element_);
 }
 
 std::vector<int64_t> TokenFile::document_starts(int64_t first, int64_t end) const {
-  uint64_t document = 0;  // the first that does not begin before `first`
-  for (uint64_t after = index_documents_; document < after;) {
-    const uint64_t middle = document + (after - document) / 2;
-    if (document_start(middle) < first) {
-      document = middle + 1;
-    } else {
-      after = middle;
-    }
-  }
+  uint64_t document = first_number(index_documents_, [&](uint64_t i) { return document_start(i) >= first; });
   std::vector<int64_t> starts;
   for (; document < index_documents_ && document_start(document) < std::min(end, tokens_); ++document) {
     const int64_t start = document_start(document);
     if (starts.empty() || starts.back() != start) starts.push_back(start);
   }
   return starts;
+}
+
+void TokenFile::require_answers(const std::string& key) const {
+  require_documents(key);
+  const std::size_t modes = kIndexHeaderBytes + index_sequences_ * 12 + index_documents_ * 8;
+  if (index_->size() < modes + index_sequences_)
+    throw InputError(Where{index_->path(), 0},
+                     key +
+                         ": marks no answers, which training.task: sft needs; write "
+                         "the file with `sailor tokenize --sft`");
+}
+
+std::vector<TokenRange> TokenFile::answers(int64_t first, int64_t end) const {
+  const std::size_t modes = kIndexHeaderBytes + index_sequences_ * 12 + index_documents_ * 8;
+  std::vector<TokenRange> ranges;
+  for (uint64_t i = first_number(index_sequences_, [&](uint64_t k) { return sequence_start(k + 1) > first; });
+       i < index_sequences_ && sequence_start(i) < end; ++i) {
+    const int64_t from = std::max(first, sequence_start(i)), to = std::min(end, sequence_start(i + 1));
+    if (from < to && value_at<uint8_t>(*index_, modes + i) == 1) ranges.emplace_back(from, to);
+  }
+  return ranges;
 }
 
 void TokenFile::read(int64_t first, int64_t count, int64_t* out) const {

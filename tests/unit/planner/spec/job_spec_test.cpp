@@ -242,6 +242,11 @@ TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   EXPECT_EQ(job.training.validation.sequences, 7);
   EXPECT_EQ(job.data.format, "megatron");
   EXPECT_TRUE(job.data.document_mask);
+  EXPECT_EQ(job.training.task, Task::pretraining);
+  EXPECT_EQ(
+      parse_job_spec(with("  optimizer: {name: adamw", "  task: sft\n  optimizer: {name: adamw"), "job.yaml")
+          .training.task,
+      Task::sft);
   EXPECT_EQ(job.metrics.tensorboard, "tb");
   EXPECT_EQ(job.metrics.trace_step, 3);
 }

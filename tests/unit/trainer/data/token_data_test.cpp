@@ -130,14 +130,26 @@ TEST_F(TokenFiles, SequencesForValidationLieEvenlyOverTheData) {
   EXPECT_EQ(data.tokens(data.spread_place(9, 10)), (std::vector<int64_t>{36, 37, 38, 39, 40}));
 }
 
-using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+using Ranges = std::vector<TokenRange>;
+
+TokenData documents_in_memory(std::size_t tokens, const std::vector<int64_t>& starts,
+                              const Ranges& answers = {}) {
+  JobSpec job;
+  job.model.sequence = 4;
+  job.model.vocabulary = 256;
+  job.training.global_batch = 3;
+  job.data.document_mask = true;
+  if (!answers.empty()) job.training.task = Task::sft;
+  TokensInMemory memory{{}, starts, answers};
+  for (std::size_t i = 0; i < tokens; ++i) memory.tokens.push_back(static_cast<uint16_t>(i + 1));
+  return TokenData::in_memory(memory, job);
+}
 
 TEST_F(TokenFiles, ALayoutHasTheDocumentsOfAWindowAndTheTargetsInThem) {
-  std::vector<uint16_t> tokens(17, 1);
-  const TokenData data = TokenData::from_tokens(tokens, 4, 3, 256, 1, {0, 2, 3, 8, 13, 14});
+  const TokenData data = documents_in_memory(17, {0, 2, 3, 8, 13, 14});
   EXPECT_FALSE(data.whole_sequences());
-  // Four sequences are an epoch.
-  EXPECT_EQ(data.document_lengths(4), (std::map<int64_t, int64_t>{{1, 4}, {2, 2}, {4, 2}}));
+  // Four sequences are an epoch; 1024 epochs are counted.
+  EXPECT_EQ(data.document_lengths(), (std::map<int64_t, int64_t>{{1, 4096}, {2, 2048}, {4, 2048}}));
   EXPECT_EQ(data.describe(), "0 files, 17 tokens, in documents of 2 tokens");
   const auto layout = [&](int64_t window) { return data.layout({0, window}); };
   // Tokens 0 to 4; documents begin at 2 and 3.
@@ -165,7 +177,7 @@ TEST_F(TokenFiles, WithoutTheMaskASequenceIsOneDocument) {
 
 TEST_F(TokenFiles, TargetsThatCountAreThoseOfTheGlobalBatch) {
   // Windows of 4 - 1, 4 - 2 and 4 - 0 targets, in every order the same sum.
-  const TokenData data = TokenData::from_tokens(std::vector<uint16_t>(13, 1), 4, 3, 256, 7, {0, 1, 5, 6});
+  const TokenData data = documents_in_memory(13, {0, 1, 5, 6});
   std::multiset<int64_t> counts;
   for (int64_t index = 0; index < 3; ++index)
     counts.insert(data.layout(data.place(0, index)).counted_targets());
@@ -174,9 +186,36 @@ TEST_F(TokenFiles, TargetsThatCountAreThoseOfTheGlobalBatch) {
   EXPECT_EQ(data.counted_targets(5), 9);
   std::vector<int64_t> every_token;
   for (int64_t i = 0; i < 13; ++i) every_token.push_back(i);
-  const TokenData none = TokenData::from_tokens(std::vector<uint16_t>(13, 1), 4, 3, 256, 7, every_token);
+  const TokenData none = documents_in_memory(13, every_token);
   EXPECT_EQ(none.layout({0, 0}).counted_targets(), 0);
   EXPECT_EQ(none.counted_targets(0), 1) << "a loss of 0, not one that is not finite";
+}
+
+TEST_F(TokenFiles, FineTuningHasWholeDocumentsAndCountsAnswers) {
+  // Documents of 3, 2, 4 and 7 tokens in sequences of 4 + 1, all but the first token of each answers, or
+  // fewer.
+  const TokenData data = documents_in_memory(16, {0, 3, 5, 9}, {{2, 3}, {4, 5}, {5, 9}, {11, 12}, {13, 16}});
+  EXPECT_EQ(data.num_windows(), 3);
+  EXPECT_THAT(data.tokens({0, 0}), ::testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(data.layout({0, 0}).documents, ::testing::ElementsAre(3, 1));
+  EXPECT_EQ(data.layout({0, 0}).counted, (Ranges{{1, 2}, {3, 4}}));
+  EXPECT_THAT(data.tokens({0, 1}), ::testing::ElementsAre(6, 7, 8, 9, 0)) << "filled";
+  EXPECT_THAT(data.layout({0, 1}).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(data.layout({0, 1}).counted, (Ranges{{0, 3}})) << "a document's first token is no target";
+  EXPECT_THAT(data.tokens({0, 2}), ::testing::ElementsAre(10, 11, 12, 13, 14)) << "cut";
+  EXPECT_THAT(data.layout({0, 2}).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(data.layout({0, 2}).counted, (Ranges{{1, 2}, {3, 4}}));
+  EXPECT_EQ(data.counted_targets(0), 7);
+  EXPECT_EQ(data.describe(), "0 files, 16 tokens, in documents of 3 tokens, 58 % answers");
+}
+
+TEST_F(TokenFiles, FineTuningFillsWhatADocumentLeaves) {
+  const TokenData data = documents_in_memory(5, {0, 2}, {{1, 2}, {3, 5}});
+  ASSERT_EQ(data.num_windows(), 1) << "of 5 tokens, in 4 + 1";
+  const TokenData shorter = documents_in_memory(2, {0}, {{1, 2}});
+  EXPECT_THAT(shorter.tokens({0, 0}), ::testing::ElementsAre(1, 2, 0, 0, 0));
+  EXPECT_THAT(shorter.layout({0, 0}).documents, ::testing::ElementsAre(2, 2));
+  EXPECT_EQ(shorter.layout({0, 0}).counted, (Ranges{{0, 1}}));
 }
 
 class Documents : public TokenFiles {
@@ -245,6 +284,24 @@ TEST_F(Documents, ValidationHasTheMaskToo) {
   spec.data.document_mask = true;
   const TokenData data = TokenData::open_validation(spec);
   for (int64_t i = 0; i < 4; ++i) expect_consistent(data, data.spread_place(i, 4));
+}
+
+TEST_F(Documents, AnswersAreThoseOfTheFiles) {
+  JobSpec spec = job("a*.bin", "auto");
+  spec.training.task = Task::sft;
+  write_documents("a1", 0, {3, 2});
+  EXPECT_THAT(error_of(spec),
+              ::testing::HasSubstr("a1.idx: data.train: marks no answers, which training.task: sft "
+                                   "needs; write the file with `sailor tokenize --sft`"));
+  // Two documents, each a prompt and an answer.
+  write("a1.idx", megatron_index(8, 2, {1, 2, 1, 1}, {0, 2, 4}) + std::string("\0\1\0\1", 4));
+  write("a2.bin", tokens16({7, 8, 9, 9}));
+  write("a2.idx", megatron_index(8, 2, {3, 1}, {0, 2}) + std::string("\0\1", 2));
+  const TokenData data = TokenData::open(spec);
+  EXPECT_EQ(data.num_windows(), 2);
+  EXPECT_EQ(data.layout({0, 0}).counted, (Ranges{{0, 2}, {3, 4}}));
+  EXPECT_EQ(data.layout({0, 1}).counted, (Ranges{{2, 3}}));
+  EXPECT_THAT(data.tokens({0, 1}), ::testing::ElementsAre(7, 8, 9, 9, 0));
 }
 
 TEST_F(Documents, AFileThatMarksNoneIsNamed) {

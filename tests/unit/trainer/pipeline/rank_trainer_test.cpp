@@ -121,8 +121,10 @@ TEST(RankTrainer, PackedDocumentsHaveTheLossAndGradientsOfDocumentsAlone) {
     JobSpec packed_job = sailor::small_job(family, /*layers=*/2, /*global_batch=*/4);
     packed_job.model.positions = packed_job.model.sequence;
     packed_job.training.precision = Precision::fp64;
+    packed_job.data.document_mask = true;
     JobSpec alone_job = packed_job;
     alone_job.model.sequence = 3;
+    alone_job.data.document_mask = false;
     alone_job.training.global_batch = 8;
     std::vector<uint16_t> packed, alone;
     std::vector<int64_t> starts;
@@ -152,7 +154,7 @@ TEST(RankTrainer, PackedDocumentsHaveTheLossAndGradientsOfDocumentsAlone) {
       return losses;
     };
     const TokenData of_alone = TokenData::from_tokens(alone, 3, 8, 11, 1),
-                    of_packed = TokenData::from_tokens(packed, 8, 4, 11, 1, starts);
+                    of_packed = TokenData::in_memory({packed, starts}, packed_job);
     const std::vector<double> expected =
         run(alone_job, of_alone, sailor::make_plan(alone_job, 8, {{1}}, {1}));
     for (const auto& [pipelines, microbatches] :
