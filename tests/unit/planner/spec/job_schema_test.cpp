@@ -21,14 +21,20 @@ std::string parser_says(const json& job) {
   return test::error_of([&] { parse_job_spec(job.dump(), "job.yaml"); });
 }
 
-// A spec in which every map of the schema stands, with what its reader asks for first.
-json whole_job() {
-  return json::parse(R"({
+// A spec with the map of that path and, as far as they go together, all others of the schema, with what their
+// readers ask for first.
+json whole_job(const std::string& path = "") {
+  json job = json::parse(R"({
     "model": {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 128},
     "training": {"global_batch": 4, "steps": 10, "precision": "fp16", "loss_scale": {}, "optimizer": {"name": "adamw"},
                  "schedule": {"name": "cosine"}, "validation": {}},
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
+  if (path != "/trainer") return job;
+  for (const char* of_own_trainer : {"data", "checkpoint", "elastic", "metrics"}) job.erase(of_own_trainer);
+  job["training"].erase("validation");
+  job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};
+  return job;
 }
 
 // Dotted names of the maps with fixed keys, the top one is "".
@@ -44,7 +50,7 @@ TEST(JobSchema, HasExactlyTheKeysThatTheParserKnows) {
   collect_maps(json::parse(job_schema_json()), "", maps);
   EXPECT_GE(maps.size(), 11u);
   for (const auto& [path, schema] : maps) {
-    json job = whole_job();
+    json job = whole_job(path);
     job[json::json_pointer(path + "/0000")] = 1;
     const std::string error = parser_says(job);
     const size_t begin = error.find("(known: ");
@@ -71,7 +77,7 @@ TEST(JobSchema, RequiresWhatTheParserRequires) {
     return keys;
   };
   for (const auto& [path, schema] : maps) {
-    const json whole = whole_job();
+    const json whole = whole_job(path);
     for (const auto& [key, value] : whole[json::json_pointer(path)].items()) {
       json job = whole;
       job[json::json_pointer(path)].erase(key);
@@ -92,14 +98,14 @@ TEST(JobSchema, WordsOfEnumerationsAreThoseOfTheParser) {
       if (!node.contains("enum")) continue;
       const json::json_pointer place(path + "/" + key);
       for (const json& word : node["enum"]) {
-        json job = whole_job();
+        json job = whole_job(path);
         job[place] = word;
         if (path == "/model") job["model"].erase("family");                         // has all choices
         if (key == "precision") job[json::json_pointer(path)].erase("loss_scale");  // of one of them
         EXPECT_EQ(parser_says(job), "no error") << path << "/" << key << " " << word;
         ++words;
       }
-      json job = whole_job();
+      json job = whole_job(path);
       if (path == "/model") job["model"].erase("family");
       job[place] = "none of them";
       EXPECT_THAT(parser_says(job), ::testing::HasSubstr("none of them")) << path << "/" << key;
@@ -117,9 +123,9 @@ TEST(JobSchema, DefaultsAreThoseOfTheParser) {
   for (const auto& [path, schema] : maps) {
     for (const auto& [key, node] : schema["properties"].items()) {
       const json::json_pointer place(path + "/" + key);
-      if (!node.contains("default") || whole_job().contains(place)) continue;
+      if (!node.contains("default") || whole_job(path).contains(place)) continue;
       if (key == "momentum" || key == "nesterov") continue;  // of the other optimizer
-      json written = whole_job();
+      json written = whole_job(path);
       written[place] = node["default"];
       JobSpec spec = parse_job_spec(written.dump(), "job.yaml");
       spec.lines = as_left_out.lines;
