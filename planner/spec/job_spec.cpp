@@ -221,9 +221,11 @@ LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) 
 }
 
 TrainingSpec read_training(const Field& field) {
-  MapField map(field, {"global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
+  MapField map(field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
                        "optimizer", "schedule", "clip_grad_norm", "validation"});
   TrainingSpec training;
+  if (auto task = map.optional("task"))
+    training.task = static_cast<Task>(task->choice({"pretraining", "sft"}));
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
   if (auto precision = map.optional("precision")) read_training_precision(*precision, training);
   if (auto scale = map.optional("loss_scale")) training.loss_scale = read_loss_scale(*scale, training);
@@ -255,11 +257,12 @@ std::vector<DataSource> read_sources(const Field& field) {
 }
 
 DataSpec read_data(const Field& field) {
-  MapField map(field, {"train", "format", "validation"});
+  MapField map(field, {"train", "format", "validation", "document_mask"});
   DataSpec data;
   data.train = read_sources(map.required("train"));
   if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
   if (auto validation = map.optional("validation")) data.validation = validation->text();
+  if (auto mask = map.optional("document_mask")) data.document_mask = mask->boolean();
   return data;
 }
 

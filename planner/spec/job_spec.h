@@ -60,7 +60,11 @@ struct ValidationSpec {
   bool operator==(const ValidationSpec&) const = default;
 };
 
+// What the loss counts: every token, or answers of supervised fine-tuning.
+enum class Task { pretraining, sft };
+
 struct TrainingSpec {
+  Task task = Task::pretraining;
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
   Precision precision = Precision::fp32;
   // `16-bit`: the precision of plans with a GPU type that lacks the other one. Each plan says which it has.
@@ -94,6 +98,9 @@ struct DataSpec {
   std::string format =
       "auto";              // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
   std::string validation;  // files for validation; empty = none
+  // Attention and positions end with a document, and no document's first token is predicted. Needs files that
+  // mark documents.
+  bool document_mask = false;  // sft has it anyway
 
   bool operator==(const DataSpec&) const = default;
 };

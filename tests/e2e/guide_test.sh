@@ -56,6 +56,7 @@ mkdir Llama-3.1-8B
 python3 -c 'import json, sys; json.dump(json.load(open(sys.argv[1]))["tokenizer"], sys.stdout)' "$root/tests/unit/tokenize/golden/llama3.json" >tokenizer.json
 cp tokenizer.json Llama-3.1-8B/
 sed -n '1,200s/.*/{"content": "&"}/p' book.txt >part-1.jsonl
+sed -n '1,200s/.*/{"prompt": "&", "completion": " &"}/p' book.txt >examples.jsonl
 sailor cluster --format yaml >cluster.yaml
 cp cluster.yaml now.yaml
 cp cluster.yaml nodes.yaml

@@ -271,6 +271,16 @@ Case make_case(const CaseOptions& options) {
     features.insert("dropout");
   }
 
+  Random document_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
+  if (document_random() % 3 == 0) {
+    result.job.data.document_mask = true;
+    features.insert("documents");
+    if (document_random() % 2 == 0) {
+      training.task = Task::sft;
+      features.insert("sft");
+    }
+  }
+
   Plan& plan = result.plan;
   plan.model = model.name;
   plan.microbatch = between(random, 2, 3);
@@ -340,11 +350,22 @@ Case make_case(const CaseOptions& options) {
 
 TokenData Case::data() const {
   Random random(job.training.seed ^ 0x5eed);
-  std::vector<uint16_t> tokens(static_cast<std::size_t>(job.model.sequence) * 97 + 1);
-  for (uint16_t& token : tokens)
+  TokensInMemory memory;
+  memory.tokens.resize(static_cast<std::size_t>(job.model.sequence) * 97 + 1);
+  for (uint16_t& token : memory.tokens)
     token = static_cast<uint16_t>(random() % static_cast<uint64_t>(job.model.vocabulary));
-  return TokenData::from_tokens(std::move(tokens), job.model.sequence, job.training.global_batch,
-                                job.model.vocabulary, job.training.seed);
+  // Documents of single tokens, of a few, and longer than a sequence.
+  const auto end = static_cast<int64_t>(memory.tokens.size());
+  for (int64_t start = 0; job.data.document_mask && start < end;) {
+    memory.document_starts.push_back(start);
+    start += between(random, 1, random() % 2 == 0 ? 6 : 2 * job.model.sequence);
+  }
+  for (int64_t first = 0; job.training.task == Task::sft && first < end;) {
+    const int64_t answer = first + between(random, 0, 9);
+    first = answer + between(random, 1, 9);
+    memory.answers.emplace_back(answer, first);
+  }
+  return TokenData::in_memory(std::move(memory), job);
 }
 
 }  // namespace sailor::equality

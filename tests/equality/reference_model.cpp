@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -14,18 +15,21 @@ namespace sailor::equality {
 namespace {
 
 // Shares the random numbers with the trainer, and nothing else: which one an element has and what is done
-// with it is written down again. Row i of dimension 0 is sequence i of the global batch.
-ReferenceDropout reference_dropout(const JobSpec& job, int64_t step) {
+// with it is written down again. Row i of dimension 0 is sequence `first` + i of the global batch, from token
+// `first_token` on.
+ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, int64_t first, int64_t first_token) {
   const double rate = job.model.dropout;
-  return [rate, step, seed = job.training.seed](const at::Tensor& x, int layer, int site) {
+  return [=, seed = job.training.seed](const at::Tensor& x, int layer, int site) {
     if (rate == 0) return x;
     std::vector<uint8_t> kept(static_cast<std::size_t>(x.numel()));
     const auto size = static_cast<std::size_t>(x.numel() / x.size(0));
+    const auto skipped = static_cast<std::size_t>(first_token * x.size(2));
     std::array<uint32_t, 4> block{};
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      const std::size_t element = i % size;
-      if (element % 4 == 0) {
-        block = philox4x32({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(i / size),
+      const std::size_t element = i % size + skipped;
+      if (element % 4 == 0 || i == 0) {
+        block = philox4x32({static_cast<uint32_t>(element / 4),
+                            static_cast<uint32_t>(static_cast<std::size_t>(first) + i / size),
                             static_cast<uint32_t>(step), static_cast<uint32_t>(layer << 2 | site)},
                            {static_cast<uint32_t>(seed & 0xffffffff), static_cast<uint32_t>(seed >> 32)});
       }
@@ -36,12 +40,44 @@ ReferenceDropout reference_dropout(const JobSpec& job, int64_t step) {
   };
 }
 
-// Mean cross entropy over all tokens of the batch.
-at::Tensor reference_loss(const JobSpec& job, int64_t step, const Weights& weights, const at::Tensor& inputs,
-                          const at::Tensor& targets) {
+// The cross entropies of tokens [sequences, tokens + 1], each predicted from those before it.
+at::Tensor reference_losses(const JobSpec& job, const Weights& weights, const at::Tensor& tokens,
+                            const ReferenceDropout& drop) {
+  const int64_t inputs = tokens.size(1) - 1;
   const at::Tensor logits =
-      reference_forward(job.model.family)(job.model, weights, inputs, reference_dropout(job, step));
-  return -logits.log_softmax(-1).gather(2, targets.unsqueeze(-1)).mean();
+      reference_forward(job.model.family)(job.model, weights, tokens.narrow(1, 0, inputs), drop);
+  return -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).squeeze(-1);
+}
+
+// Mean over the sequences of the batch.
+at::Tensor reference_loss_of_sequences(const JobSpec& job, int64_t step, const Weights& weights,
+                                       const TokenData& data) {
+  std::vector<at::Tensor> rows;
+  for (int64_t i = 0; i < job.training.global_batch; ++i)
+    rows.push_back(at::tensor(data.sequence(step, i), at::kLong));
+  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean();
+}
+
+// Mean over the targets of the batch that count, with every document on its own.
+at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const Weights& weights,
+                                       const TokenData& data) {
+  std::vector<at::Tensor> losses;
+  for (int64_t i = 0; i < job.training.global_batch; ++i) {
+    const at::Tensor tokens = at::tensor(data.sequence(step, i), at::kLong).unsqueeze(0);
+    const SequenceLayout layout = data.layout(data.place(step, i));
+    int64_t first = 0;
+    for (const int64_t length : layout.documents) {
+      // With the token behind the document, which counts only if it belongs to the document after all.
+      const at::Tensor of_document = reference_losses(job, weights, tokens.narrow(1, first, length + 1),
+                                                      reference_dropout(job, step, i, first))[0];
+      for (const auto& [begin, end] : layout.counted) {
+        const int64_t from = std::max(begin, first), to = std::min(end, first + length);
+        if (from < to) losses.push_back(of_document.narrow(0, from - first, to - from));
+      }
+      first += length;
+    }
+  }
+  return at::cat(losses).mean();
 }
 
 struct Moments {
@@ -103,14 +139,8 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   ReferenceLossScale loss_scale{job.training.loss_scale};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
-    std::vector<at::Tensor> rows;
-    for (int64_t i = 0; i < job.training.global_batch; ++i) {
-      const std::vector<int64_t> tokens = data.sequence(step, i);
-      rows.push_back(at::tensor(tokens, at::kLong));
-    }
-    const at::Tensor batch = at::stack(rows);
-    const at::Tensor loss = reference_loss(job, step, weights, batch.narrow(1, 0, job.model.sequence),
-                                           batch.narrow(1, 1, job.model.sequence));
+    const at::Tensor loss = job.data.document_mask ? reference_loss_of_documents(job, step, weights, data)
+                                                   : reference_loss_of_sequences(job, step, weights, data);
     torch::autograd::backward({loss}, {});
 
     ReferenceStep result;

@@ -226,7 +226,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   options.data = data.describe();
   options.unigram_entropy = data.unigram_entropy();
   options.step_flops = static_cast<double>(job.training.global_batch * job.model.sequence) *
-                       training_flops_per_token(shape_of(job.model));
+                       training_flops_per_token(job.model, data.document_lengths());
   options.trace_step = arguments.trace_step > 0 ? arguments.trace_step : job.metrics.trace_step;
   if (options.trace_step > job.training.steps)
     throw InputError(fmt::format("--trace-step: step {} is beyond the last step, {}", options.trace_step,

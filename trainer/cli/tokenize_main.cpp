@@ -27,6 +27,7 @@ struct Arguments {
   std::string sample = "32MiB";
   int vocabulary = 32000;
   bool bytes = false;
+  bool sft = false;
   double validation = 0.05;
   bool quiet = false;
 };
@@ -58,16 +59,19 @@ int run(const Arguments& arguments) {
   const std::optional<double> sample_bytes = parse_bytes(arguments.sample);
   if (!sample_bytes || *sample_bytes < 1)
     throw InputError(fmt::format("--sample: must be a size such as 32MiB, is \"{}\"", arguments.sample));
-  TextReader(arguments.files, {});  // a file that cannot be read is told before the work begins
+  // A file that cannot be read is told before the work begins.
+  TextReader(arguments.files, {.examples = arguments.sft});
+  if (arguments.sft && !arguments.bytes && arguments.model.empty())
+    throw InputError("--sft needs the tokenizer of the model that is tuned: name it with --model");
   std::filesystem::create_directories(arguments.directory);
   std::string kind = "bytes";
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(arguments, *sample_bytes, kind);
   cli::ProgressLine line("tokenize", arguments.quiet);
-  const TokenizeResult result =
-      tokenize({arguments.files, arguments.directory, arguments.validation, arguments.text_key}, *tokenizer,
-               [&line](int64_t done, int64_t total) {
-                 line.at(static_cast<double>(done), static_cast<double>(total));
-               });
+  const TokenizeResult result = tokenize(
+      {arguments.files, arguments.directory, arguments.validation, arguments.text_key, arguments.sft},
+      *tokenizer, [&line](int64_t done, int64_t total) {
+        line.at(static_cast<double>(done), static_cast<double>(total));
+      });
   const auto tokens = static_cast<double>(result.train_tokens + result.validation_tokens);
   std::cout << fmt::format("vocabulary  {} ({})\n", tokenizer->vocabulary(), kind)
             << fmt::format("text        {} bytes, {:.2f} bytes per token\n", result.text_bytes,
@@ -77,8 +81,8 @@ int run(const Arguments& arguments) {
     std::cout << fmt::format("validation  {} tokens, {}/validation.bin\n", result.validation_tokens,
                              arguments.directory);
   std::cout << fmt::format(
-      "in the job spec: model: {{vocabulary: {}, ...}}, data: {{train: {}/train.bin{}}}\n",
-      tokenizer->vocabulary(), arguments.directory,
+      "in the job spec: model: {{vocabulary: {}, ...}}, {}data: {{train: {}/train.bin{}}}\n",
+      tokenizer->vocabulary(), arguments.sft ? "training: {task: sft, ...}, " : "", arguments.directory,
       arguments.validation > 0 ? fmt::format(", validation: {}/validation.bin", arguments.directory) : "");
   return kDone;
 }
@@ -107,6 +111,8 @@ int main(int argc, char** argv) {
                  "tokenizer_config.json next to it, if any)");
   app.add_option("--text-key", arguments.text_key,
                  "key of the text in the lines of JSONL files (default: text)");
+  app.add_flag("--sft", arguments.sft,
+               "JSONL files of examples, {\"prompt\": ..., \"completion\": ...}, for training.task: sft");
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
       ->excludes(vocabulary)
       ->excludes(model);

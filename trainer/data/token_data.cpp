@@ -12,13 +12,19 @@
 #include "planner/spec/error.h"
 #include "trainer/data/blend.h"
 #include "trainer/data/permutation.h"
-#include "trainer/data/token_source.h"
 
 namespace sailor {
+namespace {
+
+constexpr int64_t kSample = 4096;  // sequences of a training whose documents are counted
+
+}  // namespace
 
 struct TokenData::Impl {
   int64_t global_batch;
+  int64_t sequence;
   int64_t vocabulary;
+  bool document_mask, sft;
   uint64_t seed;
   std::vector<TokenSource> sources;
   std::vector<double> weights;  // of the sources
@@ -26,22 +32,33 @@ struct TokenData::Impl {
 
   Impl(const JobSpec& job, std::vector<double> source_weights)
       : global_batch(job.training.global_batch),
+        sequence(job.model.sequence),
         vocabulary(job.model.vocabulary),
+        document_mask(masks_documents(job)),
+        sft(job.training.task == Task::sft),
         seed(job.training.seed),
         weights(std::move(source_weights)),
         blend(weights, seed) {}
 
   // The window of a source's sample: every epoch of its windows is another permutation.
-  std::vector<int64_t> window(std::size_t source, int64_t sample) const {
+  int64_t window(std::size_t source, int64_t sample) const {
     const int64_t windows = sources[source].windows(), epoch = sample / windows;
     const Permutation order(
         static_cast<uint64_t>(windows),
         seed * 0x100000001b3u + static_cast<uint64_t>(epoch) + (static_cast<uint64_t>(source) << 40));
-    return sources[source].window(static_cast<int64_t>(order(static_cast<uint64_t>(sample % windows))));
+    return static_cast<int64_t>(order(static_cast<uint64_t>(sample % windows)));
   }
 
   static TokenSource::Options options(const JobSpec& job, const std::string& key) {
-    return {key, job.where(key), job.model.sequence, job.model.vocabulary};
+    return {key,
+            job.where(key),
+            job.model.sequence,
+            job.model.vocabulary,
+            masks_documents(job),
+            job.training.task == Task::sft};
+  }
+  static bool masks_documents(const JobSpec& job) {
+    return job.data.document_mask || job.training.task == Task::sft;
   }
 };
 
@@ -77,26 +94,52 @@ TokenData TokenData::open_validation(const JobSpec& job) {
   return TokenData(std::move(impl));
 }
 
-TokenData TokenData::from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
-                                 int vocabulary, uint64_t seed) {
-  JobSpec job;
-  job.model.vocabulary = vocabulary;
-  job.training.global_batch = global_batch;
-  job.training.seed = seed;
+TokenData TokenData::in_memory(TokensInMemory tokens, const JobSpec& job) {
   auto impl = std::make_unique<Impl>(job, std::vector<double>{1});
-  impl->sources.emplace_back(std::move(tokens),
-                             TokenSource::Options{"tokens", Where{"memory", 0}, sequence, vocabulary});
+  TokenSource::Options options = Impl::options(job, "tokens");
+  options.where = {"memory", 0};
+  impl->sources.emplace_back(std::move(tokens), std::move(options));
   return TokenData(std::move(impl));
 }
 
-std::vector<int64_t> TokenData::sequence(int64_t step, int64_t index) const {
-  const auto [source, sample] = impl_->blend.at(step * impl_->global_batch + index);
-  return impl_->window(source, sample);
+TokenData TokenData::from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,
+                                 int vocabulary, uint64_t seed) {
+  JobSpec job;
+  job.model.sequence = sequence;
+  job.model.vocabulary = vocabulary;
+  job.training.global_batch = global_batch;
+  job.training.seed = seed;
+  return in_memory({std::move(tokens)}, job);
 }
 
-std::vector<int64_t> TokenData::spread_sequence(int64_t index, int64_t of) const {
+TokenData::Place TokenData::place(int64_t step, int64_t index) const {
+  const auto [source, sample] = impl_->blend.at(step * impl_->global_batch + index);
+  return {source, impl_->window(source, sample)};
+}
+
+TokenData::Place TokenData::spread_place(int64_t index, int64_t of) const {
   const int64_t windows = impl_->sources[0].windows();
-  return impl_->sources[0].window(windows / of * index + windows % of * index / of);
+  return {0, windows / of * index + windows % of * index / of};
+}
+
+std::vector<int64_t> TokenData::tokens(const Place& place) const {
+  return impl_->sources[place.source].window(place.window);
+}
+
+SequenceLayout TokenData::layout(const Place& place) const {
+  return impl_->sources[place.source].layout(place.window);
+}
+
+bool TokenData::whole_sequences() const {
+  return !impl_->document_mask;
+}
+
+int64_t TokenData::counted_targets(int64_t step) const {
+  if (whole_sequences()) return impl_->global_batch * impl_->sequence;
+  int64_t targets = 0;
+  for (int64_t index = 0; index < impl_->global_batch; ++index)
+    targets += layout(place(step, index)).counted_targets();
+  return std::max<int64_t>(1, targets);
 }
 
 double TokenData::unigram_entropy(int64_t most) const {
@@ -131,12 +174,35 @@ std::string TokenData::describe() const {
   std::string text = fmt::format("{}{} file{}, {} tokens",
                                  formats.empty() ? "" : fmt::format("{}: ", fmt::join(formats, ", ")), files,
                                  files == 1 ? "" : "s", num_tokens());
-  if (impl_->sources.size() == 1) return text;
-  std::vector<std::string> shares;
-  for (std::size_t i = 0; i < impl_->sources.size(); ++i)
-    shares.push_back(
-        fmt::format("{:.4g} %", 100.0 * static_cast<double>(impl_->blend.per_block(i)) / Blend::kBlock));
-  return text + fmt::format(", blended {}", fmt::join(shares, ", "));
+  if (impl_->sources.size() > 1) {
+    std::vector<std::string> shares;
+    for (std::size_t i = 0; i < impl_->sources.size(); ++i)
+      shares.push_back(
+          fmt::format("{:.4g} %", 100.0 * static_cast<double>(impl_->blend.per_block(i)) / Blend::kBlock));
+    text += fmt::format(", blended {}", fmt::join(shares, ", "));
+  }
+  if (whole_sequences()) return text;
+  int64_t tokens = 0, documents = 0, targets = 0;
+  for (int64_t index = 0; index < kSample; ++index) {
+    const SequenceLayout sequence = layout(place(0, index));
+    tokens += impl_->sequence;
+    documents += static_cast<int64_t>(sequence.documents.size());
+    targets += sequence.counted_targets();
+  }
+  text += fmt::format(", in documents of {:.0f} tokens",
+                      static_cast<double>(tokens) / static_cast<double>(documents));
+  if (!impl_->sft) return text;
+  return text + fmt::format(", {:.0f} % answers",
+                            100.0 * static_cast<double>(targets) / static_cast<double>(tokens));
+}
+
+std::map<int64_t, int64_t> TokenData::document_lengths() const {
+  if (whole_sequences()) return {{impl_->sequence, 1}};
+  std::map<int64_t, int64_t> lengths;
+  for (int64_t index = 0; index < kSample; ++index) {
+    for (const int64_t length : layout(place(0, index)).documents) ++lengths[length];
+  }
+  return lengths;
 }
 
 int64_t TokenData::num_tokens() const {

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kLlmcHeaderBytes = 256 * sizeof(int32_t);
 constexpr int32_t kLlmcMagic16 = 20240520, kLlmcMagic32 = 20240801;
 constexpr char kMegatronMagic[] = "MMIDIDX\0";  // nine bytes with the one that ends the literal
+constexpr std::size_t kIndexHeaderBytes = 34;
 
 // Values may be unaligned: the arrays of a Megatron index begin at byte 34.
 template <class T>
@@ -58,6 +59,21 @@ bool looks_like_text(const MappedFile& file) {
          });
 }
 
+// The first number below `end` that is, as all after it are; `end` if there is none.
+template <class Is>
+uint64_t first_number(uint64_t end, const Is& is) {
+  uint64_t first = 0;
+  while (first < end) {
+    const uint64_t middle = first + (end - first) / 2;
+    if (is(middle)) {
+      end = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return first;
+}
+
 }  // namespace
 
 TokenFile TokenFile::open(const std::string& path, const std::string& format, const std::string& key) {
@@ -92,6 +108,11 @@ TokenFile TokenFile::open(const std::string& path, const std::string& format, co
 
 void TokenFile::fail(const std::string& key, const std::string& what) const {
   throw InputError(Where{path(), 0}, key + ": " + what);
+}
+
+void TokenFile::fail_index(const std::string& key, const std::string& what) const {
+  throw InputError(Where{index_->path(), 0},
+                   key + ": " + what + "; write the pair again with Megatron's tools");
 }
 
 int TokenFile::bytes_of(Element element) {
@@ -159,15 +180,11 @@ void TokenFile::open_megatron(const std::string& key) {
   if (!std::filesystem::exists(name))
     fail(key,
          fmt::format("Megatron's format needs {} next to it; copy it too, or set another data.format", name));
-  const MappedFile index(name, key);
-  auto fail_index = [&](const std::string& what) {
-    throw InputError(Where{name, 0}, key + ": " + what + "; write the pair again with Megatron's tools");
-  };
-  constexpr std::size_t kHeaderBytes = 34;
-  if (index.size() < kHeaderBytes || std::memcmp(index.data(), kMegatronMagic, 9) != 0)
-    fail_index("no Megatron index: it does not begin with MMIDIDX");
+  const MappedFile& index = index_.emplace(name, key);
+  if (index.size() < kIndexHeaderBytes || std::memcmp(index.data(), kMegatronMagic, 9) != 0)
+    fail_index(key, "no Megatron index: it does not begin with MMIDIDX");
   if (const auto version = value_at<uint64_t>(index, 9); version != 1)
-    fail_index(fmt::format("index of version {}, this program reads 1", version));
+    fail_index(key, fmt::format("index of version {}, this program reads 1", version));
   switch (const int code = value_at<uint8_t>(index, 17)) {
     case 1:
       element_ = Element::u8;
@@ -188,27 +205,88 @@ void TokenFile::open_megatron(const std::string& key) {
       element_ = Element::u16;
       break;
     default:
-      fail_index(fmt::format("elements of type code {} are no tokens (known: 1 to 5 and 8)", code));
+      fail_index(key, fmt::format("elements of type code {} are no tokens (known: 1 to 5 and 8)", code));
   }
-  const auto sequences = value_at<uint64_t>(index, 18), documents = value_at<uint64_t>(index, 26);
+  index_sequences_ = value_at<uint64_t>(index, 18);
+  index_documents_ = value_at<uint64_t>(index, 26);
   // A length and an offset each; documents; one byte each when sequences have modes (images).
-  const std::size_t rest = index.size() - kHeaderBytes;
-  if (sequences > rest / 12 || documents > (rest - sequences * 12) / 8)
-    fail_index(fmt::format("truncated: {} sequences and {} documents do not fit into {} bytes", sequences,
-                           documents, index.size()));
+  const std::size_t rest = index.size() - kIndexHeaderBytes;
+  if (index_sequences_ > rest / 12 || index_documents_ > (rest - index_sequences_ * 12) / 8)
+    fail_index(key, fmt::format("truncated: {} sequences and {} documents do not fit into {} bytes",
+                                index_sequences_, index_documents_, index.size()));
   const auto width = bytes_of(element_);
   int64_t bytes = 0;
-  for (uint64_t i = 0; i < sequences; ++i) {
-    const auto length = value_at<int32_t>(index, kHeaderBytes + i * 4);
-    const auto pointer = value_at<int64_t>(index, kHeaderBytes + sequences * 4 + i * 8);
+  for (uint64_t i = 0; i < index_sequences_; ++i) {
+    const auto length = value_at<int32_t>(index, kIndexHeaderBytes + i * 4);
+    const auto pointer = value_at<int64_t>(index, kIndexHeaderBytes + index_sequences_ * 4 + i * 8);
     if (length < 0 || pointer != bytes)
-      fail_index(fmt::format("sequence {} does not follow the one before it", i));
+      fail_index(key, fmt::format("sequence {} does not follow the one before it", i));
     bytes += int64_t{length} * width;
   }
   if (static_cast<uint64_t>(bytes) != file_.size())
     fail(key, fmt::format("the index promises {} bytes, the file has {}; truncated, or another file's index?",
                           bytes, file_.size()));
   take_rest(key);
+}
+
+void TokenFile::require_documents(const std::string& key) const {
+  if (!index_)
+    fail(key,
+         fmt::format("data.document_mask needs an .idx that marks the documents, which files of format {} "
+                     "do not have; write the file with `sailor tokenize`, or remove the option",
+                     format_));
+  const std::size_t list = kIndexHeaderBytes + index_sequences_ * 12;
+  uint64_t before = 0;
+  for (uint64_t i = 0; i < index_documents_; ++i) {
+    const auto sequence = value_at<uint64_t>(*index_, list + i * 8);
+    if (sequence < before || sequence > index_sequences_ || (i == 0 && sequence != 0))
+      fail_index(key, fmt::format("document {} does not follow the one before it", i));
+    before = sequence;
+  }
+  if (index_documents_ == 0 || before != index_sequences_)
+    fail_index(key, "the last document does not end with the last sequence");
+}
+
+int64_t TokenFile::document_start(uint64_t document) const {
+  return sequence_start(
+      value_at<uint64_t>(*index_, kIndexHeaderBytes + index_sequences_ * 12 + document * 8));
+}
+
+int64_t TokenFile::sequence_start(uint64_t sequence) const {
+  if (sequence == index_sequences_) return tokens_;
+  const auto pointer = value_at<int64_t>(*index_, kIndexHeaderBytes + index_sequences_ * 4 + sequence * 8);
+  return pointer / bytes_of(element_);
+}
+
+std::vector<int64_t> TokenFile::document_starts(int64_t first, int64_t end) const {
+  uint64_t document = first_number(index_documents_, [&](uint64_t i) { return document_start(i) >= first; });
+  std::vector<int64_t> starts;
+  for (; document < index_documents_ && document_start(document) < std::min(end, tokens_); ++document) {
+    const int64_t start = document_start(document);
+    if (starts.empty() || starts.back() != start) starts.push_back(start);
+  }
+  return starts;
+}
+
+void TokenFile::require_answers(const std::string& key) const {
+  require_documents(key);
+  const std::size_t modes = kIndexHeaderBytes + index_sequences_ * 12 + index_documents_ * 8;
+  if (index_->size() < modes + index_sequences_)
+    throw InputError(Where{index_->path(), 0},
+                     key +
+                         ": marks no answers, which training.task: sft needs; write "
+                         "the file with `sailor tokenize --sft`");
+}
+
+std::vector<TokenRange> TokenFile::answers(int64_t first, int64_t end) const {
+  const std::size_t modes = kIndexHeaderBytes + index_sequences_ * 12 + index_documents_ * 8;
+  std::vector<TokenRange> ranges;
+  for (uint64_t i = first_number(index_sequences_, [&](uint64_t k) { return sequence_start(k + 1) > first; });
+       i < index_sequences_ && sequence_start(i) < end; ++i) {
+    const int64_t from = std::max(first, sequence_start(i)), to = std::min(end, sequence_start(i + 1));
+    if (from < to && value_at<uint8_t>(*index_, modes + i) == 1) ranges.emplace_back(from, to);
+  }
+  return ranges;
 }
 
 void TokenFile::read(int64_t first, int64_t count, int64_t* out) const {

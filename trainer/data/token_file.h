@@ -5,8 +5,8 @@
 //     llmc      llm.c: 256 int32 of header (magic, version, tokens, zeros), then tokens: uint16 with magic
 //               20240520 and version 1 (GPT-2), uint32 with magic 20240801 and version 7 (Llama 3)
 //     megatron  Megatron-LM: FILE.bin with FILE.idx ("MMIDIDX", version 1, type, lengths and offsets of
-//               sequences, documents) next to it (`sailor tokenize`); all sequences concatenated, ignoring
-//               documents
+//               sequences, documents) next to it (`sailor tokenize`); all sequences concatenated. Sequences
+//               may have modes: 1 is an answer of fine-tuning, 0 is not
 //     bytes     a text file, one token per byte
 //     auto      llmc or megatron, recognized by the file's content and neighbours, else nanogpt
 //
@@ -14,11 +14,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "trainer/data/mapped_file.h"
 
 namespace sailor {
+
+using TokenRange = std::pair<int64_t, int64_t>;  // from the first to before the second
 
 class TokenFile {
  public:
@@ -32,6 +37,15 @@ class TokenFile {
   // Tokens [first, first + count), which must exist. Values as in the file: negative ones are possible.
   void read(int64_t first, int64_t count, int64_t* out) const;
 
+  // Throws InputError, as open() does, unless the file marks its documents.
+  void require_documents(const std::string& key) const;
+  // Where documents begin in [first, end), ascending. Requires require_documents().
+  std::vector<int64_t> document_starts(int64_t first, int64_t end) const;
+  // Throws InputError, as open() does, unless the file marks documents and, by modes of sequences, answers.
+  void require_answers(const std::string& key) const;
+  // The parts of [first, end) that belong to answers, ascending. Requires require_answers().
+  std::vector<TokenRange> answers(int64_t first, int64_t end) const;
+
  private:
   enum class Element { u8, i8, u16, i16, u32, i32, i64 };
   explicit TokenFile(MappedFile file) : file_(std::move(file)) {}
@@ -44,13 +58,19 @@ class TokenFile {
   // The rest of the file from `offset_` on is tokens of the element type; throws if it is not a multiple of
   // its size.
   void take_rest(const std::string& key);
+  // First token of a document of the index; the end of the file for the number that ends the list.
+  int64_t document_start(uint64_t document) const;
+  int64_t sequence_start(uint64_t sequence) const;  // the same of its sequences
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
+  [[noreturn]] void fail_index(const std::string& key, const std::string& what) const;
 
   MappedFile file_;
   std::string format_;
   Element element_ = Element::u16;
   std::size_t offset_ = 0;  // of the first token
   int64_t tokens_ = 0;
+  std::optional<MappedFile> index_;  // of Megatron's format, like the next two
+  uint64_t index_sequences_ = 0, index_documents_ = 0;
 };
 
 }  // namespace sailor

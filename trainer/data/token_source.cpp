@@ -39,21 +39,31 @@ TokenSource::TokenSource(const std::string& pattern, const std::string& format, 
     : options_(std::move(options)) {
   for (const std::string& path : expand(pattern, options_.key, options_.where)) {
     files_.push_back(TokenFile::open(path, format, options_.key));
+    if (options_.sft) {
+      files_.back().require_answers(options_.key);
+    } else if (options_.document_mask) {
+      files_.back().require_documents(options_.key);
+    }
     tokens_ += files_.back().tokens();
     file_ends_.push_back(tokens_);
   }
   finish();
 }
 
-TokenSource::TokenSource(std::vector<uint16_t> tokens, Options options)
+TokenSource::TokenSource(TokensInMemory memory, Options options)
     : options_(std::move(options)),
-      memory_(std::move(tokens)),
-      tokens_(static_cast<int64_t>(memory_.size())) {
+      memory_(std::move(memory)),
+      tokens_(static_cast<int64_t>(memory_.tokens.size())) {
   finish();
 }
 
 void TokenSource::finish() {
-  windows_ = tokens_ > 0 ? (tokens_ - 1) / options_.sequence : 0;
+  if (options_.sft) {
+    pack_documents();
+    windows_ = static_cast<int64_t>(packed_.size());
+  } else {
+    windows_ = tokens_ > 0 ? (tokens_ - 1) / options_.sequence : 0;
+  }
   if (windows_ < 1) {
     throw InputError(
         options_.where,
@@ -61,6 +71,26 @@ void TokenSource::finish() {
                     "model.sequence",
                     options_.key, tokens_, options_.sequence));
   }
+}
+
+void TokenSource::pack_documents() {
+  const int64_t most = int64_t{options_.sequence} + 1;
+  std::vector<int64_t> starts = document_starts(0, tokens_);
+  starts.push_back(tokens_);
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    const int64_t end = std::min(starts[i + 1], starts[i] + most);
+    if (packed_.empty() || end - packed_.back().first > most || packed_.back().second != starts[i]) {
+      packed_.emplace_back(starts[i], end);
+    } else {
+      packed_.back().second = end;
+    }
+  }
+}
+
+TokenRange TokenSource::range(int64_t window) const {
+  if (options_.sft) return packed_[static_cast<std::size_t>(window)];
+  const int64_t first = window * options_.sequence;
+  return {first, first + options_.sequence + 1};
 }
 
 std::set<std::string> TokenSource::formats() const {
@@ -79,7 +109,7 @@ void TokenSource::read(int64_t position, int64_t count, int64_t* out) const {
   const int64_t first = position;
   int64_t* const begin = out;
   if (files_.empty()) {
-    std::copy_n(memory_.begin() + position, count, out);
+    std::copy_n(memory_.tokens.begin() + position, count, out);
     out += count;
   }
   while (count > 0 && !files_.empty()) {
@@ -107,8 +137,81 @@ Where TokenSource::where_of(int64_t position) const {
 
 std::vector<int64_t> TokenSource::window(int64_t index) const {
   std::vector<int64_t> tokens(static_cast<std::size_t>(options_.sequence) + 1);
-  read(index * options_.sequence, options_.sequence + 1, tokens.data());
+  const auto [first, end] = range(index);
+  read(first, end - first, tokens.data());
   return tokens;
+}
+
+template <class Visit>
+void TokenSource::for_files(int64_t first, int64_t end, const Visit& visit) const {
+  while (first < end) {
+    const auto [file, offset] = place(first);
+    const int64_t begin = first - offset;
+    visit(files_[file], begin, TokenRange{offset, std::min(end - begin, files_[file].tokens())});
+    first = file_ends_[file];
+  }
+}
+
+std::vector<int64_t> TokenSource::document_starts(int64_t first, int64_t end) const {
+  std::vector<int64_t> starts;
+  if (files_.empty()) {
+    const std::vector<int64_t>& all = memory_.document_starts;
+    starts.assign(std::lower_bound(all.begin(), all.end(), first),
+                  std::lower_bound(all.begin(), all.end(), end));
+    return starts;
+  }
+  for_files(first, end, [&](const TokenFile& file, int64_t begin, const TokenRange& range) {
+    if (range.first == 0) starts.push_back(begin);
+    for (const int64_t start : file.document_starts(range.first, range.second)) {
+      if (start > 0) starts.push_back(begin + start);
+    }
+  });
+  return starts;
+}
+
+std::vector<TokenRange> TokenSource::answers(int64_t first, int64_t end) const {
+  std::vector<TokenRange> ranges;
+  const auto add = [&](int64_t from, int64_t to) {
+    if (std::max(from, first) < std::min(to, end))
+      ranges.emplace_back(std::max(from, first), std::min(to, end));
+  };
+  if (files_.empty()) {
+    for (const auto& [from, to] : memory_.answers) add(from, to);
+    return ranges;
+  }
+  for_files(first, end, [&](const TokenFile& file, int64_t begin, const TokenRange& range) {
+    for (const auto& [from, to] : file.answers(range.first, range.second)) add(begin + from, begin + to);
+  });
+  return ranges;
+}
+
+SequenceLayout TokenSource::layout(int64_t index) const {
+  const int64_t length = options_.sequence;
+  const TokenRange whole = range(index);
+  const int64_t first = whole.first;
+  SequenceLayout layout;
+  int64_t begin = 0;  // of the document, in the window
+  const auto ends = [&](int64_t end, bool filled) {
+    if (begin < std::min(end, length)) layout.documents.push_back(std::min(end, length) - begin);
+    if (!options_.sft && begin + 1 < end) layout.counted.emplace_back(begin, end - 1);
+    if (options_.sft && !filled) {
+      for (const auto& [from, to] : answers(first + begin + 1, first + end))
+        layout.counted.emplace_back(from - first - 1, to - first - 1);
+    }
+    begin = end;
+  };
+  if (options_.document_mask) {
+    for (const int64_t start : document_starts(first + 1, whole.second)) ends(start - first, false);
+  }
+  ends(whole.second - first, false);
+  if (begin < length + 1) ends(length + 1, true);
+  return layout;
+}
+
+int64_t SequenceLayout::counted_targets() const {
+  int64_t targets = 0;
+  for (const auto& [first, end] : counted) targets += end - first;
+  return targets;
 }
 
 int64_t TokenSource::token(int64_t position) const {

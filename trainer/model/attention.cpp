@@ -103,4 +103,21 @@ at::Tensor attend(const Heads& heads, double scale, int64_t window, double soft_
   return masked_attention(query, key, value, window_mask(tokens, window, query.options()));
 }
 
+at::Tensor attend_in_documents(const Heads& heads, const std::vector<int64_t>& documents, double scale,
+                               int64_t window, double soft_cap) {
+  const int64_t batch = heads.query.size(0), tokens = heads.query.size(2);
+  // [batch, heads, tokens, size] -> [1, heads, tokens of the document, size] of each.
+  const auto split = [&](const at::Tensor& x) {
+    return x.transpose(0, 1)
+        .reshape({1, x.size(1), batch * tokens, x.size(3)})
+        .split_with_sizes(documents, 2);
+  };
+  const std::vector<at::Tensor> query = split(heads.query), key = split(heads.key),
+                                value = split(heads.value);
+  std::vector<at::Tensor> mixed;
+  for (std::size_t i = 0; i < documents.size(); ++i)
+    mixed.push_back(merge_heads(attend({query[i], key[i], value[i]}, scale, window, soft_cap)));
+  return at::cat(mixed, 1).view({batch, tokens, -1});
+}
+
 }  // namespace sailor

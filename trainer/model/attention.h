@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace sailor {
 
@@ -22,5 +23,11 @@ at::Tensor merge_heads(const at::Tensor& mixed);
 // `scale`, and with a soft cap c become c tanh(score / c). Query head h uses key and value head h / (heads /
 // kv_heads).
 at::Tensor attend(const Heads& heads, double scale, int64_t window = 0, double soft_cap = 0);
+
+// The same within each of the documents that the sequences consist of (Batch::documents), with heads merged.
+// Documents are computed one by one: none needs a mask, and the time is that of the documents alone.
+// Rotary positions may be those in the sequence: scores depend on their differences only.
+at::Tensor attend_in_documents(const Heads& heads, const std::vector<int64_t>& documents, double scale,
+                               int64_t window, double soft_cap);
 
 }  // namespace sailor

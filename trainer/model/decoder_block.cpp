@@ -48,17 +48,19 @@ at::Tensor DecoderBlock::added(const at::Tensor& result, const NormLayer& norm, 
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor normed = norm1_(x);
-  const at::Tensor attended = x + added(attention(normed), norm1_after_, batch, DropoutSite::attention);
+  const at::Tensor attended =
+      x + added(attention(normed, batch), norm1_after_, batch, DropoutSite::attention);
   const at::Tensor mlp_reads = shared_norm_ ? normed : norm2_(parallel_ ? x : attended);
   return attended + added(mlp(mlp_reads), norm2_after_, batch, DropoutSite::mlp);
 }
 
-at::Tensor DecoderBlock::attention(const at::Tensor& x) const {
+at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch) const {
   Heads heads = split_heads(qkv_(x), heads_, kv_heads_);
   query_key_norm_.apply(heads.query, heads.key);
   heads.query = rotary_.rotate(heads.query);
   heads.key = rotary_.rotate(heads.key);
-  return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)));
+  if (batch.documents.empty()) return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)));
+  return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_));
 }
 
 at::Tensor DecoderBlock::mlp(const at::Tensor& x) const {

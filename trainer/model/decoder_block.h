@@ -22,7 +22,7 @@ class DecoderBlock : public Layer {
 
  private:
   explicit DecoderBlock(ParameterMaker make);
-  at::Tensor attention(const at::Tensor& x) const;
+  at::Tensor attention(const at::Tensor& x, const Batch& batch) const;
   at::Tensor mlp(const at::Tensor& x) const;
   // What is added to the residual stream.
   at::Tensor added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,

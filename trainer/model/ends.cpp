@@ -19,7 +19,9 @@ Embedding::Embedding(ParameterMaker make)
 at::Tensor Embedding::forward(const at::Tensor&, const Batch& batch) {
   at::Tensor sum = vocabulary_embedding(token_, batch.inputs, tp_);
   if (scale_ != 1) sum = sum * scale_;
-  if (position_.defined()) sum = sum + position_.narrow(0, offset_, batch.inputs.size(1));
+  if (position_.defined())
+    sum = sum + (batch.positions.defined() ? rows_of_table(position_, batch.positions + offset_)
+                                           : position_.narrow(0, offset_, batch.inputs.size(1)));
   return dropout_(sum, batch, DropoutSite::embedding);
 }
 

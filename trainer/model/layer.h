@@ -39,13 +39,20 @@ struct LayerContext {
   int tp_rank() const { return tp ? tp->rank() : 0; }
 };
 
-// One microbatch: int64 token ids, [sequences, sequence] each. Only the first layer reads inputs, only the
-// last reads targets. Dropout needs the position in the run.
+// A target that does not count in the loss.
+inline constexpr int64_t kUncounted = -1;
+
+// One microbatch: int64 token ids, [sequences, sequence] each. Only the first layer reads inputs and
+// positions, only the last reads targets. Dropout needs the position in the run.
 struct Batch {
   at::Tensor inputs{};
   at::Tensor targets{};
   std::optional<int64_t> step{};  // of the run; empty: not a training step, no dropout
   int64_t first_sequence = 0;     // index in the global batch; the others follow it
+  // Lengths of the documents that the sequences consist of, one sequence after the other; empty: every
+  // sequence is one. Tokens attend to those of their own document.
+  std::vector<int64_t> documents{};
+  at::Tensor positions{};  // of the inputs in their documents; undefined: in their sequences
 };
 
 class Layer {
@@ -53,7 +60,7 @@ class Layer {
   virtual ~Layer() = default;
 
   // Activations [sequences, sequence, hidden] in and out, replicated over the TP group. The first layer
-  // ignores `x`; the last returns the sum of the cross entropies of all tokens, a scalar.
+  // ignores `x`; the last returns the sum of the cross entropies of the targets that count, a scalar.
   virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
 
   // The last layer only: [sequences, sequence, this rank's rows of the vocabulary].

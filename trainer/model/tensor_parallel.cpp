@@ -109,17 +109,18 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     sums[1].masked_fill_(here.logical_not(), 0.0);
     if (!alone(tp)) all_reduce(*tp, sums);
 
-    context->save_for_backward({sums[0], column, here});
+    const at::Tensor uncounted = targets.lt(0);
+    context->save_for_backward({sums[0], column, here, uncounted});
     context->saved_data["exponentials"] = scores;
     context->saved_data["type"] = static_cast<int64_t>(type);
-    return (sums[0].log() - sums[1]).sum();
+    return (sums[0].log() - sums[1]).masked_fill_(uncounted, 0.0).sum();
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     at::Tensor gradient = context->saved_data["exponentials"].toTensor();
     context->saved_data.erase(
         "exponentials");  // used up: a second backward through the same loss cannot be right
-    const at::Tensor factor = (gradients[0] / saved[0]).unsqueeze(1);
+    const at::Tensor factor = (gradients[0] / saved[0]).masked_fill_(saved[3], 0.0).unsqueeze(1);
     gradient.mul_(factor);
     gradient.scatter_add_(1, saved[1], (saved[2].to(gradient.scalar_type()) * -gradients[0]).unsqueeze(1));
     const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());

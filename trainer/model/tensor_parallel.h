@@ -29,8 +29,9 @@ at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp);
 at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp);
 
 // Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] with int64 `targets`
-// [tokens], which are indices over all ranks' columns. Columns from `vocabulary` on are padding and do not
-// count. The backward overwrites the logits. 16-bit logits give a loss in fp32, like fp32 ones.
+// [tokens], which are indices over all ranks' columns; negative ones do not count. Columns from `vocabulary`
+// on are padding and do not count. The backward overwrites the logits. 16-bit logits give a loss in fp32,
+// like fp32 ones.
 at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
                                     Communicator* tp);
 

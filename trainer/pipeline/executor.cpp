@@ -18,12 +18,12 @@ PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpe
       recorder_(recorder),
       flights_(chunks_.size()) {}
 
-double PipelineResult::loss(int64_t global_tokens) const {
+double PipelineResult::loss(int64_t global_targets) const {
   if (losses.empty()) return 0;
   const at::Tensor on_host = at::stack(losses).to(at::kCPU, at::kDouble);
   double sum = 0;
   for (int64_t i = 0; i < on_host.numel(); ++i)
-    sum += on_host.data_ptr<double>()[i] / static_cast<double>(global_tokens);
+    sum += on_host.data_ptr<double>()[i] / static_cast<double>(global_targets);
   return sum;
 }
 
@@ -98,7 +98,7 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
   at::Tensor gradient;
   if (last(step.chunk)) {
-    gradient = at::full({}, work.loss_scale / static_cast<double>(work.global_tokens),
+    gradient = at::full({}, work.loss_scale / static_cast<double>(work.global_targets),
                         flights.front().outputs.back().options());
   } else {
     gradient = take_message(step.microbatch);

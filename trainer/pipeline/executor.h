@@ -33,7 +33,7 @@ struct PipelineResult {
   int max_in_flight = 0;  // maximum (microbatch, chunk) pairs whose activations were held at the same time
 
   // This pipeline's share of the mean loss; 0 without the last chunk. Waits for the device.
-  double loss(int64_t global_tokens) const;
+  double loss(int64_t global_targets) const;
 };
 
 // Inputs of an iteration.
@@ -42,7 +42,7 @@ struct PipelineWork {
   std::function<int(int)> sequences;     // of a microbatch
   std::function<Batch(int, bool)> load;  // a microbatch; false: no chunk here reads its tokens
   // Only for training:
-  int64_t global_tokens = 0;
+  int64_t global_targets = 0;                     // of the global batch that count in the loss
   double loss_scale = 1;                          // factor on the loss in the backward
   std::function<void(int, bool)> layer_finished;  // end of a layer's backward; true: of the last microbatch
 };
@@ -55,11 +55,11 @@ class PipelineExecutor {
                    std::vector<Chunk> chunks, StageLink* previous, StageLink* next, Pacer* pacer,
                    StepRecorder& recorder);
 
-  // One iteration. The loss is divided by global_tokens and multiplied by loss_scale before the backward.
+  // One iteration. The loss is divided by global_targets and multiplied by loss_scale before the backward.
   // Throws CommError.
   PipelineResult run(const PipelineWork& work);
 
-  // Forward only, without gradients. Returns the sum of the cross entropies of all tokens where the last
+  // Forward only, without gradients. Returns the sum of the cross entropies of the targets where the last
   // chunk is, 0 elsewhere. Skips microbatches without sequences. Throws CommError.
   double evaluate(const PipelineWork& work);
 

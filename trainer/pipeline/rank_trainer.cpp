@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -21,7 +20,6 @@
 #include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
-#include "trainer/data/token_digest.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"
@@ -29,6 +27,7 @@
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/pipeline/executor.h"
+#include "trainer/pipeline/load_batch.h"
 #include "trainer/pipeline/rank_stage.h"
 #include "trainer/pipeline/step_progress.h"
 #include "trainer/pipeline/tensor_cache.h"
@@ -112,27 +111,6 @@ struct RankTrainer::Impl {
     gradient_sync.settle();
   }
 
-  // The tokens of `sequences` sequences, of which `sequence(i)` gives the i-th.
-  template <class Sequence>
-  Batch tokens_of(int sequences, const Sequence& sequence) const {
-    const int64_t length = job.model.sequence;
-    const at::Device place = place_of(on.device);
-    const at::TensorOptions tokens = at::TensorOptions().dtype(at::kLong).pinned_memory(!place.is_cpu());
-    Batch batch;
-    batch.inputs = at::empty({sequences, length}, tokens);
-    batch.targets = at::empty({sequences, length}, tokens);
-    for (int i = 0; i < sequences; ++i) {
-      const std::vector<int64_t> row = sequence(i);
-      const auto bytes = static_cast<std::size_t>(length) * sizeof(int64_t);
-      std::memcpy(batch.inputs.data_ptr<int64_t>() + i * length, row.data(), bytes);
-      std::memcpy(batch.targets.data_ptr<int64_t>() + i * length, row.data() + 1, bytes);
-    }
-    // Enqueued; libtorch keeps the pinned memory until it has been read.
-    batch.inputs = batch.inputs.to(place, /*non_blocking=*/true);
-    batch.targets = batch.targets.to(place, /*non_blocking=*/true);
-    return batch;
-  }
-
   // One rank of each pipeline's first stage answers for what the pipeline was fed with.
   bool answers_for_data() const { return slot.tp_rank == 0 && stage.chunks.front().first_layer() == 0; }
 
@@ -143,21 +121,17 @@ struct RankTrainer::Impl {
     work.sequences = [this](int m) { return microbatch_range(plan, slot.pipeline, m).sequences; };
     work.load = [this](int m, bool tokens) {
       const MicrobatchRange range = microbatch_range(plan, slot.pipeline, m);
-      Batch batch;
-      if (tokens) {
-        double digest = 0;
-        batch = tokens_of(range.sequences, [&](int i) {
-          std::vector<int64_t> row = data.sequence(next_step(), range.first_sequence + i);
-          digest += token_digest(row);
-          return row;
-        });
-        if (answers_for_data()) digests[static_cast<std::size_t>(m)] = digest;
-      }
+      std::vector<TokenData::Place> places;
+      for (int i = 0; i < range.sequences; ++i)
+        places.push_back(data.place(next_step(), range.first_sequence + i));
+      double digest = 0;
+      Batch batch = load_batch(data, places, tokens, place_of(on.device), &digest);
+      if (tokens && answers_for_data()) digests[static_cast<std::size_t>(m)] = digest;
       batch.step = next_step();
       batch.first_sequence = range.first_sequence;
       return batch;
     };
-    work.global_tokens = job.training.global_batch * job.model.sequence;
+    work.global_targets = data.counted_targets(next_step());
     work.loss_scale = loss_scaler ? loss_scaler->scale() : 1;
     work.layer_finished = [this](int layer, bool last) { gradient_sync.layer_finished(layer, last); };
     return work;
@@ -177,17 +151,21 @@ struct RankTrainer::Impl {
             std::clamp<int64_t>(sequences - first - range.first_sequence, 0, range.sequences));
       };
       work.load = [&](int m, bool tokens) {
-        if (!tokens) return Batch{};
         const int64_t begin = first + microbatch_range(plan, slot.pipeline, m).first_sequence;
-        return tokens_of(work.sequences(m),
-                         [&](int i) { return validation.spread_sequence(begin + i, sequences); });
+        std::vector<TokenData::Place> places;
+        for (int i = 0; i < work.sequences(m); ++i)
+          places.push_back(validation.spread_place(begin + i, sequences));
+        return load_batch(validation, places, tokens, place_of(on.device));
       };
       loss += executor.evaluate(work);
     }
     settle();
     if (slot.tp_rank != 0) loss = 0;
     world->all_reduce(&loss, 1, ElementType::f64, ReduceOp::sum);
-    return loss / static_cast<double>(sequences * job.model.sequence);
+    int64_t targets = 0;
+    for (int64_t i = 0; i < sequences; ++i)
+      targets += validation.layout(validation.spread_place(i, sequences)).counted_targets();
+    return loss / static_cast<double>(std::max<int64_t>(1, targets));
   }
 
   void export_to(const std::string& directory) {
@@ -504,7 +482,7 @@ struct RankTrainer::Impl {
     double own_loss = 0;
     double numbers[3] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0)};
     do_early([&] {
-      if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_tokens);
+      if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_targets);
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
     settle();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -19,6 +20,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHeader = 64;         // before the data: the block's size, and alignment
 constexpr std::size_t kSmall = 16 * kPage;  // smaller tensors come from the heap
 constexpr double kLargestMisfit = 1.25;     // how much larger than wanted a free block may be
+constexpr std::size_t kMostHeld = 2;        // times the most that was in use: of sizes that do not come back
 
 std::size_t& block_bytes(char* block) {
   return *reinterpret_cast<std::size_t*>(block);
@@ -51,6 +53,7 @@ class TensorCache : public c10::Allocator {
       }
     }
     free_.clear();
+    most_used_bytes_ = used_bytes_;
   }
   int64_t held_bytes() {
     const std::lock_guard lock(mutex_);
@@ -83,8 +86,11 @@ class TensorCache : public c10::Allocator {
       char* block = fit->second.back();
       fit->second.pop_back();
       if (fit->second.empty()) free_.erase(fit);
+      use(block_bytes(block));
       return block;
     }
+    use(bytes);
+    while (!free_.empty() && held_bytes_ + bytes > kMostHeld * most_used_bytes_) unmap_largest();
     void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) throw std::bad_alloc();
     held_bytes_ += bytes;
@@ -92,17 +98,31 @@ class TensorCache : public c10::Allocator {
     return static_cast<char*>(block);
   }
 
+  void use(std::size_t bytes) {
+    used_bytes_ += bytes;
+    most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
+  }
+  void unmap_largest() {
+    const auto largest = std::prev(free_.end());
+    munmap(largest->second.back(), largest->first);
+    held_bytes_ -= largest->first;
+    largest->second.pop_back();
+    if (largest->second.empty()) free_.erase(largest);
+  }
+
   static void free_data(void* data);
 
   void give_back(char* block) {
     if (block_bytes(block) < kSmall) return std::free(block);
     const std::lock_guard lock(mutex_);
+    used_bytes_ -= block_bytes(block);
     free_[block_bytes(block)].push_back(block);
   }
 
   std::mutex mutex_;
   std::map<std::size_t, std::vector<char*>> free_;  // by size
   std::size_t held_bytes_ = 0;
+  std::size_t used_bytes_ = 0, most_used_bytes_ = 0;
 };
 
 TensorCache& cache() {

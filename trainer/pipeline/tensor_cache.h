@@ -3,7 +3,8 @@
 // An iteration allocates the same sizes again and again. The C library's heap fragments, which adds two
 // thirds to the activations, and returns large blocks to the kernel, so that every 4 KiB cost a page fault
 // the next time. With a free list per size, the memory of a rank is the maximum that its tensors need, and
-// does not change between iterations.
+// does not change between iterations. Where sizes differ from one iteration to
+// the next (attention in documents), it is at most twice the maximum in use.
 #pragma once
 
 #include <cstdint>

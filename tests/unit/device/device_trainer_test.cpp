@@ -86,6 +86,22 @@ TEST(DeviceTrainer, TrainsAsOnProcessors) {
   }
 }
 
+TEST(DeviceTrainer, DocumentsAndAnswersAsOnProcessors) {
+  for (const char* family : {"gpt2", "llama"}) {
+    JobSpec job = deep_job(family);
+    const Plan plan = two_by_two_by_two(job);
+    const Numbers whole = trained(job, plan, On::host);
+    job.data.document_mask = true;
+    const Numbers masked = trained(job, plan, On::host);
+    EXPECT_EQ(trained(job, plan, On::device), masked) << family;
+    job.training.task = Task::sft;
+    const Numbers tuned = trained(job, plan, On::host);
+    EXPECT_EQ(trained(job, plan, On::device), tuned) << family;
+    EXPECT_NE(whole, masked);
+    EXPECT_NE(masked, tuned);
+  }
+}
+
 TEST(DeviceTrainer, TrainsAsOnProcessorsOverSockets) {
   const JobSpec job = deep_job();
   const Plan plan = two_by_two_by_two(job);

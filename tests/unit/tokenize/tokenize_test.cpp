@@ -135,6 +135,77 @@ TEST_F(TokenizeTest, TokensTakeTheBitsOfTheVocabulary) {
   }
 }
 
+// Bytes, but `bc` is one token.
+class PairTokenizer : public Tokenizer {
+ public:
+  int vocabulary() const override { return 258; }
+  void encode(const std::string& text, std::vector<int>& tokens) const override {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool pair = text.compare(i, 2, "bc") == 0;
+      tokens.push_back(pair ? 256 : static_cast<unsigned char>(text[i]));
+      i += pair ? 1 : 0;
+    }
+  }
+  std::string decode(const std::vector<int>&) const override { return {}; }
+  int end_of_document() const override { return 257; }
+  bool needs_whole_documents() const override { return false; }
+};
+
+TEST_F(TokenizeTest, AnswersOfExamplesAreMarkedWithTheEnd) {
+  const std::string long_prompt(20000, 'p');  // longer than a chunk
+  const std::string lines = R"({"prompt": "ab", "completion": "cde"})"
+                            "\n\n"
+                            R"({"completion": "x", "prompt": ""})"
+                            "\n"
+                            R"({"prompt": "y", "completion": "z"})"
+                            "\n"
+                            R"({"prompt": ")" +
+                            long_prompt +
+                            R"(", "completion": "q"})"
+                            "\n";
+  tokenize({.files = {write("e.jsonl", lines)}, .directory = directory_, .validation = 0, .sft = true},
+           PairTokenizer(), [](int64_t, int64_t) {});
+  const TokenFile file = TokenFile::open(directory_ / "train.bin", "auto", "k");
+  ASSERT_EQ(file.tokens(), 10 + 20002);
+  std::vector<int64_t> first(10);
+  file.read(0, 10, first.data());
+  EXPECT_THAT(first, ::testing::ElementsAre('a', 256, 'd', 'e', 257, 'x', 257, 'y', 'z', 257));
+  file.require_answers("k");
+  EXPECT_THAT(file.document_starts(0, 100), ::testing::ElementsAre(0, 5, 7, 10));
+  using Ranges = std::vector<TokenRange>;
+  EXPECT_EQ(file.answers(0, 100), (Ranges{{1, 5}, {5, 7}, {8, 10}}))
+      << "a token across the boundary is one of the answer";
+  EXPECT_EQ(file.answers(2, 6), (Ranges{{2, 5}, {5, 6}}));
+  EXPECT_EQ(file.answers(7, 8), (Ranges{}));
+  EXPECT_EQ(file.answers(10, 30000), (Ranges{{20010, 20012}}));
+}
+
+TEST_F(TokenizeTest, WhatIsNoExampleIsNamedWithItsLine) {
+  const auto problem = [&](const std::string& name, const std::string& line) -> std::string {
+    try {
+      tokenize({.files = {write(name, "\n" + line)}, .directory = directory_, .validation = 0, .sft = true},
+               PairTokenizer(), [](int64_t, int64_t) {});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(problem("a.txt", "text"),
+              HasSubstr("a.txt: is not JSONL (.jsonl, .ndjson), as examples must be"));
+  EXPECT_THAT(
+      problem("a.jsonl", R"({"prompt": "a"})"),
+      HasSubstr(R"(a.jsonl:2: has no key "completion" (keys: prompt); examples are objects such as)"));
+  EXPECT_THAT(
+      problem("a.jsonl", R"({"messages": []})"),
+      HasSubstr(R"(a.jsonl:2: has no key "prompt" (keys: messages); apply the tokenizer's chat template)"));
+  EXPECT_THAT(problem("a.jsonl", R"({"prompt": ["a"], "completion": "b"})"),
+              HasSubstr(R"("prompt" must be a text, is array)"));
+  EXPECT_THAT(problem("a.jsonl", R"({"prompt": "a", "completion": ""})"),
+              HasSubstr(R"("completion" is empty)"));
+  EXPECT_THAT(problem("a.jsonl", "[1"), HasSubstr(R"(an object such as {"prompt": "a question")"));
+}
+
 TEST_F(TokenizeTest, TheIndexHasTheDocuments) {
   TokenWriter writer(directory_ / "w", 256);
   writer.end_document();  // without tokens: none

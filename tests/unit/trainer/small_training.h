@@ -62,12 +62,16 @@ inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std:
   return plan;
 }
 
-// Tokens with period eleven, so that a model learns them within a few steps.
+// Tokens with period eleven, so that a model learns them within a few steps. The documents of jobs that mask
+// them have five tokens, of which the answers of fine-tuning are the last three.
 inline TokenData repeating_data(const JobSpec& job) {
-  std::vector<uint16_t> tokens;
-  for (int i = 0; i < 1001; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 11));
-  return TokenData::from_tokens(tokens, job.model.sequence, job.training.global_batch, job.model.vocabulary,
-                                job.training.seed);
+  TokensInMemory data;
+  for (int i = 0; i < 1001; ++i) data.tokens.push_back(static_cast<uint16_t>(i * i % 11));
+  for (int64_t start = 0; start < 1000; start += 5) {
+    data.document_starts.push_back(start);
+    data.answers.emplace_back(start + 2, start + 5);
+  }
+  return TokenData::in_memory(data, job);
 }
 
 }  // namespace sailor

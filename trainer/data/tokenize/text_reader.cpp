@@ -47,6 +47,8 @@ TextReader::TextReader(std::vector<std::string> files, const TextOptions& option
     const auto bytes = std::filesystem::file_size(file, error);
     if (error) throw InputError(Where{file, 0}, "cannot read: " + error.message());
     require_text_file(file);
+    if (options_.examples && !is_jsonl(file))
+      throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson), as examples must be");
     total_bytes_ += static_cast<int64_t>(bytes);
   }
 }
@@ -94,8 +96,15 @@ bool TextReader::next_document() {
     line_position_ = position_;
     position_ += static_cast<int64_t>(line.size()) + (in_.eof() ? 0 : 1);
     ++line_;
-    if (line.find_first_not_of(" \t\r") != std::string::npos)
-      rest_ = text_of_json_line(line, options_.text_key, {files_[file_], line_});
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const Where where{files_[file_], line_};
+    if (options_.examples) {
+      Example example = example_of_json_line(line, where);
+      prompt_bytes_ = example.prompt.size();
+      rest_ = std::move(example.prompt) + example.completion;
+    } else {
+      rest_ = text_of_json_line(line, options_.text_key, where);
+    }
   }
   require_good();
   return !rest_.empty();
@@ -107,6 +116,7 @@ bool TextReader::next_of_lines(TextChunk& chunk) {
   chunk.ends_document = taken_ + chunk.text.size() == rest_.size();
   if (!chunk.ends_document) chunk.text.resize(cut(chunk.text));
   taken_ += chunk.text.size();
+  chunk.prompt_bytes = prompt_bytes_;
   chunk.position = line_position_;
   chunk.end_position = position_;
   chunk.after_split = line_position_ >= options_.split_at;

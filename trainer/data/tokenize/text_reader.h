@@ -14,10 +14,11 @@ namespace sailor {
 
 struct TextChunk {
   std::string text;
-  int64_t position = 0;        // in the concatenated files: of its first byte, or of its line
-  int64_t end_position = 0;    // up to where the files have been read
-  bool ends_document = false;  // last chunk of a document
-  bool after_split = false;    // begins behind TextOptions::split_at
+  int64_t position = 0;          // in the concatenated files: of its first byte, or of its line
+  int64_t end_position = 0;      // up to where the files have been read
+  bool ends_document = false;    // last chunk of a document
+  bool after_split = false;      // begins behind TextOptions::split_at
+  std::size_t prompt_bytes = 0;  // of an example: what the text begins with, before the answer
 };
 
 struct TextOptions {
@@ -28,6 +29,8 @@ struct TextOptions {
   // no token is split, into two documents; a line of a JSONL file never is.
   int64_t split_at = std::numeric_limits<int64_t>::max();
   std::string text_key = "text";  // of the lines of JSONL files
+  // Lines of JSONL files, the only ones then, are examples of a prompt and its completion, in one chunk each.
+  bool examples = false;
 };
 
 class TextReader {
@@ -56,6 +59,7 @@ class TextReader {
   std::ifstream in_;
   std::string rest_;       // read, but not returned yet; of JSONL, the text of a document
   std::size_t taken_ = 0;  // what has been returned of a document of JSONL
+  std::size_t prompt_bytes_ = 0;
   int64_t line_position_ = 0;
   int line_ = 0;
 };

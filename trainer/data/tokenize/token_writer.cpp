@@ -44,15 +44,28 @@ void TokenWriter::write(const std::vector<int>& tokens) {
     put(out_, narrow_tokens_.data(), narrow_tokens_.size());
   }
   tokens_ += static_cast<int64_t>(tokens.size());
-  document_tokens_ += static_cast<int64_t>(tokens.size());
+  sequence_tokens_ += static_cast<int64_t>(tokens.size());
+}
+
+void TokenWriter::end_sequence() {
+  constexpr int64_t kLongest = std::numeric_limits<int32_t>::max();
+  for (; sequence_tokens_ > 0; sequence_tokens_ -= lengths_.back()) {
+    lengths_.push_back(static_cast<int32_t>(std::min(sequence_tokens_, kLongest)));
+    modes_.push_back(in_answer_ ? 1 : 0);
+  }
+}
+
+void TokenWriter::end_prompt() {
+  end_sequence();
+  in_answer_ = has_answers_ = true;
 }
 
 void TokenWriter::end_document() {
-  if (document_tokens_ == 0) return;
-  documents_.push_back(static_cast<int64_t>(lengths_.size()));
-  constexpr int64_t kLongest = std::numeric_limits<int32_t>::max();
-  for (; document_tokens_ > 0; document_tokens_ -= lengths_.back())
-    lengths_.push_back(static_cast<int32_t>(std::min(document_tokens_, kLongest)));
+  end_sequence();
+  in_answer_ = false;
+  const auto sequences = static_cast<int64_t>(lengths_.size());
+  if (sequences > next_document_) documents_.push_back(next_document_);
+  next_document_ = sequences;
 }
 
 void TokenWriter::write_index() {
@@ -72,6 +85,7 @@ void TokenWriter::write_index() {
     position_bytes += int64_t{length} * (wide_ ? 4 : 2);
   }
   put(index, documents_.data(), documents_.size());
+  if (has_answers_) put(index, modes_.data(), modes_.size());
   finish_file(index, temporary(".idx"));
 }
 

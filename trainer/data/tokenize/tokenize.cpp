@@ -26,20 +26,37 @@ std::size_t chunk_bytes(int64_t total_bytes, double validation) {
   return std::clamp(static_cast<std::size_t>(smaller / 4), kLeastChunkBytes, kMostChunkBytes);
 }
 
+struct Encoded {
+  std::vector<int> tokens;
+  std::size_t prompt_tokens = 0;  // of an example
+};
+
+// An example is encoded as one text. Its prompt are the tokens that it has in common with its prompt alone: a
+// token across the boundary is part of the answer.
+Encoded encode(const TextChunk& chunk, const Tokenizer& tokenizer) {
+  Encoded encoded;
+  tokenizer.encode(chunk.text, encoded.tokens);
+  const int end = tokenizer.end_of_document();
+  const bool ended = !encoded.tokens.empty() && encoded.tokens.back() == end;
+  if (chunk.ends_document && end >= 0 && !ended) encoded.tokens.push_back(end);
+  if (chunk.prompt_bytes == 0) return encoded;
+  std::vector<int> prompt;
+  tokenizer.encode(chunk.text.substr(0, chunk.prompt_bytes), prompt);
+  const auto differ =
+      std::mismatch(prompt.begin(), prompt.end(), encoded.tokens.begin(), encoded.tokens.end());
+  encoded.prompt_tokens = static_cast<std::size_t>(differ.first - prompt.begin());
+  return encoded;
+}
+
 // The tokens of each chunk, computed on all cores.
-std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, const Tokenizer& tokenizer,
-                                         std::size_t threads) {
-  std::vector<std::vector<int>> tokens(chunks.size());
+std::vector<Encoded> encode_all(const std::vector<TextChunk>& chunks, const Tokenizer& tokenizer,
+                                std::size_t threads) {
+  std::vector<Encoded> tokens(chunks.size());
   std::vector<std::exception_ptr> errors(threads);
   std::atomic<std::size_t> next = 0;
   auto work = [&](std::size_t thread) {
     try {
-      const int end = tokenizer.end_of_document();
-      for (std::size_t i = next++; i < chunks.size(); i = next++) {
-        tokenizer.encode(chunks[i].text, tokens[i]);
-        const bool ended = !tokens[i].empty() && tokens[i].back() == end;
-        if (chunks[i].ends_document && end >= 0 && !ended) tokens[i].push_back(end);
-      }
+      for (std::size_t i = next++; i < chunks.size(); i = next++) tokens[i] = encode(chunks[i], tokenizer);
     } catch (...) {
       errors[thread] = std::current_exception();
     }
@@ -59,12 +76,13 @@ std::vector<std::vector<int>> encode_all(const std::vector<TextChunk>& chunks, c
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t, int64_t)>& progress) {
   const int64_t total_bytes = TextReader(options.files, {}).total_bytes();
-  TextReader reader(
-      options.files,
-      {.chunk_bytes = tokenizer.needs_whole_documents() ? TextOptions::kWholeDocuments
-                                                        : chunk_bytes(total_bytes, options.validation),
-       .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) * (1 - options.validation)),
-       .text_key = options.text_key});
+  TextReader reader(options.files, {.chunk_bytes = tokenizer.needs_whole_documents() || options.sft
+                                                       ? TextOptions::kWholeDocuments
+                                                       : chunk_bytes(total_bytes, options.validation),
+                                    .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) *
+                                                                     (1 - options.validation)),
+                                    .text_key = options.text_key,
+                                    .examples = options.sft});
 
   std::filesystem::create_directories(options.directory);
   TokenWriter train(options.directory + "/train", tokenizer.vocabulary());
@@ -84,10 +102,16 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
       batch_bytes += chunk.text.size();
       chunks.push_back(std::move(chunk));
     }
-    const std::vector<std::vector<int>> tokens = encode_all(chunks, tokenizer, threads);
+    std::vector<Encoded> tokens = encode_all(chunks, tokenizer, threads);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       TokenWriter& writer = validation && chunks[i].after_split ? *validation : train;
-      writer.write(tokens[i]);
+      if (options.sft) {
+        const auto answer = tokens[i].tokens.begin() + static_cast<std::ptrdiff_t>(tokens[i].prompt_tokens);
+        writer.write({tokens[i].tokens.begin(), answer});
+        writer.end_prompt();
+        tokens[i].tokens.erase(tokens[i].tokens.begin(), answer);
+      }
+      writer.write(tokens[i].tokens);
       if (chunks[i].ends_document) writer.end_document();
       text_bytes += static_cast<int64_t>(chunks[i].text.size());
       done_bytes = chunks[i].end_position;

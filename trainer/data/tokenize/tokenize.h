@@ -15,6 +15,7 @@ struct TokenizeOptions {
   std::string directory;          // for train.bin, train.idx and the same of `validation`; created if missing
   double validation = 0.05;       // fraction at the end of the text for validation; 0 = none
   std::string text_key = "text";  // of the documents in JSONL files
+  bool sft = false;               // JSONL files of prompts and completions, whose answers are marked
 };
 
 struct TokenizeResult {

@@ -224,15 +224,15 @@ TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   EXPECT_FALSE(plain.training.clip_grad_norm.has_value());
   EXPECT_EQ(plain.metrics.trace_step, 0);
   EXPECT_EQ(parse_job_spec(with(", format: nanogpt", ""), "job.yaml").data.format, "auto");
-  const JobSpec job =
-      parse_job_spec(with("  optimizer: {name: adamw, lr: 3.0e-4}\ndata: {train: text.bin, format: nanogpt}",
-                          "  optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}\n"
-                          "  schedule: {name: cosine, warmup_steps: 2, min_lr: 0.01}\n"
-                          "  clip_grad_norm: 1.0\n"
-                          "  validation: {every_steps: 5, sequences: 7}\n"
-                          "data: {train: text.bin, format: megatron, validation: val.bin}\n"
-                          "metrics: {tensorboard: tb, trace_step: 3}"),
-                     "job.yaml");
+  const JobSpec job = parse_job_spec(
+      with("  optimizer: {name: adamw, lr: 3.0e-4}\ndata: {train: text.bin, format: nanogpt}",
+           "  optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}\n"
+           "  schedule: {name: cosine, warmup_steps: 2, min_lr: 0.01}\n"
+           "  clip_grad_norm: 1.0\n"
+           "  validation: {every_steps: 5, sequences: 7}\n"
+           "data: {train: text.bin, format: megatron, validation: val.bin, document_mask: true}\n"
+           "metrics: {tensorboard: tb, trace_step: 3}"),
+      "job.yaml");
   EXPECT_TRUE(job.training.optimizer.nesterov);
   EXPECT_EQ(job.training.optimizer.momentum, 0.9);
   EXPECT_EQ(job.training.schedule.name, "cosine");
@@ -241,6 +241,12 @@ TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   EXPECT_EQ(job.training.clip_grad_norm, 1.0);
   EXPECT_EQ(job.training.validation.sequences, 7);
   EXPECT_EQ(job.data.format, "megatron");
+  EXPECT_TRUE(job.data.document_mask);
+  EXPECT_EQ(job.training.task, Task::pretraining);
+  EXPECT_EQ(
+      parse_job_spec(with("  optimizer: {name: adamw", "  task: sft\n  optimizer: {name: adamw"), "job.yaml")
+          .training.task,
+      Task::sft);
   EXPECT_EQ(job.metrics.tensorboard, "tb");
   EXPECT_EQ(job.metrics.trace_step, 3);
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "planner/spec/error.h"
+#include "tests/unit/trainer/data/megatron_index.h"
 #include "trainer/data/blend.h"
 
 namespace sailor {
@@ -123,10 +124,194 @@ TEST_F(TokenFiles, SequencesForValidationLieEvenlyOverTheData) {
   for (uint16_t i = 0; i <= 4 * 10; ++i) tokens.push_back(i);
   const TokenData data = TokenData::from_tokens(tokens, 4, 3, 256, 77);
   std::vector<int64_t> starts;
-  for (int64_t i = 0; i < 5; ++i) starts.push_back(data.spread_sequence(i, 5)[0]);
+  for (int64_t i = 0; i < 5; ++i) starts.push_back(data.tokens(data.spread_place(i, 5))[0]);
   EXPECT_THAT(starts, ::testing::ElementsAre(0, 8, 16, 24, 32));
-  EXPECT_EQ(data.spread_sequence(2, 3)[0], 24);
-  EXPECT_EQ(data.spread_sequence(9, 10), (std::vector<int64_t>{36, 37, 38, 39, 40}));
+  EXPECT_EQ(data.tokens(data.spread_place(2, 3))[0], 24);
+  EXPECT_EQ(data.tokens(data.spread_place(9, 10)), (std::vector<int64_t>{36, 37, 38, 39, 40}));
+}
+
+using Ranges = std::vector<TokenRange>;
+
+TokenData documents_in_memory(std::size_t tokens, const std::vector<int64_t>& starts,
+                              const Ranges& answers = {}) {
+  JobSpec job;
+  job.model.sequence = 4;
+  job.model.vocabulary = 256;
+  job.training.global_batch = 3;
+  job.data.document_mask = true;
+  if (!answers.empty()) job.training.task = Task::sft;
+  TokensInMemory memory{{}, starts, answers};
+  for (std::size_t i = 0; i < tokens; ++i) memory.tokens.push_back(static_cast<uint16_t>(i + 1));
+  return TokenData::in_memory(memory, job);
+}
+
+TEST_F(TokenFiles, ALayoutHasTheDocumentsOfAWindowAndTheTargetsInThem) {
+  const TokenData data = documents_in_memory(17, {0, 2, 3, 8, 13, 14});
+  EXPECT_FALSE(data.whole_sequences());
+  // Four sequences are an epoch; 1024 epochs are counted.
+  EXPECT_EQ(data.document_lengths(), (std::map<int64_t, int64_t>{{1, 4096}, {2, 2048}, {4, 2048}}));
+  EXPECT_EQ(data.describe(), "0 files, 17 tokens, in documents of 2 tokens");
+  const auto layout = [&](int64_t window) { return data.layout({0, window}); };
+  // Tokens 0 to 4; documents begin at 2 and 3.
+  EXPECT_THAT(layout(0).documents, ::testing::ElementsAre(2, 1, 1));
+  EXPECT_EQ(layout(0).counted, (Ranges{{0, 1}, {3, 4}}));
+  EXPECT_EQ(layout(0).counted_targets(), 2);
+  // The last target, token 8, begins a document.
+  EXPECT_THAT(layout(1).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(layout(1).counted, (Ranges{{0, 3}}));
+  // One that begins with the window is not divided.
+  EXPECT_THAT(layout(2).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(layout(2).counted, (Ranges{{0, 4}}));
+  EXPECT_THAT(layout(3).documents, ::testing::ElementsAre(1, 1, 2));
+  EXPECT_EQ(layout(3).counted, (Ranges{{2, 4}}));
+}
+
+TEST_F(TokenFiles, WithoutTheMaskASequenceIsOneDocument) {
+  const TokenData data = TokenData::from_tokens(std::vector<uint16_t>(17, 1), 4, 3, 256, 1);
+  EXPECT_TRUE(data.whole_sequences());
+  EXPECT_THAT(data.layout({0, 1}).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(data.layout({0, 1}).counted, (Ranges{{0, 4}}));
+  EXPECT_EQ(data.counted_targets(0), 12);
+  EXPECT_EQ(data.document_lengths(), (std::map<int64_t, int64_t>{{4, 1}}));
+}
+
+TEST_F(TokenFiles, TargetsThatCountAreThoseOfTheGlobalBatch) {
+  // Windows of 4 - 1, 4 - 2 and 4 - 0 targets, in every order the same sum.
+  const TokenData data = documents_in_memory(13, {0, 1, 5, 6});
+  std::multiset<int64_t> counts;
+  for (int64_t index = 0; index < 3; ++index)
+    counts.insert(data.layout(data.place(0, index)).counted_targets());
+  EXPECT_THAT(counts, ::testing::UnorderedElementsAre(3, 2, 4));
+  EXPECT_EQ(data.counted_targets(0), 9);
+  EXPECT_EQ(data.counted_targets(5), 9);
+  std::vector<int64_t> every_token;
+  for (int64_t i = 0; i < 13; ++i) every_token.push_back(i);
+  const TokenData none = documents_in_memory(13, every_token);
+  EXPECT_EQ(none.layout({0, 0}).counted_targets(), 0);
+  EXPECT_EQ(none.counted_targets(0), 1) << "a loss of 0, not one that is not finite";
+}
+
+TEST_F(TokenFiles, FineTuningHasWholeDocumentsAndCountsAnswers) {
+  // Documents of 3, 2, 4 and 7 tokens in sequences of 4 + 1, all but the first token of each answers, or
+  // fewer.
+  const TokenData data = documents_in_memory(16, {0, 3, 5, 9}, {{2, 3}, {4, 5}, {5, 9}, {11, 12}, {13, 16}});
+  EXPECT_EQ(data.num_windows(), 3);
+  EXPECT_THAT(data.tokens({0, 0}), ::testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(data.layout({0, 0}).documents, ::testing::ElementsAre(3, 1));
+  EXPECT_EQ(data.layout({0, 0}).counted, (Ranges{{1, 2}, {3, 4}}));
+  EXPECT_THAT(data.tokens({0, 1}), ::testing::ElementsAre(6, 7, 8, 9, 0)) << "filled";
+  EXPECT_THAT(data.layout({0, 1}).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(data.layout({0, 1}).counted, (Ranges{{0, 3}})) << "a document's first token is no target";
+  EXPECT_THAT(data.tokens({0, 2}), ::testing::ElementsAre(10, 11, 12, 13, 14)) << "cut";
+  EXPECT_THAT(data.layout({0, 2}).documents, ::testing::ElementsAre(4));
+  EXPECT_EQ(data.layout({0, 2}).counted, (Ranges{{1, 2}, {3, 4}}));
+  EXPECT_EQ(data.counted_targets(0), 7);
+  EXPECT_EQ(data.describe(), "0 files, 16 tokens, in documents of 3 tokens, 58 % answers");
+}
+
+TEST_F(TokenFiles, FineTuningFillsWhatADocumentLeaves) {
+  const TokenData data = documents_in_memory(5, {0, 2}, {{1, 2}, {3, 5}});
+  ASSERT_EQ(data.num_windows(), 1) << "of 5 tokens, in 4 + 1";
+  const TokenData shorter = documents_in_memory(2, {0}, {{1, 2}});
+  EXPECT_THAT(shorter.tokens({0, 0}), ::testing::ElementsAre(1, 2, 0, 0, 0));
+  EXPECT_THAT(shorter.layout({0, 0}).documents, ::testing::ElementsAre(2, 2));
+  EXPECT_EQ(shorter.layout({0, 0}).counted, (Ranges{{0, 1}}));
+}
+
+class Documents : public TokenFiles {
+ protected:
+  // All tokens of a document are its number.
+  void write_documents(const std::string& stem, uint16_t first, const std::vector<int32_t>& lengths) {
+    std::vector<uint16_t> tokens;
+    std::vector<int64_t> documents = {0};
+    for (const int32_t length : lengths) {
+      tokens.insert(tokens.end(), static_cast<std::size_t>(length), first++);
+      documents.push_back(static_cast<int64_t>(documents.size()));
+    }
+    write(stem + ".bin", raw(tokens));
+    write(stem + ".idx", megatron_index(8, 2, lengths, documents));
+  }
+  // Do the parts of a sequence, and the targets that count, follow the tokens' documents?
+  static void expect_consistent(const TokenData& data, const TokenData::Place& place) {
+    const std::vector<int64_t> tokens = data.tokens(place);
+    std::vector<int64_t> documents;
+    Ranges counted;
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+      if (i == 0 || tokens[i] != tokens[i - 1]) documents.push_back(0);
+      ++documents.back();
+      if (tokens[i] != tokens[i + 1]) continue;
+      const auto target = static_cast<int64_t>(i);
+      if (!counted.empty() && counted.back().second == target) {
+        ++counted.back().second;
+      } else {
+        counted.emplace_back(target, target + 1);
+      }
+    }
+    EXPECT_EQ(data.layout(place).documents, documents) << ::testing::PrintToString(tokens);
+    EXPECT_EQ(data.layout(place).counted, counted) << ::testing::PrintToString(tokens);
+  }
+};
+
+TEST_F(Documents, BoundariesAreThoseOfTheFilesInABlendAndAfterAResume) {
+  write_documents("a1", 0, {5, 1, 1, 9, 2});
+  write_documents("a2", 10, {3, 7, 20});
+  write_documents("b", 20, {6, 2, 2, 2, 11, 1});
+  JobSpec spec = job("", "auto");
+  spec.data.train = {{"a*.bin", 3}, {"b.bin", 1}};
+  spec.data.document_mask = true;
+  const TokenData data = TokenData::open(spec), resumed = TokenData::open(spec);
+  spec.training.global_batch = 6;
+  const TokenData larger_batch = TokenData::open(spec);
+  std::set<std::pair<std::size_t, int64_t>> seen;
+  for (int64_t sample = 60000; sample < 60200; ++sample) {
+    const TokenData::Place place = data.place(sample / 3, sample % 3);
+    seen.insert({place.source, place.window});
+    expect_consistent(data, place);
+    EXPECT_EQ(resumed.layout(resumed.place(sample / 3, sample % 3)).documents, data.layout(place).documents);
+    EXPECT_EQ(larger_batch.layout(larger_batch.place(sample / 6, sample % 6)).documents,
+              data.layout(place).documents);
+  }
+  EXPECT_THAT(data.describe(),
+              ::testing::StartsWith("megatron: 3 files, 72 tokens, blended 75 %, 25 %, in documents of "));
+  EXPECT_EQ(seen.size(), 11u + 5u) << "all windows of both sources";
+}
+
+TEST_F(Documents, ValidationHasTheMaskToo) {
+  write_documents("train", 0, {5, 3});
+  write_documents("held_out", 0, {2, 7, 1, 8});
+  JobSpec spec = job("train.bin", "auto");
+  spec.data.validation = "held_out.bin";
+  spec.data.document_mask = true;
+  const TokenData data = TokenData::open_validation(spec);
+  for (int64_t i = 0; i < 4; ++i) expect_consistent(data, data.spread_place(i, 4));
+}
+
+TEST_F(Documents, AnswersAreThoseOfTheFiles) {
+  JobSpec spec = job("a*.bin", "auto");
+  spec.training.task = Task::sft;
+  write_documents("a1", 0, {3, 2});
+  EXPECT_THAT(error_of(spec),
+              ::testing::HasSubstr("a1.idx: data.train: marks no answers, which training.task: sft "
+                                   "needs; write the file with `sailor tokenize --sft`"));
+  // Two documents, each a prompt and an answer.
+  write("a1.idx", megatron_index(8, 2, {1, 2, 1, 1}, {0, 2, 4}) + std::string("\0\1\0\1", 4));
+  write("a2.bin", tokens16({7, 8, 9, 9}));
+  write("a2.idx", megatron_index(8, 2, {3, 1}, {0, 2}) + std::string("\0\1", 2));
+  const TokenData data = TokenData::open(spec);
+  EXPECT_EQ(data.num_windows(), 2);
+  EXPECT_EQ(data.layout({0, 0}).counted, (Ranges{{0, 2}, {3, 4}}));
+  EXPECT_EQ(data.layout({0, 1}).counted, (Ranges{{2, 3}}));
+  EXPECT_THAT(data.tokens({0, 1}), ::testing::ElementsAre(7, 8, 9, 9, 0));
+}
+
+TEST_F(Documents, AFileThatMarksNoneIsNamed) {
+  write_documents("a1", 0, {5, 3});
+  write("a2.bin", tokens16({1, 2, 3, 4, 5}));
+  JobSpec spec = job("a*.bin", "auto");
+  EXPECT_EQ(error_of(spec), "no error");
+  spec.data.document_mask = true;
+  EXPECT_THAT(error_of(spec),
+              ::testing::HasSubstr("a2.bin: data.train: data.document_mask needs an .idx that marks"));
 }
 
 TEST_F(TokenFiles, ValidationFilesAreOpenedAsTheTrainingFilesAre) {

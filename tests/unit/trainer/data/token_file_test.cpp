@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "planner/spec/error.h"
+#include "tests/unit/trainer/data/megatron_index.h"
 
 namespace sailor {
 namespace {
@@ -15,31 +16,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <class T>
-std::string raw(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
 std::string llmc(int32_t magic, int32_t version, int32_t count, const std::string& tokens) {
   std::vector<int32_t> header(256);
   header[0] = magic;
   header[1] = version;
   header[2] = count;
   return raw(header) + tokens;
-}
-
-// An index as Megatron's IndexedDatasetBuilder writes it.
-std::string megatron(uint8_t code, int width, const std::vector<int32_t>& lengths,
-                     const std::vector<int64_t>& documents,
-                     const std::string& magic = std::string("MMIDIDX\0\0", 9), uint64_t version = 1) {
-  std::vector<int64_t> pointers;
-  int64_t at = 0;
-  for (const int32_t length : lengths) {
-    pointers.push_back(at);
-    at += int64_t{length} * width;
-  }
-  return magic + raw<uint64_t>({version}) + raw<uint8_t>({code}) +
-         raw<uint64_t>({lengths.size(), documents.size()}) + raw(lengths) + raw(pointers) + raw(documents);
 }
 
 class TokenFileTest : public ::testing::Test {
@@ -86,7 +68,7 @@ TEST_F(TokenFileTest, FormatsAreRecognisedByTheirContentOrNeighbours) {
       TokenFile::open(write("w.bin", llmc(20240801, 7, 2, raw<uint32_t>({128000, 5}))), "auto", "k");
   EXPECT_THAT(all(wide), ElementsAre(128000, 5));
 
-  write("m.idx", megatron(8, 2, {2, 1}, {0, 1, 2}));
+  write("m.idx", megatron_index(8, 2, {2, 1}, {0, 1, 2}));
   const TokenFile pair = TokenFile::open(write("m.bin", raw<uint16_t>({4, 5, 6})), "auto", "k");
   EXPECT_EQ(pair.format(), "megatron");
   EXPECT_THAT(all(pair), ElementsAre(4, 5, 6));
@@ -115,16 +97,16 @@ TEST_F(TokenFileTest, RawTokensOf32BitsAreNotReadAs16) {
 }
 
 TEST_F(TokenFileTest, MegatronsElementTypesAreReadByTheirCodes) {
-  write("a.idx", megatron(1, 1, {2}, {0, 1}));
+  write("a.idx", megatron_index(1, 1, {2}, {0, 1}));
   EXPECT_THAT(all(TokenFile::open(write("a.bin", raw<uint8_t>({200, 1})), "megatron", "k")),
               ElementsAre(200, 1));
-  write("b.idx", megatron(4, 4, {2}, {0, 1}));
+  write("b.idx", megatron_index(4, 4, {2}, {0, 1}));
   EXPECT_THAT(all(TokenFile::open(write("b.bin", raw<int32_t>({100000, -1})), "megatron", "k")),
               ElementsAre(100000, -1));
-  write("c.idx", megatron(5, 8, {1}, {0, 1}));
+  write("c.idx", megatron_index(5, 8, {1}, {0, 1}));
   EXPECT_THAT(all(TokenFile::open(write("c.bin", raw<int64_t>({int64_t{1} << 40})), "megatron", "k")),
               ElementsAre(int64_t{1} << 40));
-  write("d.idx", megatron(3, 2, {1}, {0, 1}));
+  write("d.idx", megatron_index(3, 2, {1}, {0, 1}));
   EXPECT_THAT(all(TokenFile::open(write("d.bin", raw<int16_t>({-3})), "megatron", "k")), ElementsAre(-3));
 }
 
@@ -146,27 +128,66 @@ TEST_F(TokenFileTest, BrokenMegatronPairsAreNamedWithWhatToDo) {
   EXPECT_THAT(error_of(bin, "megatron"), HasSubstr("m.idx next to it; copy it too"));
   write("m.idx", "MMID");
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("m.idx: data.train: no Megatron index"));
-  write("m.idx", megatron(8, 2, {3}, {0, 1}, std::string("TNTIDX\0\0\0", 9)));
+  write("m.idx", megatron_index(8, 2, {3}, {0, 1}, std::string("TNTIDX\0\0\0", 9)));
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("no Megatron index"));
-  write("m.idx", megatron(8, 2, {3}, {0, 1}, std::string("MMIDIDX\0\0", 9), 2));
+  write("m.idx", megatron_index(8, 2, {3}, {0, 1}, std::string("MMIDIDX\0\0", 9), 2));
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("index of version 2"));
-  write("m.idx", megatron(7, 4, {3}, {0, 1}));
+  write("m.idx", megatron_index(7, 4, {3}, {0, 1}));
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("type code 7 are no tokens"));
-  write("m.idx", megatron(8, 2, {4}, {0, 1}));
+  write("m.idx", megatron_index(8, 2, {4}, {0, 1}));
   EXPECT_THAT(error_of(bin, "auto"),
               HasSubstr("m.bin: data.train: the index promises 8 bytes, the file has 6"));
-  write("m.idx", megatron(8, 2, {3}, {0, 1}).substr(0, 40));
+  write("m.idx", megatron_index(8, 2, {3}, {0, 1}).substr(0, 40));
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("truncated: 1 sequences and 2 documents"));
-  std::string huge = megatron(8, 2, {3}, {0, 1});
+  std::string huge = megatron_index(8, 2, {3}, {0, 1});
   const uint64_t many = UINT64_MAX / 6;
   std::memcpy(huge.data() + 18, &many, sizeof many);
   write("m.idx", huge);
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("truncated"));
-  std::string shuffled = megatron(8, 2, {2, 1}, {0, 1, 2});
+  std::string shuffled = megatron_index(8, 2, {2, 1}, {0, 1, 2});
   const int64_t elsewhere = 0;
   std::memcpy(shuffled.data() + 34 + 8 + 8, &elsewhere, sizeof elsewhere);
   write("m.idx", shuffled);
   EXPECT_THAT(error_of(bin, "auto"), HasSubstr("sequence 1 does not follow the one before it"));
+}
+
+TEST_F(TokenFileTest, DocumentsBeginWhereTheIndexSays) {
+  // Documents of 3, 0, 1 and 2 tokens; the first has two sequences, and a sequence is empty.
+  write("m.idx", megatron_index(8, 2, {2, 1, 1, 0, 2}, {0, 2, 2, 3, 5}));
+  const TokenFile file = TokenFile::open(write("m.bin", raw<uint16_t>({1, 2, 3, 4, 5, 6})), "auto", "k");
+  file.require_documents("k");
+  EXPECT_THAT(file.document_starts(0, 6), ElementsAre(0, 3, 4));
+  EXPECT_THAT(file.document_starts(0, 100), ElementsAre(0, 3, 4)) << "the end of the list begins none";
+  EXPECT_THAT(file.document_starts(1, 4), ElementsAre(3));
+  EXPECT_THAT(file.document_starts(3, 4), ElementsAre(3));
+  EXPECT_THAT(file.document_starts(5, 6), ElementsAre());
+  EXPECT_THAT(file.document_starts(3, 3), ElementsAre());
+}
+
+TEST_F(TokenFileTest, FilesThatMarkNoDocumentsAreRefusedWhereTheyAreNeeded) {
+  const auto problem = [](const std::string& path) -> std::string {
+    try {
+      TokenFile::open(path, "auto", "k").require_documents("data.train");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string bin = write("m.bin", raw<uint16_t>({4, 5, 6}));
+  EXPECT_THAT(problem(bin), HasSubstr("m.bin: data.train: data.document_mask needs an .idx that marks the "
+                                      "documents, which files of format nanogpt do not have"));
+  const auto with_documents = [&](const std::vector<int64_t>& documents) {
+    write("m.idx", megatron_index(8, 2, {2, 1}, documents));
+    return problem(bin);
+  };
+  EXPECT_EQ(with_documents({0, 1, 2}), "no error");
+  EXPECT_EQ(with_documents({0, 2}), "no error");
+  EXPECT_THAT(with_documents({1, 2}), HasSubstr("m.idx: data.train: document 0 does not follow"));
+  EXPECT_THAT(with_documents({0, 2, 1}), HasSubstr("document 2 does not follow the one before it"));
+  EXPECT_THAT(with_documents({0, 3}), HasSubstr("document 1 does not follow the one before it"));
+  EXPECT_THAT(with_documents({0, -1}), HasSubstr("document 1 does not follow the one before it"));
+  EXPECT_THAT(with_documents({0, 1}), HasSubstr("the last document does not end with the last sequence"));
+  EXPECT_THAT(with_documents({}), HasSubstr("the last document does not end with the last sequence"));
 }
 
 TEST_F(TokenFileTest, TextIsNotTakenForTokens) {

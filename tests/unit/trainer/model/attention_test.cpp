@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <array>
 #include <cmath>
 
 #include "planner/spec/error.h"
@@ -94,6 +95,32 @@ TEST(Attention, SoftCapsAreThoseOfTheComposedOperators) {
     const auto gradients = torch::autograd::grad({ours}, {q, k, v}, {seed});
     const auto expected = torch::autograd::grad({theirs}, {q, k, v}, {seed});
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(gradients[i], expected[i], 1e-12, 1e-12)) << i;
+  }
+}
+
+// Two sequences of documents of 3, 1 and 3 and of 7 tokens, with grouped queries and rotary positions.
+TEST(Attention, InDocumentsEveryOneIsAsIfItWereAlone) {
+  const std::vector<int64_t> documents = {3, 1, 3, 7};
+  const RotaryTable table(7, speeds(4, 100.0), at::kDouble);
+  const at::Tensor qkv = at::randn({2, 7, 8 * 4}, at::kDouble).set_requires_grad(true);
+  const auto turned = [&](const at::Tensor& projected) {
+    const Heads heads = split_heads(projected, 4, 2);
+    return Heads{table.rotate(heads.query), table.rotate(heads.key), heads.value};
+  };
+  for (const auto& [window, cap] :
+       std::vector<std::pair<int64_t, double>>{{0, 0}, {2, 0}, {0, 1.5}, {2, 1.5}}) {
+    const at::Tensor ours = attend_in_documents(turned(qkv), documents, 0.7, window, cap);
+    std::vector<at::Tensor> alone;
+    for (const auto& [sequence, first, length] :
+         std::vector<std::array<int64_t, 3>>{{0, 0, 3}, {0, 3, 1}, {0, 4, 3}, {1, 0, 7}}) {
+      const at::Tensor document = qkv.narrow(0, sequence, 1).narrow(1, first, length);
+      alone.push_back(merge_heads(attend(turned(document), 0.7, window, cap)));
+    }
+    const at::Tensor theirs = at::cat(alone, 1).view({2, 7, 16}), seed = at::randn({2, 7, 16}, at::kDouble);
+    EXPECT_TRUE(at::allclose(ours, theirs, 1e-13, 1e-13)) << window << " " << cap;
+    const at::Tensor gradient = torch::autograd::grad({ours}, {qkv}, {seed})[0],
+                     expected = torch::autograd::grad({theirs}, {qkv}, {seed})[0];
+    EXPECT_TRUE(at::allclose(gradient, expected, 1e-12, 1e-12)) << window << " " << cap;
   }
 }
 

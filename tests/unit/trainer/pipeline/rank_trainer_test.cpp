@@ -114,6 +114,62 @@ TEST(RankTrainer, DropoutFollowsTheStepAndIsOffInValidation) {
   EXPECT_EQ(resumed, std::vector<double>(with.begin() + 4, with.end()));
 }
 
+// Documents of four tokens, whose last is also the first of the next: with sequences of eight tokens two
+// documents are packed, with sequences of three every document is one.
+TEST(RankTrainer, PackedDocumentsHaveTheLossAndGradientsOfDocumentsAlone) {
+  for (const char* family : {"gpt2", "llama"}) {
+    JobSpec packed_job = sailor::small_job(family, /*layers=*/2, /*global_batch=*/4);
+    packed_job.model.positions = packed_job.model.sequence;
+    packed_job.training.precision = Precision::fp64;
+    packed_job.data.document_mask = true;
+    JobSpec alone_job = packed_job;
+    alone_job.model.sequence = 3;
+    alone_job.data.document_mask = false;
+    alone_job.training.global_batch = 8;
+    std::vector<uint16_t> packed, alone;
+    std::vector<int64_t> starts;
+    for (int document = 0; document < 8; ++document) {
+      const std::vector<uint16_t> middle = {static_cast<uint16_t>(document + 1),
+                                            static_cast<uint16_t>(document * document % 11)};
+      starts.push_back(static_cast<int64_t>(packed.size()));
+      packed.insert(packed.end(), {0, middle[0], middle[1], 0});
+      alone.insert(alone.end(), {0, middle[0], middle[1]});
+    }
+    starts.push_back(static_cast<int64_t>(packed.size()));
+    packed.push_back(0);
+    alone.push_back(0);
+    const auto run = [](const JobSpec& job, const TokenData& data, const Plan& plan) {
+      TestJob ranks("thread", num_ranks(plan));
+      std::vector<double> losses;
+      ranks.run([&](CommFactory& factory) {
+        RankTrainer trainer(job, plan, factory.rank(), factory, data);
+        std::vector<double> mine;
+        for (int step = 0; step < 3; ++step) {
+          const StepResult result = trainer.step();
+          mine.insert(mine.end(),
+                      {result.loss, result.grad_norm, trainer.evaluate(data, data.num_windows())});
+        }
+        if (factory.rank() == 0) losses = mine;
+      });
+      return losses;
+    };
+    const TokenData of_alone = TokenData::from_tokens(alone, 3, 8, 11, 1),
+                    of_packed = TokenData::in_memory({packed, starts}, packed_job);
+    const std::vector<double> expected =
+        run(alone_job, of_alone, sailor::make_plan(alone_job, 8, {{1}}, {1}));
+    for (const auto& [pipelines, microbatches] :
+         std::vector<std::pair<std::vector<std::vector<int>>, std::vector<int>>>{
+             {{{1}}, {4}}, {{{2, 1, 1}}, {4}}, {{{1, 2}, {1}}, {3, 1}}}) {
+      Plan plan = sailor::make_plan(packed_job, 1, pipelines, microbatches);
+      plan.pipelines[0].stages[0].recompute = Recompute::full;
+      const std::vector<double> losses = run(packed_job, of_packed, plan);
+      ASSERT_EQ(losses.size(), expected.size());
+      for (std::size_t i = 0; i < losses.size(); ++i)
+        EXPECT_NEAR(losses[i], expected[i], 1e-12) << family << " " << summary(plan) << " " << i;
+    }
+  }
+}
+
 class RecordingPacer : public Pacer {
  public:
   void computed(const PhaseWork& work, Clock::time_point start) override {

@@ -38,6 +38,17 @@ TEST_F(TensorCacheTest, AMuchSmallerTensorLeavesALargeBlockAlone) {
   EXPECT_GT(tensor_cache_bytes(), before);
 }
 
+TEST_F(TensorCacheTest, TensorsOfEverySizeInTurnDoNotPileUp) {
+  const int64_t before = tensor_cache_bytes();
+  for (const int order : {1, -1}) {
+    for (int i = 0; i < 20; ++i) {
+      const int64_t large = (int64_t{1} << 16) + (order > 0 ? i : 19 - i) * (int64_t{1} << 17);
+      const at::Tensor x = at::ones({large, 1}, at::kByte);
+      EXPECT_LE(tensor_cache_bytes() - before, 2 * (int64_t{20} << 17)) << large;
+    }
+  }
+}
+
 TEST_F(TensorCacheTest, WhatIsFreeCanBeGivenBack) {
   const int64_t before = tensor_cache_bytes();
   const at::Tensor kept = at::ones({1 << 20});
