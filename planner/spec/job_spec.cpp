@@ -220,9 +220,9 @@ LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) 
   return scale;
 }
 
-TrainingSpec read_training(const Field& field) {
+TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   MapField map(field, {"global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
-                       "optimizer", "schedule", "clip_grad_norm", "validation"});
+                       "optimizer", "schedule", "clip_grad_norm", "validation", "lora"});
   TrainingSpec training;
   training.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000);
   if (auto precision = map.optional("precision")) read_training_precision(*precision, training);
@@ -235,6 +235,7 @@ TrainingSpec read_training(const Field& field) {
   if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
+  if (auto lora = map.optional("lora")) training.lora = read_lora(*lora, model);
   return training;
 }
 
@@ -349,7 +350,7 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
   job.file = file_name;
   job.model = read_model(map.required("model"),
                          base_directory.empty() ? file_name : base_directory + "/" + kInBaseDirectory);
-  job.training = read_training(map.required("training"));
+  job.training = read_training(map.required("training"), job.model);
   if (auto data = map.optional("data")) job.data = read_data(*data);
   if (auto resources = map.optional("resources")) job.resources = read_resources(*resources);
   if (auto objective = map.optional("objective")) {

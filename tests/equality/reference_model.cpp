@@ -7,6 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/equality/reference/adapters.h"
 #include "tests/equality/reference/families.h"
 #include "trainer/model/dropout_mask.h"
 
@@ -93,9 +94,13 @@ T get(std::istream& in) {
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
                                          int steps, const std::vector<bool>& skipped) {
-  Weights weights;
+  Weights weights, frozen;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
+    if (job.training.lora && !is_adapter(entry.first)) {
+      frozen[entry.first] = entry.second.detach();
+      continue;
+    }
     weights[entry.first] = entry.second.detach().clone().set_requires_grad(true);
     moments[entry.first] = {at::zeros_like(entry.second.detach()), at::zeros_like(entry.second.detach())};
   }
@@ -109,7 +114,8 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
       rows.push_back(at::tensor(tokens, at::kLong));
     }
     const at::Tensor batch = at::stack(rows);
-    const at::Tensor loss = reference_loss(job, step, weights, batch.narrow(1, 0, job.model.sequence),
+    const Weights adapted = job.training.lora ? with_adapters(job, frozen, weights) : weights;
+    const at::Tensor loss = reference_loss(job, step, adapted, batch.narrow(1, 0, job.model.sequence),
                                            batch.narrow(1, 1, job.model.sequence));
     torch::autograd::backward({loss}, {});
 

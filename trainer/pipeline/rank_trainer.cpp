@@ -92,8 +92,8 @@ struct RankTrainer::Impl {
         data(d),
         pacer(pc),
         stage(job, plan, layout, rank, on.factory, place_of(on.device)),
-        gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.parameters(),
-                      job.model.tied_embeddings, on.device),
+        gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.trained(),
+                      job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
         recorder(on.device),
@@ -217,7 +217,7 @@ struct RankTrainer::Impl {
             plan,
             layout,
             slot,
-            stage.parameters(),
+            stage.trained(),
             *optimizer,
             on.device,
             loss_scaler ? &*loss_scaler : nullptr};
@@ -299,7 +299,10 @@ struct RankTrainer::Impl {
     on.device.wait(on.device.copies());
     executor.drop();
     gradient_sync.drop_gradients();
-    for (Parameter* parameter : stage.parameters()) parameter->value.mutable_grad() = at::Tensor();
+    for (Parameter* parameter : stage.trained()) parameter->value.mutable_grad() = at::Tensor();
+    for (Parameter* parameter : stage.parameters()) {  // the next one reads it again
+      if (parameter->frozen) parameter->value.storage().unsafeGetStorageImpl()->reset();
+    }
     if (room.drop_state) return drop_state();
     if (has_master_copies()) {  // which the weights follow from
       for (c10::StorageImpl* storage : value_storages()) storage->reset();
@@ -330,7 +333,7 @@ struct RankTrainer::Impl {
 
   std::set<c10::StorageImpl*> value_storages() {
     std::set<c10::StorageImpl*> storages;
-    for (const Parameter* parameter : stage.parameters())
+    for (const Parameter* parameter : stage.trained())
       storages.insert(parameter->value.storage().unsafeGetStorageImpl());
     return storages;
   }
@@ -599,15 +602,22 @@ int64_t RankTrainer::state_bytes(const JobSpec& job, const Plan& plan, int rank)
   // The value and its gradient, each also in the type in which it is updated, and two moments.
   const int64_t per_element = kind.element_bytes + kind.state_bytes + 2 * kind.state_bytes +
                               (masters ? kind.element_bytes + kind.state_bytes : 0);
-  int64_t elements = 0;
-  for (const auto& [name, spec] : specs_by_name(job, layout)) {
+  const auto here = [&](const std::string& name) {
     const int layer = std::stoi(name);
     for (std::size_t s = static_cast<std::size_t>(slot.stage); s < pipeline.stages.size();
          s += pipeline.stages.size() / static_cast<std::size_t>(plan.interleave))
-      if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer)
-        elements += held_elements(slot, spec);
+      if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer) return true;
+    return false;
+  };
+  int64_t trained = 0, frozen = 0;
+  for (const auto& [name, spec] : specs_by_name(job, layout))
+    if (here(name)) trained += held_elements(slot, spec);
+  if (job.training.lora) {
+    for (const ParameterSpec& spec :
+         list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout)))
+      if (here(spec.name)) frozen += held_elements(slot, spec);
   }
-  return elements * per_element;
+  return trained * per_element + frozen * kind.element_bytes;
 }
 Restored RankTrainer::restore(RankTrainer* previous, const std::string& directory, int givers) {
   return impl_->restore(previous ? previous->impl_.get() : nullptr, directory, givers);
