@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -14,12 +15,16 @@
 
 #include "planner/plan/rank_layout.h"
 #include "planner/process/seconds_since.h"
+#include "planner/spec/lora_parameters.h"
+#include "planner/spec/model_family.h"
+#include "trainer/checkpoint/adapter_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
 #include "trainer/checkpoint/held_state.h"
 #include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/state_transfer.h"
+#include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/data/token_digest.h"
 #include "trainer/model/element_types.h"
@@ -43,6 +48,16 @@ std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string&
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return factory.create(name, ranks);
+}
+
+// The job under the plan, and on rank 0 which base model its adapters are for.
+JobSpec job_of_rank(const Plan& plan, const JobSpec& whole, int rank) {
+  JobSpec job = job_under(plan, whole);
+  if (rank == 0 && job.training.lora && !job.model.from.empty()) {
+    job.model.from = std::filesystem::absolute(job.model.from).lexically_normal();
+    job.training.lora->base_digest = StoredModel(job.model).digest();
+  }
+  return job;
 }
 
 int64_t new_lineage() {
@@ -83,7 +98,7 @@ struct RankTrainer::Impl {
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
        const DevicePlane* device)
-      : job(job_under(p, j)),
+      : job(job_of_rank(p, j, rank)),
         plan((check_trainable(j, p), p)),
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
@@ -195,17 +210,23 @@ struct RankTrainer::Impl {
     settle();
     std::map<std::string, ParameterSpec> padded;
     const std::vector<ParameterSpec> listed =
-        list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout));
+        trained_parameters(job.model, job.training.lora, padded_vocabulary(job.model.vocabulary, layout));
     const std::vector<Parameter*> held = stage.parameters();
     if (slot.rank != 0) {
       for (const ParameterSpec& spec : listed) gather_on_first_rank(*world, plan, layout, spec, held);
       return;
     }
     for (const ParameterSpec& spec : listed) padded[spec.name] = spec;
+    const auto whole = [&](const ParameterSpec& spec) {
+      return gather_on_first_rank(*world, plan, layout, padded.at(spec.name), held);
+    };
+    const at::ScalarType type = scalar_type(job.training.precision);
     try {
-      export_model(directory, job.model, scalar_type(job.training.precision), [&](const ParameterSpec& spec) {
-        return gather_on_first_rank(*world, plan, layout, padded.at(spec.name), held);
-      });
+      if (job.training.lora) {
+        export_adapters(directory, job.model, *job.training.lora, type, whole);
+      } else {
+        export_model(directory, job.model, type, whole);
+      }
     } catch (...) {
       world->abort();  // the others wait for this rank
       throw;
