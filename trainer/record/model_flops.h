@@ -1,4 +1,5 @@
-// The peak FLOP/s of a plan's GPUs, which MFU compares with training_flops_per_token(). Pure.
+// The peak FLOP/s of a plan's GPUs, which MFU compares with training_flops_per_token()
+// (planner/spec/training_flops.h). Pure.
 #pragma once
 
 #include <optional>

@@ -8,8 +8,11 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/model_directory.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text_file.h"
 #include "tests/unit/planner/error_of.h"
+#include "tests/unit/planner/scratch.h"
 
 namespace sailor {
 namespace {
@@ -21,14 +24,29 @@ std::string parser_says(const json& job) {
   return test::error_of([&] { parse_job_spec(job.dump(), "job.yaml"); });
 }
 
-// A spec in which every map of the schema stands, with what its reader asks for first.
-json whole_job() {
-  return json::parse(R"({
+// A spec in which every map of the schema stands that can stand beside `path`, with what its reader asks for
+// first.
+json whole_job(const std::string& path = "") {
+  json job = json::parse(R"({
     "model": {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 128},
     "training": {"global_batch": 4, "steps": 10, "precision": "fp16", "loss_scale": {}, "optimizer": {"name": "adamw"},
                  "schedule": {"name": "cosine"}, "validation": {}},
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
+  if (path != "/training/lora") return job;
+  // Adapters are for a model directory, which has the model's keys for itself.
+  static const std::string base = [] {
+    ModelSpec model;
+    set_family(model, "gpt2");
+    model.layers = model.heads = 2;
+    model.hidden = model.feed_forward = model.sequence = model.vocabulary = 16;
+    std::string directory = test::scratch_directory("schema");
+    write_file_atomically(directory + "/config.json", to_model_config(model, "float32"));
+    return directory;
+  }();
+  job["model"] = {{"from", base}};
+  job["training"]["lora"] = {{"r", 4}};
+  return job;
 }
 
 // Dotted names of the maps with fixed keys, the top one is "".
@@ -44,7 +62,7 @@ TEST(JobSchema, HasExactlyTheKeysThatTheParserKnows) {
   collect_maps(json::parse(job_schema_json()), "", maps);
   EXPECT_GE(maps.size(), 11u);
   for (const auto& [path, schema] : maps) {
-    json job = whole_job();
+    json job = whole_job(path);
     job[json::json_pointer(path + "/0000")] = 1;
     const std::string error = parser_says(job);
     const size_t begin = error.find("(known: ");
@@ -71,7 +89,7 @@ TEST(JobSchema, RequiresWhatTheParserRequires) {
     return keys;
   };
   for (const auto& [path, schema] : maps) {
-    const json whole = whole_job();
+    const json whole = whole_job(path);
     for (const auto& [key, value] : whole[json::json_pointer(path)].items()) {
       json job = whole;
       job[json::json_pointer(path)].erase(key);
@@ -92,14 +110,14 @@ TEST(JobSchema, WordsOfEnumerationsAreThoseOfTheParser) {
       if (!node.contains("enum")) continue;
       const json::json_pointer place(path + "/" + key);
       for (const json& word : node["enum"]) {
-        json job = whole_job();
+        json job = whole_job(path);
         job[place] = word;
         if (path == "/model") job["model"].erase("family");                         // has all choices
         if (key == "precision") job[json::json_pointer(path)].erase("loss_scale");  // of one of them
         EXPECT_EQ(parser_says(job), "no error") << path << "/" << key << " " << word;
         ++words;
       }
-      json job = whole_job();
+      json job = whole_job(path);
       if (path == "/model") job["model"].erase("family");
       job[place] = "none of them";
       EXPECT_THAT(parser_says(job), ::testing::HasSubstr("none of them")) << path << "/" << key;
@@ -112,14 +130,15 @@ TEST(JobSchema, DefaultsAreThoseOfTheParser) {
   std::map<std::string, json> maps;
   collect_maps(json::parse(job_schema_json()), "", maps);
   // Writing a default out changes nothing of what is read.
-  const JobSpec as_left_out = parse_job_spec(whole_job().dump(), "job.yaml");
   int defaults = 0;
   for (const auto& [path, schema] : maps) {
+    const json whole = whole_job(path);
+    const JobSpec as_left_out = parse_job_spec(whole.dump(), "job.yaml");
     for (const auto& [key, node] : schema["properties"].items()) {
       const json::json_pointer place(path + "/" + key);
-      if (!node.contains("default") || whole_job().contains(place)) continue;
+      if (!node.contains("default") || whole.contains(place)) continue;
       if (key == "momentum" || key == "nesterov") continue;  // of the other optimizer
-      json written = whole_job();
+      json written = whole;
       written[place] = node["default"];
       JobSpec spec = parse_job_spec(written.dump(), "job.yaml");
       spec.lines = as_left_out.lines;
