@@ -70,6 +70,11 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
   add_parsed(verb, "--max-gpus", overrides.max_gpus, parse_max_gpus,
              "maximum GPUs of each type; TYPE@ZONE=N: in that zone; total=N: of all types", "TYPE=N,...");
   add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use only these zones", "ZONE,...");
+  verb->add_option(
+          "--trainer", source.trainer,
+          "plan for programs of this framework: torchrun, accelerate, deepspeed, megatron-core; sailor: for "
+          "Sailor's own trainer (default: as the job spec says)")
+      ->type_name("KIND");
   verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");
   verb->add_option("--cost-model", source.cost_model, "native or published (default: native)")

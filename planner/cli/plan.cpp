@@ -17,8 +17,7 @@
 namespace sailor::cli {
 namespace {
 
-// Enough candidates to include one that Megatron-LM can run, if there is any that is nearly as good.
-constexpr int kMegatronCandidates = 64;
+constexpr const char* kMegatron = "megatron-core";  // the framework of the format `megatron`
 
 void print_result(const PlanCommand& command, const PlanningInputs& inputs, const SearchResult& result) {
   switch (command.format) {
@@ -39,54 +38,58 @@ void print_result(const PlanCommand& command, const PlanningInputs& inputs, cons
   }
 }
 
-// The flags of the best candidate that Megatron-LM can run; an exit code.
-int print_megatron_flags(const PlanningInputs& inputs, const SearchResult& result, const Candidate** chosen) {
-  print_notes(inputs);
-  std::string why_not;
-  for (const Candidate& candidate : result.candidates) {
-    const MegatronFlags megatron = megatron_flags(inputs.job, candidate.plan);
-    if (!megatron.why_not.empty()) {
-      if (why_not.empty()) why_not = megatron.why_not;
-      continue;
-    }
-    if (!why_not.empty())
-      diagnose(fmt::format(
-          "note: Megatron-LM cannot run the best plan ({:.4g} s, {:.4g} USD per iteration): {}; "
-          "this one takes {:.4g} s and {:.4g} USD",
-          result.candidates[0].prediction.iteration_s, result.candidates[0].prediction.usd_per_iteration(),
-          why_not, candidate.prediction.iteration_s, candidate.prediction.usd_per_iteration()));
-    for (const std::string& note : megatron.notes) diagnose("note: " + note);
-    for (const std::string& flag : megatron.flags) print(flag + "\n");
-    *chosen = &candidate;
-    return kDone;
+// The flags of the best plan; an exit code.
+int print_megatron_flags(const PlanningInputs& inputs, const Plan& best) {
+  const MegatronFlags megatron = megatron_flags(inputs.job, best);
+  if (!megatron.why_not.empty()) {
+    diagnose(fmt::format("{}: Megatron-LM cannot run the plan: {}", inputs.job.file, megatron.why_not));
+    return kInfeasible;
   }
-  diagnose(fmt::format(
-      "{}: Megatron-LM can run none of the {} best plans: of the best one, {}; try --search-space "
-      "paper, fewer GPU types (--max-gpus) or another global batch",
-      inputs.job.file, result.candidates.size(), why_not));
-  return kInfeasible;
+  for (const std::string& note : megatron.notes) diagnose("note: " + note);
+  for (const std::string& flag : megatron.flags) print(flag + "\n");
+  return kDone;
+}
+
+// What another trainer's limits cost: the best plan of Sailor's own on the same nodes.
+void compare_with_own_trainer(const PlanCommand& command, const SearchRequest& request,
+                              const PlanningInputs& inputs, const Candidate& best) {
+  PlanSource source = command.source;
+  source.trainer = kOwnTrainer;
+  const PlanningInputs own = read_inputs(source);
+  const SearchResult result = search(own.context(), plan_options(request, own.site));
+  if (result.candidates.empty()) return;
+  const Prediction& prediction = result.candidates[0].prediction;
+  diagnose(
+      fmt::format("note: this is the best plan for {}; Sailor's own trainer, which runs unlike pipelines and "
+                  "TP degrees, would take {:.4g} s and {:.4g} USD per iteration ({:+.1f} % time)",
+                  inputs.job.trainer.kind, prediction.iteration_s, prediction.usd_per_iteration(),
+                  100 * (prediction.iteration_s / best.prediction.iteration_s - 1)));
 }
 
 }  // namespace
 
 int run_plan(const PlanCommand& command) {
-  const PlanningInputs inputs = read_inputs(command.source);
   const bool megatron = command.format == Format::megatron;
-  SearchRequest request = request_of(command.source);
-  request.candidates = megatron ? std::max(command.top, kMegatronCandidates) : command.top;
+  PlanSource source = command.source;
+  if (megatron) source.trainer = kMegatron;
+  const PlanningInputs inputs = read_inputs(source);
+  SearchRequest request = request_of(source);
+  request.candidates = command.top;
   if (!command.previous.empty()) request.previous = load_candidates(command.previous);
   const PlanOptions options = plan_options(request, inputs.site);
 
   SearchResult result = [&] {
-    const WaitingLine line("plan: searching", options.time_limit_s, command.source.quiet);
+    const WaitingLine line("plan: searching", options.time_limit_s, source.quiet);
     return search(inputs.context(), options);
   }();
   keep_first(result, request.candidates);
   print_result(command, inputs, result);
-  int code = exit_code(command.source, result.status, result.reason);
-  const Candidate* chosen = code == kDone ? &result.candidates[0] : nullptr;
-  if (code == kDone && megatron) code = print_megatron_flags(inputs, result, &chosen);
-  if (code == kDone && !command.output.empty()) write_file_atomically(command.output, to_json(chosen->plan));
+  int code = exit_code(source, result.status, result.reason);
+  if (code != kDone) return code;
+  const Candidate& best = result.candidates[0];
+  if (megatron) code = print_megatron_flags(inputs, best.plan);
+  if (code == kDone && !inputs.job.trainer.own()) compare_with_own_trainer(command, request, inputs, best);
+  if (code == kDone && !command.output.empty()) write_file_atomically(command.output, to_json(best.plan));
   return code;
 }
 

@@ -4,6 +4,8 @@
 #include "planner/cli/model_source.h"
 #include "planner/cli/output.h"
 #include "planner/spec/error.h"
+#include "planner/spec/text.h"
+#include "planner/spec/trainer_spec.h"
 
 namespace sailor::cli {
 namespace {
@@ -19,6 +21,19 @@ JobSpec job_of_model(const PlanSource& source) {
   return job;
 }
 
+// The trainer that the command line names, instead of the job's.
+void set_trainer(const std::string& name, JobSpec& job) {
+  if (name.empty() || name == job.trainer.kind) return;
+  job.trainer = {};
+  if (name == kOwnTrainer) return;
+  std::vector<std::string> known = {kOwnTrainer};
+  for (const auto& [kind, text] : trainer_kinds()) known.push_back(kind);
+  if (!trainer_kinds().contains(name))
+    throw InputError("--trainer: must be " + alternatives(known) + ", is " + in_quotes(name) +
+                     did_you_mean(name, known));
+  job.trainer.kind = name;
+}
+
 const std::string& given(const PlanSource& source) {
   return source.model.empty() ? source.job : source.model;
 }
@@ -29,6 +44,7 @@ PlanningInputs read_inputs(const PlanSource& source) {
   parse_search_space(source.search_space);
   parse_cost_model(source.cost_model);
   JobSpec job = source.model.empty() ? load_job_spec(source.job) : job_of_model(source);
+  set_trainer(source.trainer, job);
   return load_inputs(std::move(job), site_or_default(source.config), source.overrides,
                      [&](const SiteConfig& site) { return read_cluster(source.cluster, site.file); });
 }

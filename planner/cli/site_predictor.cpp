@@ -46,7 +46,7 @@ std::optional<SitePredictor::Predicted> SitePredictor::predict(const MeasuredRun
   JobSpec job = job_of(record);
   job.file = "JOB.yaml";  // for advice only
   try {
-    FrameworkStyle style = framework_of(site_->config, site_->catalog, gpu_types_of(record.plan));
+    FrameworkStyle style = framework_of(job, site_->config, site_->catalog, gpu_types_of(record.plan));
     const ProfileSet& profiles = profiles_of(job, style);
     for (const auto& [key, value] : record.options) style.set(key, value, record.where);
     const Snapshot snapshot;

@@ -279,9 +279,13 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
 
 }  // namespace
 
-FrameworkStyle framework_of(const SiteConfig& site, const Catalog& catalog,
+FrameworkStyle framework_of(const JobSpec& job, const SiteConfig& site, const Catalog& catalog,
                             const std::set<std::string>& gpu_types) {
-  if (!site.framework.empty()) return load_framework_style(site.framework);
+  if (!site.framework.empty()) {
+    FrameworkStyle style = load_framework_style(site.framework);
+    if (job.trainer.own() || style.name == job.trainer.kind) return style;
+  }
+  if (!job.trainer.own()) return framework_of_trainer(job);
   const bool gpus = std::none_of(gpu_types.begin(), gpu_types.end(),
                                  [&](const std::string& type) { return catalog.at(type).on_processors; });
   return own_framework(gpus ? Ranks::gpus : Ranks::processors);
@@ -318,7 +322,7 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   std::set<std::string> types;
   for (const SnapshotNode& node : inputs.snapshot.nodes) types.insert(node.gpu_type);
   for (const BusyNode& busy : inputs.snapshot.busy) types.insert(busy.node.gpu_type);
-  inputs.framework = framework_of(inputs.site, inputs.catalog, types);
+  inputs.framework = framework_of(inputs.job, inputs.site, inputs.catalog, types);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);
   const auto usable = [&](const std::string& type) {
     return inputs.profiles.usable(type) ||

@@ -38,9 +38,10 @@ struct PlanningInputs {
   PlanningContext context(const Snapshot& nodes) const { return {job, nodes, catalog, profiles, framework}; }
 };
 
-// The site's framework, else our own trainer's, with ranks as the GPU types have them: if one of them
-// computes on processors, all ranks communicate over sockets. Throws InputError.
-FrameworkStyle framework_of(const SiteConfig& site, const Catalog& catalog,
+// The framework of the job's trainer. Of Sailor's own: the site's, else the built-in one, with ranks as the
+// GPU types have them: if one of them computes on processors, all ranks communicate over sockets. Of another
+// one: the site's if that describes it. Throws InputError.
+FrameworkStyle framework_of(const JobSpec& job, const SiteConfig& site, const Catalog& catalog,
                             const std::set<std::string>& gpu_types);
 
 using SnapshotSource = std::function<Snapshot(const SiteConfig&)>;

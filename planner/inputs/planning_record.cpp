@@ -75,7 +75,10 @@ bool is_name(const std::string& name) {
 }
 
 std::string framework_text(const PlanningInputs& inputs) {
-  if (!inputs.site.framework.empty()) return read_text_file(inputs.site.framework);
+  const std::string& file = inputs.framework.file;
+  if (file == inputs.site.framework) return read_text_file(file);
+  if (const TrainerSpec& trainer = inputs.job.trainer; !trainer.own())
+    return trainer.framework.empty() ? trainer_kinds().at(trainer.kind) : read_text_file(file);
   const bool on_gpus = inputs.framework.name == own_framework(Ranks::gpus).name;
   return own_framework_text(on_gpus ? Ranks::gpus : Ranks::processors);
 }

@@ -27,7 +27,6 @@ std::string obstacle(const JobSpec& job, const Plan& plan) {
         return "its stages have different tensor-parallel degrees";
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
         return "its pipelines cut the layers differently";
-      if (stage.gpu_type != like.gpu_type) return "replicas of one stage are on different GPU types";
       if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
     }
   }
@@ -120,6 +119,8 @@ std::string add_model(const ModelSpec& model, std::vector<std::string>& flags) {
   }
   add("--seq-length", model.sequence);
   add("--max-position-embeddings", std::max(model.sequence, model.position_rows()));
+  flags.emplace_back("--attention-dropout 0");
+  flags.push_back(fmt::format("--hidden-dropout {}", model.dropout));
   if (!model.tied_embeddings) flags.emplace_back("--untie-embeddings-and-output-weights");
   if (find_family(model.family) == nullptr) return "";
   if (std::string why_not = model_obstacle(model); !why_not.empty()) return why_not;
@@ -146,7 +147,14 @@ std::string add_model(const ModelSpec& model, std::vector<std::string>& flags) {
 // Which nodes in which order, so that every stage is on its own GPUs: only where stages differ in type.
 void add_node_order(const Plan& plan, MegatronFlags& out) {
   std::set<std::string> types;
-  for (const PlanStage& stage : plan.pipelines[0].stages) types.insert(stage.gpu_type);
+  for (size_t i = 0; i < plan.pipelines[0].stages.size(); ++i)
+    for (const PlanPipeline& pipeline : plan.pipelines) {
+      types.insert(pipeline.stages[i].gpu_type);
+      if (pipeline.stages[i].gpu_type == plan.pipelines[0].stages[i].gpu_type) continue;
+      out.notes.emplace_back(
+          "replicas of one stage are on different GPU types: start every rank on its GPU (`sailor launch`)");
+      return;
+    }
   if (types.size() < 2) return;
   std::vector<std::string> order;
   for (int i = 0; i < num_groups(plan, plan.pipelines[0]); ++i)
@@ -154,7 +162,8 @@ void add_node_order(const Plan& plan, MegatronFlags& out) {
       const std::string& node = pipeline.stages[static_cast<size_t>(i)].node;
       if (!order.empty() && order.back() == node) continue;
       if (std::find(order.begin(), order.end(), node) != order.end()) {
-        out.why_not = fmt::format("its order of ranks would have to come back to node {}", node);
+        out.notes.push_back(fmt::format(
+            "the order of ranks comes back to node {}: start every rank on its GPU (`sailor launch`)", node));
         return;
       }
       order.push_back(node);
@@ -179,8 +188,8 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   const JobSpec job = job_under(plan, whole);
   MegatronFlags out;
   out.why_not = obstacle(job, plan);
-  if (out.why_not.empty()) add_node_order(plan, out);
   if (!out.why_not.empty()) return out;
+  add_node_order(plan, out);
   const PlanStage& stage = plan.pipelines[0].stages[0];
   out.flags = {fmt::format("--tensor-model-parallel-size {}", stage.shape.tp),
                fmt::format("--pipeline-model-parallel-size {}", num_groups(plan, plan.pipelines[0]))};

@@ -1,7 +1,8 @@
 // A plan as flags of Megatron-LM's training scripts, if Megatron-LM can run it. Pure.
 //
 // Megatron-LM has one tensor-parallel size, one layer split and one number of microbatches for all pipelines.
-// It assigns ranks to GPUs in the order TP, then pipelines, then stages, independent of GPU types.
+// It numbers ranks in the order TP, then pipelines, then stages; the trainer's launcher starts each on its
+// GPU.
 #pragma once
 
 #include <string>

@@ -22,6 +22,7 @@ struct OwnJob {
 
 struct NodeInfo {
   std::string name;
+  std::string address;  // at which other nodes reach it: a host name or an IP address
   std::vector<std::string> partitions;
   std::vector<std::string> features;
   std::map<std::string, int> gpus;  // by type; "" = untyped

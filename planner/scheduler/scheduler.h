@@ -32,6 +32,8 @@ class Scheduler {
   virtual std::optional<OwnJob> own_job() const = 0;
   // The scheduler's name of the node of this process; empty outside a step.
   virtual std::string own_node() const = 0;
+  // The number of this process among the tasks of its step on this node; nothing outside a step.
+  virtual std::optional<int> own_task() const = 0;
   // A value that the submission sent with the job; nothing if it sent none of that name.
   virtual std::optional<std::string> carried_value(const std::string& name) const = 0;
   // Removes it from the environment, so that started processes do not inherit it.

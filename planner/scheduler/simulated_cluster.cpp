@@ -17,7 +17,7 @@ SimulatedCluster::SimulatedCluster(SimulatedSite site)
   for (const SimulatedNode& node : site_.nodes) {
     index_[node.name] = nodes_.size();
     NodeInfo info;
-    info.name = node.name;
+    info.name = info.address = node.name;
     info.features = node.features;
     if (node.gpus > 0) info.gpus[node.gpu_type] = node.gpus;
     info.cpus = node.cpus;

@@ -35,6 +35,7 @@ class SimulatedScheduler final : public Scheduler {
 
   std::optional<OwnJob> own_job() const override;
   std::string own_node() const override { return own_node_; }
+  std::optional<int> own_task() const override { return std::nullopt; }  // its steps run no processes
   std::optional<std::string> carried_value(const std::string& name) const override;
   void forget_carried_value(const std::string& name) override { carried_.erase(name); }
   Allocation own_allocation() override;

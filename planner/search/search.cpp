@@ -32,6 +32,9 @@ SearchResult search(const PlanningContext& context, const PlanOptions& options) 
     if (std::find(known.begin(), known.end(), feature) == known.end())
       throw InputError(
           fmt::format("unknown search feature \"{}\" (features: {})", feature, fmt::join(known, ", ")));
+  if (context.framework.uniform_plans && options.cost_model != CostModel::native)
+    throw InputError(fmt::format("the {} cost model plans for Sailor's own trainer only, not for {}",
+                                 to_string(options.cost_model), context.framework.name));
   if (!context.job.elastic.enabled) return search_once(context, options);
   // Chunks of a group of GPUs cannot be taken up one by one elsewhere.
   PlanOptions lasting = options;

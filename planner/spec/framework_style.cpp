@@ -8,6 +8,7 @@
 #include "planner/spec/own_gpu_framework.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
+#include "planner/spec/trainer_spec.h"
 
 namespace sailor {
 namespace {
@@ -38,7 +39,24 @@ Read word(Enum FrameworkStyle::*member, std::vector<std::string> words) {
   };
 }
 
-const std::map<std::string, Read>& keys() {
+// Which plans it can run.
+const std::map<std::string, Read>& keys_of_plans() {
+  using S = FrameworkStyle;
+  static const std::map<std::string, Read> known = {
+      {"uniform_plans", flag(&S::uniform_plans)},
+      {"max_tensor_parallel", count(&S::max_tensor_parallel, 0)},
+      {"max_stages", count(&S::max_stages, 0)},
+      {"may_recompute", flag(&S::may_recompute)},
+      {"may_interleave", flag(&S::may_interleave)},
+      {"may_shard_optimizer", flag(&S::may_shard_optimizer)},
+      {"rank_order", word(&S::rank_order, {"pipelines", "stages"})},
+      {"flags", word(&S::flags, {"none", "megatron"})},
+  };
+  return known;
+}
+
+// How it executes them.
+const std::map<std::string, Read>& keys_of_execution() {
   using S = FrameworkStyle;
   static const std::map<std::string, Read> known = {
       {"transport", word(&S::transport, {"nccl", "sockets"})},
@@ -112,6 +130,15 @@ const std::map<std::string, Read>& keys() {
   return known;
 }
 
+const std::map<std::string, Read>& keys() {
+  static const std::map<std::string, Read> all = [] {
+    std::map<std::string, Read> both = keys_of_execution();
+    both.insert(keys_of_plans().begin(), keys_of_plans().end());
+    return both;
+  }();
+  return all;
+}
+
 std::vector<std::string> key_names() {
   std::vector<std::string> names{"sailor_framework", "name"};
   for (const auto& [key, read] : keys()) names.push_back(key);
@@ -150,6 +177,19 @@ FrameworkStyle parse_framework_style(const std::string& yaml, const std::string&
 
 FrameworkStyle load_framework_style(const std::string& path) {
   return parse_framework_style(read_text_file(path), path);
+}
+
+FrameworkStyle framework_of_trainer(const JobSpec& job) {
+  const TrainerSpec& trainer = job.trainer;
+  if (trainer.framework.empty())
+    return parse_framework_style(trainer_kinds().at(trainer.kind),
+                                 "etc/frameworks/" + trainer.kind + ".yaml");
+  FrameworkStyle style = load_framework_style(relative_to_file(trainer.framework, job.file));
+  if (style.name != trainer.kind)
+    throw InputError({style.file, 0}, "describes the framework " + in_quotes(style.name) +
+                                          ", but trainer.kind is " + in_quotes(trainer.kind) +
+                                          ": name both alike");
+  return style;
 }
 
 const char* own_framework_text(Ranks ranks) {

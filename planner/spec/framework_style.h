@@ -109,6 +109,22 @@ struct FrameworkStyle {
   double accumulate_bytes = 0;          // memory traffic per parameter and microbatch to accumulate gradients
   double optimizer_traffic_bytes = 30;  // memory traffic per parameter of a step
 
+  // --- Plans that it can run
+  // All pipelines have the same stages with the same TP degrees, layers and recomputation, and the same
+  // number of microbatches.
+  bool uniform_plans = false;
+  int max_tensor_parallel = 0;  // 0 = no limit; the same for the stages of a pipeline
+  int max_stages = 0;
+  // Whether it can recompute activations, interleave stages, and leave the optimizer states whole or shard
+  // them (where not, `zero` above says which).
+  bool may_recompute = true, may_interleave = true, may_shard_optimizer = true;
+  // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
+  enum class RankOrder { pipelines, stages };
+  RankOrder rank_order = RankOrder::pipelines;
+  // Whether its programs take model and parallelism as flags (report/megatron_flags.h).
+  enum class Flags { none, megatron };
+  Flags flags = Flags::none;
+
   // What files say of states is said of 32-bit ones; wider ones take what they take.
   double weight_bytes(Precision precision) const { return element_bytes(precision); }
   double gradient_bytes_at(Precision precision) const {
@@ -133,6 +149,10 @@ struct FrameworkStyle {
 
 FrameworkStyle load_framework_style(const std::string& path);
 FrameworkStyle parse_framework_style(const std::string& yaml, const std::string& file_name);
+
+// The framework of a trainer that is not Sailor's own: its description, else the built-in one of its kind.
+// Throws InputError, also if the description is of another name.
+FrameworkStyle framework_of_trainer(const JobSpec& job);
 
 // Sailor's own trainer, from the built-in files: ranks that compute on processors and communicate over
 // sockets, or on GPUs and with NCCL.

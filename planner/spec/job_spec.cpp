@@ -328,6 +328,17 @@ CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
   return checkpoint;
 }
 
+// What only Sailor's own trainer does.
+void refuse_for_other_trainers(const JobSpec& job) {
+  if (job.trainer.own()) return;
+  for (const char* key : {"training.lora", "data", "checkpoint", "elastic", "metrics"})
+    if (job.lines.contains(key))
+      throw InputError(job.where(key),
+                       fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "
+                                   "have settings of their own",
+                                   key, job.trainer.kind));
+}
+
 void collect_lines(const DocumentNode& node, const std::string& path, std::map<std::string, int>& lines) {
   for (size_t i = 0; i < node.children.size(); ++i) {
     const DocumentEntry& entry = node.children[i];
@@ -345,7 +356,7 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
                        const std::string& base_directory) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document), {"model", "training", "data", "resources", "objective", "constraints",
-                                 "checkpoint", "elastic", "metrics"});
+                                 "checkpoint", "elastic", "metrics", "trainer"});
   JobSpec job;
   job.file = file_name;
   job.model = read_model(map.required("model"),
@@ -376,7 +387,9 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
   if (auto checkpoint = map.optional("checkpoint"))
     job.checkpoint = read_checkpoint(*checkpoint, job.elastic.enabled);
   if (auto metrics = map.optional("metrics")) job.metrics = read_metrics(*metrics, job.training);
+  if (auto trainer = map.optional("trainer")) job.trainer = read_trainer(*trainer);
   collect_lines(document.root, "", job.lines);
+  refuse_for_other_trainers(job);
   if (job.lines.contains("training.validation") && job.data.validation.empty())
     throw InputError(job.where("training.validation"),
                      "training.validation: there is no validation data; name files in data.validation");

@@ -16,6 +16,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/objective.h"
 #include "planner/spec/precision.h"
+#include "planner/spec/trainer_spec.h"
 
 namespace sailor {
 
@@ -170,6 +171,7 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   ElasticSpec elastic;
   MetricsSpec metrics;
+  TrainerSpec trainer;
 
   double tokens_per_iteration() const { return static_cast<double>(training.global_batch) * model.sequence; }
   // Expenses that concern the user: cost, and those that are minimized or limited.

@@ -48,16 +48,18 @@ void keep_off_kinks(const JobSpec& job, const std::string& name, int64_t first_r
 
 // B starts from 0 in training, and until it has grown A has no gradient: both sides start from values
 // instead. What these models' layers read can be small, and A makes it smaller: its results would leave the
-// range of fp16, which no loss scale prevents. So both sides start from larger ones.
+// range of fp16, which no loss scale prevents. There both sides start from a larger A and a smaller B. (In
+// the other types the larger gradients of B would amplify rounding from step to step.)
 void start_adapters(const std::string& name, int64_t first_row, const at::Tensor& value) {
   const auto ends_with = [&](const std::string& suffix) {
     return name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
   };
-  if (ends_with(".lora_A")) value.detach().mul_(16);
+  const double factor = value.scalar_type() == at::kHalf ? 16 : 1;
+  if (ends_with(".lora_A")) value.detach().mul_(factor);
   if (!ends_with(".lora_B")) return;
   const int64_t columns = value.size(1);
   value.detach().copy_(normal_values(/*seed=*/1, name, first_row * columns, value.numel(), /*mean=*/0,
-                                     /*deviation=*/0.05 / 16, value.scalar_type())
+                                     /*deviation=*/0.05 / factor, value.scalar_type())
                            .view_as(value));
 }
 

@@ -5,8 +5,9 @@
 //     sailor-agent step HOST COMMAND...         the same for a command that needs no shell
 //     sailor-agent node-ranks HOST:N,... COMMAND...   runs COMMAND on nodes of this job (node_ranks.h)
 //     sailor-agent local-ranks N COMMAND...     runs COMMAND N times on this machine (local_ranks.h)
-//     sailor-agent helper REQUEST               keeps a helper job (helper_job.h)
-//     sailor-agent helper-node                  the script of a helper job
+//     sailor-agent programs COMMAND...          the ranks of this node of another training program
+//     (programs.h) sailor-agent helper REQUEST               keeps a helper job (helper_job.h) sailor-agent
+//     helper-node                  the script of a helper job
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 #include "trainer/launch/local_ranks.h"
 #include "trainer/launch/node_ranks.h"
 #include "trainer/launch/open_mpi.h"
+#include "trainer/launch/programs.h"
 
 namespace {
 
@@ -94,6 +96,7 @@ int main(int argc, char** argv) try {
       throw sailor::InputError("sailor-agent local-ranks: needs a number of ranks, not " + rest.front());
     return sailor::run_local_ranks(static_cast<int>(*ranks), {rest.begin() + 1, rest.end()});
   }
+  if (mode == "programs" && !rest.empty()) return sailor::run_programs_of_node(sailor::node_name(), rest);
   if (mode == "helper")
     return sailor::keep_helper_job(sailor::site_scheduler(), sailor::parse_keeper(rest), own_path());
   if (mode == "helper-node") {
@@ -101,7 +104,9 @@ int main(int argc, char** argv) try {
     sailor::become_program(sailor::site_scheduler().step_command(step));
   }
   std::cerr << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | step HOST COMMAND... | "
-               "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | helper REQUEST | helper-node   "
+               "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | programs COMMAND... | helper "
+               "REQUEST | "
+               "helper-node   "
                "(started by sailor run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {

@@ -25,6 +25,7 @@
 #include "planner/spec/training_flops.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
+#include "trainer/cli/other_trainer.h"
 #include "trainer/data/token_data.h"
 #include "trainer/elastic/controller.h"
 #include "trainer/elastic/start_plan.h"
@@ -172,6 +173,22 @@ void restart_anywhere(Scheduler& scheduler) {
   become_program(command);
 }
 
+// A job of another trainer.
+int run_program_of(const JobSpec& job, const StartPlan& start, const Arguments& arguments,
+                   const Allocation& allocation, Scheduler& scheduler) {
+  if (arguments.local) throw InputError("--local: is for jobs of Sailor's own trainer");
+  PlanningFiles planning;
+  if (arguments.plan_file.empty()) planning = take_carried_planning(scheduler);
+  start.place(planning);
+  if (!start.text.empty()) std::cout << "sailor: " << start.text << std::endl;
+  const int code = run_other_trainer(
+      job, start.plan,
+      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory, planning,
+      scheduler, allocation);
+  if (code != kDone) restart_anywhere(scheduler);
+  return code;
+}
+
 int run(const Arguments& arguments, Scheduler& scheduler) {
   // The script that Slurm runs is a copy; relative paths in it refer to the submitted file. A spec that the
   // script names is used in its place.
@@ -182,7 +199,6 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   const JobSpec job = parse_job_spec(job_text, job_file);
   if (std::string config = submitted(scheduler, "SAILOR_CONFIG"); !config.empty())
     setenv("SAILOR_CONFIG", config.c_str(), 1);  // a user's own does not replace one with a policy
-
   const SubmittedLimits limits = submitted_limits(job, scheduler);
   ControllerOptions options;
   options.replanning = {site_config_path(), limits.overrides};
@@ -190,6 +206,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   const StartPlan start = find_plan(job, arguments, scheduler, options.allocation, options.replanning);
   const Plan& plan = start.plan;
   check(job, plan, arguments, options.allocation);
+  if (!job.trainer.own()) return run_program_of(job, start, arguments, options.allocation, scheduler);
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
   if (!job.data.validation.empty()) TokenData::open_validation(job);

@@ -16,6 +16,8 @@ namespace sailor {
 namespace {
 
 constexpr double kGrace_s = 3;  // between SIGTERM and SIGKILL
+// Where a library has started threads when it was loaded, they may be given SIGCHLD, and it is lost.
+constexpr int kLookAgain_ms = 100;
 
 int exit_code(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
@@ -43,7 +45,7 @@ int run_local_ranks(int ranks, const std::vector<std::string>& program) {
   }
   while (left > 0 && code == 0) {
     pollfd waiting{signals.descriptor(), POLLIN, 0};
-    poll(&waiting, 1, -1);
+    poll(&waiting, 1, kLookAgain_ms);
     for (const int signal : signals.take()) {
       if (signal != SIGCHLD) code = 128 + signal;
     }

@@ -10,6 +10,7 @@ class NoScheduler final : public Scheduler {
  public:
   std::optional<OwnJob> own_job() const override { return std::nullopt; }
   std::string own_node() const override { return ""; }
+  std::optional<int> own_task() const override { return std::nullopt; }
   std::optional<std::string> carried_value(const std::string&) const override { return std::nullopt; }
   void forget_carried_value(const std::string&) override {}
   Allocation own_allocation() override { refuse(); }

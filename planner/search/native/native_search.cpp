@@ -17,6 +17,7 @@
 #include "planner/search/native/few_gpus.h"
 #include "planner/search/native/placement.h"
 #include "planner/search/native/seeds.h"
+#include "planner/search/native/uniform_plans.h"
 #include "planner/search/problem/candidates.h"
 #include "planner/search/problem/previous_plans.h"
 
@@ -62,10 +63,17 @@ struct Effort {
   double walked = 1.3;                         // from no plan that is further from the best than this factor
 };
 
-PlanFeatures offered(const PlanOptions& options) {
+PlanFeatures offered(const PlanOptions& options, const FrameworkStyle& framework) {
   PlanFeatures out;
   for (const PlanFeature feature : options.allow)
     if (offers(options, feature)) out.insert(feature);
+  if (framework.uniform_plans) {
+    out.erase(PlanFeature::unlike_cuts);
+    out.erase(PlanFeature::unlike_shares);
+  }
+  if (!framework.may_recompute) out.erase(PlanFeature::recompute);
+  if (!framework.may_interleave) out.erase(PlanFeature::interleave);
+  if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   return out;
 }
 
@@ -75,14 +83,16 @@ class NativeSearch {
       : context_(context),
         options_(options),
         with_bound_(with_bound),
-        offered_(offered(options)),
+        offered_(offered(options, context.framework)),
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected)),
         space_(context, resources_),
         scorer_(space_, goal_of(context.job), steps(), deadline_) {}
 
   SearchResult run() {
-    if (!space_.options.empty()) {
+    if (context_.framework.uniform_plans) {
+      result_.stats.configurations = score_uniform_plans(scorer_, offered_);
+    } else if (!space_.options.empty()) {
       start_from_previous();
       const Effort::Size& size = this->size();
       if (size.few) score_few_gpus(scorer_, offered_, {});
@@ -199,6 +209,7 @@ class NativeSearch {
 
   // Without recomputation that gains nothing: walks take what is as good.
   PlanTemplate tidy(PlanTemplate of, double value) {
+    if (context_.framework.uniform_plans) return of;
     for (size_t c = 0; c < of.classes.size(); ++c)
       for (size_t i = 0; i < of.classes[c].stages.size(); ++i) {
         if (of.classes[c].stages[i].recompute == Recompute::none) continue;

@@ -77,7 +77,9 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
   int covered = limit;
   counters.push_back({static_cast<int>(number), pool.gpu_type, 1});
   out.capacity.push_back(limit);
+  const int most_tp = context.framework.max_tensor_parallel;
   for (const ReplicaShape& shape : profile->second.shapes()) {
+    if (most_tp > 0 && shape.tp > most_tp) continue;
     if (shape.gpus() > pool.free_by_node.front() || shape.gpus() > limit) {
       ++rejected[shape.gpus() > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
       continue;

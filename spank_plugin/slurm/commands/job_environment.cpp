@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "planner/spec/quantity.h"
+
 extern "C" char** environ;
 
 namespace sailor {
@@ -103,6 +105,13 @@ std::optional<OwnJob> slurm_own_job() {
 
 std::string slurm_own_node() {
   return variable("SLURMD_NODENAME");
+}
+
+std::optional<int> slurm_own_task() {
+  // A batch script has a number too, but is no step.
+  const std::optional<double> task = parse_number(variable("SLURM_LOCALID"));
+  if (!task || variable("SLURM_STEP_ID").empty()) return std::nullopt;
+  return static_cast<int>(*task);
 }
 
 std::map<std::string, std::string> sbatch_defaults() {

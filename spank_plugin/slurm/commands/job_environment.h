@@ -16,7 +16,8 @@ namespace sailor {
 std::string slurm_job_id();  // of this process's job; empty outside
 std::string slurm_job_name();
 std::optional<OwnJob> slurm_own_job();
-std::string slurm_own_node();  // of a process in a step
+std::string slurm_own_node();         // of a process in a step
+std::optional<int> slurm_own_task();  // its number on the node
 
 // The variables of this process that are defaults of sbatch's options.
 std::map<std::string, std::string> sbatch_defaults();

@@ -96,6 +96,7 @@ std::optional<NodeInfo> node_in_scontrol(const std::string& line) {
   NodeInfo node;
   node.name = scontrol_value(line, "NodeName");
   if (node.name.empty()) return std::nullopt;
+  node.address = scontrol_value(line, "NodeAddr");
   // A base state, then flags: ALLOCATED+DRAIN, DOWN*; `*` marks a node that does not respond.
   const std::string state = scontrol_value(line, "State");
   const auto has = [&state](const char* word) { return state.find(word) != std::string::npos; };

@@ -92,6 +92,7 @@ class SlurmScheduler final : public Scheduler {
  public:
   std::optional<OwnJob> own_job() const override { return slurm_own_job(); }
   std::string own_node() const override { return slurm_own_node(); }
+  std::optional<int> own_task() const override { return slurm_own_task(); }
   std::optional<std::string> carried_value(const std::string& name) const override {
     return job_variable(name);
   }

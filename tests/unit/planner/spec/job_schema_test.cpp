@@ -24,8 +24,8 @@ std::string parser_says(const json& job) {
   return test::error_of([&] { parse_job_spec(job.dump(), "job.yaml"); });
 }
 
-// A spec in which every map of the schema stands that can stand beside `path`, with what its reader asks for
-// first.
+// A spec with the map of that path and, as far as they go together, all others of the schema, with what their
+// readers ask for first.
 json whole_job(const std::string& path = "") {
   json job = json::parse(R"({
     "model": {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 128},
@@ -33,6 +33,11 @@ json whole_job(const std::string& path = "") {
                  "schedule": {"name": "cosine"}, "validation": {}},
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
+  if (path == "/trainer") {
+    for (const char* of_own_trainer : {"data", "checkpoint", "elastic", "metrics"}) job.erase(of_own_trainer);
+    job["training"].erase("validation");
+    job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};
+  }
   if (path != "/training/lora") return job;
   // Adapters are for a model directory, which has the model's keys for itself.
   static const std::string base = [] {

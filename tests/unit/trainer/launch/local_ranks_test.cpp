@@ -1,9 +1,11 @@
 #include "trainer/launch/local_ranks.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace sailor {
 namespace {
@@ -29,6 +31,21 @@ TEST(LocalRanksDeathTest, OneThatFailsEndsTheOthers) {
   EXPECT_EXIT(run(3, R"([ "$SAILOR_RANK" != 1 ] || exit 7; exec sleep 300)"), ExitedWithCode(7), "");
   EXPECT_EXIT(run(2, R"([ "$SAILOR_RANK" != 1 ] || kill -9 $$; exec sleep 300)"), ExitedWithCode(137), "");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200));
+}
+
+// Libraries may start threads when they are loaded, and the kernel now and then gives SIGCHLD to such a
+// thread.
+TEST(LocalRanksDeathTest, AThreadThatTakesTheSignalsHidesNoEnd) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto beside_a_thread = [] {
+    std::thread([] {
+      for (;;) pause();
+    }).detach();
+    int code = 0;
+    for (int turn = 0; turn < 100 && code == 0; ++turn) code = run_local_ranks(1, {"true"});
+    std::exit(code);
+  };
+  EXPECT_EXIT(beside_a_thread(), ExitedWithCode(0), "");
 }
 
 TEST(LocalRanksDeathTest, SigtermEndsThemAll) {

@@ -26,7 +26,7 @@ struct ParentDeath : testing::Test {
     child = fork();
     if (child == 0) be_the_child();
     char here = 0;
-    if (read(started[0], &here, 1) != 1) _exit(1);
+    if (::read(started[0], &here, 1) != 1) _exit(1);
   }
   [[noreturn]] void be_the_parent(bool in_thread) {
     if (in_thread)
@@ -42,7 +42,7 @@ struct ParentDeath : testing::Test {
     ASSERT_EQ(pipe(told), 0);
     parent = fork();
     if (parent == 0) be_the_parent(in_thread);
-    ASSERT_EQ(read(told[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+    ASSERT_EQ(::read(told[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
   }
   void TearDown() override {
     for (const int end : {started[0], started[1], told[0], told[1]}) close(end);

@@ -1,0 +1,33 @@
+#include "planner/spec/trainer_spec.h"
+
+#include "planner/spec/text.h"
+#include "planner/spec/trainer_kinds.h"  // made by CMake from etc/frameworks
+
+namespace sailor {
+
+TrainerSpec read_trainer(const Field& field) {
+  MapField map(field, {"kind", "framework", "command"});
+  TrainerSpec trainer;
+  const Field kind = map.required("kind");
+  trainer.kind = kind.name();
+  if (auto framework = map.optional("framework")) trainer.framework = framework->text();
+  if (trainer.framework.empty() && !trainer_kinds().contains(trainer.kind)) {
+    std::vector<std::string> kinds;
+    for (const auto& [name, text] : trainer_kinds()) kinds.push_back(name);
+    kind.fail("must be " + alternatives(kinds) + ", is " + in_quotes(trainer.kind) +
+              did_you_mean(trainer.kind, kinds) +
+              "; another framework needs its description, `framework: FILE`");
+  }
+  const Field command = map.required("command");
+  if (!command.is_sequence()) command.fail_type("a list of the program and its arguments");
+  for (const Field& word : command.items()) trainer.command.push_back(word.text_or_empty());
+  if (trainer.command.empty() || trainer.command.front().empty()) command.fail("names no program");
+  return trainer;
+}
+
+const std::map<std::string, std::string>& trainer_kinds() {
+  static const std::map<std::string, std::string> kinds(std::begin(kTrainerKinds), std::end(kTrainerKinds));
+  return kinds;
+}
+
+}  // namespace sailor

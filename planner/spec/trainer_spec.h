@@ -1,0 +1,34 @@
+// Which program trains: Sailor's own trainer, or one that the job brings along. Then the plans are those that
+// the program's framework can run, and its ranks are started with the environment of `torchrun`
+// (trainer/launch/rank_environment.h). Plain value type.
+//
+//     trainer:
+//       kind: torchrun                    # a framework that is built in, or any name with `framework`
+//       framework: my-framework.yaml      # its description (framework_style.h), relative to the job spec
+//       command: [python, train.py]
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/spec/field.h"
+
+namespace sailor {
+
+struct TrainerSpec {
+  std::string kind;                  // empty = Sailor's own trainer
+  std::string framework;             // file that describes it; empty = the built-in description of the kind
+  std::vector<std::string> command;  // program and arguments of every rank
+
+  bool own() const { return kind.empty(); }
+  bool operator==(const TrainerSpec&) const = default;
+};
+
+// Throws InputError: an unknown kind without a description, an empty command.
+TrainerSpec read_trainer(const Field& field);
+
+// The descriptions of frameworks that are built in: text of etc/frameworks/KIND.yaml by kind.
+const std::map<std::string, std::string>& trainer_kinds();
+
+}  // namespace sailor

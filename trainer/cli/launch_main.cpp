@@ -1,0 +1,105 @@
+// `sailor launch -- COMMAND...`: starts a training program of the user's own on the GPUs of the job's plan,
+// with the environment of torchrun (rank_environment.h).
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+
+#include "planner/cli/program.h"
+#include "planner/inputs/carried_plan.h"
+#include "planner/plan/node_groups.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/scheduler/scheduler.h"
+#include "planner/spec/framework_style.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/text_file.h"
+#include "trainer/launch/agent.h"
+#include "trainer/launch/programs.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace sailor;
+
+struct Arguments {
+  std::string plan_file;
+  std::string order;
+  int port = 0;
+  bool task = false;
+  std::vector<std::string> command;
+};
+
+// As asked for, else as the job spec's framework has it.
+FrameworkStyle::RankOrder order_of(const Arguments& arguments, const Scheduler& scheduler) {
+  if (!arguments.order.empty())
+    return arguments.order == "stages" ? FrameworkStyle::RankOrder::stages
+                                       : FrameworkStyle::RankOrder::pipelines;
+  const std::string file = scheduler.carried_value("SAILOR_JOB").value_or("");
+  if (file.empty() || !fs::exists(file)) return FrameworkStyle::RankOrder::pipelines;
+  const JobSpec job = load_job_spec(file);
+  return job.trainer.own() ? FrameworkStyle::RankOrder::pipelines : framework_of_trainer(job).rank_order;
+}
+
+Plan plan_of_job(const Arguments& arguments, const Scheduler& scheduler) {
+  if (!arguments.plan_file.empty()) return load_plan(arguments.plan_file);
+  if (std::optional<Plan> plan = carried_plan(scheduler)) return *plan;
+  throw InputError(
+      "this job carries no plan: submit it with --sailor-objective=throughput and --sailor-job=JOB.yaml, or "
+      "give "
+      "--plan FILE");
+}
+
+// Slurm may have given the job other nodes of the same kinds.
+Plan on_own_nodes(Plan plan, const Allocation& allocation, const Scheduler& scheduler) {
+  std::vector<std::string> nodes;
+  for (const AllocatedNode& node : allocation.nodes) nodes.push_back(node.name);
+  return moved(std::move(plan), moves_to(nodes, carried_node_groups(scheduler)));
+}
+
+// The task of srun that this process is, by its number on the node.
+int local_task(const Scheduler& scheduler) {
+  const std::optional<int> task = scheduler.own_task();
+  if (!task) throw InputError("--task: this process is no task of srun");
+  return *task;
+}
+
+int launch(const Arguments& arguments, Scheduler& scheduler) {
+  Plan plan = plan_of_job(arguments, scheduler);
+  for (const std::string& node : RankLayout(plan).nodes())
+    if (node.empty())
+      throw InputError("stages are not placed on nodes: use a plan that the Slurm plugin made");
+  ProgramLaunch request{plan, order_of(arguments, scheduler), arguments.command, {}, "", arguments.port};
+  request.allocation.job_id = own_job_id(scheduler);
+  if (arguments.task) {
+    request.plan_file = arguments.plan_file;
+    become_rank(scheduler, request, node_name(), local_task(scheduler));
+  }
+  request.allocation = scheduler.own_allocation();
+  if (arguments.plan_file.empty()) plan = on_own_nodes(std::move(plan), request.allocation, scheduler);
+  const fs::path plan_file = fs::absolute("sailor-" + request.allocation.job_id + ".plan.json");
+  if (arguments.plan_file.empty()) write_file_atomically(plan_file, to_json(plan));
+  request.plan_file = arguments.plan_file.empty() ? plan_file : fs::absolute(arguments.plan_file);
+  return launch_programs(scheduler, request);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{
+      "Starts a training program of your own on the GPUs of the job's plan, with the environment of torchrun",
+      "sailor launch"};
+  app.add_option("--plan", arguments.plan_file, "use this plan instead of the job's own")->type_name("FILE");
+  app.add_option(
+         "--rank-order", arguments.order,
+         "number the ranks by `pipelines`, or by `stages` as Megatron does (default: as the job spec's "
+         "trainer.kind does)")
+      ->check(CLI::IsMember({"pipelines", "stages"}));
+  app.add_option("--master-port", arguments.port, "port of rank 0 (default: chosen by job)")
+      ->check(cli::within(1, 65535));
+  app.add_flag("--task", arguments.task,
+               "this process is the task of one rank, started by srun: become COMMAND with its environment");
+  app.add_option("COMMAND", arguments.command, "program and arguments")->required();
+  app.positionals_at_end();
+  return cli::run_program(app, argc, argv, [&] { return launch(arguments, site_scheduler()); });
+}

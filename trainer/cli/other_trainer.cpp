@@ -1,0 +1,75 @@
+#include "trainer/cli/other_trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+#include "planner/plan/plan_json.h"
+#include "planner/plan/rank_layout.h"
+#include "planner/report/megatron_flags.h"
+#include "planner/spec/framework_style.h"
+#include "planner/spec/text_file.h"
+#include "trainer/launch/programs.h"
+
+namespace sailor {
+namespace {
+
+constexpr const char* kFlags = "{flags}";
+
+std::vector<std::string> flags_of(const JobSpec& job, const Plan& plan, const FrameworkStyle& framework) {
+  const Where where = job.where("trainer.command");
+  if (framework.flags == FrameworkStyle::Flags::none)
+    throw InputError(where,
+                     fmt::format("trainer.command: {} has no flags for a plan; take `{}` out, and read "
+                                 "the plan from the environment (SAILOR_PLAN)",
+                                 framework.name, kFlags));
+  const MegatronFlags flags = megatron_flags(job, plan);
+  if (!flags.why_not.empty())
+    throw InputError(where, fmt::format("{} cannot run the plan: {}", framework.name, flags.why_not));
+  std::vector<std::string> words;
+  for (const std::string& flag : flags.flags) {
+    std::istringstream in(flag);
+    for (std::string word; in >> word;) words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> command_of(const JobSpec& job, const Plan& plan) {
+  std::vector<std::string> command;
+  for (const std::string& word : job.trainer.command) {
+    if (word != kFlags) {
+      command.push_back(word);
+      continue;
+    }
+    const std::vector<std::string> flags = flags_of(job, plan, framework_of_trainer(job));
+    command.insert(command.end(), flags.begin(), flags.end());
+  }
+  return command;
+}
+
+int run_other_trainer(const JobSpec& job, const Plan& plan, const std::string& run_directory,
+                      const PlanningFiles& planning, Scheduler& scheduler, const Allocation& allocation) {
+  namespace fs = std::filesystem;
+  const FrameworkStyle framework = framework_of_trainer(job);
+  const std::vector<std::string> command = command_of(job, plan);
+  fs::create_directories(run_directory);
+  const std::string plan_file = fs::absolute(run_directory) / "plan.json";
+  write_file_atomically(plan_file, to_json(plan));
+  if (!planning.empty()) write_planning(run_directory, planning);
+  std::cout << fmt::format("sailor: starting {} ranks of {} on {} nodes, plan in {}\n", num_ranks(plan),
+                           command.front(), RankLayout(plan).nodes().size(), plan_file)
+            << std::flush;
+  const int code =
+      launch_programs(scheduler, {plan, framework.rank_order, command, allocation, plan_file, 0});
+  std::cout << (code == 0 ? "sailor: all ranks have ended\n"
+                          : fmt::format("sailor: a rank failed, exit code {}\n", code))
+            << std::flush;
+  return code;
+}
+
+}  // namespace sailor
