@@ -13,9 +13,17 @@ int run_model(const ModelCommand& command) {
   const std::filesystem::path path(command.model);
   std::error_code error;
   const bool config = path.extension() == ".json" || std::filesystem::is_directory(path, error);
-  ModelSpec model = config ? read_model_file(command.model) : load_job_spec(command.model).model;
+  ModelSpec model;
+  std::optional<LoraSpec> lora;
+  if (config) {
+    model = read_model_file(command.model);
+  } else {
+    const JobSpec job = load_job_spec(command.model);
+    model = job.model;
+    lora = job.training.lora;
+  }
   if (command.sequence) set_sequence(model, *command.sequence);
-  print(command.format == Format::json ? model_json(model) : model_table(model));
+  print(command.format == Format::json ? model_json(model, lora) : model_table(model, lora));
   return kDone;
 }
 

@@ -28,14 +28,16 @@ struct LayerTimes {
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
-  int64_t parameters = 0;       // elements held by one GPU
+  int64_t parameters = 0;       // elements held by one GPU that are trained
   int64_t output_elements = 0;  // tensor passed to the next layer, one sequence, not divided by the TP degree
-  int64_t activation_bytes = 0;  // stored for the backward of one sequence
-  int64_t workspace_bytes = 0;   // only while the layer computes one sequence (logits, scores)
-  int64_t selective_bytes = 0;   // stored with selective recomputation; 0 = unknown
-  int64_t checkpoint_bytes = 0;  // stored with full recomputation; 0 = unknown
-  int64_t tied_parameters = 0;   // of `parameters`: shared with the first layer if one rank has both
-  int64_t persistent_bytes = 0;  // a buffer that stays allocated between microbatches
+  int64_t activation_bytes = 0;        // stored for the backward of one sequence
+  int64_t workspace_bytes = 0;         // only while the layer computes one sequence (logits, scores)
+  int64_t selective_bytes = 0;         // stored with selective recomputation; 0 = unknown
+  int64_t checkpoint_bytes = 0;        // stored with full recomputation; 0 = unknown
+  int64_t tied_parameters = 0;         // of `parameters`: shared with the first layer if one rank has both
+  int64_t persistent_bytes = 0;        // a buffer that stays allocated between microbatches
+  int64_t frozen_parameters = 0;       // held, too, and not trained
+  int64_t tied_frozen_parameters = 0;  // of these: shared with the first layer if one rank has both
 
   // Stored for the backward under a plan's `recompute`; the value without recomputation if it is unknown.
   int64_t kept_bytes(Recompute recompute) const {

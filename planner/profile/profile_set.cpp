@@ -8,6 +8,7 @@
 #include <ranges>
 #include <set>
 
+#include "planner/profile/adapted_profile.h"
 #include "planner/profile/completed_profile.h"
 #include "planner/profile/estimated_profile.h"
 #include "planner/profile/profile_reader.h"
@@ -204,6 +205,10 @@ ProfileSet load_in_precision(Precision precision, const std::vector<std::string>
   for (const auto& [name, profile] : set.layers)
     for (const ReplicaShape& shape : profile.shapes()) shapes.insert(shape);
   complete(set.sizes, job.model, precision, framework, shapes);
+  if (job.training.lora) {
+    for (auto& [name, profile] : set.layers) adapt(profile, job);
+    adapt(set.sizes, job, precision);
+  }
   set.files = in_order_of(found.files, set.files);
   return set;
 }

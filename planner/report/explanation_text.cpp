@@ -63,6 +63,8 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
                      num_microbatches(plan.global_batch, plan.microbatch), plan.microbatch,
                      plan.microbatch == 1 ? "" : "s");
   if (plan.precision) out += fmt::format(", in {}", to_string(*plan.precision));
+  if (const std::optional<LoraSpec>& lora = context.job.training.lora)
+    out += fmt::format(", adapters of rank {} (LoRA)", lora->r);
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
   if (shards_optimizer(plan.zero)) out += ", optimizer states sharded (ZeRO-1)";

@@ -14,6 +14,7 @@ namespace {
 
 // Why Megatron-LM cannot express it, or nothing.
 std::string obstacle(const JobSpec& job, const Plan& plan) {
+  if (job.training.lora) return "it trains adapters (LoRA)";
   const PlanPipeline& first = plan.pipelines.at(0);
   for (const PlanPipeline& pipeline : plan.pipelines) {
     if (pipeline.stages.size() != first.stages.size())

@@ -6,9 +6,11 @@
 namespace sailor {
 namespace {
 
-// What is updated, and what updates it: 16-bit weights follow from their master copies.
+// What is updated, and what updates it: 16-bit weights follow from their master copies, and frozen ones are
+// read again.
 int64_t kept_state(const MemoryBreakdown& memory) {
-  const int64_t values = memory.master_bytes > 0 ? memory.master_bytes : memory.weights_bytes;
+  const int64_t values =
+      memory.master_bytes > 0 ? memory.master_bytes : memory.weights_bytes - memory.frozen_bytes;
   return values + memory.optimizer_bytes;
 }
 

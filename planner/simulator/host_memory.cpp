@@ -20,7 +20,8 @@ int copies_of_state(const JobSpec& job) {
 HostMemory host_memory(const JobSpec& job, const StagePrediction& stage, bool on_processors) {
   const MemoryBreakdown& memory = stage.memory;
   const int64_t base = on_processors ? kBaseOnProcessors : kBaseWithGpu;
-  const int64_t state = memory.weights_bytes + memory.optimizer_bytes + memory.master_bytes;
+  const int64_t state =
+      memory.weights_bytes - memory.frozen_bytes + memory.optimizer_bytes + memory.master_bytes;
   const int64_t total = memory.total();
   const int64_t varying = copies_of_state(job) * state + (on_processors ? total : 0);
   HostMemory host{base + varying, base + varying};

@@ -57,10 +57,11 @@ int in_flight(int stage, int stages, int microbatches) {
 MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision) {
   const int64_t element = element_bytes(precision);
   MemoryBreakdown memory;
-  int64_t parameters = 0, largest_layer = 0, persistent = 0, above = 0;
+  int64_t parameters = 0, frozen = 0, largest_layer = 0, persistent = 0, above = 0;
   for (const ChunkMemoryInput& chunk : input.chunks) {
     for (const LayerSizes& layer : chunk.layers) {
       parameters += layer.parameters - (input.both_ends ? layer.tied_parameters : 0);
+      frozen += layer.frozen_parameters - (input.both_ends ? layer.tied_frozen_parameters : 0);
       largest_layer = std::max(largest_layer, layer.parameters);
       persistent = std::max(persistent, layer.persistent_bytes);
     }
@@ -85,7 +86,8 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
       data_parallel && shards_optimizer(std::max(input.zero, style.zero)) ? input.replicas : 1;
   const double gradient = style.gradient_bytes_at(precision);
   const double moments = style.moments_bytes_at(precision);
-  memory.weights_bytes = product(parameters, style.weight_bytes(precision));
+  memory.frozen_bytes = product(frozen, style.weight_bytes(precision));
+  memory.weights_bytes = product(parameters, style.weight_bytes(precision)) + memory.frozen_bytes;
   memory.gradients_bytes = product(parameters, gradient + style.gradient_copy_bytes);
   if (!input.chunks.empty() && !input.chunks[0].has_previous && !input.chunks[0].layers.empty())
     memory.gradients_bytes += product(input.chunks[0].layers[0].parameters, style.embedding_gradient_bytes);

@@ -12,6 +12,7 @@ namespace sailor {
 // One rank, by source. All ranks of a TP group are equal.
 struct MemoryBreakdown {
   int64_t weights_bytes = 0;
+  int64_t frozen_bytes = 0;  // of weights_bytes: of weights that are not trained
   int64_t gradients_bytes = 0;
   int64_t optimizer_bytes = 0;      // moments
   int64_t master_bytes = 0;         // 32-bit copies of 16-bit weights

@@ -123,9 +123,10 @@ double traffic(const PlanningContext& context, const Plan& plan, double microbat
 
 MemoryBreakdown memory(std::span<const LayerSizes> layers, ReplicaShape shape, int microbatch,
                        int in_flight) {
-  int64_t parameters = 0, activations = 0;
+  int64_t parameters = 0, activations = 0, frozen = 0;
   for (const LayerSizes& layer : layers) {
     parameters += layer.parameters;
+    frozen += layer.frozen_parameters;
     activations += layer.activation_bytes;
   }
   MemoryBreakdown out;
@@ -134,6 +135,8 @@ MemoryBreakdown memory(std::span<const LayerSizes> layers, ReplicaShape shape, i
   out.optimizer_bytes = parameters * 8;
   out.communication_bytes = parameters * static_cast<int64_t>(kBytesPerParameter) - out.weights_bytes -
                             out.gradients_bytes - out.optimizer_bytes;
+  out.frozen_bytes = frozen * 4;
+  out.weights_bytes += out.frozen_bytes;
   out.activations_bytes = activations * microbatch * in_flight;
   out.base_bytes = shape.tp == 1 ? kBaseBytes : kBaseBytesWithTp;
   return out;

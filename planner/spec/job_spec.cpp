@@ -220,9 +220,9 @@ LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) 
   return scale;
 }
 
-TrainingSpec read_training(const Field& field) {
+TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   MapField map(field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
-                       "optimizer", "schedule", "clip_grad_norm", "validation"});
+                       "optimizer", "schedule", "clip_grad_norm", "validation", "lora"});
   TrainingSpec training;
   if (auto task = map.optional("task"))
     training.task = static_cast<Task>(task->choice({"pretraining", "sft"}));
@@ -237,6 +237,7 @@ TrainingSpec read_training(const Field& field) {
   if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
+  if (auto lora = map.optional("lora")) training.lora = read_lora(*lora, model);
   return training;
 }
 
@@ -333,7 +334,7 @@ CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
 // What only Sailor's own trainer does.
 void refuse_for_other_trainers(const JobSpec& job) {
   if (job.trainer.own()) return;
-  for (const char* key : {"data", "checkpoint", "elastic", "metrics"})
+  for (const char* key : {"training.lora", "training.task", "data", "checkpoint", "elastic", "metrics"})
     if (job.lines.contains(key))
       throw InputError(job.where(key),
                        fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "
@@ -363,7 +364,7 @@ JobSpec parse_job_spec(const std::string& yaml, const std::string& file_name,
   job.file = file_name;
   job.model = read_model(map.required("model"),
                          base_directory.empty() ? file_name : base_directory + "/" + kInBaseDirectory);
-  job.training = read_training(map.required("training"));
+  job.training = read_training(map.required("training"), job.model);
   if (auto data = map.optional("data")) job.data = read_data(*data);
   if (auto resources = map.optional("resources")) job.resources = read_resources(*resources);
   if (auto objective = map.optional("objective")) {

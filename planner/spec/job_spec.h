@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/spec/error.h"
+#include "planner/spec/lora_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/objective.h"
 #include "planner/spec/precision.h"
@@ -77,6 +78,7 @@ struct TrainingSpec {
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping
   ValidationSpec validation;
+  std::optional<LoraSpec> lora;  // trains adapters of a frozen model; empty = trains the model
 
   bool allows(Precision any) const { return any == precision || any == fallback_precision; }
   // As in job specs.

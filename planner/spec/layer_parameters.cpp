@@ -144,7 +144,7 @@ class LayerParameters {
     StoredRows rows(block_ + stored + ".weight");
     rows.transposed = !names_.inputs_first;
     ParameterSpec weight = matrix(name + ".weight", inputs, deviation, std::move(rows));
-    weight.sharded = true;
+    weight.sharded = weight.rows_are_inputs = true;
     add(std::move(weight));
     // The rows of the weight are inputs: the bias has the outputs' order, which is the tensor's own.
     if (bias) add_vector(name + ".bias", model_.hidden, 0.0, block_ + stored + ".bias", false);

@@ -40,13 +40,15 @@ struct ParameterSpec {
   // Layer whose replicas reduce its gradient, an index as in plans; the number of all layers for a matrix
   // that the first and the last layer share.
   int layer = 0;
-  int64_t rows = 0;        // over all ranks of a TP group
-  int64_t real_rows = 0;   // the rest is padding: zero, not trained, not stored
-  int64_t columns = 0;     // 0 = the parameter is a vector
-  bool sharded = false;    // along dimension 0
-  bool decay = false;      // weight decay applies (matrices)
-  bool tied_copy = false;  // another layer owns this parameter
-  double mean = 0;         // of initial values
+  int64_t rows = 0;              // over all ranks of a TP group
+  int64_t real_rows = 0;         // the rest is padding: zero, not trained, not stored
+  int64_t columns = 0;           // 0 = the parameter is a vector
+  bool sharded = false;          // along dimension 0
+  bool decay = false;            // weight decay applies (matrices)
+  bool tied_copy = false;        // another layer owns this parameter
+  bool rows_are_inputs = false;  // of a linear layer's weight: it is sharded by inputs
+  bool adapter = false;          // of LoRA (lora_parameters.h): not part of the model's directory
+  double mean = 0;               // of initial values
   double deviation = 0;
   StoredRows stored;
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "planner/spec/error.h"
+#include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
 #include "tests/layout_text.h"
 
@@ -214,6 +215,17 @@ void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std
   }
 }
 
+// Some of the linear layers get adapters, or all.
+LoraSpec draw_lora(Random& random, const ModelSpec& model) {
+  LoraSpec lora{.r = between(random, 1, 9), .alpha = between(random, 1, 24) / 2.0, .target_modules = {}};
+  const std::vector<std::string> modules = last_words(linear_modules(model));
+  while (lora.target_modules.empty()) {
+    for (const std::string& module : modules)
+      if (random() % 3 != 0) lora.target_modules.push_back(module);
+  }
+  return lora;
+}
+
 }  // namespace
 
 Case make_case(const CaseOptions& options) {
@@ -279,6 +291,13 @@ Case make_case(const CaseOptions& options) {
       training.task = Task::sft;
       features.insert("sft");
     }
+  }
+
+  // A scale that is far too high for the gradients of a model is not for those of adapters.
+  Random lora_random(options.seed * 86028121 + static_cast<uint64_t>(options.index));
+  if (options.lora || (lora_random() % 4 == 0 && !options.force_overflow)) {
+    training.lora = draw_lora(lora_random, model);
+    features.insert(fmt::format("lora_{}", training.lora->r));
   }
 
   Plan& plan = result.plan;

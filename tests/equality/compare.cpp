@@ -8,6 +8,7 @@
 
 #include "planner/plan/rank_layout.h"
 #include "trainer/model/element_types.h"
+#include "trainer/model/initial_values.h"
 #include "trainer/model/registry.h"
 #include "trainer/parallel/gradient_buffer.h"
 #include "trainer/pipeline/schedule.h"
@@ -45,6 +46,28 @@ void keep_off_kinks(const JobSpec& job, const std::string& name, int64_t first_r
   value.detach().copy_(4.0 * odd - 2.0);
 }
 
+// B starts from 0 in training, and until it has grown A has no gradient: both sides start from values
+// instead. What these models' layers read can be small, and A makes it smaller: its results would leave the
+// range of fp16, which no loss scale prevents. There both sides start from a larger A and a smaller B. (In
+// the other types the larger gradients of B would amplify rounding from step to step.)
+void start_adapters(const std::string& name, int64_t first_row, const at::Tensor& value) {
+  const auto ends_with = [&](const std::string& suffix) {
+    return name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
+  };
+  const double factor = value.scalar_type() == at::kHalf ? 16 : 1;
+  if (ends_with(".lora_A")) value.detach().mul_(factor);
+  if (!ends_with(".lora_B")) return;
+  const int64_t columns = value.size(1);
+  value.detach().copy_(normal_values(/*seed=*/1, name, first_row * columns, value.numel(), /*mean=*/0,
+                                     /*deviation=*/0.05 / factor, value.scalar_type())
+                           .view_as(value));
+}
+
+void start(const JobSpec& job, const std::string& name, int64_t first_row, const at::Tensor& value) {
+  keep_off_kinks(job, name, first_row, value);
+  start_adapters(name, first_row, value);
+}
+
 }  // namespace
 
 double gradient_scale(const at::Tensor& gradient, const ReferenceStep& step) {
@@ -72,11 +95,12 @@ Comparison::Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& t
 }
 
 void Comparison::set_initial_values() {
+  const bool at_start = trainer_.next_step() == 0;
   for (Parameter* parameter : trainer_.parameters()) {
     const int64_t first_row = parameter->sharded ? tp_rank_ * parameter->value.size(0) : 0;
-    keep_off_kinks(job_, parameter->name, first_row, parameter->value);
+    if (at_start || parameter->frozen) start(job_, parameter->name, first_row, parameter->value);
   }
-  trainer_.optimizer().values_were_loaded();
+  if (at_start) trainer_.optimizer().values_were_loaded();
 }
 
 void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
@@ -148,13 +172,14 @@ std::map<std::string, at::Tensor> initial_values_of(const JobSpec& job) {
   context.padded_vocabulary = job.model.vocabulary;
   context.dtype = scalar_type(job.training.precision);
   context.seed = job.training.seed;
+  context.lora = job.training.lora;
   std::map<std::string, at::Tensor> values, shared;
   context.shared = &shared;
   for (int i = 0; i < job.model.num_all_layers(); ++i) {
     const auto layer = build_layer(context, i);
     // What has 16 bits in the trainer begins with the same values in 32 in the reference.
     for (const Parameter& parameter : layer->parameters()) {
-      keep_off_kinks(job, parameter.name, 0, parameter.value);
+      start(job, parameter.name, 0, parameter.value);
       values[parameter.name] = parameter.value.detach().to(gradient_type(parameter.value.scalar_type()));
     }
   }

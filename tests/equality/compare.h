@@ -39,7 +39,7 @@ class Comparison {
   // `c` and `trainer` outlive the object.
   Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& trainer);
 
-  // Call it before the first step: see above.
+  // Call it before the first step here: see above. What is not frozen is only set if it has no steps yet.
   void set_initial_values();
   void add(const StepResult& result, const ReferenceStep& expected);
   const Outcome& outcome() const { return outcome_; }

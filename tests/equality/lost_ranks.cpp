@@ -87,7 +87,7 @@ class ComparedGeneration {
     generation.plan = plan;
     generation.restored = [&, this](int rank, RankTrainer& trainer) {
       auto comparison = std::make_unique<Comparison>(c, generation.plan, rank, trainer);
-      if (trainer.next_step() == 0) comparison->set_initial_values();
+      comparison->set_initial_values();
       comparisons_[static_cast<std::size_t>(rank)] = std::move(comparison);
     };
     generation.after = [&, this](int rank, RankTrainer&, const StepResult& result) {

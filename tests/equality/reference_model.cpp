@@ -8,6 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/equality/reference/adapters.h"
 #include "tests/equality/reference/families.h"
 #include "trainer/model/dropout_mask.h"
 
@@ -129,9 +130,13 @@ T get(std::istream& in) {
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
                                          int steps, const std::vector<bool>& skipped) {
-  Weights weights;
+  Weights weights, frozen;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
+    if (job.training.lora && !is_adapter(entry.first)) {
+      frozen[entry.first] = entry.second.detach();
+      continue;
+    }
     weights[entry.first] = entry.second.detach().clone().set_requires_grad(true);
     moments[entry.first] = {at::zeros_like(entry.second.detach()), at::zeros_like(entry.second.detach())};
   }
@@ -139,8 +144,9 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   ReferenceLossScale loss_scale{job.training.loss_scale};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
-    const at::Tensor loss = job.data.document_mask ? reference_loss_of_documents(job, step, weights, data)
-                                                   : reference_loss_of_sequences(job, step, weights, data);
+    const Weights adapted = job.training.lora ? with_adapters(job, frozen, weights) : weights;
+    const at::Tensor loss = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
+                                                   : reference_loss_of_sequences(job, step, adapted, data);
     torch::autograd::backward({loss}, {});
 
     ReferenceStep result;

@@ -1,12 +1,12 @@
-// model_check DIRECTORY: is what the trainer computes from a model directory what
+// model_check DIRECTORY SEED: is what the trainer computes from a model directory what
 // DIRECTORY/expected.safetensors says (logits, loss and gradients of an independent implementation)? One CSV
 // row, exit 1 when not. `--families` prints the names of all families. Also writes DIRECTORY/export, the same
-// model exported, for the other side to load.
+// model exported, for the other side to load, and with adapters DIRECTORY/adapter and DIRECTORY/merged
+// (adapter_check.h).
 //
 // Tolerances as for `equality`: max|a-b| <= 1e-5 max(max|b|, 1e-3 largest gradient of the model).
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -14,10 +14,10 @@
 #include "planner/spec/error.h"
 #include "planner/spec/model_directory.h"
 #include "planner/spec/model_family.h"
+#include "tests/transformers/adapter_check.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/stored_rows.h"
-#include "trainer/model/registry.h"
 
 namespace sailor {
 namespace {
@@ -42,42 +42,7 @@ double worse(double a, double b) {
   return std::isnan(b) ? INFINITY : std::max(a, b);
 }
 
-struct Computed {
-  at::Tensor logits, loss;
-  std::map<std::string, at::Tensor> values, gradients;  // by parameter
-};
-
-Computed compute(const ModelSpec& model, const StoredModel& weights, const at::Tensor& ids,
-                 at::ScalarType dtype) {
-  LayerContext context;
-  context.model = model;
-  context.padded_vocabulary = model.vocabulary;
-  context.dtype = dtype;
-  context.weights = &weights;
-  std::map<std::string, at::Tensor> shared;
-  context.shared = &shared;
-  const int64_t tokens = ids.size(1) - 1;
-  const Batch batch{ids.narrow(1, 0, tokens).contiguous(), ids.narrow(1, 1, tokens).contiguous()};
-  std::vector<std::unique_ptr<Layer>> layers;
-  at::Tensor x;
-  for (int i = 0; i < model.num_all_layers(); ++i) {
-    layers.push_back(build_layer(context, i));
-    if (i <= model.layers) x = layers.back()->forward(x, batch);
-  }
-  Computed result;
-  result.logits = layers.back()->logits(x).detach();
-  result.loss = layers.back()->forward(x, batch) / static_cast<double>(batch.targets.numel());
-  torch::autograd::backward({result.loss}, {});
-  for (const auto& layer : layers) {
-    for (const Parameter& parameter : layer->parameters()) {
-      result.values[parameter.name] = parameter.value.detach();
-      result.gradients[parameter.name] = parameter.value.grad();
-    }
-  }
-  return result;
-}
-
-int check(const std::string& directory) {
+int check(const std::string& directory, uint64_t seed) {
   const SafetensorsFile expected(directory + "/expected.safetensors");
   const at::Tensor ids = read_whole(expected, "ids");
   ModelSpec model = read_model_config(directory);
@@ -88,7 +53,7 @@ int check(const std::string& directory) {
   double logit_err = 0, loss_err = 0;
   Computed ours;
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
-    ours = compute(model, weights, ids, dtype);
+    ours = compute(model, weights, std::nullopt, ids, dtype);
     logit_err = worse(logit_err, largest(ours.logits - their_logits) / largest(their_logits));
     loss_err = worse(loss_err, largest(ours.loss.detach() - their_loss) / largest(their_loss));
   }
@@ -113,6 +78,7 @@ int check(const std::string& directory) {
   const bool all = pairs.size() + 3 == expected.tensors().size();
   export_model(directory + "/export", model, at::kFloat,
                [&](const ParameterSpec& spec) { return ours.values.at(spec.name); });
+  write_adapters(directory, model, weights, ids, seed);
   const bool ok = all && logit_err <= kTolerance && loss_err <= kTolerance && gradient_err <= kTolerance;
   fmt::print("{},{},{:.2e},{:.2e},{:.2e},{},{}\n", directory, model.family, logit_err, loss_err, gradient_err,
              worst, ok ? "yes" : "no");
@@ -127,13 +93,13 @@ int main(int argc, char** argv) {
     for (const sailor::ModelFamily& family : sailor::model_families()) fmt::print("{}\n", family.name);
     return sailor::kDone;
   }
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: model_check DIRECTORY | --families\n");
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: model_check DIRECTORY SEED | --families\n");
     return sailor::kBadInput;
   }
   at::set_num_threads(1);
   try {
-    return sailor::check(argv[1]);
+    return sailor::check(argv[1], std::stoull(argv[2]));
   } catch (const sailor::InputError& error) {
     std::fprintf(stderr, "sailor: %s\n", error.what());
     return sailor::kBadInput;

@@ -1,12 +1,14 @@
 #include "trainer/checkpoint/checkpoint_manifest.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "planner/spec/error.h"
+#include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "trainer/checkpoint/block_checksums.h"
@@ -58,6 +60,21 @@ ModelSpec decode_model(const Json& j) {
     if (j.contains(key.name)) key.from_json(j.at(key.name), m);  // a manifest may be older than the key
   }
   return m;
+}
+
+Json encode(const LoraSpec& lora, const std::string& base) {
+  return {{"r", lora.r},
+          {"alpha", lora.alpha},
+          {"target_modules", lora.target_modules},
+          {"base", base},
+          {"base_digest", lora.base_digest}};
+}
+
+LoraSpec decode_lora(const Json& j) {
+  LoraSpec lora{.r = j.at("r"), .alpha = j.at("alpha"), .target_modules = j.at("target_modules")};
+  lora.base_digest = j.at("base_digest");
+  if (lora.r < 1 || !(lora.alpha > 0)) throw std::runtime_error("its adapters have no rank or no alpha");
+  return lora;
 }
 
 Precision decode_precision(const std::string& text) {
@@ -141,6 +158,7 @@ std::string to_json(const CheckpointManifest& manifest) {
                {"tensors", Json::array()},
                {"files", Json::array()}};
   if (manifest.loss_scale.scale > 0) json["loss_scale"] = loss_scale_json<Json>(manifest.loss_scale);
+  if (manifest.lora) json["lora"] = encode(*manifest.lora, manifest.model.from);
   for (const CheckpointTensor& tensor : manifest.tensors)
     json["tensors"].push_back({{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
   for (const CheckpointFile& file : manifest.files) {
@@ -169,6 +187,10 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& pa
     manifest.optimizer_steps = json.at("optimizer_steps");
     if (json.contains("loss_scale")) manifest.loss_scale = loss_scale_of(json.at("loss_scale"));
     manifest.model = decode_model(json.at("model"));
+    if (json.contains("lora")) {
+      manifest.lora = decode_lora(json.at("lora"));
+      manifest.model.from = json.at("lora").at("base");
+    }
     manifest.precision = decode_precision(json.at("precision"));
     manifest.optimizer = json.at("optimizer");
     manifest.seed = json.at("seed");
@@ -190,6 +212,37 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& pa
   return manifest;
 }
 
+namespace {
+
+Json lora_in_words(const std::optional<LoraSpec>& lora) {
+  return lora ? fmt::format("adapters of rank {}", lora->r) : std::string("all parameters");
+}
+
+// The target modules, however they are written.
+std::string modules_in_words(const ModelSpec& model, const LoraSpec& lora) {
+  std::vector<std::string> targets = linear_modules(model);
+  std::erase_if(targets, [&](const std::string& module) { return !lora.targets(module); });
+  return fmt::format("{}", fmt::join(targets, ", "));
+}
+
+template <class Refuse>
+void require_same_lora(const CheckpointManifest& manifest, const JobSpec& job, const Refuse& refuse) {
+  const std::optional<LoraSpec>&there = manifest.lora, &here = job.training.lora;
+  if (there.has_value() != here.has_value())
+    refuse("training.lora", lora_in_words(there), lora_in_words(here));
+  if (!here) return;
+  if (there->r != here->r) refuse("training.lora.r", there->r, here->r);
+  if (there->alpha != here->alpha) refuse("training.lora.alpha", there->alpha, here->alpha);
+  const std::string of_there = modules_in_words(job.model, *there),
+                    of_here = modules_in_words(job.model, *here);
+  if (of_there != of_here) refuse("training.lora.target_modules", of_there, of_here);
+  // Only rank 0 knows it.
+  if (!here->base_digest.empty() && there->base_digest != here->base_digest)
+    refuse("model.from", "adapters of other weights, " + manifest.model.from, job.model.from);
+}
+
+}  // namespace
+
 void require_fit(const CheckpointManifest& manifest, const std::string& path, const JobSpec& job) {
   const auto refuse = [&](const std::string& key, const Json& there, const Json& here) {
     const auto text = [](const Json& value) {
@@ -200,6 +253,7 @@ void require_fit(const CheckpointManifest& manifest, const std::string& path, co
                                  "checkpoint.directory to train something else",
                                  key, path, text(there), text(here)));
   };
+  require_same_lora(manifest, job, refuse);
   const Json there = encode(manifest.model), here = encode(job.model);
   for (const auto& [key, value] : there.items()) {
     // Rotary positions have no rows; where the length that the model was made for matters, so does scaling.

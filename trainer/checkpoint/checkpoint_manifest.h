@@ -2,11 +2,12 @@
 // padding, each as a flat array, and where ranges of elements are stored. Nothing in it depends on the plan
 // that wrote it, so any plan can load it. Needs no libtorch. Plain value types.
 //
-// The tensors are the model's parameters by name (`3.qkv.weight`), in the precision in which they are updated
-// (for bf16 the fp32 master weights), and the optimizer states after a slash (`3.qkv.weight/m`).
+// The tensors are the parameters that are trained, by name (`3.qkv.weight`), in the precision in which they
+// are updated (for bf16 the fp32 master weights), and the optimizer states after a slash (`3.qkv.weight/m`).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ struct CheckpointManifest {
   int64_t optimizer_steps = 0;  // number of updates
   LossScaleState loss_scale;    // in the file if the loss was scaled
   ModelSpec model;
+  std::optional<LoraSpec> lora;  // then the tensors are adapters, and `model.from` is their base model
   Precision precision = Precision::fp32;
   std::string optimizer;  // name
   // Together with the step, these give the position in the data.

@@ -42,6 +42,7 @@ CheckpointManifest make_manifest(const JobSpec& job, const std::string& plan, co
   manifest.optimizer_steps = snapshot.optimizer_steps();
   manifest.loss_scale = snapshot.loss_scale();
   manifest.model = job.model;
+  manifest.lora = job.training.lora;
   manifest.precision = job.training.precision;
   manifest.optimizer = job.training.optimizer.name;
   manifest.seed = job.training.seed;

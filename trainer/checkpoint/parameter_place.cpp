@@ -4,13 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "planner/spec/lora_parameters.h"
 #include "trainer/model/registry.h"
 
 namespace sailor {
 
 std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout) {
   std::map<std::string, ParameterSpec> specs;
-  for (ParameterSpec& spec : list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout))) {
+  for (ParameterSpec& spec :
+       trained_parameters(job.model, job.training.lora, padded_vocabulary(job.model.vocabulary, layout))) {
     const std::string name = spec.name;
     specs[name] = std::move(spec);
   }

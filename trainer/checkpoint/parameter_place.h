@@ -12,7 +12,7 @@
 
 namespace sailor {
 
-// The parameters of the job's model by name, with the padding of this layout's plan. The names, and so the
+// What the job trains, by name, with the padding of this layout's plan. The names, and so the
 // order, are the same under every plan.
 std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout);
 

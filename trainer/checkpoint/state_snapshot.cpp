@@ -15,15 +15,6 @@ namespace {
 constexpr int64_t kCopyBytes = int64_t{4} << 20;  // of one thread at a time
 constexpr int64_t kSnapshotAlignment = 64;
 
-std::vector<std::string> state_names(const Optimizer& optimizer) {
-  std::vector<std::string> names;
-  if (optimizer.slices().empty()) return names;
-  for (const OptimizerState& state : optimizer.state(0)) {
-    if (state.name != kMasterState) names.push_back(state.name);
-  }
-  return names;
-}
-
 void copy(char* to, const void* from, int64_t bytes) {
   const int64_t parts = (bytes + kCopyBytes - 1) / kCopyBytes;
   at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
@@ -48,7 +39,7 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   version_ = version;
   optimizer_steps_ = state.optimizer.steps_done();
   loss_scale_ = state.loss_scale();
-  optimizer_states_ = state_names(state.optimizer);
+  optimizer_states_ = state.optimizer.state_names();
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
   for (const ShardPiece& piece : pieces_) sources.push_back(piece.data);

@@ -14,6 +14,7 @@
 #include "planner/spec/model_family.h"
 #include "planner/spec/text.h"
 #include "planner/spec/text_file.h"
+#include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/stored_rows.h"
 
 namespace sailor {
@@ -130,6 +131,23 @@ void StoredModel::check(const ModelSpec& model) const {
                                    in_quotes(name), model.family, model.layers));
     }
   }
+}
+
+std::string StoredModel::digest() const {
+  constexpr int64_t kSampleBytes = 4096;
+  std::string text;
+  std::vector<char> sample(kSampleBytes);
+  for (const auto& [name, place] : places_) {
+    const StoredTensor& tensor = *place.tensor;
+    text += fmt::format("{} {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ","));
+    const int64_t bytes = std::min(kSampleBytes, tensor.bytes);
+    for (const int64_t first : {int64_t{0}, tensor.bytes - bytes}) {
+      place.file->read(tensor, first, bytes, sample.data());
+      text += " " + checksum_of(sample.data(), bytes);
+    }
+    text += '\n';
+  }
+  return checksum_of(text.data(), static_cast<int64_t>(text.size()));
 }
 
 at::Tensor StoredModel::read_rows(const ParameterSpec& parameter, const std::string& name, int64_t first,

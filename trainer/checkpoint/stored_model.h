@@ -20,6 +20,9 @@ class StoredModel : public WeightSource {
   explicit StoredModel(const ModelSpec& model);
 
   void read(const ParameterSpec& parameter, int64_t first, at::Tensor rows) const override;
+  // Of names, types and shapes, and of the first and last bytes of every tensor: tells models apart without
+  // reading them whole.
+  std::string digest() const;
 
  private:
   struct Place {

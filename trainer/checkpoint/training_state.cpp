@@ -10,6 +10,7 @@
 #include <string>
 
 #include "planner/spec/error.h"
+#include "planner/spec/lora_parameters.h"
 #include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/stored_rows.h"
 #include "trainer/model/registry.h"
@@ -151,7 +152,7 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
 std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states) {
   const std::string dtype = kind_of(job.training.precision).state_type;
   std::vector<CheckpointTensor> tensors;
-  for (const ParameterSpec& spec : list_parameters(job.model, job.model.vocabulary)) {
+  for (const ParameterSpec& spec : trained_parameters(job.model, job.training.lora, job.model.vocabulary)) {
     std::vector<int64_t> shape = {spec.real_rows};
     if (spec.columns > 0) shape.push_back(spec.columns);
     tensors.push_back({spec.name, dtype, shape});

@@ -3,16 +3,21 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <limits>
 
 #include "planner/cli/program.h"
 #include "planner/cli/progress_line.h"
 #include "planner/spec/error.h"
+#include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
+#include "trainer/checkpoint/adapter_directory.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
+#include "trainer/checkpoint/stored_model.h"
+#include "trainer/checkpoint/stored_rows.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/model/element_types.h"
 
@@ -23,7 +28,8 @@ using namespace sailor;
 
 std::string in_words(const CheckpointManifest& manifest) {
   const ModelSpec& m = manifest.model;
-  return fmt::format("{} {}x{}, {}, {}, {} file{}, written by {}", m.family, m.layers, m.hidden,
+  return fmt::format("{} {}x{}{}, {}, {}, {} file{}, written by {}", m.family, m.layers, m.hidden,
+                     manifest.lora ? fmt::format(", LoRA r {}", manifest.lora->r) : "",
                      to_string(manifest.precision), manifest.optimizer, manifest.files.size(),
                      manifest.files.size() == 1 ? "" : "s", manifest.plan);
 }
@@ -82,37 +88,88 @@ int verify(const std::string& directory, bool quiet) {
   return damaged > 0 ? kFailed : kDone;
 }
 
-int export_one(const std::string& source, const std::string& directory, bool quiet) {
-  std::string path;
-  CheckpointManifest manifest;
+struct ExportOptions {
+  std::string source, directory;
+  bool merge = false;
+  std::string base;  // of adapters; empty = the checkpoint's own
+  bool quiet = false;
+};
+
+// The newest complete one.
+CheckpointReader open_newest(const std::string& source) {
   for (const std::string& candidate : checkpoints_of(source)) {
     try {
-      manifest = open_checkpoint(candidate);
-      path = candidate;
-      break;
+      return {candidate, open_checkpoint(candidate)};
     } catch (const CheckpointDamaged& damage) {
       std::cerr << "sailor: " << skipped_line(candidate, damage.what()) << '\n';
     }
   }
-  if (path.empty()) throw InputError({source, 0}, "has no complete checkpoint");
-  CheckpointReader reader(path, std::move(manifest));
+  throw InputError({source, 0}, "has no complete checkpoint");
+}
+
+// The checkpoint's model with the weights of the model that its adapters are for.
+ModelSpec base_model(const CheckpointManifest& manifest, const std::string& base) {
+  ModelSpec model = manifest.model;
+  if (!base.empty()) model.from = base;
+  std::error_code error;
+  if (!fs::is_directory(model.from, error))
+    throw InputError({model.from, 0}, "is not a directory; name that of the base model with --base");
+  return model;
+}
+
+void export_merged(CheckpointReader& reader, const ExportOptions& options,
+                   const std::function<void(const ParameterSpec&)>& done) {
+  const CheckpointManifest& manifest = reader.manifest();
+  const ModelSpec model = base_model(manifest, options.base);
+  const StoredModel base(model);
+  if (base.digest() != manifest.lora->base_digest)
+    throw InputError({model.from, 0}, fmt::format("has other weights than the base model of {}, {}",
+                                                  reader.path(), manifest.model.from));
+  const at::ScalarType exact = stored_scalar_type(kind_of(manifest.precision).state_type, reader.path());
+  export_model(options.directory, model, scalar_type(manifest.precision), [&](const ParameterSpec& weight) {
+    std::vector<int64_t> shape = {weight.rows};
+    if (weight.columns > 0) shape.push_back(weight.columns);
+    at::Tensor value = at::empty(shape, exact);
+    base.read(weight, 0, value);
+    done(weight);
+    return with_merged_adapters(weight, value, model, *manifest.lora,
+                                [&](const ParameterSpec& adapter) { return read_whole(reader, adapter); });
+  });
+}
+
+int export_one(const ExportOptions& options) {
+  CheckpointReader reader = open_newest(options.source);
   const CheckpointManifest& m = reader.manifest();
+  if (!m.lora && options.merge) throw InputError({reader.path(), 0}, "has no adapters: leave out --merge");
+  const bool adapters = m.lora && !options.merge;
   {
-    cli::ProgressLine line("export", quiet, {"M parameters", 1e6});
-    const std::vector<ParameterSpec> parameters = list_parameters(m.model, m.model.vocabulary);
-    const auto count = [](const ParameterSpec& parameter) {
-      return static_cast<double>(parameter.rows * std::max<int64_t>(1, parameter.columns));
+    cli::ProgressLine line("export", options.quiet, {"M parameters", 1e6});
+    double so_far = 0, total = 0;
+    for (const ParameterSpec& parameter : adapters ? trained_parameters(m.model, m.lora, m.model.vocabulary)
+                                                   : list_parameters(m.model, m.model.vocabulary))
+      total += static_cast<double>(parameter.elements());
+    const auto done = [&](const ParameterSpec& parameter) {
+      line.at(so_far += static_cast<double>(parameter.elements()), total);
     };
-    double done = 0, total = 0;
-    for (const ParameterSpec& parameter : parameters) total += count(parameter);
-    export_model(directory, m.model, scalar_type(m.precision), [&](const ParameterSpec& parameter) {
-      at::Tensor whole = read_whole(reader, parameter);
-      line.at(done += count(parameter), total);
-      return whole;
-    });
+    const auto whole = [&](const ParameterSpec& parameter) {
+      at::Tensor value = read_whole(reader, parameter);
+      done(parameter);
+      return value;
+    };
+    if (adapters) {
+      export_adapters(options.directory, m.model, *m.lora,
+                      stored_scalar_type(kind_of(m.precision).state_type, reader.path()), whole);
+    } else if (options.merge) {
+      export_merged(reader, options, done);
+    } else {
+      export_model(options.directory, m.model, scalar_type(m.precision), whole);
+    }
   }
-  std::cout << fmt::format("{} -> {}: {} after {} steps, {}\n", path, directory, m.model.family, m.step,
-                           to_string(m.precision));
+  std::cout << fmt::format("{} -> {}: {} after {} steps, {}\n", reader.path(), options.directory,
+                           adapters        ? fmt::format("adapters of {}", m.model.from)
+                           : options.merge ? m.model.family + " with merged adapters"
+                                           : m.model.family,
+                           m.step, to_string(m.precision));
   return kDone;
 }
 
@@ -126,7 +183,8 @@ int prune(const std::string& directory, int keep) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string directory, target;
+  std::string directory;
+  ExportOptions to_export;
   int keep = 1;
   bool quiet = false;
   CLI::App app{"Lists, checks, exports and removes the checkpoints of a job", "sailor checkpoint"};
@@ -134,11 +192,20 @@ int main(int argc, char** argv) {
   CLI::App* ls = app.add_subcommand("ls", "list checkpoints, newest first, and whether each is complete");
   CLI::App* check = app.add_subcommand("verify", "read every byte and compare checksums");
   CLI::App* to_model =
-      app.add_subcommand("export", "write the newest complete checkpoint as a Hugging Face model directory");
+      app.add_subcommand("export",
+                         "write the newest complete checkpoint as a Hugging Face model directory, or its "
+                         "adapters as one of PEFT");
   for (CLI::App* command : {ls, check, to_model})
     command->add_option("DIR", directory, "checkpoint.directory of a job, or one of its step-N directories")
         ->required();
-  to_model->add_option("-o,--directory", target, "output directory; created if missing")->required();
+  to_model->add_option("-o,--directory", to_export.directory, "output directory; created if missing")
+      ->required();
+  CLI::Option* merge = to_model->add_flag("--merge", to_export.merge,
+                                          "of adapters: write the base model with them merged into it");
+  to_model
+      ->add_option("--base", to_export.base,
+                   "directory of the base model, if it is no longer where training found it")
+      ->needs(merge);
   for (CLI::App* command : {check, to_model}) command->add_flag("-q,--quiet", quiet, "no progress on stderr");
   CLI::App* remove =
       app.add_subcommand("prune", "remove all but the newest complete checkpoints; no job may write there");
@@ -152,6 +219,8 @@ int main(int argc, char** argv) {
     if (*ls) return list(directory);
     if (*check) return verify(directory, quiet);
     if (*remove) return prune(directory, keep);
-    return export_one(directory, target, quiet);
+    to_export.source = directory;
+    to_export.quiet = quiet;
+    return export_one(to_export);
   });
 }

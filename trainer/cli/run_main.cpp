@@ -19,8 +19,10 @@
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/catalog.h"
 #include "planner/spec/error.h"
+#include "planner/spec/lora_parameters.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/text_file.h"
+#include "planner/spec/training_flops.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/cli/other_trainer.h"
@@ -99,6 +101,14 @@ void begin_anew(const JobSpec& job, const Arguments& arguments, const Scheduler&
   const DirectoryLock lock(checkpoints_of(job));
   if (const std::string aside = set_checkpoints_aside(checkpoints_of(job)); !aside.empty())
     std::cout << "sailor: earlier checkpoints are set aside in " << aside << std::endl;
+}
+
+int64_t trained_elements(const JobSpec& job) {
+  int64_t elements = 0;
+  for (const ParameterSpec& parameter :
+       trained_parameters(job.model, job.training.lora, job.model.vocabulary))
+    elements += parameter.elements();
+  return elements;
 }
 
 // A run continues from the newest checkpoint that is complete, which must be one of this job. Returns its
@@ -217,7 +227,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
 
   if (!job.checkpoint.directory.empty()) {
     options.saved_steps = [job] { return steps_in_checkpoints(job); };
-    options.checkpoint_bytes = kBytesPerParameter * shape_of(job.model).parameters();
+    options.checkpoint_bytes = kBytesPerParameter * trained_elements(job);
   }
   options.local = arguments.local;
   options.job_directory = fs::path(job_file).parent_path();
@@ -226,7 +236,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   options.data = data.describe();
   options.unigram_entropy = data.unigram_entropy();
   options.step_flops = static_cast<double>(job.training.global_batch * job.model.sequence) *
-                       training_flops_per_token(job.model, data.document_lengths());
+                       training_flops_per_token(job.model, job.training.lora, data.document_lengths());
   options.trace_step = arguments.trace_step > 0 ? arguments.trace_step : job.metrics.trace_step;
   if (options.trace_step > job.training.steps)
     throw InputError(fmt::format("--trace-step: step {} is beyond the last step, {}", options.trace_step,

@@ -30,6 +30,7 @@ struct LayerContext {
   at::Device device = at::kCPU;  // device of parameters and activations
   uint64_t seed = 1;
   Communicator* tp = nullptr;             // this rank's TP group; nullptr = none. Outlives the layer
+  std::optional<LoraSpec> lora{};         // adapters are trained, and all else is frozen
   const WeightSource* weights = nullptr;  // nullptr: random initial values. Only used while building
   // Tensors that several layers of this rank share, by name: a tied matrix, tables of positions. The layers
   // of a rank are built with the same map; nullptr: every layer has its own. Only used while building.

@@ -3,19 +3,32 @@
 #include "trainer/model/weight_product.h"
 
 namespace sailor {
+namespace {
+
+at::Tensor with_adapters(const at::Tensor& result, const LoraLayer& lora, const at::Tensor& x) {
+  return lora.empty() ? result : result + lora(x);
+}
+
+}  // namespace
 
 OutputSplitLinear::OutputSplitLinear(ParameterMaker& make, const std::string& name)
-    : weight(make.take(name + ".weight")), bias(make.take_if_listed(name + ".bias")), tp(make.context().tp) {}
+    : weight(make.take(name + ".weight")),
+      bias(make.take_if_listed(name + ".bias")),
+      lora(make, name),
+      tp(make.context().tp) {}
 
 at::Tensor OutputSplitLinear::operator()(const at::Tensor& x) const {
-  return product_by_outputs(x, weight, bias, tp);
+  return with_adapters(product_by_outputs(x, weight, bias, tp), lora, x);
 }
 
 InputSplitLinear::InputSplitLinear(ParameterMaker& make, const std::string& name)
-    : weight(make.take(name + ".weight")), bias(make.take_if_listed(name + ".bias")), tp(make.context().tp) {}
+    : weight(make.take(name + ".weight")),
+      bias(make.take_if_listed(name + ".bias")),
+      lora(make, name),
+      tp(make.context().tp) {}
 
 at::Tensor InputSplitLinear::operator()(const at::Tensor& x) const {
-  return product_by_inputs(x, weight, bias, tp);
+  return with_adapters(product_by_inputs(x, weight, bias, tp), lora, x);
 }
 
 }  // namespace sailor

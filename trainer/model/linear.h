@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/model/lora.h"
 #include "trainer/model/parameter_maker.h"
 
 namespace sailor {
@@ -15,9 +16,10 @@ namespace sailor {
 // Column-parallel: replicated [.., hidden] -> this rank's part of [.., outputs]. Enters the region.
 struct OutputSplitLinear {
   at::Tensor weight, bias;
+  LoraLayer lora;
   Communicator* tp;
 
-  // Takes `NAME.weight` and, if the family lists it, `NAME.bias`.
+  // Takes `NAME.weight`, if the family lists it, `NAME.bias`, and adapters.
   OutputSplitLinear(ParameterMaker& make, const std::string& name);
   at::Tensor operator()(const at::Tensor& x) const;
 };
@@ -25,6 +27,7 @@ struct OutputSplitLinear {
 // Row-parallel: this rank's part of [.., inputs] -> replicated [.., hidden]. Leaves the region.
 struct InputSplitLinear {
   at::Tensor weight, bias;
+  LoraLayer lora;
   Communicator* tp;
 
   InputSplitLinear(ParameterMaker& make, const std::string& name);

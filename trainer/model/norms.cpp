@@ -29,13 +29,16 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const at::Tensor r = mean_over(x.square(), handle).add_(epsilon).rsqrt_();
     context->save_for_backward({x, weight, r});
     context->saved_data["handle"] = handle;
+    context->saved_data["for_weight"] = weight.requires_grad();
     return (x * r).mul_(weight);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], weight = saved[1], r = saved[2], g = gradients[0];
     const at::Tensor normed = x * r;
-    const at::Tensor for_weight = (g * normed).reshape({-1, x.size(-1)}).sum(0);
+    at::Tensor for_weight;
+    if (context->saved_data["for_weight"].toBool())
+      for_weight = (g * normed).reshape({-1, x.size(-1)}).sum(0);
     const at::Tensor u = g * weight;
     const at::Tensor mean = mean_over(u * normed, context->saved_data["handle"].toInt());
     return {(u - normed * mean).mul_(r), for_weight, Variable(), Variable()};

@@ -16,8 +16,9 @@ struct Parameter {
   int layer = 0;  // see ParameterSpec
   bool sharded = false;
   bool decay = false;
-  at::Tensor value;        // this rank's rows; requires grad
+  at::Tensor value;        // this rank's rows; requires grad unless frozen
   bool tied_copy = false;  // see ParameterSpec
+  bool frozen = false;     // not trained: it has no gradient, and is no part of the training state
 };
 
 // Source of initial weights. Implementations are thread-safe.

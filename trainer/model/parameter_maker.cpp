@@ -9,20 +9,26 @@
 
 namespace sailor {
 
-at::Tensor ParameterMaker::take_if_listed(const std::string& name) {
+const ParameterSpec* ParameterMaker::find(const std::string& name) const {
   const std::string full = fmt::format("{}.{}", layer_, name);
-  for (const ParameterSpec& spec : listed_) {
-    if (spec.name == full) return make(spec);
-  }
-  return {};
+  const auto found = std::find_if(listed_.begin(), listed_.end(),
+                                  [&](const ParameterSpec& spec) { return spec.name == full; });
+  return found == listed_.end() ? nullptr : &*found;
+}
+
+const ParameterSpec& ParameterMaker::listed(const std::string& name) const {
+  if (const ParameterSpec* spec = find(name)) return *spec;
+  throw std::logic_error(
+      fmt::format("family {} lists no parameter {} of layer {}", model().family, name, layer_));
+}
+
+at::Tensor ParameterMaker::take_if_listed(const std::string& name) {
+  const ParameterSpec* spec = find(name);
+  return spec ? make(*spec) : at::Tensor();
 }
 
 at::Tensor ParameterMaker::take(const std::string& name) {
-  at::Tensor value = take_if_listed(name);
-  if (!value.defined())
-    throw std::logic_error(
-        fmt::format("family {} lists no parameter {} of layer {}", model().family, name, layer_));
-  return value;
+  return make(listed(name));
 }
 
 at::Tensor ParameterMaker::take_head() {
@@ -48,7 +54,7 @@ at::Tensor ParameterMaker::make(const ParameterSpec& spec) {
   at::Tensor real_rows = value.narrow(0, 0, real);
   if (real == 0) {
     // Nothing but padding.
-  } else if (context_.weights) {
+  } else if (context_.weights && !spec.adapter) {
     context_.weights->read(spec, first, real_rows);
   } else if (spec.deviation > 0) {
     real_rows.copy_(normal_values(context_.seed, spec.name, first * row, real * row, spec.mean,
@@ -58,8 +64,9 @@ at::Tensor ParameterMaker::make(const ParameterSpec& spec) {
     real_rows.fill_(spec.mean);
   }
   value = value.to(context_.device);
-  value.set_requires_grad(true);
-  parameters_.push_back({spec.name, spec.layer, spec.sharded, spec.decay, value, spec.tied_copy});
+  const bool frozen = context_.lora && !spec.adapter;
+  value.set_requires_grad(!frozen);
+  parameters_.push_back({spec.name, spec.layer, spec.sharded, spec.decay, value, spec.tied_copy, frozen});
   if (shared) (*context_.shared)[spec.name] = value;
   return value;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
 #include "trainer/model/layer.h"
 
@@ -24,13 +25,16 @@ class ParameterMaker {
   // std::logic_error if the family does not list it.
   at::Tensor take(const std::string& name);
   at::Tensor take_if_listed(const std::string& name);  // undefined if not listed
+  at::Tensor take(const ParameterSpec& adapter) { return make(adapter); }
   at::Tensor take_head();  // the head's own matrix, or the embedding's if they are tied
 
+  const ParameterSpec& listed(const std::string& name) const;  // throws std::logic_error if it is not
   const LayerContext& context() const { return context_; }
   int layer() const { return layer_; }
   const ModelSpec& model() const { return context_.model; }
 
  private:
+  const ParameterSpec* find(const std::string& name) const;  // nullptr if it is not listed
   at::Tensor make(const ParameterSpec& spec);
 
   const LayerContext& context_;

@@ -16,6 +16,7 @@ using torch::autograd::variable_list;
 
 // Where the gradient of a weight is accumulated in place; undefined where autograd has to look after it.
 at::Tensor accumulated_gradient(const at::Tensor& weight) {
+  if (!weight.is_leaf()) return {};
   const at::Tensor& gradient = weight.grad();
   return gradient.defined() && gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
 }
@@ -43,13 +44,13 @@ at::Tensor defined(const at::Tensor& bias, const at::Tensor& weight) {
 }
 
 // y = x M + b with M = `weight`, or its transpose. For the gradient g of y: x gets g M^T, M gets x^T g, and b
-// the sum of g's rows.
+// the sum of g's rows. Of a frozen weight x is not kept, and has no gradient computed; nor has a frozen bias.
 struct WeightProduct : torch::autograd::Function<WeightProduct> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,
                           const Variable& bias, bool transposed, int64_t sum_result, int64_t sum_gradient) {
-    context->save_for_backward({x, weight});
     const bool has_bias = bias.numel() > 0;
-    context->saved_data["has_bias"] = has_bias;
+    context->save_for_backward({weight.requires_grad() ? x : Variable(), weight});
+    context->saved_data["for_bias"] = has_bias && bias.requires_grad();
     context->saved_data["transposed"] = transposed;
     context->saved_data["sum_gradient"] = sum_gradient;
     const at::Tensor matrix = transposed ? weight.t() : weight;
@@ -65,22 +66,31 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], weight = saved[1];
     const bool transposed = context->saved_data["transposed"].toBool();
-    const at::Tensor g = as_rows(gradients[0]), rows = as_rows(x);
+    const at::Tensor g = as_rows(gradients[0]);
 
     at::Tensor for_x = matrix_product(g, transposed ? weight : weight.t());
     sum_over(context->saved_data["sum_gradient"].toInt(), for_x);
 
+    at::Tensor for_bias;
+    if (context->saved_data["for_bias"].toBool()) for_bias = g.sum(0);
+    return {like_rows_of(for_x, gradients[0]),
+            x.defined() ? for_weight(x, weight, g, transposed) : Variable(),
+            for_bias,
+            Variable(),
+            Variable(),
+            Variable()};
+  }
+
+  // Undefined if it was added to the weight's gradient.
+  static at::Tensor for_weight(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& g,
+                               bool transposed) {
+    const at::Tensor rows = as_rows(x);
     const at::Tensor left = (transposed ? g : rows).t();
     const at::Tensor& right = transposed ? rows : g;
-    at::Tensor for_weight;
-    if (at::Tensor sum = accumulated_gradient(weight); sum.defined()) {
-      add_matrix_product(sum, left, right);
-    } else {
-      for_weight = matrix_product(left, right);
-    }
-    at::Tensor for_bias;
-    if (context->saved_data["has_bias"].toBool()) for_bias = g.sum(0);
-    return {like_rows_of(for_x, x), for_weight, for_bias, Variable(), Variable(), Variable()};
+    at::Tensor sum = accumulated_gradient(weight);
+    if (!sum.defined()) return matrix_product(left, right);
+    add_matrix_product(sum, left, right);
+    return {};
   }
 };
 

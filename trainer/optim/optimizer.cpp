@@ -38,15 +38,15 @@ void check(const OptimizerSlice& slice) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::string>& state_names)
-    : slices_(std::move(slices)) {
+Optimizer::Optimizer(std::vector<OptimizerSlice> slices, std::vector<std::string> state_names)
+    : slices_(std::move(slices)), state_names_(std::move(state_names)) {
   int64_t total = 0;
   for (OptimizerSlice& slice : slices_) {
     check(slice);
     slice.value = slice.value.detach().view({-1});  // the memory stays shared
     slice.gradient = slice.gradient.detach().view({-1});
     std::vector<OptimizerState> state;
-    for (const std::string& name : state_names) state.push_back({name, at::zeros_like(slice.gradient)});
+    for (const std::string& name : state_names_) state.push_back({name, at::zeros_like(slice.gradient)});
     if (needs_master(slice.value.scalar_type())) state.push_back({kMasterState, slice.value.to(at::kFloat)});
     states_.push_back(std::move(state));
     ends_.push_back(total += slice.count);

@@ -59,6 +59,8 @@ class Optimizer {
   void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
 
   const std::vector<OptimizerSlice>& slices() const { return slices_; }
+  // Names of the states of every slice but for kMasterState, in their order.
+  const std::vector<std::string>& state_names() const { return state_names_; }
   // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
   // Copies the values to the master weights, after weights were loaded without a state.
@@ -67,7 +69,7 @@ class Optimizer {
  protected:
   // Throws std::invalid_argument naming the slice whose tensors do not match. Creates a zeroed tensor for
   // each of `state_names`, before `master`.
-  Optimizer(std::vector<OptimizerSlice> slices, const std::vector<std::string>& state_names);
+  Optimizer(std::vector<OptimizerSlice> slices, std::vector<std::string> state_names);
 
   // Called once per step before the elements.
   virtual void begin(double learning_rate) = 0;
@@ -83,6 +85,7 @@ class Optimizer {
   std::vector<UpdatedTensors> runs_of(bool decay) const;
 
   std::vector<OptimizerSlice> slices_;
+  std::vector<std::string> state_names_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice
   int64_t steps_done_ = 0;

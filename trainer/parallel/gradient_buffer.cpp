@@ -33,7 +33,8 @@ GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move
 }
 
 void GradientBuffer::begin_iteration(double loss_scale) {
-  if (same_type_ && loss_scale != 1) throw std::logic_error("gradients that are summed in place are scaled");
+  if (same_type_ && loss_scale != 1 && !order_.empty())
+    throw std::logic_error("gradients that are summed in place are scaled");
   factor_ = 1 / loss_scale;
   flat_.zero_();
   for (std::size_t i = 0; i < order_.size(); ++i) {

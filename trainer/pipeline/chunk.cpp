@@ -47,7 +47,8 @@ at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient,
     at::Tensor input = std::move(flight.inputs[i]);
     at::Tensor output = std::move(flight.outputs[i]);
     if (!output.defined()) output = layers_[i]->forward(input, flight.batch);
-    torch::autograd::backward({output}, {gradient});
+    // Without it, nothing in the layer is trained, and nothing before it.
+    if (output.requires_grad()) torch::autograd::backward({output}, {gradient});
     output.reset();
     gradient = input.defined() ? std::move(input.mutable_grad()) : at::Tensor();
     input.reset();

@@ -70,6 +70,7 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
   context.dtype = scalar_type(job.training.precision);
   context.device = place;
   context.seed = job.training.seed;
+  context.lora = job.training.lora;
   context.tp = tp.get();
   std::map<std::string, at::Tensor> shared;
   context.shared = &shared;
@@ -104,6 +105,12 @@ std::vector<Parameter*> RankStage::parameters() {
     for (Parameter& parameter : layer->parameters()) all.push_back(&parameter);
   }
   return all;
+}
+
+std::vector<Parameter*> RankStage::trained() {
+  std::vector<Parameter*> trained = parameters();
+  std::erase_if(trained, [](const Parameter* parameter) { return parameter->frozen; });
+  return trained;
 }
 
 }  // namespace sailor

@@ -32,6 +32,7 @@ struct RankStage {
   std::vector<Chunk> chunks;  // of the layers
 
   std::vector<Parameter*> parameters();  // in the order of layers
+  std::vector<Parameter*> trained();     // of these: those that are not frozen
   void settle() const;                   // all communicators; throws CommError
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -13,12 +14,16 @@
 
 #include "planner/plan/rank_layout.h"
 #include "planner/process/seconds_since.h"
+#include "planner/spec/lora_parameters.h"
+#include "planner/spec/model_family.h"
+#include "trainer/checkpoint/adapter_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
 #include "trainer/checkpoint/held_state.h"
 #include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/state_transfer.h"
+#include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
@@ -42,6 +47,16 @@ std::unique_ptr<Communicator> all_ranks(CommFactory& factory, const std::string&
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return factory.create(name, ranks);
+}
+
+// The job under the plan, and on rank 0 which base model its adapters are for.
+JobSpec job_of_rank(const Plan& plan, const JobSpec& whole, int rank) {
+  JobSpec job = job_under(plan, whole);
+  if (rank == 0 && job.training.lora && !job.model.from.empty()) {
+    job.model.from = std::filesystem::absolute(job.model.from).lexically_normal();
+    job.training.lora->base_digest = StoredModel(job.model).digest();
+  }
+  return job;
 }
 
 int64_t new_lineage() {
@@ -82,7 +97,7 @@ struct RankTrainer::Impl {
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
        const DevicePlane* device)
-      : job(job_under(p, j)),
+      : job(job_of_rank(p, j, rank)),
         plan((check_trainable(j, p), p)),
         layout(plan),
         slot(layout.slots().at(static_cast<std::size_t>(rank))),
@@ -91,8 +106,8 @@ struct RankTrainer::Impl {
         data(d),
         pacer(pc),
         stage(job, plan, layout, rank, on.factory, place_of(on.device)),
-        gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.parameters(),
-                      job.model.tied_embeddings, on.device),
+        gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.trained(),
+                      job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
         recorder(on.device),
@@ -173,17 +188,23 @@ struct RankTrainer::Impl {
     settle();
     std::map<std::string, ParameterSpec> padded;
     const std::vector<ParameterSpec> listed =
-        list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout));
+        trained_parameters(job.model, job.training.lora, padded_vocabulary(job.model.vocabulary, layout));
     const std::vector<Parameter*> held = stage.parameters();
     if (slot.rank != 0) {
       for (const ParameterSpec& spec : listed) gather_on_first_rank(*world, plan, layout, spec, held);
       return;
     }
     for (const ParameterSpec& spec : listed) padded[spec.name] = spec;
+    const auto whole = [&](const ParameterSpec& spec) {
+      return gather_on_first_rank(*world, plan, layout, padded.at(spec.name), held);
+    };
+    const at::ScalarType type = scalar_type(job.training.precision);
     try {
-      export_model(directory, job.model, scalar_type(job.training.precision), [&](const ParameterSpec& spec) {
-        return gather_on_first_rank(*world, plan, layout, padded.at(spec.name), held);
-      });
+      if (job.training.lora) {
+        export_adapters(directory, job.model, *job.training.lora, type, whole);
+      } else {
+        export_model(directory, job.model, type, whole);
+      }
     } catch (...) {
       world->abort();  // the others wait for this rank
       throw;
@@ -195,7 +216,7 @@ struct RankTrainer::Impl {
             plan,
             layout,
             slot,
-            stage.parameters(),
+            stage.trained(),
             *optimizer,
             on.device,
             loss_scaler ? &*loss_scaler : nullptr};
@@ -277,7 +298,10 @@ struct RankTrainer::Impl {
     on.device.wait(on.device.copies());
     executor.drop();
     gradient_sync.drop_gradients();
-    for (Parameter* parameter : stage.parameters()) parameter->value.mutable_grad() = at::Tensor();
+    for (Parameter* parameter : stage.trained()) parameter->value.mutable_grad() = at::Tensor();
+    for (Parameter* parameter : stage.parameters()) {  // the next one reads it again
+      if (parameter->frozen) parameter->value.storage().unsafeGetStorageImpl()->reset();
+    }
     if (room.drop_state) return drop_state();
     if (has_master_copies()) {  // which the weights follow from
       for (c10::StorageImpl* storage : value_storages()) storage->reset();
@@ -308,7 +332,7 @@ struct RankTrainer::Impl {
 
   std::set<c10::StorageImpl*> value_storages() {
     std::set<c10::StorageImpl*> storages;
-    for (const Parameter* parameter : stage.parameters())
+    for (const Parameter* parameter : stage.trained())
       storages.insert(parameter->value.storage().unsafeGetStorageImpl());
     return storages;
   }
@@ -577,15 +601,22 @@ int64_t RankTrainer::state_bytes(const JobSpec& job, const Plan& plan, int rank)
   // The value and its gradient, each also in the type in which it is updated, and two moments.
   const int64_t per_element = kind.element_bytes + kind.state_bytes + 2 * kind.state_bytes +
                               (masters ? kind.element_bytes + kind.state_bytes : 0);
-  int64_t elements = 0;
-  for (const auto& [name, spec] : specs_by_name(job, layout)) {
+  const auto here = [&](const std::string& name) {
     const int layer = std::stoi(name);
     for (std::size_t s = static_cast<std::size_t>(slot.stage); s < pipeline.stages.size();
          s += pipeline.stages.size() / static_cast<std::size_t>(plan.interleave))
-      if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer)
-        elements += held_elements(slot, spec);
+      if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer) return true;
+    return false;
+  };
+  int64_t trained = 0, frozen = 0;
+  for (const auto& [name, spec] : specs_by_name(job, layout))
+    if (here(name)) trained += held_elements(slot, spec);
+  if (job.training.lora) {
+    for (const ParameterSpec& spec :
+         list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout)))
+      if (here(spec.name)) frozen += held_elements(slot, spec);
   }
-  return elements * per_element;
+  return trained * per_element + frozen * kind.element_bytes;
 }
 Restored RankTrainer::restore(RankTrainer* previous, const std::string& directory, int givers) {
   return impl_->restore(previous ? previous->impl_.get() : nullptr, directory, givers);

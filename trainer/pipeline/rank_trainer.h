@@ -147,9 +147,9 @@ class RankTrainer {
   // Results of the saves that have ended since the last call. Throws CommError.
   std::vector<SaveResult> saves(bool wait = false);
 
-  // Writes the current model to a directory like export_model(), from rank 0, on whose file system the
-  // directory is. All ranks call it between the same two steps. Throws what export_model() throws on rank 0,
-  // and CommError on the others then.
+  // Writes the current model to a directory like export_model(), or the adapters like export_adapters(), from
+  // rank 0, on whose file system the directory is. All ranks call it between the same two steps. Throws what
+  // export_model() throws on rank 0, and CommError on the others then.
   void export_to(const std::string& directory);
 
   // This rank's parameters in the order of layers.

@@ -19,13 +19,14 @@ std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Preci
   return sum;
 }
 
-double training_flops_per_token(const ModelSpec& model, const std::map<int64_t, int64_t>& documents) {
+double training_flops_per_token(const ModelSpec& model, const std::optional<LoraSpec>& lora,
+                                const std::map<int64_t, int64_t>& documents) {
   double flops = 0, tokens = 0;
   for (const auto& [length, number] : documents) {
     ModelSpec of_length = model;
     of_length.sequence = static_cast<int>(length);
     const auto in_documents = static_cast<double>(length * number);
-    flops += in_documents * training_flops_per_token(shape_of(of_length));
+    flops += in_documents * training_flops_per_token(of_length, lora);
     tokens += in_documents;
   }
   return flops / tokens;

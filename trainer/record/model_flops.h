@@ -8,7 +8,7 @@
 #include "planner/plan/plan.h"
 #include "planner/spec/catalog.h"
 #include "planner/spec/job_spec.h"
-#include "planner/spec/transformer_shape.h"
+#include "planner/spec/training_flops.h"
 
 namespace sailor {
 
@@ -18,6 +18,7 @@ std::optional<double> peak_flops(const Plan& plan, const Catalog& catalog, Preci
 
 // training_flops_per_token() when attention ends with a document: the mean over the tokens of documents, of
 // which there are `documents[length]`.
-double training_flops_per_token(const ModelSpec& model, const std::map<int64_t, int64_t>& documents);
+double training_flops_per_token(const ModelSpec& model, const std::optional<LoraSpec>& lora,
+                                const std::map<int64_t, int64_t>& documents);
 
 }  // namespace sailor

@@ -30,6 +30,9 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   const TrainingSpec t = job_under(plan, job).training;
   row("training", fmt::format("{} steps of {} sequences, {}, seed {}{}", t.steps, t.global_batch,
                               to_string(t.precision), t.seed, t.deterministic ? ", deterministic" : ""));
+  if (t.lora)
+    row("lora", fmt::format("rank {}, alpha {:g}, adapters of {}; base {}", t.lora->r, t.lora->alpha,
+                            fmt::join(t.lora->target_modules, ", "), m.from));
   std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);
   if (t.schedule.name != "constant")
     optimizer += fmt::format(", {} to {:.1e}", t.schedule.name, t.schedule.min_lr);

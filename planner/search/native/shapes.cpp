@@ -45,7 +45,10 @@ Estimates::Estimates(const Space& space) : space_(space) {
   const double at_least =
       parameters -
       static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.shape.parts();
-  weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision));
+  double frozen = -static_cast<double>(sizes.back().tied_frozen_parameters);
+  for (const LayerSizes& layer : sizes) frozen += static_cast<double>(layer.frozen_parameters);
+  weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision)) +
+                  frozen * any.shape.parts() * style.weight_bytes(precision);
   state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision));
 }
 

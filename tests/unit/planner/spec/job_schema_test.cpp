@@ -8,8 +8,11 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/model_directory.h"
+#include "planner/spec/model_family.h"
 #include "planner/spec/text_file.h"
 #include "tests/unit/planner/error_of.h"
+#include "tests/unit/planner/scratch.h"
 
 namespace sailor {
 namespace {
@@ -30,10 +33,24 @@ json whole_job(const std::string& path = "") {
                  "schedule": {"name": "cosine"}, "validation": {}},
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
-  if (path != "/trainer") return job;
-  for (const char* of_own_trainer : {"data", "checkpoint", "elastic", "metrics"}) job.erase(of_own_trainer);
-  job["training"].erase("validation");
-  job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};
+  if (path == "/trainer") {
+    for (const char* of_own_trainer : {"data", "checkpoint", "elastic", "metrics"}) job.erase(of_own_trainer);
+    job["training"].erase("validation");
+    job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};
+  }
+  if (path != "/training/lora") return job;
+  // Adapters are for a model directory, which has the model's keys for itself.
+  static const std::string base = [] {
+    ModelSpec model;
+    set_family(model, "gpt2");
+    model.layers = model.heads = 2;
+    model.hidden = model.feed_forward = model.sequence = model.vocabulary = 16;
+    std::string directory = test::scratch_directory("schema");
+    write_file_atomically(directory + "/config.json", to_model_config(model, "float32"));
+    return directory;
+  }();
+  job["model"] = {{"from", base}};
+  job["training"]["lora"] = {{"r", 4}};
   return job;
 }
 
@@ -118,14 +135,15 @@ TEST(JobSchema, DefaultsAreThoseOfTheParser) {
   std::map<std::string, json> maps;
   collect_maps(json::parse(job_schema_json()), "", maps);
   // Writing a default out changes nothing of what is read.
-  const JobSpec as_left_out = parse_job_spec(whole_job().dump(), "job.yaml");
   int defaults = 0;
   for (const auto& [path, schema] : maps) {
+    const json whole = whole_job(path);
+    const JobSpec as_left_out = parse_job_spec(whole.dump(), "job.yaml");
     for (const auto& [key, node] : schema["properties"].items()) {
       const json::json_pointer place(path + "/" + key);
-      if (!node.contains("default") || whole_job(path).contains(place)) continue;
+      if (!node.contains("default") || whole.contains(place)) continue;
       if (key == "momentum" || key == "nesterov") continue;  // of the other optimizer
-      json written = whole_job(path);
+      json written = whole;
       written[place] = node["default"];
       JobSpec spec = parse_job_spec(written.dump(), "job.yaml");
       spec.lines = as_left_out.lines;
