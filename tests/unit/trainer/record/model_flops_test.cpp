@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/spec/model_family.h"
+
 namespace sailor {
 namespace {
 
@@ -51,8 +53,8 @@ TEST(ModelFlops, AttentionInDocumentsCountsTheirLengths) {
   const double whole = training_flops_per_token(shape_of(model));
   EXPECT_EQ(training_flops_per_token(model, std::nullopt, {{20, 7}}), whole);
   // Three documents of 5 tokens and one of 10: 15 of 25 tokens attend to 5 instead of 20, 10 to 10.
-  EXPECT_NEAR(training_flops_per_token(model, std::nullopt, {{5, 3}, {10, 1}}), whole - 12 * 3 * 32 * (0.6 * 15 + 0.4 * 10),
-              1e-6);
+  EXPECT_NEAR(training_flops_per_token(model, std::nullopt, {{5, 3}, {10, 1}}),
+              whole - 12 * 3 * 32 * (0.6 * 15 + 0.4 * 10), 1e-6);
 }
 
 }  // namespace
