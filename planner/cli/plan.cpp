@@ -87,8 +87,9 @@ int run_plan(const PlanCommand& command) {
   int code = exit_code(source, result.status, result.reason);
   if (code != kDone) return code;
   const Candidate& best = result.candidates[0];
+  // Before the flags: who reads them may end early, and then so does this.
+  if (!inputs.job.trainer.own()) compare_with_own_trainer(command, request, inputs, best);
   if (megatron) code = print_megatron_flags(inputs, best.plan);
-  if (code == kDone && !inputs.job.trainer.own()) compare_with_own_trainer(command, request, inputs, best);
   if (code == kDone && !command.output.empty()) write_file_atomically(command.output, to_json(best.plan));
   return code;
 }
