@@ -61,7 +61,7 @@ sailor cluster --format yaml >cluster.yaml
 cp cluster.yaml now.yaml
 cp cluster.yaml nodes.yaml
 printf '#!/bin/bash\nexec sailor run job.yaml\n' >script.sh
-printf 'import os\nassert os.environ["SLURM_SPANK_SAILOR_PLAN_0"]\n' >my_trainer.py
+printf 'import os\nassert os.environ["RANK"] and os.environ["MASTER_ADDR"]\n' >train.py
 ln -s "$(user bash -c "command -v python3")" bin/python
 printf '#!/bin/sh\n[ "$2" = pretrain_gpt.py ] && [ "$3" = --tensor-model-parallel-size ]\n' >bin/torchrun
 chmod a+x script.sh bin/torchrun
@@ -75,6 +75,12 @@ trained=$(job_submitted)
 [ -d "sailor-$trained" ] || { cat slurm-*.out; exit 1; }
 wait_idle
 cp -r checkpoints scratch/opt-350m
+# Adapters of the model that it trained.
+user sailor checkpoint export checkpoints -o lora-base >/dev/null
+sed 's/^model: .*/model: {from: lora-base, sequence: 32}/; s/^  steps: .*/  steps: 2\n  lora: {r: 2, alpha: 4}/; $a checkpoint: {directory: scratch/llama-lora, every_steps: 2}' job.yaml >lora.yaml
+chmod a+rx lora.yaml
+run sbatch --wait lora.yaml
+expect "so do adapters" equal "$rc" 0
 mkdir profiles
 cp "$SAILOR_CLUSTER_DIR"/profiles/*.json profiles/
 cp "$golden/probed.json" profiles/network.json
