@@ -77,7 +77,7 @@ wait_idle
 cp -r checkpoints scratch/opt-350m
 # Adapters of the model that it trained.
 user sailor checkpoint export checkpoints -o lora-base >/dev/null
-sed 's/^model: .*/model: {from: lora-base, sequence: 32}/; s/^  steps: .*/  steps: 2\n  lora: {r: 2, alpha: 4}/; $a checkpoint: {directory: scratch/llama-lora, every_steps: 2}' job.yaml >lora.yaml
+sed 's/^model: .*/model: {from: lora-base, sequence: 32}/; s/^  steps: .*/&\n  lora: {r: 2, alpha: 4}/; $a checkpoint: {directory: scratch/llama-lora, every_steps: 2}' job.yaml >lora.yaml
 chmod a+rx lora.yaml
 run sbatch --wait lora.yaml
 expect "so do adapters" equal "$rc" 0
