@@ -5,12 +5,13 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: tests/libtorch_2_11.sh [-j N] [--all | --build TARGET... | --wheels]
+usage: tests/libtorch_2_11.sh [-j N] [--all | --build TARGET... | --wheels | --python]
 
   (no option)   build the programs that use libtorch, run the tests of trainers on fake GPUs and compare losses and gradients
   --all         also build and run the trainer's unit tests
   --build       only build these targets, in build-libtorch/bin
   --wheels      only unpack the wheels, and print their directory
+  --python      only that, and what a Python program needs besides; print its PYTHONPATH
   -j N          compile with N jobs (default: one per core)
 
 $XDG_CACHE_HOME/sailor/libtorch-2.11 keeps the unpacked wheels (1.4 GB), build-libtorch the build.
@@ -26,6 +27,7 @@ while (($#)); do
     --all) action=all; targets+=(trainer_tests elastic_tests) ;;
     --build) action=build; shift; targets=("$@"); break ;;
     --wheels) action=wheels ;;
+    --python) action=python ;;
     -j) jobs=${2:?-j needs a number}; shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -38,7 +40,7 @@ work=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/libtorch-2.11
 build=$root/build-libtorch
 cuda=${CUDA_HOME:-/usr/local/cuda}
 skip() { echo "skipped: $*"; exit 77; }
-[[ $action == wheels || -x $cuda/bin/nvcc ]] || skip "no CUDA toolkit in $cuda"
+[[ $action == wheels || $action == python || -x $cuda/bin/nvcc ]] || skip "no CUDA toolkit in $cuda"
 command -v pip > /dev/null || skip "no pip"
 command -v unzip > /dev/null || skip "no unzip"
 
@@ -53,9 +55,17 @@ if [[ ! -e $work/site/complete ]]; then
   rm -r "$work/wheels"
   touch "$work/site/complete"
 fi
+# What PyTorch imports in a Python program; the libraries need none of it.
+if [[ $action == python && ! -e $work/python/complete ]]; then
+  rm -rf "$work/python"
+  pip install -q --retries 1 --target "$work/python" typing_extensions sympy networkx jinja2 filelock fsspec 2> "$work/pip.log" ||
+    skip "what PyTorch imports cannot be downloaded: $(tail -n 1 "$work/pip.log")"
+  touch "$work/python/complete"
+fi
 flock -u 9
 exec 9>&-
 site=$work/site
+[[ $action != python ]] || { echo "$site:$work/python"; exit; }
 [[ $action != wheels ]] || { echo "$site"; exit; }
 libraries=$site/nvidia/cusparselt/lib:$site/nvidia/cu13/lib:$site/nvidia/nvshmem/lib:$cuda/lib64
 

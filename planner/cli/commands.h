@@ -15,10 +15,10 @@ namespace sailor::cli {
 
 enum class Format { table, json, yaml, csv, megatron, markdown };
 
-// Job, input files and search options: common to the verbs that search.
 // The name of Sailor's own trainer among those of frameworks.
 inline constexpr const char* kOwnTrainer = "sailor";
 
+// Job, input files and search options: common to the verbs that search.
 struct PlanSource {
   std::string job;
   // Instead of `job`: a model's config.json, and what else a plan depends on.
@@ -26,8 +26,7 @@ struct PlanSource {
   std::optional<int> sequence;  // absent = the longest that the model has
   int64_t global_batch = 256;
   Precision precision = Precision::bf16;
-  std::string
-      trainer;  // plan for programs of this framework, or for Sailor's own trainer; empty = as the job says
+  std::string trainer;  // its kind, or kOwnTrainer; empty = the job's
   std::string config;   // site config; empty = site_config_path()
   std::string cluster;  // snapshot file; empty = the live cluster
   PlanOverrides overrides;

@@ -13,6 +13,7 @@
 #include "planner/search/pareto.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
+#include "planner/spec/trainer_spec.h"
 
 namespace sailor::cli {
 namespace {
@@ -72,8 +73,10 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
   add_parsed(verb, "--zones", overrides.zones, parse_name_list, "use only these zones", "ZONE,...");
   verb->add_option(
           "--trainer", source.trainer,
-          "plan for programs of this framework: torchrun, accelerate, deepspeed, megatron-core; sailor: for "
-          "Sailor's own trainer (default: as the job spec says)")
+          fmt::format(
+              "plan for programs of this framework: {}; {}: for Sailor's own trainer (default: as the job "
+              "spec says)",
+              fmt::join(trainer_kind_names(), ", "), kOwnTrainer))
       ->type_name("KIND");
   verb->add_option("--search-space", source.search_space, "paper or full (default: full)")
       ->type_name("SPACE");

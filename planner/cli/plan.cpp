@@ -34,7 +34,7 @@ void print_result(const PlanCommand& command, const PlanningInputs& inputs, cons
       print("\n" + stage_table(result.candidates[0].plan, result.candidates[0].prediction));
       break;
     default:
-      break;  // megatron: print_megatron_flags()
+      print_notes(inputs);  // megatron: print_megatron_flags()
   }
 }
 

@@ -26,8 +26,8 @@ void set_trainer(const std::string& name, JobSpec& job) {
   if (name.empty() || name == job.trainer.kind) return;
   job.trainer = {};
   if (name == kOwnTrainer) return;
-  std::vector<std::string> known = {kOwnTrainer};
-  for (const auto& [kind, text] : trainer_kinds()) known.push_back(kind);
+  std::vector<std::string> known = trainer_kind_names();
+  known.insert(known.begin(), kOwnTrainer);
   if (!trainer_kinds().contains(name))
     throw InputError("--trainer: must be " + alternatives(known) + ", is " + in_quotes(name) +
                      did_you_mean(name, known));

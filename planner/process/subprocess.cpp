@@ -141,6 +141,10 @@ std::string describe_wait_status(int wait_status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(wait_status));
 }
 
+int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 void become_subreaper() {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
     throw std::runtime_error(fmt::format("cannot become a subreaper: {}", std::strerror(errno)));

@@ -35,6 +35,8 @@ std::string run_and_read(const std::vector<std::string>& argv);
 
 // "ended with exit code 3", "was killed by signal 9 (Killed)".
 std::string describe_wait_status(int wait_status);
+// As a shell has it: 128 and the signal for a process that was killed.
+int exit_code_of(int wait_status);
 
 // Makes this process the parent of every orphan among its descendants. Throws std::runtime_error.
 void become_subreaper();

@@ -49,7 +49,7 @@ const std::map<std::string, Read>& keys_of_plans() {
       {"may_recompute", flag(&S::may_recompute)},
       {"may_interleave", flag(&S::may_interleave)},
       {"may_shard_optimizer", flag(&S::may_shard_optimizer)},
-      {"rank_order", word(&S::rank_order, {"pipelines", "stages"})},
+      {"rank_order", word(&S::rank_order, {std::begin(S::kRankOrders), std::end(S::kRankOrders)})},
       {"flags", word(&S::flags, {"none", "megatron"})},
   };
   return known;

@@ -120,6 +120,7 @@ struct FrameworkStyle {
   bool may_recompute = true, may_interleave = true, may_shard_optimizer = true;
   // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
   enum class RankOrder { pipelines, stages };
+  static constexpr const char* kRankOrders[] = {"pipelines", "stages"};  // names
   RankOrder rank_order = RankOrder::pipelines;
   // Whether its programs take model and parallelism as flags (report/megatron_flags.h).
   enum class Flags { none, megatron };

@@ -12,8 +12,7 @@ TrainerSpec read_trainer(const Field& field) {
   trainer.kind = kind.name();
   if (auto framework = map.optional("framework")) trainer.framework = framework->text();
   if (trainer.framework.empty() && !trainer_kinds().contains(trainer.kind)) {
-    std::vector<std::string> kinds;
-    for (const auto& [name, text] : trainer_kinds()) kinds.push_back(name);
+    const std::vector<std::string> kinds = trainer_kind_names();
     kind.fail("must be " + alternatives(kinds) + ", is " + in_quotes(trainer.kind) +
               did_you_mean(trainer.kind, kinds) +
               "; another framework needs its description, `framework: FILE`");
@@ -28,6 +27,12 @@ TrainerSpec read_trainer(const Field& field) {
 const std::map<std::string, std::string>& trainer_kinds() {
   static const std::map<std::string, std::string> kinds(std::begin(kTrainerKinds), std::end(kTrainerKinds));
   return kinds;
+}
+
+std::vector<std::string> trainer_kind_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : trainer_kinds()) names.push_back(name);
+  return names;
 }
 
 }  // namespace sailor

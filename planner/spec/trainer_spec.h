@@ -30,5 +30,6 @@ TrainerSpec read_trainer(const Field& field);
 
 // The descriptions of frameworks that are built in: text of etc/frameworks/KIND.yaml by kind.
 const std::map<std::string, std::string>& trainer_kinds();
+std::vector<std::string> trainer_kind_names();
 
 }  // namespace sailor

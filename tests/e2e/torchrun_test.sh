@@ -4,8 +4,8 @@
 # Skipped without PyTorch's wheels (tests/libtorch_2_11.sh).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-site=$("$e2e/../libtorch_2_11.sh" --wheels 2>/dev/null | tail -1) || true
-[ -d "${site:-/nowhere}/torch" ] || { echo "skipped: no wheels of PyTorch"; exit 77; }
+PYTHONPATH=$("$e2e/../libtorch_2_11.sh" --python 2>/dev/null) || { echo "$PYTHONPATH"; exit 77; }
+site=${PYTHONPATH%%:*}
 # The wheels may be in a directory of root's: the job is then root's too.
 as_owner() { if [ "$UID" = 0 ] && ! runuser -u "$SAILOR_CLUSTER_USER" -- test -r "$site/torch"; then "$@"; else user "$@"; fi; }
 submit() {
@@ -15,7 +15,7 @@ submit() {
   job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' "$work/.out")
 }
 cp "$e2e/fixtures/train_ddp.py" .
-export PYTHONPATH=$site GLOO_SOCKET_IFNAME=lo
+export PYTHONPATH GLOO_SOCKET_IFNAME=lo
 job_yaml() {  # PAUSE STEPS
   cat >ddp.yaml <<YAML
 #!/usr/bin/env -S sailor run

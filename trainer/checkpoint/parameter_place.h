@@ -12,8 +12,8 @@
 
 namespace sailor {
 
-// What the job trains, by name, with the padding of this layout's plan. The names, and so the
-// order, are the same under every plan.
+// What the job trains, by name, with the padding of this layout's plan. The names, and so the order, are the
+// same under every plan.
 std::map<std::string, ParameterSpec> specs_by_name(const JobSpec& job, const RankLayout& layout);
 
 int64_t row_elements(const ParameterSpec& spec);

@@ -5,9 +5,9 @@
 //     sailor-agent step HOST COMMAND...         the same for a command that needs no shell
 //     sailor-agent node-ranks HOST:N,... COMMAND...   runs COMMAND on nodes of this job (node_ranks.h)
 //     sailor-agent local-ranks N COMMAND...     runs COMMAND N times on this machine (local_ranks.h)
-//     sailor-agent programs COMMAND...          the ranks of this node of another training program
-//     (programs.h) sailor-agent helper REQUEST               keeps a helper job (helper_job.h) sailor-agent
-//     helper-node                  the script of a helper job
+//     sailor-agent programs COMMAND...          ranks of another training program, of this node (programs.h)
+//     sailor-agent helper REQUEST               keeps a helper job (helper_job.h)
+//     sailor-agent helper-node                  the script of a helper job
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -104,10 +104,8 @@ int main(int argc, char** argv) try {
     sailor::become_program(sailor::site_scheduler().step_command(step));
   }
   std::cerr << "usage: sailor-agent node COMMAND... | remote-shell HOST COMMAND... | step HOST COMMAND... | "
-               "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | programs COMMAND... | helper "
-               "REQUEST | "
-               "helper-node   "
-               "(started by sailor run)\n";
+               "node-ranks HOST:N,... COMMAND... | local-ranks N COMMAND... | programs COMMAND... | "
+               "helper REQUEST | helper-node   (started by sailor run)\n";
   return sailor::kBadInput;
 } catch (const std::exception& e) {
   std::cerr << "sailor-agent: " << e.what() << '\n';

@@ -32,8 +32,8 @@ struct Arguments {
 // As asked for, else as the job spec's framework has it.
 FrameworkStyle::RankOrder order_of(const Arguments& arguments, const Scheduler& scheduler) {
   if (!arguments.order.empty())
-    return arguments.order == "stages" ? FrameworkStyle::RankOrder::stages
-                                       : FrameworkStyle::RankOrder::pipelines;
+    return arguments.order == FrameworkStyle::kRankOrders[1] ? FrameworkStyle::RankOrder::stages
+                                                             : FrameworkStyle::RankOrder::pipelines;
   const std::string file = scheduler.carried_value("SAILOR_JOB").value_or("");
   if (file.empty() || !fs::exists(file)) return FrameworkStyle::RankOrder::pipelines;
   const JobSpec job = load_job_spec(file);
@@ -44,9 +44,8 @@ Plan plan_of_job(const Arguments& arguments, const Scheduler& scheduler) {
   if (!arguments.plan_file.empty()) return load_plan(arguments.plan_file);
   if (std::optional<Plan> plan = carried_plan(scheduler)) return *plan;
   throw InputError(
-      "this job carries no plan: submit it with --sailor-objective=throughput and --sailor-job=JOB.yaml, or "
-      "give "
-      "--plan FILE");
+      "this job carries no plan: submit it with --sailor-objective=throughput and --sailor-job=JOB.yaml, "
+      "or give --plan FILE");
 }
 
 // Slurm may have given the job other nodes of the same kinds.
@@ -94,7 +93,8 @@ int main(int argc, char** argv) {
          "--rank-order", arguments.order,
          "number the ranks by `pipelines`, or by `stages` as Megatron does (default: as the job spec's "
          "trainer.kind does)")
-      ->check(CLI::IsMember({"pipelines", "stages"}));
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(FrameworkStyle::kRankOrders),
+                                                     std::end(FrameworkStyle::kRankOrders))));
   app.add_option("--master-port", arguments.port, "port of rank 0 (default: chosen by job)")
       ->check(cli::within(1, 65535));
   app.add_flag("--task", arguments.task,

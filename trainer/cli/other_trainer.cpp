@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
@@ -37,8 +36,7 @@ std::vector<std::string> flags_of(const JobSpec& job, const Plan& plan, const Fr
   return words;
 }
 
-}  // namespace
-
+// The job's command. A word `{flags}` becomes the flags by which its framework takes the plan.
 std::vector<std::string> command_of(const JobSpec& job, const Plan& plan) {
   std::vector<std::string> command;
   for (const std::string& word : job.trainer.command) {
@@ -51,6 +49,8 @@ std::vector<std::string> command_of(const JobSpec& job, const Plan& plan) {
   }
   return command;
 }
+
+}  // namespace
 
 int run_other_trainer(const JobSpec& job, const Plan& plan, const std::string& run_directory,
                       const PlanningFiles& planning, Scheduler& scheduler, const Allocation& allocation) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
@@ -12,12 +11,9 @@
 
 namespace sailor {
 
-// The job's command. A word `{flags}` becomes the flags by which its framework takes the plan. Throws
-// InputError if it has none, or cannot run the plan.
-std::vector<std::string> command_of(const JobSpec& job, const Plan& plan);
-
 // Writes the plan and the planner's inputs into the run directory, and runs the program to its end. Returns
-// its exit code.
+// its exit code. Throws InputError if the command asks for flags that its framework does not have, or with
+// which it cannot run the plan.
 int run_other_trainer(const JobSpec& job, const Plan& plan, const std::string& run_directory,
                       const PlanningFiles& planning, Scheduler& scheduler, const Allocation& allocation);
 

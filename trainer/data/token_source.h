@@ -52,8 +52,8 @@ class TokenSource {
   std::set<std::string> formats() const;
 
   // The sequence + 1 tokens of a window; the last one is the first of the next window. For fine-tuning, what
-  // documents leave is filled with token 0. Throws InputError
-  // naming file and position when a token is outside the vocabulary.
+  // documents leave is filled with token 0. Throws InputError naming file and position when a token is
+  // outside the vocabulary.
   std::vector<int64_t> window(int64_t index) const;
   SequenceLayout layout(int64_t index) const;  // of a window
   int64_t token(int64_t position) const;       // throws as above

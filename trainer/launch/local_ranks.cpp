@@ -19,10 +19,6 @@ constexpr double kGrace_s = 3;  // between SIGTERM and SIGKILL
 // Where a library has started threads when it was loaded, they may be given SIGCHLD, and it is lost.
 constexpr int kLookAgain_ms = 100;
 
-int exit_code(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 }  // namespace
 
 std::string start_file(const std::string& directory, int first) {
@@ -52,7 +48,7 @@ int run_local_ranks(int ranks, const std::vector<std::string>& program) {
     int status = 0;
     while (waitpid(-1, &status, WNOHANG) > 0) {
       --left;
-      if (code == 0) code = exit_code(status);
+      if (code == 0) code = exit_code_of(status);
     }
   }
   end_all_children(kGrace_s);

@@ -49,7 +49,7 @@ EndedSteps reap_steps() {
   int status = 0;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-    if (status != 0) ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (status != 0) ended.code = exit_code_of(status);
   ended.all = pid < 0;
   return ended;
 }

@@ -28,11 +28,6 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kGrace = std::chrono::seconds(30);  // between a request to end and SIGKILL
 constexpr double kGraceOfNode_s = 20;              // the same inside a node, for ranks beside one that failed
 constexpr int kPoll_ms = 100;
-constexpr const char* kOrders[] = {"pipelines", "stages"};  // by FrameworkStyle::RankOrder
-
-int exit_code_of(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
 
 bool resolves(const std::string& name) {
   addrinfo* found = nullptr;
@@ -70,11 +65,11 @@ void keep_threads(std::map<std::string, std::string>& environment) {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) environment.erase("OMP_NUM_THREADS");
 }
 
-// Of what the controller's own ranks have from their environment, so that a step finds the same.
+// What run_programs_of_node() reads.
 std::map<std::string, std::string> step_environment(const ProgramLaunch& launch,
                                                     const RendezvousPoint& meeting) {
   return {{"SAILOR_PLAN", launch.plan_file},
-          {"SAILOR_RANK_ORDER", kOrders[static_cast<size_t>(launch.order)]},
+          {"SAILOR_RANK_ORDER", FrameworkStyle::kRankOrders[static_cast<size_t>(launch.order)]},
           {"MASTER_ADDR", meeting.address},
           {"MASTER_PORT", std::to_string(meeting.port)},
           {"TORCHELASTIC_RUN_ID", meeting.run_id}};
@@ -145,8 +140,9 @@ int run_programs_of_node(const std::string& node, const std::vector<std::string>
   const std::string plan_file = variable("SAILOR_PLAN");
   const std::optional<double> port = parse_number(variable("MASTER_PORT"));
   if (plan_file.empty() || !port) throw InputError("sailor-agent programs: is started by sailor launch");
-  const auto order = variable("SAILOR_RANK_ORDER") == kOrders[1] ? FrameworkStyle::RankOrder::stages
-                                                                 : FrameworkStyle::RankOrder::pipelines;
+  const auto order = variable("SAILOR_RANK_ORDER") == FrameworkStyle::kRankOrders[1]
+                         ? FrameworkStyle::RankOrder::stages
+                         : FrameworkStyle::RankOrder::pipelines;
   SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
   const RendezvousPoint meeting{variable("MASTER_ADDR"), static_cast<int>(*port),
                                 variable("TORCHELASTIC_RUN_ID"), plan_file};

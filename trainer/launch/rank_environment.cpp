@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <sstream>
 #include <stdexcept>
 #include <tuple>
+
+#include "planner/spec/name_list.h"
 
 namespace sailor {
 namespace {
@@ -21,13 +22,6 @@ std::string device_name(int gpu, const std::vector<std::string>& visible, const 
   throw std::runtime_error(
       fmt::format("node {}: the plan uses GPU {}, but the step has {} (CUDA_VISIBLE_DEVICES)", node, gpu,
                   visible.size()));
-}
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> out;
-  std::istringstream in(list);
-  for (std::string one; std::getline(in, one, ',');) out.push_back(one);
-  return out;
 }
 
 }  // namespace
@@ -69,7 +63,8 @@ std::vector<std::map<std::string, std::string>> rank_environments(
   const auto group = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
   std::vector<std::string> devices;
   for (const int rank : here)
-    devices.push_back(device_name(layout.slots()[static_cast<size_t>(rank)].gpu, split(visible), node));
+    devices.push_back(
+        device_name(layout.slots()[static_cast<size_t>(rank)].gpu, split_commas(visible), node));
   std::vector<std::map<std::string, std::string>> out;
   for (const int rank : here) {
     const RankSlot& slot = layout.slots()[static_cast<size_t>(rank)];

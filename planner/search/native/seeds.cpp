@@ -16,13 +16,6 @@ namespace {
 
 constexpr int kSeedChunks[] = {1, 2, 3, 4};
 
-// Groups of that many GPUs that a pool has.
-int room_of(const SpacePool& pool, int gpus) {
-  int groups = 0;
-  for (const int free : pool.free) groups += free / gpus;
-  return std::min(groups, pool.gpus / gpus);
-}
-
 }  // namespace
 
 Seeds::Seeds(Scorer& scorer, const PlanFeatures& offered, const SeedOptions& options)
@@ -146,7 +139,7 @@ void Seeds::list_one(int pool, int microbatch, std::vector<TemplateShape>& out) 
   for (const int option : of.options) {
     if (!space_.has_times(option, microbatch)) continue;
     const int gpus = space_.options[static_cast<size_t>(option)].shape.gpus();
-    const int room = room_of(of, gpus);
+    const int room = of.room_for(gpus);
     for (const Recompute mode : uniform_recompute(offered_)) {
       if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
       for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages)
@@ -301,7 +294,7 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
             possible && space_.has_times(option, size) && (i == 0 || space_.linked(options.back(), option));
         options.push_back(option);
         const int gpus = space_.options[static_cast<size_t>(option)].shape.gpus();
-        room.push_back(room_of(pool, gpus));
+        room.push_back(pool.room_for(gpus));
         possible = possible && room.back() > 0;
       }
       if (possible)
@@ -368,7 +361,7 @@ std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, do
       share * static_cast<double>(num_microbatches(space_.context.job.training.global_batch, microbatch));
   for (const int option : of.options) {
     if (!space_.has_times(option, microbatch)) continue;
-    const int room = room_of(of, space_.options[static_cast<size_t>(option)].shape.gpus());
+    const int room = of.room_for(space_.options[static_cast<size_t>(option)].shape.gpus());
     for (const Recompute mode : uniform_recompute(offered_)) {
       if (mode != Recompute::none && !space_.can_recompute(option, mode)) continue;
       for (int stages = 1; stages <= std::min(room, space_.layers()); ++stages) {

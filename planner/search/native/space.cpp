@@ -19,6 +19,12 @@ size_t nodes_for(int64_t groups, int largest, const std::vector<int>& free) {
 
 }  // namespace
 
+int SpacePool::room_for(int replica_gpus) const {
+  int replicas = 0;
+  for (const int free_gpus : free) replicas += free_gpus / replica_gpus;
+  return std::min(replicas, gpus / replica_gpus);
+}
+
 Space::Space(const PlanningContext& context, const Resources& resources)
     : context(context), resources(resources), charged(goal_of(context.job).followed()), kinds(context) {
   // Nodes below the leaf switch with most of a pool's GPUs first, so that small plans stay below one.

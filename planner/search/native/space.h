@@ -27,6 +27,8 @@ struct SpacePool {
   // All zones of a type together: replicas of a stage may be in any of them.
   bool joint = false;
   int zone_gpus = 0;  // in the zone with the most of them
+  // Replicas of that many GPUs that it has room for.
+  int room_for(int replica_gpus) const;
   int node_gpus() const { return free.empty() ? 0 : free.front(); }
 };
 

@@ -1,7 +1,6 @@
 #include "planner/search/native/uniform_plans.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,7 +14,6 @@ namespace {
 
 constexpr size_t kMostPools = 3;         // that one plan uses
 constexpr size_t kMostShapes = 20'000;   // of the best estimates
-constexpr double kKept = 1.2;            // values beyond this multiple of the best are not computed exactly
 constexpr int kChunks[] = {1, 2, 3, 4};  // interleaved
 
 struct UniformShape {
@@ -49,7 +47,7 @@ class UniformPlans {
   }
 
  private:
-  struct Wish {                      // of all shapes of a set of pools
+  struct Choice {                    // of all shapes of a set of pools
     std::vector<int> options, room;  // by pool: its replicas, and how many of them there is room for
     int microbatch = 1;
     Recompute recompute = Recompute::none;
@@ -81,21 +79,20 @@ class UniformPlans {
   }
 
   // Replicas of one TP degree in all pools; nothing if a pool has none, or a link is unknown.
-  bool fill_in(const std::vector<int>& pools, const ReplicaShape& replica, Wish& wish) const {
-    wish.options.clear();
-    wish.room.clear();
+  bool fill_in(const std::vector<int>& pools, const ReplicaShape& replica, Choice& choice) const {
+    choice.options.clear();
+    choice.room.clear();
     for (const int pool : pools) {
       const SpacePool& of = space_.pools[static_cast<size_t>(pool)];
       const int option = space_.option_of(pool, replica);
-      if (option < 0 || !space_.has_times(option, wish.microbatch)) return false;
-      if (wish.recompute != Recompute::none && !space_.can_recompute(option, wish.recompute)) return false;
-      for (const int other : wish.options)
+      if (option < 0 || !space_.has_times(option, choice.microbatch)) return false;
+      if (choice.recompute != Recompute::none && !space_.can_recompute(option, choice.recompute))
+        return false;
+      for (const int other : choice.options)
         if (!space_.linked(other, option)) return false;
-      int room = 0;
-      for (const int free : of.free) room += free / replica.gpus();
-      wish.options.push_back(option);
-      wish.room.push_back(std::min(room, of.gpus / replica.gpus()));
-      if (wish.room.back() == 0) return false;
+      choice.options.push_back(option);
+      choice.room.push_back(of.room_for(replica.gpus()));
+      if (choice.room.back() == 0) return false;
     }
     return true;
   }
@@ -108,62 +105,63 @@ class UniformPlans {
       for (const int size : space_.microbatches) {
         if (scorer_.spent() || batch_ % size != 0) continue;
         for (const Recompute mode : uniform_recompute(offered_)) {
-          Wish wish;
-          wish.microbatch = size;
-          wish.recompute = mode;
-          if (fill_in(pools, replica, wish)) list_pipelines(wish);
+          Choice choice;
+          choice.microbatch = size;
+          choice.recompute = mode;
+          if (fill_in(pools, replica, choice)) list_pipelines(choice);
         }
       }
   }
 
   // Every pipeline takes as many microbatches as any other.
-  void list_pipelines(Wish& wish) {
-    const int64_t total = batch_ / wish.microbatch;
+  void list_pipelines(Choice& choice) {
+    const int64_t total = batch_ / choice.microbatch;
     int64_t room = 0;
-    for (const int groups : wish.room) room += groups;
+    for (const int groups : choice.room) room += groups;
     for (int64_t pipelines = std::min(total, room); pipelines > 0; --pipelines) {
       scorer_.count(1);
       if (total % pipelines != 0) continue;
-      wish.pipelines = static_cast<int>(pipelines);
-      wish.microbatches = total / pipelines;
-      if (wish.options.size() == 1)
-        for (int stages = 1; stages <= std::min(most_stages_, wish.room[0] / wish.pipelines); ++stages)
-          add_spanning(wish, {stages});
+      choice.pipelines = static_cast<int>(pipelines);
+      choice.microbatches = total / pipelines;
+      if (choice.options.size() == 1)
+        for (int stages = 1; stages <= std::min(most_stages_, choice.room[0] / choice.pipelines); ++stages)
+          add_spanning(choice, {stages});
       else
-        list_several(wish);
+        list_several(choice);
     }
   }
 
-  void list_several(const Wish& wish) {
+  void list_several(const Choice& choice) {
     std::set<std::vector<int>> known;
     for (const int quarters : {4, 3, 2, 1}) {
       std::vector<int> groups;
-      for (const int room : wish.room) groups.push_back(std::max(1, room / wish.pipelines * quarters / 4));
-      if (known.insert(groups).second) add_spanning(wish, groups);
+      for (const int room : choice.room)
+        groups.push_back(std::max(1, room / choice.pipelines * quarters / 4));
+      if (known.insert(groups).second) add_spanning(choice, groups);
     }
     for (int stages = 1; stages <= most_stages_; ++stages)
-      if (!add_beside(wish, stages)) break;
+      if (!add_beside(choice, stages)) break;
   }
 
   // Pipelines of that many stages in each of the pools, one pool after the other, in both directions.
-  void add_spanning(const Wish& wish, const std::vector<int>& groups) {
+  void add_spanning(const Choice& choice, const std::vector<int>& groups) {
     int stages = 0;
     for (size_t i = 0; i < groups.size(); ++i) {
-      if (wish.pipelines * groups[i] > wish.room[i]) return;
+      if (choice.pipelines * groups[i] > choice.room[i]) return;
       stages += groups[i];
     }
     if (stages > most_stages_) return;
-    TemplateShape shape = shape_of(wish);
-    shape.pipelines = wish.pipelines;
+    TemplateShape shape = shape_of(choice);
+    shape.pipelines = choice.pipelines;
     shape.num_parts = groups.size();
-    for (size_t i = 0; i < groups.size(); ++i) shape.parts[i] = {wish.options[i], groups[i]};
+    for (size_t i = 0; i < groups.size(); ++i) shape.parts[i] = {choice.options[i], groups[i]};
     for (int direction = 0; direction < (groups.size() > 1 ? 2 : 1); ++direction) {
       for (const int chunks : kChunks) {
         if (chunks > 1 && (!offered_.contains(PlanFeature::interleave) || stages < 2 ||
-                           wish.microbatches % stages != 0 || chunks * stages > space_.layers()))
+                           choice.microbatches % stages != 0 || chunks * stages > space_.layers()))
           break;
         shape.interleave = chunks;
-        add({template_of(space_, shape), estimate(shape, wish)});
+        add({template_of(space_, shape), estimate(shape, choice)});
       }
       std::reverse(shape.parts.begin(), shape.parts.begin() + static_cast<std::ptrdiff_t>(groups.size()));
     }
@@ -171,28 +169,28 @@ class UniformPlans {
 
   // Pipelines of that many stages side by side, of the fastest GPUs as many as possible. False if there is no
   // room for them.
-  bool add_beside(const Wish& wish, int stages) {
-    std::vector<size_t> order(wish.options.size());
+  bool add_beside(const Choice& choice, int stages) {
+    std::vector<size_t> order(choice.options.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     const auto model_s = [&](size_t i) {
-      return estimates_.model_s(wish.options[i], wish.microbatch, wish.recompute);
+      return estimates_.model_s(choice.options[i], choice.microbatch, choice.recompute);
     };
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return model_s(a) < model_s(b); });
-    int left = wish.pipelines;
+    int left = choice.pipelines;
     UniformShape out;
     for (size_t n = 0; n < order.size(); ++n) {
       const size_t i = order[n];
       // One at least in each pool: fewer pools are another set.
       const int others = static_cast<int>(order.size() - n) - 1;
-      TemplateShape shape = shape_of(wish);
-      shape.pipelines = std::min(wish.room[i] / stages, left - others);
+      TemplateShape shape = shape_of(choice);
+      shape.pipelines = std::min(choice.room[i] / stages, left - others);
       if (shape.pipelines < 1) return false;
       left -= shape.pipelines;
-      shape.parts[0] = {wish.options[i], stages};
+      shape.parts[0] = {choice.options[i], stages};
       shape.num_parts = 1;
-      out.estimate = std::max(out.estimate, estimate(shape, wish));
+      out.estimate = std::max(out.estimate, estimate(shape, choice));
       PlanTemplate one = template_of(space_, shape);
-      one.classes[0].microbatches = wish.microbatches * shape.pipelines;
+      one.classes[0].microbatches = choice.microbatches * shape.pipelines;
       if (n == 0)
         out.plan = std::move(one);
       else  // the slowest first
@@ -203,17 +201,17 @@ class UniformPlans {
     return true;
   }
 
-  static TemplateShape shape_of(const Wish& wish) {
+  static TemplateShape shape_of(const Choice& choice) {
     TemplateShape shape;
-    shape.microbatch = wish.microbatch;
-    shape.recompute = wish.recompute;
+    shape.microbatch = choice.microbatch;
+    shape.recompute = choice.recompute;
     return shape;
   }
 
-  double estimate(const TemplateShape& shape, const Wish& wish) {
+  double estimate(const TemplateShape& shape, const Choice& choice) {
     scorer_.count(16);
     const double seconds =
-        estimates_.iteration_s(shape, static_cast<double>(wish.microbatches), wish.pipelines);
+        estimates_.iteration_s(shape, static_cast<double>(choice.microbatches), choice.pipelines);
     return scorer_.goal().value(seconds, seconds * estimates_.busy_per_s(shape));
   }
 
@@ -245,13 +243,7 @@ class UniformPlans {
       for (const bool by_speed : {false, true}) {
         if (!cut(of, by_speed)) continue;
         any = true;
-        for (const Fill fill : {Fill::packed, Fill::together})
-          for (const int block : {of.pipelines(), 1}) {
-            of.fill = fill;
-            of.block = block;
-            scorer_.score(of, kKept * scorer_.best());
-            if (of.pipelines() == 1) break;
-          }
+        score_placed(scorer_, of, {.thorough = true});
         if (of.classes[0].stages.size() == 1) break;
       }
       if (!any) ++scorer_.rejected["memory"];

@@ -5,8 +5,6 @@
 #include "planner/search/native/cut_layers.h"
 
 namespace sailor::native {
-namespace {
-
 double score_placed(Scorer& scorer, PlanTemplate& of, const UsualWays& ways) {
   double best = kNever;
   for (const Fill fill : {Fill::packed, Fill::together}) {
@@ -20,8 +18,6 @@ double score_placed(Scorer& scorer, PlanTemplate& of, const UsualWays& ways) {
   }
   return best;
 }
-
-}  // namespace
 
 double score_usual_ways(Scorer& scorer, const PlanFeatures& offered, PlanTemplate of, const UsualWays& ways) {
   double best = kNever;

@@ -19,6 +19,9 @@ struct UsualWays {
 // The best value; infinite if there is no such plan.
 double score_usual_ways(Scorer& scorer, const PlanFeatures& offered, PlanTemplate of, const UsualWays& ways);
 
+// The same of a template that is cut and shares the batch, in the usual placements.
+double score_placed(Scorer& scorer, PlanTemplate& of, const UsualWays& ways);
+
 // For all stages together, as far as plans may use them.
 std::vector<Recompute> uniform_recompute(const PlanFeatures& offered);
 

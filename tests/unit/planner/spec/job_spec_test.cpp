@@ -384,6 +384,13 @@ TEST(Overrides, BadValuesNameTheOption) {
   }
 }
 
+TEST(JobSpec, AnotherTrainerNeedsAProgram) {
+  const std::string job =
+      "model: {family: gpt2, layers: 4, hidden: 64, heads: 4, sequence: 128, vocabulary: 512}\n"
+      "training: {global_batch: 8, steps: 10}\ntrainer: {kind: torchrun, command: []}\n";
+  EXPECT_THAT(error_of(job), HasSubstr("trainer.command: names no program"));
+}
+
 TEST(Text, NearestIsASlipOfTheHandNotAGuess) {
   EXPECT_EQ(nearest("layerz", {"hidden", "layers", "heads"}), "layers");
   EXPECT_EQ(nearest("lyaers", {"hidden", "layers", "heads"}), "layers");
