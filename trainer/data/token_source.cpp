@@ -49,6 +49,8 @@ void TokenSource::open(const std::string& path, const DataSpec& data) {
   const std::filesystem::path place(path);
   const bool is_index = place.filename() == kMdsIndex && (mosaicml || data.format == "auto");
   const std::string directory = is_index ? place.parent_path().string() : path;
+  if (data.format == "auto" && is_mds_shard(path))
+    throw InputError(Where{path, 0}, options_.key + ": is a shard of a data set; name its directory");
   if (!mosaicml && !is_index && !(data.format == "auto" && is_mds_directory(directory))) {
     if (!data.column.empty())
       throw InputError(Where{path, 0}, "data.column: only MosaicML's format has columns; remove the key");

@@ -90,6 +90,10 @@ bool is_mds_directory(const std::string& path) {
   return fs::is_regular_file(fs::path(path) / kMdsIndex);
 }
 
+bool is_mds_shard(const std::string& path) {
+  return path.ends_with(".mds") || path.ends_with(".mds.zstd");
+}
+
 std::vector<MdsShard> read_mds_index(const std::string& directory) {
   const std::string path = fs::path(directory) / kMdsIndex;
   const std::string text = read_text_file(path);

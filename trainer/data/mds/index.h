@@ -29,6 +29,7 @@ struct MdsShard {
 
 inline const std::string kMdsIndex = "index.json";
 bool is_mds_directory(const std::string& path);  // has an index
+bool is_mds_shard(const std::string& path);      // by its name
 
 // The shards in the order of the index, at least one. Throws InputError naming the index and the line: not
 // readable, another version or format, compressed without the uncompressed file next to it.

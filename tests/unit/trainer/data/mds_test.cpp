@@ -205,6 +205,9 @@ TEST_F(Mds, DirectoriesThatAreNoDataSetAreRefused) {
   spec.data.format = "mosaicml";
   EXPECT_THAT(error_of(spec), HasSubstr("no data set in MosaicML's format: there is no index.json; name the "
                                         "directory that has it"));
+  spec.data.format = "auto";
+  spec.data.train = {{kGolden / "fixed/*"}};
+  EXPECT_THAT(error_of(spec), HasSubstr("shard.00000.mds: data.train: is a shard of a data set; name its"));
   spec.data.train = {{kGolden / "fixed"}};
   spec.training.task = Task::sft;
   EXPECT_THAT(error_of(spec), HasSubstr("shard.00000.mds: data.train: marks no answers"));
