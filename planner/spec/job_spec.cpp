@@ -242,7 +242,8 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
 }
 
 const std::vector<std::string>& format_names() {
-  static const std::vector<std::string> names = {"auto", "nanogpt", "uint32", "llmc", "megatron", "bytes"};
+  static const std::vector<std::string> names = {"auto",     "nanogpt", "uint32",  "llmc",
+                                                 "megatron", "bytes",   "mosaicml"};
   return names;
 }
 
@@ -258,10 +259,14 @@ std::vector<DataSource> read_sources(const Field& field) {
 }
 
 DataSpec read_data(const Field& field) {
-  MapField map(field, {"train", "format", "validation", "document_mask"});
+  static const std::vector<std::string> types = {"int8",  "int16",  "int32",  "int64",
+                                                 "uint8", "uint16", "uint32", "uint64"};
+  MapField map(field, {"train", "format", "column", "token_encoding_type", "validation", "document_mask"});
   DataSpec data;
   data.train = read_sources(map.required("train"));
   if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
+  if (auto column = map.optional("column")) data.column = column->text();
+  if (auto type = map.optional("token_encoding_type")) data.token_encoding_type = types[type->choice(types)];
   if (auto validation = map.optional("validation")) data.validation = validation->text();
   if (auto mask = map.optional("document_mask")) data.document_mask = mask->boolean();
   return data;

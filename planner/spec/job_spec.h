@@ -97,9 +97,12 @@ struct DataSource {
 
 struct DataSpec {
   std::vector<DataSource> train;  // several are a blend
-  std::string format =
-      "auto";              // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
-  std::string validation;  // files for validation; empty = none
+  // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h) | mosaicml
+  // (trainer/data/mds)
+  std::string format = "auto";
+  std::string column;                         // of the tokens in MosaicML's format; empty = the usual names
+  std::string token_encoding_type = "int64";  // of tokens in columns of bytes there
+  std::string validation;                     // files for validation; empty = none
   // Attention and positions end with a document, and no document's first token is predicted. Needs files that
   // mark documents.
   bool document_mask = false;  // sft has it anyway

@@ -60,7 +60,7 @@ int run(const Arguments& arguments) {
   if (!sample_bytes || *sample_bytes < 1)
     throw InputError(fmt::format("--sample: must be a size such as 32MiB, is \"{}\"", arguments.sample));
   // A file that cannot be read is told before the work begins.
-  TextReader(arguments.files, {.examples = arguments.sft});
+  TextReader(arguments.files, {.text_key = arguments.text_key, .examples = arguments.sft});
   if (arguments.sft && !arguments.bytes && arguments.model.empty())
     throw InputError("--sft needs the tokenizer of the model that is tuned: name it with --model");
   std::filesystem::create_directories(arguments.directory);
@@ -97,7 +97,8 @@ int main(int argc, char** argv) {
       "sailor tokenize"};
   app.add_option(
          "TEXT", arguments.files,
-         "UTF-8 text files, one document each, or JSONL files (*.jsonl, *.ndjson), one document per line")
+         "UTF-8 text files, one document each; JSONL files (*.jsonl, *.ndjson), one document per line; or "
+         "directories in MosaicML's format (index.json), one document per sample")
       ->required();
   app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
@@ -109,8 +110,8 @@ int main(int argc, char** argv) {
   app.add_option("--end-of-document", arguments.end_of_document,
                  "token of the tokenizer.json behind every document (default: eos_token of the "
                  "tokenizer_config.json next to it, if any)");
-  app.add_option("--text-key", arguments.text_key,
-                 "key of the text in the lines of JSONL files (default: text)");
+  app.add_option("--text-key,--column", arguments.text_key,
+                 "key of the text in the lines of JSONL files, or its column (default: text)");
   app.add_flag("--sft", arguments.sft,
                "JSONL files of examples, {\"prompt\": ..., \"completion\": ...}, for training.task: sft");
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")

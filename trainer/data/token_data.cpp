@@ -83,14 +83,14 @@ TokenData TokenData::open(const JobSpec& job) {
                       "larger weight",
                       item, Blend::kBlock));
     const std::string key = train.size() == 1 ? "data.train" : item + ".files";
-    impl->sources.emplace_back(train[i].files, job.data.format, Impl::options(job, key));
+    impl->sources.emplace_back(train[i].files, job.data, Impl::options(job, key));
   }
   return TokenData(std::move(impl));
 }
 
 TokenData TokenData::open_validation(const JobSpec& job) {
   auto impl = std::make_unique<Impl>(job, std::vector<double>{1});
-  impl->sources.emplace_back(job.data.validation, job.data.format, Impl::options(job, "data.validation"));
+  impl->sources.emplace_back(job.data.validation, job.data, Impl::options(job, "data.validation"));
   return TokenData(std::move(impl));
 }
 

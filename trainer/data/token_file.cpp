@@ -24,15 +24,6 @@ T value_at(const MappedFile& file, std::size_t offset) {
   return value;
 }
 
-template <class T>
-void copy_tokens(const unsigned char* from, int64_t count, int64_t* out) {
-  for (int64_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, from + static_cast<std::size_t>(i) * sizeof value, sizeof value);
-    out[i] = static_cast<int64_t>(value);
-  }
-}
-
 std::string index_path(const std::string& path) {
   return std::filesystem::path(path).replace_extension(".idx");
 }
@@ -97,7 +88,7 @@ TokenFile TokenFile::open(const std::string& path, const std::string& format, co
   } else if (file.format_ == "megatron") {
     file.open_megatron(key);
   } else if (file.format_ == "bytes") {
-    file.element_ = Element::u8;
+    file.element_ = TokenElement::u8;
     file.take_rest(key);
   } else {
     throw InputError(fmt::format(
@@ -115,23 +106,6 @@ void TokenFile::fail_index(const std::string& key, const std::string& what) cons
                    key + ": " + what + "; write the pair again with Megatron's tools");
 }
 
-int TokenFile::bytes_of(Element element) {
-  switch (element) {
-    case Element::u8:
-    case Element::i8:
-      return 1;
-    case Element::u16:
-    case Element::i16:
-      return 2;
-    case Element::u32:
-    case Element::i32:
-      return 4;
-    case Element::i64:
-      return 8;
-  }
-  return 1;
-}
-
 bool TokenFile::starts_as_llmc(const MappedFile& file) {
   if (file.size() < kLlmcHeaderBytes) return false;
   const auto magic = value_at<int32_t>(file, 0);
@@ -139,7 +113,7 @@ bool TokenFile::starts_as_llmc(const MappedFile& file) {
 }
 
 void TokenFile::take_rest(const std::string& key) {
-  const auto width = static_cast<std::size_t>(bytes_of(element_));
+  const std::size_t width = bytes_of(element_);
   const std::size_t bytes = file_.size() - offset_;
   if (bytes % width != 0)
     fail(key, fmt::format("{} bytes are not a multiple of {}-bit tokens; truncated, or another data.format?",
@@ -149,8 +123,8 @@ void TokenFile::take_rest(const std::string& key) {
 
 void TokenFile::open_raw(const std::string& key) {
   if (starts_as_llmc(file_)) fail(key, "has the header of llm.c; say data.format: llmc, or auto");
-  element_ = format_ == "uint32" ? Element::u32 : Element::u16;
-  if (element_ == Element::u16 && looks_like_32_bits(file_))
+  element_ = format_ == "uint32" ? TokenElement::u32 : TokenElement::u16;
+  if (element_ == TokenElement::u16 && looks_like_32_bits(file_))
     fail(key, "looks like tokens of 32 bits; set data.format: uint32, or copy the .idx that belongs to it");
   take_rest(key);
 }
@@ -167,7 +141,7 @@ void TokenFile::open_llmc(const std::string& key) {
          fmt::format("llm.c header of version {}, this program reads {}; write the file again with llm.c's "
                      "dev/data scripts",
                      version, known));
-  element_ = wide ? Element::u32 : Element::u16;
+  element_ = wide ? TokenElement::u32 : TokenElement::u16;
   offset_ = kLlmcHeaderBytes;
   take_rest(key);
   if (tokens_ != count)
@@ -187,22 +161,22 @@ void TokenFile::open_megatron(const std::string& key) {
     fail_index(key, fmt::format("index of version {}, this program reads 1", version));
   switch (const int code = value_at<uint8_t>(index, 17)) {
     case 1:
-      element_ = Element::u8;
+      element_ = TokenElement::u8;
       break;
     case 2:
-      element_ = Element::i8;
+      element_ = TokenElement::i8;
       break;
     case 3:
-      element_ = Element::i16;
+      element_ = TokenElement::i16;
       break;
     case 4:
-      element_ = Element::i32;
+      element_ = TokenElement::i32;
       break;
     case 5:
-      element_ = Element::i64;
+      element_ = TokenElement::i64;
       break;
     case 8:
-      element_ = Element::u16;
+      element_ = TokenElement::u16;
       break;
     default:
       fail_index(key, fmt::format("elements of type code {} are no tokens (known: 1 to 5 and 8)", code));
@@ -214,7 +188,7 @@ void TokenFile::open_megatron(const std::string& key) {
   if (index_sequences_ > rest / 12 || index_documents_ > (rest - index_sequences_ * 12) / 8)
     fail_index(key, fmt::format("truncated: {} sequences and {} documents do not fit into {} bytes",
                                 index_sequences_, index_documents_, index.size()));
-  const auto width = bytes_of(element_);
+  const auto width = static_cast<int64_t>(bytes_of(element_));
   int64_t bytes = 0;
   for (uint64_t i = 0; i < index_sequences_; ++i) {
     const auto length = value_at<int32_t>(index, kIndexHeaderBytes + i * 4);
@@ -255,7 +229,7 @@ int64_t TokenFile::document_start(uint64_t document) const {
 int64_t TokenFile::sequence_start(uint64_t sequence) const {
   if (sequence == index_sequences_) return tokens_;
   const auto pointer = value_at<int64_t>(*index_, kIndexHeaderBytes + index_sequences_ * 4 + sequence * 8);
-  return pointer / bytes_of(element_);
+  return pointer / static_cast<int64_t>(bytes_of(element_));
 }
 
 std::vector<int64_t> TokenFile::document_starts(int64_t first, int64_t end) const {
@@ -287,27 +261,6 @@ std::vector<TokenRange> TokenFile::answers(int64_t first, int64_t end) const {
     if (from < to && value_at<uint8_t>(*index_, modes + i) == 1) ranges.emplace_back(from, to);
   }
   return ranges;
-}
-
-void TokenFile::read(int64_t first, int64_t count, int64_t* out) const {
-  const unsigned char* from =
-      file_.data() + offset_ + static_cast<std::size_t>(first) * static_cast<std::size_t>(bytes_of(element_));
-  switch (element_) {
-    case Element::u8:
-      return copy_tokens<uint8_t>(from, count, out);
-    case Element::i8:
-      return copy_tokens<int8_t>(from, count, out);
-    case Element::u16:
-      return copy_tokens<uint16_t>(from, count, out);
-    case Element::i16:
-      return copy_tokens<int16_t>(from, count, out);
-    case Element::u32:
-      return copy_tokens<uint32_t>(from, count, out);
-    case Element::i32:
-      return copy_tokens<int32_t>(from, count, out);
-    case Element::i64:
-      return copy_tokens<int64_t>(from, count, out);
-  }
 }
 
 }  // namespace sailor

@@ -20,37 +20,31 @@
 #include <vector>
 
 #include "trainer/data/mapped_file.h"
+#include "trainer/data/token_array.h"
+#include "trainer/data/token_element.h"
 
 namespace sailor {
 
-using TokenRange = std::pair<int64_t, int64_t>;  // from the first to before the second
-
-class TokenFile {
+class TokenFile final : public TokenArray {
  public:
   // Throws InputError naming the file, `key` (the job spec's key that named it), the error and what to do.
   static TokenFile open(const std::string& path, const std::string& format, const std::string& key);
 
-  const std::string& path() const { return file_.path(); }
-  const std::string& format() const { return format_; }  // never `auto`
-  int64_t tokens() const { return tokens_; }
-
-  // Tokens [first, first + count), which must exist. Values as in the file: negative ones are possible.
-  void read(int64_t first, int64_t count, int64_t* out) const;
-
-  // Throws InputError, as open() does, unless the file marks its documents.
-  void require_documents(const std::string& key) const;
-  // Where documents begin in [first, end), ascending. Requires require_documents().
-  std::vector<int64_t> document_starts(int64_t first, int64_t end) const;
-  // Throws InputError, as open() does, unless the file marks documents and, by modes of sequences, answers.
-  void require_answers(const std::string& key) const;
-  // The parts of [first, end) that belong to answers, ascending. Requires require_answers().
-  std::vector<TokenRange> answers(int64_t first, int64_t end) const;
+  const std::string& path() const override { return file_.path(); }
+  const std::string& format() const override { return format_; }
+  int64_t tokens() const override { return tokens_; }
+  void read(int64_t first, int64_t count, int64_t* out) const override {
+    copy_tokens(element_, file_.data() + offset_ + static_cast<std::size_t>(first) * bytes_of(element_),
+                count, out);
+  }
+  void require_documents(const std::string& key) const override;
+  std::vector<int64_t> document_starts(int64_t first, int64_t end) const override;
+  void require_answers(const std::string& key) const override;
+  std::vector<TokenRange> answers(int64_t first, int64_t end) const override;
 
  private:
-  enum class Element { u8, i8, u16, i16, u32, i32, i64 };
   explicit TokenFile(MappedFile file) : file_(std::move(file)) {}
 
-  static int bytes_of(Element element);
   static bool starts_as_llmc(const MappedFile& file);
   void open_raw(const std::string& key);
   void open_llmc(const std::string& key);
@@ -66,7 +60,7 @@ class TokenFile {
 
   MappedFile file_;
   std::string format_;
-  Element element_ = Element::u16;
+  TokenElement element_ = TokenElement::u16;
   std::size_t offset_ = 0;  // of the first token
   int64_t tokens_ = 0;
   std::optional<MappedFile> index_;  // of Megatron's format, like the next two

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainer/data/mds/token_shard.h"
+#include "trainer/data/token_file.h"
+
 namespace sailor {
 namespace {
 
@@ -35,19 +38,43 @@ std::vector<std::string> expand(std::filesystem::path pattern, const std::string
 
 }  // namespace
 
-TokenSource::TokenSource(const std::string& pattern, const std::string& format, Options options)
+TokenSource::TokenSource(const std::string& pattern, const DataSpec& data, Options options)
     : options_(std::move(options)) {
-  for (const std::string& path : expand(pattern, options_.key, options_.where)) {
-    files_.push_back(TokenFile::open(path, format, options_.key));
-    if (options_.sft) {
-      files_.back().require_answers(options_.key);
-    } else if (options_.document_mask) {
-      files_.back().require_documents(options_.key);
-    }
-    tokens_ += files_.back().tokens();
-    file_ends_.push_back(tokens_);
-  }
+  for (const std::string& path : expand(pattern, options_.key, options_.where)) open(path, data);
   finish();
+}
+
+void TokenSource::open(const std::string& path, const DataSpec& data) {
+  const bool mosaicml = data.format == "mosaicml";
+  const std::filesystem::path place(path);
+  const bool is_index = place.filename() == kMdsIndex && (mosaicml || data.format == "auto");
+  const std::string directory = is_index ? place.parent_path().string() : path;
+  if (data.format == "auto" && is_mds_shard(path))
+    throw InputError(Where{path, 0}, options_.key + ": is a shard of a data set; name its directory");
+  if (!mosaicml && !is_index && !(data.format == "auto" && is_mds_directory(directory))) {
+    if (!data.column.empty())
+      throw InputError(Where{path, 0}, "data.column: only MosaicML's format has columns; remove the key");
+    return add(std::make_unique<TokenFile>(TokenFile::open(path, data.format, options_.key)));
+  }
+  if (!is_mds_directory(directory))
+    throw InputError(Where{path, 0},
+                     fmt::format("{}: no data set in MosaicML's format: there is no {}; name the directory "
+                                 "that has it, or several of them by a glob",
+                                 options_.key, kMdsIndex));
+  const MdsTokenColumn column{data.column, *token_element(data.token_encoding_type)};
+  for (const MdsShard& shard : read_mds_index(directory))
+    add(std::make_unique<MdsTokens>(shard, column, options_.key));
+}
+
+void TokenSource::add(std::unique_ptr<const TokenArray> file) {
+  if (options_.sft) {
+    file->require_answers(options_.key);
+  } else if (options_.document_mask) {
+    file->require_documents(options_.key);
+  }
+  tokens_ += file->tokens();
+  file_ends_.push_back(tokens_);
+  files_.push_back(std::move(file));
 }
 
 TokenSource::TokenSource(TokensInMemory memory, Options options)
@@ -95,7 +122,7 @@ TokenRange TokenSource::range(int64_t window) const {
 
 std::set<std::string> TokenSource::formats() const {
   std::set<std::string> formats;
-  for (const TokenFile& file : files_) formats.insert(file.format());
+  for (const auto& file : files_) formats.insert(file->format());
   return formats;
 }
 
@@ -114,25 +141,27 @@ void TokenSource::read(int64_t position, int64_t count, int64_t* out) const {
   }
   while (count > 0 && !files_.empty()) {
     const auto [file, offset] = place(position);
-    const int64_t run = std::min(count, files_[file].tokens() - offset);
-    files_[file].read(offset, run, out);
+    const int64_t run = std::min(count, files_[file]->tokens() - offset);
+    files_[file]->read(offset, run, out);
     position += run;
     out += run;
     count -= run;
   }
   for (const int64_t* token = begin; token != out; ++token) {
     if (*token >= 0 && *token < options_.vocabulary) continue;
-    throw InputError(where_of(first + (token - begin)),
-                     fmt::format("{}: token {} is outside model.vocabulary {}; was the file made with "
-                                 "another tokenizer, or has it another data.format?",
-                                 options_.key, *token, options_.vocabulary));
+    throw InputError(
+        where_of(first + (token - begin)),
+        fmt::format("{}: token {} is outside model.vocabulary {}; was the file made with "
+                    "another tokenizer, or has it another {}?",
+                    options_.key, *token, options_.vocabulary,
+                    formats().contains("mosaicml") ? "data.token_encoding_type" : "data.format"));
   }
 }
 
 Where TokenSource::where_of(int64_t position) const {
   if (files_.empty()) return {"memory, token " + std::to_string(position), 0};
   const auto [file, offset] = place(position);
-  return {fmt::format("{}, token {}", files_[file].path(), offset), 0};
+  return {fmt::format("{}, token {}", files_[file]->path(), offset), 0};
 }
 
 std::vector<int64_t> TokenSource::window(int64_t index) const {
@@ -147,7 +176,7 @@ void TokenSource::for_files(int64_t first, int64_t end, const Visit& visit) cons
   while (first < end) {
     const auto [file, offset] = place(first);
     const int64_t begin = first - offset;
-    visit(files_[file], begin, TokenRange{offset, std::min(end - begin, files_[file].tokens())});
+    visit(*files_[file], begin, TokenRange{offset, std::min(end - begin, files_[file]->tokens())});
     first = file_ends_[file];
   }
 }
@@ -160,7 +189,7 @@ std::vector<int64_t> TokenSource::document_starts(int64_t first, int64_t end) co
                   std::lower_bound(all.begin(), all.end(), end));
     return starts;
   }
-  for_files(first, end, [&](const TokenFile& file, int64_t begin, const TokenRange& range) {
+  for_files(first, end, [&](const TokenArray& file, int64_t begin, const TokenRange& range) {
     if (range.first == 0) starts.push_back(begin);
     for (const int64_t start : file.document_starts(range.first, range.second)) {
       if (start > 0) starts.push_back(begin + start);
@@ -179,7 +208,7 @@ std::vector<TokenRange> TokenSource::answers(int64_t first, int64_t end) const {
     for (const auto& [from, to] : memory_.answers) add(from, to);
     return ranges;
   }
-  for_files(first, end, [&](const TokenFile& file, int64_t begin, const TokenRange& range) {
+  for_files(first, end, [&](const TokenArray& file, int64_t begin, const TokenRange& range) {
     for (const auto& [from, to] : file.answers(range.first, range.second)) add(begin + from, begin + to);
   });
   return ranges;

@@ -4,13 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "planner/spec/error.h"
-#include "trainer/data/token_file.h"
+#include "planner/spec/job_spec.h"
+#include "trainer/data/token_array.h"
 
 namespace sailor {
 
@@ -40,10 +42,11 @@ class TokenSource {
     bool sft = false;            // of the targets, only answers count; needs document_mask
   };
 
-  // `pattern` is a path or glob, relative to the directory of the file in `options.where`; several files are
-  // read in the order of their names. Throws InputError naming the key and what to do: no match, unreadable,
-  // fewer tokens than one sequence, and as TokenFile::open().
-  TokenSource(const std::string& pattern, const std::string& format, Options options);
+  // `pattern` is a path or glob of files, or of directories in MosaicML's format, relative to the directory
+  // of the file in `options.where`; several are read in the order of their names. `data` says how. Throws
+  // InputError naming the key and what to do: no match, unreadable, fewer tokens than one sequence, and as
+  // TokenFile::open() and MdsTokens.
+  TokenSource(const std::string& pattern, const DataSpec& data, Options options);
   TokenSource(TokensInMemory memory, Options options);
 
   int64_t tokens() const { return tokens_; }
@@ -59,6 +62,8 @@ class TokenSource {
   int64_t token(int64_t position) const;       // throws as above
 
  private:
+  void open(const std::string& path, const DataSpec& data);
+  void add(std::unique_ptr<const TokenArray> file);
   void finish();
   // File of a position, and the position in it.
   std::pair<std::size_t, int64_t> place(int64_t position) const;
@@ -74,7 +79,7 @@ class TokenSource {
   Where where_of(int64_t position) const;
 
   Options options_;
-  std::vector<TokenFile> files_;
+  std::vector<std::unique_ptr<const TokenArray>> files_;
   std::vector<int64_t> file_ends_;  // tokens up to the end of each file
   TokensInMemory memory_;           // instead of files
   std::vector<TokenRange> packed_;  // windows of whole documents, for fine-tuning

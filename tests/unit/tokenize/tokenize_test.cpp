@@ -289,6 +289,51 @@ TEST_F(TokenizeTest, LinesOfJsonlWithoutTextAreNamed) {
               ::testing::HasSubstr("e.jsonl:1: has no key \"content\" (keys: text)"));
 }
 
+const std::filesystem::path kMds = SAILOR_SOURCE_DIR "/tests/golden/fixtures/mds";
+
+TEST_F(TokenizeTest, EverySampleOfMosaicmlsFormatIsADocument) {
+  for (const std::filesystem::path& path : {kMds / "columns", kMds / "columns/index.json"}) {
+    TextReader reader({path, write("b", "plain")}, {});
+    EXPECT_EQ(reader.total_bytes(), 390 + 5);
+    std::vector<std::string> documents;
+    TextChunk chunk;
+    int64_t position = -1;
+    while (reader.next(chunk)) {
+      EXPECT_TRUE(chunk.ends_document);
+      EXPECT_GT(chunk.position, position);
+      position = chunk.position;
+      documents.push_back(chunk.text);
+    }
+    EXPECT_EQ(chunk.end_position, reader.total_bytes());
+    EXPECT_THAT(documents,
+                ::testing::ElementsAre("text of 3 \u00e9", "text of 7 \u00e9", "text of 1 \u00e9", "plain"));
+  }
+}
+
+TEST_F(TokenizeTest, DirectoriesWithoutTextAreNamed) {
+  auto error_of = [](const std::string& path, const TextOptions& options) -> std::string {
+    try {
+      TextReader(std::vector{path}, options);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(
+      error_of(kMds / "fixed", {}),
+      ::testing::HasSubstr("fixed/index.json:1: has no column text (columns: tokens: ndarray:uint32:6); "
+                           "name the column of the text with --column"));
+  EXPECT_THAT(
+      error_of(kMds / "fixed", {.text_key = "tokens"}),
+      ::testing::HasSubstr("index.json:1: column tokens has the encoding ndarray:uint32:6, which holds no "
+                           "text (known: str, json); a column of tokens is trained on as it is"));
+  EXPECT_THAT(error_of(kMds / "compressed", {}), ::testing::HasSubstr("shard.00000.mds.zstd is compressed"));
+  EXPECT_THAT(error_of(kMds, {}),
+              ::testing::HasSubstr("mds: is a directory without index.json; name the files"));
+  EXPECT_THAT(error_of(kMds / "columns", {.examples = true}),
+              ::testing::HasSubstr("has no column prompt (columns: id: int"));
+}
+
 // A model that adds a space to the beginning of a text, and its tokens of a text of many chunks, by
 // SentencePiece's Python package (tests/transformers/tokenizer_golden.py).
 TEST_F(TokenizeTest, SentencePieceModelsGetWholeDocumentsUnlessLinesAreIndependent) {

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <stdexcept>
 
 #include "planner/spec/error.h"
-#include "trainer/data/tokenize/json_line.h"
+#include "trainer/data/tokenize/record.h"
 
 namespace sailor {
 namespace {
@@ -23,38 +22,24 @@ std::size_t cut(const std::string& text) {
   return at > 0 ? at : text.size();
 }
 
-bool is_jsonl(const std::string& file) {
-  return file.ends_with(".jsonl") || file.ends_with(".ndjson");
-}
-
-// Refuses files whose content would be read as text by mistake.
-void require_text_file(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw InputError(Where{file, 0}, "cannot read");
-  std::string start(4, '\0');
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (start == "PAR1") throw InputError(Where{file, 0}, "is Parquet; convert it to JSONL");
-  if (start.starts_with("\x1f\x8b") || start == "\x28\xb5\x2f\xfd")
-    throw InputError(Where{file, 0}, "is compressed; decompress it first");
-}
-
 }  // namespace
 
-TextReader::TextReader(std::vector<std::string> files, const TextOptions& options)
-    : files_(std::move(files)), options_(options) {
-  for (const std::string& file : files_) {
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(file, error);
-    if (error) throw InputError(Where{file, 0}, "cannot read: " + error.message());
-    require_text_file(file);
-    if (options_.examples && !is_jsonl(file))
-      throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson), as examples must be");
-    total_bytes_ += static_cast<int64_t>(bytes);
+TextReader::TextReader(const std::vector<std::string>& files, const TextOptions& options)
+    : options_(options) {
+  RecordFields fields{{options_.text_key}, text_form(options_.text_key)};
+  if (options_.examples) fields = {{"prompt", "completion", "messages"}, example_form()};
+  for (const std::string& file : files) {
+    for (DataFile& data : data_files(file, fields)) {
+      if (options_.examples && !data.records)
+        throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson), as examples must be");
+      total_bytes_ += data.bytes;
+      files_.push_back(std::move(data));
+    }
   }
 }
 
 void TextReader::require_good() const {
-  if (in_.bad()) throw std::runtime_error(fmt::format("{}: reading failed", files_[file_]));
+  if (in_.bad()) throw std::runtime_error(fmt::format("{}: reading failed", files_[file_].path));
 }
 
 bool TextReader::fill() {
@@ -88,50 +73,54 @@ bool TextReader::next_of_text(TextChunk& chunk) {
   return true;
 }
 
-// Takes the next line that has text; false at the end of the file.
+// Takes the next record that has text; false at the end of the file.
 bool TextReader::next_document() {
   rest_.clear();
   taken_ = 0;
-  for (std::string line; rest_.empty() && std::getline(in_, line);) {
-    line_position_ = position_;
-    position_ += static_cast<int64_t>(line.size()) + (in_.eof() ? 0 : 1);
-    ++line_;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Where where{files_[file_], line_};
+  for (Record record; rest_.empty() && records_->next(record);) {
+    record_position_ = file_position_ + record.position;
+    position_ = file_position_ + record.end;
     if (options_.examples) {
-      Example example = example_of_json_line(line, where);
+      Example example = example_of_record(record.fields, record.where);
       prompt_bytes_ = example.prompt.size();
       rest_ = std::move(example.prompt) + example.completion;
     } else {
-      rest_ = text_of_json_line(line, options_.text_key, where);
+      rest_ = text_of_record(record.fields, options_.text_key, record.where);
     }
   }
-  require_good();
   return !rest_.empty();
 }
 
-bool TextReader::next_of_lines(TextChunk& chunk) {
+bool TextReader::next_of_records(TextChunk& chunk) {
   if (taken_ == rest_.size() && !next_document()) return false;
   chunk.text = rest_.substr(taken_, options_.chunk_bytes);
   chunk.ends_document = taken_ + chunk.text.size() == rest_.size();
   if (!chunk.ends_document) chunk.text.resize(cut(chunk.text));
   taken_ += chunk.text.size();
   chunk.prompt_bytes = prompt_bytes_;
-  chunk.position = line_position_;
+  chunk.position = record_position_;
   chunk.end_position = position_;
-  chunk.after_split = line_position_ >= options_.split_at;
+  chunk.after_split = record_position_ >= options_.split_at;
   return true;
 }
 
 bool TextReader::next(TextChunk& chunk) {
   for (; file_ < files_.size(); ++file_) {
-    if (!in_.is_open()) in_.open(files_[file_], std::ios::binary);
-    if (is_jsonl(files_[file_]) ? next_of_lines(chunk) : next_of_text(chunk)) return true;
+    const DataFile& file = files_[file_];
+    if (file.records) {
+      if (!records_) records_ = file.records();
+      if (next_of_records(chunk)) return true;
+    } else {
+      if (!in_.is_open()) in_.open(file.path, std::ios::binary);
+      if (next_of_text(chunk)) return true;
+    }
     in_.close();
     in_.clear();
+    records_.reset();
     rest_.clear();
     taken_ = 0;
-    line_ = 0;
+    file_position_ += file.bytes;
+    position_ = file_position_;
   }
   return false;
 }

@@ -224,15 +224,17 @@ TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   EXPECT_FALSE(plain.training.clip_grad_norm.has_value());
   EXPECT_EQ(plain.metrics.trace_step, 0);
   EXPECT_EQ(parse_job_spec(with(", format: nanogpt", ""), "job.yaml").data.format, "auto");
-  const JobSpec job = parse_job_spec(
-      with("  optimizer: {name: adamw, lr: 3.0e-4}\ndata: {train: text.bin, format: nanogpt}",
-           "  optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}\n"
-           "  schedule: {name: cosine, warmup_steps: 2, min_lr: 0.01}\n"
-           "  clip_grad_norm: 1.0\n"
-           "  validation: {every_steps: 5, sequences: 7}\n"
-           "data: {train: text.bin, format: megatron, validation: val.bin, document_mask: true}\n"
-           "metrics: {tensorboard: tb, trace_step: 3}"),
-      "job.yaml");
+  const JobSpec job =
+      parse_job_spec(with("  optimizer: {name: adamw, lr: 3.0e-4}\ndata: {train: text.bin, format: nanogpt}",
+                          "  optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}\n"
+                          "  schedule: {name: cosine, warmup_steps: 2, min_lr: 0.01}\n"
+                          "  clip_grad_norm: 1.0\n"
+                          "  validation: {every_steps: 5, sequences: 7}\n"
+                          "data: {train: text.bin, format: mosaicml, column: ids, token_encoding_type: "
+                          "uint32, validation: val.bin, "
+                          "document_mask: true}\n"
+                          "metrics: {tensorboard: tb, trace_step: 3}"),
+                     "job.yaml");
   EXPECT_TRUE(job.training.optimizer.nesterov);
   EXPECT_EQ(job.training.optimizer.momentum, 0.9);
   EXPECT_EQ(job.training.schedule.name, "cosine");
@@ -240,7 +242,9 @@ TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   EXPECT_EQ(job.training.schedule.min_lr, 0.01);
   EXPECT_EQ(job.training.clip_grad_norm, 1.0);
   EXPECT_EQ(job.training.validation.sequences, 7);
-  EXPECT_EQ(job.data.format, "megatron");
+  EXPECT_EQ(job.data.format, "mosaicml");
+  EXPECT_EQ(job.data.column, "ids");
+  EXPECT_EQ(job.data.token_encoding_type, "uint32");
   EXPECT_TRUE(job.data.document_mask);
   EXPECT_EQ(job.training.task, Task::pretraining);
   EXPECT_EQ(

@@ -169,7 +169,7 @@ TEST(Template, FunctionsOfTemplates) {
 
 TEST(Template, ErrorsNameTheLine) {
   EXPECT_EQ(problem("a\n\n{{ m.role.x }}", R"({"m": {}})"), "t.jinja:3: a dict has no role");
-  EXPECT_EQ(problem("{{\n'a'\n+ 1 }}"), "t.jinja:2: + is not supported between a str and a int");
+  EXPECT_EQ(problem("{{\n'a'\n+ 1 }}"), "t.jinja:2: + does not take a str and a int");
   EXPECT_EQ(problem("{% set x = missing + 'a' %}"), "t.jinja:1: missing is not defined");
   EXPECT_THAT(problem("{{ none | length }}"), HasSubstr("a None has no length"));
   EXPECT_THAT(problem("{% for a, b in [[1]] %}{% endfor %}"), HasSubstr("1 values are assigned to 2 names"));

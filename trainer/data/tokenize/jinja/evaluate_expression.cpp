@@ -180,9 +180,11 @@ Value Evaluator::evaluate_method(const Expression& expression, Scope& scope) {
   const Builtin* method = subject.is_text()      ? find_text_method(expression.name)
                           : subject.dictionary() ? find_dictionary_method(expression.name)
                                                  : nullptr;
-  if (!method)
-    throw TemplateError(
-        fmt::format("method {}() of a {} is not supported", expression.name, type_name(subject)));
+  if (!method) {
+    const bool known = !attribute_of(subject, expression.name).is_undefined();
+    throw TemplateError(known ? fmt::format("method {}() of a {} is not supported", expression.name, type_name(subject))
+                              : fmt::format("a {} has no method {}()", type_name(subject), expression.name));
+  }
   return call_builtin(*method, subject, std::move(call.arguments), std::move(call.named_arguments), budget_);
 }
 

@@ -16,7 +16,7 @@ namespace {
     if (value->is_undefined()) throw TemplateError(*value->why_undefined().why);
   }
   throw TemplateError(
-      fmt::format("{} is not supported between a {} and a {}", symbol, type_name(a), type_name(b)));
+      fmt::format("{} does not take a {} and a {}", symbol, type_name(a), type_name(b)));
 }
 
 int64_t exact(bool overflows, const int64_t& result) {  // `result` is read after it is set
