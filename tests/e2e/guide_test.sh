@@ -52,11 +52,14 @@ cp share/sailor/calibration/sailor.json share/sailor/calibration/NAME.json
 awk 'BEGIN { srand(3); for (i = 0; i < 30000; i++) { w = ""; for (k = 2 + int(rand() * 8); k > 0; k--) w = w sprintf("%c", 97 + int(26 * rand() * rand())); word[i] = w }
   for (i = 0; i < 150000; i++) printf "%s%s", word[int(30000 * rand())], i % 12 == 11 ? ".\n" : " " }' >book.txt
 for name in book1 book2 more kjv; do cp book.txt $name.txt; done
-mkdir Llama-3.1-8B
+mkdir Llama-3.1-8B Llama-3.1-8B-Instruct
 python3 -c 'import json, sys; json.dump(json.load(open(sys.argv[1]))["tokenizer"], sys.stdout)' "$root/tests/unit/tokenize/golden/llama3.json" >tokenizer.json
 cp tokenizer.json Llama-3.1-8B/
+cp tokenizer.json Llama-3.1-8B-Instruct/
+echo '{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>{{ m.content }}<|eot_id|>{% endfor %}' >Llama-3.1-8B-Instruct/chat_template.jinja
 sed -n '1,200s/.*/{"content": "&"}/p' book.txt >part-1.jsonl
 sed -n '1,200s/.*/{"prompt": "&", "completion": " &"}/p' book.txt >examples.jsonl
+sed -n '1,200s/.*/{"messages": [{"role": "user", "content": "&"}, {"role": "assistant", "content": "&"}]}/p' book.txt >chats.jsonl
 sailor cluster --format yaml >cluster.yaml
 cp cluster.yaml now.yaml
 cp cluster.yaml nodes.yaml

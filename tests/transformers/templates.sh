@@ -32,3 +32,5 @@ trap 'rm -rf "$work"' EXIT
 export PYTHONDONTWRITEBYTECODE=1 TRANSFORMERS_VERBOSITY=error
 echo "# seed $seed"
 "$venv/bin/python" -W ignore "$here/templates_check.py" "$check" "$seed" "$count" "$@"
+(($# == 0)) || exit 0
+"$venv/bin/python" -W ignore "$here/conversations_check.py" "$program" "$work" "$seed" "$count"

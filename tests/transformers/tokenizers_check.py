@@ -1,9 +1,10 @@
 """tokenizers_check.py PROGRAM OUT SEED MEGABYTES [TOKENIZER.json...]: are the tokens of `sailor tokenize` (PROGRAM) those of the tokenizers library
 and of SentencePiece, for tokenizers of every kind trained here, or for those given? The text is mixed, of that size. One CSV row each; exit 1 when not."""
-import json, os, random, struct, subprocess, sys
+import json, os, random, subprocess, sys
 
 import mixed_text
 import sentencepiece
+from token_files import read_documents
 from tokenizer_kinds import kinds, sentencepiece_model
 from tokenizers import Tokenizer
 
@@ -17,19 +18,6 @@ def given():
     for path in sys.argv[5:]:
         with open(path) as file:
             yield path, json.load(file)
-
-
-def read_documents(stem):
-    """The tokens of each document of a pair STEM.bin and STEM.idx."""
-    with open(stem + '.idx', 'rb') as file:
-        index = file.read()
-    with open(stem + '.bin', 'rb') as file:
-        tokens = memoryview(file.read()).cast('H' if index[17] == 8 else 'i').tolist()
-    count, = struct.unpack_from('<Q', index, 18)
-    at = 0
-    for length in struct.unpack_from(f'<{count}i', index, 34):
-        yield tokens[at:at + length]
-        at += length
 
 
 def first_difference(piece, ours, theirs):

@@ -28,6 +28,8 @@ struct Arguments {
   int vocabulary = 32000;
   bool bytes = false;
   bool sft = false;
+  std::string chat_template;
+  std::string answers;
   double validation = 0.05;
   bool quiet = false;
 };
@@ -55,6 +57,18 @@ std::unique_ptr<Tokenizer> make_tokenizer(const Arguments& arguments, double sam
   return load_sentencepiece(model);
 }
 
+std::optional<ChatTemplate> load_chat_template(const Arguments& arguments) {
+  const bool json = arguments.model.ends_with(".json");
+  if (!arguments.sft && !(arguments.chat_template.empty() && arguments.answers.empty()))
+    throw InputError("--chat-template and --answers are for --sft");
+  if (!arguments.sft || (!json && arguments.chat_template.empty())) return {};
+  if (!json && !arguments.bytes)
+    throw InputError(
+        "--chat-template needs a tokenizer.json as --model: SentencePiece has no special tokens in texts");
+  return ChatTemplate::load(json ? arguments.model : "",
+                            {arguments.chat_template, arguments.answers == "last"});
+}
+
 int run(const Arguments& arguments) {
   const std::optional<double> sample_bytes = parse_bytes(arguments.sample);
   if (!sample_bytes || *sample_bytes < 1)
@@ -63,15 +77,16 @@ int run(const Arguments& arguments) {
   TextReader(arguments.files, {.text_key = arguments.text_key, .examples = arguments.sft});
   if (arguments.sft && !arguments.bytes && arguments.model.empty())
     throw InputError("--sft needs the tokenizer of the model that is tuned: name it with --model");
+  const std::optional<ChatTemplate> chat = load_chat_template(arguments);
   std::filesystem::create_directories(arguments.directory);
   std::string kind = "bytes";
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(arguments, *sample_bytes, kind);
   cli::ProgressLine line("tokenize", arguments.quiet);
-  const TokenizeResult result = tokenize(
-      {arguments.files, arguments.directory, arguments.validation, arguments.text_key, arguments.sft},
-      *tokenizer, [&line](int64_t done, int64_t total) {
-        line.at(static_cast<double>(done), static_cast<double>(total));
-      });
+  const TokenizeResult result = tokenize({arguments.files, arguments.directory, arguments.validation,
+                                          arguments.text_key, arguments.sft, chat ? &*chat : nullptr},
+                                         *tokenizer, [&line](int64_t done, int64_t total) {
+                                           line.at(static_cast<double>(done), static_cast<double>(total));
+                                         });
   const auto tokens = static_cast<double>(result.train_tokens + result.validation_tokens);
   std::cout << fmt::format("vocabulary  {} ({})\n", tokenizer->vocabulary(), kind)
             << fmt::format("text        {} bytes, {:.2f} bytes per token\n", result.text_bytes,
@@ -113,7 +128,17 @@ int main(int argc, char** argv) {
   app.add_option("--text-key,--column", arguments.text_key,
                  "key of the text in the lines of JSONL files, or its column (default: text)");
   app.add_flag("--sft", arguments.sft,
-               "JSONL files of examples, {\"prompt\": ..., \"completion\": ...}, for training.task: sft");
+               "files of examples, {\"prompt\": ..., \"completion\": ...} or {\"messages\": [...]}, for "
+               "training.task: sft");
+  app.add_option(
+      "--chat-template", arguments.chat_template,
+      "Jinja file with the template for messages (default: chat_template.jinja or tokenizer_config.json "
+      "next to the tokenizer.json)");
+  app.add_option(
+         "--answers", arguments.answers,
+         "of a conversation, which answers are learned: all, those of all messages of the assistant, or "
+         "the last one (default: all)")
+      ->check(CLI::IsMember({"all", "last"}));
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
       ->excludes(vocabulary)
       ->excludes(model);

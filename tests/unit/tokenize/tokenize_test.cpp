@@ -196,9 +196,8 @@ TEST_F(TokenizeTest, WhatIsNoExampleIsNamedWithItsLine) {
   EXPECT_THAT(
       problem("a.jsonl", R"({"prompt": "a"})"),
       HasSubstr(R"(a.jsonl:2: has no key "completion" (keys: prompt); examples are objects such as)"));
-  EXPECT_THAT(
-      problem("a.jsonl", R"({"messages": []})"),
-      HasSubstr(R"(a.jsonl:2: has no key "prompt" (keys: messages); apply the tokenizer's chat template)"));
+  EXPECT_THAT(problem("a.jsonl", R"({"messages": []})"),
+              HasSubstr("a.jsonl:2: has messages, which need a chat template"));
   EXPECT_THAT(problem("a.jsonl", R"({"prompt": ["a"], "completion": "b"})"),
               HasSubstr(R"("prompt" must be a text, is array)"));
   EXPECT_THAT(problem("a.jsonl", R"({"prompt": "a", "completion": ""})"),

@@ -17,6 +17,7 @@ bool JsonLines::next(Record& record) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     record.where = {path_, line_};
     record.fields = parse_record(line, form_, record.where);
+    record.json = std::move(line);
     return true;
   }
   if (in_.bad() || !in_.eof()) throw std::runtime_error(fmt::format("{}: reading failed", path_));

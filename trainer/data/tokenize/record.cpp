@@ -57,10 +57,12 @@ std::string example_form() {
 }
 
 Example example_of_record(const Json& record, const Where& where) {
-  const std::string hint = record.contains("messages")
-                               ? "apply the tokenizer's chat template (apply_chat_template() of "
-                                 "transformers) to the messages first"
-                               : "examples are objects such as " + example_form();
+  const std::string hint = "examples are objects such as " + example_form();
+  if (record.contains("messages"))
+    throw InputError(
+        where,
+        "has messages, which need a chat template: that of the tokenizer.json named with --model, "
+        "or --chat-template FILE");
   Example example{text_under(record, "prompt", hint, where), text_under(record, "completion", hint, where)};
   if (example.completion.empty())
     throw InputError(where, "\"completion\" is empty: there is nothing to learn");

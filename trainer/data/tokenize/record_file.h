@@ -15,6 +15,7 @@ namespace sailor {
 
 struct Record {
   nlohmann::json fields;  // an object
+  std::string json;       // the same as text, if the file has it
   Where where;
   int64_t position = 0, end = 0;  // its bytes in the file
 };

@@ -80,7 +80,12 @@ bool TextReader::next_document() {
   for (Record record; rest_.empty() && records_->next(record);) {
     record_position_ = file_position_ + record.position;
     position_ = file_position_ + record.end;
-    if (options_.examples) {
+    where_ = record.where;
+    is_conversation_ = options_.conversations && record.fields.contains("messages");
+    if (is_conversation_) {
+      prompt_bytes_ = 0;
+      rest_ = record.json.empty() ? record.fields.dump() : std::move(record.json);
+    } else if (options_.examples) {
       Example example = example_of_record(record.fields, record.where);
       prompt_bytes_ = example.prompt.size();
       rest_ = std::move(example.prompt) + example.completion;
@@ -98,6 +103,8 @@ bool TextReader::next_of_records(TextChunk& chunk) {
   if (!chunk.ends_document) chunk.text.resize(cut(chunk.text));
   taken_ += chunk.text.size();
   chunk.prompt_bytes = prompt_bytes_;
+  chunk.is_conversation = is_conversation_;
+  chunk.where = where_;
   chunk.position = record_position_;
   chunk.end_position = position_;
   chunk.after_split = record_position_ >= options_.split_at;

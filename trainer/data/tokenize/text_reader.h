@@ -22,6 +22,8 @@ struct TextChunk {
   bool ends_document = false;    // last chunk of a document
   bool after_split = false;      // begins behind TextOptions::split_at
   std::size_t prompt_bytes = 0;  // of an example: what the text begins with, before the answer
+  bool is_conversation = false;  // the text is that of a record with `messages`
+  Where where;                   // of its record
 };
 
 struct TextOptions {
@@ -34,6 +36,7 @@ struct TextOptions {
   std::string text_key = "text";  // of records
   // Records, in files of which all must be, are examples of a prompt and its completion, in one chunk each.
   bool examples = false;
+  bool conversations = false;  // examples may have `messages` in place of prompt and completion
 };
 
 class TextReader {
@@ -65,6 +68,8 @@ class TextReader {
   std::string rest_;                     // read, but not returned yet; of a record, its text
   std::size_t taken_ = 0;                // what has been returned of a record
   std::size_t prompt_bytes_ = 0;
+  bool is_conversation_ = false;
+  Where where_;
   int64_t record_position_ = 0;
 };
 

@@ -60,9 +60,13 @@ void TokenWriter::end_prompt() {
   in_answer_ = has_answers_ = true;
 }
 
-void TokenWriter::end_document() {
+void TokenWriter::end_answer() {
   end_sequence();
   in_answer_ = false;
+}
+
+void TokenWriter::end_document() {
+  end_answer();
   const auto sequences = static_cast<int64_t>(lengths_.size());
   if (sequences > next_document_) documents_.push_back(next_document_);
   next_document_ = sequences;

@@ -21,6 +21,7 @@ class TokenWriter {
 
   void write(const std::vector<int>& tokens);  // each below the vocabulary
   void end_prompt();                           // what follows in the document is an answer
+  void end_answer();                           // what follows in it is not
   void end_document();                         // does nothing for a document without tokens
   void finish();  // ends the document; throws std::runtime_error unless everything was written
 

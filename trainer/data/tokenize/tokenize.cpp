@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "planner/spec/error.h"
+#include "trainer/data/tokenize/encoded_text.h"
 #include "trainer/data/tokenize/text_reader.h"
 #include "trainer/data/tokenize/token_writer.h"
 
@@ -26,49 +27,43 @@ std::size_t chunk_bytes(int64_t total_bytes, double validation) {
   return std::clamp(static_cast<std::size_t>(smaller / 4), kLeastChunkBytes, kMostChunkBytes);
 }
 
-struct Encoded {
-  std::vector<int> tokens;
-  std::size_t prompt_tokens = 0;  // of an example
-};
-
-// An example is encoded as one text. Its prompt are the tokens that it has in common with its prompt alone: a
-// token across the boundary is part of the answer.
-Encoded encode(const TextChunk& chunk, const Tokenizer& tokenizer) {
-  Encoded encoded;
-  tokenizer.encode(chunk.text, encoded.tokens);
-  const int end = tokenizer.end_of_document();
-  const bool ended = !encoded.tokens.empty() && encoded.tokens.back() == end;
-  if (chunk.ends_document && end >= 0 && !ended) encoded.tokens.push_back(end);
-  if (chunk.prompt_bytes == 0) return encoded;
-  std::vector<int> prompt;
-  tokenizer.encode(chunk.text.substr(0, chunk.prompt_bytes), prompt);
-  const auto differ =
-      std::mismatch(prompt.begin(), prompt.end(), encoded.tokens.begin(), encoded.tokens.end());
-  encoded.prompt_tokens = static_cast<std::size_t>(differ.first - prompt.begin());
-  return encoded;
-}
-
-// The tokens of each chunk, computed on all cores.
-std::vector<Encoded> encode_all(const std::vector<TextChunk>& chunks, const Tokenizer& tokenizer,
-                                std::size_t threads) {
-  std::vector<Encoded> tokens(chunks.size());
-  std::vector<std::exception_ptr> errors(threads);
+// The tokens of each chunk, computed on all cores. An error is that of the first chunk that has one.
+std::vector<EncodedText> encode_all(const std::vector<TextChunk>& chunks, const Tokenizer& tokenizer,
+                                    const ChatTemplate* chat, std::size_t threads) {
+  std::vector<EncodedText> encoded(chunks.size());
+  std::vector<std::exception_ptr> errors(chunks.size());
   std::atomic<std::size_t> next = 0;
-  auto work = [&](std::size_t thread) {
-    try {
-      for (std::size_t i = next++; i < chunks.size(); i = next++) tokens[i] = encode(chunks[i], tokenizer);
-    } catch (...) {
-      errors[thread] = std::current_exception();
+  auto work = [&] {
+    for (std::size_t i = next++; i < chunks.size(); i = next++) {
+      try {
+        encoded[i] = encode_chunk(chunks[i], tokenizer, chat);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
     }
   };
   std::vector<std::thread> workers;
-  for (std::size_t thread = 1; thread < threads; ++thread) workers.emplace_back(work, thread);
-  work(0);
+  for (std::size_t thread = 1; thread < threads; ++thread) workers.emplace_back(work);
+  work();
   for (std::thread& worker : workers) worker.join();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
-  return tokens;
+  return encoded;
+}
+
+void write_example(const EncodedText& encoded, TokenWriter& writer) {
+  auto at = encoded.tokens.begin();
+  for (const auto& [begin, end] : encoded.answers) {
+    const auto answer = encoded.tokens.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto behind = encoded.tokens.begin() + static_cast<std::ptrdiff_t>(end);
+    writer.write({at, answer});
+    writer.end_prompt();
+    writer.write({answer, behind});
+    writer.end_answer();
+    at = behind;
+  }
+  writer.write({at, encoded.tokens.end()});
 }
 
 }  // namespace
@@ -82,7 +77,8 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
                                     .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) *
                                                                      (1 - options.validation)),
                                     .text_key = options.text_key,
-                                    .examples = options.sft});
+                                    .examples = options.sft,
+                                    .conversations = options.chat != nullptr});
 
   std::filesystem::create_directories(options.directory);
   TokenWriter train(options.directory + "/train", tokenizer.vocabulary());
@@ -102,18 +98,15 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokeniz
       batch_bytes += chunk.text.size();
       chunks.push_back(std::move(chunk));
     }
-    std::vector<Encoded> tokens = encode_all(chunks, tokenizer, threads);
+    const std::vector<EncodedText> encoded = encode_all(chunks, tokenizer, options.chat, threads);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       TokenWriter& writer = validation && chunks[i].after_split ? *validation : train;
-      if (options.sft) {
-        const auto answer = tokens[i].tokens.begin() + static_cast<std::ptrdiff_t>(tokens[i].prompt_tokens);
-        writer.write({tokens[i].tokens.begin(), answer});
-        writer.end_prompt();
-        tokens[i].tokens.erase(tokens[i].tokens.begin(), answer);
-      }
-      writer.write(tokens[i].tokens);
+      if (options.sft)
+        write_example(encoded[i], writer);
+      else
+        writer.write(encoded[i].tokens);
       if (chunks[i].ends_document) writer.end_document();
-      text_bytes += static_cast<int64_t>(chunks[i].text.size());
+      text_bytes += static_cast<int64_t>(encoded[i].text_bytes);
       done_bytes = chunks[i].end_position;
     }
     progress(done_bytes, total_bytes);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/tokenize/chat_template.h"
 #include "trainer/data/tokenize/tokenizer.h"
 
 namespace sailor {
@@ -15,7 +16,8 @@ struct TokenizeOptions {
   std::string directory;          // for train.bin, train.idx and the same of `validation`; created if missing
   double validation = 0.05;       // fraction at the end of the text for validation; 0 = none
   std::string text_key = "text";  // of the documents in JSONL files
-  bool sft = false;               // JSONL files of prompts and completions, whose answers are marked
+  bool sft = false;               // files of examples, whose answers are marked
+  const ChatTemplate* chat = nullptr;  // for examples that are conversations
 };
 
 struct TokenizeResult {

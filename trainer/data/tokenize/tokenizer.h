@@ -15,6 +15,8 @@ class Tokenizer {
   virtual int vocabulary() const = 0;
   // Appends the tokens of a text to `tokens`.
   virtual void encode(const std::string& text, std::vector<int>& tokens) const = 0;
+  // The same without the special tokens that encode() puts around a text.
+  virtual void encode_inner(const std::string& text, std::vector<int>& tokens) const { encode(text, tokens); }
   // The text of tokens; the inverse of encode() if the vocabulary has every byte.
   virtual std::string decode(const std::vector<int>& tokens) const = 0;
   // The token between documents; -1 = none.

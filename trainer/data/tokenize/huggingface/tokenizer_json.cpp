@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "planner/spec/field.h"
-#include "planner/spec/json_parts.h"
 #include "planner/spec/text_file.h"
 #include "trainer/data/tokenize/huggingface/added_tokens.h"
 #include "trainer/data/tokenize/huggingface/decoder.h"
@@ -20,6 +18,7 @@
 #include "trainer/data/tokenize/huggingface/pre_tokenizer.h"
 #include "trainer/data/tokenize/huggingface/tables.h"
 #include "trainer/data/tokenize/huggingface/unicode.h"
+#include "trainer/data/tokenize/tokenizer_config.h"
 
 namespace sailor {
 namespace {
@@ -34,6 +33,7 @@ class TokenizerJson : public Tokenizer {
   bool needs_whole_documents() const override { return true; }
   int end_of_document() const override { return end_of_document_; }
   void encode(const std::string& text, std::vector<int>& tokens) const override;
+  void encode_inner(const std::string& text, std::vector<int>& tokens) const override;
   std::string decode(const std::vector<int>& tokens) const override;
 
  private:
@@ -53,20 +53,11 @@ class TokenizerJson : public Tokenizer {
   int end_of_document_ = -1;
 };
 
-// `eos_token` of the configuration next to the tokenizer: a text, or an object with one.
+// `eos_token` of the configuration next to the tokenizer.
 std::string configured_end(const std::string& tokenizer_path) {
-  const std::string path = std::filesystem::path(tokenizer_path).replace_filename("tokenizer_config.json");
-  if (!std::filesystem::exists(path)) return "";
-  const std::string text = keep_json_parts(read_text_file(path), [](const JsonPath& at) {
-    return at.size() == 1 && at[0] != "eos_token" ? JsonPart::nothing : JsonPart::whole;
-  });
-  const Document document = parse_json(text, path);
-  const Field root(document);
-  if (!root.is_map()) root.fail_type("an object");
-  const DocumentNode* token = document.root.find("eos_token");
-  const DocumentNode* content = token ? token->find("content") : nullptr;
-  if (!token || token->kind == DocumentNode::Kind::null) return "";
-  return Field(document, content ? *content : *token).text();
+  const TokenizerConfig config = read_tokenizer_config(tokenizer_path);
+  const std::string* token = config.special_token("eos_token");
+  return token ? *token : "";
 }
 
 TokenizerJson::TokenizerJson(const std::string& path, const std::string& end_of_document) {
@@ -100,6 +91,11 @@ void TokenizerJson::read(const MapField& map, const Json& tables) {
 
 void TokenizerJson::encode(const std::string& text, std::vector<int>& tokens) const {
   tokens.insert(tokens.end(), post_processor_.before.begin(), post_processor_.before.end());
+  encode_inner(text, tokens);
+  tokens.insert(tokens.end(), post_processor_.after.begin(), post_processor_.after.end());
+}
+
+void TokenizerJson::encode_inner(const std::string& text, std::vector<int>& tokens) const {
   const std::u16string all = to_utf16(text);
   for (const AddedTokens::Part& part : added_.split(all, false)) {
     if (part.token >= 0) {
@@ -118,7 +114,6 @@ void TokenizerJson::encode(const std::string& text, std::vector<int>& tokens) co
                        tokens);
     }
   }
-  tokens.insert(tokens.end(), post_processor_.after.begin(), post_processor_.after.end());
 }
 
 void TokenizerJson::encode_segment(Segment segment, std::vector<int>& tokens) const {

@@ -182,8 +182,9 @@ Value Evaluator::evaluate_method(const Expression& expression, Scope& scope) {
                                                  : nullptr;
   if (!method) {
     const bool known = !attribute_of(subject, expression.name).is_undefined();
-    throw TemplateError(known ? fmt::format("method {}() of a {} is not supported", expression.name, type_name(subject))
-                              : fmt::format("a {} has no method {}()", type_name(subject), expression.name));
+    throw TemplateError(
+        known ? fmt::format("method {}() of a {} is not supported", expression.name, type_name(subject))
+              : fmt::format("a {} has no method {}()", type_name(subject), expression.name));
   }
   return call_builtin(*method, subject, std::move(call.arguments), std::move(call.named_arguments), budget_);
 }

@@ -69,7 +69,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr subject) {
     }
   }
   expect_symbol("]");
-  if (parts.size() == 1) fail("expected an index", line);
+  if (parts.size() == 1) fail("[] without an index is not supported", line);
   if (slice) parts.resize(4);
   return make(slice ? ExpressionKind::slice : ExpressionKind::item, line, std::move(parts));
 }

@@ -15,8 +15,7 @@ namespace {
   for (const Value* value : {&a, &b}) {
     if (value->is_undefined()) throw TemplateError(*value->why_undefined().why);
   }
-  throw TemplateError(
-      fmt::format("{} does not take a {} and a {}", symbol, type_name(a), type_name(b)));
+  throw TemplateError(fmt::format("{} does not take a {} and a {}", symbol, type_name(a), type_name(b)));
 }
 
 int64_t exact(bool overflows, const int64_t& result) {  // `result` is read after it is set
