@@ -97,8 +97,9 @@ int main(int argc, char** argv) {
       "sailor tokenize"};
   app.add_option(
          "TEXT", arguments.files,
-         "UTF-8 text files, one document each; JSONL files (*.jsonl, *.ndjson), one document per line; or "
-         "directories in MosaicML's format (index.json), one document per sample")
+         "UTF-8 text files, one document each; JSONL files (*.jsonl, *.ndjson), one document per line; "
+         "Parquet files, one document per row; or directories in MosaicML's format (index.json), one "
+         "document per sample")
       ->required();
   app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
@@ -112,8 +113,9 @@ int main(int argc, char** argv) {
                  "tokenizer_config.json next to it, if any)");
   app.add_option("--text-key,--column", arguments.text_key,
                  "key of the text in the lines of JSONL files, or its column (default: text)");
-  app.add_flag("--sft", arguments.sft,
-               "JSONL files of examples, {\"prompt\": ..., \"completion\": ...}, for training.task: sft");
+  app.add_flag(
+      "--sft", arguments.sft,
+      "JSONL or Parquet files of examples, {\"prompt\": ..., \"completion\": ...}, for training.task: sft");
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
       ->excludes(vocabulary)
       ->excludes(model);

@@ -31,7 +31,7 @@ TextReader::TextReader(const std::vector<std::string>& files, const TextOptions&
   for (const std::string& file : files) {
     for (DataFile& data : data_files(file, fields)) {
       if (options_.examples && !data.records)
-        throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson), as examples must be");
+        throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson) or Parquet, as examples must be");
       total_bytes_ += data.bytes;
       files_.push_back(std::move(data));
     }
@@ -77,7 +77,7 @@ bool TextReader::next_of_text(TextChunk& chunk) {
 bool TextReader::next_document() {
   rest_.clear();
   taken_ = 0;
-  for (Record record; rest_.empty() && records_->next(record);) {
+  for (DataRecord record; rest_.empty() && records_->next(record);) {
     record_position_ = file_position_ + record.position;
     position_ = file_position_ + record.end;
     if (options_.examples) {
