@@ -112,8 +112,9 @@ int main(int argc, char** argv) {
       "sailor tokenize"};
   app.add_option(
          "TEXT", arguments.files,
-         "UTF-8 text files, one document each; JSONL files (*.jsonl, *.ndjson), one document per line; or "
-         "directories in MosaicML's format (index.json), one document per sample")
+         "UTF-8 text files, one document each; JSONL files (*.jsonl, *.ndjson), one document per line; "
+         "Parquet files, one document per row; or directories in MosaicML's format (index.json), one "
+         "document per sample")
       ->required();
   app.add_option("-o,--directory", arguments.directory, "output directory; created if missing")->required();
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
@@ -128,7 +129,8 @@ int main(int argc, char** argv) {
   app.add_option("--text-key,--column", arguments.text_key,
                  "key of the text in the lines of JSONL files, or its column (default: text)");
   app.add_flag("--sft", arguments.sft,
-               "files of examples, {\"prompt\": ..., \"completion\": ...} or {\"messages\": [...]}, for "
+               "JSONL or Parquet files of examples, {\"prompt\": ..., \"completion\": ...} or {\"messages\": "
+               "[...]}, for "
                "training.task: sft");
   app.add_option(
       "--chat-template", arguments.chat_template,

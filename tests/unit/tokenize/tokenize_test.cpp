@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "planner/spec/error.h"
 #include "trainer/data/token_file.h"
@@ -192,7 +193,7 @@ TEST_F(TokenizeTest, WhatIsNoExampleIsNamedWithItsLine) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(problem("a.txt", "text"),
-              HasSubstr("a.txt: is not JSONL (.jsonl, .ndjson), as examples must be"));
+              HasSubstr("a.txt: is not JSONL (.jsonl, .ndjson) or Parquet, as examples must be"));
   EXPECT_THAT(
       problem("a.jsonl", R"({"prompt": "a"})"),
       HasSubstr(R"(a.jsonl:2: has no key "completion" (keys: prompt); examples are objects such as)"));
@@ -275,6 +276,8 @@ TEST_F(TokenizeTest, LinesOfJsonlWithoutTextAreNamed) {
         << size;
   EXPECT_THAT(error_of("{\"text\": \"\\ud800\"}"), ::testing::HasSubstr("e.jsonl:2: not valid JSON"));
   EXPECT_THAT(error_of("{\"text\": \"\xff\"}"), ::testing::HasSubstr("e.jsonl:2: not valid JSON"));
+  EXPECT_THAT(error_of("{\"text\": \"a\", \"n\": 1e999}"),
+              ::testing::HasSubstr("e.jsonl:2: a number is too large"));
   for (const char* line : {"[]", "3", "\"text\"", "null"})
     EXPECT_THAT(error_of(line), ::testing::HasSubstr("e.jsonl:2: must be an object such as {\"text\""));
   for (const char* value : {"3", "null", "[\"a\"]", "{}", "true"})
@@ -306,6 +309,43 @@ TEST_F(TokenizeTest, EverySampleOfMosaicmlsFormatIsADocument) {
     EXPECT_EQ(chunk.end_position, reader.total_bytes());
     EXPECT_THAT(documents,
                 ::testing::ElementsAre("text of 3 \u00e9", "text of 7 \u00e9", "text of 1 \u00e9", "plain"));
+  }
+}
+
+TEST_F(TokenizeTest, TheColumnOfTheTextMayHaveAnotherName) {
+  std::filesystem::copy(kMds / "columns", directory_ / "set");
+  std::ostringstream index;
+  index << std::ifstream(directory_ / "set/index.json").rdbuf();
+  std::string text = index.str();
+  write("set/index.json", text.replace(text.find("\"text\""), 6, "\"body\""));
+  const auto bytes = byte_tokenizer();
+  const TokenizeResult result =
+      tokenize({{directory_ / "set"}, directory_, 0, "body"}, *bytes, [](int64_t, int64_t) {});
+  EXPECT_EQ(result.train_tokens, 36);
+}
+
+TEST_F(TokenizeTest, JsonInMosaicmlsFormatIsRead) {
+  // The column of texts taken for JSON, with the first text replaced by others of its length.
+  std::filesystem::copy(kMds / "columns", directory_ / "json");
+  const auto in = [](const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  };
+  std::string index = in(directory_ / "json/index.json"), shard = in(directory_ / "json/shard.00000.mds");
+  write("json/index.json", index.replace(index.find("\"str\""), 5, "\"json\""));
+  for (const auto& [value, error] :
+       {std::pair("\"a text\"    ", "sample 1, column text: not valid JSON at byte 2"),
+        {"text of 3 \u00e9", "sample 0, column text: not valid JSON at byte 2"},
+        {"1e999       ", "sample 0, column text: a number is too large"}}) {
+    write("json/shard.00000.mds", std::string(shard).replace(shard.find("text of 3"), 12, value));
+    TextReader reader({directory_ / "json"}, {});
+    try {
+      for (TextChunk chunk; reader.next(chunk);) EXPECT_EQ(chunk.text, "a text");
+      FAIL();
+    } catch (const InputError& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr(error));
+    }
   }
 }
 
@@ -372,8 +412,13 @@ TEST_F(TokenizeTest, WhatCannotBeDoneIsSaid) {
   EXPECT_THAT(error_of([&] { load_sentencepiece(small); }), ::testing::HasSubstr("no SentencePiece model"));
   EXPECT_THAT(error_of([&] { TextReader({directory_ / "missing"}, {}); }),
               ::testing::HasSubstr("cannot read"));
-  EXPECT_THAT(error_of([&] { TextReader({write("p.parquet", "PAR1\x15")}, {}); }),
-              ::testing::HasSubstr("p.parquet: is Parquet; convert it to JSONL"));
+  EXPECT_THAT(
+      error_of([&] { TextReader({write("p.parquet", "PAR1\x15")}, {}); }),
+      ::testing::AnyOf(::testing::HasSubstr("p.parquet: is Parquet, which this build cannot read: install "
+                                            "Apache Arrow's libparquet-dev and build again, or convert"),
+                       ::testing::HasSubstr("p.parquet: cannot be read as Parquet")));
+  EXPECT_THAT(error_of([&] { TextReader({write("q.parquet", "PAR")}, {}); }),
+              ::testing::HasSubstr("q.parquet: is no Parquet file; copy it again"));
   EXPECT_THAT(error_of([&] { TextReader({write("g.gz", "\x1f\x8b\x08\x01")}, {}); }),
               ::testing::HasSubstr("g.gz: is compressed; decompress it first"));
   EXPECT_THAT(error_of([&] {

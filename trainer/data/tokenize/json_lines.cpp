@@ -8,7 +8,7 @@
 
 namespace sailor {
 
-bool JsonLines::next(Record& record) {
+bool JsonLines::next(DataRecord& record) {
   for (std::string line; std::getline(in_, line);) {
     record.position = position_;
     position_ += static_cast<int64_t>(line.size()) + (in_.eof() ? 0 : 1);

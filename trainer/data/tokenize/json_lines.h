@@ -11,7 +11,7 @@ class JsonLines final : public RecordFile {
  public:
   JsonLines(const std::string& path, const std::string& form)
       : path_(path), form_(form), in_(path, std::ios::binary) {}
-  bool next(Record& record) override;
+  bool next(DataRecord& record) override;
 
  private:
   std::string path_, form_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/spec/name_list.h"
+#include "trainer/data/tokenize/record.h"
 
 namespace sailor {
 namespace {
@@ -33,7 +34,7 @@ void MdsRecords::require_fields(const MdsShard& shard, const RecordFields& field
   if (!found) shard.column(fields.names.front(), "name the column of the text with --column");
 }
 
-bool MdsRecords::next(Record& record) {
+bool MdsRecords::next(DataRecord& record) {
   if (sample_ == file_.samples()) return false;
   record.where = {fmt::format("{}, sample {}", file_.path(), sample_), 0};
   record.position = position_;
@@ -42,15 +43,11 @@ bool MdsRecords::next(Record& record) {
   for (const std::size_t column : columns_) {
     const auto& [name, encoding, size] = file_.shard().columns[column];
     const MdsFile::Bytes bytes = file_.value(sample_, column);
-    if (encoding == "str") {
-      record.fields[name] = std::string(bytes.begin(), bytes.end());
-      continue;
-    }
-    try {
-      record.fields[name] = nlohmann::json::parse(bytes.begin(), bytes.end());
-    } catch (const nlohmann::json::parse_error& error) {
-      throw InputError(record.where, fmt::format("column {}: not valid JSON at byte {}", name, error.byte));
-    }
+    std::string text(bytes.begin(), bytes.end());
+    if (encoding == "str")
+      record.fields[name] = std::move(text);
+    else
+      record.fields[name] = parse_value(text, "", {record.where.file + ", column " + name, 0});
   }
   ++sample_;
   return true;

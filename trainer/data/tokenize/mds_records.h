@@ -9,7 +9,7 @@ namespace sailor {
 class MdsRecords final : public RecordFile {
  public:
   MdsRecords(const MdsShard& shard, const RecordFields& fields);
-  bool next(Record& record) override;
+  bool next(DataRecord& record) override;
 
   // Throws InputError unless the shard has one of the fields, and all that it has can be read.
   static void require_fields(const MdsShard& shard, const RecordFields& fields);

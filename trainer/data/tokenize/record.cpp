@@ -32,14 +32,18 @@ std::string text_under(const Json& record, const std::string& key, const std::st
 
 }  // namespace
 
-Json parse_record(std::string_view line, const std::string& form, const Where& where) {
-  Json record;
+Json parse_value(std::string_view text, const std::string& hint, const Where& where) {
   try {
-    record = Json::parse(line);
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw InputError(where, fmt::format("not valid JSON at byte {}; every line must be an object such as {}",
-                                        error.byte, form));
+    throw InputError(where, fmt::format("not valid JSON at byte {}{}", error.byte, hint));
+  } catch (const Json::out_of_range&) {
+    throw InputError(where, "a number is too large");
   }
+}
+
+Json parse_record(std::string_view line, const std::string& form, const Where& where) {
+  Json record = parse_value(line, "; every line must be an object such as " + form, where);
   if (!record.is_object()) throw InputError(where, "must be an object such as " + form);
   return record;
 }

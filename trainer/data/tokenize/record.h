@@ -11,6 +11,9 @@
 
 namespace sailor {
 
+// JSON of any kind. Throws InputError at `where`, with `hint` behind it: no JSON.
+nlohmann::json parse_value(std::string_view text, const std::string& hint, const Where& where);
+
 // A line of a JSONL file. `form` is what it should look like. Throws InputError at `where`: no JSON, no
 // object.
 nlohmann::json parse_record(std::string_view line, const std::string& form, const Where& where);

@@ -5,21 +5,19 @@
 
 #include "trainer/data/tokenize/json_lines.h"
 #include "trainer/data/tokenize/mds_records.h"
+#include "trainer/data/tokenize/parquet/parquet_records.h"
 
 namespace sailor {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Refuses files whose content would be read as text by mistake.
-void require_uncompressed_text(const std::string& file) {
+std::string first_bytes(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw InputError(Where{file, 0}, "cannot read");
   std::string start(4, '\0');
   in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (start == "PAR1") throw InputError(Where{file, 0}, "is Parquet; convert it to JSONL");
-  if (start.starts_with("\x1f\x8b") || start == "\x28\xb5\x2f\xfd")
-    throw InputError(Where{file, 0}, "is compressed; decompress it first");
+  return start;
 }
 
 std::vector<DataFile> shards(const std::string& directory, const RecordFields& fields) {
@@ -42,7 +40,15 @@ std::vector<DataFile> data_files(const std::string& path, const RecordFields& fi
   std::error_code error;
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error) throw InputError(Where{path, 0}, "cannot read: " + error.message());
-  require_uncompressed_text(path);
+  const std::string start = first_bytes(path);
+  if (start == "PAR1") {
+    open_parquet(path, fields);  // to tell errors before the work begins
+    return {{path, bytes, [=] { return open_parquet(path, fields); }}};
+  }
+  // What would be read as text by mistake.
+  if (path.ends_with(".parquet")) throw InputError(Where{path, 0}, "is no Parquet file; copy it again");
+  if (start.starts_with("\x1f\x8b") || start == "\x28\xb5\x2f\xfd")
+    throw InputError(Where{path, 0}, "is compressed; decompress it first");
   if (path.ends_with(".jsonl") || path.ends_with(".ndjson"))
     return {{path, bytes, [=] { return std::make_unique<JsonLines>(path, fields.form); }}};
   return {{path, bytes, {}}};

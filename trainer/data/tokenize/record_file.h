@@ -1,5 +1,6 @@
-// Files of records: JSONL (*.jsonl, *.ndjson), a record per line, and shards in MosaicML's format (MDS), a
-// record per sample. Records are read one after the other, in memory for one of them.
+// Files of records: JSONL (*.jsonl, *.ndjson), a record per line; Parquet, a record per row; and shards in
+// MosaicML's format (MDS), a record per sample. Records are read one after the other, in memory for one of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace sailor {
 
-struct Record {
+struct DataRecord {
   nlohmann::json fields;  // an object
   std::string json;       // the same as text, if the file has it
   Where where;
@@ -25,7 +26,7 @@ class RecordFile {
   virtual ~RecordFile() = default;
   // The next record; false after the last one. Throws InputError at a record that cannot be read,
   // std::runtime_error when reading fails.
-  virtual bool next(Record& record) = 0;
+  virtual bool next(DataRecord& record) = 0;
 };
 
 // Which fields of a record are read: files with columns skip the others.

@@ -28,10 +28,12 @@ TextReader::TextReader(const std::vector<std::string>& files, const TextOptions&
     : options_(options) {
   RecordFields fields{{options_.text_key}, text_form(options_.text_key)};
   if (options_.examples) fields = {{"prompt", "completion", "messages"}, example_form()};
+  if (options_.conversations)
+    fields.names.insert(fields.names.end(), {"tools", "documents", "chat_template_kwargs"});
   for (const std::string& file : files) {
     for (DataFile& data : data_files(file, fields)) {
       if (options_.examples && !data.records)
-        throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson), as examples must be");
+        throw InputError(Where{file, 0}, "is not JSONL (.jsonl, .ndjson) or Parquet, as examples must be");
       total_bytes_ += data.bytes;
       files_.push_back(std::move(data));
     }
@@ -77,7 +79,7 @@ bool TextReader::next_of_text(TextChunk& chunk) {
 bool TextReader::next_document() {
   rest_.clear();
   taken_ = 0;
-  for (Record record; rest_.empty() && records_->next(record);) {
+  for (DataRecord record; rest_.empty() && records_->next(record);) {
     record_position_ = file_position_ + record.position;
     position_ = file_position_ + record.end;
     where_ = record.where;

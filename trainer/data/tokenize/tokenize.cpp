@@ -70,15 +70,13 @@ void write_example(const EncodedText& encoded, TokenWriter& writer) {
 
 TokenizeResult tokenize(const TokenizeOptions& options, const Tokenizer& tokenizer,
                         const std::function<void(int64_t, int64_t)>& progress) {
-  const int64_t total_bytes = TextReader(options.files, {}).total_bytes();
-  TextReader reader(options.files, {.chunk_bytes = tokenizer.needs_whole_documents() || options.sft
-                                                       ? TextOptions::kWholeDocuments
-                                                       : chunk_bytes(total_bytes, options.validation),
-                                    .split_at = static_cast<int64_t>(static_cast<double>(total_bytes) *
-                                                                     (1 - options.validation)),
-                                    .text_key = options.text_key,
-                                    .examples = options.sft,
-                                    .conversations = options.chat != nullptr});
+  TextOptions text{
+      .text_key = options.text_key, .examples = options.sft, .conversations = options.chat != nullptr};
+  const int64_t total_bytes = TextReader(options.files, text).total_bytes();
+  if (!tokenizer.needs_whole_documents() && !options.sft)
+    text.chunk_bytes = chunk_bytes(total_bytes, options.validation);
+  text.split_at = static_cast<int64_t>((1 - options.validation) * static_cast<double>(total_bytes));
+  TextReader reader(options.files, text);
 
   std::filesystem::create_directories(options.directory);
   TokenWriter train(options.directory + "/train", tokenizer.vocabulary());
