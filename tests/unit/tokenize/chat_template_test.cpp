@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/tokenize/directory_test.h"
 #include "trainer/data/token_file.h"
 #include "trainer/data/tokenize/tokenize.h"
 #include "trainer/data/tokenize/tokenizer_config.h"
@@ -27,20 +28,8 @@ const char* const kReasons =
     "}}</>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>(think:{% endif %}";
 
-class ChatTemplateTest : public ::testing::Test {
+class ChatTemplateTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 ("chat-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string write(const std::string& name, const std::string& bytes) {
-    std::ofstream(directory_ / name, std::ios::binary) << bytes;
-    return directory_ / name;
-  }
   std::string tokenizer() const { return directory_ / "tokenizer.json"; }
   // The answers in the text of a conversation.
   std::vector<std::string> answers(const std::string& source, const std::string& record, bool last = false) {
@@ -59,8 +48,6 @@ class ChatTemplateTest : public ::testing::Test {
     }
     return "no error";
   }
-
-  std::filesystem::path directory_;
 };
 
 const char* const kTwoAnswers =

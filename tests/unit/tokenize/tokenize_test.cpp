@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "planner/spec/error.h"
+#include "tests/unit/tokenize/directory_test.h"
 #include "trainer/data/token_file.h"
 #include "trainer/data/tokenize/text_reader.h"
 #include "trainer/data/tokenize/token_writer.h"
@@ -34,20 +35,8 @@ std::string sample_text(int lines) {
   return text;
 }
 
-class TokenizeTest : public ::testing::Test {
+class TokenizeTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 ("tokenize-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string write(const std::string& name, const std::string& bytes) {
-    std::ofstream(directory_ / name, std::ios::binary) << bytes;
-    return directory_ / name;
-  }
   std::vector<int> tokens(const std::string& name) const {
     std::ifstream in(directory_ / name, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -56,8 +45,6 @@ class TokenizeTest : public ::testing::Test {
       values.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
     return values;
   }
-
-  std::filesystem::path directory_;
 };
 
 TEST_F(TokenizeTest, ChunksAreTheWholeTextCutWhereNothingIsLost) {
