@@ -80,6 +80,17 @@ TEST(Template, AssignmentsAreOfTheirBlock) {
       "3");
 }
 
+TEST(Template, NamesAreThoseOfTheBlockThatAssignsThemFirst) {
+  const std::string json = R"({"a": 3})";
+  EXPECT_EQ(render("{% for i in [1] %}{{ a }}{% endfor %}{% set a = 1 %}", json), "")
+      << "assigned later around the loop";
+  EXPECT_EQ(render("{{ a }}{% for i in [1] %}{{ a }}{% endfor %}{% set a = 1 %}", json), "33");
+  EXPECT_EQ(render("{% if i %}{% set a = 1 %}{% endif %}{{ a }}", json), "3")
+      << "an assignment that may not happen";
+  EXPECT_EQ(render("{% set a %}[{{ a }}]{% endset %}{{ a }}", json), "[]");
+  EXPECT_EQ(render("{% macro f() %}{{ a }}{% endmacro %}{{ f() }}{% set a = 1 %}{{ f() }}", json), "1");
+}
+
 TEST(Template, Macros) {
   EXPECT_EQ(render("{% macro f(a, b='x', c=a) %}[{{ a }}{{ b }}{{ c }}{{ g }}]{% endmacro %}{% set g = 7 %}"
                    "{{ f(1) }}{{ f(2, c=3) }}{{ f() }}"),
@@ -278,6 +289,10 @@ TEST(Template, DeepNestingIsRefused) {
   EXPECT_THAT(problem("{% set " + times("(", kMany) + times(")", kMany) + " = 1 %}"),
               HasSubstr("expected a name to assign to"));
   EXPECT_EQ(render("{{ 1" + times(" ~ 1", 1000) + " }}").size(), 1001u);
+  EXPECT_THAT(problem(times("{# comment #}", 50'000)), HasSubstr("is larger than 256 KiB"));
+  std::string names;
+  for (int i = 0; i < 501; ++i) names += "{% set a" + std::to_string(i) + " = 1 %}";
+  EXPECT_THAT(problem(names), HasSubstr("the template has more than 500 names"));
   EXPECT_EQ(render("{% if 0 %}" + times("{% elif 0 %}", 1000) + "{% else %}x{% endif %}"), "x");
 }
 

@@ -33,4 +33,7 @@ inline constexpr std::size_t kWorkPerValue = 32;
 // Levels of nested values, and of calls and expressions within each other: the stack has room for them.
 inline constexpr int kMostValueLevels = 100, kMostNodeLevels = 200, kMostCallLevels = 800;
 
+// Of a template: its size, and its different names, which every branch is looked through for (symbols.h).
+inline constexpr std::size_t kMostTemplateBytes = 256 << 10, kMostNames = 500;
+
 }  // namespace sailor::jinja

@@ -228,7 +228,7 @@ Value Evaluator::call_macro(const Statement& macro, FunctionCall call) {
     scope.set(name, std::move(value));
   }
   Loop* loop = std::exchange(loop_, nullptr);
-  std::string text = capture(macro.body, scope);
+  std::string text = capture(macro, scope);
   loop_ = loop;
   return text;
 }

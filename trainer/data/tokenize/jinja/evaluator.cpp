@@ -9,6 +9,11 @@
 
 namespace sailor::jinja {
 
+Scope::Scope(const Scope* parent, const std::vector<std::string>& unset) : parent_(parent) {
+  for (const std::string& name : unset)
+    values_.emplace_back(name, Value::undefined(name + " is not defined"));
+}
+
 void Scope::set(std::string_view name, Value value) {
   const auto found =
       std::find_if(values_.begin(), values_.end(), [name](const auto& known) { return known.first == name; });
@@ -88,7 +93,7 @@ Evaluator::Flow Evaluator::execute(const Statement& statement, Scope& scope) {
       assign(*statement.target, evaluate(*statement.expression, scope), scope);
       break;
     case StatementKind::assign_block: {
-      Value text = capture(statement.body, scope);
+      Value text = capture(statement, scope);
       if (statement.expression) text = evaluate_filters(*statement.expression, std::move(text), scope);
       assign(*statement.target, std::move(text), scope);
       break;
@@ -126,7 +131,7 @@ Evaluator::Flow Evaluator::execute_loop(const Statement& statement, Scope& scope
   bool completed = false;  // of Jinja: an iteration that ends with break or continue does not count
   while (loop.advance()) {
     budget_.charge(Level::kWorkPerNode);
-    Scope inner(&scope);
+    Scope inner(&scope, statement.unset);
     assign(*statement.target, *loop.current, inner);
     loop_ = &loop;
     const Flow flow = execute(statement.body, inner);
@@ -134,21 +139,21 @@ Evaluator::Flow Evaluator::execute_loop(const Statement& statement, Scope& scope
     if (flow == Flow::leave) break;
     completed = completed || flow == Flow::on;
   }
-  Scope inner(&scope);
+  Scope inner(&scope, statement.unset_otherwise);
   return completed ? Flow::on : execute(statement.otherwise, inner);
 }
 
 void Evaluator::execute_generation(const Statement& statement, Scope& scope) {
   const std::size_t begin = output_.size();
-  Scope inner(&scope);
+  Scope inner(&scope, statement.unset);
   execute(statement.body, inner);
   if (output_.size() > begin) generated_.emplace_back(begin, output_.size());
 }
 
-std::string Evaluator::capture(const Statements& statements, Scope& scope) {
+std::string Evaluator::capture(const Statement& block, Scope& scope) {
   std::string outside = std::exchange(output_, {});
-  Scope inner(&scope);
-  execute(statements, inner);
+  Scope inner(&scope, block.unset);
+  execute(block.body, inner);
   return std::exchange(output_, std::move(outside));
 }
 

@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "trainer/data/tokenize/jinja/functions.h"
-#include "trainer/data/tokenize/jinja/syntax.h"
+#include "trainer/data/tokenize/jinja/parser.h"
 
 namespace sailor::jinja {
 
 // The names that a block assigns to, and the block around it.
 class Scope {
  public:
-  explicit Scope(const Scope* parent) : parent_(parent) {}
+  // `unset` are names that are not defined until they are set, whatever the blocks around it know.
+  explicit Scope(const Scope* parent, const std::vector<std::string>& unset = {});
   void set(std::string_view name, Value value);
   const Value* find(std::string_view name) const;  // nullptr if neither this nor any around it has it
 
@@ -27,11 +28,12 @@ class Scope {
 
 class Evaluator {
  public:
-  // `globals` outlives the evaluator.
-  Evaluator(const Scope& globals, const std::tm& now) : top_(&globals), now_(now) {}
+  // All arguments outlive the evaluator.
+  Evaluator(const Program& program, const Scope& globals, const std::tm& now)
+      : program_(program), top_(&globals, program.unset), now_(now) {}
 
   // Throws TemplateError; line() is then where it happened.
-  void run(const Statements& statements) { execute(statements, top_); }
+  void run() { execute(program_.statements, top_); }
 
   int line() const { return line_; }
   std::string take_text() { return std::move(output_); }
@@ -50,7 +52,7 @@ class Evaluator {
   void execute_generation(const Statement& statement, Scope& scope);
   void write(const std::string& text);
   // What statements write, in a scope of their own.
-  std::string capture(const Statements& statements, Scope& scope);
+  std::string capture(const Statement& block, Scope& scope);
   void assign(const Expression& target, Value value, Scope& scope);
   void assign_items(const Expression& target, const Value& value, Scope& scope);
 
@@ -73,6 +75,7 @@ class Evaluator {
   Value call_macro(const Statement& macro, FunctionCall call);
   FunctionCall arguments(const Expression& expression, Scope& scope);
 
+  const Program& program_;
   Scope top_;
   const std::tm& now_;
   Budget budget_;

@@ -58,6 +58,11 @@ std::string ExpressionParser::expect_name() {
   return take().text;
 }
 
+void ExpressionParser::register_name(const std::string& name) {
+  if (names_.insert(name).second && names_.size() > kMostNames)
+    fail(fmt::format("the template has more than {} names", kMostNames));
+}
+
 ExpressionPtr ExpressionParser::make(ExpressionKind kind, int line, std::vector<ExpressionPtr> parts) {
   auto made = std::make_unique<Expression>();
   made->kind = kind;
@@ -285,6 +290,7 @@ ExpressionPtr ExpressionParser::name(bool attributes) {
   }
   if (is_one_of(text, {"self", "super", "caller", "varargs", "kwargs", "lipsum", "cycler", "joiner"}))
     fail(fmt::format("{} is not supported", text), token.line);
+  register_name(text);
   ExpressionPtr made = make(ExpressionKind::name, token.line);
   made->name = text;
   if (!attributes || !skip_symbol(".")) return made;

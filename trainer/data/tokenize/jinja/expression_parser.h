@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,9 +40,10 @@ class ExpressionParser {
   // The filters behind `subject`, which may be null.
   ExpressionPtr filters(ExpressionPtr subject);
 
-  int loops = 0;                        // that the current statement is in
-  std::map<std::string, int> called;    // names of functions, and a line with a call
-  std::map<std::string, int> assigned;  // names that templates assign to
+  int loops = 0;                                // that the current statement is in
+  std::map<std::string, int> called;            // names of functions, and a line with a call
+  void register_name(const std::string& name);  // counts the different ones
+  std::map<std::string, int> assigned;          // names that templates assign to
 
  private:
   ExpressionPtr make(ExpressionKind kind, int line, std::vector<ExpressionPtr> parts = {});
@@ -72,6 +74,7 @@ class ExpressionParser {
 
   std::vector<Token> tokens_;
   const std::string& file_;
+  std::set<std::string> names_;
   std::size_t at_ = 0;
   int levels_ = 0;
 };

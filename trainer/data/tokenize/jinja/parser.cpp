@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "planner/spec/error.h"
 #include "trainer/data/tokenize/jinja/expression_parser.h"
 #include "trainer/data/tokenize/jinja/functions.h"
+#include "trainer/data/tokenize/jinja/symbols.h"
 
 namespace sailor::jinja {
 namespace {
@@ -172,6 +174,7 @@ Statement TemplateParser::macro(Statement made) {
   while (!in_.at_symbol(")")) {
     std::string name = in_.expect_name();
     in_.assigned.emplace(name, made.line);
+    in_.register_name(name);
     ExpressionPtr otherwise = in_.skip_symbol("=") ? in_.expression() : nullptr;
     if (!otherwise && !made.parameters.empty() && made.parameters.back().second)
       in_.fail("a parameter without a default follows one with a default");
@@ -202,7 +205,11 @@ Statement TemplateParser::generation(Statement made) {
 }  // namespace
 
 Program parse_template(std::string_view source, const std::string& file) {
-  return TemplateParser(read_tokens(source, file), file).parse();
+  if (source.size() > kMostTemplateBytes)
+    throw InputError(Where{file, 0}, fmt::format("is larger than {} KiB", kMostTemplateBytes >> 10));
+  Program program = TemplateParser(read_tokens(source, file), file).parse();
+  find_unset_names(program);
+  return program;
 }
 
 }  // namespace sailor::jinja

@@ -10,6 +10,7 @@ namespace sailor::jinja {
 
 struct Program {
   Statements statements;
+  std::vector<std::string> unset;  // names not defined when they begin (symbols.h)
   bool has_generation = false;
 };
 

@@ -70,6 +70,8 @@ struct Statement {
   std::string text;
   ExpressionPtr target, expression, condition;
   Statements body, otherwise;
+  std::vector<std::string> unset,
+      unset_otherwise;  // names not defined when body or otherwise begins (symbols.h)
   std::vector<std::pair<ExpressionPtr, Statements>> branches;
   std::vector<std::pair<std::string, ExpressionPtr>> parameters;  // of a macro; the default may be null
 };

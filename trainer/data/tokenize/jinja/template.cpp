@@ -17,9 +17,9 @@ RenderedText Template::render(const std::vector<std::pair<std::string, Value>>& 
                               const std::tm& now) const {
   Scope globals(nullptr);
   for (const auto& [name, value] : variables) globals.set(name, value);
-  Evaluator evaluator(globals, now);
+  Evaluator evaluator(*program_, globals, now);
   try {
-    evaluator.run(program_->statements);
+    evaluator.run();
   } catch (const TemplateError& error) {
     throw InputError(Where{file_, evaluator.line()}, error.what());
   }

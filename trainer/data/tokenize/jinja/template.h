@@ -3,8 +3,7 @@
 // That is: Jinja with trim_blocks, lstrip_blocks, loop controls and a sandbox in which nothing changes but
 // namespaces; the filter tojson writes plain JSON; `{% generation %}` encloses answers. What the subset lacks
 // is an error when the template is parsed. Neither time nor memory of a rendering depend on trust in the
-// template (error.h). Two things differ from Jinja: a name that its block assigns after its use is looked up
-// as any other, and a text that `safe` marked has no methods. Immutable and thread-safe.
+// template (error.h). Unlike in Jinja, a text that `safe` marked has no methods. Immutable and thread-safe.
 #pragma once
 
 #include <ctime>
