@@ -39,7 +39,6 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   version_ = version;
   optimizer_steps_ = state.optimizer.steps_done();
   loss_scale_ = state.loss_scale();
-  optimizer_states_ = state.optimizer.state_names();
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
   for (const ShardPiece& piece : pieces_) sources.push_back(piece.data);
@@ -85,10 +84,11 @@ std::string StateSnapshot::description() const {
   nlohmann::json pieces = nlohmann::json::array();
   for (const ShardPiece& piece : pieces_)
     pieces.push_back({piece.tensor, piece.dtype, piece.first, piece.count});
-  return nlohmann::json{
-      {"steps_done", version_.steps_done},     {"lineage", version_.lineage},
-      {"optimizer_steps", optimizer_steps_},   {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
-      {"optimizer_states", optimizer_states_}, {"pieces", pieces}}
+  return nlohmann::json{{"steps_done", version_.steps_done},
+                        {"lineage", version_.lineage},
+                        {"optimizer_steps", optimizer_steps_},
+                        {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
+                        {"pieces", pieces}}
       .dump();
 }
 
@@ -98,7 +98,6 @@ void StateSnapshot::expect(const std::string& description) {
   version_ = {json.at("steps_done"), json.at("lineage")};
   optimizer_steps_ = json.at("optimizer_steps");
   loss_scale_ = loss_scale_of(json.at("loss_scale"));
-  optimizer_states_ = json.at("optimizer_states");
   pieces_.clear();
   for (const nlohmann::json& piece : json.at("pieces"))
     pieces_.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});

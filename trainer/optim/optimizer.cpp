@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "planner/spec/error.h"
 #include "trainer/optim/adamw.h"
+#include "trainer/optim/muon.h"
 #include "trainer/optim/sgd.h"
 
 namespace sailor {
@@ -38,15 +40,16 @@ void check(const OptimizerSlice& slice) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<OptimizerSlice> slices, std::vector<std::string> state_names)
-    : slices_(std::move(slices)), state_names_(std::move(state_names)) {
+Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
+    : slices_(std::move(slices)) {
   int64_t total = 0;
   for (OptimizerSlice& slice : slices_) {
     check(slice);
     slice.value = slice.value.detach().view({-1});  // the memory stays shared
     slice.gradient = slice.gradient.detach().view({-1});
     std::vector<OptimizerState> state;
-    for (const std::string& name : state_names_) state.push_back({name, at::zeros_like(slice.gradient)});
+    for (const std::string& name : state_names(spec, slice.linear))
+      state.push_back({name, at::zeros_like(slice.gradient)});
     if (needs_master(slice.value.scalar_type())) state.push_back({kMasterState, slice.value.to(at::kFloat)});
     states_.push_back(std::move(state));
     ends_.push_back(total += slice.count);
@@ -74,15 +77,15 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
 void Optimizer::step_by_operators(double learning_rate, double gradient_scale) {
   ++steps_done_;
   begin(learning_rate);
-  for (const bool decay : {true, false}) update_on_device(runs_of(decay), decay, gradient_scale);
+  std::map<std::pair<bool, bool>, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < slices_.size(); ++i) alike[{!slices_[i].decay, slices_[i].linear}].push_back(i);
+  for (const auto& [kind, members] : alike) update_on_device(members, gradient_scale);
 }
 
-std::vector<UpdatedTensors> Optimizer::runs_of(bool decay) const {
+std::vector<UpdatedTensors> Optimizer::whole(const std::vector<std::size_t>& alike) const {
   std::vector<UpdatedTensors> runs;
-  for (std::size_t i = 0; i < slices_.size(); ++i) {
-    const OptimizerSlice& slice = slices_[i];
-    if (slice.decay != decay) continue;
-    UpdatedTensors& run = runs.emplace_back(UpdatedTensors{slice.value, {}, slice.gradient, {}});
+  for (const std::size_t i : alike) {
+    UpdatedTensors& run = runs.emplace_back(UpdatedTensors{slices_[i].value, {}, slices_[i].gradient, {}});
     for (const OptimizerState& state : states_[i]) {
       if (state.name == kMasterState) {
         run.rounded = std::exchange(run.value, state.tensor);
@@ -102,11 +105,19 @@ void Optimizer::values_were_loaded() {
   }
 }
 
+std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear) {
+  const bool adamw = spec.name == "adamw" || (spec.orthogonalizes() && !linear);
+  if (adamw) return {"m", "v"};
+  if (spec.momentum > 0 || spec.orthogonalizes()) return {"momentum"};
+  return {};
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices) {
   if (spec.name == "adamw") return std::make_unique<AdamW>(spec, std::move(slices));
+  if (spec.name == "muon") return std::make_unique<Muon>(spec, std::move(slices));
   if (spec.name == "sgd") return std::make_unique<Sgd>(spec, std::move(slices));
   throw InputError(fmt::format(
-      "training.optimizer.name: the trainer does not know \"{}\" (known: adamw, sgd)", spec.name));
+      "training.optimizer.name: the trainer does not know \"{}\" (known: adamw, muon, sgd)", spec.name));
 }
 
 }  // namespace sailor

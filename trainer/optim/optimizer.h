@@ -32,6 +32,7 @@ struct OptimizerSlice {
   int64_t count = 0;    // > 0
   at::Tensor value;     // 1-D view of them in the model's type: f32, f64, bf16 or f16
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
+  bool linear = false;  // the parameter is a weight of a linear layer in a block
 };
 
 // The optimizer state that values of 16 bits are rounded from.
@@ -39,7 +40,7 @@ constexpr const char* kMasterState = "master";
 
 // State of a slice that must be saved to resume.
 struct OptimizerState {
-  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (16-bit values)
+  std::string name;   // one of state_names(), or `master` (16-bit values)
   at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
 };
 
@@ -59,8 +60,6 @@ class Optimizer {
   void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
 
   const std::vector<OptimizerSlice>& slices() const { return slices_; }
-  // Names of the states of every slice but for kMasterState, in their order.
-  const std::vector<std::string>& state_names() const { return state_names_; }
   // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
   // Copies the values to the master weights, after weights were loaded without a state.
@@ -68,28 +67,28 @@ class Optimizer {
 
  protected:
   // Throws std::invalid_argument naming the slice whose tensors do not match. Creates a zeroed tensor for
-  // each of `state_names`, before `master`.
-  Optimizer(std::vector<OptimizerSlice> slices, std::vector<std::string> state_names);
+  // each of a slice's state_names(), before `master`.
+  Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
 
   // Called once per step before the elements.
   virtual void begin(double learning_rate) = 0;
   // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads
   // concurrently, for elements that do not overlap.
   virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
-  // The same for whole slices on a device with equal decay.
-  virtual void update_on_device(const std::vector<UpdatedTensors>& runs, bool decay,
-                                double gradient_scale) = 0;
+  // The same for whole slices on a device, those with these indices, which agree in `decay` and `linear`.
+  virtual void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) = 0;
+  std::vector<UpdatedTensors> whole(const std::vector<std::size_t>& alike) const;
 
  private:
-  // Ranges of the slices with this decay.
-  std::vector<UpdatedTensors> runs_of(bool decay) const;
-
   std::vector<OptimizerSlice> slices_;
-  std::vector<std::string> state_names_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice
   int64_t steps_done_ = 0;
 };
+
+// The states of a slice but for kMasterState, in their order: `m` and `v` of what AdamW updates; `momentum`
+// of what Muon or SGD with momentum do.
+std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear);
 
 // Throws InputError when the spec names an optimizer that the trainer does not have.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);

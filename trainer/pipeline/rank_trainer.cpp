@@ -21,7 +21,6 @@
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
 #include "trainer/checkpoint/held_state.h"
-#include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
@@ -31,6 +30,8 @@
 #include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/gradient_sync.h"
+#include "trainer/parallel/orthogonalization.h"
+#include "trainer/parallel/parameter_place.h"
 #include "trainer/pipeline/executor.h"
 #include "trainer/pipeline/load_batch.h"
 #include "trainer/pipeline/rank_stage.h"
@@ -80,6 +81,9 @@ struct RankTrainer::Impl {
   GradientSync gradient_sync;
   std::unique_ptr<Communicator> world;  // all ranks, for a few numbers per step
   std::unique_ptr<Optimizer> optimizer;
+  // If the optimizer needs one, which is `muon` then.
+  Muon* const muon;
+  std::optional<Orthogonalization> orthogonalization;
   std::optional<LossScaler> loss_scaler;  // if the precision needs one; equal on all ranks
   StepRecorder recorder;
   PipelineExecutor executor;
@@ -110,10 +114,12 @@ struct RankTrainer::Impl {
                       job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
+        muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
     if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
+    if (muon) orthogonalization.emplace(job, layout, rank, *muon, *world, on.factory, on.device);
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
@@ -124,6 +130,7 @@ struct RankTrainer::Impl {
   void settle() const {
     stage.settle();
     gradient_sync.settle();
+    if (orthogonalization) orthogonalization->settle();
   }
 
   // One rank of each pipeline's first stage answers for what the pipeline was fed with.
@@ -298,6 +305,7 @@ struct RankTrainer::Impl {
     on.device.wait(on.device.copies());
     executor.drop();
     gradient_sync.drop_gradients();
+    if (muon) muon->drop_directions();
     for (Parameter* parameter : stage.trained()) parameter->value.mutable_grad() = at::Tensor();
     for (Parameter* parameter : stage.parameters()) {  // the next one reads it again
       if (parameter->frozen) parameter->value.storage().unsafeGetStorageImpl()->reset();
@@ -481,6 +489,22 @@ struct RankTrainer::Impl {
     return job.training.clip_grad_norm ? std::min(1.0, *job.training.clip_grad_norm / (norm + 1e-6)) : 1.0;
   }
 
+  // The directions of all ranks depend on those of others, as summed gradients do: the step is committed when
+  // every rank has its own.
+  template <class Timed>
+  void orthogonalize(const StepResult& result, const Timed& as_update) {
+    if (!result.skipped) {
+      as_update([&] {
+        on.device.order(on.device.copies(), on.device.compute());
+        muon->start(clipping_factor(result.grad_norm));
+        orthogonalization->run();
+      });
+      settle();
+    }
+    progress.gradients_are_ready();
+    recorder.timed(TaskKind::sync, -1, [&] { world->barrier(); });
+  }
+
   StepResult step() {
     const auto begin = Clock::now();
     if (pacer) pacer->iteration_begins();
@@ -510,7 +534,7 @@ struct RankTrainer::Impl {
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
     settle();
-    progress.gradients_are_ready();
+    if (!muon) progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
@@ -520,6 +544,7 @@ struct RankTrainer::Impl {
     if (result.skipped && !loss_scaler->may_skip()) stop_skipping(result);
     if (!std::isfinite(result.loss) || (!std::isfinite(result.grad_norm) && !result.skipped))
       stop_not_finite(result, own_loss);
+    if (muon) orthogonalize(result, do_early);
     const StepSums sums{result.loss, result.grad_norm};
     progress.committed(sums);
 
