@@ -10,7 +10,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality,
-                transformers, tokenizers, templates, libtorch, minimal, package, rpm, elastic, chaos or roots
+                transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos or roots
   -j N          compile with N jobs, and test with one more: end-to-end tests mostly wait (default: one per core)
 
 Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
@@ -81,10 +81,12 @@ case $action in
         OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer|nccl|device)\.'
         ;;
       fuzz)
-        # 30 CPU minutes; SAILOR_FUZZ_MINUTES=N changes that.
+        # 30 CPU minutes each; SAILOR_FUZZ_MINUTES=N changes that.
         "$root/etc/dev/install-packages.sh" --fuzz
-        configure_and_build fuzz fuzz_planner
-        "$root/tests/fuzz/run.sh" "$root/build-fuzz/bin/fuzz_planner" "$root/build-fuzz/fuzz"
+        configure_and_build fuzz fuzz_planner fuzz_data
+        for program in fuzz_planner fuzz_data; do
+          "$root/tests/fuzz/run.sh" "$root/build-fuzz/bin/$program" "$root/build-fuzz/fuzz"
+        done
         ;;
       equality)
         configure_and_build ci equality
@@ -111,6 +113,7 @@ case $action in
         configure_and_build ci template_check sailor-tokenize
         exec "$root/tests/transformers/templates.sh" "$build/bin/template_check" "$build/bin/sailor-tokenize" "${SEED:-$RANDOM}"
         ;;
+      parquet) exec "$root/tests/parquet.sh" -j "$jobs" --seed "${SEED:-$RANDOM}" ;;
       libtorch) exec "$root/tests/libtorch_2_11.sh" -j "$jobs" --all ;;
       minimal) exec "$root/tests/minimal.sh" ;;
       package)
@@ -127,7 +130,7 @@ case $action in
         exec "$root/tests/chaos.sh" --seed "${SEED:-0}" --faults 200 --minutes 30
         ;;
       roots) for suite in bookworm trixie forky; do "$root/tests/roots.sh" "$suite" --fresh; done ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, tokenizers, templates, libtorch, minimal, package, rpm, elastic, chaos, roots)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, roots)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <ranges>
 #include <set>
 
 #include "planner/profile/adapted_profile.h"
@@ -158,9 +157,9 @@ LayerProfile with_estimates(const GpuType& type, const ProfileFile& file, const 
                             const FrameworkStyle& framework, const NetworkProfile& network) {
   LayerProfile profile = unroll(file, job.model.layers);
   EstimatedCells cells;
-  for (const auto& [microbatch, shape] : profile.cells | std::views::keys) {
-    cells.microbatches.insert(microbatch);
-    cells.tps.insert(shape.tp);
+  for (const auto& [cell, times] : profile.cells) {
+    cells.microbatches.insert(cell.first);
+    cells.tps.insert(cell.second.tp);
   }
   if (const auto estimate =
           estimate_profile(type, job.model, file.precision, {file}, network, framework, cells))

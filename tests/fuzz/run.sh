@@ -6,7 +6,7 @@ usage() {
   cat <<'USAGE'
 usage: tests/fuzz/run.sh PROGRAM WORK_DIR [TARGET...]
 
-Runs PROGRAM (fuzz_planner) on every target, or on those named, and exits with 1 when one of them crashed, hung or
+Runs PROGRAM (fuzz_planner or fuzz_data) on every target, or on those named, and exits with 1 when one of them crashed, hung or
 ran out of memory. The input is then in WORK_DIR/found, and the command that reproduces it is printed. Corpora are
 kept in WORK_DIR/corpus, so that a later run continues from there.
 
@@ -69,6 +69,22 @@ seeds() {  # TARGET FOLDER
         bundle job.yaml "$job" sailor.yaml "$golden"/fixtures/sailor.yaml catalog.yaml "$golden"/fixtures/catalog.yaml \
           snapshot.yaml "$golden"/fixtures/snapshot.yaml profiles/quick.json "$golden"/fixtures/profiles/quick.json \
           profiles/network.json "$golden"/fixtures/profiles/network.json > "$to/${job##*/}"
+      done
+      ;;
+    # Of fuzz_data, and in seeds/.
+    mds)
+      for file in "$golden"/fixtures/mds/*/*.mds; do   # binary: without a line end behind it
+        { bundle index.json "${file%/*}/index.json" | sed '$d'; printf '\n=== shard.00000.mds\n'; cat "$file"; } > "$to/$(basename "${file%/*}")-${file##*/}"
+      done
+      ;;
+    jsonl)
+      printf '{"id": 1, "text": "one\\n\\u00e9\\ud83d\\ude00 two"}\r\n\n   \n{"text": ""}\n{"text": "last", "meta": {"text": [3, null]}}' > "$to/texts"
+      printf '{"prompt": "a question: ", "completion": "its answer"}\n{"prompt": "", "completion": "x"}\n' > "$to/examples"
+      ;;
+    text) printf 'first line\n  second  line,\twith  spaces \n\n\nthird \xf0\x9f\x98\x80 \xe5\xb8\x86\xe8\x88\xb9\n' > "$to/lines" ;;
+    tokenizer_json)
+      for file in "$here"/../unit/tokenize/golden/*.json; do
+        { echo '=== tokenizer.json'; sed 's/^{"tokenizer"://; s/,"cases":.*//' "$file"; printf "\n=== text\n <s>It's 12 na\xc3\xafve \xe5\xb8\x86 "; } > "$to/${file##*/}"
       done
       ;;
   esac

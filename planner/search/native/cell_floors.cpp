@@ -96,8 +96,9 @@ double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, d
 }
 
 double Crossing::least_message_s(int microbatch) {
-  const auto [it, added] = message_s_.try_emplace(microbatch, kNever);
-  if (!added) return it->second;
+  const auto [place, added] = message_s_.try_emplace(microbatch, kNever);
+  double& least_s = place->second;
+  if (!added) return least_s;
   const PlanningContext& context = space_.context;
   for_each_link([&](const SpaceOption& from, const SpaceOption& to, const LinkCurve& link) {
     const StageKind& kind = space_.kinds[from.kind];
@@ -105,12 +106,12 @@ double Crossing::least_message_s(int microbatch) {
     for (size_t l = 0; l + 1 < kind.sizes->size(); ++l) {
       const double bytes = static_cast<double>((*kind.sizes)[l].output_elements) *
                            element_bytes(context.precision) * microbatch;
-      it->second = std::min(
-          it->second, kind.profile->overheads.message_slowdown *
-                          link.time_s(context.framework.partitioned_messages ? bytes / links : bytes, links));
+      least_s = std::min(
+          least_s, kind.profile->overheads.message_slowdown *
+                       link.time_s(context.framework.partitioned_messages ? bytes / links : bytes, links));
     }
   });
-  return it->second;
+  return least_s;
 }
 
 NodeCrossing::NodeCrossing(const Space& space) {

@@ -1,5 +1,5 @@
-// The fuzzer's entry points. `fuzz_planner --target=NAME [libFuzzer's options] CORPUS...`; without a target
-// it prints their names.
+// The fuzzers' entry points. `PROGRAM --target=NAME [libFuzzer's options] CORPUS...`; without a target it
+// prints their names.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +14,11 @@ namespace {
 const sailor::fuzz::Target* chosen = nullptr;
 
 }  // namespace
+
+void sailor::fuzz::broken(const std::string& what) {
+  std::fprintf(stderr, "BROKEN: %s\n", what.c_str());
+  std::abort();
+}
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   const std::string option = "--target=";  // libFuzzer leaves options with two dashes alone

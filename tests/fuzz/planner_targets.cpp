@@ -1,9 +1,3 @@
-#include "tests/fuzz/targets.h"
-
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-
 #include "planner/inputs/load_inputs.h"
 #include "planner/plan/measured_run.h"
 #include "planner/plan/packed_plan.h"
@@ -21,13 +15,12 @@
 #include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/json_parts.h"
-#include "planner/spec/model_directory.h"
 #include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
 #include "planner/spec/text_file.h"
-#include "planner/spec/transformer_shape.h"
 #include "tests/fuzz/bundle.h"
-#include "trainer/checkpoint/safetensors.h"
+// Targets of fuzz_planner: the files that are planned from, and planning.
+#include "tests/fuzz/targets.h"
 
 namespace sailor::fuzz {
 namespace {
@@ -96,15 +89,6 @@ void job_spec(const std::string& input) {
   parse_job_spec(input, "job.yaml");
 }
 
-void model_config(const std::string& input) {
-  require_text(input, "config.json");
-  const ModelSpec read = parse_model_config(input, "config.json");
-  shape_of(read).parameters();
-  const std::string written = to_model_config(read, "float32");
-  if (to_model_config(parse_model_config(written, "written.json"), "float32") != written)
-    broken("a model changes when it is written and read");
-}
-
 void trace(const std::string& input) {
   const AvailabilityTrace read = parse_trace(input, "trace.csv");
   if (read.changes.empty()) broken("a trace without a count");
@@ -118,19 +102,6 @@ void trace(const std::string& input) {
     }
   }
   if (!(read.end_s >= before)) broken("a trace ends before its last change");
-}
-
-void safetensors(const std::string& input) {
-  static const Directory directory({"f.safetensors"});
-  directory.fill({{"f.safetensors", input}});
-  const SafetensorsFile file(directory.path("f.safetensors"));
-  int64_t bytes = 0;
-  for (const StoredTensor& tensor : file.tensors()) {
-    std::string data(static_cast<size_t>(tensor.bytes), '\0');
-    file.read(tensor, 0, tensor.bytes, data.data());
-    bytes += tensor.bytes;
-  }
-  if (bytes >= static_cast<int64_t>(input.size())) broken("tensors have more bytes than their file");
 }
 
 void catalog(const std::string& input) {
@@ -223,11 +194,6 @@ void planning(const std::string& input) {
 
 }  // namespace
 
-void broken(const std::string& what) {
-  std::fprintf(stderr, "BROKEN: %s\n", what.c_str());
-  std::abort();
-}
-
 const std::map<std::string, Target>& targets() {
   static const std::map<std::string, Target> all = {{"snapshot", snapshot},
                                                     {"layer_profile", layer_profile},
@@ -235,8 +201,6 @@ const std::map<std::string, Target>& targets() {
                                                     {"reference", reference_profiles},
                                                     {"json_parts", json_parts},
                                                     {"job_spec", job_spec},
-                                                    {"model_config", model_config},
-                                                    {"safetensors", safetensors},
                                                     {"catalog", catalog},
                                                     {"site_config", site_config},
                                                     {"plan", plan},
