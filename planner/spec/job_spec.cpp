@@ -145,24 +145,43 @@ OptimizerSpec read_optimizer(const Field& field) {
 }
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = {"constant", "linear", "cosine"};
+  static const std::vector<std::string> names = {"constant", "linear", "cosine", "wsd", "inverse_sqrt"};
   return names;
+}
+
+// `wsd`: the last of the steps up to `end`, a tenth of them unless the job says otherwise.
+void read_annealing(const MapField& map, int64_t end, ScheduleSpec& schedule) {
+  for (const char* key : {"annealing_steps", "annealing"}) {
+    const auto given = map.optional(key);
+    if (given && schedule.name != "wsd")
+      given->fail(fmt::format("belongs to schedule wsd, not to {}; leave it out", schedule.name));
+  }
+  if (schedule.name != "wsd") return;
+  schedule.annealing_steps = std::max<int64_t>(1, end / 10);
+  if (auto steps = map.optional("annealing_steps"))
+    schedule.annealing_steps = steps->integer<int64_t>(1, kMaxCount);
+  if (schedule.warmup_steps + schedule.annealing_steps > end)
+    map.fail(fmt::format("warmup_steps ({}) and annealing_steps ({}) must not be more than all steps ({})",
+                         schedule.warmup_steps, schedule.annealing_steps, end));
+  static const std::vector<std::string> shapes = {"linear", "cosine", "1-sqrt"};
+  if (auto shape = map.optional("annealing")) schedule.annealing = shapes[shape->choice(shapes)];
 }
 
 // After optimizer and steps: the schedule is between them.
 ScheduleSpec read_schedule(const Field& field, const TrainingSpec& training) {
-  MapField map(field, {"name", "warmup_steps", "decay_steps", "min_lr"});
+  MapField map(field, {"name", "warmup_steps", "decay_steps", "min_lr", "annealing_steps", "annealing"});
   ScheduleSpec schedule;
   schedule.name = schedule_names()[map.required("name").choice(schedule_names())];
   if (auto steps = map.optional("warmup_steps"))
     schedule.warmup_steps = steps->integer<int64_t>(0, kMaxCount);
-  const bool decays = schedule.name != "constant";
+  const bool decays = schedule.name != "constant", ends = decays && schedule.name != "inverse_sqrt";
   if (auto steps = map.optional("decay_steps")) {
     if (!decays) steps->fail("a constant schedule does not decay; leave it out, or choose linear or cosine");
+    if (!ends) steps->fail("the decay of inverse_sqrt has no end; leave it out");
     schedule.decay_steps = steps->integer<int64_t>(1, kMaxCount);
   }
   const int64_t end = schedule.decay_steps > 0 ? schedule.decay_steps : training.steps;
-  if (decays && schedule.warmup_steps >= end)
+  if (ends && schedule.warmup_steps >= end)
     field.fail(fmt::format("warmup_steps ({}) must be below {} ({})", schedule.warmup_steps,
                            schedule.decay_steps > 0 ? "decay_steps" : "training.steps", end));
   if (auto lr = map.optional("min_lr")) {
@@ -171,6 +190,7 @@ ScheduleSpec read_schedule(const Field& field, const TrainingSpec& training) {
     if (schedule.min_lr > training.optimizer.lr)
       lr->fail(fmt::format("must be at most the optimizer's lr, {}", training.optimizer.lr));
   }
+  read_annealing(map, end, schedule);
   return schedule;
 }
 

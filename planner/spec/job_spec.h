@@ -35,10 +35,12 @@ struct OptimizerSpec {
 
 // The learning rate of a step; see trainer/optim/lr_schedule.h.
 struct ScheduleSpec {
-  std::string name = "constant";  // constant | linear | cosine
-  int64_t warmup_steps = 0;       // linear, from near 0 to the optimizer's lr
-  int64_t decay_steps = 0;        // step (warm-up included) that reaches min_lr; 0 = the job's last
-  double min_lr = 0;              // at the end of the decay, and after it
+  std::string name = "constant";     // constant | linear | cosine | wsd | inverse_sqrt
+  int64_t warmup_steps = 0;          // linear, from near 0 to the optimizer's lr
+  int64_t decay_steps = 0;           // step (warm-up included) that reaches min_lr; 0 = the job's last
+  double min_lr = 0;                 // at the end of the decay, and after it
+  int64_t annealing_steps = 0;       // wsd only, like the next: the last of the decay steps
+  std::string annealing = "linear";  // linear | cosine | 1-sqrt
 
   bool operator==(const ScheduleSpec&) const = default;
 };

@@ -36,6 +36,8 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);
   if (t.schedule.name != "constant")
     optimizer += fmt::format(", {} to {:.1e}", t.schedule.name, t.schedule.min_lr);
+  if (t.schedule.name == "wsd")
+    optimizer += fmt::format(" ({} in the last {} steps)", t.schedule.annealing, t.schedule.annealing_steps);
   if (t.schedule.warmup_steps > 0) optimizer += fmt::format(", warm-up {} steps", t.schedule.warmup_steps);
   if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
   if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);

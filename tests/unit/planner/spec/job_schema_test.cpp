@@ -38,6 +38,7 @@ json whole_job(const std::string& path = "") {
     job["training"].erase("validation");
     job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};
   }
+  if (path == "/training/schedule") job["training"]["schedule"]["name"] = "wsd";
   if (path != "/training/lora") return job;
   // Adapters are for a model directory, which has the model's keys for itself.
   static const std::string base = [] {

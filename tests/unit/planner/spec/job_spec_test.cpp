@@ -274,6 +274,27 @@ TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
               HasSubstr("metrics.trace_step: must be an integer from 1 to 10"));
 }
 
+TEST(JobSpec, AWsdScheduleHasStepsInWhichTheRateFalls) {
+  const auto job = [](const std::string& schedule) {
+    return with("  optimizer: {name: adamw, lr: 3.0e-4}", "  schedule: " + schedule);
+  };
+  const auto read = [&](const std::string& schedule) {
+    return parse_job_spec(job(schedule), "job.yaml").training.schedule;
+  };
+  EXPECT_EQ(read("{name: wsd}").annealing_steps, 1);
+  EXPECT_EQ(read("{name: wsd, decay_steps: 70}").annealing_steps, 7);
+  EXPECT_EQ(read("{name: wsd, annealing_steps: 4, annealing: 1-sqrt, warmup_steps: 6, min_lr: 1e-5}"),
+            (ScheduleSpec{"wsd", 6, 0, 1e-5, 4, "1-sqrt"}));
+  EXPECT_EQ(read("{name: inverse_sqrt, warmup_steps: 100, min_lr: 1e-5}").warmup_steps, 100);
+  EXPECT_THAT(error_of(job("{name: wsd, warmup_steps: 7, annealing_steps: 4}")),
+              HasSubstr("training.schedule: warmup_steps (7) and annealing_steps (4) must not be more than "
+                        "all steps (10)"));
+  EXPECT_THAT(error_of(job("{name: cosine, annealing_steps: 4}")),
+              HasSubstr("training.schedule.annealing_steps: belongs to schedule wsd, not to cosine"));
+  EXPECT_THAT(error_of(job("{name: wsd, annealing: sqrt}")), HasSubstr("did you mean \"1-sqrt\"?"));
+  EXPECT_THAT(error_of(job("{name: inverse_sqrt, decay_steps: 5}")), HasSubstr("has no end"));
+}
+
 TEST(JobSpec, The16BitPrecisionIsBf16WithFp16ToFallBackTo) {
   const auto training = [](const std::string& keys) {
     return parse_job_spec(with("  optimizer: {name: adamw, lr: 3.0e-4}", keys), "job.yaml").training;
