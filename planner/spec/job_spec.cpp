@@ -110,8 +110,14 @@ const std::vector<std::string>& optimizer_names() {
   return names;
 }
 
+const std::vector<std::string>& optimizer_keys() {
+  static const std::vector<std::string> keys = {"name",    "lr",       "weight_decay", "beta1", "beta2",
+                                                "epsilon", "momentum", "nesterov",     "groups"};
+  return keys;
+}
+
 OptimizerSpec read_optimizer(const Field& field) {
-  MapField map(field, {"name", "lr", "weight_decay", "beta1", "beta2", "epsilon", "momentum", "nesterov"});
+  MapField map(field, optimizer_keys());
   OptimizerSpec optimizer;
   if (auto name = map.optional("name")) {
     name->choice(optimizer_names());
@@ -142,6 +148,26 @@ OptimizerSpec read_optimizer(const Field& field) {
     if (optimizer.nesterov && optimizer.momentum == 0) nesterov->fail("needs a momentum above 0");
   }
   return optimizer;
+}
+
+// After the model and the adapters: the groups are of what is trained.
+std::vector<ParameterGroup> read_groups(const Field& field, const TrainingSpec& training,
+                                        const ModelSpec& model) {
+  std::vector<ParameterGroup> groups;
+  std::vector<Field> patterns;
+  for (const Field& item : field.items()) {
+    const MapField map(item, {"match", "lr_scale", "weight_decay"});
+    patterns.push_back(map.required("match"));
+    ParameterGroup& group = groups.emplace_back(ParameterGroup{patterns.back().text()});
+    const auto scale = map.optional("lr_scale"), decay = map.optional("weight_decay");
+    if (scale) group.lr_scale = scale->non_negative();
+    if (decay) group.weight_decay = decay->non_negative();
+    if (!scale && !decay) map.fail("changes nothing; add lr_scale or weight_decay");
+  }
+  if (groups.empty()) field.fail("lists no groups; omit the key");
+  if (const auto problem = find_problem(groups, model, training.lora))
+    patterns[problem->group].fail(problem->text);
+  return groups;
 }
 
 const std::vector<std::string>& schedule_names() {
@@ -258,6 +284,9 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
   if (auto lora = map.optional("lora")) training.lora = read_lora(*lora, model);
+  if (auto optimizer = map.optional("optimizer"))
+    if (auto groups = MapField(*optimizer, optimizer_keys()).optional("groups"))
+      training.optimizer.groups = read_groups(*groups, training, model);
   return training;
 }
 

@@ -15,6 +15,7 @@
 #include "planner/spec/lora_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/objective.h"
+#include "planner/spec/parameter_groups.h"
 #include "planner/spec/precision.h"
 #include "planner/spec/trainer_spec.h"
 
@@ -29,6 +30,7 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double momentum = 0.0;  // sgd only, like the next; nesterov needs a momentum
   bool nesterov = false;
+  std::vector<ParameterGroup> groups;  // the first that matches a parameter applies
 
   bool operator==(const OptimizerSpec&) const = default;
 };

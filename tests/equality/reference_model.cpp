@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <regex>
 #include <stdexcept>
 
+#include "planner/spec/lora_parameters.h"
 #include "tests/equality/reference/adapters.h"
 #include "tests/equality/reference/families.h"
 #include "trainer/model/dropout_mask.h"
@@ -85,6 +87,30 @@ struct Moments {
   at::Tensor m, v;
 };
 
+bool has_name(const ParameterSpec& parameter, const std::regex& pattern) {
+  for (const StoredPiece& piece : parameter.stored.pieces)
+    if (std::regex_match(piece.tensor.empty() ? parameter.name : piece.tensor, pattern)) return true;
+  return false;
+}
+
+// Learning rate and weight decay of each parameter, from patterns in which only `*` is special.
+std::map<std::string, OptimizerSpec> reference_specs(const JobSpec& job) {
+  std::map<std::string, OptimizerSpec> specs;
+  for (const ParameterSpec& parameter :
+       trained_parameters(job.model, job.training.lora, job.model.vocabulary)) {
+    OptimizerSpec& spec = specs[parameter.name] = job.training.optimizer;
+    if (parameter.columns == 0) spec.weight_decay = 0;
+    for (const ParameterGroup& group : job.training.optimizer.groups) {
+      const std::string dots = std::regex_replace(group.match, std::regex("\\."), "[.]");
+      if (!has_name(parameter, std::regex(std::regex_replace(dots, std::regex("\\*"), ".*")))) continue;
+      spec.lr *= group.lr_scale;
+      if (group.weight_decay) spec.weight_decay = *group.weight_decay;
+      break;
+    }
+  }
+  return specs;
+}
+
 void reference_update(const OptimizerSpec& spec, int64_t t, at::Tensor weight, const at::Tensor& g,
                       Moments& moments) {
   moments.m = spec.beta1 * moments.m + (1 - spec.beta1) * g;
@@ -92,7 +118,7 @@ void reference_update(const OptimizerSpec& spec, int64_t t, at::Tensor weight, c
   const at::Tensor m = moments.m / (1 - std::pow(spec.beta1, static_cast<double>(t)));
   const at::Tensor v = moments.v / (1 - std::pow(spec.beta2, static_cast<double>(t)));
   at::Tensor value = weight.detach();
-  if (weight.dim() == 2) value.mul_(1 - spec.lr * spec.weight_decay);
+  value.mul_(1 - spec.lr * spec.weight_decay);
   value.sub_(spec.lr * m / (v.sqrt() + spec.epsilon));
 }
 
@@ -140,6 +166,7 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
     weights[entry.first] = entry.second.detach().clone().set_requires_grad(true);
     moments[entry.first] = {at::zeros_like(entry.second.detach()), at::zeros_like(entry.second.detach())};
   }
+  const std::map<std::string, OptimizerSpec> specs = reference_specs(job);
   std::vector<ReferenceStep> results;
   ReferenceLossScale loss_scale{job.training.loss_scale};
   int64_t updates = 0;
@@ -161,7 +188,7 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
       result.largest_gradient = std::max(result.largest_gradient, gradient.abs().max().item<double>());
       squares += gradient.to(at::kDouble).pow(2).sum().item<double>();
       if (!result.skipped)
-        reference_update(job.training.optimizer, updates, entry.second, gradient, moments.at(entry.first));
+        reference_update(specs.at(entry.first), updates, entry.second, gradient, moments.at(entry.first));
       entry.second.mutable_grad().zero_();
       result.gradients[entry.first] = gradient;
     }

@@ -3,7 +3,7 @@
 //     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //     p = p (1 - lr weight_decay) - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 //
-// like torch.optim.AdamW. Decay applies to slices with `decay`. States: m, v.
+// like torch.optim.AdamW. Decay applies to slices with `decay`, or as their groups say. States: m, v.
 #pragma once
 
 #include "trainer/optim/kernels.h"
@@ -18,14 +18,14 @@ class AdamW : public Optimizer {
  protected:
   void begin(double learning_rate) override;
   void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) override;
-  void update_on_device(const std::vector<UpdatedTensors>& runs, bool decay, double gradient_scale) override;
+  void update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
+                        double gradient_scale) override;
 
  private:
-  AdamWCoefficients coefficients(bool decay, double gradient_scale) const;
+  AdamWCoefficients coefficients(const OptimizerSlice& slice, double gradient_scale) const;
 
   const OptimizerSpec spec_;
   AdamWCoefficients coefficients_;
-  double decayed_keep_ = 1;  // factor on a value under weight decay
 };
 
 }  // namespace sailor

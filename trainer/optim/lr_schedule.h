@@ -1,4 +1,4 @@
-// The learning rate of a step, as in nanoGPT and Megatron (warm-up counts as part of the decay steps).
+// The learning rate of a step, as in nanoGPT and Megatron-LM (warm-up counts as part of the decay steps).
 #pragma once
 
 #include <cstdint>

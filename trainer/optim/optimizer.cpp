@@ -74,14 +74,18 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
 void Optimizer::step_by_operators(double learning_rate, double gradient_scale) {
   ++steps_done_;
   begin(learning_rate);
-  for (const bool decay : {true, false}) update_on_device(runs_of(decay), decay, gradient_scale);
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const auto like = [&](const OptimizerSlice& other) { return other.is_updated_like(slices_[i]); };
+    if (std::none_of(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(i), like))
+      update_on_device(runs_like(slices_[i]), slices_[i], gradient_scale);
+  }
 }
 
-std::vector<UpdatedTensors> Optimizer::runs_of(bool decay) const {
+std::vector<UpdatedTensors> Optimizer::runs_like(const OptimizerSlice& like) const {
   std::vector<UpdatedTensors> runs;
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const OptimizerSlice& slice = slices_[i];
-    if (slice.decay != decay) continue;
+    if (!slice.is_updated_like(like)) continue;
     UpdatedTensors& run = runs.emplace_back(UpdatedTensors{slice.value, {}, slice.gradient, {}});
     for (const OptimizerState& state : states_[i]) {
       if (state.name == kMasterState) {
@@ -99,6 +103,17 @@ void Optimizer::values_were_loaded() {
     for (OptimizerState& state : states_[i]) {
       if (state.name == kMasterState) state.tensor.copy_(slices_[i].value);
     }
+  }
+}
+
+void assign_groups(const TrainingSpec& training, const ModelSpec& model,
+                   std::vector<OptimizerSlice>& slices) {
+  const auto groups = groups_by_parameter(training.optimizer.groups, model, training.lora);
+  for (OptimizerSlice& slice : slices) {
+    const auto group = groups.find(slice.name);
+    if (group == groups.end()) continue;
+    slice.lr_scale = group->second.lr_scale;
+    slice.weight_decay = group->second.weight_decay;
   }
 }
 

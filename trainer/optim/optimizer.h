@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,16 @@ struct OptimizerSlice {
   int64_t count = 0;    // > 0
   at::Tensor value;     // 1-D view of them in the model's type: f32, f64, bf16 or f16
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
+  // Of the parameter's group (planner/spec/parameter_groups.h): a factor of the learning rate, and a weight
+  // decay in place of the spec's, whatever `decay` says.
+  double lr_scale = 1;
+  std::optional<double> weight_decay{};
+
+  // Of a spec with this weight decay.
+  double own_weight_decay(double of_spec) const { return weight_decay.value_or(decay ? of_spec : 0); }
+  bool is_updated_like(const OptimizerSlice& other) const {
+    return decay == other.decay && lr_scale == other.lr_scale && weight_decay == other.weight_decay;
+  }
 };
 
 // The optimizer state that values of 16 bits are rounded from.
@@ -76,13 +87,13 @@ class Optimizer {
   // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads
   // concurrently, for elements that do not overlap.
   virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
-  // The same for whole slices on a device with equal decay.
-  virtual void update_on_device(const std::vector<UpdatedTensors>& runs, bool decay,
+  // The same for whole slices on a device that are updated like `slice`.
+  virtual void update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
                                 double gradient_scale) = 0;
 
  private:
-  // Ranges of the slices with this decay.
-  std::vector<UpdatedTensors> runs_of(bool decay) const;
+  // Ranges of the slices that are updated like this one.
+  std::vector<UpdatedTensors> runs_like(const OptimizerSlice& slice) const;
 
   std::vector<OptimizerSlice> slices_;
   std::vector<std::string> state_names_;
@@ -90,6 +101,9 @@ class Optimizer {
   std::vector<int64_t> ends_;  // elements up to the end of each slice
   int64_t steps_done_ = 0;
 };
+
+// Gives slices the settings of their parameters' groups.
+void assign_groups(const TrainingSpec& training, const ModelSpec& model, std::vector<OptimizerSlice>& slices);
 
 // Throws InputError when the spec names an optimizer that the trainer does not have.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);

@@ -13,9 +13,10 @@ void Sgd::begin(double learning_rate) {
   coefficients_.nesterov = spec_.nesterov;
 }
 
-SgdCoefficients Sgd::coefficients(bool decay, double gradient_scale) const {
+SgdCoefficients Sgd::coefficients(const OptimizerSlice& slice, double gradient_scale) const {
   SgdCoefficients c = coefficients_;
-  c.weight_decay = decay ? spec_.weight_decay : 0;
+  c.learning_rate *= slice.lr_scale;
+  c.weight_decay = slice.own_weight_decay(spec_.weight_decay);
   c.gradient_scale = gradient_scale;
   return c;
 }
@@ -23,7 +24,7 @@ SgdCoefficients Sgd::coefficients(bool decay, double gradient_scale) const {
 void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
-  const SgdCoefficients c = coefficients(slice.decay, gradient_scale);
+  const SgdCoefficients c = coefficients(slice, gradient_scale);
   auto run = [&]<class T, class R>(T* value, R* rounded) {
     T* momentum = spec_.momentum > 0 ? states.front().tensor.data_ptr<T>() + first : nullptr;
     sgd_update(value + first, rounded, slice.gradient.data_ptr<T>() + first, momentum, count, c);
@@ -43,8 +44,9 @@ void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_sc
   }
 }
 
-void Sgd::update_on_device(const std::vector<UpdatedTensors>& runs, bool decay, double gradient_scale) {
-  sgd_by_operators(runs, coefficients(decay, gradient_scale));
+void Sgd::update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
+                           double gradient_scale) {
+  sgd_by_operators(runs, coefficients(slice, gradient_scale));
 }
 
 }  // namespace sailor

@@ -59,6 +59,11 @@ JobSpec job_of_rank(const Plan& plan, const JobSpec& whole, int rank) {
   return job;
 }
 
+std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerSlice> slices) {
+  assign_groups(job.training, job.model, slices);
+  return slices;
+}
+
 int64_t new_lineage() {
   std::random_device random;
   return static_cast<int64_t>(std::uniform_int_distribution<int64_t>(1)(random));
@@ -109,7 +114,7 @@ struct RankTrainer::Impl {
         gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.trained(),
                       job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
-        optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
+        optimizer(make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()))),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {

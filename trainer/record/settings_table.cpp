@@ -42,6 +42,10 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
   if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);
   row("optimizer", optimizer);
+  for (const ParameterGroup& group : t.optimizer.groups)
+    row("group",
+        fmt::format("{}: lr x {}{}", group.match, group.lr_scale,
+                    group.weight_decay ? fmt::format(", weight decay {}", *group.weight_decay) : ""));
   if (kind_of(t.precision).scales_loss)
     row("loss scale",
         fmt::format("{}, halved after {} overflows, doubled after {} steps without, at least {}",

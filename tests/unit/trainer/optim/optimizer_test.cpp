@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "planner/spec/error.h"
 
@@ -23,12 +24,55 @@ OptimizerSlice make_slice(at::ScalarType dtype, bool decay, int64_t count = kEle
           at::zeros({count}, gradient)};
 }
 
+OptimizerSlice in_group(OptimizerSlice slice, double lr_scale, std::optional<double> weight_decay) {
+  slice.lr_scale = lr_scale;
+  slice.weight_decay = weight_decay;
+  return slice;
+}
+
 double at_index(const at::Tensor& tensor, std::size_t i) {
   return tensor[static_cast<int64_t>(i)].item<double>();
 }
 
 at::Tensor gradient_of_step(int t) {
   return at::arange(-3, 4, at::kDouble) * t;
+}
+
+// A group is an optimizer of its own for its slices: with its rate, and with its decay for all of them.
+TEST(Optimizers, UpdateSlicesOfAGroupWithItsRateAndDecay) {
+  for (const char* name : {"adamw", "sgd"}) {
+    for (const bool by_operators : {false, true}) {
+      OptimizerSpec spec;
+      spec.name = name;
+      spec.weight_decay = 0.1;
+      std::vector<OptimizerSlice> slices;
+      for (const bool decay : {false, true}) {
+        slices.push_back(make_slice(at::kDouble, decay));
+        slices.push_back(in_group(make_slice(at::kDouble, decay), 0.5, std::nullopt));
+        slices.push_back(in_group(make_slice(at::kDouble, decay), 1, 0.3));
+        slices.push_back(in_group(make_slice(at::kDouble, decay), 0.25, 0.0));
+      }
+      const auto step = [&](Optimizer& optimizer, double lr) {
+        by_operators ? optimizer.step_by_operators(lr, 1) : optimizer.step(lr, 1);
+      };
+      const auto grouped = make_optimizer(spec, slices);
+      for (int t = 1; t <= 3; ++t) {
+        for (const OptimizerSlice& slice : slices) at::Tensor(slice.gradient).copy_(gradient_of_step(t));
+        step(*grouped, 0.01);
+      }
+      for (const OptimizerSlice& slice : slices) {
+        spec.weight_decay = slice.weight_decay.value_or(slice.decay ? 0.1 : 0);
+        const OptimizerSlice alone = make_slice(at::kDouble, true);
+        const auto optimizer = make_optimizer(spec, {alone});
+        for (int t = 1; t <= 3; ++t) {
+          at::Tensor(alone.gradient).copy_(gradient_of_step(t));
+          step(*optimizer, 0.01 * slice.lr_scale);
+        }
+        EXPECT_TRUE(at::allclose(slice.value, alone.value, 1e-14, 0))
+            << name << " x" << slice.lr_scale << " " << slice.decay;
+      }
+    }
+  }
 }
 
 TEST(AdamW, FollowsTheClosedFormElementByElement) {
