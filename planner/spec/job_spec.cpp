@@ -268,7 +268,7 @@ LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) 
 
 TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   MapField map(field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
-                       "optimizer", "schedule", "clip_grad_norm", "validation", "lora"});
+                       "optimizer", "schedule", "clip_grad_norm", "z_loss", "validation", "lora"});
   TrainingSpec training;
   if (auto task = map.optional("task"))
     training.task = static_cast<Task>(task->choice({"pretraining", "sft"}));
@@ -282,6 +282,7 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   if (auto optimizer = map.optional("optimizer")) training.optimizer = read_optimizer(*optimizer);
   if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
+  if (auto factor = map.optional("z_loss")) training.z_loss = factor->non_negative();
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
   if (auto lora = map.optional("lora")) training.lora = read_lora(*lora, model);
   if (auto optimizer = map.optional("optimizer"))
@@ -383,7 +384,8 @@ CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
 // What only Sailor's own trainer does.
 void refuse_for_other_trainers(const JobSpec& job) {
   if (job.trainer.own()) return;
-  for (const char* key : {"training.lora", "training.task", "data", "checkpoint", "elastic", "metrics"})
+  for (const char* key : {"training.lora", "training.task", "training.optimizer.groups", "training.z_loss",
+                          "data", "checkpoint", "elastic", "metrics"})
     if (job.lines.contains(key))
       throw InputError(job.where(key),
                        fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "

@@ -81,6 +81,7 @@ struct TrainingSpec {
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping
+  double z_loss = 0;                     // factor of the mean of log(Z)^2, Z the sum of exp(logit) of a token
   ValidationSpec validation;
   std::optional<LoraSpec> lora;  // trains adapters of a frozen model; empty = trains the model
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <random>
@@ -332,6 +333,12 @@ Case make_case(const CaseOptions& options) {
   if (options.lora || (lora_random() % 4 == 0 && !options.force_overflow)) {
     training.lora = draw_lora(lora_random, model);
     features.insert(fmt::format("lora_{}", training.lora->r));
+  }
+
+  Random loss_random(options.seed * 122949823 + static_cast<uint64_t>(options.index));
+  if (loss_random() % 3 == 0) {
+    training.z_loss = std::pow(10, -between(loss_random, 2, 4));
+    features.insert("z_loss");
   }
 
   Plan& plan = result.plan;

@@ -106,6 +106,9 @@ void Comparison::set_initial_values() {
 void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
   outcome_.loss_err =
       worse(outcome_.loss_err, std::abs(result.loss - expected.loss) / std::abs(expected.loss));
+  if (job_.training.z_loss > 0)
+    outcome_.loss_err =
+        worse(outcome_.loss_err, std::abs(result.z_loss - expected.z_loss) / std::abs(expected.z_loss));
   outcome_.max_in_flight = std::max(outcome_.max_in_flight, result.max_in_flight);
   // The schedule reaches its bound, and no more.
   outcome_.in_flight_ok = outcome_.in_flight_ok && result.max_in_flight == allowed_in_flight_;

@@ -24,7 +24,7 @@ namespace sailor::equality {
 double gradient_scale(const at::Tensor& gradient, const ReferenceStep& step);
 
 struct Outcome {
-  double loss_err = 0;  // max over steps of |a - b| / |b|
+  double loss_err = 0;  // max over steps of |a - b| / |b|, of the z-loss too
   double grad_err = 0;  // max over steps and parameters of max|a - b| / gradient_scale(b)
   int max_in_flight = 0;
   bool in_flight_ok = true;  // equal to the schedule's number on every rank

@@ -43,25 +43,28 @@ ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, int64_t fir
   };
 }
 
-// The cross entropies of tokens [sequences, tokens + 1], each predicted from those before it.
+// Of tokens [sequences, tokens + 1], each predicted from those before it: the cross entropies and z-losses,
+// [2, sequences, tokens].
 at::Tensor reference_losses(const JobSpec& job, const Weights& weights, const at::Tensor& tokens,
                             const ReferenceDropout& drop) {
   const int64_t inputs = tokens.size(1) - 1;
   const at::Tensor logits =
       reference_forward(job.model.family)(job.model, weights, tokens.narrow(1, 0, inputs), drop);
-  return -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).squeeze(-1);
+  const at::Tensor cross_entropies =
+      -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).squeeze(-1);
+  return at::stack({cross_entropies, job.training.z_loss * logits.logsumexp(-1).square()});
 }
 
-// Mean over the sequences of the batch.
+// Means over the sequences of the batch.
 at::Tensor reference_loss_of_sequences(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
   std::vector<at::Tensor> rows;
   for (int64_t i = 0; i < job.training.global_batch; ++i)
     rows.push_back(at::tensor(data.sequence(step, i), at::kLong));
-  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean();
+  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean({1, 2});
 }
 
-// Mean over the targets of the batch that count, with every document on its own.
+// Means over the targets of the batch that count, with every document on its own.
 at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
   std::vector<at::Tensor> losses;
@@ -72,15 +75,16 @@ at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const W
     for (const int64_t length : layout.documents) {
       // With the token behind the document, which counts only if it belongs to the document after all.
       const at::Tensor of_document = reference_losses(job, weights, tokens.narrow(1, first, length + 1),
-                                                      reference_dropout(job, step, i, first))[0];
+                                                      reference_dropout(job, step, i, first))
+                                         .select(1, 0);
       for (const auto& [begin, end] : layout.counted) {
         const int64_t from = std::max(begin, first), to = std::min(end, first + length);
-        if (from < to) losses.push_back(of_document.narrow(0, from - first, to - from));
+        if (from < to) losses.push_back(of_document.narrow(1, from - first, to - from));
       }
       first += length;
     }
   }
-  return at::cat(losses).mean();
+  return at::cat(losses, 1).mean(1);
 }
 
 struct Moments {
@@ -172,12 +176,13 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
     const Weights adapted = job.training.lora ? with_adapters(job, frozen, weights) : weights;
-    const at::Tensor loss = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
-                                                   : reference_loss_of_sequences(job, step, adapted, data);
-    torch::autograd::backward({loss}, {});
+    const at::Tensor losses = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
+                                                     : reference_loss_of_sequences(job, step, adapted, data);
+    torch::autograd::backward({losses.sum()}, {});
 
     ReferenceStep result;
-    result.loss = loss.item<double>();
+    result.loss = losses[0].item<double>();
+    result.z_loss = losses[1].item<double>();
     result.skipped = !skipped.empty() && skipped.at(static_cast<std::size_t>(step));
     if (job.training.precision == Precision::fp16) result.loss_scale = loss_scale.scale;
     loss_scale.update(result.skipped);
@@ -203,6 +208,7 @@ void save_reference(const std::vector<ReferenceStep>& steps, const std::string& 
   put(out, static_cast<uint64_t>(steps.size()));
   for (const ReferenceStep& step : steps) {
     put(out, step.loss);
+    put(out, step.z_loss);
     put(out, step.largest_gradient);
     put(out, step.grad_norm);
     put(out, step.loss_scale);
@@ -225,6 +231,7 @@ std::vector<ReferenceStep> load_reference(const std::string& path, at::ScalarTyp
   std::vector<ReferenceStep> steps(get<uint64_t>(in));
   for (ReferenceStep& step : steps) {
     step.loss = get<double>(in);
+    step.z_loss = get<double>(in);
     step.largest_gradient = get<double>(in);
     step.grad_norm = get<double>(in);
     step.loss_scale = get<double>(in);

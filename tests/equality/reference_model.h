@@ -16,7 +16,7 @@
 namespace sailor::equality {
 
 struct ReferenceStep {
-  double loss = 0;
+  double loss = 0, z_loss = 0;
   double largest_gradient = 0;  // max |g| over the model
   double grad_norm = 0;
   double loss_scale = 0;                        // of training in fp16

@@ -38,11 +38,13 @@ CommOptions options_of(EmulatedNetwork* links) {
   return options;
 }
 
-StepReport report_of(const StepResult& result, int generation, int rank, double step_s, int64_t peak_bytes) {
+StepReport report_of(const TrainingSpec& training, const StepResult& result, int generation, int rank,
+                     double step_s, int64_t peak_bytes) {
   return {.generation = generation,
           .rank = rank,
           .step = result.step + 1,
           .loss = result.loss,
+          .z_loss = training.z_loss > 0 ? std::optional(result.z_loss) : std::nullopt,
           .gradient_norm = result.skipped ? std::nullopt : std::optional(result.grad_norm),
           .learning_rate = result.learning_rate,
           .loss_scale = result.loss_scale > 0 ? std::optional(result.loss_scale) : std::nullopt,
@@ -284,7 +286,7 @@ StepReport RankGeneration::do_step() {
   const auto start = Clock::now();
   const StepResult result = trainer_->step();
   resources_.max_in_flight = std::max(resources_.max_in_flight, result.max_in_flight);
-  return report_of(result, number_, slot_.rank, seconds_since(start), peak_bytes());
+  return report_of(resources_.job.training, result, number_, slot_.rank, seconds_since(start), peak_bytes());
 }
 
 // Starts to save, and says what came of those before; of the last one before this returns.

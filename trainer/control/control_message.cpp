@@ -66,6 +66,7 @@ Json encode(const StepReport& m) {
       {"step", m.step},         {"data_digest", m.data_digest},       {"step_s", m.step_s},
       {"phases_s", m.phases_s}, {"peak_rss_bytes", m.peak_rss_bytes}, {"max_in_flight", m.max_in_flight}};
   put_optional(json, "loss", m.loss);
+  put_optional(json, "z_loss", m.z_loss);
   put_optional(json, "gradient_norm", m.gradient_norm);
   put_optional(json, "learning_rate", m.learning_rate);
   put_optional(json, "loss_scale", m.loss_scale);
@@ -178,6 +179,7 @@ StepReport decode_step(const Json& j) {
           .rank = j.at("rank"),
           .step = j.at("step"),
           .loss = take_optional(j, "loss"),
+          .z_loss = take_optional(j, "z_loss"),
           .gradient_norm = take_optional(j, "gradient_norm"),
           .learning_rate = take_optional(j, "learning_rate"),
           .loss_scale = take_optional(j, "loss_scale"),

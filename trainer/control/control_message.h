@@ -55,6 +55,7 @@ struct StepReport {
   int rank = 0;
   int64_t step = 0;  // from 1
   std::optional<double> loss{};
+  std::optional<double> z_loss{};  // if the job has one; not part of the loss
   std::optional<double> gradient_norm{};
   std::optional<double> learning_rate{};
   std::optional<double> loss_scale{};        // in precisions that need one

@@ -509,18 +509,23 @@ struct RankTrainer::Impl {
 
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
     double own_loss = 0;
-    double numbers[3] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0)};
+    double numbers[4] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0), 0};
     do_early([&] {
-      if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_targets);
+      if (slot.tp_rank == 0) {
+        const PipelineResult::Losses mean = run.mean(work.global_targets);
+        own_loss = numbers[0] = mean.loss;
+        numbers[3] = mean.z_loss;
+      }
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
     settle();
     progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
-                   [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
+                   [&] { world->all_reduce(numbers, 4, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
     result.data_digest = static_cast<int64_t>(numbers[2]);
+    result.z_loss = numbers[3];
     result.skipped = loss_scaler && std::isfinite(result.loss) && !std::isfinite(result.grad_norm);
     if (result.skipped && !loss_scaler->may_skip()) stop_skipping(result);
     if (!std::isfinite(result.loss) || (!std::isfinite(result.grad_norm) && !result.skipped))

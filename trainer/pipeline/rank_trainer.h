@@ -37,6 +37,7 @@ namespace sailor {
 struct StepResult {
   int64_t step = 0;       // 0 is the first
   double loss = 0;        // mean over the tokens of the global batch; the same on every rank
+  double z_loss = 0;      // the mean over the same tokens, not part of `loss`; the same on every rank
   double grad_norm = 0;   // L2 norm of the whole model's gradient before clipping; the same on every rank
   double loss_scale = 0;  // of this step; 0 = the precision needs none
   bool skipped = false;   // gradients overflowed: nothing was updated, and grad_norm is not finite

@@ -94,6 +94,7 @@ void MetricsWriter::write(const StepReport& report) {
   };
   add("loss/train", report.loss);
   add("loss/validation", report.validation_loss);
+  add("loss/z", report.z_loss);
   add("gradient_norm", report.gradient_norm);
   add("learning_rate", report.learning_rate);
   add("loss_scale", report.loss_scale);

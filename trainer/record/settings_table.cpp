@@ -41,6 +41,7 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   if (t.schedule.warmup_steps > 0) optimizer += fmt::format(", warm-up {} steps", t.schedule.warmup_steps);
   if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
   if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);
+  if (t.z_loss > 0) optimizer += fmt::format(", z-loss {}", t.z_loss);
   row("optimizer", optimizer);
   for (const ParameterGroup& group : t.optimizer.groups)
     row("group",

@@ -59,6 +59,7 @@ std::string step_json(const StepReport& report, const StepFacts& facts) {
                {"mfu", number_or_null(facts.mfu(report.step_s))},
                {"data_digest", report.data_digest},
                {"phases_s", report.phases_s}};
+  if (report.z_loss) json["z_loss"] = number_or_null(report.z_loss);
   if (report.loss_scale) {
     json["loss_scale"] = *report.loss_scale;
     json["skipped"] = report.skipped;

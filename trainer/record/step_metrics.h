@@ -26,7 +26,7 @@ struct StepFacts {
 // follows the loss if it was computed, and an unknown MFU is `-`. With a loss scale, `scale 65536` follows
 // the learning rate, and `(overflow, skipped)` if nothing was updated.
 std::string step_line(const StepReport& report, const StepFacts& facts);
-// One line of JSON; unknown values are null. Without a loss scale it is not mentioned.
+// One line of JSON; unknown values are null. A z-loss and a loss scale are mentioned if the job has them.
 std::string step_json(const StepReport& report, const StepFacts& facts);
 // One line of CSV; unknown values are empty.
 std::string step_csv_header();
