@@ -266,9 +266,33 @@ LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) 
   return scale;
 }
 
+SpikeSpec read_on_spike(const Field& field) {
+  MapField map(field, {"kind", "factor", "window", "most_in_a_row"});
+  SpikeSpec spike;
+  if (auto kind = map.optional("kind")) kind->choice({"skip"});
+  if (auto factor = map.optional("factor")) {
+    spike.factor = factor->positive();
+    if (spike.factor < 1) factor->fail("must be at least 1, or most steps would be skipped");
+  }
+  if (auto window = map.optional("window")) spike.window = window->integer<int>(1, 100'000);
+  if (auto most = map.optional("most_in_a_row")) spike.most_in_a_row = most->integer<int>(1, 1'000'000);
+  return spike;
+}
+
+EmaSpec read_ema(const Field& field) {
+  MapField map(field, {"decay", "validate"});
+  EmaSpec ema;
+  const Field decay = map.required("decay");
+  ema.decay = decay.number(0, 1);
+  if (ema.decay == 1) decay.fail("must be below 1, or the average never changes");
+  if (auto validate = map.optional("validate")) ema.validate = validate->boolean();
+  return ema;
+}
+
 TrainingSpec read_training(const Field& field, const ModelSpec& model) {
-  MapField map(field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
-                       "optimizer", "schedule", "clip_grad_norm", "z_loss", "validation", "lora"});
+  MapField map(
+      field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
+              "optimizer", "schedule", "clip_grad_norm", "z_loss", "on_spike", "ema", "validation", "lora"});
   TrainingSpec training;
   if (auto task = map.optional("task"))
     training.task = static_cast<Task>(task->choice({"pretraining", "sft"}));
@@ -283,6 +307,8 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
   if (auto factor = map.optional("z_loss")) training.z_loss = factor->non_negative();
+  if (auto spike = map.optional("on_spike")) training.on_spike = read_on_spike(*spike);
+  if (auto ema = map.optional("ema")) training.ema = read_ema(*ema);
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
   if (auto lora = map.optional("lora")) training.lora = read_lora(*lora, model);
   if (auto optimizer = map.optional("optimizer"))
@@ -307,21 +333,38 @@ std::vector<DataSource> read_sources(const Field& field) {
   return sources;
 }
 
+std::vector<ValidationSet> read_validation_sets(const Field& field) {
+  if (!field.is_map()) return {{"", field.text()}};
+  std::vector<ValidationSet> sets;
+  for (const auto& [name, files] : field.entries()) {
+    const bool good = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+             c == '-';
+    });
+    if (!good) files.fail("name the set with letters, digits, \"-\" and \"_\"");
+    sets.push_back({name, files.text()});
+  }
+  if (sets.empty()) field.fail("names no files; omit the key");
+  return sets;
+}
+
 DataSpec read_data(const Field& field) {
   MapField map(field, {"train", "format", "validation", "document_mask"});
   DataSpec data;
   data.train = read_sources(map.required("train"));
   if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
-  if (auto validation = map.optional("validation")) data.validation = validation->text();
+  if (auto validation = map.optional("validation")) data.validation = read_validation_sets(*validation);
   if (auto mask = map.optional("document_mask")) data.document_mask = mask->boolean();
   return data;
 }
 
 MetricsSpec read_metrics(const Field& field, const TrainingSpec& training) {
-  MapField map(field, {"tensorboard", "trace_step"});
+  MapField map(field, {"tensorboard", "trace_step", "gradient_statistics_every"});
   MetricsSpec metrics;
   if (auto directory = map.optional("tensorboard")) metrics.tensorboard = directory->text();
   if (auto step = map.optional("trace_step")) metrics.trace_step = step->integer<int64_t>(1, training.steps);
+  if (auto every = map.optional("gradient_statistics_every"))
+    metrics.gradient_statistics_every = every->integer<int64_t>(0, kMaxCount);
   return metrics;
 }
 
@@ -385,7 +428,7 @@ CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
 void refuse_for_other_trainers(const JobSpec& job) {
   if (job.trainer.own()) return;
   for (const char* key : {"training.lora", "training.task", "training.optimizer.groups", "training.z_loss",
-                          "data", "checkpoint", "elastic", "metrics"})
+                          "training.on_spike", "training.ema", "data", "checkpoint", "elastic", "metrics"})
     if (job.lines.contains(key))
       throw InputError(job.where(key),
                        fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "

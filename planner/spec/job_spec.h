@@ -68,6 +68,24 @@ struct ValidationSpec {
 // What the loss counts: every token, or answers of supervised fine-tuning.
 enum class Task { pretraining, sft };
 
+// Steps whose gradient is not to be trusted; see trainer/optim/spike_guard.h.
+struct SpikeSpec {
+  double factor = 10;      // of the median norm, above which a norm is a spike
+  int window = 100;        // updates that the median is of
+  int most_in_a_row = 10;  // skipped steps; one more ends the job
+
+  bool operator==(const SpikeSpec&) const = default;
+};
+
+// An exponential moving average of the trained parameters: average = decay average + (1 - decay) value after
+// every update, from the initial values on.
+struct EmaSpec {
+  double decay = 0.999;
+  bool validate = false;  // validation is of the average
+
+  bool operator==(const EmaSpec&) const = default;
+};
+
 struct TrainingSpec {
   Task task = Task::pretraining;
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
@@ -82,6 +100,8 @@ struct TrainingSpec {
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping
   double z_loss = 0;                     // factor of the mean of log(Z)^2, Z the sum of exp(logit) of a token
+  std::optional<SpikeSpec> on_spike;     // empty: a gradient that is not finite ends the job
+  std::optional<EmaSpec> ema;
   ValidationSpec validation;
   std::optional<LoraSpec> lora;  // trains adapters of a frozen model; empty = trains the model
 
@@ -100,11 +120,18 @@ struct DataSource {
   bool operator==(const DataSource&) const = default;
 };
 
+struct ValidationSet {
+  std::string name;  // empty for the only one of a job that names none
+  std::string files;
+
+  bool operator==(const ValidationSet&) const = default;
+};
+
 struct DataSpec {
   std::vector<DataSource> train;  // several are a blend
   std::string format =
-      "auto";              // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
-  std::string validation;  // files for validation; empty = none
+      "auto";  // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h)
+  std::vector<ValidationSet> validation;  // empty = none
   // Attention and positions end with a document, and no document's first token is predicted. Needs files that
   // mark documents.
   bool document_mask = false;  // sft has it anyway
@@ -116,6 +143,7 @@ struct DataSpec {
 struct MetricsSpec {
   std::string tensorboard;  // directory of event files; empty = `tensorboard` in the run directory
   int64_t trace_step = 0;   // iteration, from 1, whose timeline is written; 0 = none
+  int64_t gradient_statistics_every = 0;  // steps between norms of layers and the gradient noise; 0 = never
 
   bool operator==(const MetricsSpec&) const = default;
 };

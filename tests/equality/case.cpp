@@ -340,6 +340,18 @@ Case make_case(const CaseOptions& options) {
     training.z_loss = std::pow(10, -between(loss_random, 2, 4));
     features.insert("z_loss");
   }
+  if (loss_random() % 3 == 0) {
+    training.ema = EmaSpec{.decay = between(loss_random, 50, 99) / 100.0};
+    features.insert("ema");
+  }
+  // A factor so small that some steps are above it. In 16 bits rounding would decide about too many.
+  if (loss_random() % 3 == 0 && kind_of(options.precision).element_bytes >= 4) {
+    training.on_spike = SpikeSpec{.factor = 1 + between(loss_random, 0, 4) / 100.0,
+                                  .window = between(loss_random, 2, 6),
+                                  .most_in_a_row = 2 * kSteps};
+    features.insert("on_spike");
+  }
+  result.job.metrics.gradient_statistics_every = between(loss_random, 1, 4);
 
   Plan& plan = result.plan;
   plan.model = model.name;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <regex>
 #include <stdexcept>
 
@@ -145,6 +146,21 @@ struct ReferenceLossScale {
   }
 };
 
+// Norms of the last updates, and whether another one is a spike.
+struct ReferenceSpikes {
+  const std::optional<SpikeSpec>& spec;
+  std::vector<double> norms;
+
+  // Above 1: a spike; 0 while there are too few.
+  double excess(double norm) const {
+    if (!spec || static_cast<int>(norms.size()) < spec->window) return 0;
+    std::vector<double> last(norms.end() - spec->window, norms.end());
+    std::sort(last.begin(), last.end());
+    const double median = (last[(last.size() - 1) / 2] + last[last.size() / 2]) / 2;
+    return norm / (spec->factor * median);
+  }
+};
+
 template <class T>
 void put(std::ostream& out, const T& value) {
   out.write(reinterpret_cast<const char*>(&value), sizeof value);
@@ -156,11 +172,37 @@ T get(std::istream& in) {
   return value;
 }
 
+void put_tensors(std::ostream& out, const std::map<std::string, at::Tensor>& tensors) {
+  put(out, static_cast<uint64_t>(tensors.size()));
+  for (const auto& entry : tensors) {
+    put(out, static_cast<uint64_t>(entry.first.size()));
+    out.write(entry.first.data(), static_cast<std::streamsize>(entry.first.size()));
+    put(out, static_cast<uint64_t>(entry.second.dim()));
+    for (const int64_t size : entry.second.sizes()) put(out, size);
+    const at::Tensor dense = entry.second.contiguous();
+    out.write(static_cast<const char*>(dense.data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
+  }
+}
+
+std::map<std::string, at::Tensor> get_tensors(std::istream& in, at::ScalarType dtype) {
+  std::map<std::string, at::Tensor> tensors;
+  for (uint64_t n = get<uint64_t>(in); n > 0; --n) {
+    std::string name(get<uint64_t>(in), '\0');
+    in.read(name.data(), static_cast<std::streamsize>(name.size()));
+    std::vector<int64_t> shape(get<uint64_t>(in));
+    for (int64_t& size : shape) size = get<int64_t>(in);
+    at::Tensor tensor = at::empty(shape, dtype);
+    in.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
+    tensors[name] = tensor;
+  }
+  return tensors;
+}
+
 }  // namespace
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
                                          int steps, const std::vector<bool>& skipped) {
-  Weights weights, frozen;
+  Weights weights, frozen, averages;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
     if (job.training.lora && !is_adapter(entry.first)) {
@@ -172,7 +214,9 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   }
   const std::map<std::string, OptimizerSpec> specs = reference_specs(job);
   std::vector<ReferenceStep> results;
+  for (const auto& entry : weights) averages[entry.first] = entry.second.detach().clone();
   ReferenceLossScale loss_scale{job.training.loss_scale};
+  ReferenceSpikes spikes{job.training.on_spike, {}};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
     const Weights adapted = job.training.lora ? with_adapters(job, frozen, weights) : weights;
@@ -183,21 +227,34 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
     ReferenceStep result;
     result.loss = losses[0].item<double>();
     result.z_loss = losses[1].item<double>();
-    result.skipped = !skipped.empty() && skipped.at(static_cast<std::size_t>(step));
-    if (job.training.precision == Precision::fp16) result.loss_scale = loss_scale.scale;
-    loss_scale.update(result.skipped);
-    if (!result.skipped) ++updates;
     double squares = 0;
     for (auto& entry : weights) {
       const at::Tensor gradient = entry.second.grad().clone();
       result.largest_gradient = std::max(result.largest_gradient, gradient.abs().max().item<double>());
       squares += gradient.to(at::kDouble).pow(2).sum().item<double>();
-      if (!result.skipped)
-        reference_update(specs.at(entry.first), updates, entry.second, gradient, moments.at(entry.first));
       entry.second.mutable_grad().zero_();
       result.gradients[entry.first] = gradient;
     }
     result.grad_norm = std::sqrt(squares);
+
+    const double excess = spikes.excess(result.grad_norm);
+    result.skipped = skipped.empty() ? excess > 1 : skipped.at(static_cast<std::size_t>(step));
+    result.close_call = std::abs(excess - 1) < 1e-4;
+    result.spikes = (results.empty() ? 0 : results.back().spikes) + (result.skipped ? 1 : 0);
+    if (job.training.precision == Precision::fp16) result.loss_scale = loss_scale.scale;
+    loss_scale.update(result.skipped);
+    if (!result.skipped) {
+      ++updates;
+      spikes.norms.push_back(result.grad_norm);
+      for (auto& entry : weights) {
+        reference_update(specs.at(entry.first), updates, entry.second, result.gradients.at(entry.first),
+                         moments.at(entry.first));
+        if (job.training.ema)
+          averages[entry.first] = job.training.ema->decay * averages[entry.first] +
+                                  (1 - job.training.ema->decay) * entry.second.detach();
+      }
+    }
+    if (job.training.ema) result.averages = averages;
     results.push_back(std::move(result));
   }
   return results;
@@ -213,15 +270,9 @@ void save_reference(const std::vector<ReferenceStep>& steps, const std::string& 
     put(out, step.grad_norm);
     put(out, step.loss_scale);
     put(out, step.skipped);
-    put(out, static_cast<uint64_t>(step.gradients.size()));
-    for (const auto& entry : step.gradients) {
-      put(out, static_cast<uint64_t>(entry.first.size()));
-      out.write(entry.first.data(), static_cast<std::streamsize>(entry.first.size()));
-      put(out, static_cast<uint64_t>(entry.second.dim()));
-      for (const int64_t size : entry.second.sizes()) put(out, size);
-      const at::Tensor dense = entry.second.contiguous();
-      out.write(static_cast<const char*>(dense.data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
-    }
+    put(out, step.spikes);
+    put_tensors(out, step.gradients);
+    put_tensors(out, step.averages);
   }
   if (!out.flush()) throw std::runtime_error(path + ": cannot write the reference");
 }
@@ -236,15 +287,9 @@ std::vector<ReferenceStep> load_reference(const std::string& path, at::ScalarTyp
     step.grad_norm = get<double>(in);
     step.loss_scale = get<double>(in);
     step.skipped = get<bool>(in);
-    for (uint64_t n = get<uint64_t>(in); n > 0; --n) {
-      std::string name(get<uint64_t>(in), '\0');
-      in.read(name.data(), static_cast<std::streamsize>(name.size()));
-      std::vector<int64_t> shape(get<uint64_t>(in));
-      for (int64_t& size : shape) size = get<int64_t>(in);
-      at::Tensor gradient = at::empty(shape, dtype);
-      in.read(static_cast<char*>(gradient.data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
-      step.gradients[name] = gradient;
-    }
+    step.spikes = get<int64_t>(in);
+    step.gradients = get_tensors(in, dtype);
+    step.averages = get_tensors(in, dtype);
   }
   if (!in || steps.empty()) throw std::runtime_error(path + ": cannot read the reference");
   return steps;

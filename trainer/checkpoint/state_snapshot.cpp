@@ -8,6 +8,7 @@
 
 #include "trainer/checkpoint/loss_scale_json.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/spike_json.h"
 
 namespace sailor {
 namespace {
@@ -39,6 +40,7 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   version_ = version;
   optimizer_steps_ = state.optimizer.steps_done();
   loss_scale_ = state.loss_scale();
+  spikes_ = state.spikes();
   optimizer_states_ = state.optimizer.state_names();
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
@@ -85,10 +87,13 @@ std::string StateSnapshot::description() const {
   nlohmann::json pieces = nlohmann::json::array();
   for (const ShardPiece& piece : pieces_)
     pieces.push_back({piece.tensor, piece.dtype, piece.first, piece.count});
-  return nlohmann::json{
-      {"steps_done", version_.steps_done},     {"lineage", version_.lineage},
-      {"optimizer_steps", optimizer_steps_},   {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
-      {"optimizer_states", optimizer_states_}, {"pieces", pieces}}
+  return nlohmann::json{{"steps_done", version_.steps_done},
+                        {"lineage", version_.lineage},
+                        {"optimizer_steps", optimizer_steps_},
+                        {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
+                        {"spikes", spike_json<nlohmann::json>(spikes_)},
+                        {"optimizer_states", optimizer_states_},
+                        {"pieces", pieces}}
       .dump();
 }
 
@@ -98,6 +103,7 @@ void StateSnapshot::expect(const std::string& description) {
   version_ = {json.at("steps_done"), json.at("lineage")};
   optimizer_steps_ = json.at("optimizer_steps");
   loss_scale_ = loss_scale_of(json.at("loss_scale"));
+  spikes_ = spike_state_of(json.at("spikes"));
   optimizer_states_ = json.at("optimizer_states");
   pieces_.clear();
   for (const nlohmann::json& piece : json.at("pieces"))

@@ -55,6 +55,13 @@ ALWAYS_INLINE void sgd_any(T* p, R* rounded, const T* g, T* b, int64_t count, co
   }
 }
 
+template <class T>
+ALWAYS_INLINE void average_loop(T* __restrict average, const T* __restrict value, int64_t count,
+                                double decay) {
+  const T keep = static_cast<T>(decay), add = static_cast<T>(1 - decay);
+  for (int64_t i = 0; i < count; ++i) average[i] = keep * average[i] + add * value[i];
+}
+
 #undef ALWAYS_INLINE
 
 #ifdef __x86_64__
@@ -67,6 +74,11 @@ template <class T, class R>
 [[gnu::target("avx2")]] void sgd_wide(T* p, R* rounded, const T* g, T* b, int64_t count,
                                       const SgdCoefficients& c) {
   sgd_any(p, rounded, g, b, count, c);
+}
+
+template <class T>
+[[gnu::target("avx2")]] void average_wide(T* average, const T* value, int64_t count, double decay) {
+  average_loop(average, value, count, decay);
 }
 
 bool has_wide_vectors() {
@@ -92,6 +104,16 @@ void sgd_update(T* p, R* rounded, const T* g, T* momentum, int64_t count, const 
 #endif
   sgd_any(p, rounded, g, momentum, count, c);
 }
+
+template <class T>
+void average_update(T* average, const T* value, int64_t count, double decay) {
+#ifdef __x86_64__
+  if (has_wide_vectors()) return average_wide(average, value, count, decay);
+#endif
+  average_loop(average, value, count, decay);
+}
+template void average_update(float*, const float*, int64_t, double);
+template void average_update(double*, const double*, int64_t, double);
 
 #define INSTANTIATE(T, R)                                                                  \
   template void adamw_update(T*, R*, const T*, T*, T*, int64_t, const AdamWCoefficients&); \

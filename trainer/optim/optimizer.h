@@ -48,9 +48,12 @@ struct OptimizerSlice {
 // The optimizer state that values of 16 bits are rounded from.
 constexpr const char* kMasterState = "master";
 
+// The moving average of the values (training.ema).
+constexpr const char* kAverageState = "ema";
+
 // State of a slice that must be saved to resume.
 struct OptimizerState {
-  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (16-bit values)
+  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (16-bit values), `ema`
   at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
 };
 
@@ -63,6 +66,14 @@ class Optimizer {
   // Updates every slice from its gradient times `gradient_scale` (the clipping factor; 1 = none).
   void step(double learning_rate, double gradient_scale);
 
+  // Keeps a moving average of the values, or of their masters, from these on; once, before the first step.
+  void keep_average();
+  // After a step.
+  void update_average(double decay);
+  // Exchanges the values with their averages, the latter rounded to 16 bits where values are. Twice: as
+  // before, with the same bits.
+  void exchange_average();
+
   // As step() does on a device, wherever the slices are.
   void step_by_operators(double learning_rate, double gradient_scale);
 
@@ -74,7 +85,7 @@ class Optimizer {
   const std::vector<std::string>& state_names() const { return state_names_; }
   // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
-  // Copies the values to the master weights, after weights were loaded without a state.
+  // Copies the values to the master weights and averages, after weights were loaded without a state.
   void values_were_loaded();
 
  protected:
@@ -94,12 +105,17 @@ class Optimizer {
  private:
   // Ranges of the slices that are updated like this one.
   std::vector<UpdatedTensors> runs_like(const OptimizerSlice& slice) const;
+  const at::Tensor* state(std::size_t i, const char* name) const;  // nullptr: slice i has no such
+  // Calls work(slice, first element in it, count) for all elements, from several threads.
+  template <class Work>
+  void for_each_range(const Work& work) const;
 
   std::vector<OptimizerSlice> slices_;
   std::vector<std::string> state_names_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice
   int64_t steps_done_ = 0;
+  bool exchanged_ = false;  // by exchange_average()
 };
 
 // Gives slices the settings of their parameters' groups.

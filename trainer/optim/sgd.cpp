@@ -30,14 +30,15 @@ void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_sc
     sgd_update(value + first, rounded, slice.gradient.data_ptr<T>() + first, momentum, count, c);
   };
   constexpr void* no_copy = nullptr;
+  const std::size_t master = spec_.momentum > 0 ? 1 : 0;
   switch (slice.value.scalar_type()) {
     case at::kDouble:
       return run(slice.value.data_ptr<double>(), no_copy);
     case at::kBFloat16:
-      return run(states.back().tensor.data_ptr<float>(),
+      return run(states[master].tensor.data_ptr<float>(),
                  reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
     case at::kHalf:
-      return run(states.back().tensor.data_ptr<float>(),
+      return run(states[master].tensor.data_ptr<float>(),
                  reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
     default:
       return run(slice.value.data_ptr<float>(), no_copy);

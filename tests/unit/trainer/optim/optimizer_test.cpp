@@ -224,5 +224,44 @@ TEST(Optimizer, WhatDoesNotFitIsAnErrorThatNamesTheParameter) {
   EXPECT_THROW(make_optimizer(spec, {}), InputError);
 }
 
+TEST(Optimizer, KeepsAnAverageOfItsValuesOrTheirMasters) {
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const char* name : {"adamw", "sgd"}) {
+      OptimizerSpec spec;
+      spec.name = name;
+      const OptimizerSlice slice = make_slice(dtype, true);
+      const auto optimizer = make_optimizer(spec, {slice});
+      optimizer->keep_average();
+      EXPECT_EQ(optimizer->state_names().back(), kAverageState);
+      const auto state = [&](const char* wanted) {
+        for (const OptimizerState& one : optimizer->state(0))
+          if (one.name == wanted) return one.tensor;
+        return slice.value;
+      };
+      const bool narrow = dtype == at::kBFloat16 || dtype == at::kHalf;
+      const at::Tensor exact = narrow ? state(kMasterState) : slice.value, average = state(kAverageState);
+      EXPECT_TRUE(at::equal(average, exact)) << "starts from the values";
+      at::Tensor expected = average.clone();
+      for (int t = 1; t <= 4; ++t) {
+        at::Tensor(slice.gradient).copy_(gradient_of_step(t));
+        optimizer->step(0.1, 1);
+        optimizer->update_average(0.75);
+        expected = 0.75 * expected + 0.25 * exact;
+      }
+      EXPECT_TRUE(at::allclose(average, expected, 1e-6, 1e-7)) << name << " " << at::toString(dtype);
+      EXPECT_FALSE(at::allclose(average, exact, 1e-3, 1e-3));
+
+      const at::Tensor value = slice.value.clone(), kept = average.clone();
+      optimizer->exchange_average();
+      EXPECT_TRUE(at::equal(slice.value, kept.to(dtype)));
+      optimizer->exchange_average();
+      EXPECT_TRUE(at::equal(slice.value, value)) << name << " " << at::toString(dtype);
+      EXPECT_TRUE(at::equal(average, kept));
+      optimizer->values_were_loaded();
+      EXPECT_TRUE(at::equal(average, value.to(average.scalar_type())));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sailor
