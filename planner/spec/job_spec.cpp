@@ -1,6 +1,7 @@
 #include "planner/spec/job_spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -106,7 +107,7 @@ ModelSpec read_model(const Field& field, const std::string& base_file) {
 }
 
 const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> names = {"adamw", "sgd"};
+  static const std::vector<std::string> names = {"adamw", "muon", "sgd"};
   return names;
 }
 
@@ -123,27 +124,32 @@ OptimizerSpec read_optimizer(const Field& field) {
     name->choice(optimizer_names());
     optimizer.name = name->text();
   }
+  if (optimizer.orthogonalizes()) {
+    optimizer.momentum = 0.95;
+    optimizer.nesterov = true;
+  }
   // A key of another optimizer would have no effect, which its author does not expect.
-  auto of = [&](const char* optimizer_name, const char* key) {
+  const std::vector<std::string> adamw = {"adamw", "muon"}, with_momentum = {"muon", "sgd"};
+  auto of = [&](const std::vector<std::string>& owners, const char* key) {
     auto value = map.optional(key);
-    if (value && optimizer.name != optimizer_name)
-      value->fail(
-          fmt::format("belongs to optimizer {}, not to {}; leave it out", optimizer_name, optimizer.name));
+    if (value && std::find(owners.begin(), owners.end(), optimizer.name) == owners.end())
+      value->fail(fmt::format("belongs to optimizer {}, not to {}; leave it out", fmt::join(owners, " or "),
+                              optimizer.name));
     return value;
   };
-  auto below_one = [&](const char* optimizer_name, const char* key, double& target) {
-    auto value = of(optimizer_name, key);
+  auto below_one = [&](const std::vector<std::string>& owners, const char* key, double& target) {
+    auto value = of(owners, key);
     if (!value) return;
     target = value->number(0, 1);
     if (target == 1) value->fail("must be below 1");
   };
   if (auto lr = map.optional("lr")) optimizer.lr = lr->positive();
   if (auto decay = map.optional("weight_decay")) optimizer.weight_decay = decay->non_negative();
-  below_one("adamw", "beta1", optimizer.beta1);
-  below_one("adamw", "beta2", optimizer.beta2);
-  if (auto epsilon = of("adamw", "epsilon")) optimizer.epsilon = epsilon->positive();
-  below_one("sgd", "momentum", optimizer.momentum);
-  if (auto nesterov = of("sgd", "nesterov")) {
+  below_one(adamw, "beta1", optimizer.beta1);
+  below_one(adamw, "beta2", optimizer.beta2);
+  if (auto epsilon = of(adamw, "epsilon")) optimizer.epsilon = epsilon->positive();
+  below_one(with_momentum, "momentum", optimizer.momentum);
+  if (auto nesterov = of(with_momentum, "nesterov")) {
     optimizer.nesterov = nesterov->boolean();
     if (optimizer.nesterov && optimizer.momentum == 0) nesterov->fail("needs a momentum above 0");
   }
@@ -310,7 +316,11 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   if (auto spike = map.optional("on_spike")) training.on_spike = read_on_spike(*spike);
   if (auto ema = map.optional("ema")) training.ema = read_ema(*ema);
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
-  if (auto lora = map.optional("lora")) training.lora = read_lora(*lora, model);
+  if (auto lora = map.optional("lora")) {
+    if (training.optimizer.orthogonalizes())
+      lora->fail("adapters are not trained with muon; use training.optimizer.name adamw or sgd");
+    training.lora = read_lora(*lora, model);
+  }
   if (auto optimizer = map.optional("optimizer"))
     if (auto groups = MapField(*optimizer, optimizer_keys()).optional("groups"))
       training.optimizer.groups = read_groups(*groups, training, model);

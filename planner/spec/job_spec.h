@@ -22,15 +22,17 @@
 namespace sailor {
 
 struct OptimizerSpec {
-  std::string name = "adamw";  // adamw | sgd
+  std::string name = "adamw";  // adamw | muon | sgd
   double lr = 3e-4;            // before the schedule
   double weight_decay = 0.0;   // of matrices
-  double beta1 = 0.9;          // adamw only, like the next two
+  double beta1 = 0.9;          // adamw, and muon for what it updates as adamw does; like the next two
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double momentum = 0.0;  // sgd only, like the next; nesterov needs a momentum
-  bool nesterov = false;
+  double momentum = 0.0;  // muon (0.95 by default) and sgd, like the next, which needs a momentum
+  bool nesterov = false;  // by default true with muon
   std::vector<ParameterGroup> groups;  // the first that matches a parameter applies
+
+  bool orthogonalizes() const { return name == "muon"; }
 
   bool operator==(const OptimizerSpec&) const = default;
 };

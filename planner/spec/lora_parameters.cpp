@@ -16,10 +16,6 @@ std::string without_weight(const std::string& name) {
   return name.substr(0, name.size() - kWeight.size());
 }
 
-bool is_linear(const ParameterSpec& parameter, const ModelSpec& model) {
-  return parameter.columns > 0 && parameter.layer > 0 && parameter.layer <= model.layers;
-}
-
 // `self_attn.q_proj` of `model.layers.3.self_attn.q_proj.weight`. A model that no family can store has no
 // names of modules: the trainer's own are used.
 std::string module_of(const ParameterSpec& weight, const std::string& tensor) {
@@ -102,7 +98,7 @@ LoraAdapter adapter_of(const ParameterSpec& weight, const std::string& tensor, c
 std::vector<LoraAdapter> adapters_of(const ParameterSpec& parameter, const ModelSpec& model,
                                      const LoraSpec& lora) {
   std::vector<LoraAdapter> adapters;
-  if (!is_linear(parameter, model)) return adapters;
+  if (!is_linear_weight(parameter, model)) return adapters;
   for (const std::string& tensor : tensors_of(parameter)) {
     const std::string module = module_of(parameter, tensor);
     if (lora.targets(module)) adapters.push_back(adapter_of(parameter, tensor, module, lora.r));
@@ -138,7 +134,7 @@ std::vector<ParameterSpec> trained_parameters(const ModelSpec& model, const std:
 std::vector<std::string> linear_modules(const ModelSpec& model) {
   std::vector<std::string> modules;
   for (const ParameterSpec& parameter : layer_parameters(model, 1, model.vocabulary)) {
-    if (!is_linear(parameter, model)) continue;
+    if (!is_linear_weight(parameter, model)) continue;
     for (const std::string& tensor : tensors_of(parameter)) modules.push_back(module_of(parameter, tensor));
   }
   return modules;

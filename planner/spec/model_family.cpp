@@ -175,4 +175,18 @@ std::vector<ParameterSpec> list_parameters(const ModelSpec& model, int64_t padde
   return parameters;
 }
 
+bool is_linear_weight(const ParameterSpec& parameter, const ModelSpec& model) {
+  return parameter.columns > 0 && parameter.layer > 0 && parameter.layer <= model.layers;
+}
+
+FusedRows fused_rows(const ParameterSpec& weight, const ModelSpec& model) {
+  FusedRows rows{weight.stored.groups, {}};
+  for (const StoredPiece& piece : weight.stored.pieces) rows.parts.push_back(piece.rows);
+  if (rows.parts.size() == 1 && weight.name == fmt::format("{}.qkv.weight", weight.layer)) {
+    const int64_t size = model.head_width(), groups = model.key_value_heads();
+    rows = {groups, {size * model.heads / groups, size, size}};
+  }
+  return rows;
+}
+
 }  // namespace sailor

@@ -58,5 +58,15 @@ std::optional<ModelProblem> find_problem(const ModelSpec& model);
 std::vector<ParameterSpec> layer_parameters(const ModelSpec& model, int layer, int64_t padded_vocabulary);
 // All parameters of the model in layer order, each once.
 std::vector<ParameterSpec> list_parameters(const ModelSpec& model, int64_t padded_vocabulary);
+// The weight of a linear layer in a block: a matrix, and neither an embedding nor the head.
+bool is_linear_weight(const ParameterSpec& parameter, const ModelSpec& model);
+
+// The rows of a weight that several linear layers share, such as queries, keys and values: `groups` times a
+// range of rows of every layer in turn, whether or not model directories have them in one tensor.
+struct FusedRows {
+  int64_t groups = 1;
+  std::vector<int64_t> parts;  // rows of a group
+};
+FusedRows fused_rows(const ParameterSpec& weight, const ModelSpec& model);
 
 }  // namespace sailor

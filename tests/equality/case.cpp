@@ -330,9 +330,17 @@ Case make_case(const CaseOptions& options) {
 
   // A scale that is far too high for the gradients of a model is not for those of adapters.
   Random lora_random(options.seed * 86028121 + static_cast<uint64_t>(options.index));
-  if (options.lora || (lora_random() % 4 == 0 && !options.force_overflow)) {
+  if (options.lora || (lora_random() % 4 == 0 && !options.force_overflow && !options.muon)) {
     training.lora = draw_lora(lora_random, model);
     features.insert(fmt::format("lora_{}", training.lora->r));
+  }
+
+  Random muon_random(options.seed * 49979687 + static_cast<uint64_t>(options.index));
+  if (!training.lora && (options.muon || muon_random() % 4 == 0)) {
+    training.optimizer.name = "muon";
+    training.optimizer.momentum = 0.9;
+    training.optimizer.nesterov = muon_random() % 2 == 0;
+    features.insert(training.optimizer.nesterov ? "muon_nesterov" : "muon");
   }
 
   Random loss_random(options.seed * 122949823 + static_cast<uint64_t>(options.index));

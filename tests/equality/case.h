@@ -30,6 +30,7 @@ struct CaseOptions {
   bool resume = false;          // a second plan resumes from the first one's checkpoint
   bool force_overflow = false;  // fp16: gradients overflow in the first steps, and now and then later
   bool lora = false;            // adapters are trained, as in about every fourth case anyway
+  bool muon = false;            // the optimizer, as in about every fourth case anyway
   bool lose_ranks = false;      // further plans continue with the state in memory of the remaining ranks
 };
 

@@ -116,8 +116,49 @@ std::map<std::string, OptimizerSpec> reference_specs(const JobSpec& job) {
   return specs;
 }
 
-void reference_update(const OptimizerSpec& spec, int64_t t, at::Tensor weight, const at::Tensor& g,
-                      Moments& moments) {
+// What the iteration of Muon does to the singular values.
+at::Tensor reference_orthogonalized(const at::Tensor& matrix) {
+  const auto [u, s, v] = at::svd(matrix);
+  at::Tensor values = s / matrix.norm();
+  for (int i = 0; i < 5; ++i) values = 3.4445 * values - 4.7750 * values.pow(3) + 2.0315 * values.pow(5);
+  const auto longest = static_cast<double>(std::max(matrix.size(0), matrix.size(1)));
+  return 0.2 * std::sqrt(longest) * at::mm(u * values, v.t());
+}
+
+// Queries, keys and values are matrices of their own, and so are gate and up.
+at::Tensor reference_direction(const ModelSpec& model, const std::string& name, const at::Tensor& g) {
+  at::Tensor result = at::empty_like(g);
+  const auto set = [&](at::Tensor part, const at::Tensor& rows) {
+    part.copy_(reference_orthogonalized(rows.reshape({-1, g.size(1)})).view_as(part));
+  };
+  if (name.ends_with(".qkv.weight")) {
+    const int64_t groups = model.key_value_heads(), queries = model.heads / groups;
+    const std::vector<int64_t> shape = {groups, queries + 2, model.head_width(), g.size(1)};
+    const at::Tensor from = g.view(shape), to = result.view(shape);
+    set(to.narrow(1, 0, queries), from.narrow(1, 0, queries));
+    set(to.select(1, queries), from.select(1, queries));
+    set(to.select(1, queries + 1), from.select(1, queries + 1));
+  } else if (name.ends_with(".gate_up.weight")) {
+    for (int i = 0; i < 2; ++i) set(result.slice(0, i, g.size(0), 2), g.slice(0, i, g.size(0), 2));
+  } else {
+    set(result, g);
+  }
+  return result;
+}
+
+void reference_muon(const OptimizerSpec& spec, const ModelSpec& model, const std::string& name,
+                    at::Tensor weight, const at::Tensor& g, at::Tensor& momentum) {
+  momentum = momentum + (1 - spec.momentum) * (g - momentum);
+  const at::Tensor mixed = spec.nesterov ? g + spec.momentum * (momentum - g) : momentum;
+  at::Tensor value = weight.detach();
+  value.mul_(1 - spec.lr * spec.weight_decay).sub_(spec.lr * reference_direction(model, name, mixed));
+}
+
+void reference_update(const OptimizerSpec& spec, const ModelSpec& model, const std::string& name, int64_t t,
+                      at::Tensor weight, const at::Tensor& g, Moments& moments) {
+  const int layer = std::stoi(name);
+  if (spec.name == "muon" && weight.dim() == 2 && layer > 0 && layer <= model.layers)
+    return reference_muon(spec, model, name, weight, g, moments.m);
   moments.m = spec.beta1 * moments.m + (1 - spec.beta1) * g;
   moments.v = spec.beta2 * moments.v + (1 - spec.beta2) * g * g;
   const at::Tensor m = moments.m / (1 - std::pow(spec.beta1, static_cast<double>(t)));
@@ -247,8 +288,8 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
       ++updates;
       spikes.norms.push_back(result.grad_norm);
       for (auto& entry : weights) {
-        reference_update(specs.at(entry.first), updates, entry.second, result.gradients.at(entry.first),
-                         moments.at(entry.first));
+        reference_update(specs.at(entry.first), job.model, entry.first, updates, entry.second,
+                         result.gradients.at(entry.first), moments.at(entry.first));
         if (job.training.ema)
           averages[entry.first] = job.training.ema->decay * averages[entry.first] +
                                   (1 - job.training.ema->decay) * entry.second.detach();

@@ -1,7 +1,7 @@
 // The reference of the comparison: the whole model on one process with plain ATen autograd, implemented
 // independently (the families are in reference/). It only shares the initial values, the sequences of each
-// step with their documents and the random number function with the trainer; forward, loss, dropout and AdamW
-// are its own. With data.document_mask every document is computed alone.
+// step with their documents and the random number function with the trainer; forward, loss, dropout, AdamW
+// and Muon are its own. With data.document_mask every document is computed alone.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -49,7 +49,7 @@ CheckpointManifest make_manifest(const JobSpec& job, const std::string& plan, co
   manifest.seed = job.training.seed;
   manifest.global_batch = job.training.global_batch;
   manifest.plan = plan;
-  manifest.tensors = checkpoint_tensors(job, snapshot.optimizer_states());
+  manifest.tensors = checkpoint_tensors(job);
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i) index[manifest.tensors[i].name] = i;
   for (const std::string& text : shards) {
@@ -93,8 +93,7 @@ SavedCheckpoint save_checkpoint(Communicator& world, const JobSpec& job, const P
         if (rank != 0) return;
         saving->folder = begin_checkpoint(saving->directory, step);
         int64_t bytes = 0;
-        for (const CheckpointTensor& tensor :
-             checkpoint_tensors(saving->job, saving->snapshot->optimizer_states()))
+        for (const CheckpointTensor& tensor : checkpoint_tensors(saving->job))
           bytes += tensor.elements() * stored_element_bytes(tensor.dtype);
         require_space(saving->directory, bytes);
       },

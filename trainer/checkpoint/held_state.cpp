@@ -5,7 +5,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "trainer/checkpoint/parameter_place.h"
+#include "trainer/parallel/parameter_place.h"
 
 namespace sailor {
 namespace {

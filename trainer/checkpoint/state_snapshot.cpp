@@ -41,7 +41,6 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   optimizer_steps_ = state.optimizer.steps_done();
   loss_scale_ = state.loss_scale();
   spikes_ = state.spikes();
-  optimizer_states_ = state.optimizer.state_names();
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
   for (const ShardPiece& piece : pieces_) sources.push_back(piece.data);
@@ -92,7 +91,6 @@ std::string StateSnapshot::description() const {
                         {"optimizer_steps", optimizer_steps_},
                         {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
                         {"spikes", spike_json<nlohmann::json>(spikes_)},
-                        {"optimizer_states", optimizer_states_},
                         {"pieces", pieces}}
       .dump();
 }
@@ -104,7 +102,6 @@ void StateSnapshot::expect(const std::string& description) {
   optimizer_steps_ = json.at("optimizer_steps");
   loss_scale_ = loss_scale_of(json.at("loss_scale"));
   spikes_ = spike_state_of(json.at("spikes"));
-  optimizer_states_ = json.at("optimizer_states");
   pieces_.clear();
   for (const nlohmann::json& piece : json.at("pieces"))
     pieces_.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});

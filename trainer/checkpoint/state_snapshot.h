@@ -28,8 +28,6 @@ class StateSnapshot {
   int64_t optimizer_steps() const { return optimizer_steps_; }
   const LossScaleState& loss_scale() const { return loss_scale_; }
   const SpikeState& spikes() const { return spikes_; }
-  // Names of the optimizer states that a checkpoint has in addition to the values.
-  const std::vector<std::string>& optimizer_states() const { return optimizer_states_; }
   const std::vector<ShardPiece>& pieces() const { return pieces_; }  // point into the copy
 
   // For a copy elsewhere: a description, and all bytes.
@@ -50,7 +48,6 @@ class StateSnapshot {
   int64_t optimizer_steps_ = 0;
   LossScaleState loss_scale_;
   SpikeState spikes_;
-  std::vector<std::string> optimizer_states_;
   std::vector<ShardPiece> pieces_;
   std::shared_ptr<char> bytes_;
   Device* copying_ = nullptr;  // the device whose copy is in progress

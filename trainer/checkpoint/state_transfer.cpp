@@ -8,10 +8,10 @@
 #include <string>
 
 #include "trainer/checkpoint/fetch_plan.h"
-#include "trainer/checkpoint/parameter_place.h"
 #include "trainer/comm/exchange_lists.h"
 #include "trainer/model/element_types.h"
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/parallel/parameter_place.h"
 
 namespace sailor {
 namespace {

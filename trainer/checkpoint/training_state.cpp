@@ -11,11 +11,12 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/lora_parameters.h"
-#include "trainer/checkpoint/parameter_place.h"
+#include "planner/spec/model_family.h"
 #include "trainer/checkpoint/stored_rows.h"
 #include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/parallel/groups.h"
+#include "trainer/parallel/parameter_place.h"
 
 namespace sailor {
 namespace {
@@ -155,14 +156,16 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
   return pieces;
 }
 
-std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states) {
+std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job) {
   const std::string dtype = kind_of(job.training.precision).state_type;
   std::vector<CheckpointTensor> tensors;
   for (const ParameterSpec& spec : trained_parameters(job.model, job.training.lora, job.model.vocabulary)) {
     std::vector<int64_t> shape = {spec.real_rows};
     if (spec.columns > 0) shape.push_back(spec.columns);
     tensors.push_back({spec.name, dtype, shape});
-    for (const std::string& name : states) tensors.push_back({spec.name + "/" + name, dtype, shape});
+    for (const std::string& name : state_names(job.training.optimizer, is_linear_weight(spec, job.model)))
+      tensors.push_back({spec.name + "/" + name, dtype, shape});
+    if (job.training.ema) tensors.push_back({spec.name + "/" + kAverageState, dtype, shape});
   }
   return tensors;
 }

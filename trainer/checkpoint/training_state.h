@@ -52,8 +52,8 @@ std::vector<std::pair<int64_t, int64_t>> own_share(const Plan& plan, const RankL
 
 // The ranges that this rank writes. Points into the tensors of the parameters and the optimizer.
 std::vector<ShardPiece> pieces_to_write(const RankState& state);
-// The tensors of a checkpoint of this model with these optimizer states, in order.
-std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job, const std::vector<std::string>& states);
+// The tensors of a checkpoint of this job, in order.
+std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job);
 
 // Fills the rank's parameters, optimizer states, loss scale and norms, converting if the precision differs.
 // What a checkpoint may lack starts anew: the loss scale from its initial value, an average from the values,

@@ -19,6 +19,7 @@ struct Parameter {
   at::Tensor value;        // this rank's rows; requires grad unless frozen
   bool tied_copy = false;  // see ParameterSpec
   bool frozen = false;     // not trained: it has no gradient, and is no part of the training state
+  bool linear = false;     // a weight of a linear layer in a block
 };
 
 // Source of initial weights. Implementations are thread-safe.

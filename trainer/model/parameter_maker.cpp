@@ -66,7 +66,8 @@ at::Tensor ParameterMaker::make(const ParameterSpec& spec) {
   value = value.to(context_.device);
   const bool frozen = context_.lora && !spec.adapter;
   value.set_requires_grad(!frozen);
-  parameters_.push_back({spec.name, spec.layer, spec.sharded, spec.decay, value, spec.tied_copy, frozen});
+  parameters_.push_back({spec.name, spec.layer, spec.sharded, spec.decay, value, spec.tied_copy, frozen,
+                         is_linear_weight(spec, model())});
   if (shared) (*context_.shared)[spec.name] = value;
   return value;
 }

@@ -10,7 +10,7 @@ enum State : std::size_t { kM, kV, kMaster };
 }  // namespace
 
 AdamW::AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
-    : Optimizer(std::move(slices), {"m", "v"}), spec_(spec) {}
+    : Optimizer(spec, std::move(slices)), spec_(spec) {}
 
 void AdamW::begin(double learning_rate) {
   const auto t = static_cast<double>(steps_done());
@@ -56,9 +56,8 @@ void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_
   }
 }
 
-void AdamW::update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
-                             double gradient_scale) {
-  adamw_by_operators(runs, coefficients(slice, gradient_scale));
+void AdamW::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {
+  adamw_by_operators(whole(alike), coefficients(slices()[alike.front()], gradient_scale));
 }
 
 }  // namespace sailor

@@ -62,6 +62,30 @@ ALWAYS_INLINE void average_loop(T* __restrict average, const T* __restrict value
   for (int64_t i = 0; i < count; ++i) average[i] = keep * average[i] + add * value[i];
 }
 
+template <class T>
+ALWAYS_INLINE void muon_direction_loop(T* __restrict direction, const T* __restrict g, const T* __restrict b,
+                                       int64_t count, const MuonCoefficients& c) {
+  const T momentum = static_cast<T>(c.momentum), rest = static_cast<T>(1 - c.momentum);
+  const T scale = static_cast<T>(c.gradient_scale);
+  for (int64_t i = 0; i < count; ++i) {
+    const T gradient = scale * g[i], next = momentum * b[i] + rest * gradient;
+    direction[i] = c.nesterov ? momentum * next + rest * gradient : next;
+  }
+}
+
+template <class T, class R>
+ALWAYS_INLINE void muon_loop(T* __restrict p, R* __restrict rounded, const T* __restrict g, T* __restrict b,
+                             const T* __restrict direction, int64_t count, const MuonCoefficients& c) {
+  const T lr = static_cast<T>(c.learning_rate), keep = static_cast<T>(c.keep);
+  const T momentum = static_cast<T>(c.momentum), rest = static_cast<T>(1 - c.momentum);
+  const T scale = static_cast<T>(c.gradient_scale);
+  for (int64_t i = 0; i < count; ++i) {
+    b[i] = momentum * b[i] + rest * (scale * g[i]);
+    p[i] = keep * p[i] - lr * direction[i];
+    if constexpr (!std::is_void_v<R>) narrow(p[i], rounded[i]);
+  }
+}
+
 #undef ALWAYS_INLINE
 
 #ifdef __x86_64__
@@ -79,6 +103,17 @@ template <class T, class R>
 template <class T>
 [[gnu::target("avx2")]] void average_wide(T* average, const T* value, int64_t count, double decay) {
   average_loop(average, value, count, decay);
+}
+
+template <class T>
+[[gnu::target("avx2")]] void muon_direction_wide(T* direction, const T* g, const T* b, int64_t count,
+                                                 const MuonCoefficients& c) {
+  muon_direction_loop(direction, g, b, count, c);
+}
+template <class T, class R>
+[[gnu::target("avx2")]] void muon_wide(T* p, R* rounded, const T* g, T* b, const T* direction, int64_t count,
+                                       const MuonCoefficients& c) {
+  muon_loop(p, rounded, g, b, direction, count, c);
 }
 
 bool has_wide_vectors() {
@@ -115,8 +150,28 @@ void average_update(T* average, const T* value, int64_t count, double decay) {
 template void average_update(float*, const float*, int64_t, double);
 template void average_update(double*, const double*, int64_t, double);
 
-#define INSTANTIATE(T, R)                                                                  \
-  template void adamw_update(T*, R*, const T*, T*, T*, int64_t, const AdamWCoefficients&); \
+template <class T>
+void muon_direction(T* direction, const T* g, const T* momentum, int64_t count, const MuonCoefficients& c) {
+#ifdef __x86_64__
+  if (has_wide_vectors()) return muon_direction_wide(direction, g, momentum, count, c);
+#endif
+  muon_direction_loop(direction, g, momentum, count, c);
+}
+
+template <class T, class R>
+void muon_update(T* p, R* rounded, const T* g, T* momentum, const T* direction, int64_t count,
+                 const MuonCoefficients& c) {
+#ifdef __x86_64__
+  if (has_wide_vectors()) return muon_wide(p, rounded, g, momentum, direction, count, c);
+#endif
+  muon_loop(p, rounded, g, momentum, direction, count, c);
+}
+
+template void muon_direction(float*, const float*, const float*, int64_t, const MuonCoefficients&);
+template void muon_direction(double*, const double*, const double*, int64_t, const MuonCoefficients&);
+#define INSTANTIATE(T, R)                                                                      \
+  template void adamw_update(T*, R*, const T*, T*, T*, int64_t, const AdamWCoefficients&);     \
+  template void muon_update(T*, R*, const T*, T*, const T*, int64_t, const MuonCoefficients&); \
   template void sgd_update(T*, R*, const T*, T*, int64_t, const SgdCoefficients&);
 INSTANTIATE(float, Bf16)
 INSTANTIATE(float, Fp16)

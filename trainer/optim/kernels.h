@@ -28,6 +28,19 @@ struct AdamWCoefficients {
 template <class T, class R>
 void adamw_update(T* p, R* rounded, const T* g, T* m, T* v, int64_t count, const AdamWCoefficients& c);
 
+struct MuonCoefficients {
+  double learning_rate = 0, keep = 1, momentum = 0, gradient_scale = 1;
+  bool nesterov = true;
+};
+
+// The direction before it is orthogonalized: reads g and the momentum.
+template <class T>
+void muon_direction(T* direction, const T* g, const T* momentum, int64_t count, const MuonCoefficients& c);
+// Updates p and momentum from g and the direction after that.
+template <class T, class R>
+void muon_update(T* p, R* rounded, const T* g, T* momentum, const T* direction, int64_t count,
+                 const MuonCoefficients& c);
+
 struct SgdCoefficients {
   double learning_rate = 0, weight_decay = 0, momentum = 0, gradient_scale = 1;
   bool nesterov = false;

@@ -73,6 +73,29 @@ void adamw_by_operators(const std::vector<UpdatedTensors>& runs, const AdamWCoef
   round_values(runs);
 }
 
+void muon_directions_by_operators(const std::vector<UpdatedTensors>& runs,
+                                  const std::vector<at::Tensor>& directions, const MuonCoefficients& c) {
+  const at::NoGradGuard no_graph;
+  const double rest = (1 - c.momentum) * c.gradient_scale;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    at::Tensor direction = directions[i];
+    at::mul_out(direction, runs[i].states[0], at::scalar_tensor(c.momentum, direction.dtype()));
+    direction.add_(runs[i].gradient, rest);
+    if (c.nesterov) direction.mul_(c.momentum).add_(runs[i].gradient, rest);
+  }
+}
+
+void muon_by_operators(const std::vector<UpdatedTensors>& runs, const std::vector<at::Tensor>& directions,
+                       const MuonCoefficients& c) {
+  const at::NoGradGuard no_graph;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    at::Tensor value = runs[i].value, momentum = runs[i].states[0];
+    momentum.mul_(c.momentum).add_(runs[i].gradient, (1 - c.momentum) * c.gradient_scale);
+    value.mul_(c.keep).sub_(directions[i], c.learning_rate);
+  }
+  round_values(runs);
+}
+
 void sgd_by_operators(const std::vector<UpdatedTensors>& runs, const SgdCoefficients& c) {
   const at::NoGradGuard no_graph;
   with_scaled_gradients(runs, c.gradient_scale, [&] {

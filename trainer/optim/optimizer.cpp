@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "planner/spec/error.h"
 #include "trainer/optim/adamw.h"
+#include "trainer/optim/muon.h"
 #include "trainer/optim/sgd.h"
 
 namespace sailor {
@@ -38,15 +40,16 @@ void check(const OptimizerSlice& slice) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<OptimizerSlice> slices, std::vector<std::string> state_names)
-    : slices_(std::move(slices)), state_names_(std::move(state_names)) {
+Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
+    : slices_(std::move(slices)) {
   int64_t total = 0;
   for (OptimizerSlice& slice : slices_) {
     check(slice);
     slice.value = slice.value.detach().view({-1});  // the memory stays shared
     slice.gradient = slice.gradient.detach().view({-1});
     std::vector<OptimizerState> state;
-    for (const std::string& name : state_names_) state.push_back({name, at::zeros_like(slice.gradient)});
+    for (const std::string& name : state_names(spec, slice.linear))
+      state.push_back({name, at::zeros_like(slice.gradient)});
     if (needs_master(slice.value.scalar_type())) state.push_back({kMasterState, slice.value.to(at::kFloat)});
     states_.push_back(std::move(state));
     ends_.push_back(total += slice.count);
@@ -84,7 +87,6 @@ const at::Tensor* Optimizer::state(std::size_t i, const char* name) const {
 }
 
 void Optimizer::keep_average() {
-  state_names_.emplace_back(kAverageState);
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const at::Tensor* master = state(i, kMasterState);
     states_[i].push_back({kAverageState, (master ? *master : slices_[i].value).clone()});
@@ -129,19 +131,20 @@ void Optimizer::exchange_average() {
 void Optimizer::step_by_operators(double learning_rate, double gradient_scale) {
   ++steps_done_;
   begin(learning_rate);
+  std::vector<std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < slices_.size(); ++i) {
-    const auto like = [&](const OptimizerSlice& other) { return other.is_updated_like(slices_[i]); };
-    if (std::none_of(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(i), like))
-      update_on_device(runs_like(slices_[i]), slices_[i], gradient_scale);
+    const auto like = std::find_if(alike.begin(), alike.end(), [&](const std::vector<std::size_t>& members) {
+      return slices_[members.front()].is_updated_like(slices_[i]);
+    });
+    (like == alike.end() ? alike.emplace_back() : *like).push_back(i);
   }
+  for (const std::vector<std::size_t>& members : alike) update_on_device(members, gradient_scale);
 }
 
-std::vector<UpdatedTensors> Optimizer::runs_like(const OptimizerSlice& like) const {
+std::vector<UpdatedTensors> Optimizer::whole(const std::vector<std::size_t>& alike) const {
   std::vector<UpdatedTensors> runs;
-  for (std::size_t i = 0; i < slices_.size(); ++i) {
-    const OptimizerSlice& slice = slices_[i];
-    if (!slice.is_updated_like(like)) continue;
-    UpdatedTensors& run = runs.emplace_back(UpdatedTensors{slice.value, {}, slice.gradient, {}});
+  for (const std::size_t i : alike) {
+    UpdatedTensors& run = runs.emplace_back(UpdatedTensors{slices_[i].value, {}, slices_[i].gradient, {}});
     for (const OptimizerState& state : states_[i]) {
       if (state.name == kMasterState) {
         run.rounded = std::exchange(run.value, state.tensor);
@@ -161,22 +164,30 @@ void Optimizer::values_were_loaded() {
   }
 }
 
-void assign_groups(const TrainingSpec& training, const ModelSpec& model,
-                   std::vector<OptimizerSlice>& slices) {
-  const auto groups = groups_by_parameter(training.optimizer.groups, model, training.lora);
+std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerSlice> slices) {
+  const auto groups = groups_by_parameter(job.training.optimizer.groups, job.model, job.training.lora);
   for (OptimizerSlice& slice : slices) {
     const auto group = groups.find(slice.name);
     if (group == groups.end()) continue;
     slice.lr_scale = group->second.lr_scale;
     slice.weight_decay = group->second.weight_decay;
   }
+  return slices;
+}
+
+std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear) {
+  const bool adamw = spec.name == "adamw" || (spec.orthogonalizes() && !linear);
+  if (adamw) return {"m", "v"};
+  if (spec.momentum > 0 || spec.orthogonalizes()) return {"momentum"};
+  return {};
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices) {
   if (spec.name == "adamw") return std::make_unique<AdamW>(spec, std::move(slices));
+  if (spec.name == "muon") return std::make_unique<Muon>(spec, std::move(slices));
   if (spec.name == "sgd") return std::make_unique<Sgd>(spec, std::move(slices));
   throw InputError(fmt::format(
-      "training.optimizer.name: the trainer does not know \"{}\" (known: adamw, sgd)", spec.name));
+      "training.optimizer.name: the trainer does not know \"{}\" (known: adamw, muon, sgd)", spec.name));
 }
 
 }  // namespace sailor

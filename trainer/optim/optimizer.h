@@ -33,6 +33,7 @@ struct OptimizerSlice {
   int64_t count = 0;    // > 0
   at::Tensor value;     // 1-D view of them in the model's type: f32, f64, bf16 or f16
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
+  bool linear = false;  // the parameter is a weight of a linear layer in a block
   // Of the parameter's group (planner/spec/parameter_groups.h): a factor of the learning rate, and a weight
   // decay in place of the spec's, whatever `decay` says.
   double lr_scale = 1;
@@ -41,7 +42,8 @@ struct OptimizerSlice {
   // Of a spec with this weight decay.
   double own_weight_decay(double of_spec) const { return weight_decay.value_or(decay ? of_spec : 0); }
   bool is_updated_like(const OptimizerSlice& other) const {
-    return decay == other.decay && lr_scale == other.lr_scale && weight_decay == other.weight_decay;
+    return decay == other.decay && linear == other.linear && lr_scale == other.lr_scale &&
+           weight_decay == other.weight_decay;
   }
 };
 
@@ -53,7 +55,7 @@ constexpr const char* kAverageState = "ema";
 
 // State of a slice that must be saved to resume.
 struct OptimizerState {
-  std::string name;   // `m` and `v` (AdamW), `momentum` (SGD with momentum), `master` (16-bit values), `ema`
+  std::string name;   // one of state_names(), `master` (16-bit values) or `ema`
   at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
 };
 
@@ -81,8 +83,6 @@ class Optimizer {
   void set_steps_done(int64_t steps) { steps_done_ = steps; }  // after loading a checkpoint
 
   const std::vector<OptimizerSlice>& slices() const { return slices_; }
-  // Names of the states of every slice but for kMasterState, in their order.
-  const std::vector<std::string>& state_names() const { return state_names_; }
   // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
   // Copies the values to the master weights and averages, after weights were loaded without a state.
@@ -90,36 +90,37 @@ class Optimizer {
 
  protected:
   // Throws std::invalid_argument naming the slice whose tensors do not match. Creates a zeroed tensor for
-  // each of `state_names`, before `master`.
-  Optimizer(std::vector<OptimizerSlice> slices, std::vector<std::string> state_names);
+  // each of a slice's state_names(), before `master`.
+  Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
 
   // Called once per step before the elements.
   virtual void begin(double learning_rate) = 0;
   // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads
   // concurrently, for elements that do not overlap.
   virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
-  // The same for whole slices on a device that are updated like `slice`.
-  virtual void update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
-                                double gradient_scale) = 0;
+  // The same for whole slices on a device, those with these indices, which are updated alike.
+  virtual void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) = 0;
+  std::vector<UpdatedTensors> whole(const std::vector<std::size_t>& alike) const;
 
  private:
-  // Ranges of the slices that are updated like this one.
-  std::vector<UpdatedTensors> runs_like(const OptimizerSlice& slice) const;
   const at::Tensor* state(std::size_t i, const char* name) const;  // nullptr: slice i has no such
   // Calls work(slice, first element in it, count) for all elements, from several threads.
   template <class Work>
   void for_each_range(const Work& work) const;
 
   std::vector<OptimizerSlice> slices_;
-  std::vector<std::string> state_names_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice
   int64_t steps_done_ = 0;
   bool exchanged_ = false;  // by exchange_average()
 };
 
-// Gives slices the settings of their parameters' groups.
-void assign_groups(const TrainingSpec& training, const ModelSpec& model, std::vector<OptimizerSlice>& slices);
+// The slices with the settings of their parameters' groups.
+std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerSlice> slices);
+
+// The states of a slice but for kMasterState and kAverageState, in their order: `m` and `v` of what AdamW
+// updates; `momentum` of what Muon or SGD with momentum do.
+std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear);
 
 // Throws InputError when the spec names an optimizer that the trainer does not have.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);

@@ -3,9 +3,7 @@
 namespace sailor {
 
 Sgd::Sgd(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
-    : Optimizer(std::move(slices),
-                spec.momentum > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{}),
-      spec_(spec) {}
+    : Optimizer(spec, std::move(slices)), spec_(spec) {}
 
 void Sgd::begin(double learning_rate) {
   coefficients_.learning_rate = learning_rate;
@@ -45,9 +43,8 @@ void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_sc
   }
 }
 
-void Sgd::update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
-                           double gradient_scale) {
-  sgd_by_operators(runs, coefficients(slice, gradient_scale));
+void Sgd::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {
+  sgd_by_operators(whole(alike), coefficients(slices()[alike.front()], gradient_scale));
 }
 
 }  // namespace sailor

@@ -19,8 +19,7 @@ class Sgd : public Optimizer {
  protected:
   void begin(double learning_rate) override;
   void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) override;
-  void update_on_device(const std::vector<UpdatedTensors>& runs, const OptimizerSlice& slice,
-                        double gradient_scale) override;
+  void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) override;
 
  private:
   SgdCoefficients coefficients(const OptimizerSlice& slice, double gradient_scale) const;

@@ -316,7 +316,8 @@ OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, int64_t count) 
           first,
           count,
           parameter.value.detach().view({-1}).narrow(0, first, count),
-          buffer_.flat().narrow(0, buffer_.offset(i) + first, count)};
+          buffer_.flat().narrow(0, buffer_.offset(i) + first, count),
+          parameter.linear};
 }
 
 std::vector<OptimizerSlice> GradientSync::own_slices() const {

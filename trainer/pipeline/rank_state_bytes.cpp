@@ -3,8 +3,8 @@
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
-#include "trainer/checkpoint/parameter_place.h"
 #include "trainer/model/registry.h"
+#include "trainer/parallel/parameter_place.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor {

@@ -21,7 +21,6 @@
 #include "trainer/checkpoint/export_model.h"
 #include "trainer/checkpoint/gather.h"
 #include "trainer/checkpoint/held_state.h"
-#include "trainer/checkpoint/parameter_place.h"
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
@@ -32,9 +31,12 @@
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/spike_guard.h"
 #include "trainer/parallel/gradient_sync.h"
+#include "trainer/parallel/orthogonalization.h"
+#include "trainer/parallel/parameter_place.h"
 #include "trainer/pipeline/executor.h"
 #include "trainer/pipeline/load_batch.h"
 #include "trainer/pipeline/rank_stage.h"
+#include "trainer/pipeline/step_errors.h"
 #include "trainer/pipeline/step_progress.h"
 #include "trainer/pipeline/tensor_cache.h"
 
@@ -60,11 +62,6 @@ JobSpec job_of_rank(const Plan& plan, const JobSpec& whole, int rank) {
   return job;
 }
 
-std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerSlice> slices) {
-  assign_groups(job.training, job.model, slices);
-  return slices;
-}
-
 int64_t new_lineage() {
   std::random_device random;
   return static_cast<int64_t>(std::uniform_int_distribution<int64_t>(1)(random));
@@ -86,6 +83,9 @@ struct RankTrainer::Impl {
   GradientSync gradient_sync;
   std::unique_ptr<Communicator> world;  // all ranks, for a few numbers per step
   std::unique_ptr<Optimizer> optimizer;
+  // If the optimizer needs one, which is `muon` then.
+  Muon* const muon;
+  std::optional<Orthogonalization> orthogonalization;
   std::optional<LossScaler> loss_scaler;  // if the precision needs one; equal on all ranks
   std::optional<SpikeGuard> spike_guard;  // if the job has one; equal on all ranks
   StepRecorder recorder;
@@ -117,12 +117,14 @@ struct RankTrainer::Impl {
                       job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
         optimizer(make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()))),
+        muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
     if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
     if (job.training.on_spike) spike_guard.emplace(*job.training.on_spike);
     if (job.training.ema) optimizer->keep_average();
+    if (muon) orthogonalization.emplace(job, layout, rank, *muon, *world, on.factory, on.device);
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
@@ -133,6 +135,7 @@ struct RankTrainer::Impl {
   void settle() const {
     stage.settle();
     gradient_sync.settle();
+    if (orthogonalization) orthogonalization->settle();
   }
 
   // One rank of each pipeline's first stage answers for what the pipeline was fed with.
@@ -326,6 +329,7 @@ struct RankTrainer::Impl {
     on.device.wait(on.device.copies());
     executor.drop();
     gradient_sync.drop_gradients();
+    if (muon) muon->drop_directions();
     for (Parameter* parameter : stage.trained()) parameter->value.mutable_grad() = at::Tensor();
     for (Parameter* parameter : stage.parameters()) {  // the next one reads it again
       if (parameter->frozen) parameter->value.storage().unsafeGetStorageImpl()->reset();
@@ -468,8 +472,10 @@ struct RankTrainer::Impl {
   // Throws unless the step may be committed.
   void check_verdict(Verdict verdict, const StepResult& result, double own_loss) {
     if (verdict == Verdict::not_finite) stop_not_finite(result, own_loss);
-    if (verdict == Verdict::overflow && !loss_scaler->may_skip()) stop_skipping(result);
-    if (verdict == Verdict::spike && !spike_guard->may_skip()) stop_at_spike(result);
+    if (verdict == Verdict::overflow && !loss_scaler->may_skip())
+      throw std::runtime_error(overflow_text(result, job.training.loss_scale, loss_scaler->state()));
+    if (verdict == Verdict::spike && !spike_guard->may_skip())
+      throw std::runtime_error(spike_text(result, spike_guard->state()));
   }
 
   // The optimizer has run since `start`: the device that is emulated may need longer.
@@ -506,30 +512,7 @@ struct RankTrainer::Impl {
       where += fmt::format("{}rank {} (pipeline {}, stage {})", where.empty() ? "" : ", ", s.rank, s.pipeline,
                            s.stage);
     }
-    const bool loss_is_bad = !std::isfinite(result.loss);
-    throw std::runtime_error(fmt::format(
-        "step {}: {} is {} on {}; try a lower training.optimizer.lr, more training.schedule.warmup_steps or "
-        "training.clip_grad_norm; stopped before the update",
-        result.step + 1, loss_is_bad ? "the loss" : "the gradient's norm",
-        std::isnan(loss_is_bad ? result.loss : result.grad_norm) ? "not a number" : "infinite", where));
-  }
-
-  [[noreturn]] void stop_skipping(const StepResult& result) const {
-    throw std::runtime_error(
-        fmt::format("step {}: gradients overflowed in {} steps in a row at training.loss_scale.minimum ({}), "
-                    "in {} of the whole run; try a lower training.optimizer.lr, more "
-                    "training.schedule.warmup_steps, or training.precision: bf16; stopped before the update",
-                    result.step + 1, LossScaler::kMostSkippedAtMinimum, job.training.loss_scale.minimum,
-                    loss_scaler->state().skipped_steps + 1));
-  }
-
-  [[noreturn]] void stop_at_spike(const StepResult& result) const {
-    throw std::runtime_error(fmt::format(
-        "step {}: the gradient's norm is {:.3g} and the loss {:.4g}, after {} steps in a row that "
-        "training.on_spike skipped, of {} in the whole run; try a lower training.optimizer.lr, more "
-        "training.schedule.warmup_steps or training.clip_grad_norm; stopped before the update",
-        result.step + 1, result.grad_norm, result.loss, spike_guard->state().skipped_in_row,
-        spike_guard->state().skipped_steps));
+    throw std::runtime_error(not_finite_text(result, where));
   }
 
   bool statistics_are_due() const {
@@ -559,6 +542,22 @@ struct RankTrainer::Impl {
   // As torch.nn.utils.clip_grad_norm_.
   double clipping_factor(double norm) const {
     return job.training.clip_grad_norm ? std::min(1.0, *job.training.clip_grad_norm / (norm + 1e-6)) : 1.0;
+  }
+
+  // The directions of all ranks depend on those of others, as summed gradients do: the step is committed when
+  // every rank has its own.
+  template <class Timed>
+  void orthogonalize(const StepResult& result, const Timed& as_update) {
+    if (!result.skipped) {
+      as_update([&] {
+        on.device.order(on.device.copies(), on.device.compute());
+        muon->start(clipping_factor(result.grad_norm));
+        orthogonalization->run();
+      });
+      settle();
+    }
+    progress.gradients_are_ready();
+    recorder.timed(TaskKind::sync, -1, [&] { world->barrier(); });
   }
 
   StepResult step() {
@@ -595,7 +594,7 @@ struct RankTrainer::Impl {
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
     settle();
-    progress.gradients_are_ready();
+    if (!muon) progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
                    [&] { world->all_reduce(numbers, 4, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
@@ -606,6 +605,7 @@ struct RankTrainer::Impl {
     const Verdict verdict = this->verdict(sums);
     check_verdict(verdict, result, own_loss);
     result.skipped = verdict != Verdict::update;
+    if (muon) orthogonalize(result, do_early);
     progress.committed(sums);
 
     recorder.timed(TaskKind::update, -1, [&] {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "trainer/model/dropout.h"
+#include "trainer/optim/muon.h"
 #include "trainer/optim/operator_kernels.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/square_sum.h"
@@ -30,7 +31,7 @@ struct Slices {
         bias(numbers(17, 2, type)),
         weight_gradient(at::empty({1003}, type == at::kDouble ? at::kDouble : at::kFloat)),
         bias_gradient(at::empty({17}, weight_gradient.options())) {
-    optimizer = make_optimizer(spec, {{"weight", true, 0, 1003, weight, weight_gradient},
+    optimizer = make_optimizer(spec, {{"weight", true, 0, 1003, weight, weight_gradient, /*linear=*/true},
                                       {"bias", false, 0, 17, bias, bias_gradient}});
   }
   void draw_gradients(int step) {
@@ -45,6 +46,10 @@ void compare(const OptimizerSpec& spec, at::ScalarType type, double tolerance) {
   for (int step = 0; step < 5; ++step) {
     for (Slices* slices : {&loops, &operators}) slices->draw_gradients(step);
     const double scale = step % 2 == 0 ? 1 : 0.3;
+    if (auto* const muon = dynamic_cast<Muon*>(loops.optimizer.get())) {
+      muon->start(scale);
+      dynamic_cast<Muon&>(*operators.optimizer).start_by_operators(scale);
+    }
     loops.optimizer->step(0.01, scale);
     operators.optimizer->step_by_operators(0.01, scale);
   }
@@ -70,7 +75,11 @@ TEST(Operators, UpdateAsTheLoopsDo) {
   momentum.momentum = 0.9;
   OptimizerSpec nesterov = momentum;
   nesterov.nesterov = true;
-  for (const OptimizerSpec& spec : {adamw, sgd, momentum, nesterov}) {
+  OptimizerSpec muon = nesterov;
+  muon.name = "muon";
+  OptimizerSpec plain_muon = momentum;
+  plain_muon.name = "muon";
+  for (const OptimizerSpec& spec : {adamw, sgd, momentum, nesterov, muon, plain_muon}) {
     compare(spec, at::kFloat, 2e-6);
     compare(spec, at::kDouble, 1e-14);
     compare(spec, at::kBFloat16, 1.0 / 256);  // a master may round to either neighbour

@@ -251,16 +251,34 @@ TEST(JobSpec, TrainingSettingsHaveTheUsualNamesAndDefaults) {
   EXPECT_EQ(job.metrics.trace_step, 3);
 }
 
+TEST(JobSpec, MuonHasMomentumAndWhatAdamWHasForTheRest) {
+  const auto optimizer = [](const std::string& keys) {
+    return parse_job_spec(
+               with("  optimizer: {name: adamw, lr: 3.0e-4}", "  optimizer: {name: muon" + keys + "}"),
+               "job.yaml")
+        .training.optimizer;
+  };
+  EXPECT_EQ(optimizer("").momentum, 0.95);
+  EXPECT_TRUE(optimizer("").nesterov);
+  const OptimizerSpec given = optimizer(", momentum: 0, nesterov: false, beta2: 0.95, epsilon: 1.0e-6");
+  EXPECT_EQ(given.momentum, 0);
+  EXPECT_FALSE(given.nesterov);
+  EXPECT_EQ(given.beta2, 0.95);
+  EXPECT_EQ(given.epsilon, 1e-6);
+}
+
 // A setting that would change nothing, or nothing that anybody wants, is an error.
 TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
   const auto training = [](const std::string& keys) {
     return error_of(with("  optimizer: {name: adamw, lr: 3.0e-4}", keys));
   };
   EXPECT_THAT(training("  optimizer: {name: adamw, momentum: 0.9}"),
-              HasSubstr("training.optimizer.momentum: belongs to optimizer sgd, not to adamw"));
+              HasSubstr("training.optimizer.momentum: belongs to optimizer muon or sgd, not to adamw"));
   EXPECT_THAT(training("  optimizer: {name: sgd, beta1: 0.9}"),
-              HasSubstr("belongs to optimizer adamw, not to sgd"));
+              HasSubstr("belongs to optimizer adamw or muon, not to sgd"));
   EXPECT_THAT(training("  optimizer: {name: sgd, nesterov: true}"), HasSubstr("needs a momentum above 0"));
+  EXPECT_THAT(training("  optimizer: {name: muon}\n  lora: {r: 4}"),
+              HasSubstr("training.lora: adapters are not trained with muon"));
   EXPECT_THAT(training("  schedule: {name: cosin}"), HasSubstr("did you mean \"cosine\"?"));
   EXPECT_THAT(training("  schedule: {name: cosine, warmup_steps: 10}"),
               HasSubstr("warmup_steps (10) must be below training.steps (10)"));

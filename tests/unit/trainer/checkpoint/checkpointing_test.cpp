@@ -134,6 +134,10 @@ std::vector<PlanPair> plan_pairs() {
   sgd.training.optimizer.name = "sgd";
   sgd.training.optimizer.momentum = 0.9;
   add("SGD with momentum", sgd, sharded, checkpoint_plan(sgd, {{4}, {1, 1}}, {4, 4}));
+  JobSpec muon = job_to_save("llama");
+  muon.training.optimizer.name = "muon";
+  muon.training.optimizer.momentum = 0.9;
+  add("Muon, ZeRO-1 to mixed TP", muon, sharded, checkpoint_plan(muon, {{4}, {1, 1}}, {4, 4}));
   return pairs;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "planner/spec/error.h"
+#include "trainer/optim/muon.h"
 
 namespace sailor {
 namespace {
@@ -142,6 +143,46 @@ TEST(Sgd, FollowsTheClosedFormWithAndWithoutMomentum) {
   }
 }
 
+// The caller puts whatever it likes in place of the direction; here it stays as it is.
+TEST(Muon, UpdatesLinearWeightsByTheirDirectionAndTheRestAsAdamW) {
+  for (const bool nesterov : {false, true}) {
+    OptimizerSpec spec;
+    spec.name = "muon";
+    spec.weight_decay = 0.1;
+    spec.momentum = 0.8;
+    spec.nesterov = nesterov;
+    OptimizerSlice linear = make_slice(at::kDouble, true);
+    linear.linear = true;
+    const OptimizerSlice other = make_slice(at::kDouble, false), by_adamw = make_slice(at::kDouble, false);
+    Muon muon(spec, {linear, other});
+    const auto adamw = make_optimizer({}, {by_adamw});
+    ASSERT_EQ(muon.state(0).size(), 1u);
+    EXPECT_EQ(muon.state(0)[0].name, "momentum");
+    ASSERT_EQ(muon.state(1).size(), 2u);
+    std::vector<double> x(kElements), b(kElements);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i + 1) / 4;
+    for (int t = 1; t <= 4; ++t) {
+      for (const at::Tensor& gradient : {linear.gradient, other.gradient, by_adamw.gradient})
+        at::Tensor(gradient).copy_(gradient_of_step(t));
+      const at::Tensor before = muon.state(0)[0].tensor.clone();
+      muon.start(0.5);
+      EXPECT_TRUE(at::equal(muon.state(0)[0].tensor, before)) << "a step that is given up leaves no trace";
+      muon.step(0.02, 0.5);
+      adamw->step(0.02, 0.5);
+      EXPECT_FALSE(muon.direction(1).defined());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double g = 0.5 * (static_cast<double>(i) - 3) * t;
+        b[i] = 0.8 * b[i] + 0.2 * g;
+        const double direction = nesterov ? 0.8 * b[i] + 0.2 * g : b[i];
+        x[i] = x[i] * (1 - 0.02 * 0.1) - 0.02 * direction;
+        ASSERT_NEAR(at_index(muon.direction(0), i), direction, 1e-14);
+        ASSERT_NEAR(at_index(linear.value, i), x[i], 1e-14) << "step " << t << " element " << i;
+      }
+      EXPECT_TRUE(at::equal(other.value, by_adamw.value));
+    }
+  }
+}
+
 // Steps that are far below the spacing of 16-bit values add up in the master copy.
 TEST(Optimizer, A16BitValueIsItsMasterCopyRounded) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
@@ -171,12 +212,12 @@ TEST(Optimizer, A16BitValueIsItsMasterCopyRounded) {
 // ZeRO-1 cuts parameters anywhere, and threads cut them again.
 TEST(Optimizer, AnyCutAndAnyNumberOfThreadsGiveTheSameBits) {
   constexpr int64_t kCount = 200'003;
-  for (const char* name : {"adamw", "sgd"}) {
+  for (const char* name : {"adamw", "muon", "sgd"}) {
     for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
       OptimizerSpec spec;
       spec.name = name;
       spec.weight_decay = 0.1;
-      if (spec.name == "sgd") spec.momentum = 0.9;
+      if (spec.name != "adamw") spec.momentum = 0.9;
       auto run = [&](const std::vector<int64_t>& cuts, int threads) {
         at::set_num_threads(threads);
         const OptimizerSlice whole = make_slice(dtype, true, kCount);
@@ -184,11 +225,12 @@ TEST(Optimizer, AnyCutAndAnyNumberOfThreadsGiveTheSameBits) {
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
           const int64_t count = cuts[i + 1] - cuts[i];
           slices.push_back({"p", true, cuts[i], count, whole.value.narrow(0, cuts[i], count),
-                            whole.gradient.narrow(0, cuts[i], count)});
+                            whole.gradient.narrow(0, cuts[i], count), /*linear=*/true});
         }
         const auto optimizer = make_optimizer(spec, slices);
         for (int t = 1; t <= 3; ++t) {
           whole.gradient.copy_((at::arange(kCount, at::kDouble) * 0.7 * t).sin());
+          if (auto* const muon = dynamic_cast<Muon*>(optimizer.get())) muon->start(0.3);
           optimizer->step(1e-2, 0.3);
         }
         return whole.value;
@@ -232,7 +274,7 @@ TEST(Optimizer, KeepsAnAverageOfItsValuesOrTheirMasters) {
       const OptimizerSlice slice = make_slice(dtype, true);
       const auto optimizer = make_optimizer(spec, {slice});
       optimizer->keep_average();
-      EXPECT_EQ(optimizer->state_names().back(), kAverageState);
+      EXPECT_EQ(optimizer->state(0).back().name, kAverageState);
       const auto state = [&](const char* wanted) {
         for (const OptimizerState& one : optimizer->state(0))
           if (one.name == wanted) return one.tensor;

@@ -12,7 +12,7 @@
 #include "planner/plan/rank_layout.h"
 #include "tests/unit/trainer/elastic_training.h"
 #include "tests/unit/trainer/small_training.h"
-#include "trainer/checkpoint/parameter_place.h"
+#include "trainer/parallel/parameter_place.h"
 
 namespace sailor {
 namespace {

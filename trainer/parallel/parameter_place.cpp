@@ -1,4 +1,4 @@
-#include "trainer/checkpoint/parameter_place.h"
+#include "trainer/parallel/parameter_place.h"
 
 #include <algorithm>
 #include <utility>
