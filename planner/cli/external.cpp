@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Programs of a running job that the controller starts; users do not call them.
-const std::set<std::string> kNotVerbs = {"agent", "rank"};
+// Programs that other programs start; users do not call them.
+const std::set<std::string> kNotVerbs = {"agent", "rank", "sample"};
 
 std::vector<fs::path> directories() {
   std::vector<fs::path> found;

@@ -108,28 +108,41 @@ std::string read_all(int descriptor) {
   return text;
 }
 
-std::string run_and_read(const std::vector<std::string>& argv) {
+int run_with_output(const std::vector<std::string>& argv, const std::function<void(std::string_view)>& told) {
   std::array<int, 2> pipe{};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0)
     throw std::runtime_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const FileDescriptor output(pipe[0]);
+  FileDescriptor input(pipe[1]);
   FileActions actions;
-  posix_spawn_file_actions_adddup2(&actions.value, pipe[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions.value, input.get(), STDOUT_FILENO);
   Attributes attributes;
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, argv.at(0).c_str(), &actions.value, &attributes.value,
                                  pointers(argv).data(), environ);
-  close(pipe[1]);
-  std::string output;
-  if (error == 0) {
-    std::array<char, 4096> buffer{};
-    for (ssize_t n; (n = read(pipe[0], buffer.data(), buffer.size())) > 0;)
-      output.append(buffer.data(), static_cast<size_t>(n));
-  }
-  close(pipe[0]);
   if (error != 0) throw std::runtime_error(fmt::format("cannot start {}: {}", argv[0], std::strerror(error)));
+  input.reset();
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  const auto reap = [&] {
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+  };
+  try {
+    std::array<char, 4096> buffer{};
+    for (ssize_t n; (n = read(output.get(), buffer.data(), buffer.size())) > 0;)
+      told({buffer.data(), static_cast<size_t>(n)});
+  } catch (...) {
+    kill(pid, SIGKILL);
+    reap();
+    throw;
   }
+  reap();
+  return status;
+}
+
+std::string run_and_read(const std::vector<std::string>& argv) {
+  std::string output;
+  const int status = run_with_output(argv, [&](std::string_view piece) { output += piece; });
   if (status != 0) throw std::runtime_error(fmt::format("{} {}", argv[0], describe_wait_status(status)));
   return output;
 }

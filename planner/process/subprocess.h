@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/process/file_descriptor.h"
@@ -28,6 +30,10 @@ pid_t spawn(const std::vector<std::string>& argv, const SpawnOptions& options = 
 // A file in memory for the output of a program, and its whole content. Throws std::runtime_error.
 FileDescriptor memory_file(const char* name);
 std::string read_all(int descriptor);
+
+// Runs a program to its end, and calls `told` with its standard output, piece by piece as it comes. Returns
+// the wait status. Throws std::runtime_error when it cannot be started; what `told` throws ends the program.
+int run_with_output(const std::vector<std::string>& argv, const std::function<void(std::string_view)>& told);
 
 // Runs a program to its end and returns its standard output. Throws std::runtime_error when it cannot be
 // started or fails.

@@ -17,8 +17,8 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
 #include "trainer/checkpoint/export_model.h"
-#include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/stored_rows.h"
+#include "trainer/checkpoint/trained_model.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/model/element_types.h"
 
@@ -41,17 +41,6 @@ std::string megabytes(const CheckpointManifest& manifest) {
 
 std::string name_of(const std::string& path) {
   return fs::path(path).filename().string();
-}
-
-// The checkpoints that a path means: it is one, or a directory of some. Newest first, at least one.
-std::vector<std::string> checkpoints_of(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::error_code error;
-  if (!fs::is_directory(path, error)) throw InputError({path, 0}, "is not a directory");
-  if (fs::exists(path + "/manifest.json", error) || fs::exists(path + "/DONE", error)) return {path};
-  std::vector<std::string> found = list_checkpoints(path);
-  if (found.empty()) throw InputError({path, 0}, "has no checkpoints (step-N)");
-  return found;
 }
 
 int list(const std::string& directory) {
@@ -100,51 +89,10 @@ bool is_average(const CheckpointTensor& tensor) {
   return tensor.name.ends_with(std::string("/") + kAverageState);
 }
 
-// The newest complete one.
-CheckpointReader open_newest(const std::string& source) {
-  for (const std::string& candidate : checkpoints_of(source)) {
-    try {
-      return {candidate, open_checkpoint(candidate)};
-    } catch (const CheckpointDamaged& damage) {
-      std::cerr << "sailor: " << skipped_line(candidate, damage.what()) << '\n';
-    }
-  }
-  throw InputError({source, 0}, "has no complete checkpoint");
-}
-
-// The checkpoint's model with the weights of the model that its adapters are for.
-ModelSpec base_model(const CheckpointManifest& manifest, const std::string& base) {
-  ModelSpec model = manifest.model;
-  if (!base.empty()) model.from = base;
-  std::error_code error;
-  if (!fs::is_directory(model.from, error))
-    throw InputError({model.from, 0}, "is not a directory; name that of the base model with --base");
-  return model;
-}
-
-void export_merged(CheckpointReader& reader, const ExportOptions& options,
-                   const std::function<void(const ParameterSpec&)>& done) {
-  const CheckpointManifest& manifest = reader.manifest();
-  const ModelSpec model = base_model(manifest, options.base);
-  const StoredModel base(model);
-  if (base.digest() != manifest.lora->base_digest)
-    throw InputError({model.from, 0}, fmt::format("has other weights than the base model of {}, {}",
-                                                  reader.path(), manifest.model.from));
-  const at::ScalarType exact = stored_scalar_type(kind_of(manifest.precision).state_type, reader.path());
-  export_model(options.directory, model, scalar_type(manifest.precision), [&](const ParameterSpec& weight) {
-    std::vector<int64_t> shape = {weight.rows};
-    if (weight.columns > 0) shape.push_back(weight.columns);
-    at::Tensor value = at::empty(shape, exact);
-    base.read(weight, 0, value);
-    done(weight);
-    return with_merged_adapters(weight, value, model, *manifest.lora, [&](const ParameterSpec& adapter) {
-      return read_whole(reader, adapter, options.ema);
-    });
-  });
-}
-
 int export_one(const ExportOptions& options) {
-  CheckpointReader reader = open_newest(options.source);
+  const std::unique_ptr<CheckpointReader> opened = open_newest(
+      options.source, [](const std::string& skipped) { std::cerr << "sailor: " << skipped << '\n'; });
+  CheckpointReader& reader = *opened;
   const CheckpointManifest& m = reader.manifest();
   if (!m.lora && options.merge) throw InputError({reader.path(), 0}, "has no adapters: leave out --merge");
   if (options.ema && std::none_of(m.tensors.begin(), m.tensors.end(), is_average))
@@ -168,7 +116,12 @@ int export_one(const ExportOptions& options) {
       export_adapters(options.directory, m.model, *m.lora,
                       stored_scalar_type(kind_of(m.precision).state_type, reader.path()), whole);
     } else if (options.merge) {
-      export_merged(reader, options, done);
+      const TrainedModel merged(reader, options.base, options.ema);
+      export_model(options.directory, merged.model(), scalar_type(m.precision),
+                   [&](const ParameterSpec& weight) {
+                     done(weight);
+                     return merged.weight(weight);
+                   });
     } else {
       export_model(options.directory, m.model, scalar_type(m.precision), whole);
     }

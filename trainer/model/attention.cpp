@@ -103,6 +103,24 @@ at::Tensor attend(const Heads& heads, double scale, int64_t window, double soft_
   return masked_attention(query, key, value, window_mask(tokens, window, query.options()));
 }
 
+at::Tensor attend_to_past(const Heads& heads, double scale, int64_t window, double soft_cap) {
+  const int64_t queries = heads.query.size(2), keys = heads.key.size(2);
+  if (queries == keys) return attend(heads, scale, window, soft_cap);
+  const int64_t times = heads.query.size(1) / heads.key.size(1), past = keys - queries;
+  const bool wide = needs_fp32_products(heads.query);
+  const auto operand = [&](const at::Tensor& x) { return wide ? x.to(at::kFloat) : x; };
+  const at::Tensor key = repeat_heads(operand(heads.key), times);
+  at::Tensor scores = at::matmul(operand(heads.query), key.transpose(-1, -2));
+  if (has_16_bits(scores.scalar_type())) scores = scores.to(at::kFloat);
+  scores.mul_(scale);
+  if (soft_cap > 0) scores.div_(soft_cap).tanh_().mul_(soft_cap);
+  at::Tensor visible = at::ones({queries, keys}, scores.options().dtype(at::kBool)).tril(past);
+  if (window > 0) visible = visible.triu(past + 1 - window);
+  scores.masked_fill_(visible.logical_not(), -std::numeric_limits<double>::infinity());
+  const at::Tensor value = repeat_heads(operand(heads.value), times);
+  return at::matmul(scores.softmax(-1).to(value.scalar_type()), value).to(heads.query.scalar_type());
+}
+
 at::Tensor attend_in_documents(const Heads& heads, const std::vector<int64_t>& documents, double scale,
                                int64_t window, double soft_cap) {
   const int64_t batch = heads.query.size(0), tokens = heads.query.size(2);

@@ -24,6 +24,10 @@ at::Tensor merge_heads(const at::Tensor& mixed);
 // kv_heads).
 at::Tensor attend(const Heads& heads, double scale, int64_t window = 0, double soft_cap = 0);
 
+// The queries are those of the last tokens; keys and values may be of more tokens before them. Not for
+// training: computed with all scores in memory.
+at::Tensor attend_to_past(const Heads& heads, double scale, int64_t window = 0, double soft_cap = 0);
+
 // The same within each of the documents that the sequences consist of (Batch::documents), with heads merged.
 // Documents are computed one by one: none needs a mask, and the time is that of the documents alone.
 // Rotary positions may be those in the sequence: scores depend on their differences only.

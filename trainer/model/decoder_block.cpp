@@ -2,6 +2,7 @@
 
 #include "trainer/model/activations.h"
 #include "trainer/model/attention.h"
+#include "trainer/model/key_value_cache.h"
 
 namespace sailor {
 namespace {
@@ -18,7 +19,8 @@ DecoderBlock::DecoderBlock(const LayerContext& context, int index)
     : DecoderBlock(ParameterMaker(context, index, parameters_)) {}
 
 DecoderBlock::DecoderBlock(ParameterMaker make)
-    : dropout_(make),
+    : layer_(make.layer()),
+      dropout_(make),
       parallel_(make.model().parallel_residual),
       shared_norm_(make.model().shared_norm),
       gated_(make.model().gated_mlp),
@@ -57,8 +59,12 @@ at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
 at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch) const {
   Heads heads = split_heads(qkv_(x), heads_, kv_heads_);
   query_key_norm_.apply(heads.query, heads.key);
-  heads.query = rotary_.rotate(heads.query);
-  heads.key = rotary_.rotate(heads.key);
+  const int64_t first = batch.past ? batch.past->tokens() : 0;
+  heads.query = rotary_.rotate(heads.query, first);
+  heads.key = rotary_.rotate(heads.key, first);
+  if (batch.past)
+    return proj_(
+        merge_heads(attend_to_past(batch.past->extended(layer_, heads), score_scale_, window_, soft_cap_)));
   if (batch.documents.empty()) return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)));
   return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_));
 }

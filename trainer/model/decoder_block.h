@@ -28,6 +28,7 @@ class DecoderBlock : public Layer {
   at::Tensor added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,
                    DropoutSite site) const;
 
+  int layer_;
   Dropout dropout_;
   bool parallel_, shared_norm_, gated_;
   double residual_scale_;

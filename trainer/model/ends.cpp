@@ -1,6 +1,7 @@
 #include "trainer/model/ends.h"
 
 #include "trainer/model/activations.h"
+#include "trainer/model/key_value_cache.h"
 #include "trainer/model/tensor_parallel.h"
 #include "trainer/model/weight_product.h"
 
@@ -19,9 +20,10 @@ Embedding::Embedding(ParameterMaker make)
 at::Tensor Embedding::forward(const at::Tensor&, const Batch& batch) {
   at::Tensor sum = vocabulary_embedding(token_, batch.inputs, tp_);
   if (scale_ != 1) sum = sum * scale_;
+  const int64_t first = offset_ + (batch.past ? batch.past->tokens() : 0);
   if (position_.defined())
     sum = sum + (batch.positions.defined() ? rows_of_table(position_, batch.positions + offset_)
-                                           : position_.narrow(0, offset_, batch.inputs.size(1)));
+                                           : position_.narrow(0, first, batch.inputs.size(1)));
   return dropout_(sum, batch, DropoutSite::embedding);
 }
 

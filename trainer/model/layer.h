@@ -41,6 +41,8 @@ struct LayerContext {
   int tp_rank() const { return tp ? tp->rank() : 0; }
 };
 
+class KeyValueCache;
+
 // A target that does not count in the loss.
 inline constexpr int64_t kUncounted = -1;
 
@@ -54,7 +56,8 @@ struct Batch {
   // Lengths of the documents that the sequences consist of, one sequence after the other; empty: every
   // sequence is one. Tokens attend to those of their own document.
   std::vector<int64_t> documents{};
-  at::Tensor positions{};  // of the inputs in their documents; undefined: in their sequences
+  at::Tensor positions{};         // of the inputs in their documents; undefined: in their sequences
+  KeyValueCache* past = nullptr;  // the inputs continue what it has, one sequence each; not for training
 };
 
 class Layer {

@@ -94,10 +94,10 @@ RotaryTable::RotaryTable(const LayerContext& context, bool local) {
   (*context.shared)[sine_name] = sine;
 }
 
-at::Tensor RotaryTable::rotate(const at::Tensor& x) const {
+at::Tensor RotaryTable::rotate(const at::Tensor& x, int64_t first) const {
   if (!cosine.defined()) return x;
   const int64_t half = cosine.size(1), tokens = x.size(2), rest = x.size(3) - 2 * half;
-  const at::Tensor c = cosine.narrow(0, 0, tokens), s = sine.narrow(0, 0, tokens);
+  const at::Tensor c = cosine.narrow(0, first, tokens), s = sine.narrow(0, first, tokens);
   const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
   const at::Tensor turned_a = a * c - b * s, turned_b = b * c + a * s;
   if (rest == 0) return at::cat({turned_a, turned_b}, 3);

@@ -23,6 +23,25 @@ TEST(Subprocess, OutputAndFailureAreReported) {
   EXPECT_THAT(describe_wait_status(3 << 8), HasSubstr("exit code 3"));
 }
 
+TEST(Subprocess, OutputIsToldAsItComes) {
+  std::string text;
+  // It waits until its first line was read.
+  const std::string go = testing::TempDir() + "/go." + std::to_string(getpid());
+  const int status = run_with_output(
+      {"sh", "-c", "echo one; until [ -e " + go + " ]; do sleep 0.01; done; echo two; exit 3"},
+      [&](std::string_view piece) {
+        text += piece;
+        if (text == "one\n") std::ofstream(go) << "go";
+      });
+  EXPECT_EQ(text, "one\ntwo\n");
+  EXPECT_EQ(exit_code_of(status), 3);
+  std::filesystem::remove(go);
+  EXPECT_THROW(run_with_output({"sh", "-c", "echo; exec sleep 1000"},
+                               [](std::string_view) { throw std::logic_error("enough"); }),
+               std::logic_error);
+  EXPECT_TRUE(child_processes().empty());
+}
+
 TEST(Subprocess, InAProcessGroupOfItsOwnOrOurs) {
   for (const bool own : {false, true}) {
     const pid_t pid = spawn({"sleep", "100"}, {.environment = {}, .own_group = own});

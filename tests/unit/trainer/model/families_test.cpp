@@ -6,6 +6,7 @@
 #include "tests/unit/planner/error_of.h"
 #include "tests/unit/planner/family_models.h"
 #include "tests/unit/trainer/comm/ranks.h"
+#include "trainer/model/key_value_cache.h"
 #include "trainer/model/registry.h"
 
 namespace sailor {
@@ -66,6 +67,36 @@ TEST(ModelFamilies, NoTokenSeesThoseBehindIt) {
     const at::Tensor difference = (logits(ids) - logits(other)).abs().amax(2).squeeze(0);
     EXPECT_LT(difference.narrow(0, 0, 5).max().item<double>(), 1e-14) << label;
     EXPECT_GT(difference.narrow(0, 5, model.sequence - 5).min().item<double>(), 1e-9) << label;
+  }
+}
+
+// Some at once, then one by one, then some after others.
+TEST(ModelFamilies, TokensAfterThoseOfACacheHaveTheSameLogits) {
+  for (const auto& [label, model] : test::models_of_all_families()) {
+    LayerContext context;
+    context.model = model;
+    context.padded_vocabulary = model.vocabulary;
+    context.dtype = at::kDouble;
+    std::vector<std::unique_ptr<Layer>> layers;
+    for (int i = 0; i < model.num_all_layers(); ++i) layers.push_back(build_layer(context, i));
+    const auto logits = [&](const at::Tensor& inputs, KeyValueCache* past) {
+      at::Tensor x;
+      for (std::size_t i = 0; i + 1 < layers.size(); ++i)
+        x = layers[i]->forward(x, {.inputs = inputs, .past = past});
+      return layers.back()->logits(x).detach();
+    };
+    const at::Tensor ids = (at::arange(2 * model.sequence, at::kLong) * 7 % model.vocabulary).view({2, -1});
+    const at::Tensor expected = logits(ids, nullptr);
+    KeyValueCache past(model.sequence);
+    for (const int64_t count : std::vector<int64_t>{model.sequence / 2, 1, 1, 3}) {
+      const int64_t first = past.tokens();
+      const at::Tensor got = logits(ids.narrow(1, first, count), &past);
+      EXPECT_LT((got - expected.narrow(1, first, count)).abs().max().item<double>(), 1e-12)
+          << label << ", " << count << " tokens after " << first;
+      past.advance(count);
+    }
+    KeyValueCache small(2);
+    EXPECT_THROW(logits(ids, &small), std::logic_error) << "more than its capacity";
   }
 }
 
